@@ -3,7 +3,8 @@ import Diagnostics
 import LocalAPI
 import Primitives
 
-/// Whose invitations are accepted. Names prove nothing: who is named otherwise than by a whole id must be pinned here.
+/// Decides whose invitations are accepted. Names prove nothing: a peer must be pinned here unless --from gives its full
+/// id.
 struct AcceptRule {
   static let fromKey: CInt = 0x66 << 8
   static let pinnedKey: CInt = 0x70 << 8
@@ -18,7 +19,7 @@ struct AcceptRule {
       help:
         "Accept peers whose keys are pinned here, without a question: the default when standard input is no terminal"),
   ]
-  /// Peers that can be named.
+  /// The maximum number of peers given by --from.
   static let fromMax = 64
 
   enum Answer {
@@ -31,7 +32,7 @@ struct AcceptRule {
   private var isPinned = false
   private let isTerminal = isatty(STDIN_FILENO) == 1 && isatty(STDERR_FILENO) == 1
 
-  /// As `LocalOptions.take`.
+  /// Parses one option as `LocalOptions.take` does.
   mutating func take(_ key: CInt, _ value: String) -> StaticString?? {
     switch key {
     case Self.pinnedKey: isPinned = true
@@ -43,7 +44,7 @@ struct AcceptRule {
     return .some(nil)
   }
 
-  /// Whether anything is ever asked.
+  /// Whether the user is asked about peers.
   var asks: Bool { from.isEmpty && !isPinned && isTerminal }
 
   func answer(_ node: NodeID, _ peer: LocalPeer) -> Answer {

@@ -6,13 +6,13 @@ import Identity
 import Journal
 import Reactor
 
-/// The parts of a bug report. Each text passes the redaction before it is kept; what cannot be had is named.
+/// The parts of a bug report. Each text is redacted before it is kept. Parts that cannot be read are listed.
 final class Bundle {
-  /// The greatest part: of a longer journal the end is kept, of other texts the beginning. Together the parts are less than
-  /// `Archive.bytesMax`.
+  /// The maximum size of a part in bytes. A longer journal keeps its end, other texts their start. All parts together
+  /// stay below `Archive.bytesMax`.
   private static let partBytesMax = 640 << 10
 
-  /// What is not in it, and why; not redacted.
+  /// The missing parts and the reasons, not redacted.
   private(set) var missing: [String] = []
   var partCount: Int { parts.count }
 
@@ -27,7 +27,7 @@ final class Bundle {
   }
 
   func collect() {
-    // First, as it says what is secret.
+    // First, because the configuration determines what is secret.
     addConfiguration()
     add("version.txt", versionText.bytes)
     addStatus()
@@ -60,7 +60,7 @@ final class Bundle {
     return text.bytes
   }
 
-  /// Adds a text that is redacted already.
+  /// Adds a text that is already redacted.
   private func add(_ name: String, _ text: [UInt8]) {
     let isCut = text.count > Self.partBytesMax
     parts.append((name, isCut ? text.prefix(Self.partBytesMax) + Array("\n(cut here)\n".utf8) : text))
@@ -118,7 +118,7 @@ final class Bundle {
   private func addDoctor() {
     var text = TextBuilder()
     for finding in doctorFindings(options) {
-      // Before the lines are filled, so that nothing is cut in two.
+      // Redacted before the lines are wrapped, because wrapping could split a secret.
       text.add(
         FindingView.text(
           Finding(
@@ -160,7 +160,7 @@ final class Bundle {
     add("system.txt", text.bytes)
   }
 
-  /// What the kernel says of radios.
+  /// Adds the kernel's messages about radios.
   private func addKernelLog() {
     let all = klogctl(kernelLogSize, nil, 0)
     var bytes = [CChar](repeating: 0, count: Int(min(max(all, 0), 1 << 20)))
@@ -188,7 +188,7 @@ private func isAboutRadios(_ line: ArraySlice<UInt8>) -> Bool {
 }
 
 extension TextBuilder {
-  /// Lines of a file that others write.
+  /// Adds the lines of an untrusted file.
   fileprivate mutating func add(untrustedLines bytes: [UInt8]) {
     for line in bytes.split(separator: 0x0A, omittingEmptySubsequences: true) {
       add(verbatim: line)

@@ -6,8 +6,8 @@ import Primitives
 import Session
 import Terminal
 
-/// Where a session is shown: above the line that is being typed, as lines on standard output with notices on standard error,
-/// or as JSON.
+/// Shows a session: above the input line of a terminal, as lines on standard output with notices on standard error, or
+/// as JSON.
 final class ChatView {
   enum Kind {
     case typing(TypingScreen)
@@ -21,7 +21,7 @@ final class ChatView {
 
   var isJSON: Bool { if case .json = kind { true } else { false } }
 
-  /// Tells programs who this box is.
+  /// Prints this node's name and id as JSON.
   func introduce(_ connection: DaemonConnection) {
     guard isJSON else { return }
     var line = JSONLine(event: "self")
@@ -46,7 +46,7 @@ final class ChatView {
     show(line)
   }
 
-  /// What happened to a member.
+  /// Shows a change of a member's state.
   func member(
     _ name: [UInt8], _ address: MemberAddress, _ peer: LocalPeer, from before: MemberState?, to state: MemberState,
     lacking: Int, _ lines: PeerLines
@@ -67,7 +67,7 @@ final class ChatView {
     line.put()
   }
 
-  /// Something for people alone.
+  /// Shows a notice for people.
   func notice(_ text: TextBuilder) {
     switch kind {
     case .typing(let screen):
@@ -88,6 +88,6 @@ final class ChatView {
     }
   }
 
-  /// Gives the terminal back.
+  /// Restores the terminal.
   func close() { if case .typing(let screen) = kind { screen.close() } }
 }

@@ -46,7 +46,7 @@ private struct Browse {
     Output.put(line)
   }
   private var isAllTold = false
-  /// Rows of the table that are on the screen.
+  /// The number of table rows on the screen.
   private var drawn = 0
 
   init(isJSON: Bool, screen: Screen?) {
@@ -166,14 +166,14 @@ private struct Browse {
 }
 
 extension Sighting {
-  /// The pairs of its discovery info, with blanks between them.
+  /// The service's discovery pairs, separated by spaces.
   var infoText: [UInt8] {
     var text: [UInt8] = []
     for pair in service.info { text += text.isEmpty ? pair : [0x20] + pair }
     return text
   }
 
-  /// In one line: bob (b0b01234) chat, 2 hops, verified, room=kitchen
+  /// One line, for example: bob (b0b01234) chat, 2 hops, verified, room=kitchen
   var described: TextBuilder {
     var text = TextBuilder()
     text.add(untrusted: peer.name)

@@ -48,7 +48,7 @@ func commandBundle(_ words: CommandWords) -> CInt {
   }
 }
 
-/// 20260131T120000Z
+/// A UTC time in compact form, for example: 20260131T120000Z
 private func compactTime(_ seconds: time_t) -> String {
   var seconds = max(seconds, 0), parts = tm(), text = TextBuilder()
   csystem_gmtime_r(&seconds, &parts)

@@ -12,7 +12,7 @@ private let countKey: CInt = 0x6E
 private let secondsKey: CInt = 0x54
 private let sizeKey: CInt = 0x7A
 
-/// When a capture ends by itself.
+/// The limits at which a capture ends.
 private struct CaptureBounds {
   var count = UInt64.max
   var bytes = UInt64.max
@@ -87,7 +87,7 @@ func commandCapture(_ words: CommandWords) -> CInt {
 }
 
 extension ControlClient {
-  /// Returns when the capture has begun.
+  /// Requests a capture. Returns when the daemon has started it.
   fileprivate func begin(_ wish: CaptureWish) throws(CommandFailure) {
     send(.capture(wish))
     while true {
@@ -111,8 +111,8 @@ private final class Capture {
   private var frames: UInt64 = 0
   private var dropped: UInt64 = 0
   private var bytes: UInt64 = 0
-  /// How often the daemon was looked at after a signal: what had come before it is written too, and no more than so many packets
-  /// of a busy box.
+  /// How often the daemon was polled after a signal. Frames that arrived before the signal are still written; the limit
+  /// ends this on a busy box.
   private var looksAfterSignal = 0
   private static let looksAfterSignalMax = 256
 
@@ -139,7 +139,8 @@ private final class Capture {
     tell()
   }
 
-  /// Waits for the daemon. False when the time is up, or a signal has come and nothing is left that came before it.
+  /// Waits for the daemon. Returns false if the time is up, or if a signal arrived and everything sent before it has
+  /// been read.
   private func wait(until end: Instant) throws(CommandFailure) -> Bool {
     let now = monotonicNow()
     if now >= end { return false }
@@ -147,7 +148,7 @@ private final class Capture {
     var polled = [
       pollfd(fd: signals.descriptor, events: Int16(POLLIN), revents: 0),
       pollfd(fd: client.descriptor, events: Int16(POLLIN), revents: 0),
-      // Reports only that nobody reads any more.
+      // Without requested events, poll reports only that the reader is gone.
       pollfd(fd: file.descriptor, events: 0, revents: 0),
     ]
     poll(&polled, nfds_t(polled.count), left)
@@ -157,7 +158,7 @@ private final class Capture {
     return polled[1].revents != 0 && looksAfterSignal <= Self.looksAfterSignalMax
   }
 
-  /// Writes records. False when the capture has come to its end.
+  /// Writes records. Returns false if the capture has reached a limit.
   private func take(_ records: ArraySlice<UInt8>) throws(CommandFailure) -> Bool {
     var end = records.startIndex
     var isOver = false
@@ -176,7 +177,7 @@ private final class Capture {
     return try put(records[..<end]) && !isOver
   }
 
-  /// Writes bytes. False when a signal came before there was room for all of them.
+  /// Writes bytes. Returns false if a signal arrived before all of them were written.
   private func put(_ bytes: ArraySlice<UInt8>) throws(CommandFailure) -> Bool {
     self.bytes += UInt64(bytes.count)
     return try file.put(bytes, orStopAt: signals)
@@ -189,19 +190,19 @@ private final class Capture {
   }
 }
 
-/// Where a capture goes.
+/// The output of a capture.
 private final class CaptureFile {
   let descriptor: CInt
   private let path: String?
 
-  /// Creates the file, or replaces it; nil: standard output.
+  /// Creates or replaces the file. Nil means standard output.
   init(_ path: String?) throws(CommandFailure) {
     self.path = path
     guard let path else {
       descriptor = STDOUT_FILENO
       return
     }
-    // Without O_NONBLOCK a named pipe that nobody reads would be waited for, and no signal would end that.
+    // Without O_NONBLOCK, opening a named pipe without a reader would block, and no signal would end that.
     descriptor = csystem_open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0o600)
     if descriptor < 0 {
       throw CommandFailure(saying: "\(path): \(SystemError.last.text); name another file by --output")
@@ -210,7 +211,7 @@ private final class CaptureFile {
 
   deinit { if path != nil { close(descriptor) } }
 
-  /// False when a signal came and there is no room.
+  /// Writes bytes. Returns false if a signal arrived and the output is not writable.
   func put(_ bytes: ArraySlice<UInt8>, orStopAt signals: Signals) throws(CommandFailure) -> Bool {
     var rest = bytes
     while !rest.isEmpty {
@@ -220,7 +221,7 @@ private final class CaptureFile {
       ]
       poll(&polled, 2, -1)
       if polled[0].revents != 0 && polled[1].revents == 0 { return false }
-      // A pipe with room takes so many at once (POSIX, write: PIPE_BUF).
+      // A pipe that is writable accepts this many bytes at once (POSIX, write: PIPE_BUF).
       let count = rest.prefix(Self.writeBytes).withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) }
       if count >= 0 {
         rest = rest.dropFirst(count)

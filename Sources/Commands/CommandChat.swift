@@ -60,9 +60,9 @@ private let chatWithKey: CInt = 0x70
 
 /// One run of `causeway chat`.
 private final class Chat {
-  /// Members of the session at most: its rules.
+  /// The maximum number of members in the session's rules.
   static let membersMax = SessionLimits.membersMax
-  /// A member that had no room is tried again after this time at the latest.
+  /// The longest time before a send to a member without room is retried.
   static let retryTime = TimeSpan.seconds(1)
 
   private let options: LocalOptions
@@ -72,7 +72,7 @@ private final class Chat {
   private var window = MessageWindow()
   private var sightings = Sightings()
   private var names = MemberNames()
-  /// Whom the user wants to talk with alone; nil: with all.
+  /// The search for the only peer to talk with; nil for everybody.
   private var search: PeerSearch?
   private var outbox = Outbox()
   private var input: LineInput
@@ -86,10 +86,10 @@ private final class Chat {
   private var lostCount = 0
   private var isLeaving = false
   private var hasEnded = false
-  /// Messages that came before it was known whom the user named.
+  /// Messages that arrived before the named peer was identified.
   private var early: [(from: MemberAddress, text: [UInt8])] = []
   private static let earlyMax = 64
-  /// What `run` ends with when it is not done.
+  /// The error that ends `run`, if any.
   private var failure: (text: TextBuilder, code: CInt)?
 
   init(_ options: LocalOptions, _ type: [UInt8], _ with: [UInt8]?) throws(CommandFailure) {
@@ -122,7 +122,7 @@ private final class Chat {
     view.close()
   }
 
-  /// Tells what was lost, and what the exit code says.
+  /// Prints a failure and throws the exit code.
   func finish() throws(CommandFailure) {
     if let failure { throw CommandFailure(saying: failure.text, failure.code) }
     if lostCount > 0 { throw CommandFailure(ExitCode.failed) }
@@ -159,7 +159,7 @@ private final class Chat {
       do throws(ConnectionError) {
         wake = try connection.next(until: deadline, watching: watch)
       } catch {
-        // Told when the terminal is as it was.
+        // Shown once the terminal is restored.
         var text = TextBuilder()
         text.add(message: error.text.utf8)
         return fail(text)
@@ -174,7 +174,7 @@ private final class Chat {
     }
   }
 
-  /// Who leaves says so, or is taken for dead.
+  /// A member that does not leave the session is reported as crashed.
   private func leaveSession() {
     if !hasEnded { _ = try? connection.carryOut(.leave(session: session, text: [])) }
   }
@@ -229,7 +229,7 @@ private final class Chat {
     return undelivered(text)
   }
 
-  /// With how many lines have not reached everybody.
+  /// The text `before` and how many lines have not reached everybody.
   private func undelivered(_ before: TextBuilder) -> TextBuilder {
     var text = before
     text.add(lines: outbox.waitingCount)
@@ -257,7 +257,7 @@ private final class Chat {
     }
   }
 
-  /// The user wants to go: at once, if nothing waits; otherwise when it is delivered, or when the user says so again.
+  /// Leaves at once if no line waits. Otherwise leaves once all lines are delivered, or when the user asks again.
   private func leave() {
     let left = outbox.waitingCount
     if isLeaving && left > 0 { fail(undelivered(TextBuilder("gave up: "))) }
@@ -302,7 +302,7 @@ private final class Chat {
     outbox.add(line)
   }
 
-  /// Takes lines of a program's input as long as there is room.
+  /// Takes lines of a program's input while there is room.
   private func takeLines() {
     while input.hasLine, outbox.hasRoom(for: Int(connection.terms.messageBytesMax)) || outbox.isEmpty {
       guard let line = input.next() else { break }
@@ -319,7 +319,7 @@ private final class Chat {
     retryAt = outbox.hasStalled ? min(retryAt, monotonicNow() + Self.retryTime) : .never
   }
 
-  /// Tells how far lines have come.
+  /// Shows how many lines are delivered.
   private func tellProgress() {
     let hasProgress = outbox.doneCount > told
     if hasProgress {
@@ -346,7 +346,7 @@ private final class Chat {
     }
   }
 
-  // MARK: What happens
+  // MARK: Events
 
   private func hear(_ event: LocalEvent) {
     switch event {
@@ -402,7 +402,7 @@ private final class Chat {
     }
   }
 
-  /// A member that left lacks lines for good.
+  /// Reports lines that a departed member will never receive.
   private func note(_ count: Int, _ address: MemberAddress) {
     if count == 0 { return }
     lostCount += count
@@ -419,9 +419,9 @@ private final class Chat {
     line.put()
   }
 
-  // MARK: Whom the user means
+  // MARK: The named peer
 
-  /// Finds out whom the user named, as soon as it is there: as a service, or as a member.
+  /// Identifies the peer that the user named once it appears, as a service or as a member.
   private func resolve() {
     guard search != nil else { return }
     let members = names.members.map { member in
@@ -441,7 +441,7 @@ private final class Chat {
   }
 }
 
-/// How much of a session's messages the daemon may send.
+/// The receive window of a session's messages: how much the daemon may deliver.
 struct MessageWindow {
   private static let bytes: UInt64 = 262_144
 
@@ -453,7 +453,7 @@ struct MessageWindow {
     connection.tell(.window(session: session, limit: limit))
   }
 
-  /// A message of so many bytes was shown.
+  /// Counts a message that was shown, and extends the window once half of it is used.
   mutating func took(_ byteCount: Int, _ connection: DaemonConnection, _ session: UInt32) {
     taken += UInt64(byteCount + LocalLimits.windowOverheadBytes)
     guard taken + Self.bytes / 2 >= limit else { return }

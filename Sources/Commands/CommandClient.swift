@@ -2,7 +2,7 @@ import CSystem
 import Configuration
 import Diagnostics
 
-/// Options of every command that connects to the daemon.
+/// Options of every command that uses the daemon's control socket.
 struct ClientOptions {
   static let socketKey: CInt = 0x73
   static let configKey: CInt = 0x63
@@ -16,7 +16,7 @@ struct ClientOptions {
   private(set) var socket: String?
   private(set) var config: String?
 
-  /// True when the option was one of these.
+  /// Parses one option. Returns false if it is not one of these.
   mutating func take(_ key: CInt, _ value: String) -> Bool {
     switch key {
     case Self.socketKey: socket = value
@@ -26,12 +26,12 @@ struct ClientOptions {
     return true
   }
 
-  /// The daemon's control socket.
+  /// The path of the daemon's control socket.
   func socketPath() throws(CommandFailure) -> String {
     if let socket { socket } else { try findConfiguration(config).controlSocketPath }
   }
 
-  /// Connects, or prints why not and throws the exit code.
+  /// Connects to the daemon. On failure prints the reason and throws the exit code.
   func connect() throws(CommandFailure) -> ControlClient {
     let path = try socketPath()
     do throws(DiagnosticsError) {
@@ -44,7 +44,7 @@ struct ClientOptions {
 }
 
 extension ControlClient {
-  /// Sends a request that is answered in words, and returns them when it was carried out.
+  /// Sends a request that is answered with text. Returns the text if the request succeeded.
   func carryOut(_ request: ControlRequest) throws(CommandFailure) -> String {
     send(request)
     while true {
@@ -60,7 +60,7 @@ extension ControlClient {
   }
 }
 
-/// A command fails; the reason was already printed.
+/// A failure of a command. The reason has already been printed.
 struct CommandFailure: Error {
   let code: CInt
   init(_ code: CInt) { self.code = code }
@@ -77,7 +77,7 @@ struct CommandFailure: Error {
   }
 }
 
-/// Runs a command's body; a failure gives the exit code.
+/// Runs the body of a command. Returns the exit code.
 func run(_ body: () throws(CommandFailure) -> Void) -> CInt {
   do throws(CommandFailure) {
     try body()

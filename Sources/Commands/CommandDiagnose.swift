@@ -4,8 +4,9 @@ import Diagnostics
 
 /// `causeway diagnose`
 ///
-/// The forced command of an SSH account that may read the box and do nothing else (sshd_config(5), ForceCommand). What the
-/// user asked for comes in SSH_ORIGINAL_COMMAND. It is data: cut at blanks, never evaluated, compared with what is allowed.
+/// The forced command of an SSH account that may read the box's state and do nothing else (sshd_config(5),
+/// ForceCommand). The user's request arrives in SSH_ORIGINAL_COMMAND. It is data: split at blanks, never evaluated, and
+/// compared with the allowed commands.
 func commandDiagnose(_ words: CommandWords) -> CInt {
   CommandParser.parse(
     "causeway diagnose", words,
@@ -32,12 +33,12 @@ func commandDiagnose(_ words: CommandWords) -> CInt {
   return carryOut(request + command.added.map { $0.bytes })
 }
 
-/// A command that an account may be allowed: it changes nothing, and reads nothing but what tells how the box is.
+/// A command that the account may run. It changes nothing and reads only the state of the box.
 private struct Diagnosis {
   let name: StaticString
-  /// Whole words: argp itself would also take their beginnings.
+  /// The allowed options as whole words, because argp itself would also accept abbreviations.
   let options: [StaticString]
-  /// Words that are added to what was asked for.
+  /// Words appended to the request.
   var added: [StaticString] = []
 }
 
@@ -83,7 +84,7 @@ private func refuse(_ reason: String, _ word: [UInt8]) -> CInt {
   return ExitCode.usage
 }
 
-/// Becomes the command, with an environment that holds nothing but the terminal's name.
+/// Replaces this process with the command. The environment holds only TERM.
 private func carryOut(_ words: [[UInt8]]) -> CInt {
   var arguments = ([utf8("causeway")] + words).map { copy($0) }
   var environment = getenv("TERM").map { [copy(utf8("TERM=") + Array(String(cString: $0).utf8))] } ?? []
@@ -94,7 +95,7 @@ private func carryOut(_ words: [[UInt8]]) -> CInt {
   return ExitCode.failed
 }
 
-/// A C string. It holds no zero byte, as it comes from one.
+/// Copies bytes into a C string. They contain no zero byte, because they come from a C string.
 private func copy(_ bytes: [UInt8]) -> UnsafeMutablePointer<CChar>? {
   bytes.withUnsafeBytes { raw in strndup(raw.baseAddress!.assumingMemoryBound(to: CChar.self), raw.count) }
 }

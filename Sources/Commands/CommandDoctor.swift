@@ -32,7 +32,7 @@ func commandDoctor(_ words: CommandWords) -> CInt {
   return wrong == 0 ? ExitCode.done : ExitCode.failed
 }
 
-/// Everything that was looked at.
+/// Runs all checks and returns their findings.
 func doctorFindings(_ options: ClientOptions) -> [Finding] {
   var findings: [Finding] = []
   let configuration = read(options.config, &findings)
@@ -40,7 +40,7 @@ func doctorFindings(_ options: ClientOptions) -> [Finding] {
   return findings + Doctor(configuration, isDaemonRunning: isRunning).examine()
 }
 
-/// The configuration, or the default one.
+/// Reads the configuration. Returns the defaults if there is no file, or if it cannot be used.
 private func read(_ path: String?, _ findings: inout [Finding]) -> Configuration {
   do throws(ConfigurationError) {
     let configuration = try Configuration.load(path: path)
@@ -56,7 +56,7 @@ private func read(_ path: String?, _ findings: inout [Finding]) -> Configuration
   }
 }
 
-/// What the daemon says. Returns whether one runs.
+/// Asks the daemon for its status. Returns whether it is running.
 private func askDaemon(_ path: String, _ findings: inout [Finding]) -> Bool {
   do throws(DiagnosticsError) {
     let report = try StatusReport(ControlClient(path: path).status())

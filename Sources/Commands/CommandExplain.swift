@@ -119,7 +119,7 @@ private func read<Result>(_ json: [UInt8], _ body: (ExplainReport) -> Result) th
   }
 }
 
-/// The node that a word stands for.
+/// The node that a word identifies.
 private func node(_ word: String, _ known: [(id: NodeID, name: String)]) throws(CommandFailure) -> NodeID {
   let typed = Array(word.utf8)
   let sightings = known.map { node in
@@ -133,7 +133,7 @@ private func node(_ word: String, _ known: [(id: NodeID, name: String)]) throws(
   case .one(let peer): return peer.node
   case .several(let peers): throw CommandFailure(saying: severalText(typed, peers.map { $0.node }), ExitCode.timedOut)
   case .nobody(let suggestion):
-    // Of a node that is only heard the first half of the id is known.
+    // Discovery alone yields only the first half of a node's id.
     if let id = NodeIDSyntax.parse(Text(word)), let heard = known.first(where: { $0.id.mayBe(id) }) { return heard.id }
     var text = TextBuilder(quoting: typed, " is not known here")
     if let suggestion {

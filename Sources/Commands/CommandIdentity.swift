@@ -35,7 +35,7 @@ let identityNameKey: CInt = 0x6E
 let identityYesKey: CInt = 0x79
 private let atNextStart: StaticString = "It counts from the next start: systemctl restart causeway"
 
-/// The options that all these commands share.
+/// Options of all identity commands.
 struct IdentityOptions {
   var client = ClientOptions()
   var words: [String] = []
@@ -73,7 +73,7 @@ struct IdentityOptions {
 private let replaceOption = CommandOption(
   name: "replace", key: replaceKey, argument: nil, help: "Put it in the place of the key that is there")
 
-/// Runs a body that uses the configuration's state directory.
+/// Runs `body` with the configuration and its state directory. Prints an error, if any, and returns the exit code.
 private func withState(
   _ options: IdentityOptions, _ body: (StateDirectory, Configuration) throws(IdentityError) -> Void
 ) -> CInt {
@@ -128,13 +128,13 @@ private func identityImport(_ words: CommandWords) -> CInt {
   }
 }
 
-/// Creates another identity, unless one exists and --replace is missing.
+/// Creates a new identity. Fails if one exists and --replace is missing.
 private func replacing(
   _ options: IdentityOptions, _ make: (StateDirectory) throws(IdentityError) -> NodeIdentity
 ) -> CInt {
   var code = ExitCode.done
   let result = withState(options) { directory, _ throws(IdentityError) in
-    // The existing key may be damaged, which is a reason to replace it.
+    // Only its existence is checked: a damaged key is a reason to replace it.
     if !options.isReplacing, directory.has("node.key") {
       printError("\(directory.file("node.key")) exists; --replace makes the box another node")
       code = ExitCode.failed

@@ -15,7 +15,7 @@ enum ExitCode {
   static let noDaemon: CInt = 3
   /// The given time ran out.
   static let timedOut: CInt = 4
-  /// A stream was cut: what came is the beginning of what was written.
+  /// A stream was cut: the bytes received are only the beginning of those written.
   static let cut: CInt = 5
   /// The other end did not accept.
   static let refused: CInt = 6
@@ -33,14 +33,14 @@ struct CommandOption {
   let name: StaticString
   /// The short option's character, or a number above 255 for none.
   let key: CInt
-  /// The name of its argument in the help; nil for none.
+  /// The argument's name in the help; nil if the option has no argument.
   let argument: StaticString?
   let help: StaticString
 }
 
 /// The options and arguments of a command, parsed by glibc's argp, which also provides `--help` and `--usage`.
 final class CommandParser {
-  /// Handles an option or argument. Returns nil, or for an invalid value what would be accepted.
+  /// Handles an option or argument. Returns nil if the value is valid, otherwise a description of the accepted values.
   typealias Take = (_ key: CInt, _ value: String) -> StaticString?
 
   /// The key of plain arguments in `Take`.
@@ -51,6 +51,8 @@ final class CommandParser {
   private let take: Take
   private var taken = 0
 
+  /// Parses the options and arguments of a command. A wrong command line prints an error and ends the process.
+  ///
   /// - `command`: all words of the command, for its help.
   /// - `arguments`: the plain arguments, for its help.
   static func parse(
@@ -68,7 +70,7 @@ final class CommandParser {
   }
 
   private func run(_ command: StaticString, _ words: CommandWords, _ arguments: StaticString, _ help: StaticString) {
-    // argp keeps pointers while it runs, which is once per process.
+    // argp keeps pointers into this table while it runs. It runs once per process.
     let table = UnsafeMutablePointer<argp_option>.allocate(capacity: options.count + 1)
     table.initialize(repeating: argp_option(), count: options.count + 1)
     for (index, option) in options.enumerated() {
@@ -115,7 +117,7 @@ final class CommandParser {
   }
 }
 
-/// The words of a command line, from a command's own name on.
+/// The words of a command line, starting with a command's own name.
 struct CommandWords {
   private let first: Int
 
@@ -129,13 +131,13 @@ struct CommandWords {
   /// The words after the first one.
   var rest: CommandWords { CommandWords(first: first + 1) }
 
-  /// The word at `index`, 0 is the command's name; empty when there is none.
+  /// The word at `index`; empty if there is none. Index 0 is the command's name.
   subscript(index: Int) -> String {
     guard index < count, let word = csystem_argv()[first + index] else { return "" }
     return String(cString: word)
   }
 
-  /// The words for argp. The first is replaced by the whole command, for help and errors.
+  /// The words for argp. The full command replaces the first one, for help and errors.
   func vector(named command: StaticString) -> UnsafeMutablePointer<UnsafeMutablePointer<CChar>?> {
     let vector = UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>.allocate(capacity: count + 1)
     vector[0] = UnsafeMutableRawPointer(mutating: command.utf8Start).assumingMemoryBound(to: CChar.self)
@@ -144,19 +146,19 @@ struct CommandWords {
   }
 }
 
-/// A number of seconds from the command line; nil when it is not accepted.
+/// A number of seconds from the command line; nil if it is invalid.
 func parseSeconds(_ value: String) -> UInt64? { Text(value).number(in: 1...1_000_000) }
 
 /// What `parseSeconds` accepts.
 let secondsAccepted: StaticString = "a number of seconds from 1 to 1000000"
 
-/// `seconds` from now; `.never` for nil.
+/// The time `seconds` from now; `.never` for nil.
 func deadline(after seconds: UInt64?) -> Instant {
   guard let seconds else { return .never }
   return monotonicNow() + .seconds(seconds)
 }
 
-/// Prints one line on standard output, which may hold text of others.
+/// Prints one line on standard output. Untrusted text in it is sanitised.
 func show(_ prefix: StaticString, _ text: String) {
   var line = TextBuilder()
   line.add(prefix)
@@ -165,12 +167,12 @@ func show(_ prefix: StaticString, _ text: String) {
   Output.put(line)
 }
 
-/// Prints one line on standard error, after the program's name. Untrusted text in it is made harmless.
+/// Prints one line on standard error, after the program's name. Untrusted text in it is sanitised.
 func printError(_ text: String) {
   var line = TextBuilder()
   line.add(message: text.utf8)
   Output.putError(line)
 }
 
-/// The same for a text that is harmless already.
+/// Prints one line on standard error. The text is already sanitised.
 func printError(_ text: TextBuilder) { Output.putError(text) }

@@ -65,10 +65,10 @@ func commandLog(_ words: CommandWords) -> CInt {
   }
 }
 
-/// No letter: -j is the journal.
+/// A key without a letter, because -j is the journal.
 private let logJSONKey: CInt = 0x100
 
-/// The records of a journal, as lines or as JSON.
+/// Prints the records of a journal as text or JSON lines.
 private final class Log {
   private var journal: JournalMapping
   private var names: JournalNames
@@ -81,7 +81,7 @@ private final class Log {
   }
 
   func show(_ query: LogQuery, isFollowing: Bool, _ path: String) throws(CommandFailure) {
-    // Read first: records written meanwhile are left to the following loop.
+    // Read before printing: the loop below shows records written meanwhile.
     var next = journal.newest + 1
     for sequence in query.sequences(in: journal) where sequence < next && !Output.hasFailed { put(sequence) }
     var polls = 0

@@ -79,21 +79,21 @@ func commandTrace(_ words: CommandWords) -> CInt {
   }
 }
 
-/// How boxes are asked.
+/// How nodes are probed.
 private enum Probing {
   static let interval = TimeSpan.seconds(1)
-  /// The first one to a node opens the sealed channel.
+  /// More than one, because the first probe to a node opens the encrypted channel.
   static let probesOfAHop = 3
   static let patienceSeconds: UInt64 = 5
 }
 
-/// What became of a probe.
+/// The result of a probe.
 private enum Answer {
   case after(microseconds: UInt64)
   case ended(ProbeOutcome)
   case silence
 
-  /// For people; nil when there was an answer.
+  /// The problem as text for people; nil if there was an answer.
   var problem: StaticString? {
     switch self {
     case .after: nil
@@ -106,7 +106,7 @@ private enum Answer {
   }
 }
 
-/// Options of both commands.
+/// Options of `ping` and `trace`.
 private struct ProbeOptions {
   static let options =
     ClientOptions.options + [
@@ -122,7 +122,7 @@ private struct ProbeOptions {
   private var patienceSeconds = Probing.patienceSeconds
   private var name = ""
 
-  /// As `LocalOptions.take`.
+  /// Parses one option as `LocalOptions.take` does.
   mutating func take(_ key: CInt, _ value: String) -> StaticString?? {
     if client.take(key, value) { return .some(nil) }
     switch key {
@@ -139,10 +139,10 @@ private struct ProbeOptions {
     return .some(nil)
   }
 
-  /// How long an answer is waited for.
+  /// How long to wait for an answer.
   var patience: TimeSpan { .seconds(patienceSeconds) }
 
-  /// The peer that was named.
+  /// Connects to the daemon and finds the named peer.
   func find() throws(CommandFailure) -> (PeerConnection, NodeID) {
     let connection = try PeerConnection(client)
     return (connection, try connection.peer(named: name, until: waits.map { deadline(after: $0) }))
@@ -150,13 +150,13 @@ private struct ProbeOptions {
 }
 
 extension PeerConnection {
-  /// Asks a node once.
+  /// Probes a node once.
   fileprivate func probe(_ node: NodeID, patience: TimeSpan) throws(CommandFailure) -> Answer {
     let request = nextRequest()
     let start = monotonicNow()
     send(.probe(request: request, node))
     while let event = try next(until: start + patience) {
-      // An answer to an earlier one comes late.
+      // Skips a late answer to an earlier probe.
       guard case .completed(request, let outcome) = event else { continue }
       return outcome == .delivered
         ? .after(microseconds: (monotonicNow() - start).nanoseconds / 1000) : .ended(outcome)
@@ -177,17 +177,17 @@ extension PeerConnection {
     return shortest.map { .after(microseconds: $0) } ?? .silence
   }
 
-  /// Takes events until then.
+  /// Handles events until `end`.
   fileprivate func pass(until end: Instant) throws(CommandFailure) {
     while try next(until: end) != nil {}
   }
 }
 
-/// What is shown, as text or as JSON lines.
+/// Prints the results as text or as JSON lines.
 private struct ProbeView {
   let isJSON: Bool
 
-  /// carol (c0a1b2c3): ethernet, bluetooth-le
+  /// Shows a route, for example: carol (c0a1b2c3): ethernet, bluetooth-le
   func showWay(to peer: NodeID, _ way: [ControlHop], _ book: PeerBook) {
     if isJSON { return }
     var text = TextBuilder()
@@ -241,7 +241,7 @@ private struct ProbeView {
     Output.put(text)
   }
 
-  /// 1  box (b0c5d6e7)   ethernet      0.9 ms
+  /// Shows a hop, for example: 1  box (b0c5d6e7)   ethernet      0.9 ms
   func show(_ hop: ControlHop, _ number: Int, _ answer: Answer, _ way: [ControlHop]) {
     if isJSON {
       var line = JSONLine(event: "hop")
@@ -279,7 +279,7 @@ extension ControlHop {
 extension TextBuilder {
   fileprivate var columns: Int { bytes.count { $0 & 0xC0 != 0x80 } }
 
-  /// With two decimals below 10 ms, else with one.
+  /// Adds milliseconds, with two decimals below 10 ms and one from there on.
   fileprivate mutating func add(milliseconds microseconds: UInt64) {
     add("\(microseconds / 1000).")
     if microseconds < 10_000 { add(microseconds / 10 % 100, digits: 2) } else { add(microseconds / 100 % 10) }

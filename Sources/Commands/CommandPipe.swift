@@ -50,10 +50,10 @@ func commandPipe(_ words: CommandWords) -> CInt {
 }
 
 private let pipeListenKey: CInt = 0x6C
-/// Two members: the stream is nobody else's affair.
+/// Exactly two members: nobody else can join.
 private let pipeRules = SessionRules(onlyFounderAdmits: true, membersMax: SessionLimits.membersMin)
 
-/// What the end of a stream means to the one who used it.
+/// Throws the error that the end of a stream means for the command; nothing after a normal end.
 private func checkEnd(_ end: StreamEnd) throws(CommandFailure) {
   switch end {
   case .finished: return
@@ -66,11 +66,11 @@ private func checkEnd(_ end: StreamEnd) throws(CommandFailure) {
   }
 }
 
-// MARK: The end that writes
+// MARK: Sending end
 
-/// How far a pipe has come.
+/// The state of the sending end.
 private enum PipeStep {
-  /// The peer is not there yet.
+  /// The peer has not appeared yet.
   case seeking
   case inviting(MemberAddress)
   case writing
@@ -140,7 +140,7 @@ private func send(_ options: LocalOptions, _ word: String, _ type: [UInt8]) thro
     case .hint(let text): printError(text)
     case .failed(let text): throw CommandFailure(saying: text)
     case .found(let peer):
-      // Of several at one box the first.
+      // If a box has several listeners, the first is invited.
       guard let address = sightings.all.first(where: { peer.includes($0.address) })?.address else { continue }
       step = .inviting(address)
       let milliseconds = UInt32(clamping: max((patience - monotonicNow()).milliseconds, 1))
@@ -165,7 +165,7 @@ private func check(_ outcome: InvitationOutcome) throws(CommandFailure) {
   }
 }
 
-/// Reads once; nothing at the end.
+/// Reads standard input once. Returns no bytes at its end.
 private func readInput(atMost most: Int) throws(CommandFailure) -> [UInt8] {
   var bytes = [UInt8](repeating: 0, count: most)
   while true {
@@ -179,7 +179,7 @@ private func readInput(atMost most: Int) throws(CommandFailure) -> [UInt8] {
   }
 }
 
-// MARK: The end that reads
+// MARK: Receiving end
 
 private func listen(_ options: LocalOptions, _ rule: AcceptRule, _ type: [UInt8]) throws(CommandFailure) {
   let connection = try options.connect(as: "pipe")
@@ -231,7 +231,7 @@ private func listen(_ options: LocalOptions, _ rule: AcceptRule, _ type: [UInt8]
       _ = try? connection.carryOut(.leave(session: session, text: []))
       return
     case .event(.done(stream, let outcome, _)):
-      // It was cut before it was taken.
+      // The stream was cut before it was accepted here.
       if outcome != .done { throw CommandFailure(saying: "the other end cut the stream", ExitCode.cut) }
     case .event(.ended(_, let end, _)): throw CommandFailure(saying: sessionEndText(end), ExitCode.cut)
     case .event: continue

@@ -98,17 +98,17 @@ private final class Receiving {
   private let questions = Questions()
   private let end: Instant
   private var connection: DaemonConnection
-  /// The oldest first.
+  /// Sessions with senders, oldest first.
   private var rooms: [SenderRoom] = []
-  /// Invitations without a room, the oldest first. The daemon bounds them: a few of each node, 32 of a client.
+  /// Invitations without a session, oldest first. The daemon limits them to a few per node and 32 per client.
   private var waiting: [WaitingSender] = []
   private var transfers: [IncomingFiles] = []
   private var names = MemberNames()
   private var received: UInt64 = 0
   private var failed: UInt64 = 0
-  /// The user wants to go.
+  /// Whether the user wants to leave.
   private var isLeaving = false
-  /// The time is over.
+  /// Whether the time of --for is over.
   private var isEnding = false
   private var isCut = false
   private var isOver = false
@@ -139,7 +139,7 @@ private final class Receiving {
     if count != .max && received < count && !isLeaving { throw CommandFailure(ExitCode.timedOut) }
   }
 
-  /// The daemon is gone: the same again when it is back. What came waits in its partials.
+  /// Waits for a lost daemon to return, then starts again. Received data stays in its partials.
   private func connectAgain(_ text: TextBuilder) throws(CommandFailure) {
     var text = text
     text.add("; waiting for it (^C ends)")
@@ -205,7 +205,7 @@ private final class Receiving {
     }
   }
 
-  /// Takes leave of what is over.
+  /// Removes transfers that are over. Ends the command if nothing is left to do.
   private func tidy() {
     for transfer in transfers {
       view.tellItems(transfer)
@@ -236,7 +236,7 @@ private final class Receiving {
         from: from, invitation: number, rules: invitation.rules, isTrusted: answer == .yes || peer.isVerified))
   }
 
-  /// Accepts the invitations that there is room for, strangers' last.
+  /// Accepts the invitations that there is room for, those of trusted senders first.
   private func admit() {
     for isTrusted in [true, false] {
       waiting.removeAll { $0.isTrusted == isTrusted && admits($0) }
@@ -280,7 +280,7 @@ private final class Receiving {
     }
   }
 
-  // MARK: What happens
+  // MARK: Events
 
   private func hear(_ event: LocalEvent) {
     switch event {
@@ -303,7 +303,7 @@ private final class Receiving {
       if wasReceiving && transfer.phase == .away { tellBreak(transfer) }
     case .done(let request, let outcome, _):
       if outcome == .done { return }
-      // The stream was gone before it was taken or opened, or the session before it was joined.
+      // The stream ended before it was accepted or opened, or the session before it was joined.
       if let transfer = transfer(request) { broke(transfer) }
       rooms.removeAll { $0.session == request }
     case .ended(let session, _, _):
@@ -337,13 +337,13 @@ private final class Receiving {
       if known.phase == .asking { withdraw(known) }
       if known.outcome == nil {
         guard known.phase != .away || makePlace(for: from.node, isTrusted: true) else {
-          // It was accepted: it comes again until there is one.
+          // It was accepted before, so its sender tries again until there is a place.
           connection.ask(.take(stream: received, isWanted: false, limit: 0, isPostponed: true))
           return
         }
         return known.take(received, attempt, session)
       }
-      // The last one has ended: its sender begins anew.
+      // The previous transfer has ended; its sender starts a new one.
       known.timeUp()
       tidy()
     }
@@ -358,8 +358,8 @@ private final class Receiving {
     transfer.take(received, attempt, session)
   }
 
-  /// A place for an offer, which may be another transfer's that then waits outside. One of those that wait there is given up
-  /// when they are too many.
+  /// Finds a place for an offer, if necessary that of another transfer, which then waits without one. If too many wait,
+  /// one of them is cancelled.
   private func makePlace(for node: NodeID, isTrusted: Bool) -> Bool {
     if transfers.count >= FileLimits.awayMax {
       let away = transfers.filter { $0.phase == .away }
@@ -437,7 +437,7 @@ private final class Receiving {
     if accepts { accept(transfer) } else { transfer.refuse(.declined, TextBuilder()) }
   }
 
-  /// Accepts an offer, or lets it wait until there is memory for its manifest.
+  /// Accepts an offer, or lets it wait for memory for its manifest.
   private func accept(_ transfer: IncomingFiles) {
     while !transfers.haveMemory(for: transfer) {
       let holders = transfers.filter { $0 !== transfer && $0.holdsManifest }
@@ -453,7 +453,7 @@ private final class Receiving {
     }
   }
 
-  // MARK: What is told
+  // MARK: Output
 
   private func show() {
     let now = monotonicNow()
@@ -472,7 +472,7 @@ private final class Receiving {
     if lines.admits(text, .interrupted, of: transfer.from.node, peer(of: transfer)) { view.notice(text) }
   }
 
-  /// A transfer is over.
+  /// Counts and shows the result of a transfer.
   private func concluded(_ transfer: IncomingFiles) {
     guard let offer = transfer.offer else { return }
     let isReceived = transfer.isReceived

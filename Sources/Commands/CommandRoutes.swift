@@ -31,7 +31,7 @@ func commandRoutes(_ words: CommandWords) -> CInt {
   }
 }
 
-/// The way to each peer. Without names the nodes have the beginnings of their ids.
+/// The route to each peer as a table. Without names, nodes appear as the first digits of their ids.
 func routesText(_ connection: PeerConnection, hasNames: Bool = true) throws(CommandFailure) -> TextBuilder {
   var table = Table(["PEER", "ID", "LINKS", "WAY"], cuttable: [0])
   for peer in connection.book.peers {

@@ -27,8 +27,8 @@ func commandRun(_ words: CommandWords) -> CInt {
 let configOption = CommandOption(
   name: "config", key: 0x63, argument: "FILE", help: "Configuration file; default /etc/causeway/causeway.conf")
 
-/// Loads a configuration, and prints errors and warnings on stderr; nil when it is invalid. With `mayBeDenied` nothing is
-/// said of one that the user may not read.
+/// Loads a configuration and prints errors and warnings on standard error. Returns nil if it is invalid. With
+/// `mayBeDenied`, nothing is printed for a file that the user may not read.
 func loadConfiguration(_ path: String?, mayBeDenied: Bool = false) -> Configuration? {
   do throws(ConfigurationError) {
     let configuration = try Configuration.load(path: path)
@@ -40,9 +40,9 @@ func loadConfiguration(_ path: String?, mayBeDenied: Bool = false) -> Configurat
   }
 }
 
-/// The configuration of a command that only looks for the daemon's socket; or prints the mistake and throws the exit code.
-/// The box's own file may have got a mistake since the daemon read it, or be closed to the user, which is no fault: the
-/// default is looked at then.
+/// The configuration of a command that only needs the path of the daemon's socket. A mistake in a file given by
+/// --config is printed and throws the exit code. The default file may be unreadable to the user, or contain a mistake
+/// made since the daemon read it. Neither is an error: the default values are used instead.
 func findConfiguration(_ path: String?) throws(CommandFailure) -> Configuration {
   if let configuration = loadConfiguration(path, mayBeDenied: path == nil) { return configuration }
   guard path == nil else { throw CommandFailure(ExitCode.usage) }

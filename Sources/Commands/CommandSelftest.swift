@@ -47,7 +47,7 @@ func commandSelftest(_ words: CommandWords) -> CInt {
   return failed == 0 ? ExitCode.done : ExitCode.failed
 }
 
-/// The ledger as a table.
+/// The memory ledger as a table.
 var limitsText: TextBuilder {
   var text = TextBuilder()
   text.add("                                               places  bytes each      KiB\n")
@@ -99,7 +99,7 @@ private func randomIsReady() -> Bool {
   return count == 16 && bytes.0 != bytes.1
 }
 
-/// docs/protocol.md, "Frame header".
+/// The example in docs/protocol.md, “Frame header”.
 let goldenHeader: StaticString =
   "812501100200000400010203040506070809101112131415a0a1a2a3a4a5a6a7a8a9b0b1b2b3b4b500000007ffff0001"
 
@@ -170,7 +170,7 @@ private func frameHeaderIsGolden() -> Bool {
 }
 
 private func frameHeaderRefuses() -> Bool {
-  // Offset, value and the expected refusal.
+  // Offset, value, and expected error.
   let faults: [(Int, UInt8, FrameRefusal)] = [
     (0, 0x16, .unknownVersion), (3, 0, .ttlZero), (4, 9, .malformed), (5, 1, .malformed), (6, 0xFF, .overLength),
     (7, 0, .zeroLength),

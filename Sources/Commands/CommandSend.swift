@@ -14,7 +14,7 @@ struct FilesOptions {
   var local = LocalOptions()
   private(set) var type = Array("files".utf8)
 
-  /// As `LocalOptions.take`.
+  /// Parses one option as `LocalOptions.take` does.
   mutating func take(_ key: CInt, _ value: String) -> StaticString?? {
     guard key == Self.typeKey else { return local.take(key, value) }
     guard let given = serviceType(value) else { return LocalOptions.typeAccepted }

@@ -27,7 +27,7 @@ func commandRadios(_ words: CommandWords) -> CInt {
   }
 }
 
-/// Shows the status, or one part of it: the member of its JSON.
+/// Shows the whole status or one part of it. `part` is a member of its JSON.
 private func show(
   _ words: CommandWords, _ command: StaticString, _ help: StaticString, _ part: StaticString? = nil,
   _ text: (StatusReport) -> TextBuilder

@@ -27,7 +27,7 @@ func commandTop(_ words: CommandWords) -> CInt {
   }
 }
 
-/// What is asked for on the command line.
+/// The options of `causeway top`.
 private struct TopOptions {
   static let options = [
     CommandOption(
@@ -52,11 +52,12 @@ private struct TopOptions {
   }
 }
 
-/// One run of `causeway top`. Nothing in it waits but `poll`, so keys and signals are served while a daemon hangs.
+/// One run of `causeway top`. It blocks only in `poll`, so keys and signals work while a daemon hangs.
 private final class TopRun {
-  /// After so long a daemon does not answer. It is not asked again: it would have the connections of a day to accept.
+  /// The time after which the daemon counts as unresponsive. No further connection is made meanwhile: a daemon that
+  /// hangs for a day would find a day's connections to accept.
   private static let answerTime = TimeSpan.seconds(5)
-  /// The width of the tables where there is no screen.
+  /// The width of the tables without a screen, in columns.
   private static let tableColumns = 100
 
   private let path: String
@@ -66,10 +67,10 @@ private final class TopRun {
   private var model = TopModel()
   private var keys = KeyReader()
   private var client: ControlClient?
-  /// Pieces of an answer that is not complete.
+  /// The received pieces of an incomplete response.
   private var answer: [UInt8] = []
   private var askedAt: Instant?
-  /// It was said that there is no answer.
+  /// Whether the missing response was reported.
   private var isSilent = false
   private var nextLook = Instant.zero
   private var isOver = false
@@ -112,7 +113,7 @@ private final class TopRun {
     }
   }
 
-  /// Takes what the daemon has sent.
+  /// Handles what the daemon has sent.
   private func hear() throws(CommandFailure) {
     while let client, askedAt != nil {
       switch client.next(milliseconds: 0) {
@@ -134,7 +135,7 @@ private final class TopRun {
     } catch {
       return try lose(error.text)
     }
-    // Without a screen nobody wants to see rates that are not known yet.
+    // Without a screen, a first sample whose rates are unknown is not printed.
     if screen != nil || model.figures?.bytesForwarded != nil { show() }
   }
 
@@ -144,7 +145,7 @@ private final class TopRun {
     try tell(reason, code)
   }
 
-  /// Nothing is on its way.
+  /// Clears the state of the pending request.
   private func forget() {
     answer = []
     askedAt = nil
@@ -159,7 +160,7 @@ private final class TopRun {
     draw()
   }
 
-  // MARK: People
+  // MARK: Terminal
 
   private func wait(until deadline: Instant) {
     let left = (deadline - monotonicNow()).nanoseconds / 1_000_000 + 1
@@ -167,7 +168,7 @@ private final class TopRun {
       pollfd(fd: signals.descriptor, events: Int16(POLLIN), revents: 0),
       pollfd(fd: client?.descriptor ?? -1, events: Int16(POLLIN), revents: 0),
       pollfd(fd: screen == nil ? -1 : STDIN_FILENO, events: Int16(POLLIN), revents: 0),
-      // A pipe whose reader has gone is told as an error, for which nothing has to be asked.
+      // Even without requested events, poll reports an error if the reader of a pipe is gone.
       pollfd(
         fd: screen?.descriptor ?? STDOUT_FILENO, events: screen?.isWaiting == true ? Int16(POLLOUT) : 0, revents: 0),
     ]
@@ -230,7 +231,7 @@ private final class TopRun {
 }
 
 extension Figures {
-  /// One object a line: the box, its bearers, its links, those that send most.
+  /// Prints one JSON object per line: the box, its bearers, its links, and the nodes that send most.
   fileprivate func putJSON() {
     var box = JSONLine(event: "box")
     box.add("id", sample.id)

@@ -6,8 +6,8 @@ import Primitives
 import Relay
 import Trust
 
-/// The commands of `causeway identity` about other nodes' keys. Each prints the whole id of the key, and fails when
-/// there is nothing to do.
+/// The commands of `causeway identity` about other nodes' keys. Each prints the full id of the key, and fails if there
+/// is nothing to do.
 func identityTrust(_ words: CommandWords) -> CInt {
   let options = IdentityOptions.parse(
     "causeway identity trust", words, arguments: "NAME|ID", count: 1...1,
@@ -82,14 +82,14 @@ func identityDismiss(_ words: CommandWords) -> CInt {
   return settle(.dismiss, options)
 }
 
-/// The key that a word identifies, and the name if the word was one.
+/// The key that a word identifies, and the name if the word is one.
 private struct Target {
   var id: NodeID
   var name: String
 }
 
-/// Carries out an operation through the daemon, which owns the state directory; without a daemon, on the directory
-/// itself.
+/// Carries out an operation through the daemon, which owns the state directory. Without a daemon it uses the directory
+/// directly.
 private func carryOut(_ operation: TrustOperation, _ options: IdentityOptions) -> CInt {
   run { () throws(CommandFailure) in
     guard let configuration = loadConfiguration(options.client.config) else { throw CommandFailure(ExitCode.usage) }
@@ -120,8 +120,8 @@ private func carryOut(_ operation: TrustOperation, _ options: IdentityOptions) -
   }
 }
 
-/// A revocation is final. The operator confirms it on the controlling terminal; a script without one names the key by all its
-/// digits, or confirms by `--yes`.
+/// Asks for confirmation, because a revocation is final. The operator answers on the controlling terminal. A script
+/// without one gives the full id, or `--yes`.
 private func confirmRevocation(
   of target: Target, _ word: String, _ options: IdentityOptions
 ) throws(CommandFailure) {
@@ -169,7 +169,8 @@ private func seen(_ client: ControlClient) throws(CommandFailure) -> [Target] {
   }
 }
 
-/// The key that a word identifies. All 32 digits of an id identify it even if it is unknown; names are then ignored.
+/// The key that a word identifies. A full id of 32 digits identifies a key even if it is unknown; names are then
+/// ignored.
 private func target(
   _ operation: TrustOperation, _ word: String, _ pins: [Pin], _ seen: [Target]
 ) throws(CommandFailure) -> Target {
@@ -196,7 +197,7 @@ private func target(
     return operation == .unpin && !found[0].name.utf8.isEmpty ? Target(id: .none, name: word) : found[0]
   }
   if found.isEmpty {
-    // A pin of first use may not be saved yet.
+    // A pin from trust on first use may not be saved yet.
     if operation == .unpin && mayBeName { return Target(id: .none, name: word) }
     throw CommandFailure(
       saying:

@@ -9,7 +9,7 @@ func commandVersion(_ words: CommandWords) -> CInt {
   return ExitCode.done
 }
 
-/// What this binary is made of.
+/// The version of the program, its build mode, and its mbedTLS version.
 var versionText: TextBuilder {
   var text = TextBuilder()
   text.add("causeway \(causewayVersion)\n")

@@ -9,7 +9,7 @@ struct Command {
   let run: (CommandWords) -> CInt
 }
 
-/// Runs the command that the process's words name. Returns the exit code (`ExitCode`).
+/// Runs the command that the process's arguments name. Returns the exit code (`ExitCode`).
 public func runCommandLine() -> CInt {
   csystem_prepare_process()
   let code = dispatch(

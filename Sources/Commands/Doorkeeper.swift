@@ -5,7 +5,7 @@ import LocalClient
 import Primitives
 import Session
 
-/// Answers invitations by a rule, or by questions on the terminal: one after the other.
+/// Answers invitations by a rule, or by asking on the terminal, one question at a time.
 final class Doorkeeper {
   private struct Question {
     let invitation: Invitation
@@ -16,11 +16,11 @@ final class Doorkeeper {
   private let session: UInt32
   private let rule: AcceptRule
   private let type: [UInt8]
-  /// The daemon bounds them.
+  /// Invitations that wait for an answer. The daemon limits their number.
   private var waiting: [Question] = []
   private let questions = Questions()
   private let lines: PeerLines
-  /// What is told of each answer: the peer, and whether it was accepted.
+  /// Called for each answer with the invitation, the peer, and whether it was accepted.
   private let tell: (Invitation, LocalPeer, Bool) -> Void
 
   init(
@@ -37,10 +37,10 @@ final class Doorkeeper {
 
   /// Standard input while a question waits for its answer; otherwise -1.
   var descriptor: CInt { questions.descriptor }
-  /// When `checkTime` is due.
+  /// When to call `checkTime`.
   var deadline: Instant { questions.deadline }
 
-  /// Call it before each wait for events.
+  /// Must be called before each wait for events.
   func checkTime() { questions.checkTime() }
 
   func invited(_ invitation: Invitation, _ peer: LocalPeer) {
@@ -55,8 +55,8 @@ final class Doorkeeper {
     }
   }
 
-  /// A person is asked about the newest few: of peers whose keys are not verified the oldest whose question was not shown yet
-  /// gives way.
+  /// Limits the questions about unverified peers. If there are too many, the oldest one that was not shown yet is
+  /// declined.
   private func makePlace(for peer: LocalPeer) {
     let strangers = waiting.dropFirst().indices.filter { !waiting[$0].peer.isVerified }
     guard !peer.isVerified, strangers.count >= Self.strangersMax else { return }
@@ -65,13 +65,13 @@ final class Doorkeeper {
     answer(oldest.invitation, oldest.peer, false)
   }
 
-  /// Questions about peers whose keys are not verified that wait behind the one that is shown. Strangers fill them.
+  /// The maximum number of questions about unverified peers behind the one that is shown. Strangers can fill it.
   private static let strangersMax = 4
 
-  /// Whether a member of a merged session may be met.
+  /// Whether to accept a member of a merged session.
   func accepts(_ node: NodeID, _ peer: LocalPeer) -> Bool { rule.answer(node, peer) == .yes }
 
-  /// An invitation has ended, whoever ended it.
+  /// Handles the end of an invitation, by either side.
   func ended(_ received: UInt32) {
     guard let index = waiting.firstIndex(where: { $0.invitation.handle.number == received }) else { return }
     let question = waiting.remove(at: index)
@@ -79,7 +79,7 @@ final class Doorkeeper {
     questions.withdraw(received, lines.admitted(text, .withdrawn, of: question.invitation.from.node, question.peer))
   }
 
-  /// Reads answers.
+  /// Reads answers from the terminal.
   func readInput() {
     questions.readInput { number, accepts in
       guard let index = waiting.firstIndex(where: { $0.invitation.handle.number == number }) else { return }
@@ -115,7 +115,7 @@ final class Doorkeeper {
   private static let contextShownBytes = 200
 }
 
-/// The inviter, and whether its invitation was accepted: (2b75e26e, 1 hop, not verified) “bob” was not accepted
+/// The answer to an invitation as text, for example: (2b75e26e, 1 hop, not verified) “bob” was not accepted
 func answerText(_ invitation: Invitation, _ peer: LocalPeer, _ isAccepted: Bool) -> TextBuilder {
   var text = TextBuilder("(")
   text.add(invitation.from.node.shortText)

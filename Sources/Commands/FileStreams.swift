@@ -6,37 +6,39 @@ import Primitives
 import Session
 import Transfer
 
-/// Limits of the commands that send and receive files. docs/resources.md, “Limits”.
+/// Limits of the commands that send and receive files (docs/resources.md, “Limits”).
 enum FileLimits {
-  /// As other applications of this type use too.
+  /// The session rules that all applications of this service type use.
   static let rules = SessionRules(membersMax: SessionLimits.membersMax)
   static let returnTime = TimeSpan.seconds(TransferLimits.returnSeconds)
   static let farewellTime = TimeSpan.seconds(TransferLimits.farewellSeconds)
   static let verdictTime = TimeSpan.seconds(TransferLimits.verdictSeconds)
   static let turnTime = TimeSpan.seconds(TransferLimits.turnSeconds)
   static let offerTime = TimeSpan.seconds(TransferLimits.beginSeconds)
-  /// Who has accepted an invitation is connected by then.
+  /// The time within which a node that accepted an invitation must be connected.
   static let memberTime = TimeSpan.seconds(10)
-  /// Pieces of 64 KiB that are read and hashed before the daemon and the user are heard again.
+  /// The number of 64 KiB pieces to read and hash before the daemon and the user are served again.
   static let readsMax = 16
-  /// Transfers with those that are waited for after a break. Senders fill it; whoever waits with most gives way.
+  /// The maximum number of transfers, including those that wait for their sender to return. Senders fill it; the sender
+  /// with the most waiting transfers loses one.
   static let awayMax = 64
-  /// One that stood still for so long makes place for another.
+  /// The time without progress after which a transfer may lose its place to another.
   static let stillTime = TimeSpan.seconds(TransferLimits.stillSeconds)
-  /// Of offers and transfers at once, of one node that nobody has accepted yet.
+  /// The maximum number of transfers from one node that nobody has accepted yet.
   static let unansweredMax = 2
-  /// A sender has its session for so long without an offer while others wait.
+  /// How long a sender keeps its session without an offer while others wait.
   static let roomTime = TimeSpan.seconds(5)
-  /// Manifests of accepted offers together, in bytes, and their entries: four of the greatest, about 90 MB of memory. A further
-  /// offer waits for its turn.
+  /// The maximum total size of the manifests of accepted offers, in bytes and in entries: four of the largest, about 90
+  /// MB of memory. A further offer waits.
   static let manifestBytesMax = UInt64(4 * TransferLimits.manifestBytesMax)
   static let entriesMax = UInt64(4 * TransferLimits.entriesMax)
-  /// Sessions at once, below the 16 of a client; of one node no more than its invitations. Senders share them as the places
-  /// of transfers.
+  /// The maximum number of sessions, below the daemon's limit of 16 per client. A node has no more of them than
+  /// invitations. Senders share sessions as they share the places of transfers.
   static let sessionsMax = 14
 }
 
-/// One turn of a command's loop. Why it lost its daemon; nil while it has it. Throws when nobody reads the output.
+/// Runs one turn of a command's loop. Returns why the connection to the daemon was lost, or nil. Throws if standard
+/// output has failed.
 func broken(_ turn: () throws(ConnectionError) -> Void) throws(CommandFailure) -> TextBuilder? {
   var broken: TextBuilder?
   do throws(ConnectionError) {
@@ -50,7 +52,7 @@ func broken(_ turn: () throws(ConnectionError) -> Void) throws(CommandFailure) -
   return broken
 }
 
-/// Bytes on their way into a stream, within the room that the daemon tells of.
+/// Writes bytes into a stream, within the window that the daemon grants.
 struct StreamWriter {
   private static let shortBytes = 32_768
 
@@ -62,10 +64,10 @@ struct StreamWriter {
 
   init(_ stream: UInt32) { self.stream = stream }
 
-  /// Nothing waits for room.
+  /// Whether nothing waits for the window.
   var isEmpty: Bool { start == waiting.count }
 
-  /// So little waits for room that it is time to make more, before the daemon has to wait for it.
+  /// Whether so little waits for the window that it is time to produce more, before the daemon runs out of data.
   var isShort: Bool { waiting.count - start < Self.shortBytes }
 
   mutating func room(_ limit: UInt64, _ connection: DaemonConnection) {
@@ -73,7 +75,7 @@ struct StreamWriter {
     write([], connection)
   }
 
-  /// Writes what there is room for, and keeps the rest.
+  /// Writes what the window allows and keeps the rest.
   mutating func write(_ bytes: [UInt8], _ connection: DaemonConnection) {
     if isEmpty {
       (waiting, start) = (bytes, 0)
@@ -88,14 +90,14 @@ struct StreamWriter {
   }
 }
 
-/// How much of a stream the daemon may tell.
+/// The receive window of a stream: how much the daemon may deliver.
 struct StreamWindow {
   private static let bytes: UInt64 = 262_144
 
   private var taken: UInt64 = 0
   private(set) var limit = Self.bytes
 
-  /// So many bytes were taken out of it.
+  /// Counts consumed bytes, and extends the window once half of it is used.
   mutating func took(_ byteCount: Int, _ stream: UInt32, _ connection: DaemonConnection) {
     taken += UInt64(byteCount)
     guard taken + Self.bytes / 2 >= limit else { return }
@@ -104,7 +106,8 @@ struct StreamWindow {
   }
 }
 
-/// 5G is 5,000,000,000 bytes.
+/// A number of bytes from the command line, with an optional decimal unit: 5G is 5,000,000,000 bytes. Nil if it is
+/// invalid.
 func byteCount(_ text: String) -> UInt64? {
   var digits = Array(text.utf8), factor: UInt64 = 1
   switch digits.last {

@@ -8,7 +8,7 @@ import Transfer
 import TransferFiles
 
 extension FilesView {
-  /// How much of what has to be fetched before it can be offered is there.
+  /// Shows how much has been fetched of a source that must be complete before it can be offered.
   func drawFetching(_ what: String, _ bytes: UInt64) {
     guard isProgressDue(monotonicNow()) else { return }
     if isJSON {
@@ -40,7 +40,7 @@ extension FilesView {
     notice(text)
   }
 
-  /// What became of a file at its receiver.
+  /// Shows the receiver's result for one file.
   func tellFile(_ path: [UInt8], _ size: UInt64, _ verdict: Verdict) {
     if isJSON {
       var line = JSONLine(event: "file")
@@ -92,7 +92,7 @@ extension FilesView {
     notice(text)
   }
 
-  /// Files and folders that came to their places.
+  /// Shows files and folders that have reached their final places.
   func tellItems(_ transfer: IncomingFiles) {
     guard let manifest = transfer.work.receiver.manifest else { return }
     while transfer.toldItems < manifest.items.count, let path = transfer.work.path(item: transfer.toldItems) {
@@ -112,7 +112,7 @@ extension FilesView {
     }
   }
 
-  /// A transfer is over.
+  /// Shows the result of a transfer.
   func concluded(
     _ transfer: IncomingFiles, _ offer: OfferRecord, _ isReceived: Bool, _ peer: LocalPeer, _ lines: PeerLines
   ) {
@@ -156,19 +156,19 @@ extension FilesView {
 }
 
 extension IncomingFiles {
-  /// Everything is in its place.
+  /// Whether every file is stored.
   var isReceived: Bool {
     if case .complete(let verdicts)? = outcome { verdicts.allSatisfy { $0 == .stored } } else { false }
   }
 
-  /// Whether its end is one of those that `--count` counts: not what somebody or a rule did not want.
+  /// Whether `--count` counts this transfer. Offers that a person or a rule declined do not count.
   var counts: Bool {
     if case .refused(let code)? = outcome { code == .noSpace || code == .tooLarge } else { isAccepted }
   }
 }
 
 extension OutgoingWork {
-  /// How it ended, for people, and the exit code.
+  /// How a transfer ended, as text for people, and the exit code.
   func conclusion(_ outcome: SenderOutcome, to name: [UInt8]) -> (text: TextBuilder, code: CInt) {
     switch outcome {
     case .complete(let verdicts): return complete(verdicts, name)
@@ -231,14 +231,14 @@ extension OutgoingWork {
       case .broken: " says that this end broke the protocol"
       }
     var text = TextBuilder(name, said)
-    // A full disk says it itself.
+    // The text for a full disk already gives the reason.
     if code != .storageFull { text.add(words: words) }
     return (text, code == .wanted ? ExitCode.cut : ExitCode.failed)
   }
 }
 
 extension TextBuilder {
-  /// “photos”: 40 files, 361 MB
+  /// Adds an offer, for example: “photos” …, 40 files, 361 MB
   mutating func add(_ offer: OfferRecord) {
     add("“")
     add(untrusted: offer.name)
@@ -247,7 +247,8 @@ extension TextBuilder {
   }
 }
 
-/// (NOT verified, e4654c9f) “dave” offers “photos”: 40 files, 361 MB; 41 GB free. Accept? [y/N]
+/// The question for an offer, for example: (NOT verified, e4654c9f) “dave” offers “photos” …, 40 files, 361 MB; 41 GB
+/// free. Accept? [y/N]
 func offerQuestion(_ offer: OfferRecord, _ peer: LocalPeer, _ node: NodeID, _ free: UInt64) -> TextBuilder {
   var text = TextBuilder()
   text.add(peer, node)

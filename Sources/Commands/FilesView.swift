@@ -3,8 +3,8 @@ import Diagnostics
 import Primitives
 import Reactor
 
-/// Where transfers are shown: results on standard output, notices on standard error, and on a terminal one line below them
-/// that says how far a transfer is. Or all as JSON.
+/// Shows transfers. Results go to standard output and notices to standard error. On a terminal, a line of progress
+/// stays below them. With --json, results are JSON objects instead.
 final class FilesView {
   private static let lineTime = TimeSpan.milliseconds(250)
   private static let jsonTime = TimeSpan.seconds(1)
@@ -20,13 +20,13 @@ final class FilesView {
     isTerminal = !isJSON && isatty(STDERR_FILENO) == 1
   }
 
-  /// Something for people alone.
+  /// Shows a notice for people.
   func notice(_ text: TextBuilder) {
     clear()
     printError(text)
   }
 
-  /// How many lines that peers caused were left out.
+  /// Shows how many lines caused by peers were left out.
   func leftOut(_ text: TextBuilder) {
     guard isJSON else { return notice(text) }
     var line = JSONLine(event: "left_out")
@@ -34,7 +34,7 @@ final class FilesView {
     line.put()
   }
 
-  /// A result.
+  /// Shows a result.
   func say(_ text: TextBuilder) {
     clear()
     var line = text
@@ -42,27 +42,27 @@ final class FilesView {
     Output.put(line)
   }
 
-  /// Takes the line of progress away.
+  /// Erases the line of progress.
   func clear() {
     guard isDrawn else { return }
     isDrawn = false
     TextBuilder("\r\u{1B}[K").write(to: STDERR_FILENO)
   }
 
-  /// Whether a line says how far a transfer is: then there is no line for each file.
+  /// Whether there is a line of progress. Files are then not shown one by one.
   var showsProgress: Bool { isTerminal }
 
-  /// When progress is to be shown again.
+  /// When to show progress again; `.never` if it is not shown.
   var nextProgress: Instant { isTerminal || isJSON ? next : .never }
 
-  /// Whether it is time to show progress.
+  /// Whether it is time to show progress. If it is, the next time is set.
   func isProgressDue(_ now: Instant) -> Bool {
     guard isTerminal || isJSON, now >= next else { return false }
     next = now + (isJSON ? Self.jsonTime : Self.lineTime)
     return true
   }
 
-  /// Draws the line below: text without wide characters.
+  /// Draws the line of progress. The text has no wide characters.
   func draw(_ text: TextBuilder) {
     guard isTerminal else { return }
     var size = winsize(), columns = Self.columnsDefault
@@ -74,23 +74,23 @@ final class FilesView {
   }
 }
 
-/// How fast a transfer is: over the last seconds.
+/// Formats the progress of a transfer, with its rate over the last 5 s.
 struct FileProgress {
   private static let markTime = TimeSpan.milliseconds(500)
   private static let spanMarks = 10
-  /// Without a byte for so long it stands still.
+  /// The time without a byte after which a transfer counts as stalled.
   private static let stallTime = TimeSpan.seconds(3)
 
-  /// What is known of a transfer at a time.
+  /// The state of a transfer at one moment, in bytes.
   struct State {
-    /// Of all files: there, or sent.
+    /// Bytes of all files that are stored or sent.
     var done: UInt64 = 0
     var total: UInt64 = 0
-    /// Were there when this attempt began.
+    /// Bytes that were stored before this attempt.
     var held: UInt64 = 0
-    /// Sent or received, all attempts counted.
+    /// Bytes sent or received in all attempts.
     var moved: UInt64 = 0
-    /// What is there is being read and hashed: so many bytes of so many.
+    /// The bytes compared and their total, while stored data is read and hashed.
     var comparing: (done: UInt64, total: UInt64)?
   }
 
@@ -98,14 +98,14 @@ struct FileProgress {
   private var lastMoved: UInt64 = 0
   private var lastChange = Instant.zero
 
-  /// Bytes a second.
+  /// The rate in bytes per second.
   private func rate(_ moved: UInt64, _ now: Instant) -> UInt64 {
     guard let first = marks.first, moved > first.moved else { return 0 }
     let milliseconds = max((now - first.at).milliseconds, 1)
     return (moved - first.moved).multipliedReportingOverflow(by: 1_000).partialValue / milliseconds
   }
 
-  /// 61 %, 221 MB of 361 MB, 4.1 MB/s, 34 s left (120 MB were there)
+  /// The progress as text, for example: 61 %, 221 MB of 361 MB, 4.1 MB/s, 34 s left (120 MB were there)
   mutating func line(_ state: State, _ now: Instant) -> TextBuilder {
     if lastChange == .zero || state.moved != lastMoved { (lastMoved, lastChange) = (state.moved, now) }
     if now - (marks.last?.at ?? .zero) >= Self.markTime {
@@ -157,7 +157,7 @@ extension JSONLine {
 }
 
 extension TextBuilder {
-  /// 1 file, 5 bytes
+  /// Adds counts, for example: 1 file, 5 bytes
   mutating func add(files: UInt64, bytes: UInt64) {
     add(files)
     add(files == 1 ? " file, " : " files, " as StaticString)

@@ -1,11 +1,11 @@
 import Diagnostics
 import Doctor
 
-/// How `doctor` and `explain` show what they found, in the columns of the terminal.
+/// Formats the findings of `doctor` and `explain` for the width of the terminal.
 enum FindingView {
   private static let textColumn = 22
 
-  /// A word, what was looked at, what was found, and the remedy below it.
+  /// A finding as text: its state, its subject, its text, and the remedy below.
   static func text(_ state: Finding.State, _ subject: String, _ found: String, remedy: String) -> TextBuilder {
     var text = TextBuilder()
     switch state {
@@ -26,7 +26,7 @@ enum FindingView {
     text(finding.state, "\(finding.check)", finding.text, remedy: finding.remedy)
   }
 
-  /// What all of it comes to, and the remedy below it.
+  /// Prints the overall result and its remedy.
   static func putVerdict(_ verdict: String, remedy: String) {
     var text = TextBuilder()
     text.fill(Array(verdict.utf8), from: 0, columns: Output.columns)

@@ -7,30 +7,31 @@ import Session
 import Transfer
 import TransferFiles
 
-/// Files and folders from a member: one offer, over as many streams as it takes. `CommandReceive` decides on it.
+/// An incoming transfer of files and folders from one member: one offer, over as many streams as it needs.
+/// `CommandReceive` decides whether it is accepted.
 final class IncomingFiles {
   enum Phase {
-    /// The offer has not come yet.
+    /// The offer has not arrived yet.
     case opening
     case asking
-    /// Accepted; it waits until there is memory for its manifest.
+    /// The offer is accepted and waits for memory for its manifest.
     case waiting
     case receiving
-    /// The path broke, or the sender is gone: the same offer is waited for.
+    /// The path failed or the place went to another sender. The transfer waits for the same offer.
     case away
-    /// The last words are on their way.
+    /// The final records are being sent.
     case ending
     case over
   }
 
   let from: MemberAddress
   let resource: UInt64
-  /// Its sender is one that is accepted without a question, or whose key is verified.
+  /// Whether the sender is accepted without a question or its key is verified.
   let isOfTrusted: Bool
-  /// The sender's name as it was when the offer came.
+  /// The sender's name when the offer arrived.
   let name: [UInt8]
   private(set) var session: UInt32
-  /// The sender's stream.
+  /// The number of the sender's stream; 0 without one.
   private(set) var stream: UInt32 = 0
   private(set) var answer = StreamWriter(0)
   private var window = StreamWindow()
@@ -38,12 +39,12 @@ final class IncomingFiles {
   private(set) var work = IncomingWork()
   private(set) var offer: OfferRecord?
   private(set) var phase = Phase.opening
-  /// What of a phase takes too long ends then.
+  /// The deadline of the current phase.
   private(set) var deadline = Instant.never
-  /// It was accepted once: nobody is asked again.
+  /// Whether the offer was accepted once. It is then accepted again without a question.
   private(set) var isAccepted = false
   private(set) var outcome: ReceiverOutcome?
-  /// Why it was refused or cannot be stored.
+  /// The reason sent with a refusal, such as an error of the file system.
   private(set) var words = TextBuilder()
   var progress = FileProgress()
   var toldItems = 0
@@ -61,7 +62,7 @@ final class IncomingFiles {
     self.session = session
   }
 
-  /// The sender as text: what the library calls it too.
+  /// The sender as text, in the same form that the library uses.
   private var sender: [UInt8] {
     var text = TextBuilder()
     text.add(from.node.text)
@@ -70,12 +71,13 @@ final class IncomingFiles {
     return text.bytes
   }
 
-  /// Whether these numbers are of its streams.
+  /// Whether a number identifies one of the transfer's two streams.
   func has(_ number: UInt32) -> Bool { number != 0 && (number == stream || number == answer.stream) }
 
   // MARK: Streams
 
-  /// Takes a stream of the sender: the first one, or the same offer after a break. The latest one counts.
+  /// Accepts a stream of the sender: the first one, or a later one that repeats the offer after a failed path. It
+  /// replaces the earlier stream.
   func take(_ received: UInt32, _ attempt: UInt64, _ session: UInt32) {
     dropStreams()
     work.close()
@@ -89,7 +91,7 @@ final class IncomingFiles {
     deadline = lastHeard + FileLimits.offerTime
   }
 
-  /// `isPostponed` tells the sender to come again.
+  /// Resets both streams. `isPostponed` asks the sender to try again.
   private func dropStreams(isPostponed: Bool = false) {
     if stream != 0 { connection.ask(.reset(stream: stream, isPostponed: isPostponed)) }
     if answer.stream != 0 { connection.ask(.reset(stream: answer.stream, isPostponed: isPostponed)) }
@@ -101,10 +103,10 @@ final class IncomingFiles {
     finishAnswer()
   }
 
-  /// When the sender said something last.
+  /// When the sender last opened a stream or sent data.
   private(set) var lastHeard = Instant.zero
 
-  /// Bytes of the sender. True when an offer is to be answered.
+  /// Handles bytes from the sender. Returns whether they complete an offer that needs an answer.
   func hear(_ bytes: [UInt8]) -> Bool {
     guard outcome == nil else { return false }
     let step = work.hear(bytes)
@@ -127,39 +129,40 @@ final class IncomingFiles {
     finishAnswer()
   }
 
-  /// Behind the last words.
+  /// Finishes the answer stream once the final records are written.
   private func finishAnswer() {
     guard outcome != nil, !hasFinished, answer.stream != 0, answer.isEmpty else { return }
     hasFinished = true
     connection.ask(.finish(stream: answer.stream))
   }
 
-  /// A stream of it has ended.
+  /// Handles the end of one of the two streams.
   func ended(_ number: UInt32, _ end: StreamEnd) {
     let isAnswer = number == answer.stream
     if isAnswer { answer = StreamWriter(0) } else { stream = 0 }
     if phase == .ending {
-      // The sender has heard it.
+      // The sender has received the result.
       if isAnswer { close() }
       return
     }
     switch end {
     case .finished: if !isAnswer { take(work.finished()) }
-    // Without an answer there is no transfer.
+    // A transfer needs both streams.
     case .reset: gone(isCut: true)
     case .lost: gone(isCut: false)
     }
   }
 
-  /// Another sender gets its place. It waits outside, as after a break, and goes on when its sender comes again.
+  /// Gives this transfer's place to another sender. The transfer waits as after a failed path and continues when its
+  /// sender tries again.
   func giveWay() { gone(isCut: false, isPostponed: true) }
 
-  /// The path broke, or the sender gave up.
+  /// Handles a failed path, or the sender's cancellation if `isCut`.
   func gone(isCut: Bool, isPostponed: Bool = false) {
     dropStreams(isPostponed: isPostponed)
     if phase == .ending { return close() }
     if work.receiver.isComplete {
-      // All that is missing is that the sender has heard it.
+      // Only the sender's acknowledgement of the result is missing.
       outcome = work.finished().outcome
       return close()
     }
@@ -169,13 +172,13 @@ final class IncomingFiles {
       return close()
     }
     guard isAccepted else { return close() }
-    // With the memory of its manifest.
+    // This also frees the memory of the manifest.
     work = IncomingWork()
     phase = .away
     deadline = monotonicNow() + FileLimits.returnTime
   }
 
-  /// It took too long.
+  /// Handles an expired deadline.
   func timeUp() {
     switch phase {
     case .asking, .waiting: refuse(.timedOut, TextBuilder())
@@ -186,7 +189,8 @@ final class IncomingFiles {
 
   private func close() {
     if case .complete(let verdicts)? = outcome, phase == .ending, verdicts.allSatisfy({ $0 == .stored }) {
-      // Who has not heard it asks again, and must not send everything once more.
+      // A partial is removed only after the result was sent. A sender that did not receive it offers again, and must
+      // not resend everything.
       work.removePartial()
     }
     if case .broken? = outcome { work.removePartial() }
@@ -198,18 +202,18 @@ final class IncomingFiles {
 
   // MARK: The answer
 
-  /// Bytes that are in a directory already; nil when this was never accepted into it.
+  /// The number of bytes already stored in a directory; nil if the offer was never accepted there.
   func bytesHeld(in directory: String) -> UInt64? {
     offer.flatMap { Partial.bytesHeld($0, from: sender, in: directory) }
   }
 
-  /// Until somebody has answered.
+  /// Waits for the user's answer.
   func asked() {
     phase = .asking
     deadline = monotonicNow() + .seconds(UInt64(TransferLimits.offerSeconds))
   }
 
-  /// It is accepted, but not now.
+  /// Marks the offer as accepted while it waits for memory for its manifest.
   func wait() {
     isAccepted = true
     if phase == .waiting { return }
@@ -217,7 +221,7 @@ final class IncomingFiles {
     deadline = monotonicNow() + .seconds(UInt64(TransferLimits.offerSeconds))
   }
 
-  /// What its manifest takes, or will take.
+  /// The size of the manifest, whether it has arrived or not.
   var manifestSize: (bytes: UInt64, entries: UInt64) {
     offer.map { (UInt64($0.manifestBytes), UInt64($0.entries)) } ?? (0, 0)
   }
@@ -251,7 +255,7 @@ final class IncomingFiles {
     take(work.refuse(code, text.bytes))
   }
 
-  /// The user cancels it: what came is kept.
+  /// Cancels the transfer for the user. Stored data is kept.
   func cancel() {
     switch phase {
     case .receiving: take(work.cancel([]))
@@ -261,7 +265,8 @@ final class IncomingFiles {
     }
   }
 
-  /// Among others that share places. One that waits for memory here is not its sender's to move.
+  /// This transfer as an entry among those that share places. While it waits for memory it counts as active, because
+  /// its sender can do nothing about that.
   func entry(now: Instant) -> TransferPlaces<NodeID>.Entry {
     TransferPlaces.Entry(
       sender: from.node, isTrusted: isAccepted || isOfTrusted,

@@ -3,8 +3,8 @@ import Diagnostics
 import Primitives
 import Session
 
-/// One JSON object in a line (RFC 8259), for programs that read a command. Untrusted text is escaped, not altered; bytes
-/// that are no UTF-8 become U+FFFD.
+/// One JSON object on a line (RFC 8259), for programs that read a command's output. Untrusted text is escaped, not
+/// altered. Invalid UTF-8 becomes U+FFFD.
 struct JSONLine {
   private var text = TextBuilder()
   private var isFirst = true
@@ -34,7 +34,7 @@ struct JSONLine {
     text.add(value)
   }
 
-  /// Nothing for nil.
+  /// Adds nothing for nil.
   mutating func add(_ key: StaticString, optional value: UInt64?) {
     if let value { add(key, value) }
   }
@@ -54,7 +54,7 @@ struct JSONLine {
     text.add("]")
   }
 
-  /// The keys of an address: “id”, 32 digits, and “endpoint”, 8.
+  /// Adds an address: “id” with 32 digits and “endpoint” with 8, in hexadecimal.
   mutating func add(_ address: MemberAddress) {
     begin("id")
     text.add("\"\(address.node.text)\"")
@@ -89,7 +89,7 @@ struct JSONLine {
     switch scalar.value {
     case 0x22: text.add("\\\"")
     case 0x5C: text.add("\\\\")
-    // What no eye sees is written so that it is seen, and steers no terminal.
+    // Invisible characters are escaped, so that they are visible and cannot control a terminal.
     case let value where isInvisible(value):
       for unit in UTF16.encode(scalar)! {
         text.add("\\u")

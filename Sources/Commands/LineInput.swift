@@ -1,8 +1,8 @@
 import CSystem
 import Primitives
 
-/// Standard input, or a terminal that draws what is typed itself, in lines: of at most so many bytes of valid UTF-8, longer ones
-/// in parts that end between characters.
+/// Reads lines from standard input, or from a terminal in line mode. A line is valid UTF-8 of at most `byteCountMax`
+/// bytes. Longer lines are split between characters.
 struct LineInput {
   private static let chunkBytes = 4_096
 
@@ -16,7 +16,7 @@ struct LineInput {
     self.descriptor = descriptor
   }
 
-  /// Reads once what is there.
+  /// Reads available input once.
   mutating func read() {
     let before = buffer.count
     buffer.append(contentsOf: repeatElement(0, count: Self.chunkBytes))
@@ -30,30 +30,30 @@ struct LineInput {
 
   mutating func close() { isOver = true }
 
-  /// Forgets all input that has not been taken, including what waits in the terminal.
+  /// Discards all input that has not been taken, including input that waits in the terminal.
   mutating func discard() {
     buffer = []
     tcflush(descriptor, TCIFLUSH)
   }
 
-  /// Whether something can be read now: of a terminal a whole line, or its end.
+  /// Whether input can be read now. A terminal must have a whole line, or its end.
   var isReadable: Bool {
     var polled = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
     return poll(&polled, 1, 0) > 0
   }
 
-  /// Whether a line can be taken.
+  /// Whether `next` returns a line.
   var hasLine: Bool {
     buffer.contains(0x0A) || buffer.count > byteCountMax || isOver && !buffer.isEmpty
   }
 
-  /// The next line, or the next part of a long one.
+  /// The next line, or the next part of a long one; nil if there is none.
   mutating func next() -> [UInt8]? {
     guard hasLine else { return nil }
     let end = buffer.firstIndex(of: 0x0A)
     var line = Array(buffer[..<(end ?? buffer.count)])
     let isValid = UTF8Text.isValid(line.span.bytes)
-    // What replaces a byte that is no UTF-8 is three times as long.
+    // The replacement of an invalid byte is three times as long.
     let most = isValid ? byteCountMax : byteCountMax / 3
     var taken = end.map { $0 + 1 } ?? buffer.count
     if line.count > most {

@@ -8,7 +8,7 @@ import Reactor
 import Session
 import Terminal
 
-/// Options of every command that is a client of the local API.
+/// Options of every command that uses the local API.
 struct LocalOptions {
   static let socketKey: CInt = 0x73
   static let configKey: CInt = 0x63
@@ -34,7 +34,7 @@ struct LocalOptions {
     CommandOption(name: "wait", key: waitKey, argument: "SECONDS", help: help)
   }
 
-  /// How long is waited for others when the user does not say.
+  /// The time to wait for other nodes if --wait is not given, in seconds.
   static let waitSecondsDefault: UInt64 = 30
   static let nameAccepted: StaticString = "a name of 1 to 63 bytes without control characters"
   static let typeAccepted: StaticString = "a service type: 1 to 15 of a-z, 0-9 and single hyphens, with a letter"
@@ -43,11 +43,12 @@ struct LocalOptions {
   private var config: String?
   private(set) var isJSON = false
   private(set) var stays: UInt64?
-  /// Nil when the user does not say.
+  /// The value of --wait in seconds; nil if it is not given.
   private(set) var waits: UInt64?
   private(set) var name: [UInt8] = []
 
-  /// What would be accepted, when the value of one of these options is not; `.some(nil)` when it is, nil for another option.
+  /// Parses one option. Returns nil if the option is not one of these, `.some(nil)` if its value is accepted, and
+  /// otherwise a description of the accepted values.
   mutating func take(_ key: CInt, _ value: String) -> StaticString?? {
     switch key {
     case Self.socketKey: socket = value
@@ -61,7 +62,7 @@ struct LocalOptions {
       waits = seconds
     case Self.nameKey:
       name = Array(value.utf8)
-      // As a discovery pair behind “name=”, and as the application's name.
+      // The name must fit the discovery pair “name=” and the application's name.
       guard (1...LocalLimits.instanceBytesMax).contains(name.count), isPlainText(name.span.bytes) else {
         return Self.nameAccepted
       }
@@ -70,15 +71,16 @@ struct LocalOptions {
     return .some(nil)
   }
 
-  /// The discovery info of what the command offers.
+  /// The discovery info of the service that the command offers.
   var info: [[UInt8]] { name.isEmpty ? [] : [utf8("name=") + name] }
   var waitSeconds: UInt64 { waits ?? Self.waitSecondsDefault }
   var endOfStay: Instant { deadline(after: stays) }
 
-  /// Connects in the name that was given, or in the command's own; or prints why not and throws the exit code.
+  /// Connects under the name given by --name, or else the command's own. On failure prints the reason and throws the
+  /// exit code.
   func connect(as command: StaticString) throws(CommandFailure) -> DaemonConnection { try connect(in: command.bytes) }
 
-  /// The same for a command that made a name of its own.
+  /// Connects like `connect(as:)`, for a command that computes its own name.
   func connect(in instance: [UInt8]) throws(CommandFailure) -> DaemonConnection {
     let path = try socketPath
     return try attempt { () throws(ConnectionError) in
@@ -90,7 +92,7 @@ struct LocalOptions {
     get throws(CommandFailure) { if let socket { socket } else { try findConfiguration(config).localSocketPath } }
   }
 
-  /// Connects as soon as the daemon, which is gone, is back. Nil when it did not come back in time, or a signal came.
+  /// Reconnects as soon as a lost daemon is back. Returns nil after the deadline or on a signal.
   func connectAgain(in instance: [UInt8], until deadline: Instant, _ signals: Signals) -> DaemonConnection? {
     guard let path = try? socketPath else { return nil }
     while monotonicNow() < deadline {
@@ -104,7 +106,7 @@ struct LocalOptions {
   private static let againMilliseconds: CInt = 500
 }
 
-/// Carries out `body`; a connection that fails ends the command.
+/// Runs `body`. A connection error ends the command.
 func attempt<Result>(_ body: () throws(ConnectionError) -> Result) throws(CommandFailure) -> Result {
   do throws(ConnectionError) {
     return try body()
@@ -114,7 +116,7 @@ func attempt<Result>(_ body: () throws(ConnectionError) -> Result) throws(Comman
 }
 
 extension DaemonConnection {
-  /// Carries a request out that must succeed. Returns the number of what it made, and the endpoint.
+  /// Sends a request that must succeed. Returns the number of the object that it creates, and the endpoint.
   @discardableResult
   func make(_ body: LocalRequest.Body) throws(CommandFailure) -> (number: UInt32, endpoint: UInt32) {
     let answer = try attempt { () throws(ConnectionError) in try carryOut(body) }
@@ -126,14 +128,14 @@ extension DaemonConnection {
       saying: answer.text.isEmpty ? "the daemon refuses" : String(decoding: answer.text, as: UTF8.self))
   }
 
-  /// The next thing to do.
+  /// Waits for the next event, until the deadline.
   func wake(until deadline: Instant, _ watch: Watch = Watch()) throws(CommandFailure) -> Wake {
     if Output.hasFailed { throw CommandFailure(ExitCode.failed) }
     return try attempt { () throws(ConnectionError) in try next(until: deadline, watching: watch) }
   }
 }
 
-/// A service type from the command line; nil when it is not legal.
+/// A service type from the command line; nil if it is invalid.
 func serviceType(_ word: String) -> [UInt8]? {
   let type = Array(word.utf8)
   return isServiceType(type.span.bytes) ? type : nil
@@ -143,5 +145,5 @@ extension StaticString {
   var bytes: [UInt8] { withUTF8Buffer { [UInt8]($0) } }
 }
 
-/// The bytes of a text that is written here.
+/// The bytes of a literal.
 func utf8(_ text: StaticString) -> [UInt8] { text.bytes }

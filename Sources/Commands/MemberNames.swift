@@ -5,30 +5,30 @@ import LocalClient
 import Primitives
 import Session
 
-/// The members of a session as people see them. The daemon bounds their number.
+/// The members of a session, with names for people. The daemon limits their number.
 struct MemberNames {
   struct Member {
     let address: MemberAddress
-    /// As it was when it was last in reach.
+    /// The peer when it was last in reach.
     var peer: LocalPeer
     var state: MemberState
-    /// What people were last told of it: that it connects, again or at first, is not told.
+    /// The state that the user was last notified of; `connecting` is never shown.
     fileprivate var told: MemberState?
 
-    /// Streams can be opened to it.
+    /// Whether streams can be opened to the member.
     var isThere: Bool { state == .connected || state == .paused }
   }
 
   private(set) var members: [Member] = []
 
-  /// Takes a `member` event. Returns what people knew before; nil when they did not know of it.
+  /// Handles a `member` event. Returns the state that the user knew; nil if the member is new to the user.
   mutating func hear(_ address: MemberAddress, _ state: MemberState, _ peer: LocalPeer) -> MemberState? {
     let index = members.firstIndex { $0.address == address } ?? members.endIndex
     if index == members.endIndex { members.append(Member(address: address, peer: peer, state: state)) }
     let before = members[index].told
     members[index].state = state
     if state != .connecting { members[index].told = state }
-    // Of one out of reach nothing is told.
+    // The event has no details of a member that is out of reach.
     if !peer.name.isEmpty { members[index].peer = peer }
     return before
   }
@@ -37,8 +37,8 @@ struct MemberNames {
 
   func member(_ address: MemberAddress) -> Member? { members.first { $0.address == address } }
 
-  /// The name that its application chose before that of its box: anna@bob. With the beginning of the id when another member
-  /// is called the same.
+  /// The name that the application chose, “@”, and the name of its box, for example anna@bob. If another member has the
+  /// same name, the start of the id follows.
   func name(_ address: MemberAddress, _ sightings: Sightings) -> [UInt8] {
     let name = plainName(address, sightings)
     let isShared = members.contains { $0.address != address && plainName($0.address, sightings) == name }
@@ -60,15 +60,15 @@ struct MemberNames {
 }
 
 extension TextBuilder {
-  /// 2 hops, verified
+  /// Adds distance and verification, for example: 2 hops, verified
   mutating func add(_ peer: LocalPeer) {
     add(UInt64(peer.hops))
     add(peer.hops == 1 ? " hop" : " hops" as StaticString)
     add(peer.isVerified ? ", verified" : ", not verified" as StaticString)
   }
 
-  /// (NOT verified, 2b75e26e) “bob”: for readers who need to know the peer. The box's own knowledge comes first, as a name may hold
-  /// anything that could stand behind it.
+  /// Adds a peer that the reader must identify, for example: (NOT verified, 2b75e26e) “bob”. The trusted facts come
+  /// first, because the name could imitate anything that follows it.
   mutating func add(_ peer: LocalPeer, _ node: NodeID) {
     add(peer.isVerified ? "(verified, " : "(NOT verified, " as StaticString)
     add(node.shortText)
@@ -77,14 +77,14 @@ extension TextBuilder {
     add("”")
   }
 
-  /// The beginning of a text: untrusted words, and what is said of them.
+  /// Untrusted text, then a statement about it.
   init(_ word: [UInt8], _ text: StaticString) {
     self.init()
     add(untrusted: word)
     add(text)
   }
 
-  /// “word” and what is said of it.
+  /// Untrusted text in quotation marks, then a statement about it.
   init(quoting word: [UInt8], _ text: StaticString) {
     self.init()
     add("“")
@@ -98,21 +98,22 @@ extension TextBuilder {
     add(text)
   }
 
-  /// Behind a colon, if there are any.
+  /// Adds a colon and untrusted text, unless the text is empty.
   mutating func add(words: [UInt8]) {
     if words.isEmpty { return }
     add(": ")
     add(untrusted: words)
   }
 
-  /// 1 line, 2 lines
+  /// Adds a count, for example: 1 line, 2 lines
   mutating func add(lines count: Int) {
     add(UInt64(count))
     add(count == 1 ? " line" : " lines" as StaticString)
   }
 }
 
-/// What a change of a member means to people; nil when there is nothing to say. `lacking`: lines that wait for it.
+/// The notice for a change of a member's state; nil if there is nothing to show. `lacking` is the number of lines that
+/// wait for the member.
 func memberNotice(
   _ name: [UInt8], _ address: MemberAddress, _ peer: LocalPeer, from before: MemberState?, to state: MemberState,
   lacking: Int
@@ -157,7 +158,7 @@ func memberNotice(
   return text
 }
 
-/// The state of a member for programs, with its reason and its last words.
+/// Adds a member's state for programs, with its reason and farewell.
 func addState(_ state: MemberState, to line: inout JSONLine) {
   switch state {
   case .connecting: line.add("state", "connecting")
@@ -179,7 +180,7 @@ func addState(_ state: MemberState, to line: inout JSONLine) {
   }
 }
 
-/// Why a session ended, for people.
+/// Why a session ended, as text for people.
 func sessionEndText(_ end: SessionEnd) -> TextBuilder {
   switch end {
   case .left: return TextBuilder("the session was left")

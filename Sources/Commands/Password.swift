@@ -3,9 +3,9 @@ import Diagnostics
 import Identity
 import SecureTransport
 
-/// Passwords for imported files.
+/// Reads passwords of imported files.
 enum Password {
-  /// The first line of a file.
+  /// The first line of a password file.
   static func read(file path: String) throws(CommandFailure) -> [UInt8] {
     let bytes: [UInt8]?
     do throws(IdentityError) {
@@ -17,7 +17,7 @@ enum Password {
     return Array(bytes.prefix { $0 != 0x0A && $0 != 0x0D })
   }
 
-  /// Asks for it on the terminal, without echo.
+  /// Asks for a file's password on the terminal, without echo.
   static func ask(for path: String) throws(CommandFailure) -> [UInt8] {
     let terminal = csystem_open("/dev/tty", O_RDWR | O_CLOEXEC, 0)
     if terminal < 0 { throw CommandFailure(saying: "no terminal to ask for the password; give --password-file") }

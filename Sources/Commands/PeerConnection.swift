@@ -2,7 +2,7 @@ import Diagnostics
 import Primitives
 import Reactor
 
-/// A command's view of the mesh through the daemon: who is there.
+/// A connection to the daemon that tracks the peers in reach.
 final class PeerConnection {
   private let client: ControlClient
   private(set) var book = PeerBook()
@@ -10,7 +10,7 @@ final class PeerConnection {
   private(set) var localID = NodeID.none
   private var requestCounter: UInt32 = 0
 
-  /// Connects to the daemon and watches the peers; `book` then holds every current one.
+  /// Connects to the daemon and watches the peers. `book` then holds every peer in reach.
   init(_ options: ClientOptions) throws(CommandFailure) {
     client = try options.connect()
     client.send(.watch)
@@ -26,7 +26,7 @@ final class PeerConnection {
     }
   }
 
-  /// The peer with this display name or start of its id. Until the deadline, if there is one, waits for it to appear.
+  /// The peer with this display name or start of its id. With a deadline, waits until then for it to appear.
   func peer(named name: String, until deadline: Instant?) throws(CommandFailure) -> NodeID {
     var hasSaid = false
     while true {
@@ -48,7 +48,7 @@ final class PeerConnection {
     }
   }
 
-  /// The links to a node; none without a route.
+  /// The links of the route to a node; empty without a route.
   func way(to node: NodeID) throws(CommandFailure) -> [ControlHop] {
     send(.way(node))
     while let event = try next(until: monotonicNow() + .seconds(5)) {
@@ -57,7 +57,7 @@ final class PeerConnection {
     throw CommandFailure(saying: "the daemon did not answer for 5 s; see “causeway log”")
   }
 
-  /// Another number for a request.
+  /// A new request number.
   func nextRequest() -> UInt32 {
     requestCounter &+= 1
     return requestCounter
@@ -65,7 +65,7 @@ final class PeerConnection {
 
   func send(_ request: ControlRequest) { client.send(request) }
 
-  /// The next event; nil when there was none until `deadline`.
+  /// The next event; nil if none arrives before the deadline.
   func next(until deadline: Instant) throws(CommandFailure) -> ControlEvent? {
     if Output.hasFailed { throw CommandFailure(ExitCode.failed) }
     let now = monotonicNow()

@@ -4,7 +4,7 @@ import Primitives
 import Reactor
 import Session
 
-/// The lines of a command that other nodes can cause: those that `PeerNotices` admits, and its counts.
+/// Lines of output that other nodes can cause. `PeerNotices` limits them; the omitted ones are counted.
 final class PeerLines {
   private var notices = PeerNotices()
   private let show: (TextBuilder) -> Void
@@ -15,22 +15,22 @@ final class PeerLines {
     if admits(text, subject, of: node, peer) { show(text) }
   }
 
-  /// For a line of another form, of which `text` is the one for people.
+  /// Whether a line may be shown. `text` is its form for people, even if another form is printed.
   func admits(_ text: TextBuilder, _ subject: PeerNotices.Subject, of node: NodeID, _ peer: LocalPeer) -> Bool {
     notices.admits(text, subject, of: node, isVerified: peer.isVerified, now: monotonicNow())
   }
 
-  /// A line if it is shown.
+  /// The line, or nil if it must not be shown.
   func admitted(
     _ text: TextBuilder, _ subject: PeerNotices.Subject, of node: NodeID, _ peer: LocalPeer
   ) -> TextBuilder? {
     admits(text, subject, of: node, peer) ? text : nil
   }
 
-  /// When a count is due.
+  /// When the next count is due.
   var nextDeadline: Instant { notices.nextDeadline }
 
-  /// The counts that are due, or all of them at the end.
+  /// Shows the counts that are due, or all of them at the end.
   func tellCounts(isLast: Bool = false) {
     while let text = notices.nextCount(now: monotonicNow(), isLast: isLast) { show(text) }
   }

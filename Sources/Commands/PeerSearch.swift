@@ -4,13 +4,13 @@ import LocalClient
 import Primitives
 import Session
 
-/// Looks for the peer that the user named, as long as it is not there.
+/// Searches for the peer that the user named, until it appears.
 struct PeerSearch {
-  /// What a look has found out.
+  /// The result of one search.
   enum Result {
     case nothing
     case found(NamedPeer)
-    /// To be told once: the name may be misspelt, and the user said how long to wait for it.
+    /// A notice to show once: the name may be misspelt, but the user asked to wait for it.
     case hint(TextBuilder)
     case failed(TextBuilder)
   }
@@ -18,11 +18,11 @@ struct PeerSearch {
   let word: [UInt8]
   private let isWaiting: Bool
   private(set) var peer: NamedPeer?
-  /// All who are in reach have been told.
+  /// Whether all services in reach have been reported.
   var isAllTold = false
   private var hasHinted = false
 
-  /// `isWaiting`: the user said how long to wait.
+  /// `isWaiting` is whether the user said how long to wait.
   init(_ word: [UInt8], isWaiting: Bool) {
     self.word = word
     self.isWaiting = isWaiting
@@ -48,7 +48,7 @@ struct PeerSearch {
   }
 }
 
-/// Several nodes are called the same.
+/// The error text for a name that several nodes match.
 func severalText(_ word: [UInt8], _ nodes: [NodeID]) -> TextBuilder {
   var text = TextBuilder("several peers are called “")
   text.add(untrusted: word)

@@ -4,16 +4,16 @@ import Primitives
 import Reactor
 import Terminal
 
-/// Yes-or-no questions on a terminal, one after the other. The caller bounds their number.
+/// Yes-or-no questions on a terminal, one after the other. The caller limits their number.
 ///
-/// An answer belongs to the question that was on the screen when it was typed, for as long as one needs to read it
-/// (`QuestionQueue`). Input that came before is discarded.
+/// An answer counts only for the question that was on the screen when it was typed, and only after the time needed to
+/// read it (`QuestionQueue`). Earlier input is discarded.
 final class Questions {
   private var queue = QuestionQueue()
   private var input: LineInput
   private let output: CInt
 
-  /// On standard input and standard error, which are one terminal.
+  /// Asks on standard input and standard error, which are the same terminal.
   convenience init() { self.init(STDIN_FILENO, STDERR_FILENO) }
 
   private init(_ input: CInt, _ output: CInt) {
@@ -23,19 +23,20 @@ final class Questions {
 
   /// The input while a question waits for its answer; otherwise -1.
   var descriptor: CInt { queue.isEmpty || input.isOver ? -1 : input.descriptor }
-  /// When `checkTime` is due.
+  /// When to call `checkTime`.
   var deadline: Instant { queue.deadline }
-  /// The input is closed: nobody answers any more.
+  /// Whether the input is closed, so that nobody can answer.
   var isOver: Bool { input.isOver }
   var isEmpty: Bool { queue.isEmpty }
 
-  /// Asks as soon as the questions before it are answered. `number` identifies it.
+  /// Asks a question after those before it are answered. `number` identifies it.
   func ask(_ number: UInt32, _ text: TextBuilder) {
     queue.add(number, text)
     askNext()
   }
 
-  /// Removes a question without an answer. If it was on the screen, prints `notice`, if there is one, and asks the next one.
+  /// Removes a question without an answer. If it was on the screen, prints `notice`, if any, and asks the next
+  /// question.
   func withdraw(_ number: UInt32, _ notice: @autoclosure () -> TextBuilder?) {
     guard queue.remove(number) else { return }
     Output.endQuestion(isAnswered: false)
@@ -48,7 +49,7 @@ final class Questions {
     if !queue.removeAll().isEmpty { Output.endQuestion(isAnswered: false) }
   }
 
-  /// Reads answers, and passes each to `body`. At the end of input the remaining questions are answered with no.
+  /// Reads answers and passes each to `body`. At the end of input, the remaining questions are answered with no.
   func readInput(_ body: (UInt32, Bool) -> Void) {
     input.read()
     if input.isOver {
@@ -71,7 +72,8 @@ final class Questions {
     }
   }
 
-  /// Call it before each wait for input. From the deadline on the question takes answers, unless a line was typed before.
+  /// Must be called before each wait for input. After the deadline the question accepts answers, unless a line was
+  /// typed earlier.
   func checkTime() {
     let now = monotonicNow()
     if input.isOver || now < queue.deadline { return }
@@ -84,17 +86,17 @@ final class Questions {
     Output.ask(text, on: output)
   }
 
-  /// A line came before the question could be read.
+  /// Repeats the question, because a line arrived before it could be read.
   private func askAgain() {
     input.discard()
     guard let text = queue.again(monotonicNow()) else { return }
-    // The line that was typed ended the question's.
+    // The typed line ended the line of the question.
     TextBuilder("causeway: this was typed before the question could be read, and does not count\n").write(to: output)
     Output.ask(text, on: output)
   }
 
-  /// Asks one question on the controlling terminal, wherever standard input and output lead, and waits for its answer. Without
-  /// such a terminal nothing is asked, and the result is nil.
+  /// Asks one question on the controlling terminal, even if standard input and output are redirected, and waits for the
+  /// answer. Returns nil without asking if there is no such terminal.
   static func askAndWait(_ text: TextBuilder) -> Bool? {
     let terminal = csystem_open("/dev/tty", O_RDWR | O_CLOEXEC, 0)
     guard terminal >= 0 else { return nil }
@@ -109,7 +111,7 @@ final class Questions {
     return answer
   }
 
-  /// Waits until there is input or the deadline is over. Whether there is input.
+  /// Waits for input until the deadline. Returns whether there is input.
   private func waitForInput() -> Bool {
     var milliseconds: CInt = -1
     if deadline != .never {

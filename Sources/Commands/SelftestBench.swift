@@ -7,7 +7,7 @@ import Primitives
 import Reactor
 import Seal
 
-/// `causeway selftest --bench`: measurements on this machine, the best of several rounds.
+/// The measurements of `causeway selftest --bench`, each the best of several rounds.
 func selftestBench() {
   show("bench ", "journal: \(journalNanoseconds()) ns a record")
   show("bench ", "SHA-256: \(sha256MegabytesPerSecond()) MB/s")
@@ -15,7 +15,7 @@ func selftestBench() {
   sealBench()
 }
 
-/// Inner sessions: the cost of a handshake, an idle session and a record.
+/// Measures inner sessions: the cost of a handshake, an idle session, and a record.
 private func sealBench() {
   guard let identities = selftestIdentities() else { return show("bench ", "inner session: no identity") }
   let started = processorNanoseconds()

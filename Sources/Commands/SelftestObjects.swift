@@ -1,5 +1,5 @@
-/// Whether objects live as long as somebody holds them, and no longer. In the firmware their counts are those of
-/// `Sources/CSystem/ReferenceCounts.c`, which rests on how the compiler lays objects out.
+/// Whether an object lives exactly as long as it is referenced. The firmware counts references in
+/// `Sources/CSystem/ReferenceCounts.c`, which depends on the compiler's object layout.
 func objectsAreCounted() -> Bool {
   let ended = Counter()
   var held = made(4, ended)
@@ -24,7 +24,7 @@ private final class Counted {
   deinit { ended.value += 1 }
 }
 
-// Not inlined: else the compiler may do without an object.
+// Not inlined: otherwise the compiler could remove an object.
 
 @inline(never)
 private func made(_ count: Int, _ ended: Counter) -> [Counted] { (0..<count).map { Counted($0, ended) } }
@@ -32,7 +32,7 @@ private func made(_ count: Int, _ ended: Counter) -> [Counted] { (0..<count).map
 @inline(never)
 private func take(_ index: Int, of objects: [Counted]) -> Counted { objects[index] }
 
-/// An object in two places lives until the second one lets go of it.
+/// Whether an object with two references lives until the second one is released.
 @inline(never)
 private func endsAlone(_ ended: Counter) -> Bool {
   let before = ended.value

@@ -8,7 +8,7 @@ import Reactor
 import Seal
 import SecureTransport
 
-/// Two temporary identities, the one with the lower id first; nil on failure.
+/// Creates two temporary identities, the one with the lower id first. Returns nil on failure.
 func selftestIdentities() -> (lower: NodeIdentity, higher: NodeIdentity)? {
   var template = Array("/tmp/causeway-selftest-XXXXXX".utf8CString)
   guard let made = mkdtemp(&template) else { return nil }
@@ -26,7 +26,7 @@ func selftestIdentities() -> (lower: NodeIdentity, higher: NodeIdentity)? {
   return a.id < b.id ? (a, b) : (b, a)
 }
 
-/// Two ends of a link's TLS, connected in memory; nil when the handshake fails.
+/// The two ends of a link's TLS session, connected in memory; nil if the handshake fails.
 func selftestLink() -> (client: SecureStream, server: SecureStream)? {
   guard let (a, b) = selftestIdentities(), let client = try? SecureStream(TLSCredentials(a), role: .client),
     let server = try? SecureStream(TLSCredentials(b), role: .server)
@@ -50,7 +50,7 @@ func selftestCarry(_ from: SecureStream, _ to: SecureStream, _ deliver: (SecureS
   from.consume(bytes.count)
 }
 
-/// A link's TLS handshake in memory, then one sealed frame beside it.
+/// Whether a link's TLS handshake succeeds in memory, and a sealed frame passes beside it.
 func linkIsSecured() -> Bool {
   guard let (client, server) = selftestLink() else { return false }
   var frame = bytes(ofHex: goldenHeader)
@@ -67,7 +67,7 @@ func linkIsSecured() -> Bool {
   return isWritten && arrived == frame
 }
 
-/// The two ends of an inner session, connected in memory.
+/// The two ends of an inner session, from node to node, connected in memory.
 struct SelftestSessions {
   let client: any PeerSession
   let server: any PeerSession
@@ -75,7 +75,7 @@ struct SelftestSessions {
   var datagrams = 0
   var bytes = 0
 
-  /// Nil when the handshake fails.
+  /// Performs the handshake. Returns nil if it fails.
   init?(_ identities: (lower: NodeIdentity, higher: NodeIdentity)) {
     let now = monotonicNow()
     let (a, b) = identities
@@ -117,7 +117,8 @@ struct SelftestSessions {
   }
 }
 
-/// An inner DTLS handshake in memory, then a record in each direction; an altered one must be refused.
+/// Whether an inner DTLS handshake succeeds in memory, a record passes in each direction, and an altered record is
+/// refused.
 func peersAreSealed() -> Bool {
   guard let identities = selftestIdentities(), let sessions = SelftestSessions(identities) else { return false }
   let text: [UInt8] = [32, 1, 2, 3]

@@ -1,6 +1,6 @@
 import Transfer
 
-/// A file on its way from memory to memory: the tree over it has the root of the record that was written for it by hand.
+/// Whether a file is transferred in memory and the root of its hash tree equals one that was computed independently.
 func resourceIsTransferred() -> Bool {
   let content = Array("hello".utf8)
   guard let entry = try? Entry([Array("a".utf8)], size: UInt64(content.count)),
@@ -9,7 +9,7 @@ func resourceIsTransferred() -> Bool {
   var sender = TransferSender(manifest), receiver = TransferReceiver()
   var stored: [UInt8] = [], isComplete = false, root: [UInt8] = []
   sender.start()
-  // Both are asked in turn; more than a dozen records there are not.
+  // Both ends are polled in turn. There are no more than a dozen records.
   for _ in 0..<32 {
     while let command = sender.nextCommand() {
       switch command {
@@ -32,7 +32,7 @@ func resourceIsTransferred() -> Bool {
       }
     }
   }
-  // SHA-256 of a byte 0 and “hello”.
+  // SHA-256 of a zero byte and “hello”.
   return isComplete && stored == content
     && root == Array("8a2a5c9b768827de5a9552c38a044c66959c68f6d2f21b5260af54d2f87db827".utf8)
 }

@@ -4,10 +4,10 @@ import Reactor
 import Session
 import Transfer
 
-/// A session of a receiver with one sender. Each has one of its own, so that no sender sees another.
+/// A receiver's session with one sender. Each sender has a session of its own, so no sender sees another.
 struct SenderRoom {
   let session: UInt32
-  /// The daemon's number; 0 when it has ended.
+  /// The daemon's number of the invitation that opened the session.
   let invitation: UInt32
   let node: NodeID
   /// See `IncomingFiles.isOfTrusted`.
@@ -15,11 +15,11 @@ struct SenderRoom {
   let openedAt: Instant
   var members: [MemberAddress] = []
 
-  /// Until then its sender may take to say what it offers.
+  /// Until when the sender may keep the session without an offer.
   var keptUntil: Instant { openedAt + FileLimits.roomTime }
 }
 
-/// An invitation of a sender that waits for a session.
+/// A sender's invitation that waits for a session.
 struct WaitingSender {
   let from: MemberAddress
   let invitation: UInt32
@@ -27,9 +27,10 @@ struct WaitingSender {
   let isTrusted: Bool
 }
 
-/// The senders that get a session, and those that have to leave one.
+/// Decides which senders get a session, and which must give theirs up.
 enum SenderRooms {
-  /// The place for one more session of a sender. One that is not used gives way first, then as `TransferPlaces` says.
+  /// The place for one more session with a sender. An unused session gives way first; otherwise `TransferPlaces`
+  /// decides.
   static func place(
     for sender: WaitingSender, among rooms: [SenderRoom], _ transfers: [IncomingFiles], now: Instant
   ) -> TransferPlaces<NodeID>.Place {
@@ -56,19 +57,20 @@ enum SenderRooms {
 }
 
 extension [IncomingFiles] {
-  /// The place for one more of a sender among these, which hold `capacity` places.
+  /// The place for one more transfer of a sender, if these transfers share `capacity` places.
   func place(of capacity: Int, for node: NodeID, isTrusted: Bool) -> TransferPlaces<NodeID>.Place {
     let now = monotonicNow()
     return TransferPlaces(map { $0.entry(now: now) }, of: capacity).place(for: node, isTrusted: isTrusted)
   }
 
-  /// The one that gives way to an accepted transfer of a sender where they share something of which nothing is left.
+  /// The transfer that gives way to an accepted transfer of a sender when a shared resource is used up; nil if none
+  /// does.
   func displaced(by node: NodeID) -> IncomingFiles? {
     guard case .instead(let index) = place(of: 0, for: node, isTrusted: true) else { return nil }
     return self[index]
   }
 
-  /// Whether there is memory for a manifest beside those that are held.
+  /// Whether a transfer's manifest fits into memory beside those that are held.
   func haveMemory(for transfer: IncomingFiles) -> Bool {
     var (bytes, entries) = transfer.manifestSize
     for other in self where other !== transfer && other.holdsManifest {

@@ -11,11 +11,11 @@ import TransferFiles
 /// One run of `causeway send`.
 final class Sending {
   private enum Step {
-    /// Until PEER is there, or is there again.
+    /// PEER has not appeared, or has not returned.
     case seeking
     case inviting(MemberAddress, UInt32)
     case sending(MemberAddress)
-    /// The last words are on their way, or the word of who cut it.
+    /// The final records are in flight: this end's, or those of a receiver that cancelled.
     case ending
   }
 
@@ -37,25 +37,25 @@ final class Sending {
   private var window = StreamWindow()
   private var progress = FileProgress()
   private var outcome: SenderOutcome?
-  /// The stream is to end behind what was written.
+  /// Whether the end of the stream has been requested.
   private var hasFinished = false
-  /// There is more to read or hash.
+  /// Whether there is more to read or hash.
   private var isBusy = false
   private var isInterrupted = false
-  /// It was told that PEER is asked: after a break nobody is asked again.
+  /// Whether the user was notified that PEER is asked. After a failed path PEER is not asked again.
   private var hasAsked = false
   private var toldFiles = 0
-  /// Attempts without a byte, and the bytes before.
+  /// Consecutive attempts that sent nothing, and the bytes sent before.
   private var attempts = 0, moved: UInt64 = 0
   /// When the next attempt may begin.
   private var retryAt = Instant.zero
-  /// Until then PEER has to be there, to have answered, or to have heard the end.
+  /// The deadline by which PEER must appear, answer, or receive the end.
   private var patience: Instant
-  /// Until then an offer that is refused is made again; nil while none was.
+  /// Until when a refused offer is repeated; nil if none was refused.
   private var turnEnd: Instant?
   private var hasMet = false
   private var hasHinted = false
-  /// Why the daemon had no place for the invitation, when it had none last.
+  /// Why the daemon had no room for the last invitation; nil if it had room.
   private var fullWords: [UInt8]?
   private var hasToldFull = false
   private var end: (text: TextBuilder, code: CInt)?
@@ -69,7 +69,8 @@ final class Sending {
     manifest = source.manifest
     work = OutgoingWork(source)
     search = PeerSearch(Array(word.utf8), isWaiting: options.local.waits != nil)
-    // The same command is the same sender to its receiver, which then goes on; other files may go at the same time.
+    // The same command gets the same name, so its receiver recognises it and continues the transfer. Other files get
+    // another name and can be sent at the same time.
     var hash = SHA256()
     hash.update(source.manifest.digest.bytes)
     hash.update(Array(word.utf8))
@@ -79,7 +80,7 @@ final class Sending {
     try begin()
   }
 
-  /// What a connection begins with.
+  /// Opens the session of a new connection, and browses for PEER.
   private func begin() throws(CommandFailure) {
     session = try connection.make(.open(type: options.type, FileLimits.rules)).number
     try connection.make(.browse(type: options.type))
@@ -91,7 +92,7 @@ final class Sending {
     }
     work.close()
     view.clear()
-    // Who leaves says so, or is taken for dead.
+    // A member that does not leave the session is reported as crashed.
     _ = try? connection.carryOut(.leave(session: session, text: []))
     if let end { try conclude(end.text, end.code) }
   }
@@ -111,10 +112,10 @@ final class Sending {
     if code != ExitCode.done { throw CommandFailure(code) }
   }
 
-  /// Ends the command.
+  /// Sets the result that ends the command. The first result counts.
   private func finish(_ text: TextBuilder, _ code: CInt) { if end == nil { end = (text, code) } }
 
-  /// The daemon is gone: the same again when it is back.
+  /// Waits for a lost daemon to return, then starts again.
   private func connectAgain(_ text: TextBuilder) throws(CommandFailure) {
     guard case .ending = step else {
       var text = text
@@ -171,7 +172,7 @@ final class Sending {
     case .sending where work.sender.isAccepted: patience = .never
     case .sending: finish(TextBuilder(search.word, ": nobody answered there in time"), ExitCode.timedOut)
     case .ending:
-      // It does not take the last words: it is cut, which says the same.
+      // PEER does not read the final records. A reset means the same.
       connection.ask(.reset(stream: writer.stream))
       concludeOutcome()
     }
@@ -189,9 +190,9 @@ final class Sending {
     isBusy = true
   }
 
-  // MARK: PEER
+  // MARK: Finding PEER
 
-  /// Invites PEER, or opens a stream to it when it is connected.
+  /// Invites PEER, or opens a stream to it if it is connected.
   private func seek() {
     guard case .seeking = step, end == nil, monotonicNow() >= retryAt else { return }
     if search.peer == nil {
@@ -206,7 +207,7 @@ final class Sending {
     if let member = names.members.first(where: { peer.includes($0.address) && $0.isThere }) {
       return begin(member.address)
     }
-    // Of several at one box the first.
+    // If a box has several receivers, the first is invited.
     guard let sighting = sightings.all.first(where: { peer.includes($0.address) }) else { return }
     let now = monotonicNow()
     let milliseconds = UInt32(clamping: max((min(patience, now + .seconds(60)) - now).milliseconds, 1))
@@ -214,7 +215,7 @@ final class Sending {
     step = .inviting(sighting.address, number)
   }
 
-  /// The daemon has no place for an invitation: it is asked again.
+  /// Shows that the daemon has no room for an invitation, which is repeated.
   private func tellFull() {
     if hasToldFull || view.isJSON { return }
     hasToldFull = true
@@ -246,7 +247,7 @@ final class Sending {
     patience = monotonicNow() + .seconds(UInt64(TransferLimits.offerSeconds) + 30)
   }
 
-  /// The attempt is over, and another one may succeed.
+  /// Handles the end of an attempt that may be repeated.
   private func broke() {
     if work.sender.isEnded { return concludeOutcome() }
     if isInterrupted { return finish(TextBuilder("interrupted"), ExitCode.cut) }
@@ -265,7 +266,8 @@ final class Sending {
     seekAgain(at: now + .milliseconds(min(200 << UInt64(min(attempts, 5)), 5_000)))
   }
 
-  /// Who has too many offers refuses one as who takes no files does: it is made again until the turn must have come.
+  /// A receiver with too many offers refuses a stream just as an application without files does. The offer is repeated
+  /// until a place must have become free.
   private func waitForTurn() {
     let text = TextBuilder(search.word, " takes no files, or has too many offers at present")
     let now = monotonicNow(), end = turnEnd ?? now + FileLimits.turnTime
@@ -302,7 +304,7 @@ final class Sending {
     }
   }
 
-  /// It is told as connected in a moment.
+  /// Waits until the member that accepted is reported as connected.
   private func awaitMember(_ address: MemberAddress) {
     step = .inviting(address, 0)
     retryAt = monotonicNow() + FileLimits.memberTime
@@ -314,7 +316,7 @@ final class Sending {
     begin(address)
   }
 
-  // MARK: What happens
+  // MARK: Events
 
   private func hear(_ event: LocalEvent) {
     switch event {
@@ -325,7 +327,7 @@ final class Sending {
       if case .inviting(_, request) = step { fullWords = outcome == .full ? words : nil }
       if outcome == .done { return }
       if case .inviting(let address, request) = step {
-        // Who is a member already is connected in a moment.
+        // A peer that is already a member will be reported as connected shortly.
         step = .seeking
         retryAt = monotonicNow() + .seconds(1)
         if outcome == .alreadyMember { awaitMember(address) }
@@ -376,7 +378,7 @@ final class Sending {
   private func ended(_ streamEnd: StreamEnd) {
     switch (step, streamEnd) {
     case (.ending, .reset(.cancelled)) where outcome == nil, (.sending, .reset(.cancelled)):
-      // The word of who cut it may be on its way.
+      // The reason of the end that cancelled may still arrive.
       step = .ending
       patience = min(patience, monotonicNow() + FileLimits.farewellTime)
       writer = StreamWriter(0)
@@ -389,13 +391,13 @@ final class Sending {
 
   // MARK: Files
 
-  /// Reads, hashes and writes, as much as there is room for.
+  /// Reads, hashes and writes as much as the stream has room for.
   private func produce() {
     switch step {
     case .sending, .ending: break
     case .seeking, .inviting: return
     }
-    // What the receiver said last counts at once, whatever waits for room.
+    // The receiver's last record takes effect at once, even if data waits for room.
     guard isBusy, outcome == nil, writer.isShort || work.sender.isEnded else { return finishStream() }
     let made = work.step(readsMax: FileLimits.readsMax)
     isBusy = made.isMore
@@ -409,7 +411,7 @@ final class Sending {
     finishStream()
   }
 
-  /// Behind the last words.
+  /// Finishes the stream once the final records are written.
   private func finishStream() {
     guard outcome != nil, !hasFinished, writer.isEmpty else { return }
     hasFinished = true
@@ -458,6 +460,6 @@ final class Sending {
     finish(said.text, said.code)
   }
 
-  /// What the receiver said last.
+  /// The outcome from the receiver's last record.
   private func finalOutcome() -> SenderOutcome? { work.sender.isEnded ? work.step().outcome : nil }
 }
