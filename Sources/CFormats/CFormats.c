@@ -8,7 +8,8 @@ struct ini_input {
   void *user;
 };
 
-// libinih asks for one line at a time, which is how the handler knows where it is.
+// Gives libinih the next line of the text. libinih reads one line at a time, so counting the calls yields the line
+// number.
 static char *read_line(char *buffer, int size, void *stream) {
   struct ini_input *input = stream;
   if (input->left == 0) return NULL;
