@@ -1,39 +1,41 @@
 import Primitives
 
-/// Which station of a group has which address, and what a request of one is answered (RFC 2131, 4.3). Pure. A station is known by
-/// its Ethernet address alone. Nothing is kept over a restart: the server is the only one of its network, so a client that asks for
-/// the address that it had gets it if it is free.
+/// The address leases of a Wi-Fi group, and the reply to each request (RFC 2131, 4.3). Pure.
+///
+/// A client is identified by its Ethernet address alone. Leases do not survive a restart. The server is the only one on
+/// its network, so a client that asks for its previous address gets it if it is free.
 public struct DHCPLeases {
-  /// Seconds of a lease. Stations come and go; there are many more addresses than stations.
+  /// The lease time in seconds. Stations come and go, and there are many more addresses than stations.
   public static let leaseSeconds: UInt32 = 3600
-  /// How long an offered address is kept for who was offered it.
+  /// How long an offered address is reserved for its client.
   public static let offerTime = TimeSpan.seconds(60)
-  /// How long an address rests that a client has found in use.
+  /// How long a declined address is quarantined. A client declines an address that it found in use (DHCPDECLINE).
   public static let declinedTime = TimeSpan.seconds(600)
-  /// Addresses that rest at once, of all, and those that rest because of one client: a client can take an address and decline
-  /// it again and again. Then the one that rests longest is given to others again.
+  /// The maximum number of quarantined addresses: in total, and per client. A client can lease and decline addresses
+  /// repeatedly, so above a limit the oldest quarantine ends.
   public static let declinedMax = 8
   public static let declinedOfClientMax = 2
-  /// Messages of one client that are served; further ones are dropped. A client repeats a message after 4, 8 and 16 s (RFC 2131, 4.1).
+  /// The rate limit for messages of one client; further messages are dropped. A client retransmits after 4, 8 and 16 s
+  /// (RFC 2131, 4.1).
   public static let rateOfClient = TokenRate(perSecond: 4, burst: 16)
 
   private enum Use {
     case offered, leased
-    /// Its client has found another station at it.
+    /// Quarantined: its client reported another station that uses it.
     case declined
   }
 
-  /// An address in use, or that was.
+  /// The current or last use of an address.
   private struct Lease {
     var hardware: UInt64
     var until: Instant
     var use: Use
 
-    /// Whether this is a client's address, or was.
+    /// Whether the address is, or was last, leased or offered to this client.
     func isOf(_ client: UInt64) -> Bool { hardware == client && use != .declined }
   }
 
-  /// What an address costs.
+  /// The memory for one address in bytes.
   public static var leaseBytes: Int { MemoryLayout<Lease?>.stride }
 
   private let server: UInt32
@@ -41,17 +43,21 @@ public struct DHCPLeases {
   private var leases: [Lease?]
   private var rates = SourceBuckets(Self.rateOfClient)
 
-  /// `addresses`: a range of one /24 network, that of the server. A station has one of them. Somebody who joins again and again
-  /// under new Ethernet addresses can take all: who is not a station of the group any more then gives its own to one that is.
+  /// Leases the addresses of `addresses`, a range within the server's /24 network. A station gets one of them.
+  ///
+  /// A device that rejoins under new Ethernet addresses can exhaust the range. Then a client that has left the group
+  /// loses its address to a station in the group.
   public init(server: UInt32, addresses: ClosedRange<UInt32>) {
     self.server = server
     first = addresses.lowerBound
     leases = [Lease?](repeating: nil, count: addresses.count)
   }
 
-  /// The reply to a request; nil for none. The request's `hardware` must be the Ethernet address from which it came:
-  /// whoever could write another one there could release or decline the address of another station. `isStation`: whether an
-  /// Ethernet address is of a station in the group.
+  /// The reply to a request, or nil if there is none. `isStation` returns whether an Ethernet address belongs to a
+  /// station in the group.
+  ///
+  /// The caller guarantees that `request.hardware` is the source address of the frame. Otherwise a station could
+  /// release or decline the address of another.
   public mutating func reply(
     to request: DHCPRequest, now: Instant, isStation: (UInt64) -> Bool
   ) -> DHCPReply? {
@@ -65,7 +71,7 @@ public struct DHCPLeases {
       }
       return nil
     case .release:
-      // Kept, so that it gets the same one again while there are others.
+      // The entry stays, so the client gets the same address again unless the range is exhausted.
       if let place = place(of: request.address), isHeld(place, by: request.hardware) {
         leases[place]?.until = now
       }
@@ -75,7 +81,7 @@ public struct DHCPLeases {
     }
   }
 
-  /// The Ethernet address of the client that has leased an address; nil for none.
+  /// The Ethernet address of the client that leases an address, or nil if nobody does.
   public func client(of address: UInt32, now: Instant) -> UInt64? {
     guard let place = place(of: address), let lease = leases[place] else { return nil }
     return lease.use == .leased && now < lease.until ? lease.hardware : nil
@@ -89,7 +95,7 @@ public struct DHCPLeases {
     return DHCPReply(.offer, to: request, address: first + UInt32(place), leaseSeconds: Self.leaseSeconds)
   }
 
-  /// RFC 2131, 4.3.2.
+  /// Answers a DHCPREQUEST (RFC 2131, 4.3.2).
   private mutating func decide(_ request: DHCPRequest, _ now: Instant) -> DHCPReply? {
     if let chosen = request.server, chosen != server {
       for place in leases.indices where isHeld(place, by: request.hardware) && leases[place]?.use == .offered {
@@ -97,7 +103,7 @@ public struct DHCPLeases {
       }
       return nil
     }
-    // Who has an address may only keep it; the reply goes there.
+    // The client may only renew the address that it already uses, because the reply goes there.
     let wanted = request.address != 0 ? request.address : request.wanted ?? 0
     if wanted == 0 { return nil }
     guard let place = place(of: wanted), isFree(place, now) || isHeld(place, by: request.hardware) else {
@@ -111,7 +117,7 @@ public struct DHCPLeases {
 
   private func isHeld(_ place: Int, by client: UInt64) -> Bool { leases[place]?.isOf(client) ?? false }
 
-  /// An address rests. One of its client, or of all, rests no more when there are too many.
+  /// Quarantines an address. If its client or the range has reached the limit, the oldest quarantine ends.
   private mutating func decline(_ place: Int, _ now: Instant) {
     guard let client = leases[place]?.hardware else { return }
     leases[place] = nil
@@ -125,8 +131,8 @@ public struct DHCPLeases {
 
   private func isFree(_ place: Int, _ now: Instant) -> Bool { leases[place].map { $0.until <= now } ?? true }
 
-  /// Whether a client can have configured an address itself. The reply to it goes there: so it is a host's address of this network,
-  /// neither the server's nor one that another client has.
+  /// Whether a client can have configured this address itself. The reply goes to it, so it must be a host address of
+  /// this network, not the server's and not leased to another client.
   private func canHave(_ address: UInt32, _ client: UInt64, _ now: Instant) -> Bool {
     let host = address & 0xFF
     if address >> 8 != server >> 8 || address == server || host == 0 || host == 0xFF { return false }
@@ -138,8 +144,8 @@ public struct DHCPLeases {
     return Int(address - first)
   }
 
-  /// The place that a client had, the one that it asks for, a new one, the one that is free for longest, and at last one of
-  /// somebody who is not there.
+  /// Chooses an address: the client's previous one, the requested one, an unused one, or the one that expired first. A
+  /// station in the group may finally take a quarantined address or that of a client that has left.
   private func place(for request: DHCPRequest, _ now: Instant, _ isStation: (UInt64) -> Bool) -> Int? {
     if let own = leases.indices.first(where: { isHeld($0, by: request.hardware) }) { return own }
     if let wanted = request.wanted, let place = place(of: wanted), isFree(place, now) { return place }

@@ -1,8 +1,9 @@
 import Primitives
 
-/// A message of the server (RFC 2131, 4.3). It names no router and no name server: a phone keeps its own way to the Internet.
+/// A message from the server to a client (RFC 2131, 4.3). It names no router and no name server, so a phone keeps its
+/// own route to the Internet.
 public struct DHCPReply: Equatable, Sendable {
-  /// RFC 2132, 9.6.
+  /// The DHCP message type (RFC 2132, 9.6).
   public enum Kind: UInt8, Sendable {
     case offer = 2
     case acknowledgement = 5
@@ -10,11 +11,11 @@ public struct DHCPReply: Equatable, Sendable {
   }
 
   public var kind: Kind
-  /// What it answers.
+  /// The request that it answers.
   public var request: DHCPRequest
-  /// The address that is offered or leased; 0 in a refusal, and for a client that has one of its own.
+  /// The offered or leased address. It is 0 in a refusal, and for a client that configured its own address.
   public var address: UInt32
-  /// 0 where no address is leased.
+  /// The lease time in seconds, or 0 if no address is leased.
   public var leaseSeconds: UInt32
 
   public init(_ kind: Kind, to request: DHCPRequest, address: UInt32 = 0, leaseSeconds: UInt32 = 0) {
@@ -24,15 +25,16 @@ public struct DHCPReply: Equatable, Sendable {
     self.leaseSeconds = leaseSeconds
   }
 
-  /// Where it goes: the client's address when it has one and may keep it, otherwise all stations, as the client cannot be
-  /// asked for by ARP yet (RFC 2131, 4.1).
+  /// The destination of the reply: the client's address if it may keep one, otherwise broadcast. A client without an
+  /// address does not answer ARP (RFC 2131, 4.1).
   public var destination: UInt32 {
     kind == .acknowledgement && request.address != 0 ? request.address : 0xFFFF_FFFF
   }
 
-  /// The shortest message that every client takes (RFC 1542, 2.1).
+  /// The minimum message size that every client accepts, in bytes (RFC 1542, 2.1).
   static let bytesMin = 300
 
+  /// The message as bytes, padded to `bytesMin`.
   public func encoded(server: UInt32, mask: UInt32) -> [UInt8] {
     var packet: [UInt8] = [2, 1, 6, 0]
     packet.append(bigEndian: request.transaction)

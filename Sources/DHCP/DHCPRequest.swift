@@ -1,8 +1,8 @@
 import Primitives
 
-/// A message of a DHCP client (RFC 2131, 2; options: RFC 2132), as far as a server without options of its own needs it.
+/// A message from a DHCP client (RFC 2131, 2; options: RFC 2132). It contains only the fields that this server uses.
 public struct DHCPRequest: Equatable, Sendable {
-  /// RFC 2132, 9.6.
+  /// The DHCP message type (RFC 2132, 9.6).
   public enum Kind: UInt8, Sendable {
     case discover = 1
     case request = 3
@@ -13,15 +13,15 @@ public struct DHCPRequest: Equatable, Sendable {
 
   public var kind: Kind
   public var transaction: UInt32
-  /// The highest bit: the client cannot take unicast before it has an address.
+  /// The highest bit is set if the client cannot receive unicast before it has an address.
   public var flags: UInt16
-  /// The address that the client has; 0 for none.
+  /// The current address of the client, or 0 if it has none.
   public var address: UInt32
-  /// The Ethernet address of the client, in the lower 48 bits.
+  /// The Ethernet address of the client, in the low 48 bits.
   public var hardware: UInt64
-  /// The address that it asks for; nil when it names none.
+  /// The requested address (option 50), or nil.
   public var wanted: UInt32?
-  /// The server that it has chosen; nil when it names none.
+  /// The server that the client chose (option 54), or nil.
   public var server: UInt32?
 
   public init(
@@ -37,10 +37,11 @@ public struct DHCPRequest: Equatable, Sendable {
     self.server = server
   }
 
-  /// The longest that is read: a whole Ethernet frame.
+  /// The maximum message size in bytes: one Ethernet frame.
   public static let bytesMax = 1500
 
-  /// Errors: bytes that are no message of a client on Ethernet, or that came through a relay agent: in a group there is none.
+  /// Parses a message. It throws if the bytes are not a client's message on Ethernet, or if they came through a relay
+  /// agent: a group has none.
   public init(_ packet: [UInt8]) throws(DHCPSyntaxError) {
     var reader = ByteReader(packet.span.bytes, orThrow: DHCPSyntaxError())
     guard try reader.u8() == 1, try reader.u8() == 1, try reader.u8() == 6 else { throw DHCPSyntaxError() }
@@ -52,9 +53,9 @@ public struct DHCPRequest: Equatable, Sendable {
     _ = try reader.u64()
     guard try reader.u32() == 0 else { throw DHCPSyntaxError() }
     hardware = UInt64(try reader.u16()) << 32 | UInt64(try reader.u32())
-    // Nobody, or a group of stations (IEEE 802, 8.2.2).
+    // The null address and multicast addresses identify no client (IEEE 802, 8.2.2).
     if hardware == 0 || hardware >> 40 & 1 != 0 { throw DHCPSyntaxError() }
-    // The rest of the hardware address, the server's name and the boot file.
+    // Skips the rest of the hardware address, the server name and the boot file.
     _ = try reader.span(10 + 64 + 128)
     guard try reader.u32() == dhcpCookie else { throw DHCPSyntaxError() }
     var kind: Kind?
@@ -81,15 +82,15 @@ public struct DHCPRequest: Equatable, Sendable {
   }
 }
 
-/// Bytes that are no message of a client.
+/// The bytes are not a valid message of a DHCP client.
 public struct DHCPSyntaxError: Error {
   public init() {}
 }
 
-/// Before the options (RFC 2131, 3).
+/// The magic cookie that precedes the options (RFC 2131, 3).
 let dhcpCookie: UInt32 = 0x6382_5363
 
-/// Codes of options (RFC 2132).
+/// Option codes (RFC 2132).
 enum DHCPOption {
   static let pad: UInt8 = 0
   static let subnetMask: UInt8 = 1

@@ -2,15 +2,15 @@ import CSystem
 import Primitives
 import Reactor
 
-/// Gives the stations of a Wi-Fi group their addresses: DHCP (RFC 2131) on one interface.
+/// A DHCP server (RFC 2131) for the stations of a Wi-Fi group, on one interface.
 ///
-/// A message counts only for the station that sent it: the kernel drops those whose hardware address differs from the source
-/// address of their frame. An access point takes frames from a station's own address alone.
+/// A station can only act for itself. The kernel filter drops messages whose hardware address differs from the source of
+/// their frame. An access point accepts only frames with a station's own source address.
 public final class DHCPServer: EventSource {
-  /// The ports of servers and clients (RFC 2131, 4.1).
+  /// The UDP ports of servers and clients (RFC 2131, 4.1).
   private static let serverPort: UInt16 = 67
   private static let clientPort: UInt16 = 68
-  /// The most requests one wake-up answers; the rest is reported again.
+  /// The maximum number of requests per wake-up. The event loop reports the rest again.
   private static let requestsMax = 16
   private static let mask: UInt32 = 0xFFFF_FF00
 
@@ -21,8 +21,11 @@ public final class DHCPServer: EventSource {
   private var leases: DHCPLeases
   private var isStation: ((UInt64) -> Bool)?
 
-  /// Serves on `interface`, which has `address`, a /24. `isStation`: whether an Ethernet address is of a station in the group.
-  /// Errors: EADDRINUSE where another server is, EACCES without CAP_NET_BIND_SERVICE, and those of socket and epoll_ctl.
+  /// Serves on `interface`, which has the address `address` in a /24 network. `isStation` returns whether an Ethernet
+  /// address belongs to a station in the group.
+  ///
+  /// Throws EADDRINUSE if another server runs, EACCES without CAP_NET_BIND_SERVICE, and the errors of socket and
+  /// epoll_ctl.
   public init(
     _ loop: EventLoop, address: UInt32, interface: String, addresses: ClosedRange<UInt32>,
     isStation: @escaping (UInt64) -> Bool
@@ -31,7 +34,7 @@ public final class DHCPServer: EventSource {
     self.address = address
     self.isStation = isStation
     leases = DHCPLeases(server: address, addresses: addresses)
-    // Broadcasts reach a socket of all addresses only.
+    // Only a socket bound to all addresses receives broadcasts.
     descriptor = try openInterfaceSocket(
       isStream: false, address: 0, port: Self.serverPort, interface: interface, filter: csystem_keep_own_hardware)
     do throws(SystemError) {
@@ -50,14 +53,14 @@ public final class DHCPServer: EventSource {
     CSystem.close(descriptor)
   }
 
-  /// The Ethernet address of the station that has leased an address; nil for none.
+  /// The Ethernet address of the station that leases an address, or nil if nobody does.
   public func station(at address: UInt32) -> UInt64? { leases.client(of: address, now: loop.now) }
 
   public func ready(_ events: UInt32) {
     var buffer = [UInt8](repeating: 0, count: DHCPRequest.bytesMax)
     for _ in 0..<Self.requestsMax {
       let count = recv(descriptor, &buffer, buffer.count, CInt(MSG_DONTWAIT))
-      // ENETDOWN and the like: the interface goes, and its owner closes this.
+      // Errors such as ENETDOWN mean that the interface is going away; its owner then closes this server.
       guard count >= 0, let isStation else { return }
       guard let request = try? DHCPRequest(Array(buffer[..<count])),
         let reply = leases.reply(to: request, now: loop.now, isStation: isStation)
@@ -66,7 +69,7 @@ public final class DHCPServer: EventSource {
     }
   }
 
-  /// A reply that is lost is asked for again by its client.
+  /// Sends a reply once. If it is lost, the client retransmits its request.
   private func send(_ reply: DHCPReply) {
     let packet = reply.encoded(server: address, mask: Self.mask)
     let target = interfaceSocketAddress(reply.destination, Self.clientPort)
