@@ -1,11 +1,12 @@
 import Primitives
 
-/// What a light does that this process switches: whether it is lit, and when it turns next.
+/// The state of a light that this process switches: whether it is lit, and when it toggles next.
 ///
-/// At rest, alone or linked, it costs one wake-up in 20 s, respectively none; `tick` comes with a wake-up that is there anyway.
+/// The resting patterns are cheap: `alone` costs one wake-up in 20 s, `linked` none. `tick` shares a wake-up that
+/// happens anyway.
 struct Blinking {
   private(set) var isLit = false
-  /// Until `turn`; nil for never.
+  /// The time until `turn` is due, or nil if the light does not change.
   private(set) var timeToTurn: TimeSpan?
   private var pattern = StatusLED.Pattern.off
   private var ticks = 0
@@ -13,7 +14,7 @@ struct Blinking {
   static let flash = TimeSpan.milliseconds(100)
   static let fastHalf = TimeSpan.milliseconds(200)
   static let slowHalf = TimeSpan.milliseconds(500)
-  /// Every 20 s there is a flash, where ticks come every 10 s.
+  /// Two ticks of 10 s give one flash in 20 s.
   static let ticksPerFlash = 2
 
   mutating func begin(_ pattern: StatusLED.Pattern) {
@@ -23,13 +24,13 @@ struct Blinking {
     setTime()
   }
 
-  /// The time has come.
+  /// Toggles the light; called when `timeToTurn` has passed.
   mutating func turn() {
     isLit.toggle()
     setTime()
   }
 
-  /// Called every 10 s.
+  /// Starts the flash of `alone` when it is due; called every 10 s.
   mutating func tick() {
     guard pattern == .alone else { return }
     ticks += 1

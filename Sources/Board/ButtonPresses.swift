@@ -1,6 +1,6 @@
 import Primitives
 
-/// What a person means by pressing a button.
+/// A press of the button, by its duration.
 public enum ButtonPress: UInt8, Sendable {
   /// Released after 50 ms to 2 s.
   case short
@@ -8,23 +8,23 @@ public enum ButtonPress: UInt8, Sendable {
   case long
 }
 
-/// Makes presses of a button's edges. It decides when the button is released, so one that is stuck, or held since before the
-/// start, does nothing.
+/// Turns the edges of a button's line into presses. A press counts at its release, so a button that is stuck, or held
+/// since before the start, does nothing.
 struct ButtonPresses {
   static let shortest = TimeSpan.milliseconds(50)
   static let shortLongest = TimeSpan.seconds(2)
   static let longShortest = TimeSpan.seconds(4)
-  /// Something lies on it.
+  /// Anything longer is not a press: something lies on the button.
   static let longest = TimeSpan.seconds(30)
-  /// Between two presses that count: a contact that is loose makes many.
+  /// The minimum time between two counted presses. A loose contact produces many.
   static let pause = TimeSpan.seconds(1)
 
   private var pressedAt: Instant?
   private var countedAt: Instant?
   private var sequence: UInt32?
 
-  /// One edge. `sequence` counts the line's edges: after a gap, where the kernel's queue overflowed, nothing is known of the
-  /// button until it is pressed again.
+  /// Handles one edge, and returns the press that it completes. `sequence` is the kernel's edge counter. After a gap,
+  /// where the kernel's queue overflowed, the state is unknown until the next press.
   mutating func edge(isPressed: Bool, at now: Instant, sequence: UInt32) -> ButtonPress? {
     if let last = self.sequence, sequence != last &+ 1 { pressedAt = nil }
     self.sequence = sequence

@@ -2,7 +2,7 @@ import CSystem
 import Primitives
 import Reactor
 
-/// A button at a GPIO line. The kernel debounces it, and says when it was pressed and released.
+/// A button on a GPIO line. The kernel debounces it and reports each press and release.
 public final class GPIOButton {
   private let loop: EventLoop
   private let pin: GPIOPin
@@ -14,7 +14,8 @@ public final class GPIOButton {
   private var pressed: ((ButtonPress) -> Void)?
   private var lost: ((GPIOError) -> Void)?
 
-  /// Nothing is opened yet. `pressed` is called at a press, `lost` when the chip went: `open` then tries again.
+  /// Opens nothing yet. `pressed` is called on each press. `lost` is called when the chip is gone; the caller then
+  /// retries `open`.
   public init(
     _ loop: EventLoop, _ pin: GPIOPin, debounceMicroseconds: UInt32, in directory: String = "/dev",
     pressed: @escaping (ButtonPress) -> Void, lost: @escaping (GPIOError) -> Void
@@ -27,7 +28,7 @@ public final class GPIOButton {
     self.lost = lost
   }
 
-  /// Takes the line; does nothing when it has it.
+  /// Requests the line. Does nothing if the line is open.
   public func open() throws(GPIOError) {
     if line >= 0 { return }
     let bias: UInt64 =
@@ -42,7 +43,7 @@ public final class GPIOButton {
     try serve(GPIOLine(pin, in: directory).take(input | edges | bias, debounceMicroseconds: debounceMicroseconds))
   }
 
-  /// Takes over a descriptor that gives edges.
+  /// Takes over a descriptor that reports edges.
   func serve(_ descriptor: CInt) throws(GPIOError) {
     do throws(SystemError) {
       watch = try DescriptorWatch(loop, descriptor) { [self] in read() }
@@ -54,7 +55,7 @@ public final class GPIOButton {
     presses = ButtonPresses()
   }
 
-  /// No call follows.
+  /// Releases the line. No callback follows.
   public func close() {
     release()
     pressed = nil
@@ -62,7 +63,7 @@ public final class GPIOButton {
   }
 
   private func read() {
-    // One at a time: there are few, and the loop tells of the rest at once.
+    // Reads one event per call: edges are rare, and the event loop reports the rest at once.
     var event = gpio_v2_line_event()
     let size = MemoryLayout<gpio_v2_line_event>.size
     let count = CSystem.read(line, &event, size)

@@ -3,23 +3,23 @@ import Reactor
 
 /// Why a GPIO line cannot be used.
 public struct GPIOError: Error {
-  /// What decides whether it matters to who asks.
+  /// The cause, as far as it changes how the caller treats the error.
   public enum Kind: UInt8, Sendable {
-    /// It is missing, or somebody has it, or a call failed.
+    /// The line is missing or in use, or a system call failed.
     case unusable
-    /// This process has the line, or another one of this name.
+    /// A process named “causeway” has the line: this one or another.
     case ours
-    /// This user may not open the chip, or none but the chip's owner.
+    /// This user may not open the chip, or only the chip's owner may.
     case denied
   }
 
   public let kind: Kind
-  /// One line: what is wrong.
+  /// The cause, in one line.
   public let text: String
-  /// One line: what to do. Empty when nothing helps that is known.
+  /// The advice, in one line; empty if there is none.
   public let remedy: String
 
-  /// What is wrong, and what to do.
+  /// The cause and the advice, in one line.
   public var line: String { remedy.utf8.isEmpty ? text : text + "; " + remedy }
 
   init(_ text: String, _ remedy: String = "", kind: Kind = .unusable) {
@@ -28,7 +28,7 @@ public struct GPIOError: Error {
     self.remedy = remedy
   }
 
-  /// `others`: the labels of the chips that there are, separated by blanks.
+  /// `others`: the labels of the existing chips, separated by blanks.
   static func noChip(_ pin: GPIOPin, others: String) -> GPIOError {
     GPIOError(
       "there is no GPIO chip " + pin.chip,
@@ -39,7 +39,7 @@ public struct GPIOError: Error {
     GPIOError("GPIO chip " + pin.chip + " has no line " + pin.line, "“gpioinfo” names its lines")
   }
 
-  /// Another program, or a driver of the kernel, has the line.
+  /// Another program or a kernel driver uses the line.
   static func busy(_ pin: GPIOPin, consumer: String) -> GPIOError {
     GPIOError(
       pin.text + " is in use by “" + consumer + "”", "free it, or name another",

@@ -2,11 +2,12 @@ import CSystem
 import Primitives
 import Reactor
 
-/// The status light at a GPIO line. No trigger of the kernel drives it: this process does, so its patterns cost wake-ups, few
-/// at rest (`Blinking`).
+/// The status light on a GPIO line. This process switches it, not a kernel trigger, so its patterns cost wake-ups (see
+/// `Blinking`).
 ///
-/// When the process ends, the kernel gives the line back, and the driver decides what it does then: some keep the value, others
-/// make it an input. A light between line and ground, or one that is dark by itself, is dark in both cases after `close`.
+/// When the process ends, the kernel releases the line, and the driver decides its state: some keep the value, others
+/// make it an input. After `close`, the light is dark in both cases if it is wired between line and ground, or dark by
+/// default.
 public final class GPIOLight {
   private let pin: GPIOPin
   private let directory: String
@@ -15,15 +16,15 @@ public final class GPIOLight {
   private var shown: StatusLED.Pattern?
   private var timer: Timer?
 
-  /// Nothing is opened yet. Without a loop only what stands can be shown.
+  /// Opens nothing yet. Without a loop, only steady patterns can be shown.
   public init(_ loop: EventLoop?, _ pin: GPIOPin, in directory: String = "/dev") {
     self.pin = pin
     self.directory = directory
     if let loop { timer = Timer(loop) { [self] in turn() } }
   }
 
-  /// Shows a pattern. `isDue`: called every 10 s or so, also with the same pattern. That gives the flash of `alone`, and finds a
-  /// chip that is gone or is back. After a failure the next call tries again.
+  /// Shows a pattern. Call it about every 10 s with `isDue`, even if the pattern is the same. That times the flash of
+  /// `alone`, and notices a chip that disappears or returns. After a failure, the next call retries.
   public func show(_ pattern: StatusLED.Pattern, isDue: Bool) throws(GPIOError) {
     if line < 0 {
       line = try GPIOLine(pin, in: directory).take(UInt64(GPIO_V2_LINE_FLAG_OUTPUT.rawValue))
@@ -40,7 +41,7 @@ public final class GPIOLight {
     shown = pattern
   }
 
-  /// Dark, and given back. No use of it follows.
+  /// Turns the light off and releases the line. The object cannot be used afterwards.
   public func close() {
     if line >= 0 { _ = csystem_gpio_set(line, false) }
     release()
@@ -50,7 +51,7 @@ public final class GPIOLight {
   private func turn() {
     guard line >= 0 else { return }
     blinking.turn()
-    // A failure shows at the next call of `show`, which opens the line again.
+    // The next call of `show` opens the line again and reports a failure.
     try? set()
   }
 

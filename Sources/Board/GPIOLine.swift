@@ -1,14 +1,14 @@
 import CSystem
 import Reactor
 
-/// An open chip and one line of it, to ask about or to take.
+/// An open GPIO chip and one of its lines.
 public struct GPIOLine: ~Copyable {
   private let pin: GPIOPin
   private let chip: CInt
   private let number: UInt32
 
-  /// Finds chip and line. `directory` is where the devices are. Of several chips with one label the first counts; their names
-  /// tell them apart.
+  /// Finds the chip and the line. `directory` contains the device files. If several chips share a label, the first is
+  /// used; their names are unique.
   public init(_ pin: GPIOPin, in directory: String = "/dev") throws(GPIOError) {
     var info = gpiochip_info()
     let chip = try openChip(pin, directory, &info)
@@ -23,7 +23,7 @@ public struct GPIOLine: ~Copyable {
 
   deinit { close(chip) }
 
-  /// Throws when somebody has the line, or when none but the chip's owner may have it.
+  /// Throws if the line is in use, or if only the chip's owner may open the chip.
   public func check() throws(GPIOError) {
     var info = gpio_v2_line_info()
     if csystem_gpio_line(chip, number, &info) == 0, info.flags & UInt64(GPIO_V2_LINE_FLAG_USED.rawValue) != 0 {
@@ -35,7 +35,7 @@ public struct GPIOLine: ~Copyable {
     }
   }
 
-  /// Takes the line. Gives a descriptor that does not block.
+  /// Requests the line with these flags. Returns a non-blocking descriptor.
   func take(_ flags: UInt64, debounceMicroseconds: UInt32 = 0) throws(GPIOError) -> CInt {
     let polarity = pin.isActiveLow ? UInt64(GPIO_V2_LINE_FLAG_ACTIVE_LOW.rawValue) : 0
     let descriptor = csystem_gpio_request(chip, number, flags | polarity, debounceMicroseconds)
@@ -46,7 +46,7 @@ public struct GPIOLine: ~Copyable {
   }
 }
 
-/// The most devices that are looked at. A Raspberry Pi has up to five.
+/// The maximum number of device files to search. A Raspberry Pi has up to five chips.
 private let chipsMax: UInt32 = 32
 
 private func openChip(
@@ -57,7 +57,7 @@ private func openChip(
   for number in 0..<chipsMax {
     let chip = csystem_gpio_open(directory, number, &info)
     if chip < 0 {
-      // EPERM comes from the device policy of a service.
+      // A service's device policy causes EPERM.
       if csystem_errno() == EACCES || csystem_errno() == EPERM { isDenied = true }
       continue
     }
@@ -66,7 +66,7 @@ private func openChip(
     others += " "
     others += String(cString: csystem_gpio_label(&info))
   }
-  // One that may not be opened may be the one.
+  // A chip that cannot be opened may be the wanted one.
   if isDenied { throw .denied("there is a GPIO chip in " + directory + " that may not be opened") }
   throw .noChip(pin, others: others)
 }

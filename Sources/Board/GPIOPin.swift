@@ -1,20 +1,20 @@
-/// A line of a GPIO chip, and how it is wired to a light or a button.
+/// A line of a GPIO chip, and its wiring to a light or a button.
 ///
-/// A class, because the configuration has two of them, and is copied: as structures they would make each copy several texts longer.
+/// It is a class because the configuration holds two and is copied: structures would add several strings to each copy.
 public final class GPIOPin: Sendable {
   /// The chip's label (“pinctrl-bcm2711”) or name (“gpiochip0”).
   public let chip: String
   /// The line's number on the chip, or its name (“GPIO17”).
   public let line: String
-  /// The line's number, where `line` is one.
+  /// The line's number, if `line` is a number.
   public let number: UInt32?
-  /// Whether the line is low when the light is lit, respectively the button pressed.
+  /// Whether the line is low while the light is lit, or while the button is pressed.
   public let isActiveLow: Bool
   public let bias: Bias
 
-  /// The resistor inside the chip that holds an open line.
+  /// The chip's internal resistor, which sets the level of an open line.
   public enum Bias: UInt8, Sendable {
-    /// As the firmware of the board left it.
+    /// As the board's firmware left it.
     case asIs
     case pullUp
     case pullDown
@@ -29,13 +29,13 @@ public final class GPIOPin: Sendable {
     self.bias = bias
   }
 
-  /// As in the configuration, without options.
+  /// The form `chip:line` of the configuration, without options.
   public var text: String { chip + ":" + line }
 }
 
 extension GPIOPin {
-  /// The greatest length of a chip's label and a line's name, in bytes (GPIO_MAX_NAME_SIZE, with its zero).
+  /// The maximum length of a chip label or a line name in bytes. GPIO_MAX_NAME_SIZE includes the terminating zero.
   public static let nameBytesMax = 31
-  /// No chip that is known has more lines.
+  /// The maximum number of lines. No known chip has more.
   public static let linesMax: UInt32 = 1024
 }

@@ -1,20 +1,21 @@
 import CSystem
 import Reactor
 
-/// Tells the service manager how the daemon is: the datagrams of sd_notify(3), "Standalone Implementations". A message
-/// that cannot be sent is lost: the service manager then acts as if the daemon had hung, which it may well have.
+/// Notifies the service manager of the daemon's state, with the datagrams of sd_notify(3), "Standalone
+/// Implementations". A message that cannot be sent is lost. The service manager then treats the daemon as hung, which
+/// may be true.
 public final class ServiceManager {
   private let socketPath: String
   private let descriptor: CInt
   private var status: [UInt8] = []
 
-  /// The service manager that started this process; nil when none waits for messages (NOTIFY_SOCKET is not set).
+  /// The service manager that started this process; nil if NOTIFY_SOCKET is not set.
   public convenience init?() {
     guard let value = getenv("NOTIFY_SOCKET"), value.pointee != 0 else { return nil }
     self.init(socketPath: String(cString: value))
   }
 
-  /// `socketPath` is a path, or "@" and a name in the abstract namespace. Nil without a free descriptor.
+  /// `socketPath`: a path, or "@" and a name in the abstract namespace. Returns nil if no descriptor is free.
   public init?(socketPath: String) {
     descriptor = socket(AF_UNIX, CInt(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue), 0)
     if descriptor < 0 { return nil }
@@ -23,20 +24,21 @@ public final class ServiceManager {
 
   deinit { close(descriptor) }
 
-  /// The daemon serves, at the start and again after a reload.
+  /// Reports that the daemon is ready, at the start and after each reload.
   public func ready() { tell("READY=1") }
 
-  /// A reload has begun; `ready` ends it. `microseconds`: the monotonic clock, now.
+  /// Reports the start of a reload; `ready` reports its end. `microseconds`: the current monotonic time.
   public func reloading(microseconds: UInt64) { tell("RELOADING=1\nMONOTONIC_USEC=\(microseconds)") }
 
+  /// Reports that the daemon shuts down.
   public func stopping() { tell("STOPPING=1") }
 
-  /// The daemon is alive. A service with WatchdogSec= is killed when this comes less often.
+  /// Sends the watchdog's keep-alive. The service manager kills a service that exceeds WatchdogSec= without it.
   public func alive() { tell("WATCHDOG=1") }
 
-  /// The line of `systemctl status`; control characters in it become “?”. The same line is told once.
+  /// Sets the status line of `systemctl status`. Control characters become “?”. An unchanged line is not sent again.
   public func show(_ status: String) {
-    // A line feed would begin another assignment.
+    // A line feed would start another assignment.
     let line = status.utf8.map { $0 < 0x20 ? UInt8(ascii: "?") : $0 }
     if line == self.status { return }
     self.status = line

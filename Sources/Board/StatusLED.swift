@@ -1,21 +1,21 @@
 import CSystem
 import Reactor
 
-/// The status LED, through the kernel's LED class (Linux, Documentation/leds/leds-class.rst). The kernel's trigger
-/// `timer` does the blinking, so a busy or blocked process does not disturb it.
+/// The status LED, driven through the kernel's LED class (Linux, Documentation/leds/leds-class.rst). The kernel's
+/// trigger `timer` does the blinking, so a busy or blocked process does not disturb it.
 ///
-/// All patterns are durations of that trigger, also dark and lit: the kernel makes the duration files anew, as root's, when
-/// the trigger changes. So a daemon without rights can show every pattern after `prepare`.
+/// All patterns, even dark and lit, are durations of that trigger. A change of trigger recreates the duration files,
+/// owned by root. The trigger never changes after `prepare`, so an unprivileged daemon can show every pattern.
 public final class StatusLED {
-  /// What the LED shows until another pattern is set. The kernel keeps it even when this process has ended.
+  /// The pattern of the LED. The kernel keeps showing it even after this process has ended.
   public enum Pattern: UInt8, Equatable, Sendable {
-    /// Dark: the daemon was stopped.
+    /// Dark: the daemon is stopped.
     case off
-    /// A short flash every 2 s: running without a neighbour.
+    /// A short flash every 2 s: no neighbour is linked.
     case alone
     /// Lit: at least one neighbour is linked.
     case linked
-    /// Slow blinking: the button was pressed, and somebody may join.
+    /// Slow blinking: the button was pressed, and a device may join.
     case joining
     /// Fast blinking: a fault or alarm needs attention; see the status.
     case fault
@@ -24,19 +24,21 @@ public final class StatusLED {
   private let directory: String
   private var shown: Pattern?
 
-  /// `name` is a directory in `/sys/class/leds`. Nothing is written yet.
+  /// `name`: a directory in `/sys/class/leds`. Writes nothing yet.
   public init(name: String, classDirectory: String = "/sys/class/leds") {
     directory = classDirectory + "/" + name
   }
 
-  /// Shows a pattern; does nothing when it is shown already. After a failure the next call tries again.
+  /// Shows a pattern. Does nothing if it is shown already. After a failure, the next call retries.
   ///
-  /// - Throws: ENOENT when there is no such LED, EINVAL when the kernel lacks the trigger `timer`, EACCES without `prepare`.
+  /// - Throws: ENOENT if the LED does not exist, EINVAL if the kernel lacks the trigger `timer`, EACCES without
+  ///   `prepare`.
   public func show(_ pattern: Pattern) throws(SystemError) {
     if pattern == shown { return }
     shown = nil
     try useTimer()
-    // Milliseconds. Of two zeros the kernel would make 500 each (led_blink_setup), so there is one at most at every moment.
+    // Durations in milliseconds. The kernel replaces two zeros by 500 each (led_blink_setup), so at most one is zero at
+    // any moment.
     switch pattern {
     case .off: try write("1000", to: Self.offFile); try write("0", to: Self.onFile)
     case .alone: try write("1950", to: Self.offFile); try write("50", to: Self.onFile)
@@ -47,7 +49,7 @@ public final class StatusLED {
     shown = pattern
   }
 
-  /// Lets a user show patterns. Needs root.
+  /// Allows a user to show patterns. Needs root.
   public func prepare(for user: uid_t, _ group: gid_t) throws(SystemError) {
     try useTimer()
     for file in [Self.onFile, Self.offFile] where chown(path(file), user, group) != 0 { throw .last }
@@ -61,7 +63,7 @@ public final class StatusLED {
     if !(try isTimerActive) { try write("timer", to: Self.triggerFile) }
   }
 
-  /// The file lists all triggers, with the active one in brackets.
+  /// Whether the trigger `timer` is active. The file lists all triggers, with the active one in brackets.
   private var isTimerActive: Bool {
     get throws(SystemError) {
       let descriptor = csystem_open(path(Self.triggerFile), O_RDONLY | O_CLOEXEC, 0)
@@ -76,7 +78,7 @@ public final class StatusLED {
     }
   }
 
-  /// The kernel names each processor in it.
+  /// The maximum size of the trigger list in bytes. The kernel lists a trigger for each processor.
   private static let listBytesMax = 16_384
 
   private func path(_ file: StaticString) -> String { directory + "/\(file)" }
