@@ -2,38 +2,40 @@ import CSystem
 import Primitives
 import Reactor
 
-/// One connection of the status page: a request is read, a response written, and what still comes is dropped until the other
-/// end has closed. A connection that was closed with input unread would be reset, and the response be lost.
+/// One connection of the status page. It reads a request, writes a response, and discards further input until the peer
+/// closes.
+///
+/// Closing a socket with unread input would reset the connection, and the response would be lost.
 final class PageConnection: EventSource {
-  /// Until the head of the request is there.
+  /// The timeout for the head of the request.
   static let requestTime = TimeSpan.seconds(5)
-  /// Until the whole response was taken.
+  /// The timeout for sending the whole response.
   static let responseTime = TimeSpan.seconds(10)
-  /// Until the other end closes, after that.
+  /// How long the connection then waits for the peer to close.
   static let lingerTime = TimeSpan.seconds(1)
-  /// What is dropped meanwhile: a request with a body that nobody asked for.
+  /// The maximum number of bytes to discard after the response, such as the body of a request.
   static let droppedBytesMax = 65_536
 
   private enum State {
     case request, response, lingering
   }
 
-  /// The other end's station, or `PageServer.others`.
+  /// The peer's station as an Ethernet address, or `PageServer.others`.
   let source: UInt64
   private let descriptor: CInt
   private var server: PageServer?
   private var registration: Registration!
   private var timer: Timer?
   private var state = State.request
-  /// The request, then the response.
+  /// The request while it is read, then the response.
   private var bytes: [UInt8] = []
-  /// Of the response.
+  /// The number of bytes of the response that are sent.
   private var sentBytes = 0
-  /// When the other end last took some of it.
+  /// When the peer last accepted bytes of the response.
   private var takenAt = Instant.zero
   private var droppedBytes = 0
 
-  /// Takes over `descriptor`, unless it throws: epoll_ctl's errors.
+  /// Takes over `descriptor` unless it throws. Throws the errors of epoll_ctl.
   init(_ server: PageServer, _ descriptor: CInt, source: UInt64) throws(SystemError) {
     self.server = server
     self.descriptor = descriptor
@@ -43,11 +45,11 @@ final class PageConnection: EventSource {
     timer?.set(after: Self.requestTime)
   }
 
-  /// Nobody waits for it: its request has not come, as browsers open connections that they may need later, or its response was
-  /// taken.
+  /// Whether no response is pending. Either no request has arrived, because browsers open connections in reserve, or
+  /// the whole response is sent.
   var isIdle: Bool { state != .response }
 
-  /// The other end has taken nothing of its response for a while.
+  /// Whether the peer has accepted nothing of its response for `PageServer.stallTime`.
   var isStalled: Bool {
     guard let server else { return true }
     return state == .response && server.loop.now - takenAt >= PageServer.stallTime

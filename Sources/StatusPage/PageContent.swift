@@ -1,6 +1,6 @@
 import Primitives
 
-/// What the status page tells: nothing that is secret, as whoever is in the group reads it.
+/// The content of the status page. It contains no secrets, because every device in the group can read it.
 public struct PageContent {
   /// The box's display name.
   public var name: String
@@ -8,7 +8,7 @@ public struct PageContent {
   public var id: String
   /// The name of the Wi-Fi group.
   public var ssid: String
-  /// The names of all peers. Others choose them.
+  /// The display names of all peers. They are untrusted: each peer chooses its own.
   public var peers: [String]
 
   public init(name: String, id: String, ssid: String, peers: [String]) {
@@ -18,19 +18,19 @@ public struct PageContent {
     self.peers = peers
   }
 
-  /// The most names that the page shows; the others are counted.
+  /// The maximum number of names on the page; the rest is only counted.
   public static let namesMax = 64
-  /// The longest text of others: a display name.
+  /// The maximum length of an untrusted text, which is a display name, in bytes.
   static let nameBytesMax = 63
-  /// The longest page: each byte of a name may be written as five.
+  /// The maximum length of the page in bytes. Escaping can turn each byte of a name into five.
   public static let bytesMax = namesMax * (5 * nameBytesMax + 32) + 6_144
 
-  /// The page in HTML and UTF-8. It has its style in itself, and no script.
+  /// The page as HTML in UTF-8, with an inline style sheet and no script.
   public func html() -> [UInt8] {
     var text = PageText()
     text.add("<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n")
     text.add("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n")
-    // Otherwise a browser asks for /favicon.ico.
+    // Without an inline icon, browsers request /favicon.ico.
     text.add("<link rel=\"icon\" href=\"data:,\">\n<title>")
     text.add(untrusted: name)
     text.add(" – Causeway</title>\n<style>\n")
@@ -69,7 +69,7 @@ public struct PageContent {
     }
     text.add("<ul id=\"peers\">\n")
     for peer in peers.prefix(Self.namesMax) {
-      // A name that is written from right to left turns nothing else around.
+      // `<bdi>` isolates right-to-left names, so that they do not reorder the text around them.
       text.add("<li><bdi>")
       text.add(untrusted: peer)
       text.add("</bdi></li>\n")
@@ -97,7 +97,7 @@ private let style: StaticString = """
 
   """
 
-/// The text of a page, or of the head of a response, in UTF-8.
+/// The text of a page or of a response head, in UTF-8.
 struct PageText {
   var bytes: [UInt8] = []
 
@@ -111,7 +111,7 @@ struct PageText {
     add(count == 1 ? one : many)
   }
 
-  /// A text of others: characters of markup are escaped, and invisible ones become “?”.
+  /// Appends untrusted text. Markup characters are escaped, and invisible characters become “?”.
   mutating func add(untrusted text: String) {
     for scalar in text.unicodeScalars {
       switch scalar.value {

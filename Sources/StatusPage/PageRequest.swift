@@ -1,20 +1,23 @@
-/// The head of an HTTP/1.1 request (RFC 9112), as far as the status page needs it. What follows a head is not read: each
-/// connection has one request.
+/// The head of an HTTP/1.1 request (RFC 9112), as far as the status page needs it. Each connection serves one request,
+/// so everything after the head is ignored.
 public enum PageRequest: Equatable, Sendable {
   /// The head is not complete.
   case incomplete
-  /// The page is wanted, or only its head.
+  /// The page is requested, or only its head.
   case page(isHeadOnly: Bool)
   case refused(PageRefusal, isHeadOnly: Bool)
 
-  /// The longest head. Browsers send about 1 KiB; a stranger decides how much of this is used.
+  /// The maximum length of a head in bytes. Browsers send about 1 KiB; an attacker can use all of it.
   public static let headBytesMax = 4096
 
-  /// Reads the head in `bytes`, all that came on a connection. `host`: the address under which the page is served. A request
-  /// for another host is refused: it comes from a page whose name leads here, and that may not read this one.
+  /// Parses the head in `bytes`, which holds everything received on the connection. `host` is the address that serves
+  /// the page.
+  ///
+  /// A request for another host is refused. It comes from a foreign site whose name resolves to this address (DNS
+  /// rebinding), which must not read the page.
   public init(_ bytes: [UInt8], host: String) {
     guard let lines = headLines(bytes) else {
-      // Who speaks another protocol is not waited for.
+      // A peer that speaks another protocol is refused at once.
       let isText = bytes.allSatisfy { isPlain($0) || $0 == 0x0A || $0 == 0x0D }
       self =
         !isText
@@ -38,17 +41,17 @@ public enum PageRequest: Equatable, Sendable {
   }
 }
 
-/// Why a request gets no page. The raw value is the status code (RFC 9110, 15; RFC 6585, 5).
+/// The reason why a request gets no page. The raw value is the HTTP status code (RFC 9110, 15; RFC 6585, 5).
 public enum PageRefusal: UInt16, Sendable, CaseIterable {
   case malformed = 400
   case notFound = 404
   case methodNotAllowed = 405
-  /// Another host is wanted.
+  /// The request names another host.
   case misdirected = 421
   case tooLong = 431
   case versionNotSupported = 505
 
-  /// The reason phrase.
+  /// The reason phrase of the status line.
   public var text: StaticString {
     switch self {
     case .malformed: "Bad Request"
@@ -63,11 +66,11 @@ public enum PageRefusal: UInt16, Sendable, CaseIterable {
 
 private enum Version {
   case before11
-  /// Of which Host is demanded.
+  /// Requires a Host field.
   case since11
   case other
 
-  /// RFC 9112, 2.3.
+  /// Parses the version of the request line (RFC 9112, 2.3).
   init?(_ word: ArraySlice<UInt8>) {
     guard word.count == 8, word.starts(with: "HTTP/".utf8) else { return nil }
     let major = word[word.startIndex + 5], minor = word[word.startIndex + 7]
@@ -83,16 +86,16 @@ private func refusal(
   if case .other = version { return .versionNotSupported }
   var hosts: [ArraySlice<UInt8>] = []
   for field in fields {
-    // A name ends at its colon, without a blank before it (RFC 9112, 5.1).
+    // A field name ends at its colon, without white space before it (RFC 9112, 5.1).
     guard let colon = field.firstIndex(of: UInt8(ascii: ":")), isToken(field[..<colon]) else { return .malformed }
     if isSameWord(field[..<colon], "host") { hosts.append(trimmed(field[(colon + 1)...])) }
   }
-  // RFC 9112, 3.2.
+  // Exactly one Host field is required, and it is optional before HTTP/1.1 (RFC 9112, 3.2).
   if hosts.count > 1 { return .malformed }
   if case .since11 = version, hosts.isEmpty { return .malformed }
   if !method.elementsEqual("GET".utf8) && !method.elementsEqual("HEAD".utf8) { return .methodNotAllowed }
   var path = target
-  // The absolute form names the host itself (RFC 9112, 3.2.2).
+  // The absolute form contains the host (RFC 9112, 3.2.2).
   if target.count > 7, isSameWord(target.prefix(7), "http://") {
     let rest = target.dropFirst(7)
     let end = rest.firstIndex(of: UInt8(ascii: "/")) ?? rest.endIndex
@@ -106,8 +109,8 @@ private func refusal(
   return isRoot ? nil : .notFound
 }
 
-/// The lines of a complete head, without their ends; nil when it is not complete. Empty lines before it do not count, and a line
-/// feed alone ends a line (RFC 9112, 2.2).
+/// The lines of a complete head without their line ends, or nil if the head is incomplete. Leading empty lines are
+/// skipped, and a bare line feed ends a line (RFC 9112, 2.2).
 private func headLines(_ bytes: [UInt8]) -> [ArraySlice<UInt8>]? {
   var lines: [ArraySlice<UInt8>] = []
   var start = 0
@@ -124,7 +127,7 @@ private func headLines(_ bytes: [UInt8]) -> [ArraySlice<UInt8>]? {
   return nil
 }
 
-/// RFC 9110, 5.6.2.
+/// Whether a word is a token (RFC 9110, 5.6.2).
 private func isToken(_ word: ArraySlice<UInt8>) -> Bool {
   !word.isEmpty
     && word.allSatisfy { byte in
@@ -138,12 +141,12 @@ private func isToken(_ word: ArraySlice<UInt8>) -> Bool {
     }
 }
 
-/// No control character but a tab.
+/// Whether a byte is a tab or not a control character.
 private func isPlain(_ byte: UInt8) -> Bool { byte >= 0x20 && byte != 0x7F || byte == 0x09 }
 
 private func isDigit(_ byte: UInt8) -> Bool { (0x30...0x39).contains(byte) }
 
-/// Whether a word of ASCII is `lowercase`, in either case.
+/// Whether an ASCII word equals `lowercase`, ignoring case.
 private func isSameWord(_ word: ArraySlice<UInt8>, _ lowercase: StaticString) -> Bool {
   guard word.count == lowercase.utf8CodeUnitCount else { return false }
   for (index, byte) in word.enumerated() {

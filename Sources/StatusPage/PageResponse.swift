@@ -1,6 +1,6 @@
-/// The responses of the status page, whole: a head and its body.
+/// Builds complete responses of the status page: head and body.
 enum PageResponse {
-  /// Of any response.
+  /// The maximum length of a response head in bytes.
   static let headBytesMax = 512
 
   static func page(_ html: [UInt8], isHeadOnly: Bool) -> [UInt8] {
@@ -12,13 +12,14 @@ enum PageResponse {
     status.add(Int(refusal.rawValue))
     status.add(" ")
     status.add(refusal.text)
-    // RFC 9110, 15.5.6.
+    // A 405 response lists the allowed methods (RFC 9110, 15.5.6).
     let more: StaticString = refusal == .methodNotAllowed ? "Allow: GET, HEAD\r\n" : ""
     return response(
       status: status.bytes, type: "text/plain", status.bytes + [0x0A], more: more, isHeadOnly: isHeadOnly)
   }
 
-  /// No script, no picture and no frame, whatever a name may have brought into the page; and no copy is kept.
+  /// The headers forbid scripts, pictures and frames, even if a name smuggles markup into the page. They also forbid
+  /// caching.
   private static func response(
     status: [UInt8], type: StaticString, _ body: [UInt8], more: StaticString = "", isHeadOnly: Bool
   ) -> [UInt8] {

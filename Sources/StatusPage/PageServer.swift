@@ -2,32 +2,32 @@ import CSystem
 import Primitives
 import Reactor
 
-/// The status page of a box for those in its Wi-Fi group: HTTP/1.1 (RFC 9112) at one address of one interface. It tells, and
-/// changes nothing, whatever is asked.
+/// The status page of a box for the devices in its Wi-Fi group: HTTP/1.1 (RFC 9112) at one address of one interface. No
+/// request changes the state of the box.
 ///
 /// The server and its connections retain each other until `close`.
 public final class PageServer {
-  /// Connections at once, of all stations of the group; and of one source, so that none takes all: a station is one, whatever
-  /// address it has, and so are all addresses of which no station is known.
+  /// The maximum number of connections: in total, and per source, so that no source can occupy all. A source is one
+  /// station, whatever its IP address. All addresses without a known station are one source together.
   public static let connectionsMax = 4
   public static let connectionsOfSourceMax = 2
-  /// What one connection may hold: a request, or a response.
+  /// The memory limit of one connection in bytes: a request or a response.
   public static let connectionBytesMax = PageRequest.headBytesMax + PageResponse.headBytesMax + PageContent.bytesMax
-  /// Connections of one source that are served; what comes faster is closed.
+  /// The rate limit for connections of one source; further ones are closed.
   static let rateOfSource = TokenRate(perSecond: 16, burst: 32)
-  /// The source of addresses of which no station is known. No station has this Ethernet address.
+  /// The source of all addresses without a known station. No station has this Ethernet address.
   static let others: UInt64 = 0
-  /// A response of which nothing was taken for so long gives its place to a source without a connection.
+  /// After this time without progress, a response may be aborted for a source without a connection.
   static let stallTime = TimeSpan.seconds(1)
-  /// How old a page may be: many requests cost no more than a few.
+  /// The maximum age of the cached page, which makes many requests as cheap as a few.
   static let freshTime = TimeSpan.seconds(1)
-  /// Connections that the kernel completes before they are accepted.
+  /// The kernel's queue of connections that are not accepted yet.
   private static let backlog: CInt = 8
 
   let loop: EventLoop
-  /// The address in a request.
+  /// The address that requests must name.
   let host: String
-  /// The port that is listened at.
+  /// The listening port.
   public private(set) var port: UInt16 = 0
   private var acceptor: Acceptor?
   private var connections: [PageConnection] = []
@@ -37,10 +37,14 @@ public final class PageServer {
   private var htmlAt: Instant?
   private var sources = SourceBuckets(rateOfSource)
 
-  /// Listens at an IPv4 address of an interface. `station`: the Ethernet address of the station that a connection comes from, nil
-  /// where it is not known: a station can use as many addresses as it likes. `content` is asked for at most once in `freshTime`.
-  /// Errors: EADDRINUSE, EADDRNOTAVAIL, EACCES for a port below 1024 without CAP_NET_BIND_SERVICE, and those of socket and
-  /// epoll_ctl.
+  /// Listens at an IPv4 address of an interface.
+  ///
+  /// - `station` returns the Ethernet address of a connection's station, or nil if it is unknown. A station can use any
+  ///   number of IP addresses.
+  /// - `content` is called at most once per `freshTime`.
+  ///
+  /// Throws EADDRINUSE, EADDRNOTAVAIL, EACCES for a port below 1024 without CAP_NET_BIND_SERVICE, and the errors of
+  /// socket and epoll_ctl.
   public init(
     _ loop: EventLoop, address: UInt32, host: String, port: UInt16, interface: String,
     station: @escaping (_ connection: CInt, _ address: UInt32) -> UInt64?, content: @escaping () -> PageContent
@@ -59,11 +63,11 @@ public final class PageServer {
     acceptor = try Acceptor(loop, descriptor) { [self] in
       accept($0)
     } shortage: { _ in
-      // The page is for people, who try again; the bearers report what the box lacks.
+      // Browsers retry by themselves, and the bearers report a shortage of descriptors.
     }
   }
 
-  /// Ends all connections. Nothing is called after it.
+  /// Closes the listener and all connections. No callback follows.
   public func close() {
     acceptor?.close()
     acceptor = nil
@@ -74,7 +78,7 @@ public final class PageServer {
 
   func ended(_ connection: PageConnection) { connections.removeAll { $0 === connection } }
 
-  /// The page of this moment.
+  /// The current page, at most `freshTime` old.
   func page() -> [UInt8] {
     if let htmlAt, loop.now < htmlAt + Self.freshTime { return html }
     html = content?().html() ?? []
@@ -110,9 +114,13 @@ public final class PageServer {
     station?(descriptor, address) ?? Self.others
   }
 
-  /// Where all places are taken, the oldest connection that nobody waits for gives up its own, of the same source or of one with
-  /// several; else, for a source without one, the oldest of a source with several, then one that nobody waits for or that makes no
-  /// progress. So a source that has a connection never ends the only one of another.
+  /// Closes a connection if a limit is reached. Returns false if no connection may be closed. The candidates, each the
+  /// oldest of its kind:
+  ///
+  /// - An idle connection of the same source, or of a source with several connections.
+  /// - For a source without a connection: one of a source with several, then an idle one, then a stalled one.
+  ///
+  /// A source that has a connection therefore never ends the only connection of another source.
   private func makeRoom(for source: UInt64) -> Bool {
     let own = connections.filter { $0.source == source }
     let crowd =
