@@ -14,7 +14,8 @@ extension Doctor {
       : Finding("kernel", .wrong, "\(text) is too old", remedy: "5.10 or later is needed: update the system")
   }
 
-  /// Whether the board has the memory that the unit lets the daemon take, and as much for everything else. Nil when it has.
+  /// Checks that the board has the memory that the unit allows the daemon, and as much for everything else. Nil if it
+  /// has.
   func memory() -> Finding? {
     let words = machine.words("/proc/meminfo")
     guard let label = words.firstIndex(where: { ("MemTotal:" as StaticString).isEqual(to: $0) }),
@@ -29,7 +30,7 @@ extension Doctor {
 
   private static let memoryKiBMin: UInt64 = 256 * 1024
 
-  /// Whether the unit's MemoryMax= has an effect. Nil where control groups say nothing.
+  /// Checks that the unit's MemoryMax= takes effect. Nil if it does, or without control groups.
   func memoryLimit() -> Finding? {
     let controllers = machine.words("/sys/fs/cgroup/cgroup.controllers")
     if controllers.isEmpty || controllers.contains(where: { ("memory" as StaticString).isEqual(to: $0) }) { return nil }
@@ -38,7 +39,7 @@ extension Doctor {
       remedy: "add cgroup_enable=memory to /boot/firmware/cmdline.txt")
   }
 
-  /// What the firmware of a Raspberry Pi says of its power. Nil on other boards.
+  /// Checks the voltage that the firmware of a Raspberry Pi reports. Nil on other boards.
   func power() -> Finding? {
     guard let text = machine.contents("/sys/devices/platform/soc/soc:firmware/get_throttled") else { return nil }
     let bits = text.reduce(0 as UInt32) { $0 &* 16 &+ UInt32(hexadecimalDigit($1)) }
@@ -76,7 +77,7 @@ extension Doctor {
   }
 }
 
-/// 0 for what is no digit.
+/// The value of a hexadecimal digit, or 0 for any other byte.
 private func hexadecimalDigit(_ byte: UInt8) -> UInt8 {
   switch byte {
   case 0x30...0x39: byte - 0x30

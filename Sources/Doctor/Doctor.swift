@@ -6,21 +6,23 @@ import Configuration
 import Primitives
 import Trust
 
-/// Looks at a machine for what keeps a box from working, and knows the remedies. It changes nothing, and needs neither a
-/// daemon nor root; without root it may see less.
+/// Checks a machine for conditions that prevent a box from working, and suggests remedies. It changes nothing and needs
+/// neither a daemon nor root, but sees less without root.
 public final class Doctor {
   let configuration: Configuration
   let machine: Machine
-  /// The daemon holds the port then, and the radios' sockets.
+  /// Whether the daemon runs. It then occupies the port and the sockets of the radios.
   let isDaemonRunning: Bool
   let clock: SystemClock
   let radios: RadioAnswers
-  /// Why a GPIO line cannot be had; nil when it can.
+  /// Returns the reason why a GPIO line cannot be used, or nil.
   let gpioFault: (GPIOPin) -> GPIOError?
 
-  /// - `root`: where the machine's files are seen; a test has its own.
-  /// - `radios`: what the kernel says; nil: it is asked.
-  /// - `gpioFault`: what is wrong with a line.
+  /// Creates a check of this machine.
+  ///
+  /// - `root`: the root directory of the machine's files, for tests.
+  /// - `radios`: the kernel's information about the radios; nil to query the kernel.
+  /// - `gpioFault`: returns the reason why a GPIO line cannot be used, or nil.
   public init(
     _ configuration: Configuration, isDaemonRunning: Bool, root: String = "", clock: SystemClock = SystemClock(),
     radios: RadioAnswers? = nil, gpioFault: @escaping (GPIOPin) -> GPIOError? = Doctor.fault(ofLine:)
@@ -34,7 +36,7 @@ public final class Doctor {
     machine = Machine(root: root)
   }
 
-  /// All checks, in the order in which a person would look.
+  /// Runs all checks. The findings are in the order in which a person would look.
   public func examine() -> [Finding] {
     var findings = [kernel(), memory(), memoryLimit(), power(), time(), randomness()].compactMap { $0 }
     if configuration.bluetooth.isEnabled { findings += bluetooth() }
@@ -62,23 +64,23 @@ public final class Doctor {
       remedy: "run a time service: systemd-timesyncd, chrony, ntpd")
   }
 
-  /// 2025-01-01.
+  /// 2025-01-01 in seconds since 1970.
   private static let firstSecond: Int64 = 1_735_689_600
 }
 
-/// What the kernel says of the radios, which stands in no file.
+/// The kernel's information about the radios, as far as no file contains it.
 public struct RadioAnswers {
-  /// Two characters; nil where no radio has one.
+  /// The country code of two characters, or nil if no radio has one.
   public var regulatoryDomain: String?
-  /// Nil where the kernel does not answer.
+  /// The Bluetooth adapters, or nil if the kernel does not answer.
   public var adapters: [AdapterAbilities]?
-  /// Of the interface that [wifi-direct] names; nil when it is not wireless.
+  /// The abilities of the interface of [wifi-direct], or nil if it is not wireless.
   public var wireless: WirelessAbilities?
-  /// Of the interface that [mesh] names.
+  /// The abilities of the interface of [mesh], or nil if it is not wireless.
   public var mesh: WirelessAbilities?
-  /// Whether the kernel has RFCOMM, or has loaded it for this question.
+  /// Whether the kernel supports RFCOMM. The query may load the module.
   public var hasRFCOMM: Bool
-  /// The same of BNEP.
+  /// Whether the kernel supports BNEP. The query may load the module.
   public var hasBNEP: Bool
 
   public init(
@@ -93,7 +95,7 @@ public struct RadioAnswers {
     self.hasBNEP = hasBNEP
   }
 
-  /// Asks the kernel.
+  /// Queries the kernel.
   init(asking interface: String, mesh: String) {
     self.init(
       regulatoryDomain: BearerIP.regulatoryDomain(), adapters: adapterAbilities(),

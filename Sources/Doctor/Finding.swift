@@ -1,20 +1,20 @@
-/// What one check of the box found.
+/// The result of one check.
 public struct Finding {
-  /// How bad it is.
+  /// The severity of a finding.
   public enum State: UInt8, Equatable {
     case good
-    /// The box works; somebody may want to know, or something will work less well than it could.
+    /// The box works, but something is worth knowing or works less well than it could.
     case note
-    /// Something that the configuration asks for cannot work.
+    /// A configured feature cannot work.
     case wrong
   }
 
-  /// What was looked at, one word: a stable name for programs.
+  /// A stable name of the check for programs: one word.
   public let check: StaticString
   public let state: State
-  /// One line. May contain untrusted text.
+  /// The finding in one line. It may contain untrusted text.
   public let text: String
-  /// What to do, one line; empty when there is nothing to do.
+  /// The advice in one line, or empty if there is nothing to do.
   public let remedy: String
 
   public init(_ check: StaticString, _ state: State, _ text: String, remedy: String = "") {

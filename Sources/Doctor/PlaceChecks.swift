@@ -24,7 +24,7 @@ extension Doctor {
     return findings
   }
 
-  /// Whether the port cannot be listened at on all addresses.
+  /// Whether another program listens at the port.
   private func isTaken(_ port: UInt16) -> Bool {
     let descriptor = socket(AF_INET, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     guard descriptor >= 0 else { return false }
@@ -50,7 +50,7 @@ extension Doctor {
       remedy: "systemctl enable --now avahi-daemon, or set [discovery] dns-sd = auto")
   }
 
-  /// Whether somebody is in the group of applications.
+  /// Checks that the group for applications exists.
   func group() -> Finding? {
     let name = configuration.applications.group
     guard configuration.applications.isEnabled, !name.utf8.isEmpty else { return nil }
@@ -73,7 +73,7 @@ extension Doctor {
     ]
   }
 
-  /// A directory in which the daemon writes.
+  /// Checks a directory that the daemon writes to.
   private func place(_ check: StaticString, _ directory: String, bytesMin: UInt64) -> Finding {
     let path = machine.path(directory)
     var status = stat()

@@ -55,7 +55,7 @@ extension Doctor {
     ]
   }
 
-  /// The bridge that peers join.
+  /// Checks the bridge that peers join over Bluetooth, and the kernel's BNEP.
   private func network() -> [Finding] {
     let bridge = configuration.bluetooth.networkBridge
     let isThere = configuration.bluetooth.joinsGroup || machine.exists("/sys/class/net/" + bridge + "/bridge")
@@ -113,7 +113,7 @@ extension Doctor {
     return findings
   }
 
-  /// What [wifi-direct] tells too is told there.
+  /// Checks the mesh radio. It repeats nothing that the check of [wifi-direct] reports.
   func mesh() -> [Finding] {
     var findings = configuration.wifiDirect.isEnabled ? [] : rfkill("wlan", "Wi-Fi") + [supplicant()].compactMap { $0 }
     let chosen = configuration.mesh.interface
@@ -133,7 +133,8 @@ extension Doctor {
     return findings
   }
 
-  /// Whether the driver knows Wi-Fi Direct, in the role that the configuration wants. Nil when it does, and where it was not asked.
+  /// Checks that the driver supports the configured Wi-Fi Direct role. Nil if it does, or if the kernel was not
+  /// queried.
   private func ability(of interface: String) -> Finding? {
     guard let wireless = radios.wireless else { return nil }
     let isOwner: Bool
@@ -173,7 +174,7 @@ extension Doctor {
     }
   }
 
-  /// The kernel's list of radio switches (Linux, Documentation/driver-api/rfkill.rst).
+  /// Checks the kernel's radio switches (Linux, Documentation/driver-api/rfkill.rst).
   private func rfkill(_ type: StaticString, _ name: StaticString) -> [Finding] {
     var findings: [Finding] = []
     for entry in machine.names("/sys/class/rfkill") {

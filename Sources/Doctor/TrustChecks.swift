@@ -4,12 +4,12 @@ import Identity
 import Primitives
 import Trust
 
-/// What decides who gets in, and how others see this box.
+/// Checks of admission: how this box admits others, and whether others admit it.
 extension Doctor {
-  /// The anchors and the state. Files that only the daemon's user may read are noted.
+  /// Checks the trust anchors and the stored identity. Files that only the daemon's user may read yield a note.
   func trust() -> [Finding] {
     let anchors = TrustAnchors(directory: machine.path(configuration.trust.anchors))
-    // The box's own chain is evaluated first: it may show what a list is for.
+    // The box's own chain is evaluated first, because it may match a revocation list to its issuer.
     let own = identity(anchors)
     let findings = self.anchors(anchors) + own
     if findings.contains(where: { $0.state == .wrong }) { return findings }
@@ -48,16 +48,16 @@ extension Doctor {
     return findings
   }
 
-  /// Findings of one kind.
+  /// The maximum number of findings of one kind.
   private static let faultsMax = 8
 
   private func identity(_ anchors: TrustAnchors) -> [Finding] {
     let path = machine.path(configuration.node.stateDirectory)
-    // `PlaceChecks` reports what is no directory.
+    // `PlaceChecks` reports a missing directory.
     guard machine.exists(configuration.node.stateDirectory + "/.") else { return [] }
     do throws(IdentityError) {
       let directory = try StateDirectory(path)
-      // Before the first start there is no key.
+      // Before the first start, the box has no key.
       guard directory.has("node.key") else { return [] }
       guard let identity = try NodeIdentity.load(directory) else { return [] }
       let store = try TrustStore(directory)
@@ -85,7 +85,7 @@ extension Doctor {
     }
   }
 
-  /// Whether other boxes with the same anchors let this one in.
+  /// Checks whether other boxes with the same anchors admit this one.
   private func verdict(_ identity: NodeIdentity, _ store: TrustStore, _ anchors: TrustAnchors) -> [Finding] {
     guard configuration.trust.policy == .authority, anchors.faults.isEmpty, anchors.certificateCount > 0 else {
       return []
