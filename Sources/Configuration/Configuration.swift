@@ -3,8 +3,9 @@ import Board
 import Journal
 import Primitives
 
-/// The configuration: one struct per section of `causeway.conf`, each property with its default. `ConfigurationKeys`
-/// defines the syntax; `config/causeway.conf` explains all keys.
+/// The configuration of a box, with one struct per section of `causeway.conf`. Each property has its default value.
+///
+/// `ConfigurationKeys` defines the syntax, and `config/causeway.conf` explains all keys.
 public struct Configuration {
   public var node = NodeSection()
   public var trust = TrustSection()
@@ -17,14 +18,15 @@ public struct Configuration {
   public var discovery = DiscoverySection()
   public var board = BoardSection()
   public var journal = JournalSection()
-  /// Accepted but unwise settings, one sentence each.
+  /// Warnings about accepted but unwise settings, one sentence each.
   public var warnings: [String] = []
-  /// The keys in the file and their values, as written: “[ip] port” and the value.
+  /// The keys in the file and their values as written, for example “[ip] port” and “41820”.
   var given: [(key: String, value: String)] = []
 
   public init() {}
 
-  /// The keys with another value in the other configuration, or given in only one of them; each once.
+  /// The keys whose values differ from the other configuration, or that only one of them contains. Each key appears
+  /// once.
   public func keysChanged(in other: Configuration) -> [String] {
     var changed: [String] = []
     for (key, _) in given + other.given {
@@ -38,54 +40,54 @@ public struct Configuration {
     given.filter { Text($0.key).equals(Text(key)) }.map { $0.value }
   }
 
-  /// The control socket of a daemon with this configuration.
+  /// The path of the daemon's control socket.
   public var controlSocketPath: String { node.runtimeDirectory + "/control.sock" }
-  /// The socket of the local API of a daemon with this configuration.
+  /// The path of the daemon's socket for applications.
   public var localSocketPath: String { node.runtimeDirectory + "/api.sock" }
-  /// The journal of a daemon with this configuration.
+  /// The path of the daemon's journal.
   public var journalPath: String { node.runtimeDirectory + "/journal" }
 }
 
-/// `[node]`
+/// The section `[node]`.
 public struct NodeSection {
-  /// The name that people see: 1–63 bytes of UTF-8 without control characters. Empty until the host's name is read.
+  /// The display name: 1–63 bytes of UTF-8 without control characters. Empty until it is set from the host name.
   public var displayName = ""
-  /// RFC 6335, section 5.1: 1–15 of a–z, 0–9 and hyphen.
+  /// The service type: 1–15 of a–z, 0–9 and hyphen (RFC 6335, section 5.1).
   public var serviceType = "causeway"
   public var discoveryInfo: [DiscoveryPair] = []
   public var stateDirectory = "/var/lib/causeway"
   public var runtimeDirectory = "/run/causeway"
-  /// Whether frames of others are forwarded.
+  /// Whether the node forwards frames of other nodes.
   public var isRelay = true
-  /// Limit of links at once: 1–64.
+  /// The maximum number of links: 1–64.
   public var peersMax = 64
   public init() {}
 }
 
-/// `[trust]`
+/// The section `[trust]`.
 public struct TrustSection {
   public var policy = TrustPolicy.open
-  /// The directory with authorities' certificates and revocation lists.
+  /// The directory of the authorities' certificates and revocation lists.
   public var anchors = "/etc/causeway/anchors"
-  /// Nodes whose deny-lists are accepted: at most 4.
+  /// The nodes whose deny-lists are accepted: at most 4.
   public var operators: [NodeID] = []
   public init() {}
 }
 
-/// `[peer]`
+/// The section `[peer]`.
 public struct PeerSection {
   /// Whether payloads between this node and a peer are encrypted end to end.
   public var encryption = EncryptionPreference.required
   public init() {}
 }
 
-/// `[applications]`
+/// The section `[applications]`.
 public struct ApplicationsSection {
-  /// Whether there is a socket for applications (docs/local-api.md).
+  /// Whether the daemon offers a socket to applications (docs/local-api.md).
   public var isEnabled = true
-  /// The group whose members may connect, by name or number. Empty: whoever the socket file's mode lets in.
+  /// The group whose members may connect, by name or number. If empty, the mode of the socket file decides.
   public var group = ""
-  /// Service types that only the members of a group may use, at most `ServiceGroup.countMax`.
+  /// Service types that are reserved for the members of a group: at most `ServiceGroup.countMax`.
   public var serviceGroups: [ServiceGroup] = []
   public init() {}
 }
@@ -101,7 +103,7 @@ public struct ServiceGroup: Equatable {
   }
 }
 
-/// A key and value that others see before they connect (a string of the DNS-SD TXT record, RFC 6763, 6.4).
+/// A key and value that other nodes see before they connect: a string of the DNS-SD TXT record (RFC 6763, 6.4).
 public struct DiscoveryPair {
   public var key: String
   public var value: String
@@ -111,101 +113,101 @@ public struct DiscoveryPair {
   }
 }
 
-/// `[ip]`
+/// The section `[ip]`.
 public struct IPSection {
-  /// The most interfaces, and the most peers: the bearer uses no more.
+  /// The maximum number of interfaces, and of peers. It is the limit of the bearer.
   public static let entriesMax = 32
   public var isEnabled = true
-  /// Interfaces to use; empty for all.
+  /// The interfaces to use; empty for all.
   public var interfaces: [String] = []
   public var port: UInt16 = 41820
   /// Nodes to dial in addition to discovered ones.
   public var peers: [StaticPeer] = []
-  /// Also use 127.0.0.1 and ::1, for several nodes on one machine.
+  /// Whether 127.0.0.1 and ::1 are used too, for several nodes on one machine.
   public var usesLoopback = false
   public init() {}
 }
 
-/// `[bluetooth]`
+/// The section `[bluetooth]`.
 public struct BluetoothSection {
   public var isEnabled = true
-  /// As written; the box uses `adapters`.
+  /// The adapters as configured; the box uses `adapters`.
   var adaptersGiven: [AdapterChoice] = []
-  /// 1 to `AdapterChoice.countMax`.
+  /// The adapters to use: 1 to `AdapterChoice.countMax`.
   public var adapters: [AdapterChoice] { adaptersGiven.isEmpty ? [.automatic] : adaptersGiven }
-  /// The LE L2CAP channel's PSM: 0x80–0xFF (Core Specification 5.4, Vol 3, Part A, 4.22).
+  /// The PSM of the LE L2CAP channel: 0x80–0xFF (Core Specification 5.4, Vol 3, Part A, 4.22).
   public var psm: UInt16 = 0xC1
-  /// Whether Bluetooth classic is used, and whether LE is; one of them is.
+  /// Whether Bluetooth classic and LE are used. At least one is.
   public var isClassic = false
   public var isLowEnergy = true
-  /// The bridge that peers may join over Bluetooth classic, or "group"; empty for none.
+  /// The bridge that peers join over Bluetooth classic, "group" for the Wi-Fi group's network, or empty for none.
   public var networkBridge = ""
-  /// Whether they join the network of the Wi-Fi group, by a bridge of the daemon's own.
+  /// Whether peers over Bluetooth join the network of the Wi-Fi group. The daemon creates a bridge for it.
   public var joinsGroup: Bool { networkBridge.utf8.elementsEqual("group".utf8) }
   public init() {}
 }
 
-/// `[wifi-direct]`
+/// The section `[wifi-direct]`.
 public struct WiFiDirectSection {
   public var isEnabled = true
   public var mode = WiFiDirectRole.groupOwner
   public var interface = "wlan0"
   /// wpa_supplicant's global control socket.
   public var controlSocket = "/run/wpa_supplicant/global"
-  /// MHz; 0: wpa_supplicant chooses.
+  /// The frequency in MHz; with 0, wpa_supplicant chooses.
   public var frequency: UInt16 = 0
   public var wps = PushButtonPolicy.always
-  /// Empty: wpa_supplicant chooses.
+  /// The name of the group; if empty, wpa_supplicant chooses.
   public var ssid = ""
-  /// WPA2 passphrase, 8–63 printable ASCII characters; empty: wpa_supplicant chooses.
+  /// The WPA2 passphrase: 8–63 printable ASCII characters; if empty, wpa_supplicant chooses.
   public var passphrase = ""
-  /// Whether a group owner gives those in its group addresses by DHCP.
+  /// Whether a group owner assigns addresses by DHCP.
   public var servesDHCP = true
-  /// Whether a group owner shows a status page to those in its group.
+  /// Whether a group owner serves a status page in its group.
   public var hasStatusPage = true
-  /// The group owner's device name begins with it, and a client joins only such owners.
+  /// The prefix of a group owner's device name. A client joins only owners with this prefix.
   public var deviceNamePrefix = "Causeway"
   public init() {}
 }
 
-/// `[mesh]`
+/// The section `[mesh]`.
 public struct MeshSection {
   public var isEnabled = false
   public var interface = "wlan1"
   /// The mesh id: 1–32 bytes.
   public var ssid = ""
-  /// The password of SAE, 8–63 printable ASCII characters.
+  /// The password for SAE: 8–63 printable ASCII characters.
   public var passphrase = ""
-  /// MHz
+  /// The frequency in MHz.
   public var frequency: UInt16 = 2437
   /// Whether the radios forward for each other.
   public var isForwarding = true
   public init() {}
 }
 
-/// `[discovery]`
+/// The section `[discovery]`.
 public struct DiscoverySection {
-  /// Nil: no DNS-SD.
+  /// The DNS-SD responder; nil for no DNS-SD.
   public var dnsSD: ResponderChoice? = .automatic
   public init() {}
 }
 
-/// `[board]`
+/// The section `[board]`.
 public struct BoardSection {
   /// The status LED: a name in `/sys/class/leds`. Empty for none.
   public var statusLED = ""
-  /// A status light at a GPIO line.
+  /// The GPIO line of a status light.
   public var statusPin: GPIOPin?
-  /// A button at a GPIO line.
+  /// The GPIO line of a button.
   public var buttonPin: GPIOPin?
-  /// How long the button has to be still before an edge counts.
+  /// How long the button must be stable before an edge counts, in milliseconds.
   public var buttonDebounceMilliseconds: UInt32 = 20
   public init() {}
 }
 
-/// `[journal]`
+/// The section `[journal]`.
 public struct JournalSection {
-  /// Size of the ring in KiB: 16–65536; each KiB holds 16 records.
+  /// The size of the ring in KiB: 16–65536. Each KiB holds 16 records.
   public var sizeKiB = 256
   public var level = Level.info
   public init() {}

@@ -1,8 +1,8 @@
-/// An error in a configuration.
+/// An error in a configuration file, or while reading it.
 public struct ConfigurationError: Error {
-  /// One line: file, line, key, what is wrong and what would be accepted.
+  /// The error in one line: file, line, key, the fault, and the accepted values.
   public let text: String
-  /// The user may not read the file.
+  /// Whether the user lacks the permission to read the file.
   public let isDenied: Bool
 
   public init(_ text: String, isDenied: Bool = false) {

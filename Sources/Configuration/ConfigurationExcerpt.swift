@@ -1,14 +1,14 @@
-/// A configuration file as strangers may see it.
+/// A configuration file without its secrets, for a support bundle.
 public struct ConfigurationExcerpt {
-  /// Sections, and the keys that there are with their values. Comments, and lines that are not understood, are left out.
+  /// The sections and known keys with their values. Comments, and lines that are not understood, are omitted.
   public private(set) var text: [UInt8] = []
-  /// Values of secret keys, also those in comments.
+  /// The values of secret keys, including those in comments.
   public private(set) var secrets: [[UInt8]] = []
 
-  /// What says who and where its owner is.
+  /// Keys that reveal the owner or the owner's location.
   private static let personalKeys: [StaticString] = ["display-name", "discovery-info", "ssid"]
 
-  /// - `keepsIdentities`: personal values stay.
+  /// - `keepsIdentities`: whether values of personal keys are kept.
   public init(of file: [UInt8], keepsIdentities: Bool) {
     let keys = configurationKeys
     var number = 0
@@ -50,7 +50,7 @@ public struct ConfigurationExcerpt {
 
 private func leftOut(_ line: Int) -> [UInt8] { Array("; line \(line) is not understood, and left out\n".utf8) }
 
-/// Whether a key takes the value. A value that it rejects may hold a part of a secret after a slip.
+/// Whether a key accepts the value. A rejected value may contain a part of a secret after a typing error.
 private func isAccepted(_ value: Text, _ key: ConfigurationKey) -> Bool {
   var unused = Configuration()
   return key.set(&unused, value)

@@ -4,11 +4,12 @@ import CSystem
 
 extension Configuration {
   public static let defaultPath = "/etc/causeway/causeway.conf"
-  /// The greatest size of a file, in bytes.
+  /// The maximum size of a configuration file in bytes.
   public static let fileBytesMax = 65_536
 
-  /// Reads a configuration file, and sets the display name from the host's name if it is missing.
-  /// - `path`: the file named on the command line; nil reads `defaultPath`, which may be absent.
+  /// Reads a configuration file. The display name defaults to the host name.
+  ///
+  /// - `path`: the file given on the command line. With nil, `defaultPath` is read, which may be absent.
   public static func load(path: String?) throws(ConfigurationError) -> Configuration {
     let name = path ?? defaultPath
     var configuration = Configuration()
@@ -19,7 +20,7 @@ extension Configuration {
     return configuration
   }
 
-  /// Parses the bytes of a configuration file; `file` is its name in errors.
+  /// Parses the bytes of a configuration file. `file` is its name in errors.
   public static func parse(_ bytes: [UInt8], file: String) throws(ConfigurationError) -> Configuration {
     try ConfigurationLines.check(bytes, file)
     let reader = ConfigurationReader(file, bytes)
@@ -67,13 +68,13 @@ extension Configuration {
     }
   }
 
-  /// The bytes of a configuration file; nil when it is absent and may be.
+  /// The bytes of a configuration file, or nil if it is absent and `mayBeAbsent`.
   public static func read(_ path: String, mayBeAbsent: Bool) throws(ConfigurationError) -> [UInt8]? {
     let descriptor = csystem_open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC, 0)
     if descriptor < 0 {
       let code = csystem_errno()
       if mayBeAbsent && code == ENOENT {
-        // The box that runs with the defaults lets everybody in: a file that cannot be reached is not absent.
+        // A box with the defaults admits everyone, so an unreachable file must not count as absent.
         guard let link = unreachablePart(of: path) else { return nil }
         throw ConfigurationError(
           "\(path): \(link) leads nowhere; restore what it leads to, or remove it to run with the defaults")
@@ -99,8 +100,8 @@ extension Configuration {
     }
   }
 
-  /// The file itself, or the first directory above it, that is there and cannot be followed: a link whose target does not
-  /// exist. Nil when the path ends in a directory without the next name.
+  /// The dangling link that makes a path unreachable: the file itself, or the closest directory above it that cannot be
+  /// followed. Nil if the path is merely absent.
   private static func unreachablePart(of path: String) -> String? {
     var bytes = Array(path.utf8)
     while !bytes.isEmpty {
@@ -117,7 +118,7 @@ extension Configuration {
 
   private static func errorText(_ code: CInt) -> String { String(cString: strerror(code)) }
 
-  /// The host's name, cut to the length of a display name; "causeway" if it is unusable.
+  /// The host name, truncated to the length of a display name; "causeway" if it is unusable.
   private static func hostName() -> String {
     var name = [CChar](repeating: 0, count: 256)
     _ = name.withUnsafeMutableBufferPointer { gethostname($0.baseAddress!, $0.count - 1) }
@@ -166,12 +167,12 @@ private final class ConfigurationReader {
       configuration.given.append(("[\(section.string)] \(name.string)", value.string))
       return true
     }
-    // A rejected secret is often the right one with a slip.
+    // A rejected secret is often the right one with a typing error, so it is not shown.
     let shown = shown(line, keys).quoted(value, of: key)
     return fail(line, "[\(section.string)] \(name.string): \(shown) is not accepted", accepted: "\(key.accepted)")
   }
 
-  /// The parts of a line that may be shown. For a line that the parser counts otherwise, the whole file decides.
+  /// The rules for showing a line. If the parser counts lines differently, the rules cover the whole file.
   private func shown(_ line: CInt, _ keys: [ConfigurationKey]) -> ShownLine {
     let lines = bytes.split(separator: 0x0A, omittingEmptySubsequences: false)
     let index = Int(line) - 1

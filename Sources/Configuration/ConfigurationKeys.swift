@@ -2,20 +2,22 @@ import Bearer
 import Journal
 import Primitives
 
-/// One key: its section and name, what it accepts (the end of its error text) and how to store its value.
+/// One key of the configuration.
+///
+/// `accepted` describes the accepted values, and ends the text of an error.
 struct ConfigurationKey {
   let section: StaticString
   let name: StaticString
   let accepted: StaticString
-  /// May be given on several lines, whose values are combined.
+  /// Whether the key may appear on several lines, whose values are combined.
   var isRepeatable = false
-  /// The value is never shown, neither in an error nor in a support bundle.
+  /// Whether the value is secret: it appears neither in an error nor in a support bundle.
   var isSecret = false
-  /// False when the value is not accepted.
+  /// Stores the value; returns false if it is not accepted.
   let set: (inout Configuration, Text) -> Bool
 }
 
-/// All keys; the keys of a section are consecutive.
+/// All keys. Keys of one section are consecutive.
 var configurationKeys: [ConfigurationKey] {
   nodeKeys + peerKeys + applicationsKeys + trustKeys + ipKeys + bluetoothKeys + wifiDirectKeys + meshKeys
     + discoveryAndBoardKeys + [
@@ -239,7 +241,7 @@ private var discoveryAndBoardKeys: [ConfigurationKey] {
 extension Level {
   public static let accepted: StaticString = "fault, error, warning, notice, info or debug"
 
-  /// A level by name; nil for any other word.
+  /// Parses the name of a level; nil if it is unknown.
   public static func parse(_ text: Text) -> Level? {
     choice(
       text, ("fault", .fault), ("error", .error), ("warning", .warning), ("notice", .notice), ("info", .info),
@@ -279,20 +281,20 @@ private func parsePassphrase(_ text: Text) -> String? {
   return isPrintable && (8...63).contains(text.bytes.count) ? text.string : nil
 }
 
-/// Short enough that a socket in the directory fits sockaddr_un (108 bytes).
+/// Parses an absolute path. At 80 bytes, a socket in the directory still fits sockaddr_un (108 bytes).
 private func path(_ text: Text) -> String? {
   guard text.hasPrefix("/"), text.bytes.count <= 80 else { return nil }
   let isDirectory = text.bytes.count > 1 && text.bytes.last == UInt8(ascii: "/")
   return DisplayNameSyntax.printable(isDirectory ? text.bytes.dropLast() : text.bytes)
 }
 
-/// LED names are 1–63 bytes (`LED_MAX_NAME_SIZE`) and may contain colons, such as “beaglebone:green:usr0”.
+/// Parses the name of an LED: 1–63 bytes (`LED_MAX_NAME_SIZE`), possibly with colons, such as “beaglebone:green:usr0”.
 private func parseLED(_ text: Text) -> String? {
   guard (1...63).contains(text.bytes.count), !text.equals("."), !text.equals("..") else { return nil }
   return text.bytes.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "/") } ? text.string : nil
 }
 
-/// As groupadd(8) takes it: 1 to 32 letters, digits, “_”, “-” and “.”, not “-” first.
+/// Parses a group as groupadd(8) accepts it: 1 to 32 letters, digits, “_”, “-” and “.”, without a leading “-”.
 private func parseGroup(_ text: Text) -> String? {
   guard (1...32).contains(text.bytes.count), text.bytes.first != UInt8(ascii: "-") else { return nil }
   let isLegal = text.bytes.allSatisfy { byte in

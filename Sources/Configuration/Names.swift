@@ -1,10 +1,10 @@
 import Primitives
 
-/// A node id as people write it.
+/// The syntax of a node id.
 public enum NodeIDSyntax {
   public static let accepted: StaticString = "node ids of 32 hexadecimal digits, at most 4"
 
-  /// The id, or nil for anything but 32 digits.
+  /// The node id, or nil unless the text has exactly 32 hexadecimal digits.
   public static func parse(_ text: Text) -> NodeID? {
     guard text.bytes.count == 2 * NodeID.byteCount else { return nil }
     var words: (UInt64, UInt64) = (0, 0)
@@ -16,25 +16,25 @@ public enum NodeIDSyntax {
   }
 }
 
-/// What a node may be called.
+/// The syntax of a node's display name.
 public enum DisplayNameSyntax {
   public static let bytesMax = Limits.displayNameBytesMax
   public static let accepted: StaticString =
     "1 to 63 bytes of UTF-8 without control characters, and not 8 or 32 hexadecimal digits, which would look like an id"
 
-  /// The name, or nil when the bytes are none.
+  /// The name, or nil if it is invalid.
   public static func parse(_ bytes: ArraySlice<UInt8>) -> String? {
     guard !bytes.isEmpty, bytes.count <= bytesMax, !looksLikeNodeID(bytes.span.bytes) else { return nil }
     return printable(bytes)
   }
 
-  /// Valid UTF-8 without control characters (Unicode general category Cc), or nil.
+  /// The text if it is valid UTF-8 without control characters (Unicode general category Cc), otherwise nil.
   static func printable(_ bytes: ArraySlice<UInt8>) -> String? {
     isPlainText(bytes.span.bytes) ? String(decoding: bytes, as: UTF8.self) : nil
   }
 }
 
-/// What a service may be called (RFC 6335, section 5.1).
+/// The syntax of a service type (RFC 6335, section 5.1).
 public enum ServiceTypeSyntax {
   public static let accepted: StaticString =
     "1 to 15 of a–z, 0–9 and hyphen, with a letter, no hyphen at an end nor two in a row"
@@ -55,9 +55,9 @@ extension ServiceGroup {
 }
 
 extension DiscoveryPair {
-  /// Bytes of one `key=value` (RFC 6763, section 6.1).
+  /// The maximum length of one `key=value` in bytes (RFC 6763, section 6.1).
   public static let bytesMax = 255
-  /// Bytes of all pairs with their length bytes: more is refused, respectively unwise (RFC 6763, section 6.2).
+  /// The limits of all pairs with their length bytes: the maximum, and the recommended size (RFC 6763, section 6.2).
   public static let totalBytesMax = 1300
   public static let totalBytesAdvised = 400
   public static let accepted: StaticString =
@@ -66,7 +66,7 @@ extension DiscoveryPair {
     all together at most 1300 bytes
     """
 
-  /// One `key=value`; nil when it is none.
+  /// Parses one `key=value`; nil if it is invalid.
   public static func parse(_ text: Text) -> DiscoveryPair? {
     guard text.bytes.count <= bytesMax, let equals = text.bytes.firstIndex(of: UInt8(ascii: "=")) else { return nil }
     let key = text.bytes[..<equals]

@@ -1,13 +1,14 @@
 import Board
 
-/// How a GPIO line is written: `chip:line, option, …`.
+/// The syntax of a GPIO line: `chip:line, option, …`.
 enum PinSyntax {
   static let light: StaticString =
     "a GPIO chip and line such as pinctrl-bcm2711:17, then active-low if the light is lit while the line is low"
   static let button: StaticString =
     "a GPIO chip and line such as pinctrl-bcm2711:27, then active-low, and one of pull-up, pull-down or pull-none"
 
-  /// Sets a pin; false when the text is none. A light has no resistor: `takesBias`.
+  /// Parses a pin and stores it; returns false if it is invalid. `takesBias`: whether a resistor may be chosen, which a
+  /// light lacks.
   static func store(_ pin: inout GPIOPin?, _ text: Text, takesBias: Bool) -> Bool {
     guard let parsed = parse(text, takesBias: takesBias) else { return false }
     pin = parsed
@@ -40,7 +41,7 @@ enum PinSyntax {
     choice(option, ("pull-up", .pullUp), ("pull-down", .pullDown), ("pull-none", GPIOPin.Bias.none))
   }
 
-  /// Printable ASCII without blanks.
+  /// Whether a name is printable ASCII without blanks.
   private static func isName(_ text: Text) -> Bool {
     (1...GPIOPin.nameBytesMax).contains(text.bytes.count) && text.bytes.allSatisfy { $0 > 0x20 && $0 < 0x7F }
   }

@@ -1,20 +1,23 @@
-/// How much of a line of a configuration file an error or a support bundle may show.
+/// Decides how much of a configuration line an error or a support bundle may show.
 ///
-/// Errors reach the log, the status and the terminals of users who may not read the file, and after a slip a passphrase can
-/// stand in any place of a line. So this is decided from the whole line, before any message about it is made: a line that
-/// names a secret shows nothing, and any other one only words that cannot be a secret.
+/// Errors reach the log, the status, and users who may not read the file. After a typing error, a passphrase can be
+/// anywhere in a line. The whole line therefore decides, before any message about it is built:
+///
+/// - A line that names a secret shows nothing.
+/// - Any other line shows only words that cannot be a secret.
 struct ShownLine {
-  /// The line names a secret: nothing that was written in it is shown.
+  /// Whether the line names a secret. If so, nothing of it is shown.
   let mayHoldSecret: Bool
   private let keys: [ConfigurationKey]
 
-  /// Words that announce a secret, besides the names of the secret keys: compared in lower case and without blanks.
+  /// Words that announce a secret, in addition to the names of secret keys. They are compared in lower case and without
+  /// blanks.
   private static let markers: [StaticString] = ["pass", "psk", "secret", "key=", "key:"]
-  /// The least length of a secret (a passphrase of WPA).
+  /// The minimum length of a secret in bytes: a WPA passphrase.
   private static let secretBytesMin = 8
-  /// The greatest length of a word that is shown.
+  /// The maximum length of a shown word in bytes.
   private static let wordBytesMax = 32
-  /// The greatest length of a key or section that does not exist and is shown.
+  /// The maximum length of a shown unknown key or section in bytes.
   private static let nameBytesMax = 24
 
   init(_ line: ArraySlice<UInt8>, _ keys: [ConfigurationKey]) {
@@ -24,7 +27,7 @@ struct ShownLine {
       Self.markers.contains { text.contains($0) } || keys.contains { $0.isSecret && text.contains($0.name) }
   }
 
-  /// Whether the text contains a secret key with its value: a second entry in one line.
+  /// Whether the text contains a secret key with its value, as a second entry in one line.
   static func hasSecretEntry(_ bytes: ArraySlice<UInt8>, _ keys: [ConfigurationKey]) -> Bool {
     let text = folded(bytes).bytes
     for key in keys where key.isSecret {
@@ -36,12 +39,13 @@ struct ShownLine {
     return false
   }
 
-  /// “value”, or “this value” without it where it could be a secret.
+  /// The value in quotes, or “this value” if it may be a secret.
   func quoted(_ value: Text, of key: ConfigurationKey) -> String {
     shows(value, of: key) ? "“\(value.string)”" : "this value"
   }
 
-  /// Whether a value that was not accepted is shown: one word, and where there are secrets one that is too short to be one.
+  /// Whether a rejected value is shown. It must be one word; in sections with secrets, it must be too short for a
+  /// secret.
   func shows(_ value: Text, of key: ConfigurationKey) -> Bool {
     if mayHoldSecret || key.isSecret { return false }
     let isWord = value.bytes.allSatisfy { $0 > 0x20 && $0 < 0x7F }
@@ -49,13 +53,13 @@ struct ShownLine {
     return isWord && value.bytes.count <= bytesMax
   }
 
-  /// A key that does not exist, in quotes; nil when it is not shown.
+  /// An unknown key in quotes, or nil if it is not shown.
   func quoted(key name: Text, in section: Text) -> String? {
     guard !mayHoldSecret, isName(name), !hasSecrets(section) || nearest(name, in: section) != nil else { return nil }
     return "“\(name.string)”"
   }
 
-  /// The key that was probably meant; nil for none. It is known, so it may be shown in any case.
+  /// The known key that was probably meant, or nil. A known key can always be shown.
   func nearest(_ name: Text, in section: Text) -> StaticString? {
     var best: (name: StaticString, distance: Int)?
     for key in keys where section.isEmpty || section.equals(key.section) {
@@ -65,7 +69,7 @@ struct ShownLine {
     return best?.name
   }
 
-  /// A section that does not exist, up to its first blank; “…” stands for what is not shown.
+  /// An unknown section up to its first blank; “…” replaces hidden text.
   func section(_ section: Text) -> String {
     let end = section.bytes.firstIndex { $0 == 0x20 || $0 == 0x09 } ?? section.bytes.endIndex
     let word = Text(section.bytes[..<end])
@@ -79,7 +83,7 @@ struct ShownLine {
     section.isEmpty || keys.contains { $0.isSecret && section.equals($0.section) }
   }
 
-  /// Letters and hyphens.
+  /// Whether the text consists of letters and hyphens.
   private func isName(_ text: Text) -> Bool {
     (1...Self.nameBytesMax).contains(text.bytes.count)
       && text.bytes.allSatisfy { (0x61...0x7A).contains(Self.lowercased($0)) || $0 == UInt8(ascii: "-") }
@@ -87,18 +91,17 @@ struct ShownLine {
 
   private static func lowercased(_ byte: UInt8) -> UInt8 { (0x41...0x5A).contains(byte) ? byte + 0x20 : byte }
 
-  /// In lower case and without blanks.
+  /// The text in lower case and without blanks.
   private static func folded(_ bytes: ArraySlice<UInt8>) -> Text {
     var folded: [UInt8] = []
     for byte in bytes where byte != 0x20 && byte != 0x09 { folded.append(lowercased(byte)) }
     return Text(folded[...])
   }
 
-  /// How many slips of the pen a name may have: the shorter ones are too alike for two.
+  /// The maximum edit distance of a misspelt name. Short names are too similar to allow two edits.
   private static func distanceMax(_ name: StaticString) -> Int { name.utf8CodeUnitCount < 5 ? 1 : 2 }
 
-  /// How many bytes are inserted, removed or replaced (Levenshtein), in any case of letters; `Int.max` for names that
-  /// differ much in length.
+  /// The Levenshtein distance in bytes, ignoring case; `Int.max` if the lengths differ by more than 2.
   private static func distance(_ name: Text, _ known: StaticString) -> Int {
     guard abs(name.bytes.count - known.utf8CodeUnitCount) <= 2 else { return .max }
     var row = Array(0...known.utf8CodeUnitCount)

@@ -1,7 +1,7 @@
 import CSystem
 
-/// The bytes of a name or value. Compared as bytes: Unicode equality needs tables that the firmware does not contain,
-/// and no key needs it.
+/// The bytes of a name or value. They are compared as bytes, because no key needs Unicode equality, whose tables the
+/// firmware omits.
 public struct Text {
   public let bytes: ArraySlice<UInt8>
 
@@ -33,12 +33,12 @@ public struct Text {
     bytes.count >= prefix.utf8CodeUnitCount && Text(bytes.prefix(prefix.utf8CodeUnitCount)).equals(prefix)
   }
 
-  /// Whether it contains the word.
+  /// Whether the text contains the word.
   public func contains(_ word: StaticString) -> Bool {
     bytes.indices.contains { Text(bytes[$0...]).hasPrefix(word) }
   }
 
-  /// The parts between commas, trimmed.
+  /// The parts between commas, without surrounding blanks.
   public var commaParts: [Text] {
     bytes.split(separator: UInt8(ascii: ","), omittingEmptySubsequences: false).map { Text($0).trimmed }
   }
