@@ -1,15 +1,15 @@
-/// The P2P device name of a node: "Causeway-0123456789abcdef". The digits are its candidate hint.
+/// The P2P device name of a node, such as "Causeway-0123456789abcdef". The digits are its candidate hint.
 enum DeviceName {
-  /// Wi-Fi Simple Configuration 2.0.8, table 28: a device name is at most 32 bytes.
+  /// The maximum length of a device name in bytes (Wi-Fi Simple Configuration 2.0.8, table 28).
   static let bytesMax = 32
-  /// The part of it that is left for the prefix.
+  /// The maximum length of the prefix in bytes: the hyphen and 16 digits need 17.
   static let prefixBytesMax = bytesMax - 17
 
   static func make(prefix: String, hint: UInt64) -> String { "\(prefix)-\(hexadecimal(hint))" }
 
   static func has(_ name: String, prefix: String) -> Bool { name.utf8.starts(with: prefix.utf8) }
 
-  /// The hint at the end of a name, 0 for none.
+  /// The hint at the end of a name, or 0 if it has none.
   static func hint(of name: String) -> UInt64 {
     let tail = Array(name.utf8.suffix(17))
     guard tail.count == 17, tail[0] == UInt8(ascii: "-") else { return 0 }

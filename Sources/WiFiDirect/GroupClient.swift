@@ -4,17 +4,17 @@ import CSystem
 import Primitives
 import Reactor
 
-/// Joins the group of a node by push button: searches for group owners with pauses, joins, takes the assigned address,
-/// and searches again when the group is gone.
+/// Joins the group of a node by push button. It searches for group owners with pauses, joins one, takes the assigned
+/// address, and searches again when the group is gone.
 final class GroupClient: RadioActivity {
-  /// The duration of one search. A search on the social channels only leaves the air to others; every third one
-  /// includes all channels, because an owner may be on any.
+  /// The duration of one search, and how often it covers all channels. A search on the social channels leaves more air
+  /// time to others, but an owner may be on any channel.
   static let searchSeconds = 6
   static let fullSearchEvery = 3
-  /// So long after a group was lost its owner is expected back soon, and pauses are at most this.
+  /// For this time after the loss of a group, its owner is expected back, and pauses are limited to `eagerPauseMax`.
   static let eagerTime = TimeSpan.seconds(300)
   static let eagerPauseMax = TimeSpan.seconds(3)
-  /// The longest time to join: provision discovery, WPS, association.
+  /// The timeout for joining: provision discovery, WPS, association.
   static let joinTime = TimeSpan.seconds(40)
 
   private enum Phase {
@@ -32,10 +32,11 @@ final class GroupClient: RadioActivity {
   private var timer: Timer?
   private var eagerUntil = Instant.zero
   private var owner: FoundDevice?
-  /// Owners that did not let this node in, the last one at the end: any device can take a name like a node's. Others come first.
+  /// Owners that did not admit this node, the most recent last. Any device can take the name of a node, so untried
+  /// owners come first.
   private var failedOwners: [MACAddress] = []
   private static let failedOwnersMax = 16
-  /// The one that failed longest ago, among those found now.
+  /// The owner that failed longest ago among those found in this search.
   private var lastResort: FoundDevice?
   private var group: StartedGroup?
   private var reported: Candidate?
@@ -96,7 +97,7 @@ final class GroupClient: RadioActivity {
     forgetGroup()
   }
 
-  // MARK: - Looking
+  // MARK: - Searching
 
   private func search() {
     phase = .searching
@@ -130,7 +131,8 @@ final class GroupClient: RadioActivity {
     if let lastResort { join(lastResort) } else { rest() }
   }
 
-  /// Found nobody: leaves the radio to others for a while. A random part prevents two clients from searching in step.
+  /// Pauses after a search without result, to leave the radio to others. A random part keeps two clients from searching
+  /// in step.
   private func rest() {
     phase = .resting
     radio.snapshot.state = .searching
@@ -166,7 +168,7 @@ final class GroupClient: RadioActivity {
     }
   }
 
-  /// With the owner's frequency wpa_supplicant searches only there, not on all channels again.
+  /// Joins on the owner's frequency if it is known; otherwise wpa_supplicant searches all channels again.
   private func join(_ device: FoundDevice, on frequency: String?) {
     let hint = frequency.map { " freq=\($0)" } ?? ""
     radio.supplicant?.send("P2P_CONNECT \(device.address.text) pbc join\(hint)") { [self] reply in
@@ -200,7 +202,7 @@ final class GroupClient: RadioActivity {
     takeAddress(group)
     radio.groupCame(group.interface)
     radio.report("member of \(group.ssid) on \(group.interface), \(group.frequency) MHz")
-    // Without an assigned address there is IPv6 link-local, and discovery finds the owner.
+    // Without an assigned address, the IPv6 link-local address remains, and discovery finds the owner.
     guard group.address != 0, group.ownerAddress != 0, options.port != 0 else { return }
     let candidate = Candidate(
       bearer: .wifiDirect, address: .ip(IPEndpoint(ipv4: group.ownerAddress, port: options.port)),

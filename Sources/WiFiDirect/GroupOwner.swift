@@ -4,16 +4,16 @@ import CSystem
 import Primitives
 import Reactor
 
-/// Owns a group: creates it, assigns it an address, and keeps WPS push button active. It ends when the group does.
+/// Owns a group: creates it, assigns it an address, and keeps WPS push button active. It ends with the group.
 ///
-/// The group is a persistent one, because that is the only way to choose its name and passphrase: it has the same ones after a
-/// restart, and on another radio.
+/// The group is persistent, because only a persistent group has a configurable name and passphrase. They stay the same
+/// after a restart and on another radio.
 final class GroupOwner: RadioActivity {
-  /// The longest time to create a group, with a scan for a free channel.
+  /// The timeout for creating a group, including a scan for a free channel.
   static let creationTime = TimeSpan.seconds(15)
-  /// The push button's two minutes (Wi-Fi Simple Configuration 2.0.8, 12.1), less a margin.
+  /// The push button's walk time of two minutes, with a margin (Wi-Fi Simple Configuration 2.0.8, 12.1).
   static let pushButtonTime = TimeSpan.seconds(110)
-  /// The delay before push button is activated again after it was used, and after two devices pushed at once.
+  /// The delay before push button is activated again: after a device used it, and after two devices pushed at once.
   static let pushButtonAgainTime = TimeSpan.milliseconds(300)
   static let overlapTime = TimeSpan.seconds(5)
 
@@ -62,11 +62,11 @@ final class GroupOwner: RadioActivity {
 
   func pushButton() { openPushButton(isPressed: true) }
 
-  /// `isPressed`: a person asked for it; otherwise it is open all the time, and was about to close.
+  /// Activates push button. `isPressed`: whether a person requested it; otherwise this renews the permanent activation.
   private func openPushButton(isPressed: Bool = false) {
     guard !interface.utf8.isEmpty, options.pushButton != .never else { return }
     radio.supplicant?.send(to: interface, "WPS_PBC") { [self] reply in
-      // FAIL-PBC-OVERLAP: two devices pushed within the last two minutes.
+      // The reply FAIL-PBC-OVERLAP means that two devices pushed within the last two minutes.
       radio.snapshot.isPushButtonPressed = isPressed && reply.isOK && !hasEnded
       if isPressed && !reply.isOK { radio.report("nobody can join by WPS now: " + reply.text) }
       guard options.pushButton == .always else { return }
@@ -97,7 +97,7 @@ final class GroupOwner: RadioActivity {
     radio.groupWent()
   }
 
-  // MARK: - Making the group
+  // MARK: - Creating the group
 
   private func define() {
     let device = radio.deviceInterface
@@ -128,8 +128,8 @@ final class GroupOwner: RadioActivity {
     return Array("DIRECT-cw-\(options.ssid)".utf8.prefix(32))
   }
 
-  /// The default is 2.4 GHz, where clients search first and find the group within a second. If a station connection
-  /// keeps the radio on another band, wpa_supplicant chooses.
+  /// Starts the group. The default band is 2.4 GHz, where clients search first and find the group within a second. If a
+  /// station connection keeps the radio on another band, wpa_supplicant chooses.
   private func add() {
     if options.frequency != 0 { return add(" freq=\(options.frequency)") { [self] in refused($0) } }
     add(" freq=2") { [self] _ in add("") { [self] in refused($0) } }
@@ -165,7 +165,7 @@ final class GroupOwner: RadioActivity {
   }
 
   private func isOurs(_ message: SupplicantMessage) -> Bool {
-    // Without a global socket the p2p-dev socket reports the group's stations.
+    // Without a global socket, the p2p-dev socket reports the stations of the group.
     sameText(message.interface, interface) || sameText(message.interface, radio.deviceInterface)
   }
 }

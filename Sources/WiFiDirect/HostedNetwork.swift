@@ -3,23 +3,23 @@ import CSystem
 import Primitives
 import Reactor
 
-/// A network that this radio makes itself: an access point, or its part of a mesh. `NetworkPlan` says what it is like.
+/// A network that this radio hosts: an access point, or its part of a mesh. `NetworkPlan` describes it.
 ///
-/// It is on an interface of its own, so that the radio may be a station elsewhere; where the driver has only one, on that one,
-/// unless wpa_supplicant has a network for it.
+/// It gets its own interface, so the radio can be a station elsewhere at the same time. If the driver supports only one
+/// interface, it uses that one, unless wpa_supplicant is configured with a network for it.
 final class HostedNetwork: RadioActivity {
-  /// The longest time until it is there.
+  /// The timeout for starting the network.
   static let creationTime = TimeSpan.seconds(15)
-  /// Between two questions whether it is there.
+  /// The interval of the checks whether the network is up.
   static let lookTime = TimeSpan.milliseconds(300)
-  /// A channel of 2.4 GHz that all phones know, in MHz.
+  /// A 2.4 GHz channel that all phones support, in MHz.
   static let frequencyDefault: UInt16 = 2437
 
   private let radio: WiFiDirectRadio
   private let plan: NetworkPlan
   private var timer: Timer?
   private var giveUpAt = Instant.never
-  /// Made by this, or the radio's own; empty while there is neither.
+  /// The created interface, or the radio's own; empty before either is chosen.
   private var interface = ""
   private var isMade = false
   private var isThere = false
@@ -37,7 +37,7 @@ final class HostedNetwork: RadioActivity {
     timer?.set(giveUpAt)
     guard let supplicant = radio.supplicant, supplicant.isGlobal else { return defineOnOwnInterface() }
     let name = interfaceName
-    // One of an earlier run of ours.
+    // Removes an interface of an earlier run.
     supplicant.send("INTERFACE_REMOVE \(name)")
     let made: (SupplicantReply) -> Void = { [self] reply in
       if hasEnded { return }
@@ -46,10 +46,11 @@ final class HostedNetwork: RadioActivity {
     }
     switch plan.kind {
     case .accessPoint:
-      // Name, configuration file, driver, control directory, parameters, bridge, and that it is to be made.
+      // The arguments: name, configuration file, driver, control directory, parameters, bridge, and the request to
+      // create it.
       supplicant.send("INTERFACE_ADD \(name)\t\tnl80211\t\t\t\tcreate\tap", made)
     case .mesh:
-      // Answered with the name.
+      // The reply contains the name.
       supplicant.send(to: radio.options.interface, "MESH_INTERFACE_ADD ifname=\(name)", made)
     }
   }
@@ -74,7 +75,7 @@ final class HostedNetwork: RadioActivity {
     }
   }
 
-  /// Devices that know WPS join as an ordinary network's do.
+  /// Lets a WPS device join. It joins as it would any ordinary network.
   func pushButton() {
     guard isThere else { return }
     radio.supplicant?.send(to: interface, "WPS_PBC") { [self] reply in
@@ -106,11 +107,11 @@ final class HostedNetwork: RadioActivity {
     radio.groupWent()
   }
 
-  // MARK: - Making it
+  // MARK: - Creating the network
 
   private var hasEnded: Bool { timer == nil }
 
-  /// The kernel's names have at most 15 bytes.
+  /// The name of the created interface, truncated to the kernel's limit of 15 bytes.
   private var interfaceName: String {
     String(decoding: "\(plan.prefix)\(radio.options.interface)".utf8.prefix(15), as: UTF8.self)
   }
@@ -135,7 +136,7 @@ final class HostedNetwork: RadioActivity {
     let settings =
       [
         "ssid \(hexadecimal(Array(plan.ssid.utf8)))", "frequency \(plan.frequency)",
-        // Spares a scan of all channels, which takes ten seconds.
+        // Avoids a scan of all channels, which takes ten seconds.
         "scan_freq \(plan.frequency)",
       ] + plan.settings
     radio.supplicant?.addNetwork(to: interface, settings) { [self] network, reason in
@@ -192,7 +193,7 @@ final class HostedNetwork: RadioActivity {
     }
   }
 
-  /// The radio ends this, and makes another one when it is time.
+  /// Ends the network; the radio schedules the next attempt.
   private func failed(_ reason: String, isRefused: Bool = false) {
     if hasEnded { return }
     leave()

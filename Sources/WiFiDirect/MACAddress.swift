@@ -1,12 +1,12 @@
 /// A 48-bit hardware address.
 public struct MACAddress: Equatable, Sendable {
-  /// The most significant byte is written first.
+  /// The address as a number; the first byte of the text is the most significant.
   public let value: UInt64
 
-  /// The upper 16 bits are ignored.
+  /// Creates an address from the lower 48 bits.
   public init(_ value: UInt64) { self.value = value & 0xFFFF_FFFF_FFFF }
 
-  /// Parses "42:00:00:00:01:00"; nil for anything else.
+  /// Parses the form "42:00:00:00:01:00"; nil for anything else.
   public init?(parsing text: some Collection<UInt8>) {
     guard text.count == 17 else { return nil }
     var value: UInt64 = 0
@@ -21,7 +21,7 @@ public struct MACAddress: Equatable, Sendable {
     self.init(value)
   }
 
-  /// "42:00:00:00:01:00"
+  /// The form "42:00:00:00:01:00".
   public var text: String {
     var bytes: [UInt8] = []
     for index in UInt64(0)..<6 {
@@ -47,14 +47,14 @@ func appendHexadecimal(_ bytes: inout [UInt8], _ byte: UInt8) {
   }
 }
 
-/// Sixteen lower-case digits.
+/// The number as 16 lower-case digits.
 func hexadecimal(_ word: UInt64) -> String {
   var bytes: [UInt8] = []
   for index in UInt64(0)..<8 { appendHexadecimal(&bytes, UInt8(truncatingIfNeeded: word >> (56 - 8 * index))) }
   return String(decoding: bytes, as: UTF8.self)
 }
 
-/// Two lower-case digits per byte.
+/// The bytes as two lower-case digits each.
 func hexadecimal(_ bytes: [UInt8]) -> String {
   var text: [UInt8] = []
   for byte in bytes { appendHexadecimal(&text, byte) }

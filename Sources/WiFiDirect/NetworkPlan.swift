@@ -1,4 +1,4 @@
-/// What a `HostedNetwork` is like.
+/// The settings of a `HostedNetwork`.
 struct NetworkPlan {
   enum Kind {
     case accessPoint
@@ -8,25 +8,25 @@ struct NetworkPlan {
   var kind: Kind
   var ssid: String
   var passphrase: String
-  /// MHz
+  /// The frequency in MHz.
   var frequency: UInt16
-  /// For SET_NETWORK, besides name and frequency.
+  /// Further arguments of SET_NETWORK, besides name and frequency.
   var settings: [String]
-  /// For SET, of the interface.
+  /// Arguments of SET for the interface.
   var interfaceSettings: [String]
-  /// Whether the radio's own interface is used by something else.
+  /// Whether another network uses the radio's own interface.
   var isRadioShared = false
 
-  /// What it is called in messages.
+  /// The word for the network in messages.
   var noun: StaticString { kind == .mesh ? "mesh" : "access point" }
-  /// The interface that is made for it is called so, with the name of the radio's interface.
+  /// The prefix of the created interface's name, before the name of the radio's interface.
   var prefix: StaticString { kind == .mesh ? "mesh-" : "ap-" }
-  /// The word for it in the answer to STATUS.
+  /// The mode in the reply to STATUS.
   var mode: StaticString { kind == .mesh ? "mesh" : "AP" }
-  /// While it is not there.
+  /// The state of the radio until the network is up.
   var stateBefore: WiFiDirectState { kind == .mesh ? .joining : .creatingGroup }
 
-  /// An ordinary WPA2 network in the place of a group, where the radio or its wpa_supplicant has no Wi-Fi Direct: phones join
+  /// An ordinary WPA2 network that replaces a group if the radio or its wpa_supplicant lacks Wi-Fi Direct. Phones join
   /// it by name and passphrase.
   static func accessPoint(_ options: WiFiDirectOptions, hint: UInt64) -> NetworkPlan {
     NetworkPlan(
@@ -47,7 +47,8 @@ struct NetworkPlan {
       frequency: options.frequency == 0 ? HostedNetwork.frequencyDefault : options.frequency,
       settings: [
         "sae_password \"\(options.passphrase)\"", "mode 5", "key_mgmt SAE", "ieee80211w 2",
-        // A radio has one interval for all its networks, and that of groups is 100; wpa_supplicant's default for a mesh is 1000.
+        // All networks of a radio share one beacon interval. Groups use 100; wpa_supplicant's default for a mesh is
+        // 1000.
         "beacon_int 100", "mesh_fwding \(mesh.isForwarding ? 1 : 0)",
       ],
       interfaceSettings: [
@@ -56,11 +57,11 @@ struct NetworkPlan {
   }
 }
 
-/// A mesh in the place of a group.
+/// The options of a mesh.
 public struct MeshOptions: Sendable {
-  /// Whether the radios forward for each other; otherwise only those in radio range reach each other.
+  /// Whether the radios forward for each other. Otherwise only radios in range of each other can communicate.
   public var isForwarding: Bool
-  /// Whether the radio's own interface has a group, too.
+  /// Whether the radio's own interface also has a group.
   public var isBesideGroup: Bool
 
   public init(isForwarding: Bool, isBesideGroup: Bool) {

@@ -2,7 +2,7 @@ import BearerIP
 import CSystem
 import Reactor
 
-/// What the owner of a group has in common with an access point in its place.
+/// The part that is common to a group owner and to the access point that replaces it.
 extension WiFiDirectRadio {
   @inline(never)
   func becameOwner(of ssid: String, passphrase: String, frequency: UInt32, on interface: String) {
@@ -13,8 +13,8 @@ extension WiFiDirectRadio {
     if options.isBridged { enterBridge(interface) } else { takeAddress(interface) }
   }
 
-  /// A bridge takes all frames of its ports, those of handshakes too: wpa_supplicant has to get them from nl80211, or nobody
-  /// could join any more.
+  /// Makes the interface a port of the bridge. A bridge takes all frames of its ports, including those of handshakes,
+  /// so wpa_supplicant must receive these through nl80211. Otherwise no device could join.
   func enterBridge(_ interface: String) {
     supplicant?.send(to: interface, "DRIVER_FLAGS2") { [self] reply in
       guard snapshot.state == .groupOwner else { return }
@@ -32,7 +32,7 @@ extension WiFiDirectRadio {
     }
   }
 
-  /// An interface that is to be no group's any more may become a station, which no port can.
+  /// Removes the interface from the bridge. It may become a station later, which a bridge port cannot be.
   func leaveBridge(_ interface: String) {
     if options.isBridged { _ = try? setBridge(of: if_nametoindex(interface), 0) }
   }

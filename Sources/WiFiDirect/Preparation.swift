@@ -1,9 +1,10 @@
 import Bearer
 import BearerIP
 
-/// Prepares wpa_supplicant: makes sure that it has the interface, and sets what Wi-Fi Direct needs, one command after
-/// the other. It is retained by the completions of its commands and ends with `prepared` or `failed`, unless the radio has
-/// given it up.
+/// Prepares wpa_supplicant with one command after the other: makes sure that it controls the interface, and applies the
+/// settings for Wi-Fi Direct.
+///
+/// The completions of its commands retain it. It ends with `prepared` or `failed`, unless the radio has abandoned it.
 final class Preparation {
   private let radio: WiFiDirectRadio
   private var options: WiFiDirectOptions { radio.options }
@@ -16,7 +17,7 @@ final class Preparation {
       guard radio.isCurrent(self) else { return }
       let interfaces = reply.lines
       if contains(interfaces, options.interface) {
-        // A group on the same radio is another one's, and a mesh needs no settings of the radio.
+        // A mesh needs no settings of the radio, and a group on the same radio belongs to another instance.
         if options.mesh != nil { return radio.prepared(deviceInterface: options.interface) }
         removeLeftGroups(interfaces)
         let device = p2pDeviceInterface(options.interface)
@@ -34,7 +35,7 @@ final class Preparation {
         "wpa_supplicant does not drive \(options.interface): start it with -i \(options.interface)")
     }
     isAdded = true
-    // Name, configuration file, driver, control directory. The group's interface inherits the directory.
+    // The arguments: name, configuration file, driver, control directory. The group's interface inherits the directory.
     supplicant.send("INTERFACE_ADD \(options.interface)\t\tnl80211\t\t") { [self] reply in
       if reply.isOK {
         run()
@@ -45,7 +46,7 @@ final class Preparation {
     }
   }
 
-  /// Groups of an earlier run of ours would conflict with a new one.
+  /// Removes groups of an earlier run, which would conflict with a new one.
   private func removeLeftGroups(_ interfaces: [String]) {
     let prefix = "p2p-\(options.interface)-"
     for name in interfaces where name.utf8.starts(with: prefix.utf8) {
@@ -70,7 +71,7 @@ final class Preparation {
   private func set(_ device: String) {
     var settings = [
       "SET device_name \(DeviceName.make(prefix: options.deviceNamePrefix, hint: radio.hint))",
-      // Network infrastructure, access point (Wi-Fi Simple Configuration 2.0.8, table 41).
+      // The device type is network infrastructure, access point (Wi-Fi Simple Configuration 2.0.8, table 41).
       "SET device_type 6-0050F204-1",
       "SET config_methods virtual_push_button",
       "SET persistent_reconnect 0",
@@ -84,8 +85,8 @@ final class Preparation {
         "SET ip_addr_end \(WiFiDirectOptions.lastAddressText)",
       ]
     } else {
-      // Seconds without its owner after which a client leaves a group; an owner returns earlier after a short absence.
-      // wpa_supplicant's default is 10.
+      // The seconds after which a client leaves a group without its owner. An owner returns earlier after a short
+      // absence. The default of wpa_supplicant is 10.
       settings.append("SET p2p_group_idle 4")
     }
     for setting in settings {
@@ -93,7 +94,7 @@ final class Preparation {
         if !reply.isOK { radio.report("wpa_supplicant does not take \"\(setting)\": \(reply.text)") }
       }
     }
-    // Commands are answered in order, so with this reply all others have arrived.
+    // Commands are answered in order, so this reply follows all others.
     let band = options.frequency > 0 && options.frequency < 3000 ? "5000-6000" : ""
     radio.supplicant?.send("P2P_SET disallow_freq \(band)") { [self] _ in
       if radio.isCurrent(self) { radio.prepared(deviceInterface: device) }

@@ -3,10 +3,10 @@ import BearerIP
 import Primitives
 import Reactor
 
-/// Joins a group by its name and passphrase, as an ordinary station: for radios without Wi-Fi Direct, and where nobody
-/// can push a button. wpa_supplicant reconnects by itself; discovery finds the owner.
+/// Joins a group by its name and passphrase as an ordinary station, for radios without Wi-Fi Direct or without access
+/// to a push button. wpa_supplicant reconnects by itself, and discovery finds the owner.
 final class Station: RadioActivity {
-  /// The delay before a network that wpa_supplicant refused is configured again.
+  /// The delay before a refused network is configured again.
   static let retryTime = TimeSpan.seconds(10)
 
   private let radio: WiFiDirectRadio

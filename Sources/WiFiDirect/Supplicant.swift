@@ -3,15 +3,15 @@ import CSystem
 import Primitives
 import Reactor
 
-/// wpa_supplicant, through its global socket or an interface's own socket.
+/// The connection to wpa_supplicant, through its global socket or an interface's own socket.
 ///
-/// Commands are sent at many places: `@inline(never)` keeps each of them small.
+/// On the global socket, a command for an interface contains its name. Without a global socket, P2P events arrive on
+/// the p2p-dev socket, or on the interface's socket if the driver has no such device. Each other interface, such as the
+/// group's, gets its own channel on first use.
 ///
-/// On the global socket a command for an interface contains its name. Without a global socket, P2P events arrive on the
-/// p2p-dev socket or, with drivers without such a device, on the interface's socket; other interfaces (the group's) get
-/// channels of their own on first use.
+/// `@inline(never)` keeps the many call sites small.
 final class Supplicant {
-  /// The most interfaces with a channel of their own.
+  /// The maximum number of interfaces with their own channel.
   private static let channelsMax = 4
 
   /// Whether INTERFACE_ADD and similar commands are available.
@@ -24,8 +24,8 @@ final class Supplicant {
   private var others: [(interface: String, channel: SupplicantChannel)] = []
   private let received: (SupplicantMessage) -> Void
 
-  /// `failed` runs at most once, from the loop, after everything is closed. Errors: one sentence about what is missing
-  /// and how to get it.
+  /// Connects to the first socket that works. `failed` is called from the loop, at most once, after everything is
+  /// closed. Throws an error that states what is missing and how to get it.
   init(
     _ loop: EventLoop, _ options: WiFiDirectOptions, received: @escaping (SupplicantMessage) -> Void,
     failed: @escaping (String) -> Void
@@ -76,7 +76,8 @@ final class Supplicant {
     main?.send(command, completion)
   }
 
-  /// Sends a command for one interface. Without a global socket, `completion` never runs when the interface has none.
+  /// Sends a command to one interface. Without a global socket, `completion` is never called if the interface has no
+  /// socket.
   @inline(never)
   func send(
     to interface: String, _ command: String, _ completion: @escaping (SupplicantReply) -> Void = { _ in }
@@ -88,7 +89,7 @@ final class Supplicant {
     }
   }
 
-  /// Sends a command to an interface just before `close`, without waiting for the answer.
+  /// Sends a command to one interface just before `close`, without waiting for the reply.
   @inline(never)
   func sendLast(to interface: String, _ command: String) {
     if isGlobal {
@@ -100,7 +101,7 @@ final class Supplicant {
 
   func sendLast(_ command: String) { main?.sendLast(command) }
 
-  /// Whether every command was answered.
+  /// Whether no command awaits its reply.
   var isIdle: Bool { main?.isIdle ?? true }
 
   func close() {
@@ -127,12 +128,12 @@ final class Supplicant {
   }
 }
 
-/// wpa_supplicant cannot be reached; the sentence says why and what to do.
+/// wpa_supplicant cannot be reached. The text states the reason and what to do.
 struct SupplicantAbsent: Error {
   var text: String
 }
 
-/// wpa_supplicant's name for the P2P device of an interface, cut to the kernel's limit of 15 bytes.
+/// wpa_supplicant's name for the P2P device of an interface, truncated to the kernel's limit of 15 bytes.
 func p2pDeviceInterface(_ interface: String) -> String {
   String(decoding: "p2p-dev-\(interface)".utf8.prefix(15), as: UTF8.self)
 }

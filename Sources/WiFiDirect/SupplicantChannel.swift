@@ -3,16 +3,16 @@ import CWPA
 import Primitives
 import Reactor
 
-/// One control socket of wpa_supplicant: a queue of commands, one in progress at a time, and its events.
+/// One control socket of wpa_supplicant: it queues commands, sends one at a time, and receives events.
 ///
-/// libwpa_client opens and closes the socket; its request function would block, so datagrams are sent and received
-/// here. A channel that failed is closed permanently.
+/// libwpa_client opens and closes the socket. Its request function would block, so this class sends and receives the
+/// datagrams. A failed channel stays closed.
 final class SupplicantChannel: EventSource {
-  /// The longest time to wait for an answer.
+  /// The default timeout for a reply.
   static let replyTimeDefault = TimeSpan.seconds(10)
-  /// The most queued commands: twice those for creating a group.
+  /// The maximum number of queued commands: twice as many as the creation of a group needs.
   static let queueMax = 48
-  /// The most datagrams read in one wake-up; the rest is reported again.
+  /// The maximum number of datagrams per wake-up; the loop reports the rest again.
   private static let readsMax = 32
 
   private struct Command {
@@ -32,8 +32,9 @@ final class SupplicantChannel: EventSource {
   private var failed: ((String) -> Void)?
 
   /// Connects to the socket at `path`. Replies arrive at a socket created in `clientDirectory`, which wpa_supplicant
-  /// must see under the same path. `failed` runs at most once, from the loop. Errors: the errno of socket, bind or
-  /// connect (ECONNREFUSED: nobody listens).
+  /// must see under the same path. `failed` is called from the loop, at most once.
+  ///
+  /// Throws the errors of socket, bind and connect. ECONNREFUSED means that nobody listens.
   init(
     _ loop: EventLoop, path: String, clientDirectory: String, replyTime: TimeSpan = replyTimeDefault,
     received: @escaping (SupplicantMessage) -> Void, failed: @escaping (String) -> Void
@@ -59,7 +60,7 @@ final class SupplicantChannel: EventSource {
 
   var isIdle: Bool { queue.isEmpty }
 
-  /// Queues a command. `completion` runs when it was answered; never after the channel has failed or was closed.
+  /// Queues a command. `completion` receives the reply; it is never called after the channel has failed or is closed.
   func send(_ command: String, _ completion: @escaping (SupplicantReply) -> Void = { _ in }) {
     guard control != nil else { return }
     if queue.count >= Self.queueMax { return failSoon("is too slow: \(Self.queueMax) commands wait") }
@@ -67,7 +68,7 @@ final class SupplicantChannel: EventSource {
     transmit()
   }
 
-  /// Sends a command past the queue without waiting for its answer; for use just before `close`.
+  /// Sends a command ahead of the queue without waiting for the reply; use it only just before `close`.
   func sendLast(_ command: String) {
     guard control != nil else { return }
     let text = Array(command.utf8)
@@ -122,7 +123,7 @@ final class SupplicantChannel: EventSource {
     let flags = CInt(MSG_DONTWAIT) | CInt(MSG_NOSIGNAL)
     if CSystem.send(descriptor, command.text, command.text.count, flags) < 0 {
       let error = SystemError.last
-      // wpa_supplicant's receive queue is full: the socket becomes writable when it has read from it.
+      // wpa_supplicant's receive queue is full. The socket becomes writable when wpa_supplicant has read from it.
       guard error.code == EAGAIN else { return failSoon("is gone: \(error.text)") }
       loop.modify(registration, [.read, .write])
     } else {
@@ -131,7 +132,7 @@ final class SupplicantChannel: EventSource {
     timer?.set(monotonicNow() + replyTime)
   }
 
-  /// `send` must not call back before it returns.
+  /// Fails from the loop, because `send` must not call back before it returns.
   private func failSoon(_ reason: String) {
     timer?.cancel()
     timer = Timer(loop) { [self] in fail(reason) }

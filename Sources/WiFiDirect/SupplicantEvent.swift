@@ -1,4 +1,4 @@
-/// An unsolicited message of wpa_supplicant, if it concerns groups (wpa_ctrl.h 2.10).
+/// An unsolicited message from wpa_supplicant about groups and meshes (wpa_ctrl.h 2.10).
 public enum SupplicantEvent: Equatable, Sendable {
   case deviceFound(FoundDevice)
   case findStopped
@@ -10,33 +10,33 @@ public enum SupplicantEvent: Equatable, Sendable {
   case full
   /// A device requests to join by push button.
   case pushButtonRequested(MACAddress)
-  /// The push button's two minutes have ended, or a device has used them.
+  /// Push button was deactivated: after two minutes, or because a device used it.
   case pushButtonEnded
-  /// Two devices pushed at once: WPS accepts neither.
+  /// Two devices pushed at once; WPS accepts neither.
   case pushButtonOverlap
-  /// A station of an access point or a group, or a neighbour in a mesh.
+  /// A station joined an access point or a group, or a neighbour joined a mesh.
   case stationConnected(MACAddress)
   case stationDisconnected(MACAddress)
-  /// A neighbour in a mesh did not prove that it knows the passphrase.
+  /// A neighbour in a mesh failed the SAE authentication, so it does not know the passphrase.
   case meshPeerRefused(MACAddress)
-  /// The driver did not start a mesh.
+  /// The driver could not start a mesh.
   case meshRefused
   /// Connected as a station of an ordinary network.
   case connected
   case disconnected
   case terminating
-  /// Everything else.
+  /// Any other message.
   case other
 }
 
 /// A device in radio range.
 public struct FoundDevice: Equatable, Sendable {
-  /// Its P2P device address, for P2P_CONNECT.
+  /// The P2P device address, for P2P_CONNECT.
   public var address: MACAddress
-  /// The transmitter address: a group owner's is its group's BSSID.
+  /// The transmitter address. For a group owner, it is the BSSID of its group.
   public var transmitter: MACAddress
   public var name: String
-  /// Whether it currently owns a group (Wi-Fi P2P 1.7, table 12, bit 0).
+  /// Whether the device currently owns a group (Wi-Fi P2P 1.7, table 12, bit 0).
   public var isGroupOwner: Bool
 }
 
@@ -45,19 +45,20 @@ public struct StartedGroup: Equatable, Sendable {
   public var interface: String
   public var isOwner: Bool
   public var ssid: String
-  /// MHz; 0 when unknown.
+  /// The frequency in MHz, or 0 if it is unknown.
   public var frequency: UInt32
-  /// Only known to the owner.
+  /// The passphrase; only the owner knows it.
   public var passphrase: String
-  /// The client's and the owner's addresses that the owner assigned, big-endian numbers; 0 without assignment.
+  /// The addresses that the owner assigned, as big-endian numbers: the client's, its mask and the owner's. 0 if none is
+  /// assigned.
   public var address: UInt32
   public var mask: UInt32
   public var ownerAddress: UInt32
 }
 
-/// An event and the interface that it concerns.
+/// An event and the interface that it is about.
 public struct SupplicantMessage: Equatable, Sendable {
-  /// Empty when the message has none.
+  /// The interface; empty if the message names none.
   public var interface: String
   public var event: SupplicantEvent
 }

@@ -1,13 +1,13 @@
 import BearerIP
 
-/// The networks that wpa_supplicant's interfaces are configured with.
+/// Changes the configured networks of wpa_supplicant's interfaces.
 extension Supplicant {
-  /// Removes the networks of `interface` with this name: a daemon that was killed leaves its own behind. `completion` is told
-  /// whether there may be others.
+  /// Removes the networks with this name from `interface`: a killed daemon leaves its own behind. `completion` receives
+  /// whether other networks may remain.
   func removeNetworks(named name: [UInt8], of interface: String, _ completion: @escaping (Bool) -> Void) {
     send(to: interface, "LIST_NETWORKS") { [self] reply in
       var hasOthers = reply.isFailure
-      // The first line says what the columns are: number, name, address, flags.
+      // The first line is the header: number, name, address, flags.
       for line in reply.bytes.split(separator: 0x0A).dropFirst() {
         let fields = line.split(separator: 0x09, omittingEmptySubsequences: false)
         if fields.count >= 2, fields[1].elementsEqual(name) {
@@ -20,7 +20,7 @@ extension Supplicant {
     }
   }
 
-  /// Adds a network to `interface`, not in use yet. `completion` is told its number, or why there is none.
+  /// Adds a network to `interface` without enabling it. `completion` receives its number, or nil and the reason.
   func addNetwork(
     to interface: String, _ settings: [String], _ completion: @escaping (_ network: String?, _ reason: String) -> Void
   ) {
@@ -33,7 +33,7 @@ extension Supplicant {
       for setting in settings {
         send(to: interface, "SET_NETWORK \(network) \(setting)") { reply in if !reply.isOK { isRefused = true } }
       }
-      // Answered after all settings.
+      // Commands are answered in order, so this reply follows those of all settings.
       send(to: interface, "PING") { [self] _ in
         if !isRefused { return completion(network, "") }
         send(to: interface, "REMOVE_NETWORK \(network)")

@@ -1,14 +1,14 @@
 import BearerIP
 
-/// Parses wpa_supplicant's messages: "<3>EVENT …", on the global socket also "IFNAME=wlan0 <3>EVENT …".
+/// Parses messages from wpa_supplicant: "<3>EVENT …", or "IFNAME=wlan0 <3>EVENT …" on the global socket.
 ///
 /// Device names, SSIDs and passphrases are untrusted. Fields are therefore searched only after the last such text of a
 /// message.
 public enum SupplicantParser {
-  /// The longest message (CTRL_IFACE_MAX_LEN 4096, doubled as a reserve).
+  /// The maximum length of a message in bytes: CTRL_IFACE_MAX_LEN (4096), doubled as a reserve.
   public static let messageBytesMax = 8192
 
-  /// Nil for the reply to a command.
+  /// Parses a message; nil if it is the reply to a command.
   public static func parse(_ message: ArraySlice<UInt8>) -> SupplicantMessage? {
     var text = message
     while let last = text.last, last == 0x0A || last == 0x20 { text.removeLast() }
@@ -18,7 +18,7 @@ public enum SupplicantParser {
       interface = string(rest[..<blank])
       text = rest[(blank + 1)...]
     }
-    // "<", the level's digits, ">".
+    // The level: "<", digits, ">".
     guard text.first == UInt8(ascii: "<"), let end = text.prefix(4).firstIndex(of: UInt8(ascii: ">")) else {
       return nil
     }
@@ -75,7 +75,8 @@ public enum SupplicantParser {
     return make(address)
   }
 
-  /// "46:… p2p_dev_addr=42:… pri_dev_type=… name='Node1' config_methods=0x80 dev_capab=0x27 group_capab=0x89 new=0"
+  /// Parses "46:… p2p_dev_addr=42:… pri_dev_type=… name='Node1' config_methods=0x80 dev_capab=0x27 group_capab=0x89
+  /// new=0".
   private static func deviceFound(_ text: ArraySlice<UInt8>) -> SupplicantEvent {
     guard let transmitter = MACAddress(parsing: text.word), let nameStart = text.first("name='"),
       let nameEnd = text.last("' config_methods="), nameStart <= nameEnd,
@@ -89,8 +90,8 @@ public enum SupplicantParser {
       FoundDevice(address: device, transmitter: transmitter, name: name, isGroupOwner: bits & 1 != 0))
   }
 
-  /// "p2p-wlan0-0 GO ssid="…" freq=2462 passphrase="…" go_dev_addr=42:…", or for a client
-  /// "p2p-wlan1-0 client ssid="…" freq=2462 psk=… go_dev_addr=42:… ip_addr=… ip_mask=… go_ip_addr=…"
+  /// Parses "p2p-wlan0-0 GO ssid="…" freq=2462 passphrase="…" go_dev_addr=42:…", or for a client
+  /// "p2p-wlan1-0 client ssid="…" freq=2462 psk=… go_dev_addr=42:… ip_addr=… ip_mask=… go_ip_addr=…".
   private static func groupStarted(_ text: ArraySlice<UInt8>) -> SupplicantEvent {
     let interface = text.word
     let role = text[interface.endIndex...].dropFirst().word
@@ -116,7 +117,8 @@ public enum SupplicantParser {
     return .groupStarted(group)
   }
 
-  /// Decodes the output of wpa_supplicant's printf_encode up to the closing quote; returns also the position after it.
+  /// Decodes the output of wpa_supplicant's printf_encode up to the closing quote. Also returns the position after the
+  /// quote.
   private static func unescaped(_ text: ArraySlice<UInt8>, from start: Int) -> ([UInt8], Int)? {
     var bytes: [UInt8] = []
     var at = start
@@ -160,7 +162,7 @@ public enum SupplicantParser {
 func string(_ bytes: ArraySlice<UInt8>) -> String { String(decoding: bytes, as: UTF8.self) }
 
 extension ArraySlice<UInt8> {
-  /// The rest after `prefix`; nil when it does not begin with it.
+  /// The rest after `prefix`, or nil if the text does not start with it.
   func after(_ prefix: StaticString) -> ArraySlice<UInt8>? {
     isText(prefix, at: startIndex) ? self[(startIndex + prefix.utf8CodeUnitCount)...] : nil
   }

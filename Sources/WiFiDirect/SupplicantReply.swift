@@ -2,7 +2,7 @@ import BearerIP
 
 /// wpa_supplicant's reply to a command.
 public struct SupplicantReply {
-  /// Without the trailing newline.
+  /// The reply without trailing line feeds.
   public let bytes: [UInt8]
 
   init(_ message: ArraySlice<UInt8>) {
@@ -12,15 +12,15 @@ public struct SupplicantReply {
   }
 
   public var isOK: Bool { bytes.elementsEqual("OK".utf8) }
-  /// FAIL, FAIL-NO-IFNAME-MATCH, FAIL-PBC-OVERLAP, UNKNOWN COMMAND …
+  /// Whether the reply is an error, such as FAIL, FAIL-NO-IFNAME-MATCH, FAIL-PBC-OVERLAP or UNKNOWN COMMAND.
   public var isFailure: Bool { bytes[...].after("FAIL") != nil || bytes[...].after("UNKNOWN") != nil }
-  /// At most 80 bytes, for the log.
+  /// The first 80 bytes, for the log.
   public var text: String { string(bytes.prefix(80)) }
 
-  /// The lines of the reply, as from INTERFACES.
+  /// The lines of a reply such as that to INTERFACES.
   public var lines: [String] { bytes.split(separator: 0x0A).map { string($0) } }
 
-  /// The value of a "name=value" line, as from STATUS.
+  /// The value of a "name=value" line in a reply such as that to STATUS.
   public func value(_ name: StaticString) -> String? {
     for line in bytes.split(separator: 0x0A) {
       if let rest = line.after(name), rest.first == UInt8(ascii: "=") { return string(rest.dropFirst()) }

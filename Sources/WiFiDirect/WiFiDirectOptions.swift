@@ -5,7 +5,8 @@ import CSystem
 /// The configuration of Wi-Fi Direct, or of a mesh.
 public struct WiFiDirectOptions: Sendable {
   public var role = WiFiDirectRole.groupOwner
-  /// A mesh instead of a group: `role` and all about devices that join do not count, name and passphrase are needed.
+  /// The mesh to take part in, instead of a group. Then `ssid` and `passphrase` are required, and `role` and everything
+  /// about joining devices is ignored.
   public var mesh: MeshOptions?
   /// The kernel's name of the wireless interface.
   public var interface = "wlan0"
@@ -13,42 +14,43 @@ public struct WiFiDirectOptions: Sendable {
   /// are tried.
   public var controlSocket = "/run/wpa_supplicant/global"
   /// The directory of the client's end of the control socket. wpa_supplicant must see it under the same path, so a
-  /// private /tmp does not work. Empty: /run/causeway if it is writable, otherwise /tmp.
+  /// private /tmp does not work. If empty, it is /run/causeway if that is writable, otherwise /tmp.
   public var clientDirectory = ""
-  /// MHz; 0: wpa_supplicant chooses.
+  /// The frequency in MHz; with 0, wpa_supplicant chooses.
   public var frequency: UInt16 = 0
   public var pushButton = PushButtonPolicy.always
-  /// 1 to 32 bytes. "DIRECT-" is prepended to a group's name unless it begins with that (Wi-Fi P2P 1.7, 3.2.1). Empty:
-  /// the name is derived from the hint.
+  /// The network name: 1 to 32 bytes; if empty, it is derived from the hint. A group's name gets the prefix "DIRECT-"
+  /// unless it has it (Wi-Fi P2P 1.7, 3.2.1).
   public var ssid = ""
-  /// 8 to 63 printable ASCII characters. Empty: an owner takes `passphraseOfNode`; a client joins by push button.
+  /// The passphrase: 8 to 63 printable ASCII characters. If empty, an owner uses `passphraseOfNode`, and a client joins
+  /// by push button.
   public var passphrase = ""
-  /// The same as long as the node has its key.
+  /// The default passphrase of an owner. It is derived from the node's key, so it stays the same while the key does.
   public var passphraseOfNode = ""
-  /// At most 15 bytes. The owner's device name begins with it, and a client joins only such groups.
+  /// The prefix of the owner's device name: at most 15 bytes. A client joins only groups whose owner has this prefix.
   public var deviceNamePrefix = "Causeway"
-  /// A client joins this owner only.
+  /// The only owner that a client joins; nil for any.
   public var peer: MACAddress?
-  /// The TCP port of the group owner's node; 0: only discovery finds it.
+  /// The TCP port of the group owner's node. With 0, only discovery finds it.
   public var port: UInt16 = IPBearerSettings.portDefault
-  /// Whether an owner's group is a port of `GroupBridge`, which has the group's address then.
+  /// Whether an owner's group is a port of `GroupBridge`. Then the bridge has the group's address.
   public var isBridged = false
-  /// The most stations in the group. A Raspberry Pi's firmware is known to halt at the eighth.
+  /// The maximum number of stations in the group. The firmware of a Raspberry Pi is known to halt at the eighth.
   public var stationsMax: UInt8 = 7
 
   public init() {}
 
-  /// The group owner's address (which Android expects), a /24; and the range that it assigns.
+  /// The group owner's address, which Android expects, in a /24 network; and the range that it assigns.
   public static let ownerAddress: UInt32 = 0xC0A8_3101
   public static let ownerAddressText = "192.168.49.1"
   static let maskText = "255.255.255.0"
   static let firstAddressText = "192.168.49.10"
   static let lastAddressText = "192.168.49.200"
   static let prefixLength: UInt8 = 24
-  /// What is left of the network for stations that ask by DHCP.
+  /// The rest of the network, for stations that use DHCP.
   public static let leasedAddresses: ClosedRange<UInt32> = 0xC0A8_31C9...0xC0A8_31FE
 
-  /// One sentence about an invalid setting; nil when all are valid.
+  /// The fault of an invalid setting in one sentence, or nil if all are valid.
   var problem: String? {
     if !Self.isName(interface, bytesMax: 15) {
       return "\"\(Self.shown(interface))\" is no interface: write a name such as wlan0"
@@ -72,10 +74,10 @@ public struct WiFiDirectOptions: Sendable {
     return nil
   }
 
-  /// `passphrase`, or the node's own.
+  /// The passphrase of an owner: the configured one, or the node's default.
   var usedPassphrase: String { passphrase.utf8.isEmpty ? passphraseOfNode : passphrase }
 
-  /// `clientDirectory`, or its default.
+  /// `clientDirectory` or its default.
   var usedClientDirectory: String {
     if !clientDirectory.utf8.isEmpty { return clientDirectory }
     return access("/run/causeway", W_OK) == 0 ? "/run/causeway" : "/tmp"

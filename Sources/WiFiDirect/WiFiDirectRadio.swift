@@ -4,28 +4,33 @@ import CSystem
 import Primitives
 import Reactor
 
-/// A Wi-Fi radio through wpa_supplicant: creates a group that others join, joins one, or is part of a mesh.
+/// A Wi-Fi radio, controlled through wpa_supplicant. It creates a group that others join, joins a group, or takes part
+/// in a mesh.
 ///
-/// It only brings up an IP interface; the IP bearer runs links over it. wpa_supplicant may be absent, die and return at
-/// any time, and so may the radio. wpa_supplicant's configuration only needs a control socket; the settings for the group are
-/// made at run time, and anew in each attempt, because a new radio has none of them. `RadioRecovery` says when. All calls and
-/// callbacks are on the loop's thread.
+/// It only brings up an IP interface; the IP bearer runs the links. wpa_supplicant and the radio may be absent, fail
+/// and return at any time.
+///
+/// The configuration of wpa_supplicant only needs a control socket. The settings of the group are made at run time, and
+/// again in each attempt, because a new radio has none. `RadioRecovery` decides when to attempt.
+///
+/// All calls and callbacks are on the loop's thread.
 public final class WiFiDirectRadio {
   /// The current state.
   public internal(set) var snapshot: WiFiDirectSnapshot
-  /// Called with the interface that has the group's address when there is one, and with nil when it is gone; for
+  /// Called with the interface that has the group's address, and with nil when the group is gone. It feeds
   /// `IPBearer.wifiDirectInterface`.
   public var groupInterfaceChanged: ((String?) -> Void)?
 
-  /// The delay before an absent wpa_supplicant is tried again, soon after something has changed.
+  /// The delay before a new connection attempt, after wpa_supplicant was lost or its socket directory has changed.
   public static let retryTime = TimeSpan.seconds(2)
-  /// The same while nothing changes where its sockets would be.
+  /// The delay while the socket directory does not change.
   public static let patientRetryTime = TimeSpan.seconds(60)
-  /// The delay after a change: wpa_supplicant makes a socket, and gives it to a group then.
+  /// The delay after a change: wpa_supplicant first creates a socket and then changes its group.
   static let settleTime = TimeSpan.milliseconds(200)
-  /// The interval of looks at a radio that is away or blocked. `KernelWatch` says when it is back; its news can be lost.
+  /// The interval of checks of an absent or blocked radio. `KernelWatch` reports its return, but such a report can be
+  /// lost.
   public static let heldLookTime = TimeSpan.seconds(60)
-  /// Interval of the checks that wpa_supplicant and the group still exist.
+  /// The interval of the checks that wpa_supplicant and the group still exist.
   public static let livenessTime = TimeSpan.seconds(3)
 
   let loop: EventLoop
@@ -39,27 +44,27 @@ public final class WiFiDirectRadio {
   private var preparation: Preparation?
   private var activity: (any RadioActivity)?
   private var recovery = RadioRecovery()
-  /// Whether the last attempt has failed for what wpa_supplicant is configured to do.
+  /// Whether wpa_supplicant's configuration caused the last failure, not the radio.
   private var isRefused = false
   private var radioWatch: KernelWatch?
   private var timer: Timer?
-  /// Of the directory of wpa_supplicant's sockets, while there is none.
+  /// Watches the directory of wpa_supplicant's sockets while none exists.
   private var watch: DirectoryWatch?
-  /// Whether something has changed there since the last attempt.
+  /// Whether the directory has changed since the last attempt.
   private var mayHaveCome = false
   private var isPatient = false
   private var livenessTimer: Timer?
   private var isRunning = false
-  /// The last reported fault, so that it is reported once.
+  /// The last reported fault; an unchanged fault is not reported again.
   private var fault = ""
 
-  /// `hint` is announced in the device name: the first 8 bytes of the node id.
+  /// `hint`: the first 8 bytes of the node id, announced in the device name.
   public convenience init(_ loop: EventLoop, _ options: WiFiDirectOptions, hint: UInt64, _ delegate: any BearerDelegate)
   {
     self.init(loop, options, hint: hint, delegate, obstacle: wirelessObstacle)
   }
 
-  /// `obstacle`: what is in the way of an interface.
+  /// `obstacle` returns the reason why an interface cannot be used, or nil.
   init(
     _ loop: EventLoop, _ options: WiFiDirectOptions, hint: UInt64, _ delegate: any BearerDelegate,
     obstacle: @escaping (String) -> RadioObstacle?
@@ -73,7 +78,7 @@ public final class WiFiDirectRadio {
     snapshot.role = options.role
   }
 
-  /// Starts. Anything missing is reported once as a fault and waited for.
+  /// Starts the radio. Each missing requirement is reported once as a fault, and then awaited.
   public func start() {
     guard !isRunning else { return }
     if let problem = options.problem { return report(fault: problem) }
@@ -84,7 +89,7 @@ public final class WiFiDirectRadio {
     connect()
   }
 
-  /// Stops: leaves the group, or removes it as the owner. No callback follows.
+  /// Leaves the group, or removes it as the owner. No callback follows.
   public func stop() {
     guard isRunning else { return }
     isRunning = false
@@ -99,15 +104,15 @@ public final class WiFiDirectRadio {
     snapshot.state = .off
   }
 
-  /// Allows one device to join by WPS push button within the next two minutes. False without a group of this node, and where
-  /// the options forbid it.
+  /// Allows one device to join by WPS push button within the next two minutes. Returns false if this node owns no
+  /// group, or if the options forbid it.
   public func pushButton() -> Bool {
     guard snapshot.state == .groupOwner, options.pushButton != .never, let activity else { return false }
     activity.pushButton()
     return true
   }
 
-  // MARK: - wpa_supplicant comes and goes
+  // MARK: - Connection to wpa_supplicant
 
   private func connect() {
     guard open() else { return }
@@ -116,7 +121,7 @@ public final class WiFiDirectRadio {
     advance()
   }
 
-  /// Connects to wpa_supplicant, or waits for it.
+  /// Connects to wpa_supplicant. If that fails, waits for it and returns false.
   private func open() -> Bool {
     snapshot.state = .waitingForSupplicant
     do {
@@ -137,11 +142,11 @@ public final class WiFiDirectRadio {
     if watch == nil {
       watch = try? DirectoryWatch(loop, parentDirectory(options.controlSocket)) { [self] in
         mayHaveCome = true
-        // Where much changes it is tried every two seconds, and no more often.
+        // A busy directory causes at most one attempt in two seconds.
         if isPatient { timer?.set(after: Self.settleTime) }
         isPatient = false
       }
-      // It may have come before the watch.
+      // The socket may have appeared before the watch started.
       mayHaveCome = true
     }
     isPatient = watch != nil && !mayHaveCome
@@ -159,7 +164,7 @@ public final class WiFiDirectRadio {
     advance()
   }
 
-  /// Closes the connection to wpa_supplicant and everything that depends on it, and tries again later.
+  /// Closes the connection to wpa_supplicant and everything that depends on it, and retries later.
   func lost(_ reason: String) {
     report(fault: reason)
     disconnect()
@@ -185,10 +190,10 @@ public final class WiFiDirectRadio {
 
   private func checkLiveness() {
     livenessTimer?.set(after: Self.livenessTime)
-    // A pending command already checks for an answer.
+    // A pending command already has a timeout.
     guard let supplicant, supplicant.isIdle else { return }
     supplicant.send("PING")
-    // Somebody has removed it.
+    // Another program may have removed the bridge.
     if options.isBridged, !snapshot.groupInterface.utf8.isEmpty, GroupBridge.index == 0 {
       enterBridge(snapshot.groupInterface)
     }
@@ -197,7 +202,7 @@ public final class WiFiDirectRadio {
 
   // MARK: - Recovery
 
-  /// The radio came, went, was blocked or unblocked, or something else was.
+  /// Handles a change of any radio: it came, went, was blocked or unblocked.
   func radioMayHaveChanged() {
     guard supplicant != nil else { return }
     let wasUsable = recovery.isUsable
@@ -205,7 +210,7 @@ public final class WiFiDirectRadio {
     if recovery.isUsable != wasUsable { advance() }
   }
 
-  /// A radio that is away or blocked is not used until it is back.
+  /// Checks the radio. An absent or blocked radio is not used until it is back.
   private func look() {
     let obstacle = obstacle(options.interface)
     var isAbsent = false
@@ -236,7 +241,7 @@ public final class WiFiDirectRadio {
     }
   }
 
-  /// Switches the interface off and on, unless somebody is connected by it.
+  /// Switches the interface off and on, unless it carries a connection.
   private func powerCycle() {
     if isRefused || options.mesh?.isBesideGroup == true { return prepare() }
     supplicant?.send(to: options.interface, "STATUS") { [self] reply in
@@ -255,8 +260,8 @@ public final class WiFiDirectRadio {
     preparation.run()
   }
 
-  /// The radio cannot be used, or not any more: it is tried again when `recovery` says so.
-  /// `isRefused`: nothing is wrong with the radio itself.
+  /// Handles the failure of an attempt or of the group; `recovery` schedules the next attempt. `isRefused`: the
+  /// configuration is at fault, not the radio.
   func failed(_ reason: String, _ state: WiFiDirectState, isRefused: Bool = false) {
     self.isRefused = isRefused
     endUse()
@@ -277,11 +282,11 @@ public final class WiFiDirectRadio {
     activity = nil
   }
 
-  // MARK: - Preparation's outcome
+  // MARK: - Result of the preparation
 
   func isCurrent(_ preparation: Preparation) -> Bool { self.preparation === preparation }
 
-  /// `hasWiFiDirect`: false where an owner's group can only be an ordinary access point.
+  /// Starts the configured use of the radio. Without Wi-Fi Direct, an owner's group becomes an ordinary access point.
   func prepared(deviceInterface: String, hasWiFiDirect: Bool = true) {
     preparation = nil
     self.deviceInterface = deviceInterface
@@ -299,12 +304,12 @@ public final class WiFiDirectRadio {
     }
   }
 
-  // MARK: - What the activities share
+  // MARK: - Shared by the activities
 
-  /// Whether it is part of a mesh, and has no group.
+  /// Whether the radio takes part in a mesh instead of a group.
   public var isMesh: Bool { options.mesh != nil }
 
-  /// What it is called in reports and in status.
+  /// The name of the source in reports and in the status.
   public var source: StaticString { isMesh ? "mesh" : "wifi-direct" }
 
   func report(fault text: String) {
@@ -318,14 +323,14 @@ public final class WiFiDirectRadio {
     delegate.bearerReport(source, text, isFault: false)
   }
 
-  /// `place`: the interface that has its address, where that is another one.
+  /// Records that the group is up. `place`: the interface that has the group's address, if it is another one.
   func groupCame(_ interface: String, at place: String? = nil) {
     recovery.handle(.works, loop.now)
     snapshot.groupInterface = interface
     groupInterfaceChanged?(place ?? interface)
   }
 
-  /// Clears the group from the snapshot.
+  /// Records that the group is gone, and clears it from the snapshot.
   func groupWent() {
     let hadGroup = !snapshot.groupInterface.utf8.isEmpty
     if hadGroup { leaveBridge(snapshot.groupInterface) }
@@ -337,20 +342,20 @@ public final class WiFiDirectRadio {
   }
 }
 
-/// The use of the radio while wpa_supplicant is connected.
+/// One use of the radio while wpa_supplicant is connected.
 protocol RadioActivity: AnyObject {
   func begin()
   func received(_ message: SupplicantMessage)
   func pushButton()
   /// Checks whether the group still exists.
   func checkLiveness()
-  /// Tells wpa_supplicant to leave or remove the group, without waiting for an answer.
+  /// Requests wpa_supplicant to leave or remove the group, without waiting for a reply.
   func leave()
-  /// Stops commands and timers: the connection to wpa_supplicant is closed or about to be.
+  /// Stops commands and timers. The connection to wpa_supplicant is closed or about to be.
   func end()
 }
 
-/// What is in the way of a Wi-Fi interface.
+/// The reason why a Wi-Fi interface cannot be used, or nil.
 private func wirelessObstacle(_ interface: String) -> RadioObstacle? {
   if_nametoindex(interface) == 0 ? .absent : RadioObstacle.block(of: "/sys/class/net/\(interface)/phy80211")
 }

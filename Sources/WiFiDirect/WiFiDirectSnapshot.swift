@@ -1,8 +1,8 @@
 import Bearer
 
-/// The state of a node's Wi-Fi Direct.
+/// The state of a node's Wi-Fi Direct radio.
 public enum WiFiDirectState: Sendable {
-  /// Not started, stopped, or invalid options.
+  /// Not started, stopped, or configured with invalid options.
   case off
   /// wpa_supplicant cannot be reached.
   case waitingForSupplicant
@@ -10,7 +10,7 @@ public enum WiFiDirectState: Sendable {
   case preparing
   /// The interface is missing, or does not support Wi-Fi Direct.
   case unavailable
-  /// The group is being created, or its creation pauses after a failure.
+  /// The group is being created, or the next attempt is pending after a failure.
   case creatingGroup
   case groupOwner
   /// Searching for an owner, or pausing between two searches.
@@ -18,7 +18,7 @@ public enum WiFiDirectState: Sendable {
   case joining
   case member
 
-  /// The word used in status and logs.
+  /// The state's name in the status and in logs.
   public var name: StaticString {
     switch self {
     case .off: "off"
@@ -34,22 +34,22 @@ public enum WiFiDirectState: Sendable {
   }
 }
 
-/// Wi-Fi Direct in status. Strings are empty where there is no value.
+/// The status of Wi-Fi Direct or of a mesh. Unknown strings are empty.
 public struct WiFiDirectSnapshot: Sendable {
   public var role = WiFiDirectRole.groupOwner
   public var state = WiFiDirectState.off
   /// The interface of the group, or of the mesh.
   public var groupInterface = ""
   public var ssid = ""
-  /// Known to the owner of the group, and to a client that was configured with it.
+  /// The passphrase, if this node owns the group or is configured with it.
   public var passphrase = ""
-  /// MHz
+  /// The frequency in MHz.
   public var frequency: UInt32 = 0
   /// The stations in an owner's group, or the neighbours in a mesh: at most `stationsMax`.
   public var stations: [MACAddress] = []
-  /// Whether somebody may join by WPS because `pushButton` was called: two minutes, or until one did.
+  /// Whether a device may join by WPS after `pushButton`: for two minutes, or until one has joined.
   public var isPushButtonPressed = false
-  /// A client's group owner.
+  /// The group owner, if this node is a client.
   public var owner: MACAddress?
 
   static let stationsMax = 32
