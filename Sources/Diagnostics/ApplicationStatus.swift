@@ -1,8 +1,8 @@
 import Primitives
 
-/// An application that is connected to the daemon. It holds nothing of what is said: no message, no context, no info.
+/// An application that is connected to the daemon. It contains no content: no messages, contexts or info.
 public struct ApplicationStatus {
-  /// The name that it gave itself; empty before it said hello.
+  /// The application's name for itself; empty before its hello.
   public var name: String
   public var user: UInt64
   public var process: UInt64
@@ -21,13 +21,13 @@ public struct ApplicationStatus {
 
 /// One session of an application.
 public struct SessionStatus {
-  /// 32 hexadecimal digits; it changes when sessions merge.
+  /// The session id as 32 hexadecimal digits. It changes when sessions merge.
   public var id: String
   public var type: String
-  /// The other members: a node and how it stands.
+  /// The other members: the node and the state of each.
   public var members: [(id: NodeID, name: String, state: String)]
   public var streams: UInt64
-  /// Bytes of messages and streams that the application has not taken.
+  /// The bytes of messages and streams that the application has not read.
   public var bytesWaiting: UInt64
 
   public init(
@@ -78,10 +78,10 @@ extension [ApplicationStatus] {
 /// The output of `causeway sessions`, made from the daemon's JSON: two tables of at most 80 columns.
 public struct SessionsReport {
   private let root: JSONView
-  /// Longer names are cut.
+  /// Longer names are truncated.
   private static let nameColumns = 12
 
-  /// Throws for bytes that are not a JSON object.
+  /// Parses the daemon's answer. Throws if it is not a JSON object.
   public init(_ json: [UInt8]) throws(DiagnosticsError) {
     guard let root = JSONView(parsing: json) else { throw .notUnderstood }
     self.root = root
@@ -90,7 +90,7 @@ public struct SessionsReport {
   /// Frees jansson's memory; the report must not be used afterwards.
   public func release() { root.release() }
 
-  /// `hasNames`: with the names of applications, which people may have chosen.
+  /// The tables. `hasNames`: whether to show the names of applications, which people may have chosen.
   public func text(hasNames: Bool = true) -> TextBuilder {
     var text = TextBuilder()
     var applications = Table(["APPLICATION", "USER", "PROCESS", "SESSIONS", "SERVICES"])

@@ -1,24 +1,27 @@
-/// An archive of text files in one folder, as bytes: tar's format ustar (POSIX, pax, “ustar Interchange Format”), which
-/// every tar reads. Nothing is compressed.
+/// An archive of text files in one folder, in the ustar format that every tar reads (POSIX, pax, “ustar Interchange
+/// Format”). It is not compressed.
 public struct Archive {
-  /// The greatest archive.
+  /// The maximum size of an archive in bytes.
   public static let bytesMax = 4 << 20
   private static let block = 512
-  /// A name has so many bytes, its folder included.
+  /// The maximum length of a name in bytes, including its folder.
   private static let nameBytesMax = 100
 
   private let folder: String
   private let seconds: UInt64
   private var all: [UInt8] = []
 
-  /// - `folder`: its name comes before that of each file.
-  /// - `seconds`: when the files were made, since 1970.
+  /// Creates an empty archive.
+  ///
+  /// - `folder`: the folder of all files.
+  /// - `seconds`: the modification time of the files, since 1970.
   public init(folder: String, seconds: UInt64) {
     self.folder = folder
     self.seconds = seconds
   }
 
-  /// Adds a file that its owner alone may read. False, and nothing is added, when there is no room, or the name is too long.
+  /// Adds a file that only its owner may read. Returns false, and adds nothing, if there is no room or the name is too
+  /// long.
   public mutating func add(_ name: String, _ contents: [UInt8]) -> Bool {
     let path = Array("\(folder)/\(name)".utf8)
     let size = Self.whole(contents.count)
@@ -30,7 +33,7 @@ public struct Archive {
     return true
   }
 
-  /// The archive with its end.
+  /// The complete archive, with its end marker.
   public var bytes: [UInt8] { all + [UInt8](repeating: 0, count: 2 * Self.block) }
 
   private static func whole(_ count: Int) -> Int { (count + block - 1) / block * block }
@@ -44,7 +47,7 @@ public struct Archive {
     put(octal(0, 7), at: 116)
     put(octal(UInt64(size), 11), at: 124)
     put(octal(seconds, 11), at: 136)
-    // The sum of the header counts its own field as blanks.
+    // The checksum counts its own field as blanks.
     put([UInt8](repeating: 0x20, count: 8), at: 148)
     put(Array("0".utf8), at: 156)
     put(Array("ustar\u{0}00".utf8), at: 257)
@@ -56,7 +59,7 @@ public struct Archive {
     return header
   }
 
-  /// The lowest digits of a number.
+  /// The low digits of a number.
   private func octal(_ number: UInt64, _ digits: Int) -> [UInt8] {
     (0..<digits).map { UInt8(ascii: "0") + UInt8(number >> UInt64(3 * (digits - 1 - $0)) & 7) }
   }

@@ -1,19 +1,19 @@
 import Frame
 import Primitives
 
-/// The bytes of a capture: a pcap file with nanoseconds (draft-ietf-opsawg-pcap), big-endian, of link type USER0.
+/// The format of a capture: a big-endian pcap file with nanoseconds (draft-ietf-opsawg-pcap) and link type USER0.
 ///
-/// A record is the 16 bytes of pcap, 16 bytes that say where the frame was seen, then the frame. docs/operations.md,
-/// “Captures”, has the fields; docs/wireshark/causeway.lua reads them.
+/// A record consists of the 16-byte pcap header, 16 bytes that state where the frame was seen, and the frame.
+/// docs/operations.md, “Captures”, describes the fields; docs/wireshark/causeway.lua decodes them.
 public enum CaptureFormat {
-  /// LINKTYPE_USER0.
+  /// The link type LINKTYPE_USER0.
   public static let linkType: UInt32 = 147
   public static let recordHeaderBytes = 16
   public static let passageBytes = 16
-  /// A record of the longest frame.
+  /// The maximum size of a record in bytes.
   public static let recordBytesMax = recordHeaderBytes + passageBytes + Limits.frameBytesMax
 
-  /// What a file begins with.
+  /// The header of a capture file.
   public static var fileHeader: [UInt8] {
     var bytes: [UInt8] = []
     bytes.append(bigEndian: 0xA1B2_3C4D as UInt32)
@@ -25,8 +25,8 @@ public enum CaptureFormat {
     return bytes
   }
 
-  /// Writes a record to the beginning of `output`, which has room for it. `payload` is left out, and only counted,
-  /// without `isWhole`. Returns the record's bytes.
+  /// Writes a record to the start of `output`, which must have room for it. Without `isWhole`, the payload is omitted
+  /// and only counted. Returns the size of the record in bytes.
   static func write(
     _ passage: FramePassage, _ header: UnsafeRawBufferPointer, _ payload: UnsafeRawBufferPointer, isWhole: Bool,
     at time: Instant, to output: UnsafeMutableRawBufferPointer
@@ -52,7 +52,7 @@ public enum CaptureFormat {
     return begun + frameBytes
   }
 
-  /// The bytes of the record that begins with `bytes`; nil when they are not one.
+  /// The size of the record at the start of `bytes`, or nil if the record is incomplete.
   public static func recordByteCount(_ bytes: ArraySlice<UInt8>) -> Int? {
     guard bytes.count >= recordHeaderBytes else { return nil }
     let length = bytes[(bytes.startIndex + 8)..<(bytes.startIndex + 12)].reduce(0) { $0 << 8 | Int($1) }

@@ -2,13 +2,13 @@ import CSystem
 import Frame
 import Primitives
 
-/// Which frames a client wants.
+/// The frames that a client wants to capture.
 public struct CaptureWish: Equatable, Sendable {
-  /// Frames with their payloads; otherwise their headers.
+  /// Whether frames include their payloads; otherwise only headers.
   public var withPayload = false
-  /// Only those of the link in this slot.
+  /// Restricts the capture to the link in this slot.
   public var link: UInt8?
-  /// Only those of links to this node.
+  /// Restricts the capture to links to this node.
   public var neighbour: NodeID?
 
   public init() {}
@@ -20,10 +20,10 @@ public struct CaptureWish: Equatable, Sendable {
   }
 }
 
-/// Frames on their way to one client. Its memory never grows: what finds no room is dropped and counted.
+/// The captured frames that wait for one client. Its memory is fixed: frames without room are dropped and counted.
 final class CaptureQueue {
   private let wish: CaptureWish
-  /// One packet of the control socket, as `ControlEvent.frames` has it.
+  /// One packet of the control socket, in the format of `ControlEvent.frames`.
   private let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: ControlProtocol.captureBytes, alignment: 8)
   private var used = ControlProtocol.captureHeadBytes
   private var dropped: UInt32 = 0
@@ -34,7 +34,7 @@ final class CaptureQueue {
 
   var isEmpty: Bool { used == ControlProtocol.captureHeadBytes }
 
-  /// Adds a frame if it is wanted; `time` is since 1970.
+  /// Adds a frame if the client wants it. `time`: since 1970.
   func add(
     _ passage: FramePassage, _ header: UnsafeRawBufferPointer, _ payload: UnsafeRawBufferPointer, at time: Instant
   ) {
@@ -50,7 +50,7 @@ final class CaptureQueue {
       to: UnsafeMutableRawBufferPointer(rebasing: memory[used...]))
   }
 
-  /// Sends all that waits in one packet. Returns 0, or the errno; EAGAIN: the client reads too slowly.
+  /// Sends all waiting frames in one packet. Returns 0 or the errno; EAGAIN means that the client reads too slowly.
   func send(to descriptor: CInt) -> CInt {
     memory[0] = ControlProtocol.captureType
     for index in 0..<4 { memory[1 + index] = UInt8(truncatingIfNeeded: dropped >> UInt32(24 - 8 * index)) }

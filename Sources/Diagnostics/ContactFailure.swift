@@ -1,50 +1,51 @@
 import Primitives
 
-/// Why a proven key was turned away by this node's trust.
+/// Why this node's trust refused a proven key.
 public enum TrustFault: Equatable, Sendable {
   case revoked
-  /// Another key is pinned under its name, or one that looks like it.
+  /// Another key is pinned under its name or a similar name.
   case otherKeyPinned
   case noUsableKey
-  /// What is wrong with its chain, and perhaps what to do.
+  /// The fault of its certificate chain, and possibly the remedy.
   case certificate(String)
 }
 
-/// Why a try to reach a node ended, or its link.
+/// Why an attempt to reach a node failed, or why its link ended.
 public enum ContactCause: Equatable, Sendable {
-  /// No stream came to be; the system's or the radio's reason.
+  /// The dial failed, for this reason of the system or the radio.
   case dialFailed(String)
-  /// A stream, but no TLS in time.
+  /// A stream was opened, but the TLS handshake timed out.
   case handshakeTimedOut
   case handshakeFailed(String)
   case refusedHere(TrustFault)
-  /// By a TLS alert, or by a goodbye (nil).
+  /// The other node refused by a TLS alert, or by a goodbye (nil).
   case refusedThere(alert: UInt8?)
-  /// The key that answered is this node's own.
+  /// The node that answered has this node's own key.
   case ownKey
-  /// It closes links as if it were linked with another node that uses this node's key.
+  /// The other node reports a link to another node with this node's key.
   case keyHeldElsewhere
   case fullHere
   case fullThere
-  /// The link was up; then nothing was heard for too long.
+  /// The link was up, and timed out without receiving anything.
   case silent
-  /// The link was up; then its stream broke, for this reason.
+  /// The link was up, and its stream broke for this reason.
   case broken(String)
-  /// The other daemon said goodbye.
+  /// The other daemon sent a goodbye and stopped.
   case stopped
   case protocolFault(String)
 }
 
-/// The last failure at one address, or with one node, over a bearer.
+/// The last failure with a node or at an address, over one bearer.
 public struct ContactFailure: Sendable {
-  /// `.none`: nobody has said who is there. With a zero lower half only the upper one is known, by the claim of discovery.
+  /// The node; `.none` if the address has not identified itself. If the lower half is zero, discovery has only claimed
+  /// the upper half.
   public var node: NodeID
   public var bearer: BearerKind
-  /// As text.
+  /// The address as text.
   public var address: String
   public var cause: ContactCause
   public var secondsAgo: UInt64
-  /// How often in a row.
+  /// The number of consecutive failures.
   public var count: UInt32
 
   public init(
@@ -58,7 +59,7 @@ public struct ContactFailure: Sendable {
     self.count = count
   }
 
-  /// 3 s ago, 5 times: Connection refused
+  /// The form “3 s ago, 5 times”.
   var when: String {
     count > 1
       ? joined(secondsText(secondsAgo), " ago, ", decimal(UInt64(count)), " times")
@@ -66,7 +67,7 @@ public struct ContactFailure: Sendable {
   }
 }
 
-/// A node as remedies name it: its name, and the ids that commands take.
+/// A node as remedies refer to it: its name, and the ids that commands accept.
 struct RemedyNames {
   let peer: String
   let peerID: String
@@ -136,7 +137,7 @@ extension ContactCause {
     }
   }
 
-  /// How much it explains: refusals before places, before streams.
+  /// The priority of a cause as an explanation: refusals before missing capacity, before streams.
   var rank: Int {
     switch self {
     case .ownKey, .keyHeldElsewhere: 0
@@ -147,7 +148,7 @@ extension ContactCause {
     }
   }
 
-  /// What TLS alerts (RFC 8446, section 6.2) of another node mean: `PeerRefusal.alert`.
+  /// The meaning of a TLS alert from another node (RFC 8446, section 6.2); see `PeerRefusal.alert`.
   private static func text(_ alert: UInt8?) -> String {
     switch alert {
     case nil, 46: "it does not trust this box's key or name"

@@ -2,7 +2,7 @@ import CSystem
 import Primitives
 import Reactor
 
-/// A command's end of the control socket. Blocks only in `next`.
+/// A command's end of the control socket. Only `next` blocks.
 public final class ControlClient {
   /// The result of `next`.
   public enum Wake {
@@ -12,13 +12,13 @@ public final class ControlClient {
     case closed(String)
   }
 
-  /// Readable when there may be an event.
+  /// The socket; it is readable when there may be an event.
   public let descriptor: CInt
   private var outbox: [[UInt8]] = []
   private var buffer = [UInt8](repeating: 0, count: ControlProtocol.eventBytesMax + 1)
   private var farewell = "the daemon closed the connection; did it stop?"
 
-  /// Errors: no daemon answers at `path`, no permission.
+  /// Connects to the daemon at `path`. Throws if no daemon answers or permission is denied.
   public init(path: String) throws(DiagnosticsError) {
     descriptor = socket(AF_UNIX, CInt(SOCK_SEQPACKET.rawValue | SOCK_CLOEXEC.rawValue), 0)
     if descriptor < 0 { throw .system(path) }
@@ -37,13 +37,13 @@ public final class ControlClient {
 
   deinit { close(descriptor) }
 
-  /// Sends a request, now or during `next`.
+  /// Sends a request now or during the next call of `next`.
   public func send(_ request: ControlRequest) {
     outbox.append(request.encoded())
     flush()
   }
 
-  /// Waits for the next event, or for `milliseconds` (-1: no limit).
+  /// Waits for the next event, for at most `milliseconds` (-1: no limit).
   public func next(milliseconds: CInt) -> Wake {
     let deadline = monotonicNow() + .milliseconds(UInt64(max(milliseconds, 0)))
     while true {
@@ -56,7 +56,7 @@ public final class ControlClient {
       if ready <= 0 { return .timedOut }
       guard CInt(polled.revents) & (CInt(POLLIN) | CInt(POLLHUP) | CInt(POLLERR)) != 0 else { continue }
       let count = buffer.withUnsafeMutableBytes { recv(descriptor, $0.baseAddress, $0.count, CInt(MSG_DONTWAIT)) }
-      // ECONNRESET: the daemon closed before it read a request. Its reason is there still, behind the error (unix(7)).
+      // ECONNRESET: the daemon closed before it read a request. Its reason still follows the error (unix(7)).
       if count < 0, [EAGAIN, EINTR, ECONNRESET].contains(csystem_errno()) { continue }
       if count <= 0 { return .closed(farewell) }
       guard let event = try? ControlEvent(Array(buffer[..<count])) else {
@@ -81,7 +81,7 @@ public final class ControlClient {
   /// Fetches the status JSON.
   public func status() throws(DiagnosticsError) -> [UInt8] { try fetch(.status) }
 
-  /// Fetches the JSON that answers a request. Errors: also why the daemon refuses it.
+  /// Fetches the JSON answer to a request. Also throws the reason if the daemon refuses the request.
   public func fetch(_ request: ControlRequest) throws(DiagnosticsError) -> [UInt8] {
     send(request)
     var text: [UInt8] = []

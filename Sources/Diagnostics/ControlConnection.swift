@@ -4,7 +4,7 @@ import Journal
 import Primitives
 import Reactor
 
-/// Why a client's connection ended; the raw value is in the journal.
+/// Why a client's connection was closed. The raw value appears in the journal.
 enum ControlClosing: UInt8 {
   case left = 1
   case shutdown = 2
@@ -15,7 +15,7 @@ enum ControlClosing: UInt8 {
   case failed = 7
   case silent = 8
 
-  /// The reason sent to the client; nil when it is gone.
+  /// The reason that is sent to the client, or nil if the client is gone.
   var text: StaticString? {
     switch self {
     case .left, .failed: nil
@@ -31,11 +31,11 @@ enum ControlClosing: UInt8 {
 
 /// One client of the control socket.
 final class ControlConnection: EventSource {
-  /// Packets handled in one wake-up.
+  /// The maximum number of packets per wake-up.
   private static let packetsPerCall = 4
 
   let serial: UInt32
-  /// It is told of peers.
+  /// Whether the client is notified of peers.
   private(set) var isWatching = false
   private let descriptor: CInt
   private var server: ControlServer?
@@ -43,16 +43,16 @@ final class ControlConnection: EventSource {
   private var stall: Timer?
   private var queue: [[UInt8]] = []
   private(set) var queuedBytes = 0
-  /// Answers about trust that wait until the change is on disk.
+  /// Answers to trust requests that wait until the change is on disk.
   private var unsettled: [(isDone: Bool, text: String)] = []
   private(set) var outstanding = 0
   private var interest: Interest = .read
   let user: UnixUser
-  /// It has sent a request.
+  /// Whether the client has sent a request.
   private var hasAsked = false
-  /// Frames on their way, while the client captures.
+  /// The captured frames to send, while the client captures.
   private var capture: CaptureQueue?
-  /// They wait until the client reads.
+  /// Whether they wait because the client does not read.
   private var isCaptureBlocked = false
 
   init(_ server: ControlServer, _ descriptor: CInt, _ user: UnixUser, serial: UInt32) throws(SystemError) {
@@ -67,7 +67,7 @@ final class ControlConnection: EventSource {
       .debug, .controlAttached, at: server.loop.now, UInt64(serial), user.processID, UInt64(user.userID))
   }
 
-  /// Sends a packet now, or when the client reads.
+  /// Sends a packet now, or as soon as the client reads.
   func send(_ packet: [UInt8]) {
     guard let server else { return }
     queue.append(packet)
@@ -77,8 +77,8 @@ final class ControlConnection: EventSource {
     server.boundQueues()
   }
 
-  /// Sends the answers that waited for the disk. With a `failure` they are reported as not done, because a restart
-  /// would undo them.
+  /// Sends the answers that waited for the disk. With a `failure` they report that the change is not done, because a
+  /// restart would undo it.
   func answerTrust(failure: String?) {
     for answer in unsettled {
       let text = failure.map { "\(answer.text), but not on disk, so until the next start only: \($0)" } ?? answer.text
@@ -95,12 +95,12 @@ final class ControlConnection: EventSource {
 
   var isCapturing: Bool { capture != nil }
 
-  /// Keeps a frame for the client, if it wants it and there is room; `sendFrames` sends it.
+  /// Queues a frame for the client if the client wants it and there is room. `sendFrames` sends it.
   func add(
     _ passage: FramePassage, _ header: UnsafeRawBufferPointer, _ payload: UnsafeRawBufferPointer, at time: Instant
   ) { capture?.add(passage, header, payload, at: time) }
 
-  /// Sends the frames that wait, if the client reads.
+  /// Sends the queued frames if the client reads.
   func sendFrames() {
     guard server != nil, let capture, !capture.isEmpty, !isCaptureBlocked, queue.isEmpty else { return }
     send(capture)
@@ -113,7 +113,7 @@ final class ControlConnection: EventSource {
       sendFrames()
     }
     if events & EPOLLIN.rawValue != 0 && isReading { receive() }
-    // Otherwise a client that left while it is not read from would be reported forever.
+    // A client may leave while the server does not read from it. The loop would report that hang-up forever.
     if events & (EPOLLHUP.rawValue | EPOLLERR.rawValue | EPOLLRDHUP.rawValue) != 0 {
       if isReading && events & EPOLLIN.rawValue != 0 { return }
       close(.left)
@@ -152,9 +152,9 @@ final class ControlConnection: EventSource {
     server.loop.modify(registration, wanted)
   }
 
-  /// It has sent no request for too long, or read nothing.
+  /// Handles the timeout: the client has sent no request, or has read nothing, for too long.
   private func timeUp() {
-    // A request that came while this process was not running is in time.
+    // A request that arrived while this process was not running is in time.
     if !hasAsked { receive() }
     if server == nil { return }
     if !hasAsked { close(.silent) } else if !queue.isEmpty { close(.stalled) } else { updateInterest() }
@@ -234,7 +234,8 @@ final class ControlConnection: EventSource {
     }
   }
 
-  /// Sends a JSON text in pieces. One answer at a time, or a client that requests without reading would fill its queue.
+  /// Sends a JSON text in pieces. Only one answer may be pending; otherwise a client that requests without reading
+  /// would fill its queue.
   private func answer(_ json: () -> [UInt8]) {
     if !queue.isEmpty { return close(.overflow) }
     server?.noteAnswer(user)
@@ -262,7 +263,7 @@ final class ControlConnection: EventSource {
     let capture = CaptureQueue(wish)
     self.capture = capture
     server.capturesChanged()
-    // An empty packet says that it has begun.
+    // An empty packet confirms the start of the capture.
     send(capture)
   }
 

@@ -1,8 +1,8 @@
 import Primitives
 
-/// What packets of the control socket have beside numbers and ids.
+/// The codec of the compound fields in packets of the control socket.
 extension [UInt8] {
-  /// Cut to 255 bytes: no text of the protocol is longer.
+  /// Appends a text with its length byte, truncated to 255 bytes, the limit of the protocol.
   mutating func append(text: String) {
     let utf8 = text.utf8.prefix(255)
     append(UInt8(utf8.count))

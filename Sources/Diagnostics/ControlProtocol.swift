@@ -2,89 +2,90 @@ import Primitives
 
 /// The protocol of the control socket, between the daemon and the commands of the same binary.
 ///
-/// A unix SOCK_SEQPACKET socket, `control.sock` in the runtime directory, mode 0660. One packet is one request or
-/// event: a type byte, then its fields. Integers are big-endian; a text is a length byte and its UTF-8; an id is 16
+/// The socket is `control.sock` in the runtime directory: Unix, SOCK_SEQPACKET, mode 0660. One packet is one request or
+/// event: a type byte, then its fields. Integers are big-endian. A text is a length byte and its UTF-8. An id has 16
 /// bytes.
 ///
 ///     client → server
 ///     'S'  status                               answered by 'S' packets
-///     'A'  watch: peers are wanted, now and as they change
+///     'A'  watch                                subscribe to peers: the present ones, then each change
 ///     'T'  trust: u8 operation, id, text name   see `TrustOperation`; answered by 'T'
-///     'Q'  probe: u32 request, id               asks whether a node is there; answered by 'C' when its answer has come
+///     'Q'  probe: u32 request, id               check that a node is reachable; answered by 'C' when the probe has ended
 ///     'W'  way: id                              answered by 'W'
 ///     'N'  applications and their sessions      answered by 'S' packets with other JSON
-///     'X'  explain: id, id                      why the two can or cannot talk; answered as 'N'. An id may be one that 'X'
-///                                               with two ids of zeros lists
-///     'J'  join: how a phone joins the Wi-Fi group, with its passphrase; answered as 'N', or by 'T' when it is refused; root
-///          and the daemon's own user only
-///     'H'  reload the configuration              answered by 'T'; root and the daemon's own user only
-///     'K'  capture: u8 1 with payloads + 2 of a link + 4 of a neighbour, u8 link, id; answered by 'K' packets until the
-///          client leaves, or by 'T' when it is refused; payloads are for root and the daemon's own user only
+///     'X'  explain: id, id                      why the two can or cannot communicate; answered as 'N'. Two zero ids
+///                                               list the ids that 'X' accepts
+///     'J'  join                                 the data with which a phone joins the Wi-Fi group, with its passphrase;
+///                                               answered as 'N', or by 'T' if refused; operator only
+///     'H'  reload the configuration             answered by 'T'; operator only
+///     'K'  capture: u8 flags, u8 link, id       flags: 1 with payloads (operator only), 2 of a link, 4 of a neighbour;
+///                                               answered by 'K' packets until the client leaves, or by 'T' if refused
 ///
 ///     server → client
 ///     'S'  a piece of the JSON of the status or another answer; an empty piece ends it
 ///     'P'  a peer is present or has changed: id, u8 hops, u8 bearer, id via, text name, text service type,
-///          u8 count, that many texts key=value; u8 1 when both chose not to seal
-///     'R'  all peers known at 'A' were sent: id own, text own name
-///     'L'  peer is gone: id
-///     'C'  a probe ended: u32 request, u8 outcome (`ProbeOutcome`)
-///     'W'  the links of the present route, the nearest first: u8 count, that many id, u8 bearer, text name; no link:
-///          no route
-///     'T'  a request about trust, or a reload, was carried out (1) or not (0): u8, text for people, cut to 255 bytes
-///     'K'  frames: u32 frames dropped since the packet before, then pcap records (`CaptureFormat`); the first is empty
-///     'E'  the server closes: text reason
+///          u8 count, that many texts key=value, u8 flags: 1 without end-to-end encryption, 2 parked
+///     'R'  all peers known at 'A' were sent: own id, text own name
+///     'L'  a peer is gone: id
+///     'C'  a probe has ended: u32 request, u8 outcome (`ProbeOutcome`)
+///     'W'  the links of the current route, nearest first: u8 count, then per link: id, u8 bearer, text name; 0 links: no route
+///     'T'  a trust request or a reload was done (1) or not (0): u8, text for people, truncated to 255 bytes
+///     'K'  frames: u32 frames dropped since the last packet, then pcap records (`CaptureFormat`); the first has none
+///     'E'  the server closes the connection: text reason
 ///
-/// While `outstandingMax` of a client's probes have not ended, the server reads nothing more from it. A client that asks
-/// nothing for `firstSecondsMax`, that reads nothing for `stallSecondsMax`, or whose queue exceeds `queuedBytesMax`, is
-/// closed. A capture drops frames instead. Users share all of that, so that none keeps another one out.
+/// The operator is root or the daemon's own user.
+///
+/// The server stops reading from a client with `outstandingMax` unfinished probes. It closes a client that sends no
+/// request within `firstSecondsMax`, reads nothing for `stallSecondsMax`, or exceeds `queuedBytesMax`. A capture drops
+/// frames instead. All limits are shared by users, so none can exclude another.
 public enum ControlProtocol {
-  /// Clients at once, which their users share by `ShareRule`: a single user has 11.
+  /// The maximum number of clients. Users share it by `ShareRule`: a single user can have 11.
   public static let clientsMax = 16
-  /// Additional places for root and the daemon's own user, so that other users of the socket cannot prevent a `revoke`.
+  /// Additional clients for the operator, so that other users of the socket cannot prevent a `revoke`.
   public static let reservedMax = 4
   static let clients = ShareRule(capacity: clientsMax + reservedMax, reserve: reservedMax, factor: 2)
-  /// The longest request: about trust, with the longest text.
+  /// The maximum size of a request in bytes: a trust request with the longest text.
   public static let requestBytesMax = 2 + 16 + 1 + 255
-  /// The greatest piece of the status.
+  /// The maximum size of a piece of JSON in bytes.
   public static let statusPieceBytesMax = 32_768
-  /// The longest event: captured frames.
+  /// The maximum size of an event in bytes: captured frames.
   public static let eventBytesMax = captureBytes
-  /// Clients that capture at once: one is kept for the operator, and another user has one.
+  /// The maximum number of capturing clients: one is reserved for the operator, and another user can have one.
   public static let capturesMax = 3
   static let captures = ShareRule(capacity: capturesMax, reserve: 1)
-  /// Captured frames that wait for one client, as a packet.
+  /// The size of the packet of captured frames that wait for one client, in bytes.
   public static let captureBytes = 65_536
-  /// Of such a packet the bytes before the records.
+  /// The size of such a packet's head before the records, in bytes.
   static let captureHeadBytes = 5
   static let captureType = UInt8(ascii: "K")
-  /// Unfinished probes of one client, and of all: a single user has 171.
+  /// The maximum number of unfinished probes: per client, and in total. A single user can have 171.
   public static let outstandingMax = 64
   public static let outstandingOfAll = 320
   static let outstanding = ShareRule(capacity: outstandingOfAll, reserve: outstandingMax, factor: 2)
-  /// Bytes of events queued for one client: every peer of a full mesh, twice.
+  /// The maximum number of bytes queued for one client: every peer of a full mesh, twice.
   public static let queuedBytesMax = 1_048_576
-  /// Bytes of events queued for all clients together.
+  /// The maximum number of bytes queued for all clients together.
   public static let queuedBytesOfAll = 1_310_720
   public static let stallSecondsMax: UInt64 = 30
-  /// How long a client may take for its first request.
+  /// The time that a client has for its first request, in seconds.
   public static let firstSecondsMax: UInt64 = 5
 }
 
 /// The result of a probe. The raw value is sent on the control socket.
 public enum ProbeOutcome: UInt8, Sendable {
-  /// The other node is there.
+  /// The other node has acknowledged the probe.
   case delivered = 0
-  /// The other node restarted meanwhile.
+  /// The other node restarted during the probe.
   case peerRestarted = 1
-  /// No acknowledgement for too long.
+  /// No acknowledgement arrived in time.
   case timedOut = 2
   /// The channel to the other node was closed.
   case closed = 3
   /// The peer is unknown or unreachable.
   case unreachable = 4
-  /// There are too many associations.
+  /// The maximum number of associations with peers is reached.
   case refused = 5
-  /// The encryption preferences do not match, or one node refused the other's key.
+  /// The encryption preferences are incompatible, or one node refused the other's key.
   case notAgreed = 6
   /// The channel to the other node had no room.
   case noRoom = 8
@@ -95,7 +96,7 @@ public struct ControlHop: Equatable, Sendable {
   /// The node that the link leads to.
   public var node: NodeID
   public var bearer: BearerKind
-  /// Untrusted; empty when the node's profile is not known.
+  /// The display name; empty if the node's profile is unknown. Untrusted.
   public var name: String
 
   public init(node: NodeID, bearer: BearerKind, name: String) {
@@ -108,20 +109,20 @@ public struct ControlHop: Equatable, Sendable {
 /// An operation on the node's trust. The raw value is sent on the control socket. Only root and the daemon's own user
 /// may request it.
 public enum TrustOperation: UInt8, Sendable {
-  /// Pin the id, with the name if there is one.
+  /// Pins the id, with the name if there is one.
   case pin = 1
-  /// Remove the pins of the id, or of the name if the id is zero.
+  /// Removes the pins of the id, or those of the name if the id is zero.
   case unpin = 2
   case revoke = 3
-  /// Pin the id, which raised an alarm, under the name of the alarm.
+  /// Pins the id of an alarm under the name of the alarm.
   case accept = 4
-  /// Remove the alarms of the id, or all if it is zero; the offered keys raise none again.
+  /// Removes the alarms of the id, or all alarms if it is zero. The offered keys raise no alarm again.
   case keep = 5
-  /// Remove the alarms of the id, or all if it is zero.
+  /// Removes the alarms of the id, or all alarms if it is zero.
   case dismiss = 6
 }
 
-/// A request of a client.
+/// A request from a client.
 public enum ControlRequest {
   case trust(TrustOperation, NodeID, name: String)
   case status
@@ -131,7 +132,7 @@ public enum ControlRequest {
   case reload
   case applications
   case join
-  /// Twice `.none`: the nodes that may be asked about.
+  /// With `.none` twice, the answer lists the accepted nodes.
   case explain(NodeID, NodeID)
   case capture(CaptureWish)
 }
@@ -149,7 +150,7 @@ public enum ControlEvent {
   case closing(String)
 }
 
-/// Bytes that are not a packet of this protocol.
+/// Bytes that are not a valid packet of this protocol.
 public struct ControlSyntaxError: Error {
   public init() {}
 }

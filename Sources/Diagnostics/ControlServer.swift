@@ -4,34 +4,34 @@ import Journal
 import Primitives
 import Reactor
 
-/// The control socket's interface to the node. All calls come from the reactor's thread.
+/// The control socket's interface to the node. All calls are on the reactor's thread.
 public protocol ControlDelegate: AnyObject {
   func controlStatus() -> StatusSnapshot
   /// The node's own id and display name.
   func controlIdentity() -> (id: NodeID, name: String)
-  /// Every peer that is reachable now.
+  /// All peers that are reachable now.
   func controlPeers() -> [PeerStatus]
-  /// Asks whether a node is there. Nil: it was asked, and `ControlServer.completed` will be called once with `token`.
+  /// Probes a node. Returns nil if the probe was sent; `ControlServer.completed` is then called once with `token`.
   func controlProbe(_ node: NodeID, token: UInt64) -> ProbeOutcome?
-  /// The links of the present route to a node, the nearest first.
+  /// The links of the current route to a node, nearest first.
   func controlWay(to node: NodeID) -> [ControlHop]
-  /// The applications that are connected.
+  /// The connected applications.
   func controlApplications() -> [ApplicationStatus]
-  /// Why two nodes can or cannot talk, as JSON.
+  /// Explains why two nodes can or cannot communicate, as JSON.
   func controlExplain(_ from: NodeID, _ to: NodeID) -> [UInt8]
-  /// How a phone joins the node's Wi-Fi group. Errors: there is none.
+  /// The data with which a phone joins the node's Wi-Fi group. Throws if there is no group.
   func controlInvitation() throws(DiagnosticsError) -> JoinInvitation
-  /// Carries out a trust operation. If it is answered as done, it is in force.
+  /// Performs a trust operation. If `isDone` is true, the change is in force.
   func controlTrust(_ operation: TrustOperation, _ id: NodeID, name: String) -> (isDone: Bool, text: String)
-  /// Reads the configuration again. If it is answered as not done, nothing has changed.
+  /// Reloads the configuration. If `isDone` is false, nothing has changed.
   func controlReload() -> (isDone: Bool, text: String)
-  /// Shows each frame of every link to `tap` from now on; nil: to nobody.
+  /// Passes each frame of every link to `tap` from now on; nil ends this.
   func controlTap(_ tap: (any FrameTap)?)
-  /// Whether the changes of `controlTrust` are on disk; if not, the answer waits for `ControlServer.stateSettled`.
+  /// Whether the changes of `controlTrust` are on disk. If not, the answer waits for `ControlServer.stateSettled`.
   var controlIsSettled: Bool { get }
 }
 
-/// Listens on the control socket and serves its clients, by `ControlProtocol`.
+/// Listens on the control socket and serves its clients with `ControlProtocol`.
 ///
 /// The server and its delegate retain each other until `close`.
 public final class ControlServer: EventSource, FrameTap {
@@ -43,16 +43,16 @@ public final class ControlServer: EventSource, FrameTap {
   private var registration: Registration!
   private var acceptPause: Timer?
   private var clients: [ControlConnection] = []
-  /// Those of them that capture.
+  /// The clients that capture.
   private var capturing: [ControlConnection] = []
   private var serial: UInt32 = 0
-  /// The users who got an answer in JSON in the wake-up that began at `answeredAt`.
+  /// The users who received an answer in JSON in the wake-up that began at `answeredAt`.
   private var answered: [uid_t] = []
   private var answeredAt = Instant.zero
-  /// Buffer for one packet, with one byte more to detect longer ones.
+  /// A buffer for one packet, with one more byte to detect longer ones.
   var buffer = [UInt8](repeating: 0, count: ControlProtocol.requestBytesMax + 1)
 
-  /// Listens at `path`. Errors: those of `UnixListener`, and epoll_ctl's.
+  /// Listens at `path`. Throws the errors of `UnixListener` and epoll_ctl.
   public init(
     _ loop: EventLoop, path: String, journal: Journal, delegate: any ControlDelegate
   ) throws(DiagnosticsError) {
@@ -70,8 +70,8 @@ public final class ControlServer: EventSource, FrameTap {
     acceptPause = Timer(loop) { [self] in loop.modify(registration, .read) }
   }
 
-  /// Checks whether the socket exists, and creates it again if it was removed. True when it was created; present
-  /// clients stay. Errors: those of `init`; the next call tries again.
+  /// Creates the socket again if it was removed. Returns whether it did; connected clients remain. Throws the errors of
+  /// `init`, and the next call retries.
   public func restore() throws(DiagnosticsError) -> Bool {
     if listener.isThere { return false }
     let fresh = try UnixListener(path, type: SOCK_SEQPACKET, backlog: ControlProtocol.clientsMax)
@@ -87,7 +87,7 @@ public final class ControlServer: EventSource, FrameTap {
     return true
   }
 
-  /// Closes every client and removes the socket.
+  /// Closes all clients and removes the socket.
   public func close() {
     for client in clients { client.close(.shutdown) }
     acceptPause?.cancel()
@@ -98,14 +98,14 @@ public final class ControlServer: EventSource, FrameTap {
     delegate = nil
   }
 
-  /// Tells those who watch that a peer is present or has changed.
+  /// Notifies the watching clients that a peer is present or has changed.
   public func peerPresent(_ peer: PeerStatus) { tell(.peerPresent(peer)) }
 
-  /// Tells those who watch that a peer is gone.
+  /// Notifies the watching clients that a peer is gone.
   public func peerLost(_ id: NodeID) { tell(.peerLost(id)) }
 
-  /// When all queues together exceed the limit, closes the client with the longest queue of the user who has most queued.
-  /// The operator is that user only when nobody else has anything queued.
+  /// If all queues together exceed the limit, closes a client: the one with the longest queue, of the user with the
+  /// most queued bytes. An operator's client is closed only if no other user has queued bytes.
   func boundQueues() {
     if clients.reduce(0, { $0 + $1.queuedBytes }) <= ControlProtocol.queuedBytesOfAll { return }
     func isBefore(_ one: ControlConnection, _ other: ControlConnection) -> Bool {
@@ -120,7 +120,7 @@ public final class ControlServer: EventSource, FrameTap {
     clients.reduce(0) { $0 + ($1.user.userID == user.userID ? $1.queuedBytes : 0) }
   }
 
-  // MARK: What users share
+  // MARK: Limits per user
 
   /// Whether a user may have one more unfinished probe.
   func mayProbe(_ user: UnixUser) -> Bool {
@@ -128,20 +128,20 @@ public final class ControlServer: EventSource, FrameTap {
     return ControlProtocol.outstanding.mayTake(1, held: ofUser, taken: all, isFavoured: user.isOperator)
   }
 
-  /// Whether requests of a user are taken in this wake-up: not after an answer in JSON, which may cost milliseconds. So
-  /// users who ask without end leave time to all others.
+  /// Whether requests of a user are accepted in this wake-up. After an answer in JSON, which may cost milliseconds,
+  /// they are not. Users who request continuously thus leave time to others.
   func mayAsk(_ user: UnixUser) -> Bool {
     user.isOperator || answeredAt != loop.now || !answered.contains(user.userID)
   }
 
-  /// A user gets an answer in JSON.
+  /// Records that a user receives an answer in JSON.
   func noteAnswer(_ user: UnixUser) {
     if answeredAt != loop.now { answered = [] }
     answeredAt = loop.now
     answered.append(user.userID)
   }
 
-  /// Why a user gets no capture; nil when it gets one.
+  /// The reason why a user may not start a capture, or nil.
   func captureRefusal(_ user: UnixUser) -> String? {
     let rule = ControlProtocol.captures
     return refusal(rule, user, "captures", "end one of these captures first") { $0.isCapturing ? 1 : 0 }
@@ -154,7 +154,7 @@ public final class ControlServer: EventSource, FrameTap {
     }
   }
 
-  /// Why a user does not get one more of what clients have, with who has most of it; nil when it gets one.
+  /// The reason why a user may not have one more unit of a shared resource, with the user who has most; nil if allowed.
   private func refusal(
     _ rule: ShareRule, _ user: UnixUser, _ what: StaticString, _ remedy: StaticString,
     _ count: (ControlConnection) -> Int
@@ -170,14 +170,14 @@ public final class ControlServer: EventSource, FrameTap {
     return "\(rule.capacity) \(what) are shared: user \(user.userID) has \(ofUser)\(other); \(remedy)"
   }
 
-  /// The result of a probe. Ignored when its client is gone.
+  /// Reports the result of a probe to its client. Ignored if the client is gone.
   public func completed(token: UInt64, _ outcome: ProbeOutcome) {
     let serial = UInt32(truncatingIfNeeded: token >> 32)
     guard let client = clients.first(where: { $0.serial == serial }) else { return }
     client.completed(request: UInt32(truncatingIfNeeded: token), outcome)
   }
 
-  /// The changes of `controlTrust` are on disk, or could not be written for this reason.
+  /// Reports that the changes of `controlTrust` are on disk, or the failure that prevented it.
   public func stateSettled(failure: String?) {
     for client in clients { client.answerTrust(failure: failure) }
   }
@@ -194,7 +194,7 @@ public final class ControlServer: EventSource, FrameTap {
     for client in capturing { client.sendFrames() }
   }
 
-  /// A capture has begun or ended. The links are tapped only while there is one.
+  /// Handles the start or end of a capture. The links are tapped only while a client captures.
   func capturesChanged() {
     let isFirst = capturing.isEmpty
     capturing = clients.filter { $0.isCapturing }
@@ -207,7 +207,7 @@ public final class ControlServer: EventSource, FrameTap {
     if accepted < 0 {
       let error = csystem_errno()
       if error == EAGAIN || error == EINTR || error == ECONNABORTED { return }
-      // No descriptor is free, and the listener stays readable: try again in a second instead of spinning.
+      // No descriptor is free, and the listener stays readable: retry in a second instead of spinning.
       journal.record(
         .warning, .acceptFailed, at: loop.now, UInt64(error), UInt64(clients.count), UInt64(ControlProtocol.clientsMax))
       loop.modify(registration, [])
@@ -221,7 +221,7 @@ public final class ControlServer: EventSource, FrameTap {
     let user = UnixUser(accepted)
     if let refusal = refusal(ControlProtocol.clients, user, "clients", "close one of these clients first", { _ in 1 }) {
       refuse(accepted, refusal)
-      // Without the process: a user who tries again and again is one line.
+      // The text omits the process id, so a user who retries repeatedly yields one line.
       journal.report(.warning, at: loop.now, "control", "user \(user.userID) refused: \(refusal)")
       return
     }

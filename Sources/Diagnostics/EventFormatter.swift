@@ -5,8 +5,8 @@ import Primitives
 
 /// Formats journal records as lines.
 public enum EventFormatter {
-  /// The line of record `sequence`, with its text from the following records; nil for a record that has no line of its own
-  /// (`isShown`), and when there is no record.
+  /// The line of record `sequence`, including its text from the following records. Nil if there is no such record, or
+  /// if it has no line of its own (`isShown`).
   public static func line(
     _ sequence: UInt64, of journal: JournalMapping, names: JournalNames = JournalNames()
   ) -> TextBuilder? {
@@ -14,7 +14,7 @@ public enum EventFormatter {
     return line(record, rest(of: sequence, journal), names: names)
   }
 
-  /// The same without time, level and the end of the line.
+  /// The message without time, level and line end.
   public static func message(
     _ sequence: UInt64, _ record: JournalRecord, of journal: JournalMapping, names: JournalNames
   ) -> TextBuilder {
@@ -23,19 +23,19 @@ public enum EventFormatter {
     return text
   }
 
-  /// Whether the record has a line: neither the rest of another one's text, nor a name that other lines show.
+  /// Whether the record has its own line. Continuations of a text and names of nodes have none.
   public static func isShown(_ record: JournalRecord) -> Bool {
     let named = Event.peerNamed.rawValue
     return record.event != Event.textMore.rawValue && record.event != named
       && !(record.event == Event.repeated.rawValue && record.b == UInt64(named))
   }
 
-  /// The text in the records behind this one.
+  /// The continuation of the text in the following records.
   private static func rest(of sequence: UInt64, _ journal: JournalMapping) -> [UInt8] {
     let more = (1...Journal.textRecordsMax).prefix { distance in
       journal.record(sequence &+ UInt64(distance))?.event == Event.textMore.rawValue
     }
-    // A text ends at the zero that fills its last record.
+    // The zero bytes that fill the last record end the text.
     var rest: [UInt8] = []
     for distance in more {
       guard let next = journal.record(sequence &+ UInt64(distance)) else { break }
@@ -44,8 +44,8 @@ public enum EventFormatter {
     return rest
   }
 
-  /// `2026-11-21T13:27:57.123Z notice  link 3: up over wifi-direct with 0a1b2c3d… (bob)` and a newline. `rest` is the text in
-  /// the following records.
+  /// A line such as `2026-11-21T13:27:57.123Z notice  link 3: up over wifi-direct with 0a1b2c3d… (bob)`, with a line
+  /// feed. `rest`: the text in the following records.
   public static func line(
     _ record: JournalRecord, _ rest: [UInt8] = [], names: JournalNames = JournalNames()
   ) -> TextBuilder {
@@ -72,7 +72,7 @@ public enum EventFormatter {
     }
   }
 
-  /// RFC 3339 in UTC with milliseconds.
+  /// Adds a time in the format of RFC 3339, in UTC with milliseconds.
   public static func addTime(_ wallNanoseconds: Int64, to text: inout TextBuilder) {
     let nanoseconds = max(wallNanoseconds, 0)
     var seconds = time_t(nanoseconds / 1_000_000_000)
@@ -94,7 +94,7 @@ public enum EventFormatter {
     text.add("Z")
   }
 
-  /// The summary of counted records: the text of their event, with “…” in place of numbers.
+  /// Adds the summary of repeated records: the text of their event, with “…” in place of numbers.
   private static func addRepeated(_ record: JournalRecord, _ names: JournalNames, to text: inout TextBuilder) {
     switch Event(rawValue: UInt16(clamping: record.b)) {
     case .none: text.add("event \(record.b)")
@@ -219,14 +219,14 @@ public enum EventFormatter {
     }
   }
 
-  /// The text in a record: in its 16 bytes, or with `isLong` in its 40.
+  /// The text in a record: its 16 bytes, or with `isLong` its 40 bytes.
   static func textBytes(_ record: JournalRecord, isLong: Bool) -> ArraySlice<UInt8> {
     var bytes = isLong ? words(record) : []
     for index in 0..<NodeID.byteCount { bytes.append(record.node.byte(index)) }
     return bytes.prefix { $0 != 0 }
   }
 
-  /// The text in a record's a, b and c.
+  /// The text in the fields a, b and c of a record.
   static func wordBytes(_ record: JournalRecord) -> ArraySlice<UInt8> { words(record).prefix { $0 != 0 } }
 
   private static func words(_ record: JournalRecord) -> [UInt8] {
@@ -238,7 +238,7 @@ public enum EventFormatter {
   }
 }
 
-/// `name` or `name:shown` between braces.
+/// A field of a template: `name` or `name:shown` between braces.
 private struct Field {
   private let name: UnsafeBufferPointer<UInt8>
   private let shown: UnsafeBufferPointer<UInt8>

@@ -1,6 +1,6 @@
 import Journal
 
-/// Why a handshake with a peer failed, by the number in the journal (`SessionFailure`).
+/// The reason why a handshake with a peer failed, by its number in the journal (`SessionFailure`).
 func sessionFailureText(_ reason: UInt8) -> StaticString {
   switch reason {
   case 1: "whoever answered has another key"
@@ -15,7 +15,7 @@ func sessionFailureText(_ reason: UInt8) -> StaticString {
   }
 }
 
-/// Why a session with a peer was refused, by the number on the wire (`SealRefusal`).
+/// The reason why a session with a peer was refused, by its number on the wire (`SealRefusal`).
 func sealRefusalText(_ reason: UInt8) -> StaticString {
   switch reason {
   case 1: "one requires sealing, the other does not do it"
@@ -28,8 +28,8 @@ func sealRefusalText(_ reason: UInt8) -> StaticString {
   }
 }
 
-/// The text of each event. `{a}`, `{b}`, `{c}` are the record's integers, `{node}` and `{text}` its 16 bytes; after a
-/// colon follows the format (see `EventFormatter`).
+/// The template of each event. `{a}`, `{b}` and `{c}` are the record's integers; `{node}` and `{text}` are its 16
+/// bytes. The format follows after a colon (see `EventFormatter`).
 func eventText(_ event: Event) -> StaticString {
   switch event {
   case .boxStarted: "box {node:full} started: epoch {a}, process {b}"

@@ -1,7 +1,7 @@
 import Frame
 import Primitives
 
-/// A group of bearers that are switched on and off together.
+/// Bearers that one section of the configuration enables together.
 public enum BearerSection: UInt8, CaseIterable, Sendable {
   case ip = 0
   case wifiDirect = 1
@@ -23,7 +23,7 @@ public enum BearerSection: UInt8, CaseIterable, Sendable {
     }
   }
 
-  /// Its section of the configuration.
+  /// The section of the configuration.
   var key: StaticString {
     switch self {
     case .ip: "[ip]"
@@ -33,14 +33,14 @@ public enum BearerSection: UInt8, CaseIterable, Sendable {
   }
 }
 
-/// A bearer here.
+/// The state of a bearer on this node.
 public struct BearerFacts {
   public var section: BearerSection
   public var isEnabled: Bool
   public var isUp: Bool
-  /// Its state in a few words.
+  /// The state in a few words.
   public var detail: String
-  /// What is wrong; empty when nothing is.
+  /// The fault; empty if there is none.
   public var problem: String
 
   public init(_ section: BearerSection, isEnabled: Bool, isUp: Bool, detail: String, problem: String) {
@@ -52,9 +52,9 @@ public struct BearerFacts {
   }
 }
 
-/// An address that discovery or the configuration knows.
+/// An address from discovery or the configuration.
 public struct HeardFacts {
-  /// What is done about it.
+  /// What the node plans for the address.
   public enum Plan: Equatable, Sendable {
     case notWanted
     case waiting(milliseconds: UInt64)
@@ -65,7 +65,7 @@ public struct HeardFacts {
 
   public var bearer: BearerKind
   public var address: String
-  /// It claims to be the node in question; else it has not said who it is.
+  /// Whether the address claims to be the node in question. Otherwise it has not identified itself.
   public var isNamed: Bool
   public var secondsAgo: UInt64
   public var plan: Plan
@@ -79,10 +79,10 @@ public struct HeardFacts {
   }
 }
 
-/// A link of this node to the other one.
+/// A link between this node and the other node.
 public struct ExplainedLink {
   public var bearer: BearerKind
-  /// up, parked, opening …
+  /// The state: up, parked, opening …
   public var state: String
   public var sinceSeconds: UInt64
   public var roundTripMicroseconds: UInt64
@@ -91,7 +91,7 @@ public struct ExplainedLink {
   public var isQuarantined: Bool
 
   var isParked: Bool { state.utf8.elementsEqual("parked".utf8) }
-  /// The other one is a neighbour by it.
+  /// Whether the link makes the other node a neighbour.
   var isStanding: Bool { isParked || state.utf8.elementsEqual("up".utf8) }
 
   public init(
@@ -108,13 +108,13 @@ public struct ExplainedLink {
   }
 }
 
-/// What a node says of itself in the link-state database.
+/// The advertisement of a node in the link-state database.
 public struct NodeFacts {
   public var id: NodeID
-  /// Empty as long as it is not known.
+  /// The display name; empty while it is unknown.
   public var name: String
   public var relays: Bool
-  /// Nil as long as it is not known.
+  /// The encryption preference; nil while it is unknown.
   public var encryption: EncryptionPreference?
   public var ageSeconds: UInt64
   public var neighbours: [Neighbour]
@@ -132,12 +132,12 @@ public struct NodeFacts {
   }
 }
 
-/// A session here in which the other node is a member, or a service type that both offer.
+/// A local session with the other node as a member, or a service type that both offer.
 public struct SharedSession {
   public var type: String
-  /// Nil for none.
+  /// The session id, or nil without a session.
   public var id: String?
-  /// connected, away …; empty without a session.
+  /// The state: connected, away …; empty without a session.
   public var state: String
 
   public init(type: String, id: String?, state: String) {
@@ -147,40 +147,40 @@ public struct SharedSession {
   }
 }
 
-/// All that an explanation is made of. Names are untrusted text.
+/// All facts for an explanation. Names are untrusted text.
 public struct ExplainFacts {
   public var local: NodeID
   public var from: NodeID
   public var to: NodeID
-  /// The link-state database, this node included.
+  /// The link-state database, including this node.
   public var nodes: [NodeFacts] = []
-  /// Names that are known otherwise: by pins, refusals and addresses.
+  /// Names from other sources: pins, refusals and addresses.
   public var names: [(id: NodeID, name: String)] = []
-  /// Where `to` is, when nothing but an address is known of it; else empty.
+  /// The address of `to` if nothing else is known about it; otherwise empty.
   public var toAddress = ""
-  /// The last failures, with anybody.
+  /// The last failures, with any node.
   public var failures: [ContactFailure] = []
 
-  // Only when `from` is this node:
+  // The following facts are set only if `from` is this node.
   public var bearers: [BearerFacts] = []
   public var heard: [HeardFacts] = []
   public var links: [ExplainedLink] = []
-  /// The links of the present route.
+  /// The links of the current route.
   public var way: [Neighbour] = []
-  /// The longest frame payload on it.
+  /// The maximum frame payload on the route in bytes.
   public var payloadBytesMax = 0
-  /// Why this box refuses `to`.
+  /// Why this box refuses `to`; nil if it does not.
   public var trustFault: TrustFault?
-  /// An operator revoked this node's own key.
+  /// Whether an operator has revoked this node's own key.
   public var isSelfRevoked = false
   public var linksOpen = 0
   public var linksMax = 0
-  /// Why there is no end-to-end session; nil with one, and before one was tried.
+  /// Why there is no end-to-end session; nil with a session, and before the first attempt.
   public var sessionFault: SessionFault?
-  /// An end-to-end session with `to` is in use.
+  /// Whether an end-to-end session with `to` is in use.
   public var hasSession = false
-  /// For how long `to` has answered no attempt to begin one, and how long ago the last one was made; nil when it has
-  /// answered, and without an attempt.
+  /// How long `to` has not answered the attempts to begin a session, and the age of the last attempt. Nil if it has
+  /// answered, or without an attempt.
   public var unanswered: (forSeconds: UInt64, secondsAgo: UInt64)?
   public var sessions: [SharedSession] = []
 
@@ -192,7 +192,7 @@ public struct ExplainFacts {
 }
 
 extension NodeID {
-  /// Whether both are one node, as far as is known: discovery tells the upper half alone.
+  /// Whether both ids may denote the same node. Discovery only provides the upper half.
   public func mayBe(_ other: NodeID) -> Bool {
     self != .none && high == other.high && (low == other.low || high != 0 && (low == 0 || other.low == 0))
   }

@@ -1,8 +1,8 @@
-/// What a command reads of the daemon's answer to `explain`.
+/// The daemon's answer to `explain`, as a command reads it.
 public struct ExplainReport {
   private let root: JSONView
 
-  /// Throws for bytes that are not a JSON object.
+  /// Parses the daemon's answer. Throws if it is not a JSON object.
   public init(_ json: [UInt8]) throws(DiagnosticsError) {
     guard let root = JSONView(parsing: json) else { throw .notUnderstood }
     self.root = root
@@ -11,7 +11,7 @@ public struct ExplainReport {
   /// Frees jansson's memory; the report must not be used afterwards.
   public func release() { root.release() }
 
-  /// The nodes that may be asked about, the box itself first (`KnownNodes`).
+  /// The nodes that `explain` accepts (`KnownNodes`), the box itself first.
   public var nodes: [(id: String, name: String)] {
     var all: [(id: String, name: String)] = []
     root["nodes"].forEach { all.append(($0["id"].string, $0["name"].string)) }
@@ -48,7 +48,7 @@ public struct ExplainReport {
   private func called(_ key: StaticString) -> String {
     let id = root[key]["id"].string.utf8
     let name = root[key]["name"].string
-    // The number of an address says nothing.
+    // An id without an upper half stands for an address and has no meaning for people.
     if id.prefix(16).allSatisfy({ $0 == 0x30 }) { return name }
     return joined(name, " (", String(decoding: id.prefix(8), as: UTF8.self), ")")
   }

@@ -1,9 +1,9 @@
 import Frame
 import Primitives
 
-/// One thing that bears on whether two nodes can talk.
+/// One finding about whether two nodes can communicate.
 public struct ExplainFinding: Equatable {
-  /// How it bears on it.
+  /// The effect of a finding on the communication.
   public enum State: UInt8, Sendable {
     case good
     case note
@@ -18,26 +18,26 @@ public struct ExplainFinding: Equatable {
     }
   }
 
-  /// What was looked at: a bearer, trust, route …
+  /// The subject: a bearer, trust, route …
   public var subject: String
   public var state: State
-  /// One line; it may contain untrusted text.
+  /// The finding in one line. It may contain untrusted text.
   public var text: String
-  /// What to do; empty when there is nothing.
+  /// The advice; empty if there is none.
   public var remedy: String
 }
 
-/// Why two nodes can or cannot talk. Pure: facts in, findings and a verdict out.
+/// Explains why two nodes can or cannot communicate. Pure: it turns facts into findings and a verdict.
 public struct Explanation {
-  /// Whether two nodes can talk, as far as this box knows.
+  /// Whether two nodes can communicate, as far as this box knows.
   public enum Outcome: UInt8, CaseIterable, Sendable {
-    /// Each has accepted the other: a session of the two is in use, or a link is up.
+    /// Each has accepted the other: they have a session, or a link is up.
     case canTalk
-    /// There is a route, and no session or link that is up shows that they accept each other.
+    /// There is a route, but no session or link that is up proves that they accept each other.
     case untried
-    /// There is a route, and the other node has not answered an attempt to begin a session yet.
+    /// There is a route, but the other node has not answered the request for a session yet.
     case unanswered
-    /// There is a route, and this box cannot know whether they accept each other.
+    /// There is a route, but this box cannot know whether they accept each other.
     case unknown
     case cannotTalk
 
@@ -53,28 +53,28 @@ public struct Explanation {
   }
 
   public private(set) var findings: [ExplainFinding] = []
-  /// The path between them; none when they cannot talk.
+  /// The path between them; empty if they cannot communicate.
   public private(set) var hops: [ExplainHop] = []
   public private(set) var outcome = Outcome.cannotTalk
-  /// The route between them, or why they cannot talk: one line.
+  /// The route, or the reason why they cannot communicate, in one line.
   public private(set) var verdict = ""
-  /// The remedy; empty when the two nodes are known to be able to talk.
+  /// The advice; empty if the two nodes are known to communicate.
   public private(set) var remedy = ""
 
   let facts: ExplainFacts
   private let search: PathSearch
-  /// Both chose no encryption.
+  /// Whether both chose no encryption.
   private var isClear = false
-  /// What keeps them apart, of which the one with the lowest rank is the verdict.
+  /// The causes that prevent communication. The one with the lowest rank becomes the verdict.
   private var causes: [(rank: Int, text: String, remedy: String)] = []
 
-  /// How old a failure may be and still explain the present.
+  /// The maximum age in seconds of a failure that explains the present state.
   private static let freshSeconds: UInt64 = 600
-  /// How long a failed handshake explains that two nodes cannot talk: they try again more often than that.
+  /// How long a failed handshake counts as the present state, in seconds. Nodes retry more often than that.
   private static let attemptSeconds: UInt64 = 60
-  /// How long a peer may take to answer an attempt to begin a session: as long as a handshake may stand still.
+  /// The time in seconds that a peer has to answer the request for a session: the timeout of a stalled handshake.
   private static let answerSeconds: UInt64 = 12
-  /// Advertisements are renewed every 200 s.
+  /// The age in seconds above which an advertisement is stale. Advertisements are renewed every 200 s.
   private static let staleSeconds: UInt64 = 260
 
   public init(_ facts: ExplainFacts) {
@@ -95,13 +95,13 @@ public struct Explanation {
     conclude()
   }
 
-  /// Nothing that this box knows keeps them apart.
+  /// Whether no known cause prevents communication.
   public var canTalk: Bool { outcome != .cannotTalk }
 
-  /// One of the two is the node that answers: it knows more of its own links than the link-state database.
+  /// Whether `from` is the local node, which knows more about its own links than the link-state database.
   var isFromHere: Bool { facts.from == facts.local }
 
-  /// A name as people read it.
+  /// The display name of a node, or its short id.
   func name(_ id: NodeID) -> String {
     if let node = facts.nodes.first(where: { $0.id == id }), !node.name.utf8.isEmpty { return shown(node.name) }
     if let known = facts.names.first(where: { $0.id.mayBe(id) }), !known.name.utf8.isEmpty { return shown(known.name) }
@@ -122,7 +122,7 @@ public struct Explanation {
     if let rank { causes.append((rank, cause ?? text, remedy)) }
   }
 
-  // MARK: From this node: trust and bearers
+  // MARK: Trust and bearers of the local node
 
   private mutating func examineTrust() {
     if facts.isSelfRevoked {
@@ -153,7 +153,7 @@ public struct Explanation {
     let upSince = links.filter { $0.isStanding }.map { $0.sinceSeconds }.min()
     let failures = facts.failures.filter { BearerSection($0.bearer) == bearer.section }
     let named = failures.filter { concerns($0, facts.to) && $0.secondsAgo < upSince ?? .max }
-    // Over a bearer that does not work links break and dials fail: that is not what is to be put right.
+    // If a bearer does not work, its broken links and failed dials are consequences, not the cause to fix.
     let rank = named.isEmpty ? 9 : 5
     if !bearer.problem.utf8.isEmpty {
       add(
@@ -168,7 +168,7 @@ public struct Explanation {
     for failure in named { add(failure, of: facts.to) }
     if upSince != nil { return }
     examineHeard(bearer, subject, hasFailed: !named.isEmpty)
-    // Who is at these addresses has never been said: it may be the one that is missed.
+    // An address that has never identified itself may belong to the missing node.
     for failure in failures where failure.node == .none && facts.toAddress.utf8.isEmpty { add(failure, of: nil) }
   }
 
@@ -233,7 +233,7 @@ public struct Explanation {
     return text
   }
 
-  // MARK: The mesh between them
+  // MARK: The mesh between the nodes
 
   private mutating func examineAges() {
     for id in [facts.from, facts.to] where id != facts.local {
@@ -278,14 +278,14 @@ public struct Explanation {
           ? joined("no chain of links leads from ", called(facts.from), " to ", called(facts.to))
           : joined(called(facts.to), " is not in the mesh of this box"))
     }
-    // Why this node has no link to the other one is said above.
+    // The findings above explain the missing link of this node.
     if isFromHere && path.count == 1 { path = [] }
     for hop in path where !(search.lists(hop.from, hop.node) && search.lists(hop.node, hop.from)) {
       addOneSided(hop)
     }
   }
 
-  /// One end says that it has a link, the other one does not: it broke, or one of them is gone.
+  /// Explains a link that only one end lists: it broke, or the other end is gone.
   private mutating func addOneSided(_ hop: ExplainHop) {
     let isForward = search.lists(hop.from, hop.node)
     let (one, other) = isForward ? (hop.from, hop.node) : (hop.node, hop.from)
@@ -294,7 +294,7 @@ public struct Explanation {
       text += joined(" (said ", secondsText(node.ageSeconds), " ago)")
     }
     var remedy = joined("on ", called(other), ": causeway explain ", called(one))
-    // This node knows why its own link is gone.
+    // The local node knows why its own link is gone.
     let gone = hop.from == facts.local ? hop.node : hop.node == facts.local ? hop.from : nil
     let failure = gone.flatMap { gone in facts.failures.first { $0.node.mayBe(gone) } }
     if let gone, let failure {
@@ -318,7 +318,7 @@ public struct Explanation {
     return text + joined("; frames of up to ", decimal(UInt64(payload)), " bytes")
   }
 
-  // MARK: Above the mesh
+  // MARK: Encryption and sessions
 
   private mutating func examineEncryption() {
     let preferences = [facts.from, facts.to].map { id in facts.nodes.first { $0.id == id }?.encryption }
@@ -346,7 +346,7 @@ public struct Explanation {
         joined("whether ", called(facts.from), " and ", called(facts.to), " accept each other's key only they know"),
         joined("on ", called(facts.from), ": causeway explain ", called(facts.to)))
     }
-    // The trust finding says it already.
+    // The trust finding covers it already.
     if facts.trustFault != nil { return }
     guard let fault = facts.sessionFault ?? silence else { return addSession() }
     let ends = names(facts.to)
@@ -358,7 +358,8 @@ public struct Explanation {
       rank: isCurrent ? 1 : nil, cause: text)
   }
 
-  /// A peer that was asked to begin a session and does not: no handshake of this end can fail.
+  /// The obstacle of a peer that does not answer the request to begin a session. No local handshake can fail in this
+  /// case.
   private var silence: SessionFault? {
     guard !facts.hasSession, let asked = facts.unanswered, asked.forSeconds >= Self.answerSeconds else { return nil }
     return SessionFault(.silent, secondsAgo: asked.secondsAgo)
@@ -378,7 +379,7 @@ public struct Explanation {
       joined(called(facts.to), " has not answered the end-to-end handshake for ", secondsText(asked.forSeconds)))
   }
 
-  /// A link of the two is up. A parked one shows no more than that they accepted each other once.
+  /// Whether a link between the two is up. A parked link only proves that they accepted each other once.
   private var isLinked: Bool { facts.links.contains { $0.isStanding && !$0.isParked } }
 
   private var tryIt: String { joined("causeway ping ", facts.to.text) }
@@ -417,7 +418,7 @@ public struct Explanation {
     if remedy.utf8.isEmpty { remedy = defaultRemedy }
   }
 
-  /// The outcome for two nodes with a route between them and no known obstacle.
+  /// The outcome for two nodes with a route and without a known obstacle.
   private var knowledge: Outcome {
     if !isFromHere { return .unknown }
     if facts.hasSession || isLinked { return .canTalk }
@@ -425,7 +426,7 @@ public struct Explanation {
     return facts.unanswered == nil ? .untried : .unanswered
   }
 
-  /// How to know more.
+  /// The next step that would yield more certainty.
   private var nextStep: String {
     switch outcome {
     case .canTalk, .cannotTalk: ""

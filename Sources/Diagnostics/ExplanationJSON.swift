@@ -38,16 +38,18 @@ extension Explanation {
   }
 }
 
-/// The nodes that `causeway explain` may be asked about: those in the mesh, heard, pinned, refused or tried.
+/// The nodes that `causeway explain` accepts: those in the mesh, discovered, pinned, refused or dialled.
 public struct KnownNodes {
-  /// Of nodes that are only listed by others anybody can invent thousands: add them last.
+  /// The maximum number of nodes. Anyone can invent thousands of nodes that only other nodes list, so add
+  /// those last.
   static let placesMax = 2_048
 
   public private(set) var all: [(id: NodeID, name: String)] = []
 
   public init() {}
 
-  /// Adds what is not known, up to `placesMax` nodes. Of an id of which only the upper half is claimed nothing is told when a whole one is known.
+  /// Adds an unknown node, up to `placesMax`, or completes a known one. An id with only its claimed upper half is
+  /// merged into the complete id.
   public mutating func add(_ id: NodeID, _ name: String) {
     guard id != .none else { return }
     guard let index = all.firstIndex(where: { $0.id.mayBe(id) }) else {

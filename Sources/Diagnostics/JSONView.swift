@@ -1,13 +1,13 @@
 import CFormats
 import CSystem
 
-/// A JSON value owned by jansson; absent members read as empty, zero and false.
+/// A JSON value owned by jansson. Absent members read as empty, zero and false.
 struct JSONView {
   let handle: OpaqueJSON?
 
   private init(_ handle: OpaqueJSON?) { self.handle = handle }
 
-  /// Nil for bytes that are not a JSON object.
+  /// Parses a JSON object; nil for anything else.
   init?(parsing bytes: [UInt8]) {
     let parsed = bytes.withUnsafeBytes { raw in
       raw.withMemoryRebound(to: CChar.self) { json_loadb($0.baseAddress, $0.count, 0, nil) }

@@ -1,18 +1,18 @@
 import Primitives
 
-/// What a phone needs to join the box's Wi-Fi group as an ordinary station, and to know that it has met this box.
+/// The data with which a phone joins the box's Wi-Fi group as an ordinary station, and verifies the box.
 public struct JoinInvitation: Equatable, Sendable {
   /// The box's display name.
   public var name: String
   /// The box's node id: the fingerprint of its key.
   public var id: String
-  /// At most 32 bytes.
+  /// The name of the group: at most 32 bytes.
   public var ssid: String
-  /// WPA2: 8 to 63 printable ASCII characters.
+  /// The WPA2 passphrase: 8 to 63 printable ASCII characters.
   public var passphrase: String
   /// The box's IPv4 address in the group.
   public var address: String
-  /// MHz
+  /// The frequency in MHz.
   public var frequency: UInt64
 
   public init(name: String, id: String, ssid: String, passphrase: String, address: String, frequency: UInt64) {
@@ -24,9 +24,11 @@ public struct JoinInvitation: Equatable, Sendable {
     self.frequency = frequency
   }
 
-  /// The text of the QR code that phones' cameras understand: the Wi-Fi Alliance's WPA3 Specification, 7, with the escapes that
-  /// came before it and that phones expect (ZXing, “Barcode contents”). The fingerprint is a field of our own at the end: readers
-  /// look for the fields that they know. Of those no name is part of it, as ZXing looks for names anywhere.
+  /// The text of a QR code that phone cameras understand (Wi-Fi Alliance, WPA3 Specification, 7). It uses the older
+  /// escapes that phones expect (ZXing, “Barcode contents”).
+  ///
+  /// The fingerprint is a private field at the end. Readers search for the fields that they know, and ZXing finds their
+  /// names anywhere. The private field's name therefore contains none of these names.
   public func uri(withFingerprint: Bool) -> [UInt8] {
     var text = Array("WIFI:T:WPA;S:".utf8)
     escape(ssid, into: &text)
@@ -37,7 +39,7 @@ public struct JoinInvitation: Equatable, Sendable {
     return text
   }
 
-  /// The answer to the request 'J': JSON (RFC 8259). It has the passphrase.
+  /// The answer to the request 'J' as JSON (RFC 8259). It contains the passphrase.
   public func toJSON() -> [UInt8] {
     let object = JSONObject()
     object.set("name", name)
@@ -50,7 +52,7 @@ public struct JoinInvitation: Equatable, Sendable {
     return object.text()
   }
 
-  /// Reads what `toJSON` has written.
+  /// Parses the output of `toJSON`.
   public init(_ json: [UInt8]) throws(DiagnosticsError) {
     guard let root = JSONView(parsing: json) else { throw .notUnderstood }
     defer { root.release() }

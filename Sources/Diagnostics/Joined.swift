@@ -1,5 +1,5 @@
-/// Texts one behind the other. For sentences with many parts: where they are interpolated the compiler writes out each step, which
-/// made `Explanation` twice as large.
+/// Concatenates texts. It serves sentences with many parts: string interpolation emits code for each step, which made
+/// `Explanation` twice as large.
 @inline(never) func joined(_ parts: String...) -> String {
   var all = ""
   for part in parts { all += part }

@@ -5,7 +5,7 @@ import Reactor
 
 /// A failed access to a file or socket.
 public struct DiagnosticsError: Error {
-  /// One line: what was wrong, and what to do.
+  /// The error and the advice, in one line.
   public let text: String
   public init(_ text: String) { self.text = text }
 
@@ -17,23 +17,25 @@ public struct DiagnosticsError: Error {
   }
 }
 
-/// The daemon's journal: a mapped file, kept open and locked during the process's lifetime.
+/// The daemon's journal: a mapped file, open and locked for the lifetime of the process.
 ///
-/// The mapping's address is fixed. Whatever happens to the file (truncated, removed, disk full), there is memory at the
-/// address, and `restore` creates the file again.
+/// The address of the mapping is fixed. If the file is truncated or removed, or the disk is full, the address remains
+/// valid memory, and `restore` creates the file again.
 public final class JournalFile {
   public let journal: Journal
-  /// Why records are not kept in a file; nil while they are.
+  /// The reason why records are not kept in a file, or nil if they are.
   public private(set) var problem: String?
   private let path: String
   private let memory: UnsafeMutableRawBufferPointer
   private let filter: UnsafeMutablePointer<RepeatFilter>
   private var descriptor: CInt
 
-  /// Maps the journal at `path`, with `sizeKiB`. A readable journal of that size is continued; anything else is
-  /// replaced by a new file, so that readers of the old one can keep it. A missing directory is created. Afterwards
-  /// `panic` writes here too. Without space for the file, memory replaces it: see `problem`. Errors: no such directory,
-  /// no permission, or another daemon writes this journal.
+  /// Maps the journal at `path` with a size of `sizeKiB`, and creates a missing directory. A readable journal of that
+  /// size is continued. Anything else is replaced by a new file, so readers of the old one keep it. From now on,
+  /// `panic` writes to this journal too.
+  ///
+  /// Without space for the file, memory replaces it; see `problem`. Throws if the directory cannot be created, if permission
+  /// is denied, or if another daemon writes this journal.
   public init(path: String, sizeKiB: Int, level: Level) throws(DiagnosticsError) {
     let size = max(sizeKiB * 1024, JournalLayout.fileBytes(capacity: JournalLayout.capacityMin))
     makeDirectory(of: path)
@@ -67,8 +69,8 @@ public final class JournalFile {
     close(descriptor)
   }
 
-  /// Checks that the file exists and is complete; if not, creates it again with the contents of the memory. Call it
-  /// regularly. A failure is in `problem`, and the next call tries again.
+  /// Checks that the file exists and is complete. If not, creates it again with the contents of the memory. Call it
+  /// regularly. `problem` contains a failure, and the next call retries.
   public func restore(at now: Instant) {
     if problem == nil && isIntact { return }
     do throws(DiagnosticsError) {
@@ -97,7 +99,7 @@ public final class JournalFile {
     {
       close(try Self.openLocked(path))
     }
-    // The rename is atomic: the path always holds a complete journal, the old or the new one.
+    // The rename is atomic, so the path always holds a complete journal: the old or the new one.
     let temporary = path + ".new"
     unlink(temporary)
     let fresh = try Self.openLocked(temporary)
@@ -113,13 +115,13 @@ public final class JournalFile {
     if rename(temporary, path) != 0 { throw .system(path) }
   }
 
-  /// Maps a new file at the address of the memory, with the memory's contents.
+  /// Maps a new file with the memory's contents at the address of the memory.
   private func fill(_ fresh: CInt) throws(DiagnosticsError) {
     if let problem = Self.reserve(memory.count, fresh, path) { throw DiagnosticsError(problem) }
     guard let target = memory.baseAddress, let mapped = map(fresh, memory.count, PROT_READ | PROT_WRITE) else {
       throw .system("\(path): cannot be mapped")
     }
-    // Copied by the processor, not by write(2): a missing page raises SIGBUS and is replaced.
+    // The processor copies, not write(2): a missing page raises SIGBUS and is replaced.
     mapped.copyMemory(from: target, byteCount: memory.count)
     guard csystem_move_mapping(mapped, memory.count, target) else {
       let error = DiagnosticsError.system("\(path): cannot be mapped")
@@ -129,8 +131,8 @@ public final class JournalFile {
     csystem_keep_mapping(target, memory.count)
   }
 
-  /// Reserves blocks, not only the size: writing to a mapped page raises SIGBUS when the file system is full. Returns
-  /// what went wrong.
+  /// Reserves blocks, not only the size, because a write to a mapped page raises SIGBUS when the file system is full.
+  /// Returns the error, or nil.
   private static func reserve(_ size: Int, _ descriptor: CInt, _ path: String) -> String? {
     let reserved = posix_fallocate(descriptor, 0, off_t(size))
     if reserved == 0 { return nil }
@@ -143,7 +145,7 @@ public final class JournalFile {
     if descriptor < 0 {
       throw .system(path, "; [node] runtime-directory must be a directory that this user may write to")
     }
-    // Whatever the umask: the file's group may read the log.
+    // The file's group may read the log, whatever the umask.
     _ = fchmod(descriptor, 0o640)
     if flock(descriptor, LOCK_EX | LOCK_NB) != 0 {
       close(descriptor)
@@ -153,16 +155,16 @@ public final class JournalFile {
   }
 }
 
-/// A journal for reading, while it is being written or afterwards. It is read by pread, not mapped, because it may be
+/// A journal for reading, during or after writing. It is read with pread instead of a mapping, because it may be
 /// truncated meanwhile.
 public final class JournalMapping {
   private let reader: JournalReader
   private let descriptor: CInt
-  /// A copy of what was read of the file; each record is read again on request.
+  /// A copy of the parts that were read. Each record is read again on request.
   private let memory: UnsafeMutableRawBufferPointer
   private let inode: UInt64
 
-  /// Errors: absent, no permission, or not a journal of this version.
+  /// Opens the journal. Throws if it is absent, if permission is denied, or if it is not a journal of this version.
   public init(path: String) throws(DiagnosticsError) {
     let descriptor = csystem_open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC, 0)
     if descriptor < 0 {
@@ -203,22 +205,23 @@ public final class JournalMapping {
     close(descriptor)
   }
 
-  /// The sequence of the newest record; 0 when there is none.
+  /// The sequence number of the newest record, or 0 if there is none.
   public var newest: UInt64 {
     read(0, JournalLayout.headerBytes)
     return reader.newest
   }
 
-  /// The sequence of the oldest record in the ring.
+  /// The sequence number of the oldest record in the ring.
   public var oldest: UInt64 {
     read(0, JournalLayout.headerBytes)
     return reader.oldest
   }
 
-  /// The record with this sequence; nil when it was overwritten, is being written, was truncated or never existed.
+  /// The record with this sequence number, or nil if it was overwritten, is being written, was truncated or never
+  /// existed.
   public func record(_ sequence: UInt64) -> JournalRecord? {
     guard let place = reader.offset(of: sequence) else { return nil }
-    // Its mark is read again afterwards, to detect that the record was overwritten meanwhile (see
+    // The record's mark is read again afterwards to detect that the record was overwritten meanwhile (see
     // `JournalReader.record`).
     guard read(place, JournalLayout.recordBytes), let record = reader.record(sequence), read(place, 8) else {
       return nil
@@ -231,7 +234,7 @@ public final class JournalMapping {
     return pread(descriptor, memory.baseAddress! + offset, count, off_t(offset)) == count
   }
 
-  /// Whether `path` is another file now, because the daemon created a new one.
+  /// Whether `path` is a different file now, because the daemon has created a new one.
   public func isReplaced(at path: String) -> Bool {
     var information = stat()
     return stat(path, &information) == 0 && UInt64(information.st_ino) != inode
@@ -247,13 +250,13 @@ public final class JournalMapping {
   }
 }
 
-/// Tells the journal when the wall clock is set, so that displayed times stay right.
+/// Notifies the journal of changes to the wall clock, so that displayed times stay correct.
 public final class WallClockWatch: EventSource {
   private let loop: EventLoop
   private let journal: Journal
   private let descriptor: CInt
 
-  /// Errors: timerfd_create's and epoll_ctl's.
+  /// Starts the watch. Throws the errors of timerfd_create and epoll_ctl.
   public init(_ loop: EventLoop, _ journal: Journal) throws(SystemError) {
     self.loop = loop
     self.journal = journal
@@ -264,7 +267,7 @@ public final class WallClockWatch: EventSource {
   }
 
   public func ready(_ events: UInt32) {
-    // ECANCELED: the clock was set (timerfd_create(2), TFD_TIMER_CANCEL_ON_SET).
+    // The read fails with ECANCELED after the clock was set (timerfd_create(2), TFD_TIMER_CANCEL_ON_SET).
     var expirations: UInt64 = 0
     _ = read(descriptor, &expirations, 8)
     journal.wallClockStepped(offset: wallClockOffset(), at: loop.now)
@@ -283,7 +286,7 @@ extension JournalText {
   /// The start of a text, cut at a character boundary.
   public init(_ text: String) {
     var bytes = Array(text.utf8.prefix(Self.byteCount))
-    // An incomplete character is removed: its continuation bytes are 0b10xxxxxx.
+    // Removes an incomplete character; continuation bytes are 0b10xxxxxx.
     if text.utf8.count > bytes.count, let next = text.utf8.dropFirst(bytes.count).first, next & 0xC0 == 0x80 {
       while let last = bytes.popLast(), last & 0xC0 == 0x80 {}
     }
@@ -291,15 +294,15 @@ extension JournalText {
   }
 }
 
-/// A shared mapping of a whole file, with its pages read in, or of anonymous memory if `descriptor` is -1; nil with
-/// errno set.
+/// Maps a whole file as shared memory and reads its pages in, or maps anonymous memory if `descriptor` is -1. Returns
+/// nil and sets errno on failure.
 private func map(_ descriptor: CInt, _ size: Int, _ protection: CInt) -> UnsafeMutableRawPointer? {
   let flags = descriptor < 0 ? CInt(MAP_PRIVATE) | CInt(MAP_ANONYMOUS) : CInt(MAP_SHARED) | CInt(MAP_POPULATE)
   let mapped = mmap(nil, size, protection, flags, descriptor, 0)
   return mapped == UnsafeMutableRawPointer(bitPattern: -1) ? nil : mapped
 }
 
-/// Wall clock minus monotonic clock, in nanoseconds.
+/// The wall clock minus the monotonic clock, in nanoseconds.
 func wallClockOffset() -> Int64 {
   var wall = timespec()
   clock_gettime(CLOCK_REALTIME, &wall)
@@ -307,7 +310,7 @@ func wallClockOffset() -> Int64 {
   return nanoseconds &- Int64(monotonicNow().nanoseconds)
 }
 
-/// The kernel's random id of this boot; zero when it cannot be read.
+/// The kernel's random id of this boot, or zero if it cannot be read.
 private func machineBoot() -> MachineBoot {
   let descriptor = csystem_open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC, 0)
   guard descriptor >= 0 else { return MachineBoot(high: 0, low: 0) }

@@ -1,17 +1,17 @@
 import Journal
 import Primitives
 
-/// The names that nodes gave themselves, from the records of a journal (`Event.peerNamed`): of each node the last one. So a log
-/// names also those who left, and without the daemon.
+/// The names of nodes, from the journal's records of `Event.peerNamed`. The last name of each node counts. A log can
+/// thus name nodes that have left, and works without the daemon.
 public struct JournalNames {
-  /// Nodes whose names are kept; the oldest gives way. A mesh has at most 256 nodes at a time.
+  /// The maximum number of kept names; the oldest is evicted. A mesh has at most 256 nodes at a time.
   public static let namesMax = 1024
 
   private var names: [(node: NodeID, name: ArraySlice<UInt8>)] = []
 
   public init() {}
 
-  /// The names in all of the journal.
+  /// Collects the names in the whole journal.
   public init(_ journal: JournalMapping) {
     var sequence = max(journal.oldest, 1)
     let newest = journal.newest
@@ -21,7 +21,7 @@ public struct JournalNames {
     }
   }
 
-  /// Learns a name, if the record tells one.
+  /// Stores the name if the record contains one.
   public mutating func hear(_ record: JournalRecord) {
     guard record.event == Event.peerNamed.rawValue else { return }
     names.removeAll { $0.node == record.node }
@@ -29,6 +29,6 @@ public struct JournalNames {
     names.append((record.node, EventFormatter.wordBytes(record)))
   }
 
-  /// The beginning of the node's name, up to 24 bytes: untrusted text. Empty when it is not known.
+  /// The start of the node's name: untrusted text of up to 24 bytes. Empty if it is unknown.
   public subscript(_ node: NodeID) -> ArraySlice<UInt8> { names.last { $0.node == node }?.name ?? [] }
 }

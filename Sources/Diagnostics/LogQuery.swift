@@ -3,23 +3,23 @@ import Journal
 
 /// Selects records of a journal.
 public struct LogQuery {
-  /// The earliest record.
+  /// The earliest record to select.
   public enum Since {
     case everything
-    /// Since the last start of the daemon.
+    /// Records since the last start of the daemon.
     case boot
-    /// Not older than this: nanoseconds since 1970.
+    /// Records not older than this time, in nanoseconds since 1970.
     case wall(Int64)
   }
 
   public var since = Since.everything
-  /// This level and all more severe ones.
+  /// The least severe level to select.
   public var level = Level.debug
-  /// Only the last ones, at most this many.
+  /// The maximum number of records; the newest are selected.
   public var countMax: Int?
   public init() {}
 
-  /// The sequences of the selected records, oldest first.
+  /// The sequence numbers of the selected records, oldest first.
   public func sequences(in journal: JournalMapping) -> [UInt64] {
     var found: [UInt64] = []
     var sequence = max(journal.oldest, 1)
@@ -35,7 +35,7 @@ public struct LogQuery {
     return found
   }
 
-  /// Whether a record matches, apart from `countMax` and `boot`.
+  /// Whether a record matches, ignoring `countMax` and `boot`.
   public func wants(_ record: JournalRecord) -> Bool {
     if record.level > level.rawValue || !EventFormatter.isShown(record) { return false }
     if case .wall(let earliest) = since { return record.wallNanoseconds >= earliest }
@@ -47,7 +47,7 @@ extension LogQuery.Since {
   public static let accepted: StaticString =
     "a span such as 90s, 10m, 2h or 3d, a UTC time such as 2026-01-31 or 2026-01-31T12:00:00Z, or boot"
 
-  /// Parses the argument of `--since`; `now` is the wall clock in nanoseconds since 1970. Nil for anything else.
+  /// Parses the argument of `--since`; nil if it is invalid. `now`: the wall clock in nanoseconds since 1970.
   public static func parse(_ text: String, now: Int64) -> LogQuery.Since? {
     let bytes = Array(text.utf8)
     if bytes == Array("boot".utf8) { return .boot }
@@ -66,7 +66,7 @@ extension LogQuery.Since {
     }
   }
 
-  /// RFC 3339 in UTC, without fractions; the time of day is optional.
+  /// Parses a time of RFC 3339 in UTC without fractions. The time of day is optional.
   private static func time(_ bytes: [UInt8]) -> Int64? {
     let pattern = Array("0000-00-00T00:00:00Z".utf8)
     guard bytes.count == 10 || bytes.count == 20 else { return nil }

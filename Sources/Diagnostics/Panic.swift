@@ -3,28 +3,28 @@ import Journal
 import Primitives
 import Reactor
 
-/// The journal for `panic`. Set once at start-up by `JournalFile`, while there is only one thread.
+/// The journal for `panic`. `JournalFile` sets it once at start-up, while there is only one thread.
 nonisolated(unsafe) var panicJournal = Journal.none
 
-/// Stops after a broken invariant: writes a message to the journal, which survives the process, and to stderr; then
-/// aborts.
+/// Aborts the process after a violated invariant. Writes the message to stderr and to the journal, which survives the
+/// process.
 public func panic(_ message: StaticString) -> Never {
   say(message)
   abort()
 }
 
-/// Records traps of broken invariants (Swift's own print nothing) in the journal before they end the process. Call it
-/// once the journal is open.
+/// Installs signal handlers that record traps in the journal before they end the process; Swift's own traps print
+/// nothing. Call it once the journal is open.
 public func reportTraps() {
-  // Not SIGABRT, with which `panic` ends.
+  // SIGABRT is left out, because `panic` raises it.
   for trap in [SIGILL, SIGTRAP, SIGSEGV, SIGFPE] { signal(trap) { reportTrap($0) } }
-  // Except for the journal's own pages: see `JournalFile`.
+  // SIGBUS in the journal's own pages is handled elsewhere; see `JournalFile`.
   csystem_on_other_bus_error { reportTrap($0) }
 }
 
 private func reportTrap(_ number: CInt) {
   signal(number, nil)  // the default action: a second trap, and the one raised below, end the process
-  // This only stores into mapped memory, which is safe in a signal handler; allocation would not be.
+  // This only stores into mapped memory, which is safe in a signal handler. Allocation would not be.
   say(trapText(number))
   raise(number)
 }
@@ -38,7 +38,7 @@ private func trapText(_ number: CInt) -> StaticString {
   }
 }
 
-/// Writes the message to journal and stderr.
+/// Writes the message to the journal and to stderr.
 private func say(_ message: StaticString) {
   message.withUTF8Buffer { panicJournal.recordText(.fault, .panic, at: monotonicNow(), UnsafeRawBufferPointer($0)) }
   tell("causeway: panic: ")
@@ -49,8 +49,8 @@ private func say(_ message: StaticString) {
 private func tell(_ text: StaticString) { text.withUTF8Buffer { offerToStandardError(UnsafeRawBufferPointer($0)) } }
 
 extension Journal {
-  /// Records a text, “source: text”, at most 320 bytes. For faults without an event of their own, which a library, a
-  /// radio or a peer describes. `isCounted`: as `recordText`.
+  /// Records a text, “source: text”, of at most 320 bytes. It serves faults without their own event, described by a
+  /// library, a radio or a peer. `isCounted`: see `recordText`.
   public func report(
     _ level: Level, at now: Instant, _ source: StaticString, _ text: String, isCounted: Bool = true
   ) {

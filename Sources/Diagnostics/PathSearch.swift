@@ -1,7 +1,7 @@
 import Frame
 import Primitives
 
-/// A link of a path.
+/// One link of a path, and the node that it leads to.
 public struct ExplainHop {
   public var from: NodeID
   public var node: NodeID
@@ -10,27 +10,27 @@ public struct ExplainHop {
   public var payloadBytesMax: UInt16
 }
 
-/// Paths between any two nodes in a link-state database, also those that nobody uses: why there is none is the question.
-/// (What this node itself uses, `ShortestPaths` in `Mesh` has computed.)
+/// Searches paths between any two nodes in a link-state database. It can also find paths that routing rejects, which
+/// explain why there is no route. `ShortestPaths` in `Mesh` computes the routes of this node.
 struct PathSearch {
-  /// What a path may have that routes have not.
+  /// The routing rules that a path may violate.
   enum Leniency {
     case none
-    /// Nodes on the way that do not relay.
+    /// Intermediate nodes may lack the relay role.
     case silentNodes
-    /// These, and links that only one end lists.
+    /// In addition, links may be listed by one end only.
     case oneSided
   }
 
   private var ids: [NodeID] = []
   private var relays: [Bool] = []
-  /// Of each node: where its links lead, and how it lists them.
+  /// For each node, the links that it lists.
   private var links: [[(to: Int, entry: Neighbour)]] = []
-  /// Of each node: who lists it, and how.
+  /// For each node, the links to it that other nodes list.
   private var listedBy: [[(to: Int, entry: Neighbour)]] = []
 
-  /// `ends`: the nodes that paths are looked for between. Of others that are only listed there may be thousands, which anybody
-  /// can invent: they are left out.
+  /// Builds the graph from the known nodes and `ends`, the nodes to find paths between. Other nodes that are merely
+  /// listed are left out: anyone can invent thousands of them.
   init(_ nodes: [NodeFacts], ends: [NodeID]) {
     for node in nodes { add(node.id, relays: node.relays) }
     for end in ends where index(of: end) == nil { add(end, relays: false) }
@@ -45,7 +45,7 @@ struct PathSearch {
     }
   }
 
-  /// The cheapest path; nil when there is none.
+  /// The path with the lowest cost, or nil if there is none.
   func path(from: NodeID, to: NodeID, _ leniency: Leniency = .none) -> [ExplainHop]? {
     guard let start = index(of: from), let end = index(of: to) else { return nil }
     var costs = [UInt64](repeating: .max, count: ids.count)

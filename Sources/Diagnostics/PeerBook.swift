@@ -1,11 +1,11 @@
 import Primitives
 
-/// The peers that a command knows, and their lookup by name.
+/// The peers that a command knows, with their lookup by name.
 public struct PeerBook {
   public private(set) var peers: [PeerStatus] = []
   public init() {}
 
-  /// True when it was not known before.
+  /// Adds or updates a peer. Returns whether it is new.
   public mutating func present(_ peer: PeerStatus) -> Bool {
     if let index = peers.firstIndex(where: { $0.id == peer.id }) {
       peers[index] = peer
@@ -15,7 +15,7 @@ public struct PeerBook {
     return true
   }
 
-  /// The lost peer, if it was known.
+  /// Removes a peer, and returns it if it was known.
   public mutating func lost(_ id: NodeID) -> PeerStatus? {
     guard let index = peers.firstIndex(where: { $0.id == id }) else { return nil }
     return peers.remove(at: index)
@@ -23,24 +23,25 @@ public struct PeerBook {
 
   public func peer(_ id: NodeID) -> PeerStatus? { peers.first { $0.id == id } }
 
-  /// The display name of a node, with its short id if another peer has the same name; only the short id for an unknown
-  /// node.
+  /// The display name of a node, with its short id if another peer has the same name. An unknown node yields only the
+  /// short id.
   public func name(_ id: NodeID) -> String {
     guard let name = peer(id)?.name else { return id.shortText }
     let isShared = peers.contains { $0.id != id && $0.name.utf8.elementsEqual(name.utf8) }
     return isShared ? "\(name) (\(id.shortText))" : name
   }
 
-  /// The result of looking up a name.
+  /// The result of a lookup by name.
   public enum Match {
     case one(NodeID)
     case none
     case several([NodeID])
   }
 
-  /// Finds a peer by its exact display name or by the first hexadecimal digits of its id (at least 4). A peer whose
-  /// name looks like an id cannot intercept what is meant for that id: words of 8 or 32 digits, the forms in which ids
-  /// are shown, are never a name; fewer digits that match one node's id and another's name give `.several`.
+  /// Finds a peer by its exact display name, or by the first hexadecimal digits of its id (at least 4).
+  ///
+  /// A peer cannot intercept an id by a name that looks like it. Words of 8 or 32 digits, the forms in which ids are
+  /// shown, never match a name. Fewer digits that match both an id and a name yield `.several`.
   public func match(_ text: String) -> Match {
     let wanted = Array(text.utf8)
     var ids: [NodeID] = []
@@ -53,7 +54,7 @@ public struct PeerBook {
 }
 
 extension NodeID {
-  /// Whether the id's text begins with these hexadecimal digits, at least 4.
+  /// Whether the id starts with these hexadecimal digits, at least 4.
   public func begins(withDigits word: [UInt8]) -> Bool {
     guard (4...2 * NodeID.byteCount).contains(word.count) else { return false }
     for (index, byte) in word.enumerated() {

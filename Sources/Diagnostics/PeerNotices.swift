@@ -1,23 +1,26 @@
 import Primitives
 
-/// Which lines are shown that other nodes can cause: the first ones of a node about a subject, and then, once a minute at most,
-/// how many more there were, with the last one. All nodes whose keys are not verified share a quota, because keys cost nothing;
-/// those whose keys are verified have as much for themselves.
+/// Limits the lines that other nodes can cause on a terminal. It admits the first lines of each node and subject.
+/// Afterwards it shows, at most once a minute, the last line with the number of omitted ones.
 ///
-/// The owner calls `admits` for each line, and `nextCount` until it is nil when `nextDeadline` is over and at the end.
+/// Nodes without a verified key share one quota, because keys cost nothing. Nodes with a verified key share another
+/// quota of the same size.
+///
+/// The owner calls `admits` for each line. It calls `nextCount` until the result is nil, whenever `nextDeadline` has
+/// passed and at the end.
 public struct PeerNotices {
-  /// The subject of a line: an event that a stranger can cause, or the state of a member or a service.
+  /// The subject of a line: an event that any node can cause, or the state of a member or a service.
   public enum Subject: UInt8, Sendable {
     case declined, withdrawn, interrupted, ended, member, service
 
-    /// Lines of one node in a minute.
+    /// The number of lines that one node may cause per minute.
     var burst: Int {
       switch self {
       case .declined, .interrupted: 1
-      // A person has to see that the question on the screen is over.
+      // The user must see that a prompt on the screen is void.
       case .withdrawn, .ended: 4
       case .member: 8
-      // Those of a node with all its services, several times.
+      // All services of a node, several times.
       case .service: 64
       }
     }
@@ -30,16 +33,16 @@ public struct PeerNotices {
     }
   }
 
-  /// What nodes of a kind share.
+  /// The quota that a class of nodes shares.
   struct Quota {
-    /// Nodes and subjects that are told apart. A neighbour with many keys can fill those of strangers; further ones are counted
-    /// together.
+    /// The maximum number of tracked pairs of node and subject. A neighbour with many keys can fill the entries of
+    /// unverified nodes. Lines without an entry are counted together.
     let entriesMax: Int
-    /// Lines of all nodes, their counts included.
+    /// The rate of lines of all nodes, including lines with counts.
     let rate: TokenRate
 
     static let events = Quota(entriesMax: 32, rate: TokenRate(interval: .seconds(3), burst: 16))
-    /// All nodes that there may be, with some services each, are shown at once.
+    /// Allows the maximum number of nodes, with some services each, at once.
     static let states = Quota(entriesMax: 256, rate: TokenRate(interval: .milliseconds(100), burst: 1_024))
   }
 
@@ -58,12 +61,12 @@ public struct PeerNotices {
     let quota: Quota
     var bucket = TokenBucket()
     var entries: [Entry] = []
-    /// Lines of nodes without an entry, and when their count is due.
+    /// The number of omitted lines of nodes without an entry, and when it is due.
     var others = 0
     var othersUntil = Instant.never
   }
 
-  /// Events of strangers and of verified nodes, then states of both.
+  /// Events of unverified and of verified nodes, then states of both.
   private var shares = [Quota.events, .events, .states, .states].map { Share(quota: $0) }
 
   public init() {}
@@ -75,7 +78,7 @@ public struct PeerNotices {
     shares[(subject.isState ? 2 : 0) + (isVerified ? 1 : 0)].admits(text, subject, node, now)
   }
 
-  /// The next count that is due, as a line. With `isLast` all are due.
+  /// The next due count as a line, or nil. With `isLast`, all counts are due.
   public mutating func nextCount(now: Instant, isLast: Bool = false) -> TextBuilder? {
     for index in shares.indices {
       if let line = shares[index].nextCount(now, isLast) { return line }
@@ -112,13 +115,13 @@ extension PeerNotices.Share {
   fileprivate mutating func nextCount(_ now: Instant, _ isLast: Bool) -> TextBuilder? {
     if let index = entries.firstIndex(where: { $0.more > 0 && ($0.until <= now || isLast) }) {
       let entry = entries.remove(at: index)
-      // Without a token it counts with the others.
+      // Without a token, the lines are counted with those of other nodes.
       guard isLast || bucket.take(quota.rate, now: now) else {
         others += entry.more
         othersUntil = min(othersUntil, now + PeerNotices.countTime)
         return nextCount(now, isLast)
       }
-      // It stays for another minute, and shows no line of its own in it.
+      // The entry stays for another minute and admits no single line in it.
       if !isLast {
         entries.append(
           PeerNotices.Entry(

@@ -14,40 +14,41 @@ public struct TextBuilder {
   public mutating func add(_ text: TextBuilder) { bytes += text.bytes }
   public mutating func add(_ number: UInt64) { add("\(number)") }
 
-  /// Decimal, padded with zeros to `digits`.
+  /// Adds a decimal number, padded with zeros to `digits`.
   public mutating func add(_ number: UInt64, digits: Int) {
     let text = "\(number)"
     for _ in 0..<max(0, digits - text.utf8.count) { add(byte: 0x30) }
     add(text)
   }
 
-  /// Hexadecimal, exactly the lowest `digits` digits.
+  /// Adds the lowest `digits` hexadecimal digits.
   public mutating func add(hex number: UInt64, digits: Int) {
     for position in (0..<digits).reversed() {
       add(byte: hexDigits[Int(number >> UInt64(position * 4) & 15)])
     }
   }
 
-  /// Adds text of others: a name, a file name, a context. All text of others must reach people this way.
+  /// Adds untrusted text: a name, a file name, a context. All untrusted text must reach people this way.
   ///
-  /// - Invisible characters (`isInvisible`: controls, direction marks, zero-width characters) and bytes of invalid UTF-8 become
+  /// - Invisible characters (`isInvisible`: controls, direction marks, zero-width characters) and invalid UTF-8 become
   ///   “?”. A joiner (U+200D) or emoji selector (U+FE0F) after a symbol stays.
-  /// - Double quotation marks become “'”, so that the text cannot end the quotation in which it stands.
-  /// - Blanks in a row become one, of any kind, so that the text cannot reach the next line of a terminal.
-  /// - Of combining marks in a row three stay, and “?” stands for the others.
+  /// - Double quotation marks become “'”, so the text cannot end the quotation that contains it.
+  /// - A run of blanks of any kind becomes one blank, so the text cannot reach the next line of a terminal.
+  /// - After three combining marks in a row, “?” replaces the rest.
   ///
-  /// Pass whole texts: a character cut in two gives “??”.
+  /// Pass whole texts: a character cut in two yields “??”.
   public mutating func add(untrusted text: some Sequence<UInt8>) {
     add(text, Cleaning(keepsQuotes: false, keepsBlanks: false))
   }
 
-  /// Adds a whole message, which may hold text of others: as `add(untrusted:)`, but quotation marks stay. Text of others in a
-  /// quotation of it has passed `shown` before.
+  /// Adds a whole message, which may contain untrusted text. It works like `add(untrusted:)` but keeps quotation marks.
+  /// Untrusted text within its quotations has passed `shown` before.
   public mutating func add(message text: some Sequence<UInt8>) {
     add(text, Cleaning(keepsQuotes: true, keepsBlanks: false))
   }
 
-  /// Adds text whose blanks matter: what is typed here, a line of a file. As `add(message:)`, but blanks stay.
+  /// Adds text whose blanks matter, such as typed text or a line of a file. It works like `add(message:)` but keeps
+  /// blanks.
   public mutating func add(verbatim text: some Sequence<UInt8>) {
     add(text, Cleaning(keepsQuotes: true, keepsBlanks: true))
   }
@@ -57,7 +58,7 @@ public struct TextBuilder {
     let keepsBlanks: Bool
   }
 
-  /// The most combining marks in a row: scripts that have them need no more.
+  /// The maximum number of combining marks in a row. Scripts that use them need no more.
   private static let marksMax = 3
 
   private mutating func add(_ text: some Sequence<UInt8>, _ cleaning: Cleaning) {
@@ -96,14 +97,14 @@ public struct TextBuilder {
     for byte in encoded { add(byte: byte) }
   }
 
-  /// Adds blanks until there are `column` characters after byte `start`.
+  /// Adds blanks until `column` characters follow byte `start`.
   public mutating func pad(from start: Int, to column: Int) {
     var width = 0
     for byte in bytes[start...] where byte & 0xC0 != 0x80 { width += 1 }
     for _ in 0..<max(0, column - width) { add(byte: 0x20) }
   }
 
-  /// Writes all bytes to a descriptor. False when it is closed.
+  /// Writes all bytes to a descriptor. Returns false if it is closed.
   @discardableResult public func write(to descriptor: CInt) -> Bool {
     var offset = 0
     while offset < bytes.count {
@@ -118,7 +119,7 @@ public struct TextBuilder {
   }
 }
 
-/// Writes to standard error as much as it takes now. The daemon must not block when nobody reads it.
+/// Writes as much to standard error as it accepts now. The daemon must not block if nobody reads it.
 public func offerToStandardError(_ bytes: UnsafeRawBufferPointer) {
   if waitForRoom(in: STDERR_FILENO, milliseconds: 0) {
     // A pipe with room accepts 4096 bytes at once (POSIX, write: PIPE_BUF).
@@ -131,10 +132,10 @@ private func waitForRoom(in descriptor: CInt, milliseconds: CInt) -> Bool {
   return poll(&polled, 1, milliseconds) > 0 && CInt(polled.revents) & CInt(POLLOUT) != 0
 }
 
-/// Text of others for a message: see `TextBuilder.add(untrusted:)`.
+/// Untrusted text for a message; see `TextBuilder.add(untrusted:)`.
 public func shown(_ text: String) -> String { shown(Array(text.utf8)) }
 
-/// The same for UTF-8.
+/// Untrusted UTF-8 for a message; see `TextBuilder.add(untrusted:)`.
 public func shown(_ text: [UInt8]) -> String {
   var builder = TextBuilder()
   builder.add(untrusted: text)

@@ -1,21 +1,24 @@
-/// What leaves a box for a stranger's eyes: takes secrets out of a text, and what tells who and where people are.
+/// Removes secrets, and information that identifies people and places, from text that leaves a box.
 ///
-/// Always “***”: each known secret, and what follows the word “passphrase” up to the end of the line. Unless identities are
-/// kept, also: what is between “ and ” (names, and values that were not accepted) becomes “…”; the last three bytes of a MAC
-/// address and all but the first group of an IPv6 address become “x”; an id is cut to its first 8 digits.
+/// It always replaces by “***”: each known secret, and the rest of a line after the word “passphrase”. Unless
+/// identities are kept, it also shortens:
+///
+/// - Quoted text, such as names and rejected values, to “…”.
+/// - The last three bytes of a MAC address, and all but the first group of an IPv6 address, to “x”.
+/// - An id to its first 8 digits.
 public struct Redaction {
-  /// Names, ids and addresses stay.
+  /// Whether names, ids and addresses are kept.
   public let keepsIdentities: Bool
   private var secrets: [[UInt8]] = []
 
   public init(keepsIdentities: Bool) { self.keepsIdentities = keepsIdentities }
 
-  /// A shorter one would be found everywhere.
+  /// The minimum length of a secret in bytes. A shorter one would match everywhere.
   public static let secretBytesMin = 4
 
   public mutating func add(secret: [UInt8]) {
     guard secret.count >= Self.secretBytesMin, !secrets.contains(secret) else { return }
-    // Longer ones first: they may begin with another.
+    // Longer secrets come first, because they may start with a shorter one.
     secrets.insert(secret, at: secrets.firstIndex { $0.count < secret.count } ?? secrets.count)
   }
 
@@ -55,7 +58,7 @@ public struct Redaction {
     secrets.first { $0[0] == text[place] && begins(text, with: $0, at: place) }?.count
   }
 
-  /// How much is kept of the name of an interface that is made of its MAC address (systemd.net-naming-scheme(7)).
+  /// The length of the kept part of an interface name that contains a MAC address (systemd.net-naming-scheme(7)).
   private func interfaceLength(_ text: [UInt8], at place: Int) -> Int? {
     guard place == 0 || !isWordPart(text[place - 1]), text.count - place >= 15,
       interfacePrefixes.contains(where: { begins(text, with: $0, at: place) }),
@@ -64,7 +67,7 @@ public struct Redaction {
     return 9
   }
 
-  /// The end of a quotation that begins here, within its line.
+  /// The end of a quotation that starts here, within its line.
   private func quoteEnd(_ text: [UInt8], from place: Int) -> Int? {
     guard begins(text, with: quote, at: place) else { return nil }
     var end = place + quote.count
@@ -75,7 +78,7 @@ public struct Redaction {
 
 private let hidden = Array("***".utf8)
 private let passphrase = Array("passphrase ".utf8)
-/// Between a key and its value in a configuration.
+/// The sign between a key and its value in a configuration.
 private let entrySign = Array("= ".utf8)
 private let quote = Array("“".utf8)
 private let interfacePrefixes = [Array("enx".utf8), Array("wlx".utf8)]
@@ -93,9 +96,9 @@ private func isWordPart(_ byte: UInt8) -> Bool {
 
 private func isWordEnd(_ text: [UInt8], _ end: Int) -> Bool { end == text.count || !isWordPart(text[end]) }
 
-/// A run of digits and colons without what tells a device from others of its kind.
+/// Shortens a run of digits and colons if it is an address or an id.
 private func shortened(_ run: [UInt8]) -> [UInt8] {
-  // A colon at the end is of the sentence, and “::” of an address.
+  // A final colon belongs to the sentence, but “::” to an address.
   let isSentence = run.last == UInt8(ascii: ":") && !run.suffix(2).elementsEqual("::".utf8)
   let number = isSentence ? Array(run.dropLast()) : run
   let end = isSentence ? Array(":".utf8) : []

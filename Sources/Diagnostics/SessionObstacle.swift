@@ -1,27 +1,27 @@
-/// Why two nodes have no end-to-end session although there is a route between them, seen from this box.
+/// The reason why two nodes have no end-to-end session despite a route between them, as this box sees it.
 public enum SessionObstacle: Equatable, Sendable {
   /// This box refuses the other node.
   case refusedHere(TrustFault)
   /// The other node refuses this box's key, certificate or name.
   case refusedThere
-  /// This box refused the other node and would accept it now; the two are still in the pause that follows a refusal.
+  /// This box refused the other node and would accept it now. The pause that follows a refusal has not ended.
   case acceptedSince
-  /// What one node advertises differs from what it sends inside the session.
+  /// The advertisement of a node differs from what it sends inside the session.
   case contradiction
   case noCommonVersion
-  /// All places for sessions or handshakes are taken here.
+  /// This box has no free session or handshake.
   case noPlaceHere
-  /// They are taken there.
+  /// The other node has no free session or handshake.
   case noPlaceThere
-  /// The last handshake got no answer.
+  /// The last handshake timed out.
   case silent
-  /// The node that answered has another key.
+  /// The node that answered has a different key.
   case otherKey
-  /// The last handshake failed otherwise; the reason in a few words.
+  /// The last handshake failed for another reason, given in a few words.
   case failed(String)
 }
 
-/// A `SessionObstacle` with its age.
+/// A `SessionObstacle` and its age.
 public struct SessionFault: Equatable, Sendable {
   public var obstacle: SessionObstacle
   public var secondsAgo: UInt64
@@ -33,7 +33,7 @@ public struct SessionFault: Equatable, Sendable {
 }
 
 extension SessionObstacle {
-  /// A refusal stands until a session is established. The others may be over after a while.
+  /// Whether the obstacle remains until a session is established. The others may pass by themselves.
   var stands: Bool {
     switch self {
     case .refusedHere, .refusedThere, .acceptedSince, .contradiction, .noCommonVersion, .noPlaceHere: true

@@ -4,7 +4,7 @@ import Primitives
 
 extension StatusSnapshot {
   /// The JSON text (RFC 8259) of `causeway status --json`. Keys are stable: new ones may be added, none are removed.
-  /// Secrets are for the operator, not for those who may only read.
+  /// `withSecrets`: whether secrets are included; only the operator may see them.
   public func toJSON(withSecrets: Bool) -> [UInt8] {
     let root = JSONObject()
     root.set("box", boxJSON())
@@ -106,7 +106,7 @@ extension StatusSnapshot {
   }
 }
 
-/// This process's resident memory in bytes, from /proc/self/statm; 0 when that cannot be read.
+/// The resident memory of this process in bytes, from /proc/self/statm; 0 if the file cannot be read.
 public func residentMemoryBytes() -> UInt64 {
   let descriptor = csystem_open("/proc/self/statm", O_RDONLY | O_CLOEXEC, 0)
   guard descriptor >= 0 else { return 0 }
@@ -120,13 +120,13 @@ public func residentMemoryBytes() -> UInt64 {
   return pages &* UInt64(sysconf(CInt(_SC_PAGESIZE)))
 }
 
-/// A JSON object under construction. jansson owns the values; `handle` is transferred once.
+/// A JSON object under construction. jansson owns the values, and the ownership of `handle` is transferred once.
 final class JSONObject {
   fileprivate let handle = json_object()!
 
   init() {}
 
-  /// With one member that is a part of another value.
+  /// Creates an object with one member, which is a part of another value.
   init(_ key: StaticString, _ part: JSONView) {
     key.withUTF8Buffer { bytes in
       bytes.withMemoryRebound(to: CChar.self) { _ = json_object_set(handle, $0.baseAddress, part.handle) }
@@ -145,8 +145,8 @@ final class JSONObject {
     }
   }
 
-  /// The text of this object, which is then released. Printable ASCII and newlines only, so it is harmless on a
-  /// terminal.
+  /// The JSON text of this object; releases the object. It contains only printable ASCII and line feeds, so it is
+  /// harmless on a terminal.
   func text() -> [UInt8] {
     defer { json_decref(handle) }
     return dumped(handle)
@@ -154,11 +154,11 @@ final class JSONObject {
 }
 
 extension JSONView {
-  /// The text of this value, as `JSONObject.text`.
+  /// The JSON text of this value, in the form of `JSONObject.text`.
   func jsonText() -> [UInt8] { dumped(handle) }
 }
 
-/// A JSON array being built.
+/// A JSON array under construction.
 final class JSONArray {
   fileprivate let handle = json_array()!
 
@@ -180,19 +180,19 @@ private func dumped(_ value: OpaqueJSON?) -> [UInt8] {
   defer { free(text) }
   var bytes: [UInt8] = []
   for byte in UnsafeRawBufferPointer(start: text, count: strlen(text)) {
-    // The only control character that jansson does not escape.
+    // DEL is the only control character that jansson does not escape.
     if byte == 0x7F { bytes += Array("\\u007f".utf8) } else { bytes.append(byte) }
   }
   return bytes + [0x0A]
 }
 
-/// Flags of json_dumps: in jansson.h they are macros that Swift cannot import.
+/// Flags of json_dumps. In jansson.h they are macros that Swift cannot import.
 private let jsonIndent2 = 2
 private let jsonEnsureASCII = 0x40
 
 typealias OpaqueJSON = UnsafeMutablePointer<json_t>
 
-/// A Swift string is always valid UTF-8, as jansson requires.
+/// Creates a JSON string. A Swift string is always valid UTF-8, as jansson requires.
 private func jsonString(_ text: String) -> OpaqueJSON? {
   var text = text
   return text.withUTF8 { bytes in

@@ -1,8 +1,8 @@
-/// The status as OpenMetrics text (the OpenMetrics specification, version 1.0): the output of `causeway metrics`.
+/// The status as OpenMetrics text (OpenMetrics specification, version 1.0): the output of `causeway metrics`.
 ///
 /// Names and labels are stable: new ones may be added, none are removed. docs/operations.md lists them.
 extension StatusReport {
-  /// Ends with “# EOF”, as the format wants; Prometheus' older text format takes that for a comment.
+  /// The metrics. The format requires the final “# EOF”, which Prometheus' older text format treats as a comment.
   public func metricsText() -> TextBuilder {
     var metrics = MetricsText()
     let box = root["box"]
@@ -46,7 +46,7 @@ extension StatusReport {
       to: &metrics, "causeway_link_round_trip_microseconds", .gauge, "The last ping's time", "round_trip_microseconds")
   }
 
-  /// One sample for each link that has this member.
+  /// Adds one sample for each link that has this member.
   private func addLinks(
     to metrics: inout MetricsText, _ family: StaticString, _ type: MetricsText.FamilyType, _ help: StaticString,
     _ member: StaticString
@@ -70,7 +70,7 @@ extension StatusReport {
   }
 }
 
-/// OpenMetrics text under construction: families, each with its samples.
+/// OpenMetrics text under construction: metric families with their samples.
 struct MetricsText {
   enum FamilyType: UInt8 { case gauge, counter, info }
 
@@ -87,7 +87,7 @@ struct MetricsText {
     }
   }
 
-  /// A sample of the last family. Labels are untrusted text.
+  /// Adds a sample of the last family. Labels are untrusted text.
   mutating func sample(
     _ suffix: StaticString, _ value: UInt64, _ labels: KeyValuePairs<StaticString, String> = [:]
   ) {
@@ -99,7 +99,7 @@ struct MetricsText {
       var plain = TextBuilder()
       plain.add(verbatim: content.utf8)
       for byte in plain.bytes {
-        // Control characters are gone already.
+        // Control characters were removed before.
         if byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") { text.add(byte: UInt8(ascii: "\\")) }
         text.add(byte: byte)
       }

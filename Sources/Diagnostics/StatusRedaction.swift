@@ -1,8 +1,8 @@
 import CFormats
 
 extension StatusReport {
-  /// Changes the status to what a stranger may see: each text by the redaction, and unless identities are kept a name to
-  /// “peer-” with the beginning of its id, and of discovery info only the keys stay.
+  /// Removes what an outsider must not see from the status. Each text is redacted. Unless identities are kept, a name
+  /// becomes “peer-” and the start of its id, and discovery info keeps only its keys.
   public func redact(_ redaction: Redaction) { change(root, redaction) }
 
   private func change(_ value: JSONView, _ redaction: Redaction) {
@@ -29,10 +29,10 @@ extension StatusReport {
 }
 
 extension JSONView {
-  /// Nil for what is no string.
+  /// The string, or nil for any other value.
   fileprivate var text: [UInt8]? { json_string_value(handle).map { Array(String(cString: $0).utf8) } }
 
-  /// Replaces the contents of a string.
+  /// Replaces the content of a string.
   fileprivate func set(_ text: [UInt8]) {
     text.withUnsafeBytes { raw in
       raw.withMemoryRebound(to: CChar.self) {

@@ -6,7 +6,7 @@ public struct StatusReport {
   let root: JSONView
   private let columns: Int
 
-  /// `columns`: how wide its text may be. Throws for bytes that are not a JSON object.
+  /// Parses the daemon's answer. `columns`: the width of the output. Throws if the answer is not a JSON object.
   public init(_ json: [UInt8], columns: Int = .max) throws(DiagnosticsError) {
     self.columns = columns
     guard let root = JSONView(parsing: json) else { throw .notUnderstood }
@@ -29,28 +29,28 @@ public struct StatusReport {
     return text
   }
 
-  /// Only the peers.
+  /// The table of peers alone.
   public func peersText() -> TextBuilder {
     var text = TextBuilder()
     addPeers(to: &text)
     return text
   }
 
-  /// Only the links.
+  /// The table of links alone.
   public func linksText() -> TextBuilder {
     var text = TextBuilder()
     addLinks(to: &text)
     return text
   }
 
-  /// Only the bearers.
+  /// The table of bearers alone, with their times.
   public func bearersText() -> TextBuilder {
     var text = TextBuilder()
     addBearers(to: &text, withTimes: true)
     return text
   }
 
-  /// What the daemon itself says is wrong: a bearer and its problem.
+  /// The faults that the daemon reports: each bearer with its fault, and the alarm.
   public func problems() -> [(name: String, text: String)] {
     var all: [(name: String, text: String)] = []
     root["bearers"].forEach { bearer in
@@ -62,13 +62,13 @@ public struct StatusReport {
     return all
   }
 
-  /// Whether the daemon knows that the clock is synchronised.
+  /// Whether the daemon reports a synchronised clock.
   public var isClockSynchronised: Bool { root["box"]["clock_synchronised"].isTrue }
 
   /// The daemon's version.
   public var version: String { root["box"]["version"].string }
 
-  /// A JSON object with one member of the status.
+  /// One member of the status as a JSON object.
   public func json(of part: StaticString) -> [UInt8] { JSONObject(part, root[part]).text() }
 
   private func addBox(to text: inout TextBuilder) {
@@ -107,7 +107,7 @@ public struct StatusReport {
 
   private func addLine(_ value: String, to text: inout TextBuilder) { addLine("", value, to: &text) }
 
-  /// `withTimes`: with the share of time, since the start, in which a radio scanned and dialled.
+  /// `withTimes`: whether to add the share of time since the start that a radio spent scanning and dialling.
   private func addBearers(to text: inout TextBuilder, withTimes: Bool = false) {
     var table = Table(["BEARER", "STATE"] + (withTimes ? ["SCAN", "DIAL"] : []) + ["DETAIL"])
     let seconds = max(root["box"]["uptime_seconds"].number, 1)
@@ -116,7 +116,7 @@ public struct StatusReport {
       let problem = bearer["problem"].string
       let separator = detail.utf8.isEmpty || problem.utf8.isEmpty ? "" : " — "
       let times = [bearer["scanning_milliseconds"], bearer["dialling_milliseconds"]].map { time in
-        // Milliseconds of so many seconds; the seconds are cut.
+        // The percentage: milliseconds divided by 10 times the uptime in whole seconds.
         time.exists ? "\(min(time.number / seconds / 10, 100)) %" : "–"
       }
       table.add(
@@ -184,7 +184,7 @@ public struct StatusReport {
     table.write(to: &text, columns: columns)
   }
 
-  /// The output of `causeway identity alarms`. Commands in it contain no names, because names are untrusted text.
+  /// The output of `causeway identity alarms`. Its commands contain no names, because names are untrusted text.
   public func alarmsText() -> TextBuilder {
     var text = TextBuilder()
     root["box"]["alarms"].forEach { alarm in

@@ -1,11 +1,11 @@
 import CFormats
 import Primitives
 
-/// The counters of one status, from the daemon's JSON: what is compared with those of another one.
+/// The counters of one status, parsed from the daemon's JSON, for comparison with another status.
 public struct StatusSample {
   /// A link to a neighbour.
   public struct Link {
-    /// Nil during the handshake.
+    /// The slot of the link; nil during the handshake.
     public var slot: UInt64?
     public var peer: [UInt8] = []
     public var name: [UInt8] = []
@@ -16,7 +16,7 @@ public struct StatusSample {
     public var received: UInt64 = 0
     public var sent: UInt64 = 0
     public var queued: UInt64 = 0
-    /// Nil for a link that is not over TCP, as `segmentsResent`.
+    /// TCP segments; both counts are nil for a link that does not use TCP.
     public var segmentsSent: UInt64?
     public var segmentsResent: UInt64?
 
@@ -27,7 +27,7 @@ public struct StatusSample {
   public struct Radio {
     public var name: [UInt8] = []
     public var state: [UInt8] = []
-    /// Nil for a bearer without limited places, as the others.
+    /// The use of the radio; all four values are nil for a bearer without a limited number of neighbours.
     public var placesUsed: UInt64?
     public var placesMax: UInt64?
     public var scanningMilliseconds: UInt64?
@@ -52,10 +52,10 @@ public struct StatusSample {
   public var residentBytes: UInt64 = 0
   public var framesForwarded: UInt64 = 0
   public var bytesForwarded: UInt64 = 0
-  /// Frames refused or dropped, of all reasons.
+  /// The number of refused or dropped frames, for all reasons.
   public var framesRefused: UInt64 = 0
   public var peerCount: UInt64 = 0
-  /// What the daemon says is wrong, alarms first.
+  /// The faults that the daemon reports, alarms first.
   public var problems: [[UInt8]] = []
   public var links: [Link] = []
   public var radios: [Radio] = []
@@ -63,7 +63,7 @@ public struct StatusSample {
 
   public init() {}
 
-  /// Throws for bytes that are not a JSON object. What is missing in it is zero.
+  /// Parses the daemon's answer. Throws if it is not a JSON object. A missing number is zero.
   public init(_ json: [UInt8]) throws(DiagnosticsError) {
     let report = try StatusReport(json)
     defer { report.release() }
@@ -108,7 +108,7 @@ public struct StatusSample {
     return links
   }
 
-  /// One for each bearer: a radio's own entry rather than that of its network interface.
+  /// One entry for each bearer. A radio's own entry takes precedence over that of its network interface.
   private static func radios(_ array: JSONView) -> [Radio] {
     var radios: [Radio] = []
     array.forEach { entry in
@@ -139,13 +139,13 @@ public struct StatusSample {
   }
 }
 
-/// Whether it is the name of a bearer: other entries are sources of peers, or faults of something else.
+/// Whether this is the name of a bearer. Other entries are discovery sources, or faults of other parts.
 private func isBearer(_ name: [UInt8]) -> Bool {
   (0...UInt8.max).contains { BearerKind(rawValue: $0).map { name.elementsEqual("\($0.name)".utf8) } ?? false }
 }
 
 extension JSONView {
   fileprivate var bytes: [UInt8] { Array(string.utf8) }
-  /// Nil for a member that is absent.
+  /// The number, or nil if the member is absent.
   fileprivate var count: UInt64? { exists ? number : nil }
 }

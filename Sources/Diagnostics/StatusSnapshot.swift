@@ -1,6 +1,6 @@
 import Primitives
 
-/// The contents of `causeway status`: plain values, filled in by the owners of the parts.
+/// The contents of `causeway status` as plain values, which the owners of the parts fill in.
 public struct StatusSnapshot {
   public var box: BoxStatus
   public var bearers: [BearerStatus] = []
@@ -13,30 +13,30 @@ public struct StatusSnapshot {
 public struct BoxStatus {
   public var name: String
   public var id: NodeID
-  /// Greater at every start.
+  /// The node's epoch; it increases with every start.
   public var epoch: UInt64
   public var version: String
   public var serviceType: String
   public var isRelay: Bool
   public var uptimeSeconds: UInt64
-  /// Resident memory; `residentMemoryBytes()` reads it.
+  /// The resident memory in bytes; see `residentMemoryBytes()`.
   public var residentBytes: UInt64
   public var framesForwarded: UInt64 = 0
   public var bytesForwarded: UInt64 = 0
-  /// The nodes whose frames were forwarded most.
+  /// The source nodes with the most forwarded bytes.
   public var talkers: [TalkerStatus] = []
-  /// Frames refused or dropped, by reason; reasons without any are omitted.
+  /// The number of refused or dropped frames per reason; reasons without frames are omitted.
   public var refusals: [(reason: StaticString, count: UInt64)] = []
 
   /// The trust policy and its state, in a few words.
   public var trust = ""
-  /// Whether a time service synchronises the wall clock, with which the dates of certificates are checked.
+  /// Whether a time service synchronises the wall clock, which certificate dates are checked against.
   public var isClockSynchronised = false
-  /// The most important alarm, in one line; empty when there is none.
+  /// The most important alarm in one line, or empty if there is none.
   public var alarm = ""
   /// Keys that were offered under pinned names.
   public var alarms: [AlarmStatus] = []
-  /// Nodes refused lately, the latest first.
+  /// The nodes refused recently, latest first.
   public var strangers: [StrangerStatus] = []
   /// This node's encryption preference: required, optional or none.
   public var encryption = ""
@@ -59,9 +59,9 @@ public struct BoxStatus {
 /// A node whose frames this node forwards.
 public struct TalkerStatus {
   public var id: NodeID
-  /// Empty when it is no peer any more.
+  /// The display name; empty if the node is not a peer now.
   public var name: String
-  /// Bytes that were forwarded since it is among those that are counted; they begin again when it comes back there.
+  /// The bytes forwarded since the node entered the list of counted nodes. The count restarts when it enters again.
   public var bytes: UInt64
 
   public init(id: NodeID, name: String, bytes: UInt64) {
@@ -71,7 +71,7 @@ public struct TalkerStatus {
   }
 }
 
-/// A key that was offered under a name of another key, or a similar one.
+/// A key that was offered under the pinned name of another key, or under a similar name.
 public struct AlarmStatus {
   public var name: String
   public var pinned: NodeID
@@ -88,10 +88,10 @@ public struct AlarmStatus {
   }
 }
 
-/// A node that was refused.
+/// A refused node.
 public struct StrangerStatus {
   public var id: NodeID
-  /// Empty if it was refused before a name was known.
+  /// The display name; empty if the node was refused before its name was known.
   public var name: String
   public var reason: String
   public var count: UInt64
@@ -106,17 +106,17 @@ public struct StrangerStatus {
 
 /// A bearer or a discovery source.
 public struct BearerStatus {
-  /// ethernet, wifi-direct, bluetooth-le, dns-sd …
+  /// The name: ethernet, wifi-direct, bluetooth-le, dns-sd …
   public var name: String
-  /// up, waiting, off …: one word.
+  /// The state in one word: up, waiting, off …
   public var state: String
-  /// Its state: addresses, port, PSM, group; may be empty.
+  /// Details such as addresses, port, PSM and group; may be empty.
   public var detail: String
-  /// The end of the detail for the operator alone: a passphrase. Empty when there is none.
+  /// The end of the detail that only the operator may see, such as a passphrase. Empty if there is none.
   public var secret: String
-  /// What is wrong, in one line; empty when nothing is.
+  /// The fault in one line; empty if there is none.
   public var problem: String
-  /// Of a radio with a limited number of neighbours; nil for others.
+  /// The use of a radio with a limited number of neighbours; nil for others.
   public var use: RadioUse?
 
   public init(name: String, state: String, detail: String, secret: String = "", problem: String) {
@@ -128,12 +128,12 @@ public struct BearerStatus {
   }
 }
 
-/// How a radio is used.
+/// The use of a radio.
 public struct RadioUse {
-  /// Neighbours that it is connected with, and how many it can have at once; nil when this is not known.
+  /// The number of connected neighbours, and the maximum; nil if it is unknown.
   public var places: UInt64
   public var placesMax: UInt64?
-  /// How long it has scanned and dialled since the start, in milliseconds; nil for a radio that this does not know of.
+  /// The time spent scanning and dialling since the start, in milliseconds; nil if the radio does not measure it.
   public var scanning: UInt64?
   public var dialling: UInt64?
 
@@ -145,9 +145,9 @@ public struct RadioUse {
   }
 }
 
-/// What TCP has sent on one connection.
+/// The segments that TCP has sent on one connection.
 public struct SegmentCounts {
-  /// Segments with data, those that were sent again included.
+  /// The number of segments with data, including retransmissions.
   public var sent: UInt64
   public var resent: UInt64
 
@@ -159,24 +159,24 @@ public struct SegmentCounts {
 
 /// One link to a neighbour.
 public struct LinkStatus {
-  /// Nil until the neighbour has proved its key.
+  /// The slot of the link; nil until the neighbour has proved its key.
   public var slot: Int?
-  /// `.none` until the neighbour has proved its key.
+  /// The neighbour; `.none` until it has proved its key.
   public var peer: NodeID
   public var name: String
   public var bearer: BearerKind
-  /// opening, up, closing …: one word.
+  /// The state in one word: opening, up, closing …
   public var state: String
   /// The remote address as text.
   public var remote: String
   public var isInbound: Bool
   public var sinceSeconds: UInt64
-  /// nil before the first measurement.
+  /// The last measured round-trip time; nil before the first measurement.
   public var roundTripMicroseconds: UInt64?
   public var bytesReceived: UInt64
   public var bytesSent: UInt64
   public var bytesQueued: UInt64
-  /// Nil for a link that is not over TCP.
+  /// The TCP segments; nil for a link that does not use TCP.
   public var segments: SegmentCounts?
 
   public init(
@@ -198,22 +198,22 @@ public struct LinkStatus {
   }
 }
 
-/// A reachable node; also sent to control clients.
+/// A reachable node. It is also sent to control clients.
 public struct PeerStatus {
   public var id: NodeID
   public var name: String
   public var serviceType: String
-  /// `key=value`, in the advertised order.
+  /// The discovery info as `key=value`, in the advertised order.
   public var info: [String]
-  /// Links on the path to it: 1 is a neighbour.
+  /// The number of links on the path; 1 for a neighbour.
   public var hops: UInt8
   /// The bearer of the first link of the path.
   public var bearer: BearerKind
   /// The neighbour at the end of that link.
   public var via: NodeID
-  /// Both nodes chose not to seal: its messages may be forged.
+  /// Whether both nodes chose no end-to-end encryption. The peer's messages may then be forged.
   public var isInClear: Bool
-  /// A neighbour whose link rests until there is something to say.
+  /// Whether the peer is a neighbour with a parked link, which is dialled when there is data to send.
   public var isParked = false
 
   public init(

@@ -1,23 +1,25 @@
-/// Text in columns, each as wide as its widest cell if there is room. Otherwise the cells of columns that may be cut end with
-/// “…”, and the last column goes on below itself, word by word; where it would be narrow it stands below the row.
+/// A table whose columns are as wide as their widest cells, if there is room.
+///
+/// Otherwise, cells of cuttable columns are truncated with “…”, and the last column is wrapped between words. If the
+/// last column would be too narrow, it is printed below the row.
 public struct Table {
-  /// The least width to which a column is cut.
+  /// The minimum width of a truncated column.
   private static let cutWidthMin = 8
-  /// The least width of a last column beside the others.
+  /// The minimum width of a last column beside the others.
   private static let lastWidthMin = 20
-  /// How far the last column is set in where it stands below its row.
+  /// The indentation of a last column below its row.
   private static let indentation = 4
 
   private var rows: [[[UInt8]]] = []
   private let cuttable: [Int]
 
-  /// `cuttable`: the columns, but for the last one, whose cells may be cut.
+  /// `cuttable`: the columns whose cells may be truncated. The last column is never one of them.
   public init(_ titles: [String], cuttable: [Int] = []) {
     self.cuttable = cuttable
     add(titles)
   }
 
-  /// Cells are text of others; that of the last column may be a message.
+  /// Adds a row. Cells are untrusted text; the last one may be a whole message.
   public mutating func add(_ cells: [String]) {
     var row: [[UInt8]] = []
     for cell in cells {
@@ -30,7 +32,8 @@ public struct Table {
 
   public var isEmpty: Bool { rows.count == 1 }
 
-  /// `columns`: those of the terminal. A row is wider only where no cell may be cut and no word ends.
+  /// Writes the table. `columns`: the width of the terminal. A row is wider only if nothing can be truncated or
+  /// wrapped.
   public func write(to text: inout TextBuilder, columns: Int = .max) {
     var widths = widest
     let last = widths.count - 1
@@ -43,7 +46,7 @@ public struct Table {
     let start = widths[..<last].reduce(0) { $0 + $1 + 2 }
     for row in rows {
       let lineStart = text.bytes.count
-      // No trailing blanks after the last cell with text.
+      // Omits blanks after the last cell with text.
       let filled = row[..<(isBelow ? last : last + 1)].lastIndex { !$0.isEmpty } ?? 0
       for (column, cell) in row[...filled].enumerated() where column < last {
         text.add(cell, cutTo: widths[column])
@@ -62,7 +65,7 @@ public struct Table {
     }
   }
 
-  /// The width of each column's widest cell.
+  /// The width of the widest cell in each column.
   private var widest: [Int] {
     var widths = [Int](repeating: 0, count: rows[0].count)
     for row in rows {
@@ -71,8 +74,8 @@ public struct Table {
     return widths
   }
 
-  /// Cuts the columns that may be cut, the widest first, until those before the last one take `room` characters, with the
-  /// blanks behind them. False when they do not.
+  /// Truncates the cuttable columns, widest first, until the columns before the last one and their separators fit into
+  /// `room` characters. Returns false if they do not.
   private func cut(_ widths: inout [Int], to room: Int) -> Bool {
     while widths.dropLast().reduce(0, { $0 + $1 + 2 }) > room {
       guard let widest = cuttable.filter({ widths[$0] > widthMin($0) }).max(by: { widths[$0] < widths[$1] }) else {
@@ -83,13 +86,13 @@ public struct Table {
     return true
   }
 
-  /// Titles stay whole.
+  /// The minimum width of a column. Titles are not truncated.
   private func widthMin(_ column: Int) -> Int { max(displayWidth(rows[0][column]), Self.cutWidthMin) }
 }
 
 extension TextBuilder {
-  /// Adds text word by word on lines of at most `columns` characters; what does not fit on one goes on below its beginning, at
-  /// character `start` of the line. Words are separated by blanks, and stay whole.
+  /// Adds text on lines of at most `columns` characters. It wraps between words, and continuation lines start at column
+  /// `start`. Words are separated by blanks and never split.
   public mutating func fill(_ words: some Collection<UInt8>, from start: Int, columns: Int) {
     var column = start
     for word in words.split(separator: 0x20) {
@@ -105,7 +108,7 @@ extension TextBuilder {
     }
   }
 
-  /// Adds text of at most `width` characters; of a longer one the beginning and “…”.
+  /// Adds text of at most `width` characters; a longer one is truncated with “…”.
   fileprivate mutating func add(_ cell: [UInt8], cutTo width: Int) {
     let isCut = displayWidth(cell) > width
     var room = isCut ? width - 1 : width
@@ -118,14 +121,14 @@ extension TextBuilder {
   }
 }
 
-/// The characters of a text in UTF-8.
+/// The number of characters of a UTF-8 text.
 private func displayWidth(_ text: some Sequence<UInt8>) -> Int {
   var width = 0
   for byte in text where byte & 0xC0 != 0x80 { width += 1 }
   return width
 }
 
-/// A number of bytes as text: 1.5 MB.
+/// A number of bytes as text, such as “1.5 MB”.
 public func bytesText(_ bytes: UInt64) -> String {
   if bytes < 1000 { return "\(bytes) B" }
   var unit: StaticString = "kB"
@@ -137,13 +140,13 @@ public func bytesText(_ bytes: UInt64) -> String {
   return tenths >= 1000 ? "\(tenths / 10) \(unit)" : "\(tenths / 10).\(tenths % 10) \(unit)"
 }
 
-/// A short time as text: 1.5 ms.
+/// A short time as text, such as “1.5 ms”.
 public func millisecondsText(_ microseconds: UInt64) -> String {
   microseconds < 10_000
     ? "\(microseconds / 1000).\(microseconds / 100 % 10) ms" : "\(microseconds / 1000) ms"
 }
 
-/// A duration as text: 3 min 12 s.
+/// A duration as text, such as “3 min 12 s”.
 public func secondsText(_ seconds: UInt64) -> String {
   if seconds < 60 { return "\(seconds) s" }
   if seconds < 3600 { return "\(seconds / 60) min \(seconds % 60) s" }
@@ -151,7 +154,7 @@ public func secondsText(_ seconds: UInt64) -> String {
   return "\(seconds / 86400) d \(seconds / 3600 % 24) h"
 }
 
-/// A duration as text, in its largest unit alone: 3 min.
+/// A duration as text in its largest unit only, such as “3 min”.
 func ageText(_ seconds: UInt64) -> String {
   if seconds < 60 { return "\(seconds) s" }
   if seconds < 3600 { return "\(seconds / 60) min" }

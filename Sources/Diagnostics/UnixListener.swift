@@ -1,19 +1,20 @@
 import CSystem
 import Reactor
 
-/// A listening unix socket at a path: for the operator's commands, and for applications.
+/// A listening Unix socket at a path, for the operator's commands or for applications.
 public struct UnixListener {
-  /// Its owner closes it.
+  /// The listening socket. The owner closes it.
   public let descriptor: CInt
   private let path: String
-  /// The socket's inode: another file may appear at the path.
+  /// The file status of the socket, because another file may replace it at the path.
   private let place: stat
 
-  /// Listens at `path`, whose directory must exist; `type` is SOCK_STREAM or SOCK_SEQPACKET. `mode` is 0666 for a server
-  /// that asks itself who its client is. Replaces the socket of a daemon that died. Errors: another daemon answers there, no
-  /// permission, path longer than 107 bytes.
+  /// Listens at `path`, whose directory must exist. `type` is SOCK_STREAM or SOCK_SEQPACKET. `mode` is 0666 for a
+  /// server that authenticates its clients itself. The socket of a dead daemon is replaced.
+  ///
+  /// Throws if another daemon answers there, if permission is denied, or if the path is longer than 107 bytes.
   public init(_ path: String, type: __socket_type, backlog: Int, mode: mode_t = 0o660) throws(DiagnosticsError) {
-    // Nobody can connect before the mode is set, as nobody listens.
+    // Nobody can connect before the mode is set, because the socket does not listen yet.
     let descriptor = socket(AF_UNIX, CInt(type.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue), 0)
     if descriptor < 0 { throw .system(path) }
     var result = withUnixAddress(path) { bind(descriptor, $0, $1) }
@@ -40,25 +41,25 @@ public struct UnixListener {
     self.place = place
   }
 
-  /// Whether the path still leads here.
+  /// Whether the path still leads to this socket.
   public var isThere: Bool {
     var found = stat()
     return stat(path, &found) == 0 && found.st_ino == place.st_ino && found.st_dev == place.st_dev
   }
 
-  /// Removes the socket, unless another one is at the path.
+  /// Removes the socket, unless another file has replaced it.
   public func remove() {
     if isThere { unlink(path) }
   }
 }
 
-/// The user at the other end of a connection, as the kernel reports it (unix(7), SO_PEERCRED).
+/// The user at the other end of a connection, as reported by the kernel (unix(7), SO_PEERCRED).
 public struct UnixUser {
   public let processID: UInt64
   public let userID: uid_t
   private let groupID: gid_t
   private let descriptor: CInt
-  /// Whether it is root or the daemon's own.
+  /// Whether the user is root or the daemon's own user.
   public var isOperator: Bool { userID == 0 || userID == geteuid() }
 
   public init(_ descriptor: CInt) {
@@ -71,12 +72,12 @@ public struct UnixUser {
     groupID = isKnown ? credentials.gid : .max
   }
 
-  /// Those of its groups for which `isWanted` is true, its primary one included (SO_PEERGROUPS).
+  /// The groups of the process for which `isWanted` is true, including the primary group (SO_PEERGROUPS).
   public func groups(where isWanted: (gid_t) -> Bool) -> [gid_t] {
     var groups = [gid_t](repeating: 0, count: 64)
     var size = socklen_t(groups.count * MemoryLayout<gid_t>.size)
     if getsockopt(descriptor, SOL_SOCKET, SO_PEERGROUPS, &groups, &size) != 0 {
-      // The kernel said how many there are: NGROUPS_MAX at most.
+      // The kernel has returned the number of groups: at most NGROUPS_MAX.
       guard csystem_errno() == ERANGE else { return isWanted(groupID) ? [groupID] : [] }
       groups = [gid_t](repeating: 0, count: Int(size) / MemoryLayout<gid_t>.size)
       guard getsockopt(descriptor, SOL_SOCKET, SO_PEERGROUPS, &groups, &size) == 0 else { return [] }
@@ -85,8 +86,8 @@ public struct UnixUser {
   }
 }
 
-/// The number of a local group (/etc/group), which is written as its name or as its number; nil when there is none of this
-/// name. A static program has no other name service.
+/// The id of a local group (/etc/group), given by name or number; nil if the name is unknown. A static program has no
+/// other name service.
 public func groupID(_ name: String) -> gid_t? {
   if let number = UInt32(name) { return number }
   var id: gid_t = 0
