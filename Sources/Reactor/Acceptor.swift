@@ -1,7 +1,7 @@
 import CSystem
 import Primitives
 
-/// A listening socket of any family. A wake-up accepts at most `acceptsMax` connections; further ones are reported
+/// A listening socket of any family. A wake-up accepts at most `acceptsMax` connections; the loop reports further ones
 /// again. After a failed accept it pauses for `restTime`: descriptors are level-triggered, so a listener that cannot
 /// accept would wake the loop forever.
 public final class Acceptor: EventSource {
@@ -44,7 +44,7 @@ public final class Acceptor: EventSource {
   private var isShort = false
 
   /// Takes over `descriptor`, even when it throws. `accept` makes one attempt and owns what it accepts. `shortage` is
-  /// called with the error when accepting begins to fail, and with nil when that is over. Errors: epoll_ctl's.
+  /// called with the error when accepting begins to fail, and with nil when it works again. Errors: epoll_ctl's.
   public init(
     _ loop: EventLoop, _ descriptor: CInt, accept: @escaping (CInt) -> Outcome,
     shortage: @escaping (SystemError?) -> Void

@@ -15,6 +15,7 @@ public final class DescriptorWatch: EventSource {
 
   public func ready(_ events: UInt32) { called() }
 
+  /// Stops watching. The caller still owns the descriptor.
   public func stop() {
     if let registration { loop.remove(registration) }
     registration = nil

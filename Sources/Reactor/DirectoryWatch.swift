@@ -1,7 +1,8 @@
 import CSystem
 
-/// Calls a closure when something appears in a directory, changes or goes there (inotify(7)). While the directory does not exist,
-/// the nearest one above it is watched instead, so that the closure is also called for others that appear there.
+/// Calls a closure when an entry of a directory appears or changes its attributes, or when the directory itself goes
+/// away (inotify(7)). While the directory does not exist, its nearest existing ancestor is watched instead. The closure
+/// is then also called for unrelated entries there.
 public final class DirectoryWatch: EventSource {
   private let loop: EventLoop
   private let path: String
@@ -10,8 +11,8 @@ public final class DirectoryWatch: EventSource {
   private var registration: Registration?
   private var watch: CInt = -1
 
-  /// `path` is absolute. What happens before this returns may be missed. Errors: those of inotify_init1,
-  /// inotify_add_watch (EACCES: the directory may not be read) and epoll_ctl.
+  /// `path` is absolute. Events before this returns may be missed. Errors: those of inotify_init1, inotify_add_watch
+  /// (EACCES: the directory may not be read) and epoll_ctl.
   public init(_ loop: EventLoop, _ path: String, _ called: @escaping () -> Void) throws(SystemError) {
     descriptor = inotify_init1(CInt(IN_CLOEXEC | IN_NONBLOCK))
     if descriptor < 0 { throw .last }
@@ -30,12 +31,12 @@ public final class DirectoryWatch: EventSource {
   public func ready(_ events: UInt32) {
     var buffer = [UInt8](repeating: 0, count: Self.bufferBytes)
     while read(descriptor, &buffer, buffer.count) > 0 {}
-    // The directory may have appeared, or be another one now. Where that fails, the owner's own patience helps.
+    // The directory may have appeared or been replaced. If watching it fails, the owner's own timer looks again.
     _ = try? arm()
     called()
   }
 
-  /// No call follows.
+  /// Stops watching. No callback follows.
   public func stop() {
     guard let registration else { return }
     loop.remove(registration)

@@ -1,7 +1,7 @@
 import CSystem
 import Primitives
 
-/// An object that owns a descriptor and handles its readiness.
+/// An object that handles the readiness of a descriptor.
 public protocol EventSource: AnyObject {
   /// `events` holds EPOLLIN, EPOLLOUT, EPOLLERR, EPOLLHUP and EPOLLRDHUP bits. The source does a bounded amount of work
   /// (at most `EventLoop.callBytesMax`) and returns: the rest is reported again.
@@ -47,9 +47,9 @@ public struct Registration: Equatable, Sendable {
 
 /// A single-threaded epoll loop.
 ///
-/// One wake-up takes at most `wakeEventsMax` ready descriptors and serves each once, in order of `Priority`; then
+/// One wake-up takes at most `wakeEventsMax` ready descriptors and serves each once, in order of `Priority`. Then
 /// `batchEnded` runs once, which drains the core's outputs. Descriptors are level-triggered. An event of a descriptor
-/// that was removed earlier in the same wake-up is dropped, even when its number is already in use again: the kernel
+/// that was removed earlier in the same wake-up is dropped, even if its number is already in use again. The kernel
 /// returns slot and generation, not the number.
 public final class EventLoop {
   /// The most ready descriptors one wake-up serves.
@@ -87,8 +87,8 @@ public final class EventLoop {
 
   deinit { close(epoll) }
 
-  /// Watches a descriptor. The source still owns it; remove it here before closing it. Errors: epoll_ctl's (EPERM for a
-  /// regular file, ENOSPC above the user's watch limit).
+  /// Watches a descriptor. The source still owns it, and must call `remove` before it closes it. Errors: epoll_ctl's
+  /// (EPERM for a regular file, ENOSPC above the user's watch limit).
   public func add(
     _ descriptor: CInt, _ interest: Interest, _ priority: Priority, _ source: any EventSource
   ) throws(SystemError) -> Registration {

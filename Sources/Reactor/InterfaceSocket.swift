@@ -1,10 +1,13 @@
 import CSystem
 import Primitives
 
-/// A bound IPv4 socket of one interface: nobody reaches it from another network of the box. A stream socket takes over the
-/// address of connections that have ended; a datagram socket may broadcast. `filter` attaches what drops datagrams before the socket can
-/// receive any; it returns 0, or -1 with errno set. Errors: EADDRINUSE, EADDRNOTAVAIL, ENODEV, EACCES
-/// for a port below 1024 without CAP_NET_BIND_SERVICE, and those of socket.
+/// Opens an IPv4 socket that is bound to one interface and unreachable from the box's other networks. A stream socket
+/// may reuse the address of connections that have ended (SO_REUSEADDR); a datagram socket may broadcast.
+///
+/// `filter` attaches a socket filter before the socket can receive anything; it returns 0, or -1 with errno set.
+///
+/// Errors: EADDRINUSE, EADDRNOTAVAIL, ENODEV, EACCES for a port below 1024 without CAP_NET_BIND_SERVICE, and those of
+/// socket.
 public func openInterfaceSocket(
   isStream: Bool, address: UInt32, port: UInt16, interface: String, filter: ((CInt) -> CInt)? = nil
 ) throws(SystemError) -> CInt {
@@ -30,7 +33,7 @@ public func openInterfaceSocket(
   throw error
 }
 
-/// Of IPv4.
+/// An IPv4 socket address. `address` and `port` are in host byte order.
 public func interfaceSocketAddress(_ address: UInt32, _ port: UInt16) -> sockaddr_in {
   var socketAddress = sockaddr_in()
   socketAddress.sin_family = sa_family_t(AF_INET)

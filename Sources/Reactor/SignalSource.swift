@@ -1,6 +1,6 @@
 import CSystem
 
-/// Signals as events: blocked in the process and read from a signalfd.
+/// Delivers signals as events: they are blocked in the process and read from a signalfd.
 public final class SignalSource: EventSource {
   private let descriptor: CInt
   private let received: (CInt) -> Void

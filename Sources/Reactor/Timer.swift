@@ -1,14 +1,14 @@
 import CSystem
 import Primitives
 
-/// A one-shot timer of an `EventLoop`. It fires in the loop's thread, before all else of a wake-up.
+/// A one-shot timer of an `EventLoop`. It fires on the loop's thread, before all other work of a wake-up.
 public final class Timer {
-  /// The slack of looks at the machine that come every 30 s or less often. A daemon has something to do every 10 s.
+  /// The slack for periodic checks that run every 30 s or less often. A daemon wakes up every 10 s in any case.
   public static let choreSlack = TimeSpan.seconds(10)
 
-  /// When it is due; `.never` when it is not set.
+  /// The time at which the timer is due; `.never` while it is not set.
   public private(set) var deadline = Instant.never
-  /// When the loop must wake up for it.
+  /// The latest time at which the loop must wake up for this timer: `deadline` plus the slack.
   fileprivate private(set) var latest = Instant.never
   private let loop: EventLoop
   fileprivate let fired: () -> Void
@@ -18,8 +18,8 @@ public final class Timer {
     self.fired = fired
   }
 
-  /// Sets the timer to `deadline`, and replaces a former deadline. An instant in the past fires at once. With `slack` it
-  /// may fire so much later: in the next wake-up after its deadline, whatever that one is for.
+  /// Sets the timer to `deadline`, and replaces a former deadline. An instant in the past fires at once. With `slack`
+  /// the timer may fire up to that much later: in the first wake-up after its deadline, whatever caused that wake-up.
   public func set(_ deadline: Instant, slack: TimeSpan = .seconds(0)) {
     latest = deadline + slack
     if deadline == self.deadline { return }
@@ -37,12 +37,12 @@ public final class Timer {
   }
 }
 
-/// All set timers, on one timerfd. There are only tens, so a scan is faster than a heap.
+/// All timers that are set, on one timerfd. There are only tens of them, so a scan is faster than a heap.
 final class TimerQueue: EventSource {
   let descriptor: CInt
   private var pending: [Timer] = []
   private var armed = Instant.never
-  /// The timerfd may expire so much too early: deadlines that move a little with each event need no system call each.
+  /// How early the timerfd may expire. Deadlines that move a little with each event then need no system call each.
   private static let earlyMax = TimeSpan.milliseconds(20)
 
   init() throws(SystemError) {
@@ -67,7 +67,7 @@ final class TimerQueue: EventSource {
     armed = .never
   }
 
-  /// Fires all that are due.
+  /// Fires all timers that are due.
   func fireDue(_ now: Instant) {
     if !pending.contains(where: { $0.deadline <= now }) { return }
     let due = pending.filter { $0.deadline <= now }.sorted { $0.deadline < $1.deadline }
