@@ -7,7 +7,7 @@ public enum AdapterChoice: Equatable, Sendable {
   case automatic
   /// `hci0` and so on.
   case index(UInt16)
-  /// The controller with this public address, most significant byte first: the one choice that survives a change of USB
+  /// The controller with this public address, most significant byte first. Only this choice survives a change of USB
   /// ports.
   case address(UInt64)
 }

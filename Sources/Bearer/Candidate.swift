@@ -5,13 +5,13 @@ import Primitives
 public struct Candidate: Equatable, Sendable {
   public var bearer: BearerKind
   public var address: RemoteAddress
-  /// The first 8 bytes of the node id that the discovery record claims; zero when it claims none. Used only to avoid
+  /// The first 8 bytes of the node id that the discovery record claims; 0 if it claims none. It serves only to avoid
   /// dialling a node that is already linked, and to decide which side dials.
   public var hint: UInt64
-  /// The index of the interface on whose network it was announced to everybody; 0 when it was found otherwise. The
-  /// nodes of one such network all reach each other.
+  /// The index of the interface on whose network the candidate was announced to all nodes; 0 if it was found otherwise.
+  /// All nodes of one such network can reach each other.
   public var domain: UInt32
-  /// Whether the node says that it forwards for others.
+  /// Whether the node claims to forward for others.
   public var relays: Bool
 
   public init(bearer: BearerKind, address: RemoteAddress, hint: UInt64, domain: UInt32 = 0, relays: Bool = true) {
@@ -22,17 +22,17 @@ public struct Candidate: Equatable, Sendable {
     self.relays = relays
   }
 
-  /// Both are the same address of the same node, wherever they were heard.
+  /// Whether both candidates are the same address of the same node, regardless of the network on which each was found.
   public func leads(whereLeads other: Candidate) -> Bool {
     bearer == other.bearer && address == other.address && hint == other.hint
   }
 }
 
-/// An address of the other side, that a bearer dials or that a stream came from.
+/// The address of a peer that a bearer dials, or from which a stream came.
 public enum RemoteAddress: Equatable, Sendable {
   case ip(IPEndpoint)
   case bluetooth(BluetoothEndpoint)
-  /// The 48-bit address of a device with Bluetooth classic.
+  /// The 48-bit address of a Bluetooth classic device.
   case bluetoothClassic(UInt64)
 }
 
@@ -54,11 +54,11 @@ public struct IPEndpoint: Equatable, Sendable {
   public var isIPv4: Bool { high == 0 && low >> 32 == 0xFFFF }
 }
 
-/// A Bluetooth device address. The PSM is read from its GATT service once connected.
+/// The address of a Bluetooth LE device. The PSM is read from its GATT service after connecting.
 public struct BluetoothEndpoint: Equatable, Sendable {
-  /// The 48-bit address, most significant byte first as people write it.
+  /// The 48-bit address, most significant byte first, as people write it.
   public var address: UInt64
-  /// Random addresses are dialled as such (Core Specification 5.4, Vol 6, Part B, 1.3).
+  /// Whether it is a random address and must be dialled as such (Core Specification 5.4, Vol 6, Part B, 1.3).
   public var isRandom: Bool
 
   public init(address: UInt64, isRandom: Bool) {

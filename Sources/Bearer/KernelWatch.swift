@@ -2,18 +2,20 @@ import CSystem
 import Primitives
 import Reactor
 
-/// Says that something of the kernel's may have changed, by netlink, which needs no right and no file of /dev. `changed` runs once,
-/// some time after the first of a burst of events, and looks for itself: events can be lost.
+/// Reports that interfaces, addresses or radios may have changed, from the kernel's netlink events. It needs no
+/// privilege and no file in /dev. `changed` runs once, `settleTime` after the first of a burst of events. Its owner
+/// must read the state itself, because events can be lost.
 public final class KernelWatch: EventSource {
-  /// What is watched.
+  /// The events that a watch listens for.
   public enum Subject {
     /// Interfaces and addresses (rtnetlink(7)).
     case addresses
-    /// Radios: one came, went, was blocked or unblocked (rfkill), or an interface did or was renamed. The kernel's events for device
-    /// managers (netlink(7), NETLINK_KOBJECT_UEVENT).
+    /// Radios: one appeared, disappeared, was blocked or unblocked (rfkill), or an interface appeared, disappeared or
+    /// was renamed. These are the kernel's events for device managers (netlink(7), NETLINK_KOBJECT_UEVENT).
     case radios
 
-    /// How long a burst of events is collected. A driver that has just been unblocked is not asked at once.
+    /// How long a burst of events is collected. The delay also keeps a driver that was just unblocked from being
+    /// queried at once.
     var settleTime: TimeSpan {
       switch self {
       case .addresses: .milliseconds(100)
@@ -39,7 +41,7 @@ public final class KernelWatch: EventSource {
 
   /// The most events read in one wake-up; the rest is reported again.
   private static let readsMax = 32
-  /// The kernel's UEVENT_BUFFER_SIZE, and what stands before it. Of longer events the beginning is read.
+  /// Enough for the kernel's UEVENT_BUFFER_SIZE and the header before it. A longer event is truncated.
   private static let eventBytesMax = 4096
 
   private let loop: EventLoop
@@ -90,7 +92,7 @@ public final class KernelWatch: EventSource {
     if isNews, let timer, timer.deadline == .never { timer.set(after: subject.settleTime) }
   }
 
-  /// No call follows.
+  /// Stops watching. No callback follows.
   public func stop() {
     guard let registration else { return }
     self.registration = nil
@@ -100,8 +102,8 @@ public final class KernelWatch: EventSource {
     timer = nil
   }
 
-  /// Whether an event, "ACTION@PATH" and then "KEY=VALUE", each with a terminating zero, is about an interface or a switch
-  /// (Linux, lib/kobject_uevent.c).
+  /// Whether an event concerns an interface or an rfkill switch. An event is "ACTION@PATH" followed by "KEY=VALUE"
+  /// strings, each with a terminating zero (Linux, lib/kobject_uevent.c).
   static func concernsRadios(_ event: ArraySlice<UInt8>) -> Bool {
     for line in event.split(separator: 0) {
       if line.elementsEqual("SUBSYSTEM=rfkill".utf8) || line.elementsEqual("SUBSYSTEM=net".utf8) { return true }

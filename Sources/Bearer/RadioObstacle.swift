@@ -1,15 +1,15 @@
 import CSystem
 
-/// Why a radio cannot be used, as the kernel's files say.
+/// The reason why a radio cannot be used, according to the kernel's files.
 public enum RadioObstacle: Sendable {
   case absent
-  /// By software: `rfkill block`.
+  /// Blocked by software: `rfkill block`.
   case blocked
-  /// By a switch of the board.
+  /// Switched off by a switch of the board.
   case switchedOff
 
-  /// What is in the way of the device in this directory of /sys; nil for nothing, and where the kernel has no rfkill. The switch of
-  /// a radio is an entry of it (Linux, Documentation/ABI/stable/sysfs-class-rfkill).
+  /// The obstacle for the device in this directory of /sys; nil if there is none, or if the kernel has no rfkill. A
+  /// radio's rfkill switch is an entry of that directory (Linux, Documentation/ABI/stable/sysfs-class-rfkill).
   public static func block(of directory: String) -> RadioObstacle? {
     guard let stream = opendir(directory) else { return nil }
     defer { closedir(stream) }
@@ -23,7 +23,7 @@ public enum RadioObstacle: Sendable {
     return nil
   }
 
-  /// One line about a radio with this name, of a type that rfkill(8) knows: what is wrong, and what to do.
+  /// One line about the radio with this name: what is wrong, and what to do. `type` is a radio type of rfkill(8).
   public func text(_ name: String, type: StaticString) -> String {
     switch self {
     case .absent: "no interface \(name): is the radio plugged in? (it is watched for)"

@@ -1,6 +1,6 @@
-/// A node at a known address, dialled in addition to discovered ones.
+/// A node at a configured address, dialled in addition to discovered nodes.
 public struct StaticPeer: Equatable, Sendable {
-  /// Its scope is 0: look up `interface` before dialling, because interface indexes change.
+  /// The address and port. Its scope is 0: look up `interface` before dialling, because interface indexes change.
   public var endpoint: IPEndpoint
   /// The interface of a link-local address, otherwise empty.
   public var interface: String
