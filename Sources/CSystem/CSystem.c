@@ -14,7 +14,7 @@ __attribute__((constructor)) static void save_arguments(int argc, char **argv) {
 int csystem_argc(void) { return saved_argc; }
 char **csystem_argv(void) { return saved_argv; }
 
-// What board/firmware.ld puts in the place of functions of libraries.
+// Replacements for library functions that the firmware does not need. board/firmware.ld assigns them.
 char *csystem_untranslated(const char *domain, const char *message, int category);
 char *csystem_untranslated(const char *domain, const char *message, int category) {
   (void)domain, (void)category;
@@ -27,8 +27,8 @@ int csystem_none(void) { return 0; }
 void csystem_nothing(void);
 void csystem_nothing(void) {}
 
-// Debian 13's static libraries call functions that glibc has since 2.38; a Debian 12 host, where only
-// the tests run, has none of them. In the firmware's own build this file defines nothing here.
+// Debian 13's static libraries call functions that glibc has since 2.38. A Debian 12 host, where only the tests run,
+// lacks them. In the firmware's own build this block defines nothing.
 #if !__GLIBC_PREREQ(2, 38)
 long __isoc23_strtol(const char *s, char **end, int base) { return strtol(s, end, base); }
 long long __isoc23_strtoll(const char *s, char **end, int base) { return strtoll(s, end, base); }
@@ -57,8 +57,9 @@ uint64_t csystem_neighbour(int socket, const char *interface, uint32_t address) 
 }
 
 int csystem_keep_own_hardware(int descriptor) {
-  // Offsets from the UDP header: 8 bytes, then the message, whose chaddr begins at 28 (RFC 2131, 2). Those from SKF_LL_OFF
-  // count from the Ethernet header: the source address begins at 6. A load beyond the end drops the datagram.
+  // Offsets count from the UDP header: 8 bytes, then the DHCP message, whose chaddr begins at byte 28 (RFC 2131, 2).
+  // Offsets from SKF_LL_OFF count from the Ethernet header, whose source address begins at byte 6. A load beyond the
+  // end drops the datagram.
   const uint32_t source = (uint32_t)SKF_LL_OFF + 6, claimed = 8 + 28;
   struct sock_filter code[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, source),

@@ -34,7 +34,7 @@ int csystem_gpio_request(int chip, uint32_t number, uint64_t flags, uint32_t deb
     request.config.attrs[0].attr.debounce_period_us = debounce;
   }
   if (ioctl(chip, GPIO_V2_GET_LINE_IOCTL, &request) != 0) return -1;
-  // The kernel makes it with O_CLOEXEC; that it does not block has to be said.
+  // The kernel sets O_CLOEXEC on the new descriptor, but not O_NONBLOCK.
   if (fcntl(request.fd, F_SETFL, O_NONBLOCK) != 0) {
     int code = errno;
     close(request.fd);

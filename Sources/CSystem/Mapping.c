@@ -5,8 +5,8 @@ static size_t mapping_bytes;
 static volatile sig_atomic_t mapping_is_lost;
 static void (*other_bus_error)(int);
 
-// A file that is cut while it is mapped takes the pages away (mmap(2), SIGBUS). Memory of our own takes their place at the
-// same address, and the access is repeated.
+// A file that is truncated while mapped loses its pages (mmap(2), SIGBUS). Anonymous memory replaces the whole mapping
+// at the same address, and the access is repeated.
 static void bus_error(int number, siginfo_t *info, void *context) {
   (void)context;
   int saved = errno;

@@ -3,14 +3,14 @@
 #include <sys/prctl.h>
 #include <sys/utsname.h>
 
-// A number below 3 that is closed would be given to the next file that is opened, and what is meant for a terminal would
-// end up in it. The way is the wrong one on purpose: who uses such a descriptor still gets EBADF.
+// A closed descriptor below 3 would be reused by the next file opened, and output for a terminal would end up in that
+// file. The access mode is the opposite of the usual one on purpose: using such a descriptor still fails with EBADF.
 static void reserve_descriptor(int number) {
   if (fcntl(number, F_GETFD) >= 0 || errno != EBADF) return;
   if (open("/dev/null", number == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0) (void)!open("/", O_PATH | O_DIRECTORY);
 }
 
-// argp prints help by stdio and ends the process as if nothing could go wrong.
+// argp prints help through stdio and exits with success even if the output could not be written.
 static void check_output(void) {
   if (fflush(stdout) == 0 && !ferror(stdout)) return;
   if (errno != EPIPE) dprintf(STDERR_FILENO, "causeway: standard output: %s\n", strerror(errno));
@@ -21,9 +21,10 @@ void csystem_prepare_process(void) {
   for (int number = STDIN_FILENO; number <= STDERR_FILENO; number++) reserve_descriptor(number);
   signal(SIGPIPE, SIG_IGN);
   atexit(check_output);
-  // A few pages that are used in a mapping would become 2 MiB each, where the kernel's default is "always".
+  // Where the kernel's default is "always", a few used pages of a mapping would become huge pages of 2 MiB each.
   prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
-  // The pieces of a file are taken and freed over and over: memory that went back to the kernel each time would be cleared again.
+  // The parts of a file are allocated and freed over and over. Memory that went back to the kernel each time would be
+  // cleared again.
   mallopt(M_TRIM_THRESHOLD, 512 * 1024);
 }
 

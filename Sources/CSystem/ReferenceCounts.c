@@ -1,11 +1,16 @@
-// The reference counts of Swift objects in the firmware, without atomic instructions: one thread alone uses Swift objects, and the
-// thread of StateFile.c none. With atomic counts a daemon takes a tenth more time for a file on x86_64. On ARM cores before ARMv8.1, as
-// those of a Raspberry Pi 4 and a Zero 2 W, each is a loop.
+// The reference counts of Swift objects in the firmware, without atomic instructions. Only one thread uses Swift
+// objects; the thread of StateFile.c uses none. With atomic counts a daemon takes a tenth more time for a file on
+// x86_64. On ARM cores before ARMv8.1, such as those of a Raspberry Pi 4 and a Zero 2 W, each atomic operation is a
+// loop.
 //
-// These functions replace those of the Embedded Swift runtime, which are weak symbols. Their rules are those of Swift 6.3
-// (stdlib/public/core/EmbeddedRuntime.swift): an object begins with its metadata and its count; a pointer that is null or negative is no
-// object; a count of which all bits but the highest are ones belongs to an object that lives for ever; the second word of the
-// metadata is the function that destroys it. `causeway selftest` checks them.
+// These functions replace the weak symbols of the Embedded Swift runtime. They follow the rules of Swift 6.3
+// (stdlib/public/core/EmbeddedRuntime.swift):
+// - An object begins with a pointer to its metadata and its count.
+// - A null or negative pointer is not an object.
+// - An object whose count has only ones below the highest bit lives for ever.
+// - The second word of the metadata is the function that destroys the object.
+//
+// `causeway selftest` checks them.
 #ifdef CAUSEWAY_EMBEDDED
 #include <stdint.h>
 
@@ -35,7 +40,7 @@ static inline void release(SwiftObject *object, uint32_t times) {
     object->count = count;
     return;
   }
-  // What its destruction retains and releases does not destroy it again.
+  // Retains and releases during the destruction must not destroy the object again.
   object->count |= UINTPTR_MAX >> 1;
   object->metadata->destroy(object);
 }

@@ -1,7 +1,7 @@
 #include "CSystem.h"
 
 bool csystem_tcp_segments(int descriptor, uint32_t *sent, uint32_t *resent) {
-  // The kernel's struct (linux/tcp.h, which cannot be included beside netinet/tcp.h) goes on behind glibc's:
+  // The kernel's struct (linux/tcp.h, which cannot be included together with netinet/tcp.h) is longer than glibc's: its
   // tcpi_data_segs_out is at byte 156.
   _Static_assert(sizeof(struct tcp_info) == 104, "glibc's struct has grown: take its own member");
   struct {

@@ -3,7 +3,7 @@
 #include <limits.h>
 #include <pthread.h>
 
-// A thread of this program keeps little on its stack; the C library wants at least 16 KiB.
+// The writer thread uses little stack; the C library requires at least 16 KiB.
 enum { STACK_BYTES = 65536 };
 
 struct steps {
@@ -34,7 +34,7 @@ static int write_whole(int descriptor, const char *bytes, size_t length, struct 
   return STEP(fsync(descriptor));
 }
 
-// A command of root writes for the daemon: what it makes belongs to the directory's owner.
+// A command run by root writes for the daemon, so the new file gets the owner of the directory.
 static int give_to_owner(int directory, int descriptor, struct steps steps) {
   struct stat status;
   if (geteuid() != 0) return 0;
@@ -55,8 +55,8 @@ static int replace_in(int directory, const char *name, const void *bytes, size_t
   int code = give_to_owner(directory, descriptor, steps) < 0 || write_whole(descriptor, bytes, length, steps) < 0 ? errno : 0;
   close(descriptor);
   if (code == 0) {
-    // At its place by a rename too, so that there is a previous generation at every moment. A file system without hard
-    // links has none.
+    // The previous generation is also put in place by a rename, so it exists at every moment. A file system without
+    // hard links keeps no previous generation.
     (void)STEP(unlinkat(directory, previous_fresh, 0));
     if (STEP(linkat(directory, name, directory, previous_fresh, 0)) == 0)
       (void)STEP(renameat(directory, previous_fresh, directory, previous));
@@ -124,7 +124,7 @@ int csystem_writer_begin(struct csystem_writer *writer, const void *bytes, size_
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   pthread_attr_setstacksize(&attributes, STACK_BYTES);
-  // Signals are the reactor's alone.
+  // Only the reactor handles signals.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);

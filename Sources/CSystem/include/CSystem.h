@@ -1,4 +1,4 @@
-// System headers for the rim, and the few things Swift cannot reach by itself.
+// System headers for the rim, and functions for what Swift cannot reach directly.
 #pragma once
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE 1
@@ -56,97 +56,104 @@
 /// The calling thread's errno (a macro in C, which Swift does not import).
 static inline int csystem_errno(void) { return errno; }
 
-/// Embedded Swift has no CommandLine: glibc hands argc and argv to constructors.
+/// The arguments of the process. Embedded Swift has no CommandLine, but glibc passes argc and argv to constructors.
 int csystem_argc(void);
 char *_Nullable *_Nonnull csystem_argv(void);
 
-/// What every command begins with: descriptors 0 to 2 are open, SIGPIPE is ignored, an output of stdio that could not be
-/// written ends the process with 1, there are no transparent huge pages, and malloc
-/// keeps 512 KiB of what was freed, until `malloc_trim`.
+/// Prepares the process; every command calls it first. It opens those of the descriptors 0 to 2 that are closed,
+/// ignores SIGPIPE and disables transparent huge pages. malloc keeps 512 KiB of freed memory until `malloc_trim`. If
+/// stdio could not write its output, the process exits with status 1.
 void csystem_prepare_process(void);
 
-/// Whether the kernel is of this version or a later one.
+/// Whether the kernel has this version or a later one.
 int csystem_kernel_is(unsigned long major, unsigned long minor);
 
-/// Give the whole pages in a range of private memory back to the kernel. They are zeros when they are read again.
+/// Returns the whole pages in a range of private memory to the kernel. They read as zeros afterwards.
 void csystem_release_pages(void *_Nonnull address, size_t bytes);
-/// The same with whatever malloc holds and nobody uses, and with the stack below the caller, of the first thread alone. It
-/// takes about half a millisecond: call it when there is nothing else to do.
+/// Returns the memory that malloc holds unused to the kernel, and the stack below the caller if it is the first thread.
+/// The call takes about 0.5 ms, so it belongs where nothing else is due.
 void csystem_release_unused_memory(void);
 
-/// Keep the pages from `address` on usable although their file may be cut: they are all replaced by zeros then, which
-/// `csystem_mapping_is_lost` tells. One mapping a process; NULL forgets it.
+/// Keeps the pages from `address` on usable even if their file is truncated. All of them are then replaced by zeros,
+/// and `csystem_mapping_is_lost` returns true. A process can keep one mapping; NULL ends it.
 void csystem_keep_mapping(void *_Nullable address, size_t bytes);
 bool csystem_mapping_is_lost(void);
-/// What is called for any other SIGBUS, before the default action.
+/// Sets the handler of any other SIGBUS, called before the default action.
 void csystem_on_other_bus_error(void (*_Nullable handler)(int));
 
-/// mremap(2) of a whole mapping to a fixed address, whose old mapping goes. False with errno set.
+/// mremap(2) of a whole mapping to a fixed address, where it replaces the old mapping. Returns false with errno set.
 static inline bool csystem_move_mapping(void *_Nonnull from, size_t bytes, void *_Nonnull to) {
   return mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to) != MAP_FAILED;
 }
 
-/// The number of a group of /etc/group; false when it has none of this name.
+/// Finds the ID of a group in /etc/group. Returns false if no group has this name.
 bool csystem_group_id(const char *_Nonnull name, gid_t *_Nonnull id);
 
-/// Replace the file `name` (at most 54 bytes) of a directory and keep what it held as `name.old`. A cut at any moment leaves
-/// the old or the new contents: a temporary file, synchronised, renamed over it, the directory synchronised. What root writes
-/// belongs to the directory's owner. Gives 0 or an errno. `steps_left`: system calls that are still carried out, every later one fails with EIO; INT_MAX for all.
+/// Replaces the file `name` (at most 54 bytes) in a directory and keeps the previous contents as `name.old`. An
+/// interruption at any moment leaves either the old or the new contents. For that a temporary file is written,
+/// synchronised and renamed, and the directory is synchronised. A file written by root gets the directory's owner.
+///
+/// Returns 0 or an errno. `steps_left`: the number of system calls that are still carried out; each later one fails
+/// with EIO. INT_MAX or NULL: no limit.
 int csystem_replace_file(const char *_Nonnull directory, const char *_Nonnull name, const void *_Nullable bytes,
                          size_t length, mode_t mode, int *_Nullable steps_left);
 
-/// The same on a thread of its own, one file at a time. The descriptor (eventfd(2)) is readable when a write has ended.
+/// Replaces a file like `csystem_replace_file`, on a thread of its own, one write at a time. The descriptor
+/// (eventfd(2)) is readable when a write has ended.
 struct csystem_writer;
 struct csystem_writer *_Nullable csystem_writer_new(const char *_Nonnull directory, const char *_Nonnull name, mode_t mode);
 void csystem_writer_free(struct csystem_writer *_Nonnull writer);
 int csystem_writer_descriptor(const struct csystem_writer *_Nonnull writer);
-/// Begin a write of a copy of the bytes, when none is under way. Gives 0, or an errno when no thread can be made.
+/// Begins to write a copy of the bytes; no other write may be under way. Returns 0, or an errno if memory or the thread
+/// cannot be allocated.
 int csystem_writer_begin(struct csystem_writer *_Nonnull writer, const void *_Nullable bytes, size_t length);
-/// Wait for the end of the write that was begun. Gives what it gave.
+/// Waits for the end of the write. Returns its result: 0 or an errno.
 int csystem_writer_end(struct csystem_writer *_Nonnull writer);
 
-/// gmtime_r(3): seconds since 1970 as a date in UTC; NULL with EOVERFLOW for a year that an int does not hold. The C
-/// library's brings its time zones and number scanner along, 90 kB; board/sysroot.sh gives mbedTLS this one.
+/// gmtime_r(3): converts seconds since 1970 to a date in UTC. Returns NULL with EOVERFLOW if the year does not fit into
+/// an int. The C library's version adds time zones and a number scanner, 90 kB; board/sysroot.sh gives mbedTLS this
+/// one.
 struct tm *_Nullable csystem_gmtime_r(const time_t *_Nonnull time, struct tm *_Nonnull parts);
 
-/// timegm(3) for a month of 0…11: the date in UTC as seconds since 1970.
+/// timegm(3) for a month of 0 to 11: converts a date in UTC to seconds since 1970.
 time_t csystem_timegm(const struct tm *_Nonnull parts);
 
-/// open(2): variadic functions are closed to Swift. `mode` counts only when a file is made.
+/// open(2), because Swift cannot call variadic functions. `mode` is used only when a file is created.
 static inline int csystem_open(const char *_Nonnull path, int flags, mode_t mode) { return open(path, flags, mode); }
 
-/// openat(2), likewise.
+/// openat(2), for the same reason.
 static inline int csystem_openat(int folder, const char *_Nonnull name, int flags, mode_t mode) {
   return openat(folder, name, flags, mode);
 }
 
-/// quotactl(2) of the file system of a file, without the path of its device. 0, or -1 with errno set.
+/// quotactl(2) for the file system of an open file, without the path of its device. Returns 0, or -1 with errno set.
 static inline long csystem_quotactl_fd(int file, int command, uint32_t id, void *_Nonnull answer) {
   return syscall(SYS_quotactl_fd, file, command, id, answer);
 }
 
-/// The size of a terminal. 0, or -1 with errno set.
+/// Reads the size of a terminal. Returns 0, or -1 with errno set.
 static inline int csystem_terminal_size(int descriptor, struct winsize *_Nonnull size) {
   return ioctl(descriptor, TIOCGWINSZ, size);
 }
 
-/// Let a UDP socket receive only messages of DHCP clients (RFC 2131) whose hardware address is the source address of the
-/// Ethernet frame that brought them; the kernel drops all other datagrams. 0, or -1 with errno set.
+/// Lets a UDP socket receive only DHCP messages (RFC 2131) whose client hardware address is the source address of their
+/// Ethernet frame. The kernel drops all other datagrams. Returns 0, or -1 with errno set.
 int csystem_keep_own_hardware(int descriptor);
 
-/// The Ethernet address of a neighbour by IPv4 on an interface, in the lower 48 bits; 0 where the kernel knows none. `socket`: any
-/// of IPv4.
+/// The Ethernet address of an IPv4 neighbour on an interface, in the lower 48 bits; 0 if the kernel does not know it.
+/// `socket`: any IPv4 socket.
 uint64_t csystem_neighbour(int socket, const char *_Nonnull interface, uint32_t address);
 
-/// How many segments with data a TCP connection has sent, and how many of them again. False when the descriptor is none.
+/// Reads how many data segments a TCP connection has sent, and how many segments it has retransmitted. Returns false if
+/// the descriptor is not a TCP connection.
 bool csystem_tcp_segments(int descriptor, uint32_t *_Nonnull sent, uint32_t *_Nonnull resent);
 
-/// Names of enumerations and casts that Swift does not import.
+/// Constants and casts that Swift does not import.
 static const int csystem_timer_cancel_on_set = TFD_TIMER_CANCEL_ON_SET;
 
 static inline void csystem_set_errno(int code) { errno = code; }
 
-/// argp_error(3): one line on stderr, a pointer to --help, and the end of the process.
+/// argp_error(3): writes one line and a pointer to --help to stderr, and ends the process.
 static inline void csystem_argp_error(const struct argp_state *_Nullable state, const char *_Nonnull message) {
   argp_error(state, "%s", message);
 }
