@@ -1,4 +1,4 @@
-// The kernel's Bluetooth sockets. Opcodes of the management interface have no public header: see
+// The kernel's Bluetooth sockets. The opcodes of the management interface have no public header: see
 // Sources/BearerBluetooth/ManagementCommand.swift.
 #pragma once
 #include <CSystem.h>
@@ -9,7 +9,7 @@
 
 #include "BNEP.h"
 
-// glibc declares socket addresses as a transparent union, which Swift cannot pass a pointer for.
+// glibc declares socket addresses as a transparent union; Swift cannot pass a pointer to it.
 static inline int cbluetooth_bind_control(int descriptor, const struct sockaddr_hci *address) {
   return bind(descriptor, (const struct sockaddr *)address, sizeof *address);
 }
