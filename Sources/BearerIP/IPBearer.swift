@@ -26,10 +26,10 @@ public final class IPBearer {
   /// Inbound connections closed because their interface is not in the settings.
   public private(set) var refusedCount: UInt64 = 0
 
-  /// Minimum interval between enumerations of the interfaces caused by connections to an unknown local address: an
-  /// enumeration queries the kernel for all of them, and anybody can connect.
+  /// The minimum interval between enumerations that connections to an unknown local address cause. An enumeration
+  /// queries the kernel for all interfaces, and any host can connect.
   public static let unknownAddressInterval = TimeSpan.seconds(1)
-  /// How long until listening on a used port is tried again.
+  /// How long to wait before listening on a used port is tried again.
   public static let listenRetryTime = TimeSpan.seconds(5)
 
   private let loop: EventLoop
@@ -43,7 +43,7 @@ public final class IPBearer {
   private var dialer: StreamDialer?
   private var listenTimer: Timer?
   private var isListenFaultReported = false
-  /// Configured nodes, each with the candidate that was last reported of it.
+  /// Configured peers, each with the candidate that was last reported for it.
   private var staticPeers: [(peer: StaticPeer, reported: Candidate?)]
 
   public convenience init(_ loop: EventLoop, _ settings: IPBearerSettings, _ delegate: any BearerDelegate) {
@@ -63,7 +63,7 @@ public final class IPBearer {
     staticPeers = settings.peers.prefix(IPBearerSettings.entriesMax).map { ($0, nil) }
   }
 
-  /// Starts. Problems (such as a port in use) are reported as faults and retried.
+  /// Starts the bearer. Problems, such as a port in use, are reported as faults and retried.
   public func start() {
     guard dialer == nil else { return }
     dialer = StreamDialer(
@@ -79,7 +79,7 @@ public final class IPBearer {
     refresh()
   }
 
-  /// Stops; no callback follows. Streams that were handed over stay open.
+  /// Stops the bearer. No callback follows. Streams that were handed over stay open.
   public func stop() {
     watch?.stop()
     listener?.close()
@@ -104,7 +104,7 @@ public final class IPBearer {
   /// Cancels a dial. No callback follows.
   public func cancelDial(token: UInt32) { dialer?.cancel(token: token) }
 
-  /// The interface that has this local address.
+  /// The interface that has this local address; nil if there is none.
   public func interface(having endpoint: IPEndpoint) -> NetworkInterface? {
     for interface in interfaces {
       if endpoint.scope != 0 {
@@ -118,7 +118,7 @@ public final class IPBearer {
     return nil
   }
 
-  /// The kind of bearer that reaches an address, according to the networks of the interfaces; otherwise Ethernet.
+  /// The kind of bearer that reaches an address, according to the networks of the interfaces; Ethernet if none matches.
   public func kind(reaching endpoint: IPEndpoint) -> BearerKind {
     for interface in interfaces {
       let leadsThere =
@@ -159,7 +159,7 @@ public final class IPBearer {
     }
   }
 
-  /// Nil while its interface does not exist.
+  /// Nil while the interface of the peer does not exist.
   private func candidate(of peer: StaticPeer) -> Candidate? {
     var endpoint = peer.endpoint
     if !peer.interface.utf8.isEmpty {

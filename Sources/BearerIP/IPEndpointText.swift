@@ -2,15 +2,15 @@ import Bearer
 import CSystem
 
 extension IPEndpoint {
-  /// An IPv4 address in network order.
+  /// Makes an IPv4 endpoint. `address` is a big-endian number.
   public init(ipv4 address: UInt32, port: UInt16) {
     self.init(high: 0, low: 0xFFFF_0000_0000 | UInt64(address), port: port, scope: 0)
   }
 
-  /// The address as a big-endian number; nil for IPv6.
+  /// The IPv4 address as a big-endian number; nil for IPv6.
   public var ipv4: UInt32? { isIPv4 ? UInt32(truncatingIfNeeded: low) : nil }
 
-  /// fe80::/10 (RFC 4291, 2.5.6): requires a `scope`.
+  /// Whether the address is in fe80::/10 (RFC 4291, 2.5.6), which requires a `scope`.
   public var isLinkLocalIPv6: Bool { high >> 54 == 0xFE80 >> 6 }
 
   /// "192.0.2.1:41820" or "[fe80::1%eth0]:41820".
@@ -41,7 +41,7 @@ extension IPEndpoint {
   }
 }
 
-/// The name of an interface, nil when it is gone.
+/// The name of an interface; nil if the interface no longer exists.
 public func interfaceName(_ index: UInt32) -> String? {
   var name = [CChar](repeating: 0, count: Int(IF_NAMESIZE))
   guard index != 0, if_indextoname(index, &name) != nil else { return nil }
@@ -58,7 +58,7 @@ public func parseIPv4(_ text: some Collection<UInt8>) -> UInt32? {
   return UInt32(bigEndian: address.s_addr)
 }
 
-/// The number that up to eight bytes in network order encode.
+/// The number that up to eight bytes encode in network order.
 func bigEndian(_ bytes: some Collection<UInt8>) -> UInt64 {
   var word: UInt64 = 0
   for byte in bytes { word = word << 8 | UInt64(byte) }

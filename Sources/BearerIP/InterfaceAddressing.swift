@@ -31,8 +31,8 @@ private func requestAddress(
   try message.exchange()
 }
 
-/// Switches an interface on or off, as `ip link set` does. Needs CAP_NET_ADMIN. Errors: EPERM, ENODEV, and the driver's; ERFKILL
-/// for a blocked radio.
+/// Switches an interface on or off, like `ip link set`. Needs CAP_NET_ADMIN. Errors: EPERM, ENODEV, ERFKILL for a
+/// blocked radio, and the driver's.
 public func setInterface(_ interfaceIndex: UInt32, up isUp: Bool) throws(SystemError) {
   var message = NetlinkMessage(link: interfaceIndex, 0, isUp: isUp)
   try message.exchange()

@@ -14,7 +14,8 @@ struct NetlinkMessage {
     append(UInt32(0))  // to the kernel
   }
 
-  /// About an interface, or a new one for 0. `isUp`: whether it is to be on; nil: as it is.
+  /// Starts a message about an interface; index 0 stands for a new one. `isUp`: whether the interface is to be on; nil
+  /// leaves that unchanged.
   init(link interfaceIndex: UInt32, type: UInt16 = UInt16(RTM_NEWLINK), _ flags: UInt16, isUp: Bool?) {
     self.init(type, flags)
     append(UInt32(0))  // ifinfomsg: family, type
@@ -42,8 +43,8 @@ struct NetlinkMessage {
     for _ in 0..<(4 - count & 3) { append(UInt8(0)) }
   }
 
-  /// Sends it to the routing subsystem and waits for the acknowledgement. Errors: the errno in the acknowledgement, and
-  /// those of socket and send.
+  /// Sends the message to the routing subsystem and waits for the acknowledgement. Errors: the errno in the
+  /// acknowledgement, and those of socket and send.
   @inline(never)
   mutating func exchange() throws(SystemError) {
     let socket = try NetlinkSocket(NETLINK_ROUTE)
@@ -71,7 +72,7 @@ struct NetlinkReply {
   /// The bytes after the nlmsghdr.
   var payload: ArraySlice<UInt8>
 
-  /// The payload of an attribute, searched from `offset` of the payload on; nil when it is missing.
+  /// The payload of an attribute, searched from `offset` of the payload on; nil if it is missing.
   func attribute(_ wanted: UInt16, from offset: Int) -> ArraySlice<UInt8>? {
     var at = payload.startIndex + offset
     while at + 4 <= payload.endIndex {

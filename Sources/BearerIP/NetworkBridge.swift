@@ -1,9 +1,11 @@
 import CSystem
 import Reactor
 
-/// Makes a bridge and switches it on; one that is there becomes as it should be. It waits for no spanning tree before a port
-/// carries frames. It has the Ethernet address that is given, and not its ports', which come and go. Needs CAP_NET_ADMIN.
-/// Errors: EPERM, EOPNOTSUPP in a kernel without bridges, or when another kind of interface has the name.
+/// Creates a bridge and brings it up; an existing bridge gets the same settings. A port carries frames at once, without
+/// the forward delay of the spanning tree. The bridge keeps the given Ethernet address, because ports come and go.
+///
+/// Needs CAP_NET_ADMIN. Errors: EPERM; EOPNOTSUPP if the kernel has no bridges or another kind of interface has the
+/// name.
 public func makeBridge(_ name: StaticString, ethernetAddress: UInt64) throws(SystemError) {
   var message = NetlinkMessage(link: 0, UInt16(NLM_F_CREATE), isUp: true)
   message.append(attribute: UInt16(IFLA_IFNAME), name)
@@ -19,16 +21,19 @@ public func makeBridge(_ name: StaticString, ethernetAddress: UInt64) throws(Sys
   try message.exchange()
 }
 
-/// Removes a bridge, or another interface that was made by a program. Needs CAP_NET_ADMIN. Errors: EPERM, EOPNOTSUPP for one of
-/// a device, ENODEV or EINVAL when there is none.
+/// Removes a bridge or another interface that a program created. Needs CAP_NET_ADMIN. Errors: EPERM; EOPNOTSUPP for the
+/// interface of a device; ENODEV or EINVAL if there is no such interface.
 public func removeInterface(_ interfaceIndex: UInt32) throws(SystemError) {
   var message = NetlinkMessage(link: interfaceIndex, type: UInt16(RTM_DELLINK), 0, isUp: nil)
   try message.exchange()
 }
 
-/// Makes an interface a port of a bridge, or of none when `bridgeIndex` is 0. A port loses its IPv6 addresses, because a bridge
-/// takes all frames to them; else others would hear of them and dial in vain. Needs CAP_NET_ADMIN. Errors: EPERM, ENODEV,
-/// EOPNOTSUPP for an interface that cannot be a port, as a Wi-Fi station.
+/// Makes an interface a port of a bridge, or of no bridge if `bridgeIndex` is 0. A port loses its IPv6 addresses,
+/// because the bridge takes all frames sent to them. Otherwise other nodes would learn these addresses and dial them in
+/// vain.
+///
+/// Needs CAP_NET_ADMIN. Errors: EPERM; ENODEV; EOPNOTSUPP for an interface that cannot be a port, such as a Wi-Fi
+/// station.
 public func setBridge(of interfaceIndex: UInt32, _ bridgeIndex: UInt32) throws(SystemError) {
   var message = NetlinkMessage(link: interfaceIndex, 0, isUp: nil)
   message.append(attribute: UInt16(IFLA_MASTER), bridgeIndex)

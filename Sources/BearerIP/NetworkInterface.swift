@@ -88,7 +88,7 @@ func fits(_ name: String, _ pattern: String) -> Bool {
 struct InterfaceRules {
   var patterns: [String]
   var allowsLoopback: Bool
-  /// The interface of a Wi-Fi Direct group, if its name does not say so.
+  /// The interface of a Wi-Fi Direct group whose name does not begin with `p2p-`.
   var wifiDirectInterface: String?
 
   func allows(_ name: String, isLoopback: Bool) -> Bool {
@@ -108,7 +108,7 @@ struct InterfaceRules {
   }
 }
 
-/// The interfaces that are up, have a carrier and are allowed. Nil when the kernel call fails.
+/// The interfaces that are up, have a carrier and are allowed; nil if the kernel call fails.
 func enumerateInterfaces(_ rules: InterfaceRules) -> [NetworkInterface]? {
   var list: UnsafeMutablePointer<ifaddrs>?
   guard getifaddrs(&list) == 0 else { return nil }

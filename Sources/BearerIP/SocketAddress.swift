@@ -29,14 +29,14 @@ struct SocketAddress {
     }
   }
 
-  /// All addresses of the family, at `port`.
+  /// The wildcard address of the family, at `port`.
   init(anyOf family: CInt, port: UInt16) {
     self.init(
       family == AF_INET
         ? IPEndpoint(ipv4: 0, port: port) : IPEndpoint(high: 0, low: 0, port: port, scope: 0))
   }
 
-  /// Nil when it is not an IP address.
+  /// The address and port; nil if it is not an IP address.
   var endpoint: IPEndpoint? {
     withUnsafeBytes(of: storage) { bytes in
       switch CInt(storage.ss_family) {
@@ -98,7 +98,7 @@ func tuneStream(_ descriptor: CInt) {
   _ = setOption(descriptor, CInt(IPPROTO_TCP), TCP_NOTSENT_LOWAT, unsentBytesMax)
 }
 
-/// The connection is closed when data is unacknowledged for this time (RFC 5482).
+/// The time after which a connection with unacknowledged data is closed (RFC 5482).
 let unacknowledgedMillisecondsMax: CInt = 20_000
-/// Bytes that the kernel queues beyond the congestion window. An urgent frame waits for all of them.
+/// The most bytes that the kernel queues beyond the congestion window. An urgent frame waits for all of them.
 let unsentBytesMax: CInt = 131_072

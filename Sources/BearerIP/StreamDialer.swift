@@ -5,9 +5,9 @@ import Reactor
 
 /// Outgoing TCP connections that are being established.
 final class StreamDialer {
-  /// Dials at once: twice the candidates of one discovery burst on a fully populated network.
+  /// The most concurrent dials: twice the candidates of one discovery burst on a fully populated network.
   static let dialsMax = 32
-  /// A dial fails after this time.
+  /// The time after which a dial fails.
   static let connectTimeDefault = TimeSpan.seconds(5)
 
   fileprivate let connectTime: TimeSpan
@@ -44,7 +44,7 @@ final class StreamDialer {
     }
   }
 
-  /// Cancels a dial without a callback; no effect when it has ended.
+  /// Cancels a dial without a callback. No effect if the dial has ended.
   func cancel(token: UInt32) {
     for dial in dials where dial.token == token {
       forget(dial)

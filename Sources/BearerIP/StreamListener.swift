@@ -5,14 +5,14 @@ import Reactor
 
 /// A listening TCP socket for both IP versions, or for IPv4 only where IPv6 is disabled.
 final class StreamListener {
-  /// Connections that the kernel completes before they are accepted.
+  /// The most connections that the kernel completes before they are accepted.
   static let backlog: CInt = 64
 
   let port: UInt16
   private let acceptor: Acceptor
 
-  /// `accepted` owns its descriptor; `shortage` is called when accepting begins to fail, and with nil when that is
-  /// over. Errors: EADDRINUSE, EACCES for a port below 1024, and those of socket.
+  /// `accepted` owns its descriptor. `shortage` is called when accepting begins to fail, and with nil when it works
+  /// again. Errors: EADDRINUSE, EACCES for a port below 1024, and those of socket.
   init(
     _ loop: EventLoop, port: UInt16, accepted: @escaping (CInt, IPEndpoint) -> Void,
     shortage: @escaping (SystemError?) -> Void

@@ -2,12 +2,12 @@ import CSystem
 import Primitives
 import Reactor
 
-/// Queries nl80211 for an interface's type. Unlike /sys it answers for the program's network namespace.
+/// Queries nl80211 for the type of an interface. Unlike /sys it answers for the program's network namespace.
 struct WirelessTypes {
   private let socket: NetlinkSocket
   private let family: UInt16
 
-  /// Nil where nl80211 is missing: no radio, or no driver for one.
+  /// Returns nil if nl80211 is missing: there is no radio, or no driver for one.
   init?() {
     guard let socket = try? NetlinkSocket(NETLINK_GENERIC) else { return nil }
     var question = NetlinkMessage(UInt16(GENL_ID_CTRL), 0)
@@ -25,7 +25,7 @@ struct WirelessTypes {
 
   func close() { socket.close() }
 
-  /// The country whose rules hold: two characters, “00” for none (Linux, Documentation/networking/regulatory.rst).
+  /// The country whose rules apply: two characters, “00” for none (Linux, Documentation/networking/regulatory.rst).
   var regulatoryDomain: String? {
     var question = NetlinkMessage(family, 0)
     question.append(genericHeader: UInt8(NL80211_CMD_GET_REG.rawValue), version: 0)
@@ -35,7 +35,7 @@ struct WirelessTypes {
     return String(decoding: code.prefix { $0 != 0 }, as: UTF8.self)
   }
 
-  /// Nil for an interface that is not wireless.
+  /// The abilities of the interface's driver; nil if the interface is not wireless.
   func abilities(_ interfaceIndex: UInt32) -> WirelessAbilities? {
     var question = NetlinkMessage(family, 0)
     question.append(genericHeader: UInt8(NL80211_CMD_GET_WIPHY.rawValue), version: 0)
@@ -43,7 +43,7 @@ struct WirelessTypes {
     guard let reply = try? socket.request(question),
       let types = reply.attribute(UInt16(NL80211_ATTR_SUPPORTED_IFTYPES.rawValue), from: 4)
     else { return nil }
-    // Nested: an attribute without payload for each type.
+    // A nested attribute: it holds one empty attribute for each type.
     let supported = NetlinkReply(type: 0, payload: types)
     func canBe(_ type: nl80211_iftype) -> Bool { supported.attribute(UInt16(type.rawValue), from: 0) != nil }
     let stations = reply.attribute(UInt16(NL80211_ATTR_MAX_AP_ASSOC_STA.rawValue), from: 4)
@@ -53,7 +53,7 @@ struct WirelessTypes {
       stationsMax: stations.flatMap { $0.count == 2 ? $0.native($0.startIndex, as: UInt16.self) : nil })
   }
 
-  /// Nil for an interface that is not wireless.
+  /// The kind of bearer; nil if the interface is not wireless.
   func kind(_ interfaceIndex: UInt32) -> BearerKind? {
     var question = NetlinkMessage(family, 0)
     question.append(genericHeader: UInt8(NL80211_CMD_GET_INTERFACE.rawValue), version: 0)
@@ -68,19 +68,19 @@ struct WirelessTypes {
   }
 }
 
-/// The country whose rules this machine's radios keep: two characters, “00” for none. Nil without a radio.
+/// The country whose rules apply to this machine's radios: two characters, “00” for none. Nil without a radio.
 public func regulatoryDomain() -> String? {
   guard let types = WirelessTypes() else { return nil }
   defer { types.close() }
   return types.regulatoryDomain
 }
 
-/// What the driver of a wireless interface can do.
+/// The abilities of a wireless interface's driver.
 public struct WirelessAbilities: Equatable, Sendable {
   public var canBeGroupOwner: Bool
   public var canBeGroupClient: Bool
   public var canBeMeshPoint: Bool
-  /// How many stations may join at once; nil where the driver does not say.
+  /// How many stations may join at once; nil if the driver does not report it.
   public var stationsMax: UInt16?
 
   public init(canBeGroupOwner: Bool, canBeGroupClient: Bool, canBeMeshPoint: Bool, stationsMax: UInt16?) {
@@ -91,7 +91,7 @@ public struct WirelessAbilities: Equatable, Sendable {
   }
 }
 
-/// Nil for an interface that is not there or not wireless.
+/// The abilities of an interface's driver; nil if the interface does not exist or is not wireless.
 public func wirelessAbilities(of interface: String) -> WirelessAbilities? {
   let index = if_nametoindex(interface)
   guard index != 0, let types = WirelessTypes() else { return nil }
