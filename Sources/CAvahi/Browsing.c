@@ -1,10 +1,12 @@
 #include "CAvahi.h"
 
-// What n boxes that browse for one type cost each other: each asks again after 1, 2, 4, … seconds and lists the n services
-// that it knows. The names are the linker's: calls within libavahi-core arrive here, because every program is linked with
-// --wrap (Package.swift). libavahi-core runs in the reactor's thread alone, so nothing here is locked.
+// Reduces what n boxes that browse for one type cost each other. Each repeats its question after 1, 2, 4, … seconds,
+// and lists the n services that it knows.
+//
+// The linker prescribes the names: every program is linked with --wrap (Package.swift), so calls within libavahi-core
+// arrive here. libavahi-core runs only on the reactor's thread, so nothing here is locked.
 
-// Empty until the service is published, and if its names are too long: then libavahi-core does as it always does.
+// Empty until the service is published, and if its names are too long. libavahi-core then behaves as usual.
 static char own_type[AVAHI_DOMAIN_NAME_MAX], own_service[AVAHI_DOMAIN_NAME_MAX];
 
 void cavahi_set_own_service(const char *name, const char *type) {
@@ -13,16 +15,16 @@ void cavahi_set_own_service(const char *name, const char *type) {
     own_type[0] = own_service[0] = 0;
 }
 
-// Names of both sides are in the one form in which libavahi writes escapes.
+// Both names are in the form in which libavahi writes escapes.
 static int is_browsed(const AvahiKey *key) {
   return key->type == AVAHI_DNS_TYPE_PTR && key->clazz == AVAHI_DNS_CLASS_IN && strcasecmp(key->name, own_type) == 0;
 }
 
 static int is_own(const AvahiRecord *record) { return strcasecmp(record->data.ptr.name, own_service) == 0; }
 
-// libavahi-core notes each answer that an asker knows (RFC 6762, section 7.1), which keeps it from giving that answer. It
-// notes the answers of others, too, and compares each new one with all of the last 0.7 s: from 40 boxes on that takes all
-// processors. Of the services of our type only our own matters.
+// libavahi-core notes each answer that an asker already knows (RFC 6762, section 7.1) and does not send it. It also
+// notes the answers of other nodes, and compares each new one with all of the last 0.7 s. From 40 boxes on that takes
+// all processors. Among the services of our type only our own matters.
 void __real_avahi_response_scheduler_suppress(void *scheduler, AvahiRecord *record, const AvahiAddress *asker);
 void __wrap_avahi_response_scheduler_suppress(void *scheduler, AvahiRecord *record, const AvahiAddress *asker);
 void __wrap_avahi_response_scheduler_suppress(void *scheduler, AvahiRecord *record, const AvahiAddress *asker) {
@@ -30,8 +32,8 @@ void __wrap_avahi_response_scheduler_suppress(void *scheduler, AvahiRecord *reco
   __real_avahi_response_scheduler_suppress(scheduler, record, asker);
 }
 
-// It compares names by taking both apart label by label, whether they have escapes or not: with n services in the cache
-// each record of an answer is compared with n others.
+// libavahi-core compares names by splitting both into labels, even if they have no escapes. With n services in the
+// cache, each record of an answer is compared with n others. Names without escapes are compared directly.
 int __real_avahi_domain_equal(const char *one, const char *other);
 int __wrap_avahi_domain_equal(const char *one, const char *other);
 
@@ -45,16 +47,18 @@ int __wrap_avahi_domain_equal(const char *one, const char *other) {
   return __real_avahi_domain_equal(one, other);
 }
 
-// Duplicate question suppression (RFC 6762, section 7.3): a question is not repeated if another node has asked it since
-// this one did, and listed no service that this one does not know. libavahi-core does that only for questions without any
-// known answer, within 0.1 s: n boxes asked n times, n lists of n services, and lost some of the packets.
+// Duplicate question suppression (RFC 6762, section 7.3). A question is not repeated if another node has asked it since
+// this node did, and listed no service that this node does not know.
+//
+// libavahi-core suppresses only questions without any known answer, within 0.1 s. So n boxes asked n times, with n
+// lists of n services, and some of the packets were lost.
 
 typedef struct AvahiInterface AvahiInterface;
 typedef struct AvahiCache AvahiCache;
 typedef struct AvahiCacheEntry AvahiCacheEntry;
 typedef void *AvahiCacheWalkCallback(AvahiCache *cache, AvahiKey *key, AvahiCacheEntry *entry, void *userdata);
 
-// How these structures begin (cache.h of 0.8, the version in NOTICE).
+// The beginning of these structures (cache.h of 0.8, the version in NOTICE).
 struct AvahiCache {
   AvahiServer *server;
   AvahiInterface *interface;
@@ -66,15 +70,16 @@ struct AvahiCacheEntry {
 
 void *avahi_cache_walk(AvahiCache *cache, AvahiKey *key, AvahiCacheWalkCallback *callback, void *userdata);
 
-// Interfaces on which this node has asked, each once for IPv4 and for IPv6. On further ones it always asks. The first
-// question takes a place; avahi_querier_free_all gives it back, which libavahi-core calls before it frees an interface.
+// Interfaces on which this node has asked, each once for IPv4 and once for IPv6. On interfaces beyond the limit it
+// always asks. The first question takes an entry. avahi_querier_free_all, which libavahi-core calls before it frees an
+// interface, releases it.
 #define INTERFACES_MAX 32
 static struct {
   const AvahiInterface *interface;
   int others_asked;
 } asked[INTERFACES_MAX];
 
-// NULL finds a free place.
+// The index of an interface's entry, or of a free one for NULL; -1 if there is none.
 static int find(const AvahiInterface *interface) {
   for (int index = 0; index < INTERFACES_MAX; index++)
     if (asked[index].interface == interface) return index;
@@ -86,11 +91,12 @@ static void note(const AvahiInterface *interface, int others_asked) {
   if (index >= 0) asked[index].others_asked = others_asked;
 }
 
-// "Passive observation of failures" (RFC 6762, section 10.5) is left out for our services. libavahi-core counts questions
-// that nobody answered, but takes those back whose known answers come in later packets only if all arrive and no other node
-// asks meanwhile: services were lost that were there. A dial that fails looks its service up again.
+// "Passive observation of failures" (RFC 6762, section 10.5) is left out for our services. libavahi-core counts
+// questions that nobody answered. Known answers that come in later packets should cancel the count. libavahi-core
+// cancels it only if all of them arrive and no other node asks meanwhile, so it lost services that still existed. Here,
+// a dial that fails looks its service up again.
 
-// A question was heard. Its known answers follow, perhaps in packets of their own.
+// A question was received. Its known answers follow, perhaps in packets of their own.
 void __real_avahi_cache_start_poof(AvahiCache *cache, AvahiKey *key, const AvahiAddress *asker);
 void __wrap_avahi_cache_start_poof(AvahiCache *cache, AvahiKey *key, const AvahiAddress *asker);
 void __wrap_avahi_cache_start_poof(AvahiCache *cache, AvahiKey *key, const AvahiAddress *asker) {
@@ -106,7 +112,7 @@ static void *entry_of(AvahiCache *cache, AvahiKey *key, AvahiCacheEntry *entry, 
   return strcasecmp(entry->record->data.ptr.name, service) == 0 ? entry : NULL;
 }
 
-// An asker knows this answer. Who has it will not give it.
+// The asker knows this answer, so the node that has it will not send it. If it is new to this node, this node must ask.
 void __real_avahi_cache_stop_poof(AvahiCache *cache, AvahiRecord *record, const AvahiAddress *asker);
 void __wrap_avahi_cache_stop_poof(AvahiCache *cache, AvahiRecord *record, const AvahiAddress *asker);
 void __wrap_avahi_cache_stop_poof(AvahiCache *cache, AvahiRecord *record, const AvahiAddress *asker) {
@@ -116,9 +122,9 @@ void __wrap_avahi_cache_stop_poof(AvahiCache *cache, AvahiRecord *record, const 
     note(cache->interface, 0);
 }
 
-// A question is due: `immediately` when cached answers expire, otherwise after 0.1 s. Only the first one of an interface,
-// which many ask at the same time, has reason to wait. A later one goes out at once, so that others hear it before
-// theirs are due. 0 says that none was queued.
+// A question is due: `immediately` when cached answers expire, otherwise after 0.1 s. Only the first question on an
+// interface has reason to wait, because many nodes ask it at the same time. A later one is sent at once, so that other
+// nodes receive it before theirs are due. Returns 0 if no question was queued.
 int __real_avahi_interface_post_query(AvahiInterface *interface, AvahiKey *key, int immediately, unsigned *id);
 int __wrap_avahi_interface_post_query(AvahiInterface *interface, AvahiKey *key, int immediately, unsigned *id);
 int __wrap_avahi_interface_post_query(AvahiInterface *interface, AvahiKey *key, int immediately, unsigned *id) {
@@ -136,7 +142,7 @@ int __wrap_avahi_interface_post_query(AvahiInterface *interface, AvahiKey *key, 
   return __real_avahi_interface_post_query(interface, key, immediately, id);
 }
 
-// An interface is about to be freed, or may not be used any more.
+// An interface is about to be freed, or becomes unusable.
 void __real_avahi_querier_free_all(AvahiInterface *interface);
 void __wrap_avahi_querier_free_all(AvahiInterface *interface);
 void __wrap_avahi_querier_free_all(AvahiInterface *interface) {

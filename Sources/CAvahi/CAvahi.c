@@ -1,15 +1,15 @@
 #include "CAvahi.h"
 
-// libdbus's server side asks systemd for its sockets; Debian has no static libsystemd and a D-Bus client
-// never comes here.
+// libdbus's server side asks systemd for its sockets. Debian has no static libsystemd, and a D-Bus client never calls
+// these functions.
 __attribute__((weak)) int sd_listen_fds(int unset_environment) { (void)unset_environment; return 0; }
 __attribute__((weak)) int sd_is_socket(int fd, int family, int type, int listening) {
   (void)fd; (void)family; (void)type; (void)listening;
   return 0;
 }
 
-// A daemon that hangs must not hang the reactor. The names are the linker's: calls of
-// dbus_connection_send_with_reply_and_block arrive here, because every program is linked with --wrap (Package.swift).
+// A daemon that hangs must not block the reactor. The linker prescribes the names: every program is linked with --wrap
+// (Package.swift), so calls of dbus_connection_send_with_reply_and_block arrive here.
 typedef struct DBusConnection DBusConnection;
 typedef struct DBusMessage DBusMessage;
 typedef struct DBusError DBusError;
@@ -28,8 +28,8 @@ static void ignore_log(AvahiLogLevel level, const char *text) { (void)level; (vo
 void cavahi_silence_log(void) { avahi_set_log_function(ignore_log); }
 
 // libavahi-core calls this instead of avahi_reverse_lookup_name (board/sysroot.sh renames it). A responder claims the
-// reverse name of each of its addresses, such as 1.0.0.10.in-addr.arpa, for itself alone: two responders on one
-// machine would dispute every address and rename the host for ever. Ours claims a name below it that is its own.
+// reverse name of each of its addresses, such as 1.0.0.10.in-addr.arpa, exclusively. Two responders on one machine
+// would dispute every address and rename the host for ever. This one claims a unique name below the reverse name.
 char *cavahi_reverse_lookup_name(const AvahiAddress *address, char *name, size_t size);
 char *cavahi_reverse_lookup_name(const AvahiAddress *address, char *name, size_t size) {
   static unsigned token;
@@ -44,7 +44,7 @@ uint64_t cavahi_source6(const uint8_t *address) {
   int first = address[0] == 0xFE && (address[1] & 0xC0) == 0x80 ? 8 : 0;
   uint64_t number = 0;
   for (int i = 0; i < 8; i++) number = number << 8 | address[first + i];
-  // Never that of an IPv4 address, and never 0.
+  // The highest bit keeps the number different from 0 and from that of any IPv4 address.
   return number | (uint64_t)1 << 63;
 }
 

@@ -1,7 +1,9 @@
-// libdbus asks the C library for host names and accounts. In a static binary these questions would load shared
-// libraries of the machine at run time (NSS), which the firmware must not depend on; and the system bus is a local
-// socket that tells accounts apart by number. So board/sysroot.sh renames the calls, and the answer is: unknown.
-// Warnings of libdbus, which it writes to standard error as well, stay out of the system's log.
+// libdbus asks the C library for host names and accounts. In a static binary these calls would load shared libraries of
+// the machine at run time (NSS), and the firmware must not depend on those. The system bus needs none of this: it is a
+// local socket that identifies accounts by number.
+//
+// So board/sysroot.sh renames the calls to the functions below, which find nothing. libdbus also writes its warnings to
+// standard error; the last two functions keep them out of the system's log.
 #include <netdb.h>
 #include <pwd.h>
 #include <stdarg.h>
