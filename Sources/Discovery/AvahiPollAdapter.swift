@@ -3,10 +3,10 @@ import CSystem
 import Primitives
 import Reactor
 
-/// Avahi's main-loop interface (`AvahiPoll`, avahi-common/watch.h) on our `EventLoop`.
+/// Implements Avahi's main-loop interface (`AvahiPoll`, avahi-common/watch.h) on an `EventLoop`.
 ///
 /// Avahi may put several watches on one descriptor (libdbus has one for reading, one for writing), but epoll accepts a
-/// descriptor only once, so watches are grouped by descriptor. Any watch or timeout may be freed inside any callback,
+/// descriptor only once. So watches are grouped by descriptor. Any watch or timeout may be freed inside any callback,
 /// even its own. The owner frees the Avahi object first and calls `close` afterwards.
 final class AvahiPollAdapter {
   /// The argument of Avahi's constructors; valid until `close`.
@@ -14,9 +14,9 @@ final class AvahiPollAdapter {
   fileprivate let loop: EventLoop
   fileprivate let screen: PacketScreen?
   fileprivate var descriptors: [WatchedDescriptor] = []
-  /// When a packet came last, something was asked of Avahi, or this began.
+  /// The time of the last packet, of the last request to Avahi, or of the start, whichever is latest.
   fileprivate var activeAt: Instant
-  /// Of times that are rounded: below `Quiet.longGrain`, random, so that boxes that started together do not all ask at
+  /// A random offset of rounded times, below `Quiet.longGrain`. It keeps boxes that started together from all asking at
   /// one moment.
   fileprivate let phase: TimeSpan
 
@@ -34,13 +34,13 @@ final class AvahiPollAdapter {
     api.pointee.userdata = Unmanaged.passUnretained(self).toOpaque()
   }
 
-  /// Something is about to be asked of Avahi, whose times are exact for a while.
+  /// Announces a request to Avahi, whose times are then exact for a while.
   func stir() { activeAt = loop.now }
 
   /// Descriptors that have at least one watch.
   var descriptorCount: Int { descriptors.count }
 
-  /// Frees the interface, after the Avahi object that used it was freed.
+  /// Frees the table. The Avahi object that used it must have been freed before.
   func close() {
     for descriptor in descriptors { descriptor.abandon(loop) }
     descriptors = []
@@ -88,8 +88,8 @@ private final class WatchedDescriptor: EventSource {
     isScreened = adapter.screen != nil && isInternetDatagramSocket(descriptor)
   }
 
-  /// Waits for the union of the watches' events. A descriptor without any leaves epoll, which would otherwise report
-  /// its hang-up forever.
+  /// Waits for the union of the watches' events. A descriptor without any leaves epoll, because epoll would otherwise
+  /// report its hang-up forever.
   func refresh() {
     var wanted: Interest = []
     for watch in watches {
@@ -121,7 +121,7 @@ private final class WatchedDescriptor: EventSource {
     if events & EPOLLIN.rawValue != 0 { bits |= AVAHI_WATCH_IN.rawValue }
     if events & EPOLLOUT.rawValue != 0 { bits |= AVAHI_WATCH_OUT.rawValue }
     if events & EPOLLERR.rawValue != 0 { bits |= AVAHI_WATCH_ERR.rawValue }
-    // A half-closed stream is reported as hung up, for a watch that waits only for writing.
+    // A half-closed stream is reported as a hang-up, for a watch that waits only for writing.
     if events & (EPOLLHUP.rawValue | EPOLLRDHUP.rawValue) != 0 { bits |= AVAHI_WATCH_HUP.rawValue }
     if isScreened, bits & AVAHI_WATCH_IN.rawValue != 0, let screen = adapter.screen, !screen.admitsNext(of: descriptor)
     {
@@ -166,9 +166,9 @@ private final class Timeout {
   private let callback: AvahiTimeoutCallback
   private let userdata: UnsafeMutableRawPointer?
   private var isFiring = false
-  /// While it fires: the time that was set last has come.
+  /// Whether the time that was set last has come. It is set only while the timeout fires.
   private var isDue = false
-  /// Then others have their turn.
+  /// The most calls in a row. Then other sources have their turn.
   private static let callsMax = 64
 
   init(
@@ -180,7 +180,8 @@ private final class Timeout {
     timer = Timer(adapter.loop) { [self] in fire() }
   }
 
-  /// Avahi handles one event a call and asks for the next one: those that are due by now cost no wake-up of their own.
+  /// Avahi handles one event per call and then asks for the next one. Events that are already due need no wake-up of
+  /// their own.
   private func fire() {
     isFiring = true
     var calls = 0
@@ -193,7 +194,7 @@ private final class Timeout {
     if isDue { timer?.set(monotonicNow()) }
   }
 
-  /// `time` is a wall-clock instant, nil to disable.
+  /// `time` is a wall-clock instant; nil disables the timeout.
   func set(_ time: UnsafePointer<timeval>?) {
     isDue = false
     guard let time else {
@@ -223,22 +224,22 @@ private final class Timeout {
   }
 }
 
-/// How exact Avahi's times are: each is rounded up, so that what is due at nearly one time costs one wake-up.
+/// Rounds Avahi's times up, so that events due at nearly the same time share one wake-up.
 ///
-/// Soon after a packet there are delays of 20 ms and more, and for each record of the packet a time when it is forgotten
-/// again. When nothing happens lifetimes of cached records are left: each has five times of its own, and a box with many
-/// neighbours would wake up for every one.
+/// Soon after a packet there are delays of 20 ms and more, and a time to forget each record of the packet. While
+/// nothing happens, only the lifetimes of cached records remain. Each record has five such times, and a box with many
+/// neighbours would wake up for every one of them.
 enum Quiet {
-  /// Times of the next `short`, when something has happened in the last.
+  /// The grain of times within the next `short`, if something has happened within the last `short`.
   static let fineGrain = TimeSpan.milliseconds(20)
   static let short = TimeSpan.seconds(2)
-  /// Others.
+  /// The grain of other times.
   static let grain = TimeSpan.seconds(1)
-  /// All, when nothing has happened for `long`.
+  /// The grain of all times, if nothing has happened for `long`.
   static let longGrain = TimeSpan.seconds(5)
   static let long = TimeSpan.seconds(10)
 
-  /// `time` rounded up; as it is if it has come.
+  /// Rounds `time` up; an instant that has come is returned unchanged.
   static func coarse(_ time: Instant, activeAt: Instant, phase: TimeSpan, now: Instant) -> Instant {
     if time <= now { return time }
     let silence = now - activeAt

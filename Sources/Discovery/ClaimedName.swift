@@ -1,27 +1,29 @@
 import Primitives
 
-/// A name that one machine of a network may have (RFC 6762, section 9): the service's instance name, or the host name. Pure.
+/// A name that one machine of a network may hold (RFC 6762, section 9): the service's instance name, or the host name.
+/// The type is pure.
 ///
-/// After a conflict another name is claimed at once: "name #2", "name #3", … Any machine can claim each of them as well. After
-/// `alternativesMax` names a pause follows, and then names with a random number, so that a machine that claims names without an
-/// end silences the box no longer than the pause after its last claim.
+/// After a conflict another name is claimed at once: "name #2", "name #3", … Any machine can claim each of them as
+/// well. After `alternativesMax` names a pause follows, and then names with a random number. So a machine that claims
+/// names without end silences the box no longer than one pause after its last claim.
 struct ClaimedName {
-  /// How many other names are claimed before a pause.
+  /// The number of alternative names that are claimed before a pause.
   static let alternativesMax = 8
   static let firstPause = TimeSpan.seconds(5)
-  /// With the time of a claim (RFC 6762, section 8.1), a name is announced within 60 s after the last conflict.
+  /// The longest pause. With the time of a claim (RFC 6762, section 8.1), a name is announced within 60 s after the
+  /// last conflict.
   static let longestPause = TimeSpan.seconds(40)
-  /// A name that is held for so long is reported as announced again.
+  /// A name that is held for this time is reported as announced again.
   static let settleTime = TimeSpan.seconds(5)
-  /// A name that was held for so long had no rival: the count of alternatives and the pauses start again.
+  /// A name that was held for this time had no rival: the count of alternatives and the pauses start again.
   static let lastingTime = TimeSpan.seconds(60)
-  /// Random numbers have up to nine digits, and are above those of the first alternatives.
+  /// Random numbers have up to nine digits, and exceed the numbers of the first alternatives.
   static let randomNumbers: ClosedRange<UInt64> = 1000...999_999_999
 
   enum Kind {
     case service, host
 
-    /// Between a name and its number, as Avahi writes them.
+    /// The text between a name and its number, as Avahi writes it.
     var separator: String {
       switch self {
       case .service: " #"
@@ -31,19 +33,19 @@ struct ClaimedName {
   }
 
   private enum State {
-    /// Claimed, and not yet held.
+    /// The name is claimed, and not yet held.
     case claiming
     case held(since: Instant)
-    /// Nothing is claimed. `isTaken`: other machines have the names that were claimed.
+    /// Nothing is claimed. `isTaken`: other machines hold the names that were claimed.
     case resting(until: Instant, isTaken: Bool)
   }
 
   /// The action that `due` asks for.
   enum Due: Equatable {
     case nothing
-    /// `current` is to be claimed.
+    /// The owner must claim `current`.
     case claim
-    /// `current` is held again after a pause: to be reported, once.
+    /// `current` is held again after a pause. The owner reports this once.
     case settled
   }
 
@@ -55,7 +57,7 @@ struct ClaimedName {
   private var alternatives = 0
   private var pauses = Backoff(first: Self.firstPause, longest: Self.longestPause)
   private var state = State.claiming
-  /// True from a pause until a name has settled.
+  /// Whether a pause has begun and no name has settled since.
   private(set) var isContested = false
 
   init(_ name: String, _ kind: Kind) {
@@ -68,7 +70,7 @@ struct ClaimedName {
     if case .resting = state { true } else { false }
   }
 
-  /// When `due` is to be called.
+  /// The time at which `due` must be called.
   var deadline: Instant {
     switch state {
     case .claiming: .never
@@ -77,17 +79,18 @@ struct ClaimedName {
     }
   }
 
-  /// `current` is claimed again, because something that it refers to has changed.
+  /// Notes that `current` is claimed again, because something that it refers to has changed.
   mutating func claimedAgain(now: Instant) {
     if !isResting { leave(now) }
   }
 
-  /// `current` is established.
+  /// Notes that `current` is established.
   mutating func held(now: Instant) {
     if case .claiming = state { state = .held(since: now) }
   }
 
-  /// Another machine has `current`. True: another `current` is to be claimed at once. False: nothing is, until `deadline`.
+  /// Notes that another machine has `current`. Returns true if a new `current` must be claimed at once; false if
+  /// nothing is claimed until `deadline`.
   mutating func lost(now: Instant) -> Bool {
     if isResting { return false }
     leave(now)
@@ -100,14 +103,14 @@ struct ClaimedName {
     return true
   }
 
-  /// `current` cannot be claimed for another reason; it is claimed again at `deadline`.
+  /// Notes that `current` could not be claimed for another reason. It is claimed again at `deadline`.
   mutating func failed(now: Instant) {
     if isResting { return }
     leave(now)
     rest(now, isTaken: false)
   }
 
-  /// `random` is any number.
+  /// The action that is due. `random` is any number.
   mutating func due(now: Instant, random: UInt64) -> Due {
     if now < deadline { return .nothing }
     switch state {
@@ -148,7 +151,7 @@ struct ClaimedName {
 
 /// Messages about a responder's names: the event, and the remedy.
 enum NameReport {
-  /// Other machines have every name that was claimed.
+  /// Other machines hold every name that was claimed.
   static func taken(_ kind: ClaimedName.Kind) -> String {
     let what =
       switch kind {
@@ -159,7 +162,7 @@ enum NameReport {
       + "are tried within \(pauseSeconds) s. Disconnect that machine, or list this box under [ip] peers of the others"
   }
 
-  /// `reason`: what Avahi returned.
+  /// `reason`: the error text of Avahi.
   static func failed(_ reason: String) -> String {
     "this box cannot be announced by DNS-SD (\(reason)): it tries again within \(pauseSeconds) s. If this stays, "
       + "restart avahi-daemon, or causeway where there is none"

@@ -6,8 +6,8 @@ import Reactor
 
 /// Publishes this node by DNS-SD over multicast DNS (RFC 6762, RFC 6763) and reports other nodes as candidates.
 ///
-/// Uses avahi-daemon while it answers, otherwise a responder inside this process. Services are kept in a table of
-/// `ServiceTable.servicesMax` entries, so that announcements on the network cannot use more memory.
+/// Uses avahi-daemon while it answers, otherwise a responder inside this process. The table of services has
+/// `ServiceTable.servicesMax` entries, so announcements on the network cannot use more memory.
 public final class DNSServiceDiscovery {
   /// The responder in use.
   public enum Source: Sendable {
@@ -16,22 +16,23 @@ public final class DNSServiceDiscovery {
     case embedded
   }
 
-  /// Interval of the checks for a used port, and of the wall clock.
+  /// The interval at which the responder, the interfaces and the wall clock are checked.
   public static let checkInterval = TimeSpan.seconds(30)
-  /// How long a running daemon may take to establish its host name.
+  /// How long discovery waits for a running daemon to establish its host name.
   public static let daemonReturnTime = TimeSpan.seconds(60)
-  /// How long a new responder may take to find again the services that its predecessor knew.
+  /// How long a new responder may take to find the services again that its predecessor knew.
   public static let confirmationSpan = TimeSpan.seconds(15)
   /// A larger step of the wall clock restarts the built-in responder, whose timers are wall-clock instants.
   public static let clockStepMax = TimeSpan.seconds(5)
 
   /// The responder in use.
   public private(set) var source = Source.none
-  /// Services known now, at most `ServiceTable.servicesMax`.
+  /// The number of services known now, at most `ServiceTable.servicesMax`.
   public var serviceCount: Int { table.services.count }
   /// Services that found the table full, since the start.
   public var refusedServices: Int { refusedServicesBefore &+ table.refusals }
-  /// Packets kept from the built-in responder: malformed, with CNAME records, or with more records than their sender's share.
+  /// Packets withheld from the built-in responder: malformed, with CNAME records, or with more records than the
+  /// sender's share.
   public var refusedPackets: Int { refusedPacketsBefore &+ (embedded?.refusedPackets ?? 0) }
 
   private let loop: EventLoop
@@ -57,13 +58,14 @@ public final class DNSServiceDiscovery {
   private var isOffLinkTold = false
   private var refusedServicesBefore = 0
   private var refusedPacketsBefore = 0
-  /// Looks for the system bus while there is no `daemon`.
+  /// Searches for the system bus while `daemon` is nil.
   private var bus: SystemBus?
   private var daemonAwaitedUntil = Instant.zero
   private var wallOffset: Int64 = 0
 
-  /// `hint` is the first 8 bytes of this node's id: services with it are not reported. `bearerKind` returns the kind of
-  /// an interface, `isOnLink` whether an address is on the network of the interface where it was received.
+  /// `hint` is the first 8 bytes of this node's id; services with this hint are not reported. `bearerKind` returns the
+  /// kind of an interface. `isOnLink` returns whether an address is on the network of the interface where it was
+  /// received.
   public init(
     _ loop: EventLoop, _ settings: DiscoverySettings, hint: UInt64,
     bearerKind: @escaping (_ interfaceIndex: UInt32) -> BearerKind,
@@ -115,8 +117,8 @@ public final class DNSServiceDiscovery {
     active?.updateTXT(settings)
   }
 
-  /// A dial of this candidate failed: whether its service is still at this address is asked again. So it is found at
-  /// another one, or lost.
+  /// Notes that a dial of this candidate failed. Its service is looked up again, and is then found at another address
+  /// or lost.
   public func dialFailed(_ candidate: Candidate) {
     for service in table.services where service.candidate?.leads(whereLeads: candidate) == true {
       service.failedDials = min(service.failedDials + 1, 100)
@@ -126,14 +128,14 @@ public final class DNSServiceDiscovery {
     }
   }
 
-  /// A node with this hint has proved its key at this address, which it dialled from or was dialled at: its service keeps its
-  /// place.
+  /// Notes that a node with this hint has proved its key at this address, which it dialled from or was dialled at. Its
+  /// service is protected from eviction.
   public func proved(_ remote: RemoteAddress, hint: UInt64) {
     guard case .ip(let place) = remote else { return }
     table.prove(hint, at: place)
   }
 
-  /// Interfaces or their addresses have changed: services at addresses outside their networks are checked again.
+  /// Notes that interfaces or addresses have changed. Services at addresses outside their networks are looked up again.
   public func interfacesChanged() {
     for service in table.services where service.isOffLink {
       service.isOffLink = false
@@ -173,7 +175,7 @@ public final class DNSServiceDiscovery {
       report("avahi-daemon answers: publishing and browsing through it", isFault: false)
       take(daemon, .daemon)
     } else if let daemon, daemon.isPresent, daemonAwaitedUntil > monotonicNow() {
-      // It will be ready soon; one machine needs one responder.
+      // The daemon will be ready soon, and one machine needs one responder.
       closeEmbedded()
     } else if embedded == nil {
       openEmbedded()
@@ -199,7 +201,7 @@ public final class DNSServiceDiscovery {
     embedded = responder
     let absence = isNameless ? "avahi-daemon has no host name" : "no avahi-daemon"
     report(absence + ": publishing and browsing by the built-in responder", isFault: false)
-    // It browses at once: that needs no host name, which takes a second to establish (RFC 6762, 8.1).
+    // The responder browses at once: that needs no host name, which takes a second to establish (RFC 6762, 8.1).
     take(responder, .embedded)
   }
 
@@ -223,8 +225,8 @@ public final class DNSServiceDiscovery {
     retire(embedded)
   }
 
-  /// Stops using a responder, and closes it outside its callbacks. Its look-ups are not ended one by one: each would be
-  /// a call to a daemon that may not answer.
+  /// Stops using a responder, and closes it outside its callbacks. Its look-ups are not ended one by one, because each
+  /// would be a call to a daemon that may not answer.
   private func retire(_ responder: any Responder) {
     retired.append(responder)
     for service in table.services where service.responder === responder {
@@ -313,13 +315,13 @@ public final class DNSServiceDiscovery {
     withdraw(service)
   }
 
-  /// Another service has taken its place.
+  /// Ends an evicted service, which the table has already removed.
   private func evict(_ service: Service) {
     service.responder?.endLookup(service)
     withdraw(service)
   }
 
-  /// Withdraws the service's candidate; it is lost when no other service leads to it.
+  /// Withdraws the service's candidate, which is lost if no other service leads to it.
   private func withdraw(_ service: Service) {
     guard let candidate = service.candidate else { return }
     service.candidate = nil
@@ -406,7 +408,7 @@ extension DNSServiceDiscovery: ResponderOwner {
     // Announcements are not authenticated: without this check one packet would make the box dial any address in the
     // world.
     if isNew && !mayDial(endpoint, for: service) { return lookupFailed(service) }
-    // Another place is another machine, until it has proved to be the same one.
+    // A service at another address counts as another machine until a node proves its key there.
     if candidate != service.candidate { (service.provenBy, service.failedDials) = (nil, 0) }
     service.phase = .known
     service.failures = 0

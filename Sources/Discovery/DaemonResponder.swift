@@ -10,7 +10,7 @@ import Reactor
 /// CAVAHI_CALL_MILLISECONDS_MAX in the firmware. Waiting for an absent daemon needs no calls.
 final class DaemonResponder: PublishingResponder {
   private(set) var isReady = false
-  /// True while the daemon runs, even before its host name is established.
+  /// Whether the daemon runs, even before its host name is established.
   private(set) var isPresent = false
 
   let owner: any ResponderOwner
@@ -20,12 +20,12 @@ final class DaemonResponder: PublishingResponder {
   private var browser: OpaquePointer?
   private var settings: DiscoverySettings?
   var name = ClaimedName("", .service)
-  /// For the deadline of the name.
+  /// Fires at the deadline of the name.
   private var retry: Timer?
   private var publishedOn: [AvahiIfIndex] = []
   private var isFailed = false
 
-  /// Nil, with the reason, when there is no system bus. An absent daemon is waited for: see `isReady`.
+  /// Returns nil, with the reason, if there is no system bus. An absent daemon is no error: `isReady` is then false.
   static func open(_ loop: EventLoop, _ owner: any ResponderOwner) -> (responder: DaemonResponder?, reason: String) {
     let responder = DaemonResponder(loop, owner)
     var code: CInt = 0
@@ -60,7 +60,8 @@ final class DaemonResponder: PublishingResponder {
     } else {
       // While the host name changes, the service that refers to it is withdrawn.
       if let group { avahi_entry_group_reset(group) }
-      // A machine that claims each host name of the daemon causes many such states. The owner waits for the daemon once.
+      // A machine that claims each host name of the daemon causes many such states, but the owner must begin its wait
+      // only once.
       if !wasAwaited || !isPresent { owner.responderNotReady(self) }
     }
   }
@@ -108,7 +109,7 @@ final class DaemonResponder: PublishingResponder {
     }
   }
 
-  /// Frees the group: Avahi delays further claims of one that has claimed 15 times.
+  /// Frees the group, because Avahi delays further claims of a group that has claimed 15 times.
   private func withdraw() {
     if let group { avahi_entry_group_free(group) }
     group = nil
@@ -200,7 +201,8 @@ final class DaemonResponder: PublishingResponder {
     checkConnection()
   }
 
-  /// After a failed call: a daemon that does not answer is abandoned, because every further call would block again.
+  /// Checks the connection after a failed call. A daemon that does not answer is abandoned, because every further call
+  /// would block again.
   private func checkConnection() {
     let code = lastError
     let isGone =

@@ -5,11 +5,11 @@ import Primitives
 /// announce any address on it, with another port every second. So each address, and each interface as a whole, has a
 /// budget of new endpoints: a burst, then one per interval.
 struct DialBudget {
-  /// New endpoints at one address at once: a machine with some nodes, each of which has restarted.
+  /// New endpoints that are dialled at once at one address: a machine with several nodes, each of which has restarted.
   static let hostBurst: UInt64 = 8
   static let hostInterval = TimeSpan.seconds(10)
-  /// New endpoints on one interface at once: a hall that starts together, as many as are known at all. With fewer the rest
-  /// would be found a minute later, when the hall has long made its links.
+  /// New endpoints that are dialled at once on one interface: all services of the table, for a hall that starts
+  /// together. With a smaller burst the rest would be found a minute later, long after the hall has made its links.
   static let interfaceBurst = UInt64(ServiceTable.servicesMax)
   static let interfaceInterval = TimeSpan.seconds(1)
 
@@ -22,7 +22,7 @@ struct DialBudget {
     var wholeAt: Instant
   }
 
-  /// At most 256 + 80 addresses per interface, because the interface's budget admits no more while they are kept.
+  /// At most 256 + 80 addresses per interface: the interface's budget admits no more in the lifetime of an account.
   private var accounts: [Account] = []
 
   /// Whether a new endpoint, received on `interface`, may be dialled; if so, the budgets are charged.

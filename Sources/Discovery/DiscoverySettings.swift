@@ -2,7 +2,7 @@ import Bearer
 import CAvahi
 import Primitives
 
-/// What this node publishes by DNS-SD, and on which interfaces (RFC 6763).
+/// The service that this node publishes by DNS-SD (RFC 6763), and the interfaces used.
 public struct DiscoverySettings: Sendable {
   /// RFC 6763, section 4.1.1: a service instance name is at most 63 bytes of UTF-8.
   public static let nameBytesMax = 63
@@ -17,7 +17,8 @@ public struct DiscoverySettings: Sendable {
   public var port: UInt16
   /// Key and value of each TXT string. A value that is too long is cut between characters.
   public var txt: [(key: String, value: String)]
-  /// Derived from the node's key and not from its display name, so that names do not collide.
+  /// The service instance name, derived from the node's key and not from its display name, so that names do not
+  /// collide.
   public var instanceName: String
   /// Names of the interfaces to publish and browse on; all of them when empty.
   public var interfaces: [String] = []
@@ -31,8 +32,8 @@ public struct DiscoverySettings: Sendable {
     self.instanceName = instanceName
   }
 
-  /// The record of a Causeway node: its id as the name; TXT `id`, `v` (version of this record) and `name`, and
-  /// `relay=no` of one that does not forward for others.
+  /// The record of a Causeway node, with its id as the instance name. TXT: `id`, `v` (version of this record) and
+  /// `name`, and `relay=no` if it does not forward for others.
   public init(node: NodeID, port: UInt16, displayName: String, relays: Bool = true) {
     let id = hexadecimal(node)
     let leaf: [(key: String, value: String)] = relays ? [] : [("relay", "no")]

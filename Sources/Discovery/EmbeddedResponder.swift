@@ -5,14 +5,14 @@ import Primitives
 import Reactor
 
 /// libavahi-core's responder inside this process, for machines without avahi-daemon. It tracks the kernel's interfaces
-/// and addresses by itself.
+/// and addresses itself.
 final class EmbeddedResponder: PublishingResponder {
-  /// Records cached per interface and IP version, of 4 for each service: nearly `ServiceTable.servicesMax` services, of which one
-  /// machine announces at most half (`RecordShares`).
+  /// The most records cached per interface and IP version. With 4 records for each service, that is nearly
+  /// `ServiceTable.servicesMax` services, of which one machine can announce at most half (`RecordShares`).
   static let cachedRecordsMax: UInt32 = 960
 
   private(set) var isReady = false
-  /// Packets that were kept from libavahi-core.
+  /// Packets that the screen withheld from libavahi-core.
   var refusedPackets: Int { screen.refusedCount }
 
   let owner: any ResponderOwner
@@ -24,10 +24,11 @@ final class EmbeddedResponder: PublishingResponder {
   private var settings: DiscoverySettings?
   var name = ClaimedName("", .service)
   private var hostName: ClaimedName
-  /// For the deadlines of both names.
+  /// Fires at the earlier deadline of the two names.
   private var retry: Timer?
 
-  /// Nil, with the reason, when no multicast DNS socket can be opened (port 5353 is used exclusively, no IP).
+  /// Returns nil, with the reason, if no multicast DNS socket can be opened: port 5353 is used exclusively, or there is
+  /// no IP.
   static func open(
     _ loop: EventLoop, _ settings: DiscoverySettings, hostName: String, _ owner: any ResponderOwner
   ) -> (responder: EmbeddedResponder?, reason: String) {
@@ -65,7 +66,7 @@ final class EmbeddedResponder: PublishingResponder {
     config.enable_wide_area = 0
     config.enable_reflector = 0
     config.allow_point_to_point = 1
-    // A cable that is plugged in is a new network: the service is announced there, and others are asked for.
+    // A newly connected cable is a new network, on which the service is announced and other services are browsed for.
     config.use_iff_running = 1
     config.n_cache_entries_max = CUnsignedInt(Self.cachedRecordsMax)
     for interface in settings.interfaces {
@@ -85,7 +86,7 @@ final class EmbeddedResponder: PublishingResponder {
     } else if state == AVAHI_SERVER_FAILURE {
       owner.responderFailed(self)
     } else {
-      // The service refers to the host name: it is published again when the host name is established.
+      // The service refers to the host name. It is published again when a host name is established.
       if let group { avahi_s_entry_group_reset(group) }
       if state == AVAHI_SERVER_COLLISION {
         if hostName.lost(now: monotonicNow()) {
@@ -133,7 +134,7 @@ final class EmbeddedResponder: PublishingResponder {
     if browser == nil { browse(settings) }
   }
 
-  /// Frees the group: Avahi delays further claims of one that has claimed 15 times.
+  /// Frees the group, because Avahi delays further claims of a group that has claimed 15 times.
   private func withdraw() {
     if let group { avahi_s_entry_group_free(group) }
     group = nil

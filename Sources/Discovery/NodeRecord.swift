@@ -1,10 +1,10 @@
 import CAvahi
 
-/// What the TXT record of a node's service claims. Unknown strings are ignored.
+/// The claims in the TXT record of a node's service. Unknown strings are ignored.
 struct NodeRecord: Equatable {
-  /// The first 8 bytes of its id.
+  /// The first 8 bytes of the node's id.
   var hint: UInt64?
-  /// False when it says `relay=no`.
+  /// Whether the node forwards for others; false for `relay=no`.
   var relays = true
 
   init(hint: UInt64? = nil) { self.hint = hint }
@@ -19,7 +19,7 @@ struct NodeRecord: Equatable {
       if text.count <= DiscoverySettings.txtStringBytesMax {
         let bytes = Array(text)
         hint = hint ?? NodeHint.ofTXTString(bytes)
-        // The first one counts (RFC 6763, section 6.4).
+        // The first string with the key counts (RFC 6763, section 6.4).
         saysRelay = saysRelay ?? Self.relays(bytes)
       }
       next = avahi_string_list_get_next(string)
@@ -28,7 +28,7 @@ struct NodeRecord: Equatable {
     relays = saysRelay ?? true
   }
 
-  /// What a string with the key `relay` says; nil for any other. Keys are case-insensitive.
+  /// The value of a string with the key `relay`; nil for any other string. Keys are case-insensitive.
   private static func relays(_ string: [UInt8]) -> Bool? {
     let key = Array("relay=".utf8)
     guard string.count >= key.count else { return nil }

@@ -6,13 +6,13 @@ import Reactor
 /// Checks each multicast DNS packet before libavahi-core reads it, and drops dangerous ones.
 ///
 /// libavahi-core 0.8 aborts, or reads freed memory, on some CNAME records (avahi issues 501, 678, 683), which would
-/// crash the relay. DNS-SD needs no CNAME, so packets with one are dropped, and so are packets that are not well-formed
-/// DNS from end to end (RFC 1035, section 4.1). Answers with more records than their sender's share of the cache are dropped
-/// as well (`RecordShares`).
+/// crash the relay. DNS-SD needs no CNAME, so packets with one are dropped. Packets that are not well-formed DNS from
+/// end to end (RFC 1035, section 4.1) are dropped too, and answers with more records than their sender's share of the
+/// cache (`RecordShares`).
 final class PacketScreen {
   /// RFC 6762, section 17: the largest multicast DNS message, with IP and UDP headers.
   static let packetBytesMax = 9000
-  /// More records than this do not fit a packet of `packetBytesMax` bytes (the shortest record has 11 bytes).
+  /// The most records of a packet with `packetBytesMax` bytes; the shortest record has 11 bytes.
   static let recordsMax = packetBytesMax / 11
 
   /// Packets dropped so far.
@@ -22,14 +22,14 @@ final class PacketScreen {
 
   init() {
     var seed: UInt64 = 0
-    // Without a random seed the counts can only be deceived.
+    // Without a random seed, a sender can falsify the counts, but do nothing worse.
     _ = withUnsafeMutableBytes(of: &seed) { getrandom($0.baseAddress, $0.count, UInt32(GRND_NONBLOCK)) }
     shares = RecordShares(seed: seed)
   }
 
   deinit { buffer.deallocate() }
 
-  /// True when Avahi may read the next datagram; otherwise it was removed from the queue.
+  /// Whether Avahi may read the next datagram. If not, the datagram was removed from the queue.
   func admitsNext(of descriptor: CInt, now: Instant = monotonicNow()) -> Bool {
     var source: UInt64 = 0
     var interface: UInt32 = 0
@@ -64,7 +64,7 @@ final class PacketScreen {
     return true
   }
 
-  /// RFC 1035, section 3.2.2.
+  /// The type of a CNAME record (RFC 1035, section 3.2.2).
   private static let cname = 5
 
   static func word(_ packet: UnsafeRawBufferPointer, _ offset: Int) -> Int {

@@ -1,10 +1,12 @@
 import Primitives
 
-/// Whose records the built-in responder caches. libavahi-core takes no new record when a cache is full, and forgets one only
-/// at the end of its lifetime, which the sender chooses: without shares one machine would keep the records of all others out.
+/// Limits each machine's share of the records that the built-in responder caches. libavahi-core takes no new record
+/// when a cache is full, and forgets a record only at the end of its lifetime, which the sender chooses. Without shares
+/// one machine could keep the records of all others out.
 ///
-/// The rule of `FairShare`: a machine may add as many records as leave free what it then has. A machine is a source address, as
-/// far as those of multicast DNS are proven: somebody who sends from many addresses has many shares.
+/// The rule is that of `FairShare`: a machine may add records if those it then holds are at most as many as were free.
+/// A machine is identified by its source address, which multicast DNS does not prove. A sender with many addresses has
+/// many shares.
 struct RecordShares {
   /// Records of one cache: libavahi-core has one for each interface and IP version.
   static let recordsMax = Int(EmbeddedResponder.cachedRecordsMax)
@@ -23,14 +25,14 @@ struct RecordShares {
     var entries: [Entry] = []
   }
 
-  /// One for each interface and IP version with records.
+  /// One cache for each interface and IP version with records.
   private var caches: [Cache] = []
-  /// Keeps senders from choosing records that are counted as one.
+  /// Keeps senders from choosing records whose hashes collide.
   private let seed: UInt64
 
   init(seed: UInt64) { self.seed = seed }
 
-  /// Whether the responder may read a well-formed packet, whose records are counted then.
+  /// Whether the responder may read a well-formed packet. If so, its records are counted.
   mutating func admits(
     _ packet: UnsafeRawBufferPointer, from source: UInt64, on interface: UInt32, now: Instant
   ) -> Bool {
@@ -59,13 +61,13 @@ struct RecordShares {
 
   private mutating func cache(_ interface: UInt32, isIPv4: Bool, _ now: Instant) -> Int {
     if let place = caches.firstIndex(where: { $0.interface == interface && $0.isIPv4 == isIPv4 }) { return place }
-    // Those of interfaces that are gone.
+    // Caches of interfaces that no longer exist have only expired entries.
     caches.removeAll { cache in cache.entries.allSatisfy { $0.until <= now } }
     caches.append(Cache(interface: interface, isIPv4: isIPv4))
     return caches.count - 1
   }
 
-  /// The records of a packet that `PacketScreen` admits, each as a number for its name, type and data, with its lifetime.
+  /// The records of a packet that `PacketScreen` admits: for each a hash of its name, type and data, and its lifetime.
   private static func records(of packet: UnsafeRawBufferPointer, _ seed: UInt64) -> [(key: UInt64, seconds: UInt64)] {
     var offset = 12
     for _ in 0..<PacketScreen.word(packet, 4) { offset = (PacketScreen.nameEnd(packet, offset) ?? packet.count) + 4 }
@@ -89,7 +91,7 @@ struct RecordShares {
     return records
   }
 
-  /// Types whose data have a name, which may be written in several ways (RFC 1035, section 4.1.4; RFC 2782).
+  /// Record types whose data contain a name, which has several encodings (RFC 1035, section 4.1.4; RFC 2782).
   private static let pointer = 12
   private static let service = 33
   /// More pointers than a name of 255 bytes needs.
@@ -99,7 +101,7 @@ struct RecordShares {
     bytes.reduce(start) { mixed($0 ^ UInt64($1)) }
   }
 
-  /// The hash of a name's labels, wherever they stand, in lower case.
+  /// The hash of a name's labels in lower case, regardless of where in the packet they are.
   private static func hash(name packet: UnsafeRawBufferPointer, _ start: Int, _ seed: UInt64) -> UInt64 {
     var (offset, jumps, key) = (start, 0, seed)
     while offset < packet.count, packet[offset] != 0 {

@@ -6,7 +6,7 @@ import Reactor
 
 /// A multicast DNS responder: the machine's avahi-daemon, or the one inside this process.
 protocol Responder: AnyObject {
-  /// True when the host name is established: only then is anything published.
+  /// Whether the host name is established. Only then is anything published.
   var isReady: Bool { get }
   var owner: any ResponderOwner { get }
   /// Publishes the service and browses for others, in place of what was published or browsed before.
@@ -14,29 +14,29 @@ protocol Responder: AnyObject {
   func updateTXT(_ settings: DiscoverySettings)
   /// Reports all services again, from the cache and the network.
   func browseAgain(_ settings: DiscoverySettings)
-  /// Starts the look-up of a service; false when it could not start.
+  /// Starts the look-up of a service. Returns false if it could not start.
   func lookUp(_ service: Service, _ settings: DiscoverySettings) -> Bool
   func endLookup(_ service: Service)
   /// Sends goodbye packets and frees everything, look-ups included. Not from inside a callback of the owner.
   func close()
 }
 
-/// A responder that publishes the service under a name which other machines can claim as well. How a name is claimed, held and lost is
-/// the same for all of them.
+/// A responder that publishes the service under a name that other machines can claim as well. All responders claim,
+/// hold and lose a name in the same way.
 protocol PublishingResponder: Responder {
   var name: ClaimedName { get set }
-  /// The result of the last call of Avahi.
+  /// The error code of the last Avahi call.
   var lastError: CInt { get }
   /// Claims `name.current`, unless the name rests.
   func publish()
-  /// A call, or the claim, failed for another reason than a conflict.
+  /// Handles a call or a claim that failed for a reason other than a conflict.
   func failed(_ code: CInt)
-  /// `name.deadline` may have changed.
+  /// Sets the timer again, because `name.deadline` may have changed.
   func setRetry()
 }
 
 extension PublishingResponder {
-  /// The records of the service have reached a state.
+  /// Handles a new state of the service's records.
   func groupStateChanged(_ state: AvahiEntryGroupState) {
     if state == AVAHI_ENTRY_GROUP_ESTABLISHED {
       name.held(now: monotonicNow())
@@ -48,8 +48,8 @@ extension PublishingResponder {
     setRetry()
   }
 
-  /// Adds the service under the first name that no other service of this machine has, and returns the result of that; nil: the name
-  /// rests.
+  /// Adds the service under the first name that no other service of this machine has. Returns the result of `add`; nil
+  /// if the name rests.
   func claim(_ add: () -> CInt) -> CInt? {
     var code = add()
     while code == AVAHI_ERR_COLLISION {
@@ -59,22 +59,22 @@ extension PublishingResponder {
     return code
   }
 
-  /// False: all names that were claimed are taken, and the name rests.
+  /// Takes the next name. Returns false if all names that were claimed are taken: the name then rests.
   private func takeNextName() -> Bool {
     if name.lost(now: monotonicNow()) { return true }
     owner.responderTrouble(self, NameReport.taken(.service))
     return false
   }
 
-  /// The name rests because of an error of Avahi.
+  /// Lets the name rest after an error of Avahi.
   func rest(_ code: CInt) {
     name.failed(now: monotonicNow())
     owner.responderTrouble(self, NameReport.failed(avahiText(code)))
   }
 }
 
-/// The callbacks of a responder, always on the reactor's thread. The owner must ignore those of a responder that is not
-/// the current one.
+/// The callbacks of a responder, always on the reactor's thread. The owner must ignore callbacks of a responder that is
+/// not the current one.
 protocol ResponderOwner: AnyObject {
   /// The responder may be activated, or must be activated again (its host name changed).
   func responderReady(_ responder: any Responder)
@@ -84,12 +84,12 @@ protocol ResponderOwner: AnyObject {
   func responderFailed(_ responder: any Responder)
   func responderFound(_ responder: any Responder, _ key: ServiceKey)
   func responderLost(_ responder: any Responder, _ key: ServiceKey)
-  /// `endpoint` is nil when the look-up failed or returned an address that cannot be dialled; `record` is what the
-  /// service's TXT record says.
+  /// `endpoint` is nil if the look-up failed or returned an address that cannot be dialled. `record` holds the claims
+  /// of the service's TXT record.
   func responderLookedUp(_ responder: any Responder, _ service: Service, _ endpoint: IPEndpoint?, _ record: NodeRecord)
   /// Publishing or browsing failed, but the responder remains usable.
   func responderTrouble(_ responder: any Responder, _ text: String)
-  /// The service is published again after a trouble.
+  /// The service is published again after a failure.
   func responderRecovered(_ responder: any Responder, _ text: String)
 }
 
@@ -98,7 +98,7 @@ func avahiText(_ code: CInt) -> String {
   return String(cString: text)
 }
 
-/// A random number of the kernel; 0 while it has none yet.
+/// A random number from the kernel; 0 while its generator is not initialised.
 func kernelRandom() -> UInt64 {
   var random: UInt64 = 0
   _ = withUnsafeMutableBytes(of: &random) { getrandom($0.baseAddress, $0.count, UInt32(GRND_NONBLOCK)) }
@@ -120,7 +120,7 @@ func lookupAnswered(
   responder.owner.responderLookedUp(responder, service, place, NodeRecord(txt))
 }
 
-/// The key of a browser event; nil for a missing or too long name.
+/// The key of a browser event; nil if the name is missing or too long.
 func serviceKey(_ interface: AvahiIfIndex, _ networkProtocol: AvahiProtocol, _ name: UnsafePointer<CChar>?)
   -> ServiceKey?
 {

@@ -16,8 +16,8 @@ final class Service {
     /// Waits for one of the `ServiceTable.lookupsMax` look-ups.
     case waiting
     case lookingUp
-    /// Looked up. The look-up has ended: an open one asks for its three records again and again, which makes hundreds of
-    /// questions a second of a hall full of boxes that know all answers.
+    /// Looked up. The look-up has ended, because an open one asks for its three records again and again. In a hall full
+    /// of boxes that makes hundreds of questions a second to which every box knows the answer.
     case known
     /// The look-up failed; it is retried at `until`.
     case resting(until: Instant)
@@ -31,23 +31,25 @@ final class Service {
   var candidate: Candidate?
   /// Consecutive failed look-ups.
   var failures = 0
-  /// Failed dials of its address since a node proved its key there.
+  /// Failed dials of its address since a node last proved its key there.
   var failedDials = 0
-  /// The hint of the node that proved its key at its address and keeps this place by it.
+  /// The hint of the node that proved its key at this address. A proven service is not evicted.
   var provenBy: UInt64?
   var isProven: Bool { provenBy != nil }
-  /// The last result was an address outside the interface's network.
+  /// Whether the last result was an address outside the interface's network.
   var isOffLink = false
-  /// False after a change of responder, until the new one has found the service.
+  /// False after a change of responder, until the new responder has found the service.
   var isConfirmed = true
 
   init(_ key: ServiceKey) { self.key = key }
 
+  /// Whether both were received on the same interface with the same IP version.
   func isHeard(like other: Service) -> Bool {
     key.interface == other.key.interface && key.networkProtocol == other.key.networkProtocol
   }
 
-  /// The machine that announces it, as far as it is known; all of one interface of which no address is known are one machine.
+  /// The machine that announces a service: its address, if known, on an interface. All services of one interface
+  /// without a known address count as one machine.
   struct Machine: Equatable {
     var interface: CInt
     var high: UInt64 = 0
@@ -74,40 +76,40 @@ extension Candidate {
   }
 }
 
-/// The greatest memory of discovery, in bytes.
+/// The upper bound for the memory of discovery, in bytes.
 public enum DiscoveryMemory {
   public static let servicesMax = ServiceTable.servicesMax
-  /// A service: its entry and candidate, and Avahi's object for its look-up (an estimate).
+  /// One service: its entry and candidate, and Avahi's look-up object (an estimate).
   public static let service = 4_096
-  /// Records that the built-in responder caches. A board has up to four interfaces with two IP versions each.
+  /// The most records that the built-in responder caches. A board has up to four interfaces with two IP versions each.
   public static let recordsMax = 4 * 2 * Int(EmbeddedResponder.cachedRecordsMax)
-  /// To whom a record is charged.
+  /// The entry that charges one record to its sender.
   public static let recordShare = RecordShares.entryBytes
-  /// A record with its name and data (an estimate).
+  /// One record with its name and data (an estimate).
   public static let record = 512
 }
 
-/// The known services: at most `servicesMax`, whatever is announced on the network.
+/// The known services: at most `servicesMax`, regardless of how many are announced on the network.
 final class ServiceTable {
-  /// Each Causeway node takes a place per interface and IP version: 64 nodes on two interfaces.
+  /// Each Causeway node takes one entry per interface and IP version, so this is enough for 64 nodes on two interfaces.
   static let servicesMax = 256
-  /// Look-ups in progress at once.
+  /// The most look-ups in progress at once.
   static let lookupsMax = 32
-  /// The pause after a failed look-up doubles from this …
+  /// The pause after the first failed look-up. It doubles with each further failure.
   static let restShortest = TimeSpan.seconds(10)
-  /// … to this.
+  /// The longest pause after a failed look-up.
   static let restLongest = TimeSpan.seconds(640)
 
   private(set) var services: [Service] = []
-  /// Services that found the table full since the last `takeRefusals`: others, or they themselves, are unknown.
+  /// Services that found the table full since the last `takeRefusals`. Each of them, or one evicted for it, is unknown.
   private(set) var refusals = 0
-  /// Whose turn the last look-up was.
+  /// The position in the rotation of `nextToLookUp`.
   private var turn = 0
 
   func find(_ key: ServiceKey) -> Service? { services.first { $0.key == key } }
 
-  /// Adds a service. In a full table another one gives way, unless all are proven: then the result is nil. `evicting` gets it
-  /// after it was removed.
+  /// Adds a service. If the table is full, another service is evicted, and passed to `evicting` after its removal.
+  /// Returns nil if all services are proven.
   func insert(_ key: ServiceKey, evicting: (Service) -> Void) -> Service? {
     if services.count >= Self.servicesMax {
       refusals &+= 1
@@ -119,8 +121,10 @@ final class ServiceTable {
     return service
   }
 
-  /// One that cannot be resolved; then one where nobody answers, then any other one that is not proven: of the machine that has
-  /// most of them the oldest. A machine is an address on an interface, as far as anything is known of who announces.
+  /// The index of the service to evict; nil if all are proven. The first choice is a service that could not be
+  /// resolved, then an unproven one whose dials failed, then any other unproven one. Among several, the oldest of the
+  /// machine with most of them is chosen. An address on an interface counts as one machine, because no more is known of
+  /// an announcer.
   private func nextToGiveWay() -> Int? {
     if let silent = services.firstIndex(where: { $0.failures > 0 && $0.candidate == nil }) { return silent }
     let isAnyUnanswered = services.contains { !$0.isProven && $0.failedDials > 0 }
@@ -136,8 +140,9 @@ final class ServiceTable {
     }
   }
 
-  /// A node has proved its key at this place, and keeps one service by it on each interface and with each IP version: it can
-  /// announce any number of names with its own hint, or with none. The one at the very place is kept, else the one that has been.
+  /// Notes that a node has proved its key at this place. A proof protects one service for each interface and IP
+  /// version, because a node can announce any number of names with its own hint or with none. A service at exactly this
+  /// place takes precedence, then the service that is proven already.
   func prove(_ hint: UInt64, at place: IPEndpoint) {
     var host = place
     host.port = 0
@@ -165,13 +170,15 @@ final class ServiceTable {
     return refusals
   }
 
-  /// How many services lead to the same endpoint: two IP versions or two interfaces may.
+  /// The number of services that lead to the same endpoint. Services of two IP versions or two interfaces may share
+  /// one.
   func count(leadingTo candidate: Candidate) -> Int {
     services.reduce(0) { $1.candidate?.leads(whereLeads: candidate) == true ? $0 + 1 : $0 }
   }
 
-  /// The next service to look up, within `lookupsMax`: in turn the oldest that waits, one whose rest is over, and the newest that
-  /// waits. A name that is only announced holds a look-up for 5 s: a real one behind hundreds of them would wait for all.
+  /// The next service to look up; nil if none is due or `lookupsMax` are in progress. The turns rotate between the
+  /// oldest waiting service, one whose pause is over, and the newest waiting service. A name without a service holds a
+  /// look-up for 5 s, so a real one behind hundreds of such names would wait for all of them.
   func nextToLookUp(_ now: Instant) -> Service? {
     var busy = 0
     var oldest: Service?

@@ -2,37 +2,38 @@ import CSystem
 import Primitives
 import Reactor
 
-/// The machine's D-Bus, while there is no connection to it: when it is worth an attempt, which blocks for up to a second.
+/// Decides, while there is no connection to the machine's D-Bus, when to attempt one. An attempt blocks for up to a
+/// second.
 ///
-/// Its socket is watched (inotify), so that an absent bus costs nothing and is noticed at once. A bus that refuses is
-/// tried again after pauses that double; a new socket ends the pause.
+/// The bus's socket is watched (inotify), so an absent bus costs nothing and its appearance is noticed at once. A bus
+/// that refuses is tried again after pauses that double; a new socket ends the pause.
 final class SystemBus {
-  /// D-Bus makes its socket before it answers.
+  /// The wait after the socket appears, because D-Bus creates its socket before it answers.
   static let settleTime = TimeSpan.milliseconds(300)
   static let retryMin = TimeSpan.seconds(1)
-  /// A socket that a dead bus left behind stays refused.
+  /// The longest pause. A socket that a dead bus left behind refuses every attempt.
   static let retryMax = TimeSpan.seconds(600)
-  /// Where the directory cannot be watched.
+  /// The interval between looks if the directory cannot be watched.
   static let lookTime = TimeSpan.seconds(30)
 
   private let loop: EventLoop
-  /// Empty when the bus is at no path.
+  /// The path of the bus's socket; empty if the bus has none.
   private let path: String
   private let worthATry: () -> Void
   private var watch: DirectoryWatch?
   private var timer: Timer?
-  /// The socket of the last attempt.
+  /// The socket at the last attempt.
   private var tried: (inode: UInt, changed: timespec)?
   private var retry = retryMin
 
-  /// `worthATry` makes an attempt, and calls `refused` or `connected`. It is called from the loop, until `connected`.
+  /// `worthATry` makes an attempt, and calls `refused` or `connected`. The loop calls it until `connected`.
   init(_ loop: EventLoop, address: String?, worthATry: @escaping () -> Void) {
     self.loop = loop
     self.worthATry = worthATry
     path = Self.path(of: address)
   }
 
-  /// The bus is looked for: at once if it is there.
+  /// Looks for the bus, and makes an attempt at once if its socket exists.
   func seek() {
     if timer != nil { return }
     timer = Timer(loop) { [self] in attempt() }
@@ -44,6 +45,7 @@ final class SystemBus {
     attempt()
   }
 
+  /// Notes that an attempt failed. The next one follows after a pause.
   func refused() {
     if timer == nil { return }
     timer?.set(after: retry, slack: retry / 4)
@@ -52,7 +54,7 @@ final class SystemBus {
 
   func connected() { stop() }
 
-  /// No call follows until `seek`.
+  /// Stops. No callback follows until `seek`.
   func stop() {
     timer?.cancel()
     timer = nil
@@ -88,7 +90,8 @@ final class SystemBus {
     return stat(path, &status) == 0 ? (UInt(status.st_ino), status.st_ctim) : nil
   }
 
-  /// The default path of libdbus, or that of "unix:path=PATH,…" (D-Bus Specification 0.43, server addresses).
+  /// The path in "unix:path=PATH,…" (D-Bus Specification 0.43, server addresses), or libdbus's default path. Empty for
+  /// an address of another kind.
   private static func path(of address: String?) -> String {
     guard let address else { return "/run/dbus/system_bus_socket" }
     let prefix = "unix:path="
