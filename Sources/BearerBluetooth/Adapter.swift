@@ -6,16 +6,18 @@ import Reactor
 
 /// Finds the controller chosen in the settings, brings it up, detects its loss, and recovers it.
 ///
-/// Nothing is fatal. A kernel without Bluetooth is tried again every `noSupportRetry`. A missing or blocked controller is waited
-/// for. A failing one is set up again when `RadioRecovery` says so. Each new problem is reported once, and its end once.
+/// No failure is final. A kernel without Bluetooth is tried again every `noSupportRetry`. A missing or blocked
+/// controller is watched for. `RadioRecovery` decides when a failing controller is set up again. Each new problem is
+/// reported once, and so is its end.
 final class Adapter {
-  /// No event reports that the kernel has loaded its Bluetooth module.
+  /// How long to wait for Bluetooth in the kernel. No event reports that the kernel has loaded its Bluetooth module.
   static let noSupportRetry = TimeSpan.seconds(30)
-  /// After the management socket was lost.
+  /// How long to wait after the management socket was lost.
   static let socketRetry = TimeSpan.seconds(1)
-  /// After the kernel has refused to list its controllers.
+  /// How long to wait after the kernel has refused to list its controllers.
   static let listRetry = TimeSpan.seconds(30)
-  /// The interval of looks at a controller that is blocked. `KernelWatch` says when it is free; its news can be lost.
+  /// The interval at which a blocked controller is checked. `KernelWatch` notifies when it is free, but events can be
+  /// lost.
   static let blockedLookTime = TimeSpan.seconds(60)
 
   /// A controller that is up.
@@ -32,7 +34,7 @@ final class Adapter {
     /// Setup commands are in progress for this controller. The generation identifies stale answers.
     case settingUp(UInt16)
     case working(Working)
-    /// Failed or blocked. It will be set up again when the timer fires, or when it is free.
+    /// The controller failed or is blocked. It is set up again when the timer fires, or when it is unblocked.
     case broken(UInt16)
   }
 
@@ -52,14 +54,14 @@ final class Adapter {
   private var state = State.stopped
   private var generation: UInt32 = 0
   private var recovery = RadioRecovery()
-  /// What the search of the controller is for.
+  /// The recovery step for which the controller is searched.
   private var step: RadioRecovery.Step?
   private var radioWatch: KernelWatch?
   private var trouble: String?
   private var timer: Timer?
 
-  /// `needs`: LE or classic. `openSocket` opens the management socket; tests use one end of a socket pair. `block`: whether rfkill
-  /// keeps a controller off.
+  /// `needs`: LE or classic. `openSocket` opens the management socket; tests use one end of a socket pair. `block`
+  /// returns the obstacle by which rfkill keeps a controller off.
   init(
     _ loop: EventLoop, _ choice: AdapterChoice, needs needed: ControllerSettings = .lowEnergy,
     openSocket: @escaping () -> Result<CInt, SystemError>,
@@ -102,19 +104,19 @@ final class Adapter {
     channel = nil
   }
 
-  /// Sends a command to the controller; `done` gets `.notSent` when there is no management socket.
+  /// Sends a command to the controller. `done` receives `.notSent` if there is no management socket.
   func send(_ command: ManagementCommand, _ done: @escaping (ManagementOutcome) -> Void) {
     guard let channel else { return done(.notSent) }
     channel.send(command, done)
   }
 
-  /// The controller does not answer: it is switched off and on.
+  /// Recovers a controller that does not answer, by switching it off and on.
   func recoverSilent(_ text: String) {
     guard case .working(let working) = state else { return }
     broken(working.index, text, .silent)
   }
 
-  /// Sends a command just before `stop`, at once and without waiting for the answer.
+  /// Sends a command at once, without waiting for the answer; for use just before `stop`.
   func post(_ command: ManagementCommand) { channel?.post(command) }
 
   // MARK: Finding
@@ -212,7 +214,8 @@ final class Adapter {
     var steps: [(StaticString, ManagementCommand, isNeeded: Bool)] = []
     switch step {
     case .arm:
-      // A scan or an inquiry that a killed process began goes on for up to 10 s, tells this one little, and lets it begin none.
+      // A scan or an inquiry of a killed process continues for up to 10 s. It reports little to this process, which
+      // cannot begin its own meanwhile.
       if information.current.contains(.powered) {
         steps.append(("end the scan of", .stopDiscovery(index), false))
         steps.append(("end the inquiry of", .stopDiscovery(index, isInquiry: true), false))
@@ -316,7 +319,7 @@ final class Adapter {
     leaveWorking()
     generation &+= 1
     state = .broken(index)
-    // The kernel answers as for any failure when a controller is blocked.
+    // When a controller is blocked, the kernel answers as for any failure.
     if let obstacle = block(index) { return held(index, obstacle) }
     recovery.handle(event, loop.now)
     fault(recovery.isHopeless ? "\(text). Nothing has helped so far: is the adapter broken?" : text)
@@ -329,7 +332,7 @@ final class Adapter {
     timer?.set(after: Self.blockedLookTime, slack: Timer.choreSlack)
   }
 
-  /// A controller was blocked or unblocked, or something else was.
+  /// Checks whether the controller was blocked or unblocked. The event may be about another radio.
   func radioMayHaveChanged() {
     guard let index = current else { return }
     let obstacle = block(index)
@@ -378,7 +381,7 @@ final class Adapter {
     report?(text, true)
   }
 
-  /// Sends a command of the current attempt; the answer is dropped when another attempt has begun.
+  /// Sends a command of the current attempt. The answer is dropped if another attempt has begun.
   private func ask(_ command: ManagementCommand, _ done: @escaping (ManagementOutcome) -> Void) {
     let asked = generation
     send(command) { [self] outcome in

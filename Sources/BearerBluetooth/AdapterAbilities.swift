@@ -3,9 +3,9 @@ import CSystem
 import Primitives
 import Reactor
 
-/// What the kernel says of an adapter, for who looks at a machine; the daemon itself asks by its `ManagementChannel`.
+/// The abilities of a controller, for a check of the machine. The daemon itself asks through its `ManagementChannel`.
 public struct AdapterAbilities: Equatable, Sendable {
-  /// hci0 …
+  /// The kernel's name, such as `hci0`.
   public var name: String
   public var hasLowEnergy: Bool
   public var isPowered: Bool
@@ -19,8 +19,8 @@ public struct AdapterAbilities: Equatable, Sendable {
   }
 }
 
-/// Asks the kernel for its adapters; needs no rights (BlueZ doc/mgmt-api.txt: both commands are for untrusted users too). It
-/// waits up to a second for each answer. Nil where the kernel has no Bluetooth, or does not answer.
+/// Asks the kernel for its controllers. This needs no rights (BlueZ doc/mgmt-api.txt: both commands are for untrusted
+/// users too) and waits up to 1 s for each answer. Returns nil if the kernel has no Bluetooth or does not answer.
 public func adapterAbilities() -> [AdapterAbilities]? {
   guard let descriptor = try? ManagementChannel.openSocket() else { return nil }
   defer { close(descriptor) }
@@ -35,7 +35,8 @@ public func adapterAbilities() -> [AdapterAbilities]? {
   }
 }
 
-/// Whether the kernel makes RFCOMM sockets; it loads their module for the question, where it may. Needs no rights.
+/// Whether the kernel can create RFCOMM sockets. The kernel loads their module for this call if it may. Needs no
+/// rights.
 public func kernelHasRFCOMM() -> Bool {
   let descriptor = socket(AF_BLUETOOTH, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), BTPROTO_RFCOMM)
   if descriptor < 0 { return false }
@@ -43,12 +44,12 @@ public func kernelHasRFCOMM() -> Bool {
   return true
 }
 
-/// The answer to one command; nil when it is refused or none comes.
+/// The answer to one command; nil if the command is refused or not answered.
 private func answer(_ descriptor: CInt, _ command: ManagementCommand) -> [UInt8]? {
   let bytes = command.bytes
   guard send(descriptor, bytes, bytes.count, CInt(MSG_NOSIGNAL)) == bytes.count else { return nil }
   var buffer = [UInt8](repeating: 0, count: ManagementEvent.packetBytesMax)
-  // Events of the adapters may come before it.
+  // Events of the controllers may come before the answer.
   for _ in 0..<packetsMax {
     var polled = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
     guard poll(&polled, 1, answerMilliseconds) > 0 else { return nil }

@@ -11,10 +11,10 @@ enum AttributeClient {
     case malformed
   }
 
-  /// Read By Type Request.
+  /// The Read By Type Request for the PSM.
   static var psmRequest: [UInt8] { [0x08, 0x01, 0x00, 0xFF, 0xFF] + CausewayService.psmCharacteristic }
 
-  /// Error Response or Read By Type Response; what else comes unasked is ignored.
+  /// Whether the PDU is an Error Response or a Read By Type Response. Other unsolicited PDUs are ignored.
   static func isAnswer(_ pdu: [UInt8]) -> Bool { pdu.first == 0x01 || pdu.first == 0x09 }
 
   static func answer(_ pdu: [UInt8]) -> Answer {

@@ -2,7 +2,8 @@ import Bearer
 import Primitives
 import Reactor
 
-/// The attribute channels of all LE links of a controller: they serve our attribute table, and carry our request when we dialled.
+/// The attribute channels of all LE links of a controller. They serve this node's attribute table, and carry its
+/// request to a peer that it dials.
 ///
 /// There is one such channel per link, whichever side opened it, so a peer that we dial may send requests on it too.
 struct AttributeConnections {
@@ -23,7 +24,7 @@ struct AttributeConnections {
     server = AttributeServer(psm: psm)
   }
 
-  /// As `RequestChannels.adopt`. The peer has `firstTime` for its first request.
+  /// Adopts a channel, as `RequestChannels.adopt`. The peer has `firstTime` for its first request.
   @discardableResult
   func adopt(_ descriptor: CInt, _ peer: BluetoothEndpoint, firstTime: TimeSpan? = nil) -> RequestChannel? {
     var server = server

@@ -76,7 +76,7 @@ struct AttributeServer {
     return [0x03, UInt8(Self.unitBytesMax), 0]
   }
 
-  /// 3.4.3.1 Find Information: pairs of handle and type, all types of the first one's size.
+  /// 3.4.3.1 Find Information: pairs of handle and type. All types have the size of the first.
   private func findInformation(_ reader: inout ByteReader<Refusal>) throws(Refusal) -> [UInt8] {
     let range = try handles(&reader)
     guard reader.remaining == 0 else { throw Refusal(.invalidPDU) }
@@ -108,7 +108,7 @@ struct AttributeServer {
     return out
   }
 
-  /// 3.4.4.1 Read By Type: handles and values, all values of the first one's size.
+  /// 3.4.4.1 Read By Type: handles and values. All values have the size of the first.
   private func readByType(_ reader: inout ByteReader<Refusal>) throws(Refusal) -> [UInt8] {
     let range = try handles(&reader)
     let type = try anyType(try reader.array(reader.remaining))

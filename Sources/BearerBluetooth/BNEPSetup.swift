@@ -1,9 +1,9 @@
 import Primitives
 
-/// How a peer says which role it has and which one it wants, in the first unit of a channel: the setup of BNEP (Bluetooth
-/// Network Encapsulation Protocol 1.0, 2.6.3). The kernel carries what follows.
+/// The setup of BNEP (Bluetooth Network Encapsulation Protocol 1.0, 2.6.3). In the first unit of a channel a peer sends
+/// its role and the role that it wants. The kernel carries the frames that follow.
 enum BNEPSetup {
-  /// That of L2CAP (Assigned Numbers, 2.5).
+  /// The L2CAP PSM of BNEP (Assigned Numbers, 2.5).
   static let psm: UInt16 = 0x000F
   /// The smallest MTU that both ends must have: an Ethernet frame with its headers (2.2).
   static let unitBytesMin: UInt16 = 1691
@@ -18,11 +18,11 @@ enum BNEPSetup {
   private static let setupRequest: UInt8 = 0x01
   private static let setupResponse: UInt8 = 0x02
 
-  /// What a network access point makes of a unit.
+  /// The decision of a network access point about a unit.
   enum Verdict: Equatable {
     case welcome
     case refused(Refusal)
-    /// It is no request.
+    /// The unit is not a setup request.
     case malformed
   }
 
@@ -34,8 +34,8 @@ enum BNEPSetup {
     case notAllowed = 4
   }
 
-  /// Looks at the first unit of a channel, of which more than `requestBytesMax` need not be there. Extensions behind the request are
-  /// not looked at. Welcome is a user that wants an access point (Personal Area Networking Profile 1.0, 6.4).
+  /// Decides about the first unit of a channel, which may be truncated beyond `requestBytesMax`. Extensions after the
+  /// request are ignored. A user that wants an access point is welcome (Personal Area Networking Profile 1.0, 6.4).
   static func verdict(on unit: [UInt8]) -> Verdict {
     guard unit.count >= 3, unit[0] & ~hasExtension == control, unit[1] == setupRequest else { return .malformed }
     let size = Int(unit[2]), end = 3 + 2 * size

@@ -4,27 +4,30 @@ import CSystem
 import Primitives
 import Reactor
 
-/// Bluetooth LE as a bearer, and classic beside it (`ClassicRadio`) or alone, on kernel sockets (without bluetoothd): it advertises
-/// and serves the Causeway service, scans for it, dials, and hands over credit-based L2CAP channels as streams.
+/// Bluetooth LE as a bearer, with classic beside it (`ClassicRadio`), or classic alone. It uses kernel sockets, without
+/// bluetoothd. It advertises and serves the Causeway service, scans for it, dials, and hands over credit-based L2CAP
+/// channels as streams.
 ///
-/// No pairing and no bonding: requests are refused; TLS above the channel authenticates. A missing or failing
-/// controller is reported once and watched for; see `Adapter`. `RadioPlan` schedules the radio.
+/// There is no pairing and no bonding: requests are refused, and TLS above the channel authenticates. A missing or
+/// failing controller is reported once and watched for (`Adapter`). `RadioPlan` schedules the radio.
 ///
-/// Streams are SEQPACKET sockets: one `send` carries at most `unitBytesMax` bytes, and one `recv` must offer at least
+/// Streams are SEQPACKET sockets. One `send` carries at most `unitBytesMax` bytes. One `recv` must offer at least
 /// `receiveBytesMax`, or the rest of the unit is lost.
 public final class BluetoothBearer {
-  /// Who speaks in reports.
+  /// The source names in reports.
   typealias Sources = (lowEnergy: StaticString, classic: StaticString, network: StaticString)
 
   /// The largest unit that a stream receives, in bytes.
   public static let receiveBytesMax = Int(L2CAPSocket.receiveUnitBytesMax)
-  /// Waiting dials: one per candidate. Further ones fail at once.
+  /// The most waiting dials: one per candidate. Further dials fail at once.
   public static let dialsQueuedMax = CandidateTable.entriesMax
-  /// After this many commands in a row that failed the controller has to show that it answers.
+  /// After this many failed commands in a row, the controller must prove that it answers.
   private static let doubtsMax = 2
-  /// After so many one that carries no link is useless, whether it answers or not: kernel and controller may have lost step.
+  /// After this many failures in a row, a controller without links is reset even if it responds: it may be out of sync
+  /// with the kernel.
   private static let failuresMax = 4
-  /// Over Wi-Fi within a second, and how long it has to be less: a file or a stream of pictures, and no chat.
+  /// Wi-Fi counts as loaded from this many bytes within a second on, until the load has been absent for `sharedCalm`. A
+  /// file or a stream of pictures loads it; a chat does not.
   private static let sharedBytes: UInt64 = 131_072
   private static let sharedCalm = TimeSpan.seconds(3)
 
@@ -38,31 +41,31 @@ public final class BluetoothBearer {
   let classic: ClassicRadio?
   var plan: RadioPlan
   var candidates = CandidateTable()
-  /// Those that answered an inquiry.
+  /// Peers that answered an inquiry.
   var classicCandidates = CandidateTable()
   private var listeners: [BluetoothListener] = []
   var linked: [WireAddress] = []
-  /// Those of them that were asked to end.
+  /// Linked peers whose disconnection was requested.
   var leaving: [BluetoothEndpoint] = []
   var dials: [(peer: WireAddress, token: UInt32)] = []
-  /// `isDiallingUs`: the peer has opened a channel itself since, over the one connection that both share.
+  /// `isDiallingUs`: the peer has since opened a channel itself, over the connection that both ends share.
   var dial: (process: any Dial, peer: WireAddress, token: UInt32, isDiallingUs: Bool)?
   var overtaken = OvertakenDials()
-  /// Commands in a row that failed.
+  /// Failed commands in a row.
   private var doubts = 0
   private var isProbing = false
   private var times = RadioTimes()
   private var classicTimes = RadioTimes()
   private var paces = ConnectionPaces()
-  /// The kernel gives parameters to connections that stand.
+  /// Whether the kernel applies parameters to existing connections.
   private var updatesConnections = false
   private var has2M = false
   private var wifi = TrafficLoad(bytesMin: sharedBytes, calm: sharedCalm)
-  /// Over Bluetooth itself: beside that there is no inquiry.
+  /// The load of Bluetooth itself. While it is loaded there is no inquiry.
   private var busy = TrafficLoad(bytesMin: ConnectionPace.loadBytes, calm: sharedCalm)
   var timer: Timer?
 
-  /// `hint`: the first 8 bytes of our node id, for the scan response. `settings.problem` must be nil.
+  /// `hint`: the first 8 bytes of this node's id, for the scan response. `settings.problem` must be nil.
   convenience init(
     _ loop: EventLoop, _ settings: BluetoothSettings, hint: UInt64, sources: Sources, _ delegate: any BearerDelegate
   ) {
@@ -109,7 +112,7 @@ public final class BluetoothBearer {
     adapter.eventReceived = { [self] event in received(event) }
     classic?.report = { [self] text, isFault in
       delegate?.bearerReport(sources.classic, text, isFault: isFault)
-      // It may inquire from now on, or no more.
+      // Inquiries may be allowed from now on, or no longer.
       advance()
     }
     classic?.network?.report = { [self] in delegate?.bearerReport(sources.network, $0, isFault: $1) }
@@ -120,30 +123,30 @@ public final class BluetoothBearer {
   }
 
   var isUp: Bool { adapter.working != nil }
-  /// Links at once.
+  /// The most links at once.
   var places: Int { settings.linksMax }
-  /// Places without a link, or a dial that waits; negative when more dials wait.
+  /// Link slots with neither a link nor a waiting dial; negative if more dials wait.
   var placesFree: Int { isUp ? places - plan.links - dials.count : .min + 1 }
 
-  /// So many bytes have passed over the stream of a peer, both ways, since the last call.
+  /// Notes that `byteCount` bytes have passed over the stream of a peer, in both directions, since the last call.
   public func passed(_ peer: RemoteAddress, _ byteCount: UInt64) {
     guard let device = WireAddress(peer), linked.contains(device) else { return }
     let begins = settings.isClassic && busy.passed(byteCount, loop.now)
     if device.endpoint.map({ paces.passed($0, byteCount, loop.now) }) ?? false || begins { advance() }
   }
 
-  /// So many bytes have passed over Wi-Fi since the last call.
+  /// Notes that `byteCount` bytes have passed over Wi-Fi since the last call.
   public func passedOverWiFi(_ byteCount: UInt64) {
     if wifi.passed(byteCount, loop.now) { advance() }
   }
 
-  /// A link over Wi-Fi has ended: what passed over it may need Bluetooth now.
+  /// Notes that a link over Wi-Fi has ended. Its traffic may need Bluetooth now.
   public func wifiEnded() {
     wifi.ended(loop.now)
     advance()
   }
 
-  /// The node at the other end of a stream that was dialled has proved its key.
+  /// Notes that the node at the other end of a dialled stream has proved its key.
   public func proved(_ peer: RemoteAddress) {
     guard let device = WireAddress(peer) else { return }
     if device.isClassic { classicCandidates.proved(device) } else { candidates.proved(device) }
@@ -223,7 +226,7 @@ public final class BluetoothBearer {
       guard case .done(let version) = outcome else { return }
       updatesConnections = BearerBluetooth.updatesConnections(version)
     }
-    // Controllers with LE 1M alone know neither command.
+    // Controllers with only LE 1M know neither command.
     adapter.send(.readPHYs(working.index)) { [self] outcome in
       guard case .done(let answer) = outcome, let phys = PHYConfiguration(answer), adapter.working == working else {
         return
@@ -305,7 +308,7 @@ public final class BluetoothBearer {
     }
   }
 
-  /// Tells the kernel the parameters of a connection; what it answers changes nothing.
+  /// Sends the parameters of a connection to the kernel. The answer is ignored.
   func load(_ parameters: ConnectionParameters, _ endpoint: BluetoothEndpoint) {
     guard let working = adapter.working, updatesConnections else { return }
     adapter.post(.loadConnectionParameters(working.index, WireAddress(endpoint), parameters))
@@ -329,8 +332,9 @@ public final class BluetoothBearer {
     }
   }
 
-  /// Of a controller that leaves it without an answer the kernel may say only that a command failed, as of one that is busy. The
-  /// advertisement is added once more: that fails only where nobody answers.
+  /// Checks a controller whose commands fail. If it does not answer, the kernel may report only a failed command, as it
+  /// does for a busy controller. So the advertisement is added once more: that fails only if the controller does not
+  /// answer.
   private func doubt(_ outcome: ManagementOutcome) {
     guard let working = adapter.working, !isProbing else { return }
     if outcome == .timedOut { return silent() }
@@ -402,7 +406,7 @@ public final class BluetoothBearer {
   }
 
   private func heard(_ found: FoundDevice) {
-    // Another program may look for devices of the other kind.
+    // Another program may search for devices of the other kind.
     let isUsed = found.device.isClassic ? settings.isClassic : settings.isLowEnergy
     guard isUsed, found.isConnectable, let claim = CausewayService.claim(in: found.data),
       claim.hint == 0 || claim.hint != hint

@@ -3,11 +3,11 @@ import CSystem
 import Primitives
 import Reactor
 
-/// The streams of a bearer: those that are dialled, one at a time, and those that peers open.
+/// The streams of a bearer: those that it dials, one at a time, and those that peers open.
 extension BluetoothBearer {
   /// Queues a dial. It ends with `bearerOpened` or `bearerDialFailed` for this token. When its turn comes, connecting
-  /// takes at most `settings.dialTimeout`, and each of the peer's two answers at most `L2CAPDial.answerTime`, or over classic as
-  /// long as connecting. Candidates of other bearers fail at once.
+  /// takes at most `settings.dialTimeout`. Each of the peer's two answers takes at most `L2CAPDial.answerTime`, or over
+  /// classic as long as connecting. Candidates of other bearers fail at once.
   public func dial(_ candidate: Candidate, token: UInt32) {
     guard let peer = WireAddress(candidate.address) else {
       delegate?.bearerDialFailed(token: token, reason: "not a Bluetooth address")
@@ -26,7 +26,8 @@ extension BluetoothBearer {
     advance()
   }
 
-  /// Ends the connection to a peer whose stream is closed. The kernel would hold the place for 2 to 4 s more.
+  /// Ends the connection to a peer whose stream is closed. Otherwise the kernel would hold its link slot for 2 to 4 s
+  /// more.
   public func hangUp(_ endpoint: BluetoothEndpoint) {
     let device = WireAddress(endpoint)
     guard let working = adapter.working, linked.contains(device), dial?.peer != device else { return }
@@ -34,15 +35,16 @@ extension BluetoothBearer {
     adapter.post(.disconnect(working.index, device))
   }
 
-  /// The stream of a peer was lost. Where the connection is left its process has died; the next one finds this node by that
-  /// connection, and asks there for the channel. The kernels end it after 2 to 4 s. `wasDialled`: this node had dialled it.
+  /// Lets a peer whose stream was lost ask for the channel again. If the connection still exists, the peer's process
+  /// has died. The next process finds this node through that connection, and asks there for the channel. The kernels
+  /// end the connection after 2 to 4 s. `wasDialled`: whether this node had dialled it.
   public func answerAgain(_ endpoint: BluetoothEndpoint, wasDialled: Bool) {
     let device = WireAddress(endpoint)
     guard let working = adapter.working, linked.contains(device), dial?.peer != device,
       attributes.channels.existing(endpoint) == nil,
       let descriptor = try? L2CAPSocket.connectAttributes(working.address, to: endpoint)
     else { return }
-    // It is connected at once, or would make a connection.
+    // The channel is connected at once if the link exists. Otherwise the kernel would make a new link.
     guard (try? L2CAPSocket.prepare(descriptor)) != nil else {
       _ = close(descriptor)
       return
@@ -57,7 +59,7 @@ extension BluetoothBearer {
 
   var hasClassicPlace: Bool { linked.count { $0.isClassic } < ClassicRadio.linksMax }
 
-  /// A peer has opened a stream. Nil: it is gone already.
+  /// Takes a stream that a peer has opened. `unitBytesMax` is nil if the stream is gone already.
   func accepted(_ descriptor: CInt, _ peer: WireAddress, unitBytesMax: Int?) {
     guard delegate != nil, let unitBytesMax else {
       _ = close(descriptor)
@@ -74,7 +76,7 @@ extension BluetoothBearer {
       _ = close(descriptor)
       return
     }
-    // The kernel tells nothing of a connection that is left of a process before this one.
+    // The kernel does not report a connection that a former process left.
     if peer.isClassic { connected(peer, isCentral: false) }
     delegate.bearerOpened(
       StreamHandoff(
@@ -82,8 +84,8 @@ extension BluetoothBearer {
         interfaceIndex: 0, remote: peer.remote))
   }
 
-  /// Both ends dialled. A connection that is still being made would never come, as there is one now, and would keep the
-  /// radio from other peers.
+  /// Ends a dial whose peer has dialled too. A pending connection would never be made, because there is one now, and
+  /// would keep the radio from other peers.
   private func peerCameFirst(_ process: any Dial, _ token: UInt32) {
     guard process.yields() else {
       dial?.isDiallingUs = true
@@ -94,7 +96,8 @@ extension BluetoothBearer {
     dialEnded(isSuccess: true)
   }
 
-  /// A dial waits for a place that is about to be free.
+  /// Notifies the plan whether a dial can start. If all link slots are taken and one is about to be free, the dial
+  /// waits for it.
   func dialsChanged() {
     plan.handle(.dialsWaiting(!dials.isEmpty && (plan.hasFreeSlot || leaving.isEmpty)), loop.now)
   }
@@ -126,7 +129,8 @@ extension BluetoothBearer {
         if !sharesConnection { adapter.post(.disconnect(working.index, peer)) }
         delegate?.bearerDialFailed(token: token, reason: reason.description)
       }
-      // A dial over BR/EDR takes long, and any device may answer an inquiry.
+      // A dial over BR/EDR takes long, and any device may answer an inquiry, so a peer that leads to no node is
+      // withheld.
       if peer.isClassic, let lost = classicCandidates.dialled(peer, loop.now) { delegate?.bearerLost(lost) }
       dialEnded(isSuccess: isSuccess)
     }
@@ -139,7 +143,7 @@ extension BluetoothBearer {
         return try RFCOMMSocket.connect(adapter, to: peer.address, channel)
       }
     }
-    // The kernel may have kept those of a connection at rest.
+    // The kernel may have stored the slow parameters of an earlier connection.
     load(.initial, endpoint)
     return L2CAPDial(loop, from: adapter, to: endpoint, psm: candidates.takePSM(peer), attributes)
   }

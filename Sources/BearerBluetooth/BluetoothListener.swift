@@ -1,12 +1,12 @@
 import Bearer
 import Reactor
 
-/// A listening socket of Bluetooth: L2CAP, or RFCOMM.
+/// A listening Bluetooth socket, of L2CAP or RFCOMM.
 final class BluetoothListener {
   private let acceptor: Acceptor
 
-  /// Takes over `descriptor`, even when it throws. `accept` takes the next connection. `accepted` owns its descriptors;
-  /// `shortage` is called when accepting begins to fail, and with nil when that is over.
+  /// Takes over `descriptor`, even when it throws. `accept` accepts the next connection. `accepted` owns its
+  /// descriptors. `shortage` is called when accepting begins to fail, and with nil when it works again.
   init(
     _ loop: EventLoop, _ descriptor: CInt,
     accept: @escaping (CInt) throws(SystemError) -> (descriptor: CInt, peer: BluetoothEndpoint) = L2CAPSocket.accept,

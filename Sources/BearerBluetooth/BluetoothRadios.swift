@@ -2,26 +2,26 @@ import Bearer
 import Primitives
 import Reactor
 
-/// Bluetooth over one adapter or several, as one bearer. Each adapter has a `BluetoothBearer`; a peer that several of them
-/// hear is one candidate, and is dialled over one of them.
+/// Bluetooth over one or several adapters, as one bearer. Each adapter has a `BluetoothBearer`. A peer in reach of
+/// several adapters is one candidate, and is dialled over one of them.
 public final class BluetoothRadios {
-  /// Who speaks in reports: one name for each of `AdapterChoice.countMax`.
+  /// The source names in reports, for each of `AdapterChoice.countMax` adapters.
   private static let sources: [BluetoothBearer.Sources] = [
     ("bluetooth", "bluetooth-classic", "bluetooth-nap"), ("bluetooth-2", "bluetooth-classic-2", "bluetooth-nap-2"),
     ("bluetooth-3", "bluetooth-classic-3", "bluetooth-nap-3"),
     ("bluetooth-4", "bluetooth-classic-4", "bluetooth-nap-4"),
   ]
 
-  /// Clients that ask for service records at once, of all adapters.
+  /// The most clients that read service records at once, over all adapters.
   public static let recordClientsMax = AdapterChoice.countMax * SDPConnections.countMax
-  /// Peers that join a network at once, of all adapters.
+  /// The most peers in a network at once, over all adapters.
   public static let networkPeersMax = AdapterChoice.countMax * NetworkAccessPoint.peersMax
 
-  /// Peers that all adapters hear, of both kinds, and the bytes for each.
+  /// The most peers in reach of all adapters, of both kinds, and the bytes for each.
   public static let heardMax = 2 * AdapterChoice.countMax * CandidateTable.entriesMax
   public static let heardBytes = CandidateTable.entryBytes + SharedCandidates.entryBytes
 
-  /// The adapters that work have so many places for links in all; at least those of one.
+  /// Called with the number of link slots of all working adapters. Without one, it is the number of a single adapter.
   public var placesChanged: ((Int) -> Void)?
 
   private var bearers: [BluetoothBearer] = []
@@ -29,7 +29,7 @@ public final class BluetoothRadios {
   private var delegate: (any BearerDelegate)?
   private var places = 0
 
-  /// `adapters`: 1 to `AdapterChoice.countMax`. `settings.problem` must be nil; its adapter is not looked at.
+  /// `adapters`: 1 to `AdapterChoice.countMax`. `settings.problem` must be nil; the adapter in `settings` is ignored.
   public init(
     _ loop: EventLoop, _ settings: BluetoothSettings, adapters: [AdapterChoice], hint: UInt64,
     _ delegate: any BearerDelegate
@@ -46,40 +46,40 @@ public final class BluetoothRadios {
     for bearer in bearers { bearer.start() }
   }
 
-  /// As `BluetoothBearer.dial`, over the adapter that has a connection to the peer, or the one with most free places of those that
-  /// hear it.
+  /// Dials a candidate, as `BluetoothBearer.dial`. It uses the adapter that has a connection to the peer, or, among
+  /// those that have found it, the one with the most free slots.
   public func dial(_ candidate: Candidate, token: UInt32) {
     var best = 0
     for number in bearers.indices where worth(number, candidate) > worth(best, candidate) { best = number }
     bearers[best].dial(candidate, token: token)
   }
 
-  /// As `BluetoothBearer.hangUp`.
+  /// Ends a connection, as `BluetoothBearer.hangUp`.
   public func hangUp(_ endpoint: BluetoothEndpoint) {
     for bearer in bearers { bearer.hangUp(endpoint) }
   }
 
-  /// As `BluetoothBearer.answerAgain`.
+  /// Lets a peer ask for its channel again, as `BluetoothBearer.answerAgain`.
   public func answerAgain(_ endpoint: BluetoothEndpoint, wasDialled: Bool) {
     for bearer in bearers { bearer.answerAgain(endpoint, wasDialled: wasDialled) }
   }
 
-  /// As `BluetoothBearer.passed`.
+  /// Notes traffic, as `BluetoothBearer.passed`.
   public func passed(_ peer: RemoteAddress, _ byteCount: UInt64) {
     for bearer in bearers { bearer.passed(peer, byteCount) }
   }
 
-  /// As `BluetoothBearer.passedOverWiFi`.
+  /// Notes traffic over Wi-Fi, as `BluetoothBearer.passedOverWiFi`.
   public func passedOverWiFi(_ byteCount: UInt64) {
     for bearer in bearers { bearer.passedOverWiFi(byteCount) }
   }
 
-  /// As `BluetoothBearer.wifiEnded`.
+  /// Notes the end of a Wi-Fi link, as `BluetoothBearer.wifiEnded`.
   public func wifiEnded() {
     for bearer in bearers { bearer.wifiEnded() }
   }
 
-  /// As `BluetoothBearer.proved`.
+  /// Notes a proven key, as `BluetoothBearer.proved`.
   public func proved(_ peer: RemoteAddress) {
     for bearer in bearers { bearer.proved(peer) }
   }
@@ -90,10 +90,10 @@ public final class BluetoothRadios {
     for bearer in bearers { bearer.stop() }
   }
 
-  /// One for each adapter, in the order of the configuration.
+  /// The state of each adapter, in the order of the configuration.
   public var snapshots: [BluetoothSnapshot] { bearers.map { $0.snapshot } }
 
-  /// Tells of the bridge that peers may join over Bluetooth classic, once for each adapter that works.
+  /// Calls `tell` with the state of the bridge that peers may join over Bluetooth classic, for each working adapter.
   public func tellNetworks(_ tell: (NetworkSnapshot) -> Void) {
     for bearer in bearers {
       if let snapshot = bearer.classic?.network?.snapshot { tell(snapshot) }
@@ -121,7 +121,7 @@ public final class BluetoothRadios {
     placesChanged?(places)
   }
 
-  /// What one adapter tells.
+  /// Receives the events of one adapter.
   private final class Listener: BearerDelegate {
     private let radios: BluetoothRadios
     private let number: Int

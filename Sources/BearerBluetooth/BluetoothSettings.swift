@@ -2,7 +2,7 @@ import Bearer
 import Primitives
 
 extension AdapterChoice {
-  /// As in the configuration file: `auto`, `hci0`, or the address.
+  /// The choice as in the configuration file: `auto`, `hci0`, or the address.
   public var text: String {
     switch self {
     case .automatic: "auto"
@@ -12,7 +12,7 @@ extension AdapterChoice {
   }
 }
 
-/// Settings of Bluetooth.
+/// The settings of Bluetooth.
 public struct BluetoothSettings: Equatable, Sendable {
   /// The dynamic range of LE PSMs (Core Specification 5.4, Vol 3, Part A, 4.22).
   public static let psmRange: ClosedRange<UInt16> = 0x0080...0x00FF
@@ -22,27 +22,28 @@ public struct BluetoothSettings: Equatable, Sendable {
   public var adapter = AdapterChoice.automatic
   /// The PSM of our channel listener, within `psmRange`; peers read it from the GATT service.
   public var psm: UInt16 = 0x0081
-  /// LE links at once; with that many the box neither advertises nor dials. Chips on a Pi support 7 to 10.
+  /// The most LE links at once. With all of them in use the box neither advertises nor dials. Chips on a Pi support 7
+  /// to 10.
   public var linksMax = 7
-  /// A pending LE connection is cancelled after this time: it starves Wi-Fi on chips that share the antenna.
+  /// A pending LE connection is cancelled after this time, because it starves Wi-Fi on chips that share the antenna.
   public var dialTimeout = TimeSpan.seconds(4)
-  /// Whether this node forwards for others, as its scan response says.
+  /// Whether this node forwards for others, which the scan response contains.
   public var relays = true
-  /// False: only dial.
+  /// Whether the box advertises. If false, it only dials.
   public var isAdvertising = true
-  /// False: only wait to be dialled.
+  /// Whether the box scans. If false, it only waits to be dialled.
   public var isScanning = true
 
-  /// Whether Bluetooth classic is used: peers may connect, and are looked for.
+  /// Whether Bluetooth classic is used: peers may connect, and are searched for.
   public var isClassic = false
-  /// Whether LE is used. One of the two is.
+  /// Whether LE is used. At least one of LE and classic is.
   public var isLowEnergy = true
-  /// The bridge that peers may join over Bluetooth classic; empty for none. It needs `isClassic`.
+  /// The bridge that peers may join over Bluetooth classic; empty for none. It requires `isClassic`.
   public var networkBridge = ""
 
   public init() {}
 
-  /// What is wrong and what to write instead; nil for valid settings.
+  /// The fault in the settings, and what to write instead; nil for valid settings.
   public var problem: String? {
     if !Self.psmRange.contains(psm) { return "bluetooth psm \(psm) is not an LE dynamic PSM: choose 128 to 255" }
     if !Self.linksMaxRange.contains(linksMax) { return "bluetooth links \(linksMax) is out of range: choose 1 to 32" }

@@ -2,12 +2,12 @@ import CBluetooth
 import CSystem
 import Reactor
 
-/// The kernel's Ethernet over Bluetooth, at one controller, and the bridge that its interfaces join.
+/// The kernel's Ethernet over Bluetooth at one controller, and the bridge that its interfaces join.
 final class BridgedNetwork: PeerNetwork {
   private let bridge: String
   private let control: CInt
 
-  /// Ends what a former process has left in the kernel. Errors: EPROTONOSUPPORT (a kernel without BNEP).
+  /// Removes interfaces that a former process left in the kernel. Errors: EPROTONOSUPPORT (a kernel without BNEP).
   init(_ bridge: String, _ adapter: UInt64) throws(SystemError) {
     self.bridge = bridge
     control = cbluetooth_bnep_open()
@@ -26,7 +26,7 @@ final class BridgedNetwork: PeerNetwork {
   func leave(_ peer: UInt64) { cbluetooth_bnep_leave(control, bdaddr_t(peer)) }
 }
 
-/// Whether the kernel has BNEP, or has loaded it for this question.
+/// Whether the kernel has BNEP. The kernel loads its module for this call if it can.
 public func kernelHasBNEP() -> Bool {
   let control = cbluetooth_bnep_open()
   if control < 0 { return false }

@@ -1,18 +1,20 @@
 import Bearer
 import Primitives
 
-/// Peers that were heard advertising our service, or that answered an inquiry with it; of one kind. Its clock runs only while the
-/// radio scans for them, so that no peer is lost for silence while nothing was received.
+/// Peers of one kind that advertised our service, or answered an inquiry with it. The clock of the table runs only
+/// while the radio scans for them. So no peer is lost for silence while nothing could be received.
 struct CandidateTable {
-  /// Any device in radio range can use a place by advertising our UUID, under any number of addresses. In a full table a new peer
-  /// replaces one that has been silent for `replaceableAfter`; else one where a dial led to no node; else the one that was found
-  /// first, if it had `replaceableAfter` for its turn. One that is linked, or where a node has proved its key, keeps its place.
+  /// The most entries. Any device in radio range can take one by advertising our UUID, under any number of addresses.
+  ///
+  /// In a full table a new peer replaces one that has been silent for `replaceableAfter`. Otherwise it replaces one
+  /// where dials led to no node, or else the one found first, if that was more than `replaceableAfter` ago. A peer that
+  /// is linked, or where a node has proved its key, is not replaced.
   static let entriesMax = 64
-  /// Scanning time without being heard (three sessions) after which an unlinked peer is lost.
+  /// The scanning time without an advertisement (three sessions) after which an unlinked peer is lost.
   static let lostAfter = TimeSpan.seconds(30)
   static let replaceableAfter = TimeSpan.seconds(12)
-  /// So many dials in a row that lead to no node make a peer unworthy of more, for `withheldMin`, and twice as long after each
-  /// further one, at most 2⁶ times: it is lost, and found when it is heard after that.
+  /// After this many dials in a row that lead to no node, a peer is withheld for `withheldMin`. The time doubles with
+  /// each further one, at most six times. The peer is lost, and is found again when it advertises after that time.
   static let fruitlessMax: UInt8 = 3
   static let withheldMin = TimeSpan.seconds(30)
 
@@ -28,13 +30,13 @@ struct CandidateTable {
     let foundAt: TimeSpan
     var heardAt: TimeSpan
     var isLinked = false
-    /// A node has proved its key there.
+    /// Whether a node has proved its key there.
     var isProven = false
-    /// The PSM of the channel that was opened last, and that of a channel over which a node proved its key. That one is
-    /// used once: it stays known if it leads to a node again.
+    /// The PSM of the channel that was opened last, and that of a channel over which a node proved its key. The latter
+    /// is used once: it stays known if it leads to a node again.
     var openedPSM: UInt16?
     var provenPSM: UInt16?
-    /// Dials since a node has proved its key; until when it is withheld, if it is.
+    /// Dials since a node last proved its key, and the time until which the peer is withheld, if it is.
     var fruitless: UInt8 = 0
     var withheldUntil: Instant?
   }
@@ -47,7 +49,7 @@ struct CandidateTable {
 
   var count: Int { entries.count }
 
-  /// Scanning has begun or ended.
+  /// Notes that scanning has begun or ended.
   mutating func scanning(_ isOn: Bool, _ now: Instant) {
     if isOn {
       if scanningSince == nil { scanningSince = now }
@@ -57,8 +59,8 @@ struct CandidateTable {
     }
   }
 
-  /// A peer advertises our service. A report without a hint keeps a known hint: the scan response that carries it is
-  /// sometimes lost.
+  /// Notes that a peer advertises our service. A report without a hint keeps a known hint, because the scan response
+  /// that carries it is sometimes lost.
   mutating func heard(_ device: WireAddress, hint: UInt64, relays: Bool = true, _ now: Instant) -> Change {
     let heardAt = clock(now)
     if let index = index(of: device) {
@@ -87,27 +89,27 @@ struct CandidateTable {
     return Change(lost: former.withheldUntil == nil ? former.candidate : nil, found: candidate)
   }
 
-  /// A link to this address came up or went down. Linked peers are not lost, because many stop advertising.
+  /// Notes that a link to this address came up or went down. Linked peers are not lost, because many stop advertising.
   mutating func linked(_ device: WireAddress, _ isLinked: Bool, _ now: Instant) {
     guard let index = index(of: device) else { return }
     entries[index].isLinked = isLinked
     entries[index].heardAt = clock(now)
   }
 
-  /// The PSM of a peer, if the last channel led to a node.
+  /// Takes the PSM of a peer; nil unless the last channel led to a node.
   mutating func takePSM(_ device: WireAddress) -> UInt16? {
     guard let index = index(of: device) else { return nil }
     defer { entries[index].provenPSM = nil }
     return entries[index].provenPSM
   }
 
-  /// A channel was opened.
+  /// Notes that a channel was opened.
   mutating func opened(_ device: WireAddress, psm: UInt16) {
     guard let index = index(of: device) else { return }
     entries[index].openedPSM = psm
   }
 
-  /// A dial has ended. The candidate that is withheld from now on.
+  /// Notes that a dial has ended. Returns the candidate if it is withheld from now on.
   mutating func dialled(_ device: WireAddress, _ now: Instant) -> Candidate? {
     guard let index = index(of: device) else { return nil }
     let fruitless = min(entries[index].fruitless + 1, Self.fruitlessMax + 6)
@@ -117,7 +119,7 @@ struct CandidateTable {
     return entries[index].candidate
   }
 
-  /// Over the channel that was opened last a node has proved its key.
+  /// Notes that a node has proved its key over the channel that was opened last.
   mutating func proved(_ device: WireAddress) {
     guard let index = index(of: device) else { return }
     entries[index].provenPSM = entries[index].openedPSM
@@ -126,7 +128,7 @@ struct CandidateTable {
     if entries[index].withheldUntil != nil { entries[index].withheldUntil = .zero }
   }
 
-  /// Removes the peers that were not heard for `lostAfter` of scanning.
+  /// Removes the peers without an advertisement in `lostAfter` of scanning.
   mutating func expire(_ now: Instant) -> [Candidate] {
     let clock = clock(now)
     let silent = entries.filter { isSilent($0, Self.lostAfter, clock) }
@@ -134,7 +136,7 @@ struct CandidateTable {
     return silent.map { $0.candidate }
   }
 
-  /// Removes all peers: the adapter is gone.
+  /// Removes all peers, because the adapter is gone.
   mutating func removeAll(_ now: Instant) -> [Candidate] {
     let lost = entries.map { $0.candidate }
     entries = []
@@ -161,7 +163,7 @@ struct CandidateTable {
     return most
   }
 
-  /// The first one in the order in which they were found.
+  /// The first such peer in the order in which they were found.
   private func longestUnproven(_ clock: TimeSpan) -> Int? {
     entries.firstIndex {
       !$0.isLinked && !$0.isProven && clock.nanoseconds - $0.foundAt.nanoseconds > Self.replaceableAfter.nanoseconds

@@ -4,7 +4,7 @@ import Primitives
 ///
 /// The advertisement carries the flags (added by the kernel) and the service UUID, so that phones in the background
 /// find it: 3 + 18 of 31 bytes. The 8-byte node hint does not fit beside it as 128-bit service data, so it is in the
-/// scan response: 26 of 31 bytes, and one more of a node that does not forward for others.
+/// scan response. That takes 26 of 31 bytes, and one more for a node that does not forward for others.
 enum CausewayService {
   /// 8A1C0001-6F5B-4E0B-9E5C-CA05E4A10001 in wire order: least significant byte first.
   static let uuid: [UInt8] = [
@@ -23,17 +23,18 @@ enum CausewayService {
   /// The advertisement without the flags, which the kernel adds in front.
   static var advertisement: [UInt8] { [UInt8(1 + uuid.count), completeUUIDs] + uuid }
 
-  /// Bit 0 of the byte behind the hint: the node does not forward for others.
+  /// Bit 0 of the byte after the hint: the node does not forward for others.
   private static let isLeaf: UInt8 = 1
 
-  /// What an advertisement claims.
+  /// The claims of an advertisement.
   struct Claim: Equatable {
-    /// 0 for none.
+    /// The hint of the node; 0 for none.
     var hint: UInt64 = 0
     var relays = true
   }
 
-  /// The scan response, as our service's data: the hint, most significant byte first; of a leaf one byte of flags.
+  /// The scan response, as the data of our service: the hint, most significant byte first; for a leaf also a byte of
+  /// flags.
   static func scanResponse(_ claim: Claim) -> [UInt8] {
     var data = uuid
     data.append(bigEndian: claim.hint)
@@ -41,18 +42,19 @@ enum CausewayService {
     return [UInt8(1 + data.count), serviceData] + data
   }
 
-  /// What answers to inquiries carry besides the service's UUID: one that holds the claim, 8A1C0002-6F5B-4E0B and the hint, of a
-  /// leaf 8A1C0003. In wire order.
+  /// The UUID that carries the claim in answers to inquiries, beside the service's UUID: 8A1C0002-6F5B-4E0B and the
+  /// hint, or 8A1C0003 for a leaf. In wire order.
   static func claimUUID(_ claim: Claim) -> [UInt8] {
     var hint: [UInt8] = []
     hint.append(littleEndian: claim.hint)
     return hint + uuid[8..<12] + [claim.relays ? 2 : 3] + uuid[13...]
   }
 
-  /// Parses an advertisement and scan response as mgmt joins them, or the answer to an inquiry (the EIR of Device Found). Nil without
-  /// our service.
-  /// Unknown flags, and bytes behind them, are ignored. Parsing stops at a malformed structure; those before it are used (Core
-  /// Specification 5.4, Vol 3, Part C, 11).
+  /// Parses an advertisement and scan response as mgmt joins them, or the answer to an inquiry (the EIR of Device
+  /// Found). Returns nil without our service.
+  ///
+  /// Unknown flags, and bytes after them, are ignored. Parsing stops at a malformed structure; the structures before it
+  /// are used (Core Specification 5.4, Vol 3, Part C, 11).
   static func claim(in data: [UInt8]) -> Claim? {
     var isOurs = false
     var claim = Claim()

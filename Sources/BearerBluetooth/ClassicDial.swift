@@ -3,8 +3,9 @@ import CSystem
 import Primitives
 import Reactor
 
-/// One dial over BR/EDR: a channel to the peer's service records, which pages it; the channel of RFCOMM that the records name; and
-/// the stream there. Connecting, the answer in all its parts, and the stream take at most `timeout` each.
+/// One dial over BR/EDR. It opens a channel to the peer's service records, which pages the peer, and then the stream on
+/// the RFCOMM channel that the records name. Connecting, the complete answer, and the stream take at most `timeout`
+/// each.
 final class ClassicDial: EventSource, Dial {
   private enum Step {
     case connecting(CInt, Registration, isStream: Bool)
@@ -18,12 +19,12 @@ final class ClassicDial: EventSource, Dial {
   private var finished: ((DialOutcome) -> Void)?
   private var step = Step.ended
   private var client = SDPClient()
-  /// It stays open until the dial ends: so does the connection.
+  /// The channel to the service records. It stays open until the dial ends, and so does the connection.
   private var records: RequestChannel?
   private var timeout = TimeSpan.seconds(0)
   private var timer: Timer?
 
-  /// `open` begins to connect to the channel of RFCOMM, or, without one, to the service records.
+  /// `open` begins to connect to an RFCOMM channel, or to the service records if `channel` is nil.
   init(_ loop: EventLoop, to peer: UInt64, open: @escaping (_ channel: UInt8?) throws(SystemError) -> CInt) {
     self.loop = loop
     self.peer = peer

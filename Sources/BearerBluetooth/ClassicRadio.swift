@@ -6,30 +6,31 @@ import Reactor
 
 /// The state of Bluetooth classic, for status.
 public struct ClassicSnapshot: Equatable, Sendable {
-  /// The server channel of RFCOMM; nil while nobody can connect.
+  /// The server channel of RFCOMM; nil while peers cannot connect.
   public var channel: UInt8?
-  /// Current BR/EDR links, and how many a controller has at most.
+  /// Current BR/EDR links, and their limit.
   public var links = 0
   public var linksMax: Int
-  /// Whether it answers inquiries.
+  /// Whether the controller answers inquiries.
   public var isDiscoverable: Bool
   public var isInquiring = false
   public var isDialling = false
-  /// How long it has inquired and dialled since the start.
+  /// How long the controller has inquired and dialled since the start.
   public var inquiringTime = TimeSpan.seconds(0)
   public var diallingTime = TimeSpan.seconds(0)
-  /// Why it does not work; nil when it does, or when the controller is away.
+  /// Why classic does not work; nil if it does, or while the controller is absent.
   public var problem: String?
 }
 
-/// Bluetooth classic (BR/EDR) beside LE on the same controller, for peers that have nothing else: it is found by inquiry, serves
-/// its service record, and hands over RFCOMM connections as streams. `RadioPlan` says when the controller itself inquires and dials.
+/// Bluetooth classic (BR/EDR) beside LE on the same controller, for peers that have nothing else. It is found by
+/// inquiry, serves its service record, and hands over RFCOMM connections as streams. `RadioPlan` decides when the
+/// controller itself inquires and dials.
 ///
-/// No pairing that a person would see, and no bonding: TLS above the stream authenticates.
+/// There is no bonding, and no pairing that a person would notice: TLS above the stream authenticates.
 final class ClassicRadio {
-  /// Active members of a piconet (Core Specification 5.4, Vol 1, Part A, 3.4).
+  /// The most active members of a piconet (Core Specification 5.4, Vol 1, Part A, 3.4).
   static let linksMax = 7
-  /// Network access point, fully available.
+  /// The device class: network access point, fully available.
   private static let deviceClass: (major: UInt8, minor: UInt8) = (3, 0)
 
   var report: ((String, _ isFault: Bool) -> Void)?
@@ -39,20 +40,21 @@ final class ClassicRadio {
   private let loop: EventLoop
   private let adapter: Adapter
   private let claim: CausewayService.Claim
-  /// Nil where no peer may join a bridge.
+  /// Nil if peers may not join a bridge.
   let network: NetworkAccessPoint?
   private let open: (_ adapter: UInt64) throws(SystemError) -> Sockets
   private var channel: UInt8?
   private var listeners: [BluetoothListener] = []
   private var records: SDPConnections?
-  /// All is set up: peers find it, and it may look for them.
+  /// Whether the setup is complete: peers can find this node, and it may search for them.
   private(set) var isDiscoverable = false
   private var problem: String?
 
-  /// Listeners for streams, with the channel of RFCOMM, and for clients that ask for service records.
+  /// The listeners for streams, with their RFCOMM channel, and for clients that read service records.
   typealias Sockets = (streams: CInt, channel: UInt8, records: CInt)
 
-  /// `bridge`: what peers may join; empty for none. `open` opens the listeners at the controller with this address; tests use sockets of another family.
+  /// `bridge`: the bridge that peers may join; empty for none. `open` opens the listeners at the controller with this
+  /// address; tests use sockets of another family.
   init(
     _ loop: EventLoop, _ adapter: Adapter, _ claim: CausewayService.Claim, bridge: String,
     open: @escaping (UInt64) throws(SystemError) -> Sockets
@@ -69,7 +71,7 @@ final class ClassicRadio {
       channel: channel, linksMax: Self.linksMax, isDiscoverable: isDiscoverable, problem: problem)
   }
 
-  /// The controller is up: listens, and lets peers find it.
+  /// Starts at a controller that is up: listens, and lets peers find this node.
   func start(_ working: Adapter.Working) {
     do throws(SystemError) {
       let sockets = try open(working.address)
@@ -90,7 +92,7 @@ final class ClassicRadio {
     perform(commands(working.index), 0)
   }
 
-  /// False, with errno, when the descriptor cannot be watched; it is closed then.
+  /// Returns false, with errno set and the descriptor closed, if the descriptor cannot be watched.
   private func listen(
     _ descriptor: CInt, _ accept: @escaping (CInt) throws(SystemError) -> (descriptor: CInt, peer: BluetoothEndpoint),
     _ accepted: @escaping (CInt, BluetoothEndpoint) -> Void
@@ -111,15 +113,15 @@ final class ClassicRadio {
     }
   }
 
-  /// The controller is down.
+  /// Stops, because the controller is down.
   func stop() {
     close()
     isDiscoverable = false
     problem = nil
   }
 
-  /// Just before the end: peers find it no more. What is not connectable is not discoverable either; a command for each would
-  /// find the kernel busy with the other.
+  /// Hides this node from peers, just before the end. A controller that is not connectable is not discoverable either.
+  /// A command for each would find the kernel busy with the other.
   func hide(_ index: UInt16) {
     adapter.post(.setConnectable(index, false))
     adapter.post(.removeUUIDs(index))
@@ -148,11 +150,12 @@ final class ClassicRadio {
     var commands: [ManagementCommand] = [
       .setSimplePairing(index, true), .setNoInputNoOutput(index), .setConnectable(index, true),
       .setLocalName(index, "Causeway"),
-      // Those of a process that was killed are there still.
+      // UUIDs of a process that was killed are still registered.
       .removeUUIDs(index), .addUUID(index, CausewayService.uuid), .addUUID(index, CausewayService.claimUUID(claim)),
     ]
     if hasNetwork { commands.append(.addNetworkAccessPoint(index)) }
-    // After the identifiers: else the kernel keeps them from the answers to inquiries for 2 s, in case more come.
+    // The class follows the UUIDs. Otherwise the kernel withholds them from answers to inquiries for 2 s, in case more
+    // come.
     commands.append(.setDeviceClass(index, major: Self.deviceClass.major, minor: Self.deviceClass.minor))
     commands.append(.setDiscoverable(index, true))
     return commands

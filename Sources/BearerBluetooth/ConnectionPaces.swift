@@ -5,7 +5,7 @@ import Primitives
 struct ConnectionPaces {
   private var paces: [ConnectionPace] = []
 
-  /// How many are at short intervals, and how many at long ones.
+  /// The number of connections at short intervals, and at long ones.
   var fast: Int { paces.count { $0.parameters == .fast } }
   var slow: Int { paces.count { $0.parameters == .slow } }
 
@@ -18,13 +18,13 @@ struct ConnectionPaces {
 
   mutating func removeAll() { paces = [] }
 
-  /// As `ConnectionPace.passed`; false for a connection that the other end has made.
+  /// Notes traffic, as `ConnectionPace.passed`. Returns false for a connection that the other end has made.
   mutating func passed(_ endpoint: BluetoothEndpoint, _ count: UInt64, _ now: Instant) -> Bool {
     guard let index = paces.firstIndex(where: { $0.endpoint == endpoint }) else { return false }
     return paces[index].passed(count, now)
   }
 
-  /// The next connection to set parameters of. Call it until it returns nil, and again at `deadline`.
+  /// The next connection whose parameters must be set. Call it until it returns nil, and again at `deadline`.
   mutating func next(_ now: Instant) -> (endpoint: BluetoothEndpoint, parameters: ConnectionParameters)? {
     for index in paces.indices {
       if let parameters = paces[index].next(now) { return (paces[index].endpoint, parameters) }

@@ -7,7 +7,7 @@ struct DataElement: Equatable {
   static let text: UInt8 = 4
   static let sequence: UInt8 = 6
 
-  /// The bytes of every UUID behind the first four, where it is a short one (Part B, 2.5.1).
+  /// The bytes after the first four of every short UUID in its long form (Part B, 2.5.1).
   private static let baseUUID: [UInt8] = [0x00, 0x00, 0x10, 0x00, 0x80, 0x00, 0x00, 0x80, 0x5F, 0x9B, 0x34, 0xFB]
 
   let type: UInt8
@@ -33,19 +33,19 @@ struct DataElement: Equatable {
     self.init(type: Self.sequence, value: elements.flatMap { $0.bytes })
   }
 
-  /// On the wire. Texts and sequences have at most 255 bytes: only this node's are written.
+  /// The encoded element. Texts and sequences have at most 255 bytes, because only this node's own are encoded.
   var bytes: [UInt8] {
     if type == Self.text || type == Self.sequence { return [type << 3 | 5, UInt8(value.count)] + value }
     return [type << 3 | UInt8(value.count.trailingZeroBitCount)] + value
   }
 
-  /// An unsigned integer of at most 32 bits.
+  /// The value of an unsigned integer of at most 32 bits; nil for anything else.
   var number: UInt32? {
     guard type == Self.unsigned, value.count <= 4 else { return nil }
     return value.reduce(0) { $0 << 8 | UInt32($1) }
   }
 
-  /// A UUID in its long form, most significant byte first.
+  /// The UUID in its long form, most significant byte first; nil for anything else.
   var longUUID: [UInt8]? {
     guard type == Self.uuid else { return nil }
     switch value.count {
@@ -56,7 +56,7 @@ struct DataElement: Equatable {
     }
   }
 
-  /// The elements of a sequence; nil for anything else, and where the last one is cut.
+  /// The elements of a sequence; nil for anything else, or if the last element is truncated.
   var elements: [DataElement]? {
     guard type == Self.sequence else { return nil }
     var reader = ByteReader(value.span.bytes, orThrow: TooShort())
@@ -68,14 +68,15 @@ struct DataElement: Equatable {
     return elements
   }
 
-  /// Whether a UUID is here or in a sequence within. For elements of this node: nothing bounds the depth.
+  /// Whether this is the UUID, or a sequence that contains it at any depth. Only for elements of this node, because
+  /// nothing bounds the depth.
   func contains(longUUID wanted: [UInt8]) -> Bool {
     longUUID == wanted || elements?.contains { $0.contains(longUUID: wanted) } ?? false
   }
 }
 
 extension ByteReader {
-  /// The next data element. The elements of a sequence are not looked at.
+  /// The next data element. The elements of a sequence are not parsed.
   mutating func element() throws(Truncated) -> DataElement {
     let head = try u8()
     let type = head >> 3

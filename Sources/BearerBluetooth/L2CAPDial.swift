@@ -4,21 +4,21 @@ import CSystem
 import Primitives
 import Reactor
 
-/// One dial over LE: attribute channel, PSM, credit-based channel. Connecting takes at most `timeout`,
-/// and each of the peer's two answers at most `answerTime`. A peer whose PSM is known is asked for it only when it refuses
-/// the channel: the answer takes two connection intervals.
+/// One dial over LE: attribute channel, PSM, credit-based channel. Connecting takes at most `timeout`, and each of the
+/// peer's two answers at most `answerTime`. If the PSM is known, the peer is asked for it only when it refuses the
+/// channel, because the answer takes two connection intervals.
 final class L2CAPDial: EventSource, Dial {
   /// How long the peer may take for each answer on an existing link: some connection intervals of phones, which may be
   /// 2 s.
   static let answerTime = TimeSpan.seconds(2)
 
-  /// How long a peer that made the link may take to open its channel. When channel requests cross on one link, Linux
-  /// takes the answer to one for the answer to the other if both have one number, and neither channel carries data.
-  /// `L2CAPSocket.skipNumber` gives them two.
+  /// How long a peer that made the link may take to open its channel. When channel requests with the same number cross
+  /// on one link, Linux confuses the answers, and neither channel carries data. `L2CAPSocket.skipNumber` gives them
+  /// different numbers.
   static let dialDeferral = TimeSpan.milliseconds(1_500)
 
   private enum Step {
-    /// The peer made the link, most likely to dial this node: wait for its channel.
+    /// The peer made the link, most likely to dial this node. The dial waits for the peer's channel.
     case yielding
     case connectingAttributes(CInt, Registration)
     case asking(RequestChannel)
@@ -52,9 +52,9 @@ final class L2CAPDial: EventSource, Dial {
     self.finished = finished
     timer = Timer(loop) { [self] in expire() }
     timer?.set(after: timeout)
-    // A link that the peer made already has its attribute channel, and only one is possible.
+    // A link that the peer made already has its attribute channel, and a link can have only one.
     if let connection = attributes.channels.existing(peer) {
-      // A peer that this node had dialled and that has restarted.
+      // This node had dialled the peer, which has restarted. It will not dial itself.
       if connection.isOfOurDial && knownPSM != nil { return reach(connection) }
       step = .yielding
       timer?.set(after: Self.dialDeferral)
@@ -64,7 +64,7 @@ final class L2CAPDial: EventSource, Dial {
     connect()
   }
 
-  /// The link of a peer that did not dial has ended: it was that of a process that died, most likely.
+  /// Connects, because the link of a peer that did not dial has ended. Most likely its process had died.
   private func yieldedInVain(_ timeout: TimeSpan) {
     guard case .yielding = step else { return }
     timer?.set(after: timeout)

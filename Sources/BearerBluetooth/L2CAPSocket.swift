@@ -4,29 +4,35 @@ import CSystem
 import Primitives
 import Reactor
 
-/// The kernel's L2CAP sockets: those of LE, and those of service records and networks over BR/EDR. All are non-blocking, request
-/// no link-layer security (BT_SECURITY_LOW, because TLS above does not rely on it) and are bound to one controller's public address.
+/// The kernel's L2CAP sockets: those of LE, and those of service records and networks over BR/EDR. All are non-blocking
+/// and bound to one controller's public address. They request no link-layer security (BT_SECURITY_LOW), because TLS
+/// above does not rely on it.
 enum L2CAPSocket {
-  /// The largest SDU that we accept on a channel. Before Linux 6.9 the peer's credits depend on it too, so a small one
-  /// limits goodput: 3072 bytes are 13 packets in flight, 107 KB/s at a 15 ms interval.
+  /// The largest SDU that is accepted on a channel. Before Linux 6.9 the peer's credits depend on it too, so a small
+  /// one limits goodput. 3072 bytes are 13 packets in flight: 107 KB/s at a 15 ms interval.
   static let receiveUnitBytesMax: UInt16 = 3072
-  /// The largest SDU that we send: five packets of 251 bytes, without the headers of L2CAP. Long frames are handed down in parts,
-  /// so that the kernel's buffer can be short; in few, because the other end answers each with a packet of credits.
+  /// The largest SDU that is sent: five packets of 251 bytes, without the headers of L2CAP. Long frames are handed to
+  /// the kernel in parts, so its buffer can be short. The parts are few, because the other end answers each with a
+  /// packet of credits.
   static let sendUnitBytesMax = 1233
-  /// What SO_SNDBUF asks for. The kernel doubles it, and counts about 1280 bytes for a packet of 251: up to ten packets wait, and
-  /// from four down it reports room. An urgent frame waits for all of them, 20 ms at 1 Mbit/s; with the kernel's default it
-  /// is 170 packets, or as many as the peer gave credits for. Those that the controller holds are not counted.
+  /// The requested SO_SNDBUF. The kernel doubles it, and counts about 1280 bytes for a packet of 251. So up to ten
+  /// packets wait, and from four down the kernel reports room.
+  ///
+  /// An urgent frame waits for all of them, 20 ms at 1 Mbit/s. The kernel's default would allow 170 packets, or as many
+  /// as the peer gave credits for. Packets that the controller holds are not counted.
   static let sendBufferBytes: CInt = 6144
-  /// The receive buffer. From Linux 6.9 on the peer has credits for what it would hold, of whose bytes the kernel counts 232 for
-  /// each packet as its own: of packets of 247 bytes 6 % are left, 16 packets. So much is on its way to us at most, and an urgent
-  /// frame waits for no more. With fewer credits than a unit needs its end never comes, because what has come of it is not read
-  /// before: `receiveUnitBytesMax` needs 13. Older kernels grant credits for what was not read, and lose what does not fit.
+  /// The receive buffer, in bytes. From Linux 6.9 on, the peer gets credits for what the buffer can hold. The kernel
+  /// subtracts 232 bytes for each packet of 247 bytes that would fit, so 6 % are left: 16 packets. At most these are on
+  /// their way to this node, and an urgent frame waits for no more.
+  ///
+  /// With fewer credits than a unit needs, its end never arrives, because its beginning is not read before.
+  /// `receiveUnitBytesMax` needs 13. Older kernels grant credits for unread data too, and lose what does not fit.
   private static let receiveBufferBytes: CInt = csystem_kernel_is(6, 9) != 0 ? 61_440 : 212_992
   /// The attribute protocol's fixed channel.
   private static let attributeChannel: UInt16 = 4
   private static let backlog: CInt = 8
   private static let unassignedPSM: UInt16 = 0x7F
-  /// That of SDP (Assigned Numbers, 2.5).
+  /// The PSM of SDP (Assigned Numbers, 2.5).
   private static let recordPSM: UInt16 = 1
 
   /// A listener for channels on `psm`. Errors: EADDRINUSE (another program has the PSM), EADDRNOTAVAIL.
@@ -47,13 +53,13 @@ enum L2CAPSocket {
     }
   }
 
-  /// A listener for clients that ask for service records, over BR/EDR. The kernel demands no security of them. Errors: EACCES
-  /// (without CAP_NET_BIND_SERVICE), EADDRINUSE (bluetoothd has it).
+  /// A listener for clients that read service records, over BR/EDR. The kernel requires no security for them. Errors:
+  /// EACCES (without CAP_NET_BIND_SERVICE), EADDRINUSE (bluetoothd has it).
   static func listenForRecords(_ adapter: UInt64) throws(SystemError) -> CInt {
     try listenClassic(adapter, psm: recordPSM)
   }
 
-  /// A listener for peers that want to join a network, over BR/EDR. Errors: as of `listenForRecords`.
+  /// A listener for peers that want to join a network, over BR/EDR. Errors: those of `listenForRecords`.
   static func listenForNetwork(_ adapter: UInt64) throws(SystemError) -> CInt {
     try listenClassic(adapter, psm: BNEPSetup.psm, unitBytes: BNEPSetup.unitBytesMin)
   }
@@ -104,13 +110,14 @@ enum L2CAPSocket {
     }
   }
 
-  /// Uses up a number of the link's signalling requests, with one that the peer refuses: a channel for a PSM of the range
-  /// that the Bluetooth SIG assigns (Core 5.4, Vol 3, Part A, 4.22) and nobody has. Both ends of a new link count from 1.
+  /// Uses up one number of the link's signalling requests, because both ends of a new link count from 1. It sends a
+  /// request that the peer refuses: a channel for an unassigned PSM of the Bluetooth SIG's range (Core 5.4, Vol 3, Part
+  /// A, 4.22).
   static func skipNumber(_ adapter: UInt64, to peer: BluetoothEndpoint) {
     if let descriptor = try? connectChannel(adapter, to: peer, psm: unassignedPSM) { _ = close(descriptor) }
   }
 
-  /// The next pending connection. Errors: accept4's, EAGAIN when none is pending.
+  /// The next pending connection. Errors: accept4's; EAGAIN if none is pending.
   static func accept(_ listener: CInt) throws(SystemError) -> (descriptor: CInt, peer: BluetoothEndpoint) {
     var address = sockaddr_l2()
     let descriptor = cbluetooth_accept(listener, &address)
@@ -119,8 +126,8 @@ enum L2CAPSocket {
     return (descriptor, BluetoothEndpoint(address: address.l2_bdaddr.number, isRandom: isRandom))
   }
 
-  /// Makes the buffers of a connected channel short, and returns the largest SDU to send,
-  /// in bytes. Errors: ENOTCONN while it is not connected.
+  /// Shortens the buffers of a connected channel, and returns the largest SDU to send, in bytes. Errors: ENOTCONN while
+  /// it is not connected.
   static func prepare(_ descriptor: CInt) throws(SystemError) -> Int {
     var bytes: UInt16 = 0
     var size = socklen_t(MemoryLayout<UInt16>.size)
@@ -128,13 +135,13 @@ enum L2CAPSocket {
     var buffer = sendBufferBytes
     let bufferSize = socklen_t(MemoryLayout<CInt>.size)
     setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &buffer, bufferSize)
-    // The kernel doubles it.
+    // The kernel doubles the value.
     buffer = receiveBufferBytes / 2
     setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &buffer, bufferSize)
     return min(Int(bytes), sendUnitBytesMax)
   }
 
-  /// The same of a channel over BR/EDR.
+  /// The largest unit to send on a channel over BR/EDR, in bytes.
   static func sendUnitBytesMaxClassic(_ descriptor: CInt) throws(SystemError) -> Int {
     var options = l2cap_options()
     var size = socklen_t(MemoryLayout<l2cap_options>.size)
@@ -178,8 +185,8 @@ enum L2CAPSocket {
     if cbluetooth_connect(descriptor, &address) != 0, csystem_errno() != EINPROGRESS { throw SystemError.last }
   }
 
-  /// Sets LE credit-based flow control and our receive MTU. The mode can only be set between bind and listen or
-  /// connect; kernels with a single LE mode lack the option.
+  /// Sets LE credit-based flow control and our receive MTU. The mode can be set only between bind and listen or
+  /// connect. Kernels with a single LE mode lack the option.
   private static func setCreditMode(_ descriptor: CInt) throws(SystemError) {
     var mode = UInt8(BT_MODE_LE_FLOWCTL)
     if setsockopt(descriptor, SOL_BLUETOOTH, BT_MODE, &mode, 1) != 0, csystem_errno() != ENOPROTOOPT {
@@ -201,7 +208,7 @@ enum L2CAPSocket {
 }
 
 extension bdaddr_t {
-  /// The address of this number, whose most significant byte people write first.
+  /// The address with this number, whose most significant byte people write first.
   init(_ number: UInt64) {
     let bytes = BluetoothEndpoint(address: number, isRandom: false).wireBytes
     self.init(b: (bytes[0], bytes[1], bytes[2], bytes[3], bytes[4], bytes[5]))

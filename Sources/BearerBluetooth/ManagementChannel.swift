@@ -12,7 +12,7 @@ enum ManagementOutcome: Equatable {
   /// The channel was closed, or its queue was full, before the command was answered.
   case notSent
 
-  /// Nil when the command was done; otherwise the reason, for a log line.
+  /// The reason of a failure, for a log line; nil if the command succeeded.
   var problem: String? {
     switch self {
     case .done: nil
@@ -23,16 +23,17 @@ enum ManagementOutcome: Equatable {
   }
 }
 
-/// The kernel's Bluetooth management socket: one command at a time per controller, each with a deadline; and events.
+/// The kernel's Bluetooth management socket. Each controller has one outstanding command, with a deadline. The socket
+/// also delivers events.
 ///
 /// `done` of each command is called exactly once, from `send`, `ready`, a timer, or `close`.
 final class ManagementChannel: EventSource {
-  /// Commands that wait for the outstanding ones: a dozen to bring a controller up, three for its radio plan, the rest
-  /// to refuse pairing requests in a burst.
+  /// The most commands that wait for outstanding ones. A dozen bring a controller up, three serve its radio plan, and
+  /// the rest refuse pairing requests in a burst.
   static let queuedMax = 32
-  /// Packets read per `ready`.
+  /// The most packets read per `ready`.
   private static let packetsPerCallMax = 32
-  /// Firmware download at power-on takes a few seconds on USB controllers.
+  /// How long an answer may take: on USB controllers, firmware download at power-on takes a few seconds.
   static let answerTimeout = TimeSpan.seconds(10)
 
   private struct Pending {
@@ -42,7 +43,7 @@ final class ManagementChannel: EventSource {
   }
 
   var eventReceived: ((UInt16, ManagementEvent) -> Void)?
-  /// The socket failed and the channel closed itself.
+  /// Called when the socket has failed and the channel has closed itself.
   var failed: ((SystemError) -> Void)?
 
   private let loop: EventLoop
@@ -61,8 +62,8 @@ final class ManagementChannel: EventSource {
     timer = Timer(loop) { [self] in expire() }
   }
 
-  /// The kernel's control channel. Errors: EAFNOSUPPORT (a kernel without Bluetooth, or a network namespace
-  /// other than the first), EPERM.
+  /// Opens the kernel's control channel. Errors: EAFNOSUPPORT (a kernel without Bluetooth, or a network namespace other
+  /// than the first), EPERM.
   static func openSocket() throws(SystemError) -> CInt {
     let descriptor = socket(
       AF_BLUETOOTH, CInt(SOCK_RAW.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue), BTPROTO_HCI)
@@ -79,14 +80,14 @@ final class ManagementChannel: EventSource {
     return descriptor
   }
 
-  /// Sends a command to the kernel. `done` gets its result.
+  /// Sends a command to the kernel. `done` receives its result.
   func send(_ command: ManagementCommand, _ done: @escaping (ManagementOutcome) -> Void) {
     guard registration != nil, queued.count < Self.queuedMax else { return done(.notSent) }
     queued.append(Pending(command: command, done: done))
     sendQueued()
   }
 
-  /// Sends a command past the queue and ignores the answer; for use just before `close`.
+  /// Sends a command without queueing it and ignores the answer; for use just before `close`.
   func post(_ command: ManagementCommand) {
     guard registration != nil else { return }
     _ = transmit(command)

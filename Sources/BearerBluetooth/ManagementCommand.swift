@@ -5,7 +5,7 @@ import Primitives
 ///
 /// Every packet is `opcode u16, index u16, parameter length u16, parameters`, little-endian.
 struct ManagementCommand: Equatable {
-  /// Controller index of commands without a controller.
+  /// The controller index of commands without a controller.
   static let noIndex: UInt16 = 0xFFFF
   static let headerBytes = 6
   /// Our only advertising instance. The kernel numbers them per controller from 1.
@@ -30,7 +30,7 @@ struct ManagementCommand: Equatable {
 
   static let readIndexList = ManagementCommand(opcode: 0x0003, index: noIndex, parameters: [])
 
-  /// Read Management Version Information.
+  /// Reads the version (Read Management Version Information).
   static let readVersion = ManagementCommand(opcode: 0x0001, index: noIndex, parameters: [])
 
   static func readInformation(_ index: UInt16) -> ManagementCommand {
@@ -41,28 +41,28 @@ struct ManagementCommand: Equatable {
     ManagementCommand(opcode: 0x0005, index: index, parameters: [isOn ? 1 : 0])
   }
 
-  /// Discoverable: whether the controller answers inquiries, without a time limit.
+  /// Sets whether the controller answers inquiries (Discoverable), without a time limit.
   static func setDiscoverable(_ index: UInt16, _ isOn: Bool) -> ManagementCommand {
     ManagementCommand(opcode: 0x0006, index: index, parameters: [isOn ? 1 : 0, 0, 0])
   }
 
-  /// Whether the controller answers pages, with which a BR/EDR connection begins.
+  /// Sets whether the controller answers pages, with which a BR/EDR connection begins.
   static func setConnectable(_ index: UInt16, _ isOn: Bool) -> ManagementCommand {
     ManagementCommand(opcode: 0x0007, index: index, parameters: [isOn ? 1 : 0])
   }
 
-  /// Secure Simple Pairing, which needs no PIN.
+  /// Sets Secure Simple Pairing, which needs no PIN.
   static func setSimplePairing(_ index: UInt16, _ isOn: Bool) -> ManagementCommand {
     ManagementCommand(opcode: 0x000B, index: index, parameters: [isOn ? 1 : 0])
   }
 
-  /// Of BR/EDR: what the device is. A network access point is of major class 3, and fully available when its minor one is 0
-  /// (Assigned Numbers, 2.8.2).
+  /// Sets the device class of BR/EDR. A network access point has major class 3, and is fully available if its minor
+  /// class is 0 (Assigned Numbers, 2.8.2).
   static func setDeviceClass(_ index: UInt16, major: UInt8, minor: UInt8) -> ManagementCommand {
     ManagementCommand(opcode: 0x000E, index: index, parameters: [major, minor])
   }
 
-  /// The name in answers to inquiries, at most 248 bytes; no short one.
+  /// Sets the name in answers to inquiries, at most 248 bytes, and no short name.
   static func setLocalName(_ index: UInt16, _ name: StaticString) -> ManagementCommand {
     var parameters = [UInt8](repeating: 0, count: 249 + 11)
     name.withUTF8Buffer { bytes in
@@ -71,12 +71,12 @@ struct ManagementCommand: Equatable {
     return ManagementCommand(opcode: 0x000F, index: index, parameters: parameters)
   }
 
-  /// A UUID in answers to inquiries, least significant byte first.
+  /// Adds a UUID to answers to inquiries, least significant byte first.
   static func addUUID(_ index: UInt16, _ uuid: [UInt8]) -> ManagementCommand {
     ManagementCommand(opcode: 0x0010, index: index, parameters: uuid + [0])
   }
 
-  /// That of a network access point, with the class of service that has it (Networking).
+  /// Adds the UUID of a network access point, with its class of service (Networking).
   static func addNetworkAccessPoint(_ index: UInt16) -> ManagementCommand {
     let parameters: [UInt8] = [
       0xFB, 0x34, 0x9B, 0x5F, 0x80, 0x00, 0x00, 0x80, 0x00, 0x10, 0x00, 0x00, 0x16, 0x11, 0x00, 0x00, 0x02,
@@ -84,12 +84,13 @@ struct ManagementCommand: Equatable {
     return ManagementCommand(opcode: 0x0010, index: index, parameters: parameters)
   }
 
-  /// Removes all of them.
+  /// Removes all UUIDs.
   static func removeUUIDs(_ index: UInt16) -> ManagementCommand {
     ManagementCommand(opcode: 0x0011, index: index, parameters: [UInt8](repeating: 0, count: 16))
   }
 
-  /// The controller has neither keys nor a display: the kernel pairs without a question, where a peer wants to.
+  /// Declares that the controller has neither keys nor a display. The kernel then pairs without a prompt if a peer
+  /// wants to.
   static func setNoInputNoOutput(_ index: UInt16) -> ManagementCommand {
     ManagementCommand(opcode: 0x0018, index: index, parameters: [3])
   }
@@ -122,18 +123,19 @@ struct ManagementCommand: Equatable {
     ManagementCommand(opcode: 0x001F, index: index, parameters: typed(device))
   }
 
-  /// Scans actively for LE devices, or makes an inquiry; both for 10.24 s.
+  /// Scans actively for LE devices, or makes an inquiry. Either takes 10.24 s.
   static func startDiscovery(_ index: UInt16, isInquiry: Bool = false) -> ManagementCommand {
     ManagementCommand(opcode: 0x0023, index: index, parameters: [isInquiry ? classicTypes : lowEnergyTypes])
   }
 
-  /// The kernel stops only what was started with the same types.
+  /// Stops a scan or an inquiry. The kernel stops only what was started with the same types.
   static func stopDiscovery(_ index: UInt16, isInquiry: Bool = false) -> ManagementCommand {
     ManagementCommand(opcode: 0x0024, index: index, parameters: [isInquiry ? classicTypes : lowEnergyTypes])
   }
 
-  /// Load Connection Parameters, of one device: since revision 23 (Linux 6.10) the kernel gives them to the connection, if it has
-  /// made that, and had an entry for the device before. Others only store them, for the next connection.
+  /// Loads the connection parameters of one device. Since revision 23 (Linux 6.10) the kernel applies them to an
+  /// existing connection, if it made that connection and already had an entry for the device. Older kernels only store
+  /// them for the next connection.
   static func loadConnectionParameters(
     _ index: UInt16, _ device: WireAddress, _ values: ConnectionParameters
   ) -> ManagementCommand {
@@ -149,7 +151,7 @@ struct ManagementCommand: Equatable {
     ManagementCommand(opcode: 0x0044, index: index, parameters: [])
   }
 
-  /// Set PHY Configuration: with which PHYs new connections begin or may go on, and which ones a scan covers.
+  /// Sets the PHYs that new connections may begin with or change to, and that a scan covers (Set PHY Configuration).
   static func setPHYs(_ index: UInt16, _ selected: PHYs) -> ManagementCommand {
     var parameters: [UInt8] = []
     parameters.append(littleEndian: selected.rawValue)
@@ -160,7 +162,8 @@ struct ManagementCommand: Equatable {
     ManagementCommand(opcode: 0x003D, index: index, parameters: [])
   }
 
-  /// Connectable (bit 0), general discoverable (bit 1), flags managed by the kernel (bit 3); unlimited duration.
+  /// Adds our advertising instance: connectable (bit 0), general discoverable (bit 1), flags managed by the kernel (bit
+  /// 3), unlimited duration.
   static func addAdvertising(_ index: UInt16, data: [UInt8], scanResponse: [UInt8]) -> ManagementCommand {
     var parameters = [advertisingInstance]
     parameters.append(littleEndian: UInt32(0x0000_000B))
@@ -175,7 +178,7 @@ struct ManagementCommand: Equatable {
     ManagementCommand(opcode: 0x003F, index: index, parameters: [advertisingInstance])
   }
 
-  /// Set Default System Configuration: type, length and value of each parameter.
+  /// Sets defaults (Set Default System Configuration): type, length and value of each parameter.
   static func setDefaults(_ index: UInt16, _ defaults: [RadioDefault]) -> ManagementCommand {
     var parameters: [UInt8] = []
     for entry in defaults {

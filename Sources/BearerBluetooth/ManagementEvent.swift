@@ -10,22 +10,22 @@ enum ManagementEvent: Equatable {
   case indexAdded
   case indexRemoved
   case newSettings(ControllerSettings)
-  /// `isCentral`: this node has made the connection (kernels since 5.17 say so).
+  /// `isCentral`: this node has made the connection (reported by kernels since 5.17).
   case deviceConnected(WireAddress, isCentral: Bool)
-  /// `isEnded`: one of the two hosts has ended the link (reasons 2 and 3); else it was lost.
+  /// `isEnded`: one of the two hosts has ended the link (reasons 2 and 3). Otherwise it was lost.
   case deviceDisconnected(WireAddress, isEnded: Bool)
   case connectFailed(WireAddress, ManagementStatus)
   case pinCodeRequest(WireAddress)
   case confirmationRequest(WireAddress)
   case passkeyRequest(WireAddress)
   case deviceFound(FoundDevice)
-  /// `isInquiry`: of BR/EDR alone.
+  /// `isInquiry`: only BR/EDR is searched.
   case discovering(Bool, isInquiry: Bool)
   case advertisingRemoved(instance: UInt8)
   /// An event that is not used.
   case other(code: UInt16)
 
-  /// The longest packet that is read: fits Device Found with a full extended advertisement (1650 bytes).
+  /// The longest packet that is read. It fits Device Found with a full extended advertisement (1650 bytes).
   static let packetBytesMax = 4096
 
   static func decode(_ packet: [UInt8]) -> (index: UInt16, event: ManagementEvent)? {
@@ -71,13 +71,13 @@ enum ManagementEvent: Equatable {
   }
 }
 
-/// A packet of the kernel or of a peer ends before it is whole.
+/// A packet from the kernel or a peer is too short.
 struct TooShort: Error {}
 
-/// Device Found.
+/// The parameters of Device Found.
 struct FoundDevice: Equatable {
   let device: WireAddress
-  /// False when bit 2 of the flags is set: the device does not accept connections.
+  /// False if bit 2 of the flags is set: the device does not accept connections.
   let isConnectable: Bool
   /// Advertising data and scan response, concatenated; or an extended inquiry response.
   let data: [UInt8]
@@ -105,7 +105,7 @@ struct ControllerInformation: Equatable {
   let supported: ControllerSettings
   let current: ControllerSettings
 
-  /// Nil when the reply is short.
+  /// Nil if the reply is too short.
   init?(_ parameters: [UInt8]) {
     var reader = ByteReader(parameters.span.bytes, orThrow: TooShort())
     guard let address = try? reader.address(), (try? reader.span(3)) != nil, let supported = try? reader.u32le(),
@@ -117,7 +117,8 @@ struct ControllerInformation: Equatable {
   }
 }
 
-/// Whether the reply to Read Management Version Information is of a kernel that gives parameters to a connection that stands.
+/// Whether the kernel applies new parameters to an existing connection, by its reply to Read Management Version
+/// Information.
 func updatesConnections(_ version: [UInt8]) -> Bool {
   var reader = ByteReader(version.span.bytes, orThrow: TooShort())
   guard let number = try? reader.u8(), let revision = try? reader.u16le() else { return false }
@@ -139,7 +140,7 @@ struct PHYConfiguration: Equatable {
   let configurable: PHYs
   let selected: PHYs
 
-  /// Nil when the reply is short.
+  /// Nil if the reply is too short.
   init?(_ parameters: [UInt8]) {
     var reader = ByteReader(parameters.span.bytes, orThrow: TooShort())
     guard let supported = try? reader.u32le(), let configurable = try? reader.u32le(),
@@ -150,8 +151,8 @@ struct PHYConfiguration: Equatable {
     self.selected = PHYs(rawValue: selected)
   }
 
-  /// With LE 2M, so that a peer which asks for it gets it. Without LE Coded: each scan would listen for that too, half of its
-  /// time, and nothing of ours advertises there. Nil when nothing has to be changed.
+  /// The PHYs to select; nil if nothing has to be changed. LE 2M is among them, so that a peer that asks for it gets
+  /// it. LE Coded is not: each scan would listen for it half of the time, and no Causeway node advertises there.
   var wanted: PHYs? {
     let wanted = selected.union(supported.intersection(configurable).intersection(.twoMegabit))
       .subtracting(configurable.intersection(.coded))
@@ -159,8 +160,8 @@ struct PHYConfiguration: Equatable {
   }
 }
 
-/// The reply to Read Advertising Features. Bits 7 to 9 of the supported flags are secondary channels, which only
-/// controllers with extended advertising have.
+/// Whether the reply to Read Advertising Features shows extended advertising. Bits 7 to 9 of the supported flags are
+/// secondary channels, which only controllers with extended advertising have.
 func supportsExtendedAdvertising(_ features: [UInt8]) -> Bool {
   var reader = ByteReader(features.span.bytes, orThrow: TooShort())
   guard let flags = try? reader.u32le() else { return false }

@@ -5,31 +5,31 @@ import Reactor
 
 /// The state of a network access point, for status.
 public struct NetworkSnapshot: Equatable, Sendable {
-  /// The controller, the bridge, and each peer that has joined: its address, its interface, for how long.
+  /// The controller, the bridge, and each joined peer: its address, its interface, and how long it has been joined.
   public var detail: String
-  /// Why nobody can join, or the last one could not; nil when it works, or when the controller is away.
+  /// Why nobody can join, or why the last peer could not; nil if joining works, or while the controller is absent.
   public var problem: String?
 }
 
-/// What puts peers into a network. A test has its own.
+/// Joins peers to a network. Tests use an implementation of their own.
 protocol PeerNetwork: AnyObject {
-  /// Makes a connected channel, whose setup request is unread, an interface of the network, and answers the request. Returns its
-  /// name. Errors: those of `cbluetooth_bnep_join`.
+  /// Makes a network interface of a connected channel whose setup request is unread, and answers the request. Returns
+  /// the interface's name. Errors: those of `cbluetooth_bnep_join`.
   func join(_ channel: CInt, _ peer: UInt64) throws(SystemError) -> String
-  /// Ends the interface of a peer.
+  /// Removes the interface of a peer.
   func leave(_ peer: UInt64)
 }
 
-/// IP over Bluetooth classic for programs that know nothing of Causeway: the role of a network access point (Personal Area
-/// Networking Profile 1.0, 2.2.1). The kernel joins each peer with a bridge as one more Ethernet port.
+/// IP over Bluetooth classic for programs that do not use Causeway, in the role of a network access point (Personal
+/// Area Networking Profile 1.0, 2.2.1). The kernel adds each peer to a bridge as one more Ethernet port.
 ///
-/// Nothing of it is ours: it is not sealed, and whoever is in range may join. No pairing that a person would see, as in
-/// `ClassicRadio`.
+/// Causeway does not seal this traffic, and any device in range may join. There is no pairing that a person would
+/// notice, as in `ClassicRadio`.
 final class NetworkAccessPoint {
-  /// As many as a controller has links over BR/EDR.
+  /// The most peers: a controller has this many links over BR/EDR.
   static let peersMax = 7
 
-  /// The attributes of the service record: the identifier and the value of each, as they stand on the wire.
+  /// The attributes of the service record: the identifier and the value of each, as encoded.
   static let record: [UInt8] = [
     // The handle; NAP; L2CAP with its PSM, BNEP 1.0, which carries IPv4, ARP and IPv6.
     0x09, 0x00, 0x00, 0x0A, 0x00, 0x01, 0x00, 0x01, 0x09, 0x00, 0x01, 0x35, 0x03, 0x19, 0x11, 0x16,
@@ -58,8 +58,8 @@ final class NetworkAccessPoint {
   private var index: UInt16?
   private var fault: SystemError?
 
-  /// `setupMax`: how long a peer may take to ask for its role, which it does at once. `open` opens the listener at the controller
-  /// with this address; tests use a socket of another family.
+  /// `setupMax`: how long a peer may take to ask for its role, which it does at once. `open` opens the listener at the
+  /// controller with this address; tests use a socket of another family.
   init(
     _ loop: EventLoop, bridge: String, setupMax: TimeSpan = .seconds(5),
     open: @escaping (String, UInt64) throws(SystemError) -> Sockets = NetworkAccessPoint.openSockets
@@ -70,13 +70,13 @@ final class NetworkAccessPoint {
     self.open = open
   }
 
-  /// Whether peers may come.
+  /// Whether peers may join.
   var isOpen: Bool { listener != nil }
 
   /// Whether this peer has an interface now.
   func hasJoined(_ peer: UInt64) -> Bool { connections.contains { $0.peer == peer && $0.membership != nil } }
 
-  /// Nil while the controller is away.
+  /// Nil while the controller is absent.
   var snapshot: NetworkSnapshot? {
     guard let index else { return nil }
     var peers = ""
@@ -96,7 +96,7 @@ final class NetworkAccessPoint {
     return NetworkSnapshot(detail: detail, problem: fault.map { problem($0) })
   }
 
-  /// The controller is up.
+  /// Starts at a controller that is up.
   func start(_ working: Adapter.Working) {
     index = working.index
     do throws(SystemError) {
@@ -111,7 +111,7 @@ final class NetworkAccessPoint {
     }
   }
 
-  /// The controller is down, or the box ends.
+  /// Stops, because the controller is down or the box ends.
   func stop() {
     listener?.close()
     listener = nil
@@ -126,8 +126,8 @@ final class NetworkAccessPoint {
     return (try L2CAPSocket.listenForNetwork(adapter), network)
   }
 
-  /// Waits for the setup of a connected channel, in place of one that the same peer has. It is closed when there are `peersMax`
-  /// already or epoll fails.
+  /// Waits for the setup of a connected channel, and closes an earlier channel of the same peer. The channel is closed
+  /// if there are `peersMax` already or epoll fails.
   func adopt(_ descriptor: CInt, _ peer: UInt64) {
     connections.first { $0.peer == peer }?.close()
     guard connections.count < Self.peersMax else {
@@ -140,7 +140,7 @@ final class NetworkAccessPoint {
 
   // MARK: For the connections
 
-  /// The interface that a peer has now; nil when it may not join.
+  /// Joins a peer to the network. Returns its interface; nil if it cannot join.
   func join(_ connection: NetworkConnection, _ channel: CInt) -> String? {
     guard let network else { return nil }
     do throws(SystemError) {
@@ -148,7 +148,7 @@ final class NetworkAccessPoint {
       if fault != nil { tell(nil) }
       return interface
     } catch {
-      // The peer has gone meanwhile, or its former interface is about to.
+      // The peer has left meanwhile, or its former interface is about to be removed.
       if error.code != EBADFD && error.code != EEXIST { tell(error) }
       return nil
     }
@@ -160,7 +160,7 @@ final class NetworkAccessPoint {
 
   func ended(_ connection: NetworkConnection) { connections.removeAll { $0 === connection } }
 
-  /// Says a fault once, and that it is over.
+  /// Reports a fault once, and its end once.
   private func tell(_ error: SystemError?) {
     if error == fault { return }
     fault = error

@@ -2,25 +2,27 @@ import CSystem
 import Primitives
 import Reactor
 
-/// The channel of one peer of a `NetworkAccessPoint`: its setup, and then only its end, as the kernel reads it.
+/// The channel of one peer of a `NetworkAccessPoint`. This object handles its setup and its end; the kernel reads the
+/// frames.
 final class NetworkConnection: EventSource {
-  /// How long a refused peer may take to read why: Linux forgets what a program has not read when the channel ends.
+  /// How long a refused peer may take to read the response. Linux discards unread data when the channel ends.
   private static let refusedMax = TimeSpan.seconds(1)
 
   let peer: UInt64
-  /// The interface of a peer that has joined, and since when; nil before.
+  /// The interface of a peer that has joined, and the time of joining; nil before.
   private(set) var membership: (interface: String, since: Instant)?
 
   private let loop: EventLoop
   private let descriptor: CInt
   private let setupMax: TimeSpan
   private var isRefused = false
-  /// Nil when the channel has ended.
+  /// Nil after the channel has ended.
   private var owner: NetworkAccessPoint?
   private var registration: Registration?
   private var timer: Timer?
 
-  /// Takes over the connected `descriptor`, even when it throws. A peer that has not asked for its role after `setupMax` is left.
+  /// Takes over the connected `descriptor`, even when it throws. The channel is closed if the peer has not asked for
+  /// its role after `setupMax`.
   init(
     _ loop: EventLoop, _ descriptor: CInt, _ peer: UInt64, _ setupMax: TimeSpan, _ owner: NetworkAccessPoint
   ) throws(SystemError) {
@@ -45,7 +47,7 @@ final class NetworkConnection: EventSource {
     loop.remove(registration)
     timer?.cancel()
     timer = nil
-    // The kernel keeps the interface, and the channel with it, until it is told.
+    // The kernel keeps the interface, and the channel with it, until it is asked to remove it.
     if membership != nil { owner.left(self) }
     _ = CSystem.close(descriptor)
     owner.ended(self)
@@ -53,7 +55,7 @@ final class NetworkConnection: EventSource {
 
   func ready(_ events: UInt32) {
     guard let owner, let registration, membership == nil, !isRefused else { return close() }
-    // One byte more tells a unit that is too long. It stays for the kernel.
+    // One byte more reveals a unit that is too long. The request stays unread, for the kernel.
     var request = [UInt8](repeating: 0, count: BNEPSetup.requestBytesMax + 1)
     let count = recv(descriptor, &request, request.count, CInt(MSG_PEEK) | CInt(MSG_DONTWAIT))
     if count < 0, csystem_errno() == EAGAIN || csystem_errno() == EINTR { return }

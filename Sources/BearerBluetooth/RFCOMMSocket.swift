@@ -3,15 +3,16 @@ import CBluetooth
 import CSystem
 import Reactor
 
-/// The kernel's RFCOMM sockets: byte streams over BR/EDR. All are non-blocking and bound to one controller. They request no
-/// more security than LE's, so that nobody is asked anything: where both ends know Secure Simple Pairing the kernels encrypt with
-/// a key that nobody has confirmed and that they do not keep. TLS above does not rely on it.
+/// The kernel's RFCOMM sockets: byte streams over BR/EDR. All are non-blocking and bound to one controller. They
+/// request no more security than LE's, so that no person is asked to confirm anything. If both ends know Secure Simple
+/// Pairing, the kernels encrypt with a key that nobody has confirmed and that they do not keep. TLS above does not rely
+/// on it.
 enum RFCOMMSocket {
-  /// What the kernel may keep to be sent, in its own count, which doubles it. Urgent frames wait behind it.
+  /// The requested SO_SNDBUF, in bytes; the kernel doubles it. Urgent frames wait behind this data.
   private static let sendBytesMax: CInt = 8192
   private static let backlog: CInt = 8
 
-  /// A listener on a server channel that is free, and that channel. Errors: EPROTONOSUPPORT (a kernel without RFCOMM).
+  /// A listener on a free server channel, and that channel. Errors: EPROTONOSUPPORT (a kernel without RFCOMM).
   static func listen(_ adapter: UInt64) throws(SystemError) -> (descriptor: CInt, channel: UInt8) {
     var channel: UInt8 = 0
     let descriptor = try make(adapter) { descriptor in
@@ -35,7 +36,7 @@ enum RFCOMMSocket {
     }
   }
 
-  /// The next pending connection. Errors: accept4's, EAGAIN when none is pending.
+  /// The next pending connection. Errors: accept4's; EAGAIN if none is pending.
   static func accept(_ listener: CInt) throws(SystemError) -> (descriptor: CInt, peer: BluetoothEndpoint) {
     var address = sockaddr_rc()
     let descriptor = cbluetooth_accept_rfcomm(listener, &address)
@@ -49,7 +50,7 @@ enum RFCOMMSocket {
     _ = setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &bytes, socklen_t(MemoryLayout<CInt>.size))
   }
 
-  /// `configure` returns false, with errno, when it fails.
+  /// `configure` returns false, with errno set, if it fails.
   private static func make(_ adapter: UInt64, _ configure: (CInt) -> Bool) throws(SystemError) -> CInt {
     let kind = CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
     let descriptor = socket(AF_BLUETOOTH, kind, BTPROTO_RFCOMM)

@@ -1,27 +1,28 @@
 import Primitives
 
-/// The schedule of one controller's radio: advertise, scan, inquire, dial. It issues one command at a time by comparing the
-/// wanted state with the current one; pure, so that tests need no radio.
+/// Schedules one controller's radio: advertising, scans, inquiries and dials. It compares the wanted state with the
+/// current one and issues one command at a time. It is pure, so tests need no radio.
 ///
-/// - The kernel ends our advertising set when a central connects: it is added again after every link.
-/// - A dial runs alone: scanning stops first, and on legacy controllers advertising too, because Broadcom chips fail
-///   (HCI error 0x3C) when both roles are requested at once. After a failed dial the box advertises and scans for
-///   `dialRest` before the next: a queue of peers that left must not hide it for minutes. Where it advertises meanwhile,
-///   that is after the second one in a row.
+/// - The kernel ends our advertising set when a central connects, so the set is added again after every link.
+/// - A dial runs alone. Scanning stops first, and on legacy controllers advertising too, because Broadcom chips fail
+///   (HCI error 0x3C) when both roles are requested at once.
+/// - After a failed dial the box advertises and scans for `dialRest` before the next. Otherwise a queue of peers that
+///   left would hide it for minutes. A controller that advertises during dials rests only after the second failure in a
+///   row.
 /// - With every link slot taken the box neither advertises nor scans.
-/// - Scans are sessions of 10.24 s with a pause between, which doubles while sessions find nothing new.
-/// - An inquiry, for peers with Bluetooth classic, takes the place of a scan now and then: it covers the air that a scan leaves
-///   to others. None runs while anything passes, and the pauses grow and are of unequal length, because two who inquire at
-///   the same time hear nothing of each other.
-/// - While much passes over Wi-Fi, whose antenna may be the same, a scan that runs ends, scans are short, and scans and dials have
-///   long pauses. Advertising takes little, and goes on.
+/// - Scans are sessions of 10.24 s with a pause between. The pause doubles while sessions find nothing new.
+/// - An inquiry, for peers with Bluetooth classic, sometimes takes the place of a scan, because it occupies the air that
+///   a scan leaves free. No inquiry runs during traffic. The pauses grow and have random lengths, because two nodes that
+///   inquire at the same time do not find each other.
+/// - While Wi-Fi is loaded, whose antenna may be the same, a running scan ends, scans are short, and scans and dials
+///   have long pauses. Advertising takes little air time and goes on.
 ///
 /// Drain rule: after every `handle`, call `nextCommand` until it returns nil, carry out each command, and report it
-/// with `handle(.commandDone)`; call it again at `deadline`.
+/// with `handle(.commandDone)`. Call `nextCommand` again at `deadline`.
 struct RadioPlan {
   enum Command: Equatable {
     case advertise, stopAdvertising, scan, stopScanning, inquire, stopInquiring
-    /// Begin the next dial; it ends with `dialEnded`, not with `commandDone`.
+    /// Begin the next dial. It ends with `dialEnded`, not with `commandDone`.
     case dial
   }
 
@@ -29,45 +30,48 @@ struct RadioPlan {
     case adapterUp(isExtended: Bool)
     case adapterDown
     case commandDone(isSuccess: Bool)
-    /// The kernel's report about scanning, or about an inquiry.
+    /// The kernel's report that a scan or an inquiry has begun or ended.
     case discovering(Bool, isInquiry: Bool)
     case advertisingRemoved
     case linkUp
-    /// `isEnded`: a host ended it, as when a link is parked. Else it was lost, and others may be in reach now.
+    /// `isEnded`: a host ended the link, for example to park it. Otherwise it was lost, and other peers may be in reach
+    /// now.
     case linkDown(isEnded: Bool)
     /// Whether dials are waiting.
     case dialsWaiting(Bool)
     case dialEnded(isSuccess: Bool)
     /// A scan or an inquiry found a new peer.
     case foundNewcomer
-    /// Whether there may be inquiries: classic is in use, has a place for a link, and nothing passes over Bluetooth.
+    /// Whether inquiries are allowed: classic is in use and has a free link slot, and Bluetooth is not loaded.
     case mayInquire(Bool)
-    /// Whether much passes over Wi-Fi.
+    /// Whether Wi-Fi is loaded.
     case airShared(Bool)
   }
 
   private enum Advertising { case off, on, ended }
 
   static let restMin = TimeSpan.seconds(1)
-  /// Long enough to leave a shared antenna to Wi-Fi most of the time, short enough to find a new node that only
-  /// advertises.
+  /// The longest pause between scans. It leaves a shared antenna to Wi-Fi most of the time, and is short enough to find
+  /// a new node that only advertises.
   static let restMax = TimeSpan.seconds(5)
-  /// A node that does not relay need not find nodes that only advertise: relays do, and lead to them.
+  /// The longest pause of a node that does not relay. It need not find nodes that only advertise: relays do, and lead
+  /// to them.
   static let leafRestMax = TimeSpan.seconds(20)
-  /// Many advertising intervals of a peer that dials this node.
+  /// The pause after failed dials: many advertising intervals, in which a peer can dial this node.
   static let dialRest = TimeSpan.seconds(2)
   /// The pause after a refused Add Advertising.
   static let advertiseRetry = TimeSpan.seconds(1)
 
-  /// While much passes over Wi-Fi: the pause before a scan and before a dial, and the length of a scan, which is many
-  /// advertising intervals. So both take at most a sixth of the time.
+  /// While Wi-Fi is loaded: the pause before a scan and before a dial, and the length of a scan, which is many
+  /// advertising intervals. Scans and dials then take at most a sixth of the time each.
   static let sharedRest = TimeSpan.seconds(20)
   static let sharedScan = TimeSpan.seconds(3)
 
-  /// An inquiry sends on each half of its frequencies for 2.56 s (Core Specification 5.4, Vol 2, Part B, 8.4.2).
+  /// The length of an inquiry, which sends on each half of its frequencies for 2.56 s (Core Specification 5.4, Vol 2,
+  /// Part B, 8.4.2).
   static let inquiryLength = TimeSpan.milliseconds(5_120)
-  /// The pause after an inquiry that found somebody; it doubles to `inquiryRestMax`, 4 % of the time. A node that comes later
-  /// inquires itself.
+  /// The pause after an inquiry that found a peer. It doubles up to `inquiryRestMax`, where inquiries take 4 % of the
+  /// time. A node that comes later inquires itself.
   static let inquiryRestMin = TimeSpan.seconds(5)
   static let inquiryRestMax = TimeSpan.seconds(120)
 
@@ -87,13 +91,13 @@ struct RadioPlan {
   private var dialAfter = Instant.zero
   private var hasDialFailed = false
   private var outstanding: Command?
-  /// A central connected while Add Advertising was in progress: the set may have ended again.
+  /// Whether a central connected while Add Advertising was in progress: the set may have ended again.
   private var linkedMeanwhile = false
   private var rest = restMin
   private var scanAfter = Instant.zero
   private var foundInSession = false
   private var isAirShared = false
-  /// When the scan that runs has to end, while the air is shared.
+  /// When the running scan has to end, while Wi-Fi is loaded.
   private var scanUntil = Instant.never
   private var mayInquire = false
   private var inquiryRest = inquiryRestMin
@@ -101,7 +105,7 @@ struct RadioPlan {
   private var inquireUntil = Instant.never
   private var pauses: SeededRandom
 
-  /// `seed`: another one for each node.
+  /// `seed`: different for each node.
   init(linksMax: Int, mayAdvertise: Bool, mayScan: Bool, relays: Bool, seed: UInt64 = 0) {
     pauses = SeededRandom(seed: seed)
     self.linksMax = linksMax
@@ -119,7 +123,7 @@ struct RadioPlan {
       restart()
       isUp = true
       self.isExtended = isExtended
-      // LE has a scan before.
+      // With LE, a scan comes first.
       inquireAfter = mayScan ? now + Self.inquiryRestMin : now
     case .adapterDown:
       restart()
@@ -151,7 +155,7 @@ struct RadioPlan {
     }
   }
 
-  /// A new plan, which knows what comes from outside.
+  /// Resets the plan, except for the state that its owner reports.
   private mutating func restart() {
     let (dials, shared) = (hasDials, isAirShared)
     self = RadioPlan(
@@ -262,7 +266,7 @@ struct RadioPlan {
     scanAfter = now + (isAirShared ? Self.sharedRest : rest)
   }
 
-  /// As long again at most, by chance.
+  /// Begins a pause after an inquiry. A random time is added, at most as long as the pause.
   private mutating func takeInquiryRest(_ now: Instant) {
     inquiryRest = foundInSession ? Self.inquiryRestMin : min(inquiryRest * 2, Self.inquiryRestMax)
     let spread = inquiryRest.nanoseconds / 256 * (pauses.next() & 0xFF)

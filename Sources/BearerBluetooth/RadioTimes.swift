@@ -1,6 +1,6 @@
 import Primitives
 
-/// How long a radio has scanned and dialled. A loop that is late makes a state too long by as much.
+/// How long a radio has scanned and dialled. A late loop makes the time of a state too long by its delay.
 struct RadioTimes {
   private var scanning = TimeSpan.milliseconds(0)
   private var dialling = TimeSpan.milliseconds(0)
@@ -8,7 +8,7 @@ struct RadioTimes {
   private var isDialling = false
   private var since = Instant.zero
 
-  /// What the radio does from now on.
+  /// Notes what the radio does from now on.
   mutating func note(isScanning: Bool, isDialling: Bool, _ now: Instant) {
     (scanning, dialling) = total(now)
     self.isScanning = isScanning

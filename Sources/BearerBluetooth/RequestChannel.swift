@@ -4,43 +4,45 @@ import CSystem
 import Primitives
 import Reactor
 
-/// An L2CAP channel with one peer for requests of either side: those of the peer are answered, and one of ours may wait for its
-/// answer. It is closed when the peer is silent for too long, because it keeps the connection open after the last stream.
+/// An L2CAP channel with one peer for requests of either side. The peer's requests are answered, and one request of
+/// this node may wait for its answer. The channel is closed when the peer is silent for too long, because it keeps the
+/// connection open after the last stream.
 final class RequestChannel: EventSource {
-  /// Of both kinds of channels; what is longer than the peer may send is cut.
+  /// The limits of one kind of channel. A PDU that is longer than allowed is truncated.
   struct Rules {
     /// How long the peer may be silent.
     let idleMax: TimeSpan
     /// The longest request, in bytes.
     let unitBytesMax: Int
-    /// Requests of one peer.
+    /// The most requests of one peer.
     let requestsMax: Int
-    /// What is neither a request nor an awaited answer ends the channel.
+    /// Whether a PDU that is neither a request nor an awaited answer ends the channel.
     let endsByNonsense: Bool
   }
 
-  /// PDUs handled per `ready`.
+  /// The most PDUs handled per `ready`.
   private static let unitsPerCallMax = 8
 
   let peer: BluetoothEndpoint
-  /// The channel has ended; no callback follows.
+  /// Called when the channel has ended. No callback follows.
   var closed: ((RequestChannel) -> Void)?
-  /// The same, for a dial that waits for the peer's channel.
+  /// Called at the same time, for a dial that waits for the peer's channel.
   var ended: (() -> Void)?
-  /// This node made the connection to dial the peer, which is not known to dial itself.
+  /// Whether this node made the connection to dial the peer, and the peer is not known to dial itself.
   var isOfOurDial = false
 
   private let loop: EventLoop
   private let descriptor: CInt
   private let rules: Rules
-  /// The answer to a PDU; nil for one that is no request.
+  /// The answer to a PDU; nil if the PDU is not a request.
   private let respond: ([UInt8]) -> [UInt8]?
   private var answered: (([UInt8]?) -> Bool)?
   private var registration: Registration?
   private var requests = 0
   private var timer: Timer?
 
-  /// Takes over the connected `descriptor`, even when it throws. The peer has `firstTime` for its first PDU, if that differs.
+  /// Takes over the connected `descriptor`, even when it throws. `firstTime`: how long the peer may take for its first
+  /// PDU, if that differs from `idleMax`.
   init(
     _ loop: EventLoop, _ descriptor: CInt, _ peer: BluetoothEndpoint, _ rules: Rules, firstTime: TimeSpan? = nil,
     respond: @escaping ([UInt8]) -> [UInt8]?
@@ -60,9 +62,9 @@ final class RequestChannel: EventSource {
     timer?.set(after: firstTime ?? rules.idleMax)
   }
 
-  /// Sends a request. `answered` gets what the peer sends besides its own requests, and says whether that was the answer; else it
-  /// gets the next one. It gets nil when the channel ends first. One request at a time: a second replaces the first, whose closure
-  /// is dropped.
+  /// Sends a request. `answered` receives each PDU of the peer that is not a request, and returns whether it was the
+  /// answer. If not, it receives the next one. It receives nil if the channel ends first. Only one request can wait: a
+  /// second one replaces the first, whose closure is dropped.
   func ask(_ request: [UInt8], _ answered: @escaping ([UInt8]?) -> Bool) {
     self.answered = answered
     transmit(request)
@@ -110,7 +112,7 @@ final class RequestChannel: EventSource {
     if !answered(pdu) { self.answered = answered }
   }
 
-  /// The channel is closed when the peer does not read its answers.
+  /// Sends a PDU, or closes the channel if the peer does not read its answers.
   private func transmit(_ pdu: [UInt8]) {
     if CSystem.send(descriptor, pdu, pdu.count, CInt(MSG_NOSIGNAL)) != pdu.count { close() }
   }
@@ -131,10 +133,11 @@ final class RequestChannels {
 
   var count: Int { channels.count }
 
-  /// The channel with `peer`; nil when there is none.
+  /// The channel with `peer`; nil if there is none.
   func existing(_ peer: BluetoothEndpoint) -> RequestChannel? { channels.first { $0.peer == peer } }
 
-  /// Serves a connected channel. Nil, with the descriptor closed, when there are `countMax` already or epoll fails.
+  /// Serves a connected channel. Returns nil, with the descriptor closed, if there are `countMax` already or epoll
+  /// fails.
   func adopt(
     _ descriptor: CInt, _ peer: BluetoothEndpoint, firstTime: TimeSpan? = nil,
     respond: @escaping ([UInt8]) -> [UInt8]?

@@ -1,27 +1,27 @@
 import Primitives
 
-/// The question where a device has the Causeway service: one search, continued until the answer is whole (Core
+/// Asks a device for the channel of the Causeway service: one search, continued until the answer is complete (Core
 /// Specification 5.4, Vol 3, Part B, 4.7).
 struct SDPClient {
   enum Step: Equatable {
-    /// Send this, and wait for the answer.
+    /// Send this request, and wait for the answer.
     case ask([UInt8])
-    /// The service is at this channel of RFCOMM.
+    /// The service is at this RFCOMM channel.
     case channel(UInt8)
     /// The device does not offer the service.
     case absent
-    /// The device refuses; with the error code of SDP.
+    /// The device refuses, with this SDP error code.
     case refused(code: UInt16)
-    /// Not an answer to this question, or one above a limit.
+    /// Not an answer to this request, or an answer above a limit.
     case malformed
   }
 
-  /// Of one answer with all its parts. The protocols of a record are about 20 bytes; a device may have several records of
-  /// the service, and the first one is used.
+  /// The most bytes of one answer with all its parts. The protocols of a record are about 20 bytes. A device may have
+  /// several records of the service, and the first one is used.
   static let answerBytesMax = 1024
-  /// Parts of an answer: a device that sends one byte in each does not keep this node busy.
+  /// The most parts of an answer. A device that sends one byte in each does not keep this node busy.
   static let partsMax = 16
-  /// Server channels of RFCOMM (RFCOMM 1.2, 5.4).
+  /// The server channels of RFCOMM (RFCOMM 1.2, 5.4).
   static let channels: ClosedRange<UInt8> = 1...30
 
   private var parts: UInt16 = 0
@@ -30,7 +30,7 @@ struct SDPClient {
   /// The first request.
   mutating func begin() -> [UInt8] { request(continuation: []) }
 
-  /// An answer has come.
+  /// Handles an answer.
   mutating func received(_ pdu: [UInt8]) -> Step {
     do throws(TooShort) {
       var reader = ByteReader(pdu.span.bytes, orThrow: TooShort())
@@ -51,7 +51,7 @@ struct SDPClient {
     }
   }
 
-  /// Service Search Attribute for the list of protocols. Each request has a number of its own.
+  /// A Service Search Attribute request for the list of protocols. Each request has its own transaction number.
   private mutating func request(continuation: [UInt8]) -> [UInt8] {
     parts += 1
     var parameters = DataElement(sequence: [SDP.service]).bytes
@@ -75,7 +75,7 @@ struct SDPClient {
     return .absent
   }
 
-  /// The channel in a list of protocols, each of which is a sequence: its UUID, its parameters.
+  /// The channel in a list of protocols. Each protocol is a sequence of its UUID and its parameters.
   private static func channel(_ protocols: DataElement) -> UInt8? {
     for layer in protocols.elements ?? [] {
       guard let fields = layer.elements, fields.count >= 2, fields[0].longUUID == SDP.rfcomm.longUUID,

@@ -1,7 +1,7 @@
 import Primitives
 
-/// A PDU of SDP begins with its kind, the number of the transaction, and how many bytes follow (Core Specification 5.4,
-/// Vol 3, Part B, 4.2).
+/// Constants of SDP. A PDU begins with its kind, its transaction number, and the number of bytes that follow (Core
+/// Specification 5.4, Vol 3, Part B, 4.2).
 enum SDP {
   static let errorResponse: UInt8 = 0x01
   static let searchRequest: UInt8 = 0x02
@@ -27,23 +27,25 @@ enum SDP {
   }
 }
 
-/// The server of SDP for this node's records: request in, response out. It keeps no state: a continuation state is the number
-/// of the bytes that the client has already, and the rest is made anew (Core Specification 5.4, Vol 3, Part B, 4).
+/// The SDP server for this node's records: request in, response out (Core Specification 5.4, Vol 3, Part B, 4). It
+/// keeps no state. A continuation state is the number of bytes that the client already has, and the answer is made
+/// again.
 struct SDPServer {
-  /// The longest request that is read. A pattern of twelve long UUIDs has 218 bytes; the rest is for a list of attributes.
+  /// The longest request that is read. A pattern of twelve long UUIDs has 218 bytes; the rest is for a list of
+  /// attributes.
   static let requestBytesMax = 672
-  /// UUIDs in a search pattern (4.5.1).
+  /// The most UUIDs in a search pattern (4.5.1).
   private static let patternMax = 12
-  /// Of the first record.
+  /// The handle of the first record.
   private static let firstHandle: UInt32 = 0x0001_0000
   private static let offsetBytes = 2
   private static let byteCountMin: UInt16 = 7
 
-  /// Attributes in ascending order.
+  /// The attributes of a record, in ascending order.
   private typealias Record = [(id: UInt16, value: DataElement)]
   private let records: [Record]
 
-  /// A server of the Causeway service, which is at `channel` of RFCOMM, and of a network access point where there is one.
+  /// A server of the Causeway service, which is at this RFCOMM channel, and of a network access point if there is one.
   init(channel: UInt8, hasNetwork: Bool = false) {
     let l2cap = DataElement(uuid: 0x0100)
     let publicBrowseRoot = DataElement(uuid: 0x1002)
@@ -77,7 +79,8 @@ struct SDPServer {
     return record
   }
 
-  /// The answer to one PDU, at most `unitBytes` long, but `SDP.unitBytesMin` always; nil for what is no request.
+  /// The answer to one PDU, at most `unitBytes` long, or `SDP.unitBytesMin` if that is more; nil if the PDU is not a
+  /// request.
   func respond(to pdu: [UInt8], unitBytes: Int) -> [UInt8]? {
     var header = ByteReader(pdu.span.bytes, orThrow: TooShort())
     guard let kind = try? header.u8(), kind & 1 == 0, let transaction = try? header.u16(),
@@ -87,7 +90,7 @@ struct SDPServer {
       guard Int(length) == header.remaining else { throw .invalidSize }
       var reader = ByteReader(pdu.span.bytes, orThrow: Refusal.invalidSyntax)
       _ = try reader.array(SDP.headerBytes)
-      // Beside the attributes stand their length and the continuation state.
+      // The response also holds the length of the attributes and the continuation state.
       let bytesMax = max(unitBytes, SDP.unitBytesMin) - SDP.headerBytes - 2 - 1 - Self.offsetBytes
       return SDP.pdu(kind + 1, transaction, try answer(kind, &reader, bytesMax))
     } catch {
@@ -106,7 +109,7 @@ struct SDPServer {
     }
   }
 
-  /// 4.5.1: the handles of the records that have each UUID.
+  /// 4.5.1: the handles of the records that have every UUID of the pattern.
   private func search(_ reader: inout ByteReader<Refusal>) throws(Refusal) -> [UInt8] {
     let isFound = try matches(&reader)
     let countMax = try reader.u16()
@@ -131,7 +134,7 @@ struct SDPServer {
     return try part(selection(list(&reader), index).bytes, &reader, min(byteCount, bytesMax))
   }
 
-  /// 4.7.1: attributes of the records that have each UUID.
+  /// 4.7.1: the attributes of the records that have every UUID of the pattern.
   private func searchAttributes(_ reader: inout ByteReader<Refusal>, _ bytesMax: Int) throws(Refusal) -> [UInt8] {
     let isFound = try matches(&reader)
     let byteCount = try byteCount(&reader)
@@ -141,7 +144,7 @@ struct SDPServer {
     return try part(DataElement(sequence: found).bytes, &reader, min(byteCount, bytesMax))
   }
 
-  /// Whether a record has each UUID of a search pattern, for each record.
+  /// For each record, whether it has every UUID of a search pattern.
   private func matches(_ reader: inout ByteReader<Refusal>) throws(Refusal) -> [Bool] {
     guard let pattern = try reader.element().elements, (1...Self.patternMax).contains(pattern.count) else {
       throw .invalidSyntax
@@ -165,8 +168,8 @@ struct SDPServer {
     record.contains { $0.value.contains(longUUID: uuid) }
   }
 
-  /// A list of attributes: each element is an attribute (16 bits), or the first and the last one of a range (32 bits), as
-  /// which both are returned.
+  /// A list of attributes. Each element is an attribute (16 bits), or the first and the last one of a range (32 bits).
+  /// Both are returned as ranges.
   private func list(_ reader: inout ByteReader<Refusal>) throws(Refusal) -> [UInt32] {
     guard let list = try reader.element().elements, !list.isEmpty else { throw .invalidSyntax }
     var ranges: [UInt32] = []
@@ -191,7 +194,8 @@ struct SDPServer {
     return DataElement(sequence: out)
   }
 
-  /// The part of an answer that the client has not yet and that fits: its length, its bytes, the continuation state.
+  /// The part of an answer that fits and that the client does not have yet: its length, its bytes, the continuation
+  /// state.
   private func part(
     _ whole: [UInt8], _ reader: inout ByteReader<Refusal>, _ bytesMax: Int
   ) throws(Refusal) -> [UInt8] {
@@ -207,7 +211,8 @@ struct SDPServer {
     return out
   }
 
-  /// The continuation state, with which every request ends.
+  /// Reads the continuation state, with which every request ends. Returns the number of bytes that the client already
+  /// has.
   private func offset(_ reader: inout ByteReader<Refusal>) throws(Refusal) -> Int {
     let byteCount = try reader.u8()
     guard Int(byteCount) == reader.remaining else { throw .invalidSyntax }

@@ -1,17 +1,19 @@
 import Bearer
 
-/// The peers that several adapters hear: each is one candidate, found when the first adapter hears it and lost with the last.
+/// The peers in reach of several adapters. Each is one candidate, found with the first adapter and lost with the last.
 struct SharedCandidates {
   struct Change: Equatable {
     var lost: Candidate?
     var found: Candidate?
   }
 
-  /// At most what the tables of all adapters hold: `AdapterChoice.countMax` times two tables of `CandidateTable.entriesMax`.
+  /// The bytes of one entry. All adapters together have at most `AdapterChoice.countMax` times two tables of
+  /// `CandidateTable.entriesMax` peers.
   static let entryBytes = MemoryLayout<(candidate: Candidate, adapters: UInt8)>.stride
   private var entries: [(candidate: Candidate, adapters: UInt8)] = []
 
-  /// An adapter has found a peer. Of what two adapters tell of one address the later is true.
+  /// Notes that an adapter has found a peer. If two adapters report different facts about one address, the later report
+  /// counts.
   mutating func found(_ candidate: Candidate, by adapter: Int) -> Change {
     let bit = UInt8(1) << UInt8(adapter)
     guard let index = entries.firstIndex(where: { $0.candidate.address == candidate.address }) else {
@@ -25,14 +27,14 @@ struct SharedCandidates {
     return Change(lost: known, found: candidate)
   }
 
-  /// An adapter has lost a peer; the candidate that is lost with it.
+  /// Notes that an adapter has lost a peer. Returns the candidate if no other adapter reaches it.
   mutating func lost(_ candidate: Candidate, by adapter: Int) -> Candidate? {
     guard let index = entries.firstIndex(where: { $0.candidate.address == candidate.address }) else { return nil }
     entries[index].adapters &= ~(1 << UInt8(adapter))
     return entries[index].adapters == 0 ? entries.remove(at: index).candidate : nil
   }
 
-  /// Whether an adapter hears the peer.
+  /// Whether the peer is in reach of this adapter.
   func hears(_ address: RemoteAddress, _ adapter: Int) -> Bool {
     entries.contains { $0.candidate.address == address && $0.adapters & 1 << UInt8(adapter) != 0 }
   }

@@ -1,7 +1,7 @@
 import Primitives
 
-/// Whether much passes: from the moment when `bytesMin` have passed within `window`, until `calm` has passed without that. So a pause
-/// of a transfer changes nothing, and there are at most two changes in `calm`. Pure.
+/// Detects heavy traffic. The load begins when `bytesMin` have passed within `window`, and ends after `calm` without
+/// that. So a pause of a transfer changes nothing, and there are at most two changes within `calm`. Pure.
 struct TrafficLoad: Equatable {
   static let window = TimeSpan.seconds(1)
 
@@ -9,7 +9,7 @@ struct TrafficLoad: Equatable {
   let calm: TimeSpan
   private var bytes: UInt64 = 0
   private var windowEnd = Instant.zero
-  /// Until when it is loaded, if nothing more passes.
+  /// When the load ends if nothing more passes.
   private(set) var end = Instant.zero
 
   init(bytesMin: UInt64, calm: TimeSpan) {
@@ -19,10 +19,10 @@ struct TrafficLoad: Equatable {
 
   func isLoaded(_ now: Instant) -> Bool { now < end }
 
-  /// What it was about has ended.
+  /// Ends the load, because its cause has ended.
   mutating func ended(_ now: Instant) { end = min(end, now) }
 
-  /// So many bytes have passed since the last call. Returns whether the load has begun with them.
+  /// Notes that `count` bytes have passed since the last call. Returns whether the load has begun with them.
   mutating func passed(_ count: UInt64, _ now: Instant) -> Bool {
     if now >= windowEnd {
       bytes = 0
