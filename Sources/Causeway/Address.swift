@@ -1,4 +1,5 @@
-/// A node: one box, by the first 16 bytes of the SHA-256 of its public key (docs/protocol.md). Nobody else can have it.
+/// The id of a node: the first 16 bytes of the SHA-256 of its public key (docs/protocol.md). No other node can claim
+/// it.
 public struct NodeID: Hashable, Comparable, Sendable, CustomStringConvertible {
   let high, low: UInt64
 
@@ -7,7 +8,7 @@ public struct NodeID: Hashable, Comparable, Sendable, CustomStringConvertible {
     self.low = low
   }
 
-  /// Reads 32 hexadecimal digits, as `description` writes them.
+  /// Parses 32 hexadecimal digits, as `description` writes them.
   public init?(_ text: String) {
     let digits = Array(text.utf8)
     guard digits.count == 32, let high = hexadecimal(digits[..<16]), let low = hexadecimal(digits[16...]) else {
@@ -18,17 +19,18 @@ public struct NodeID: Hashable, Comparable, Sendable, CustomStringConvertible {
 
   public static func < (a: NodeID, b: NodeID) -> Bool { (a.high, a.low) < (b.high, b.low) }
 
-  /// 32 hexadecimal digits.
+  /// The id as 32 hexadecimal digits.
   public var description: String { hexadecimal(high, digits: 16) + hexadecimal(low, digits: 16) }
 }
 
-/// A service of a node: where an application is invited, and who it is in a session. It is the same after each start
-/// of the application, its box and its connection, so it may be kept in a file. Two with the same name have two
-/// addresses.
+/// The address of an application: where it is invited, and its identity in a session.
+///
+/// The address stays the same when the application, its node or its connection restarts, so it can be stored in a file.
+/// Two applications of the same name on two nodes have different addresses.
 public struct Address: Hashable, Comparable, Sendable, CustomStringConvertible {
-  /// The box that the application is on.
+  /// The node that the application runs on.
   public let node: NodeID
-  /// Made of user, service type and the application's name (docs/local-api.md, “hello”).
+  /// A number derived from user, service type and application name (docs/local-api.md, “hello”).
   public let endpoint: UInt32
 
   init(node: NodeID, endpoint: UInt32) {
@@ -36,7 +38,7 @@ public struct Address: Hashable, Comparable, Sendable, CustomStringConvertible {
     self.endpoint = endpoint
   }
 
-  /// Reads what `description` writes.
+  /// Parses the format of `description`.
   public init?(_ text: String) {
     let parts = text.split(separator: "/", omittingEmptySubsequences: false)
     guard parts.count == 2, let node = NodeID(String(parts[0])) else { return nil }
@@ -49,7 +51,7 @@ public struct Address: Hashable, Comparable, Sendable, CustomStringConvertible {
     a.node == b.node ? a.endpoint < b.endpoint : a.node < b.node
   }
 
-  /// The node's 32 hexadecimal digits, a slash, and 8 of the endpoint.
+  /// The node id as 32 hexadecimal digits, a slash, and the endpoint as 8 digits.
   public var description: String { "\(node)/" + hexadecimal(UInt64(endpoint), digits: 8) }
 }
 

@@ -1,12 +1,15 @@
 import Synchronization
 
-/// A service that this application offers. It is withdrawn when it is no longer held. It is a sequence of invitations;
-/// the daemon keeps 32 that are not answered, and those that end before the application takes them are not told.
+/// A service that this application advertises: a sequence of invitations. The service is withdrawn when it is no longer
+/// held.
+///
+/// The daemon keeps 32 unanswered invitations. An invitation that ends before the application takes it is not
+/// delivered.
 public final class Advertiser: AsyncSequence, Sendable {
   public typealias Element = Invitation
   public typealias Failure = CausewayError
 
-  /// Where others invite this application. Its sessions of this type have the same address.
+  /// The address at which others invite this application. Its sessions of this type have the same address.
   public let address: Address
   private let lease: Lease
   private let number: UInt32
@@ -24,19 +27,19 @@ public final class Advertiser: AsyncSequence, Sendable {
   deinit { close() }
 
   public func makeAsyncIterator() -> Events<Invitation>.Iterator {
-    // The service is offered while its invitations are iterated.
+    // The closure keeps the service advertised during iteration.
     Events { await self.inside.mailbox.next() }.makeAsyncIterator()
   }
 
-  /// Replaces the discovery info; limits as for `Node.advertise`.
+  /// Replaces the discovery info. The limits are those of `Node.advertise`.
   public func update(info: [String: String]) async throws(CausewayError) {
     try await lease.connection.ask(.advertise(type: type, pairs: try Syntax.pairs(info)), number)
   }
 
-  /// Withdraws the service. Sessions and invitations that were accepted stay.
+  /// Withdraws the service. Sessions and accepted invitations are not affected.
   public func close() {
     guard inside.isOpen.close() else { return }
-    // Invitations that were taken may still be answered: their ends are heard.
+    // Invitations that were taken may still be answered, so their ends must still be received.
     lease.connection.write(.close(number), lease.connection.number())
     inside.mailbox.end(.success(()))
     inside.forgetIfIdle(lease.connection)
@@ -47,12 +50,13 @@ final class AdvertiserInside: Hearer {
   let mailbox = Mailbox(Invitations())
   let isOpen = Latch()
   private let number: UInt32
-  /// Of invitations that the application may hold: it must not live because of them.
+  /// The ends of invitations that the application may hold. The invitations themselves are not held here, so that their
+  /// `deinit` can decline them.
   private let ends = Mutex<[UInt32: Promise<Result<Outcome, CausewayError>>]>([:])
 
   init(_ number: UInt32) { self.number = number }
 
-  /// After the last end there is nothing more to hear of a service that was withdrawn.
+  /// Stops receiving events once the service is withdrawn and no invitation is open.
   func forgetIfIdle(_ connection: Connection) {
     if !isOpen.isOpen && ends.withLock({ $0.isEmpty }) { connection.forget(number) }
   }
@@ -100,18 +104,19 @@ struct Invitations: Content {
   mutating func remove(_ number: UInt32) { waiting.removeAll { $0.number == number } }
 }
 
-/// An invitation that came. One that is dropped without an answer is declined. docs/local-api.md, event 132.
+/// An invitation to a service of this application. It is declined if the application releases it without an answer. See
+/// docs/local-api.md, event 132.
 public final class Invitation: Sendable {
-  /// The inviter, as it will be a member.
+  /// The inviter's address, also as a member.
   public let from: Address
   public let peer: Peer
   /// The rules of the inviter's session.
   public let rules: Rules
-  /// Members of the inviter's session.
+  /// The number of members in the inviter's session.
   public let memberCount: Int
-  /// Bytes of the inviter's, at most 4,096: untrusted.
+  /// Bytes from the inviter, at most 4,096: untrusted.
   public let context: [UInt8]
-  /// When it times out.
+  /// The time at which the invitation times out.
   public let deadline: ContinuousClock.Instant
   let number: UInt32
   private let connection: Connection
@@ -135,10 +140,11 @@ public final class Invitation: Sendable {
     connection.write(.answer(invitation: number, session: 0, explanation: ""), connection.number())
   }
 
-  /// Accepts into a session of the same service type, and waits until it is connected. If nobody else was ever in that
-  /// session it becomes the inviter's; otherwise the two are merged.
+  /// Accepts the invitation into a session of the same service type, and waits until the session is connected.
   ///
-  /// - Throws: `ended` when it has ended or was answered already; `incompatible`; `full`; `busy`; `timedOut`;
+  /// If nobody else has ever been in that session, it becomes the inviter's session; otherwise the two are merged.
+  ///
+  /// - Throws: `ended` if the invitation has ended or was already answered; `incompatible`; `full`; `busy`; `timedOut`;
   ///   `cancelled`.
   public func accept(into session: Session) async throws(CausewayError) {
     guard isOpen.close() else { throw CausewayError(.ended, "the invitation was answered already") }
@@ -146,7 +152,9 @@ public final class Invitation: Sendable {
     if let error = try await outcome().error { throw error }
   }
 
-  /// Declines, with an explanation of at most 200 bytes for the inviter. One that has ended meanwhile is no error.
+  /// Declines the invitation. It is not an error if the invitation has ended.
+  ///
+  /// - Parameter explanation: sent to the inviter; at most 200 bytes.
   public func decline(_ explanation: String = "") async throws(CausewayError) {
     try Syntax.name(explanation, "an explanation", Limits.explanationBytesMax)
     guard isOpen.close() else { return }
@@ -157,7 +165,7 @@ public final class Invitation: Sendable {
     }
   }
 
-  /// Waits until it has ended, and says how.
+  /// Waits until the invitation has ended, and returns its outcome.
   public func outcome() async throws(CausewayError) -> Outcome {
     guard let outcome = await end.value() else { throw .cancelled }
     return try outcome.get()

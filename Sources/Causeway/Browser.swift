@@ -1,7 +1,7 @@
-/// Finds services of one type. It ends when it is no longer held. It is a sequence of sightings; `services` is what
-/// there is now.
+/// A browse for services of one type: a sequence of sightings. It ends when it is no longer held.
 ///
-/// An application that does not read is told what differs when it does: at most one event for each service.
+/// `services` has the services in reach now. An application that reads late receives only the differences: at most one
+/// event for each service.
 public final class Browser: AsyncSequence, Sendable {
   public typealias Element = Sighting
   public typealias Failure = CausewayError
@@ -18,17 +18,17 @@ public final class Browser: AsyncSequence, Sendable {
 
   deinit { close() }
 
-  /// What is in reach now, by address.
+  /// The services in reach now, ordered by address.
   public var services: [Service] { inside.mailbox.read { $0.services } }
 
   public func makeAsyncIterator() -> Events<Sighting>.Iterator {
-    // The browser lives while it is iterated.
+    // The closure keeps the browser alive during iteration.
     Events { await self.inside.mailbox.next() }.makeAsyncIterator()
   }
 
   var connectionEnded: Promise<CausewayError> { lease.connection.ended }
 
-  /// Ends it: the sequence ends behind what was not taken yet.
+  /// Ends the browse. The sequence ends after the events that are already queued.
   public func close() {
     guard inside.isOpen.close() else { return }
     lease.connection.forget(number)
@@ -53,12 +53,12 @@ final class BrowserInside: Hearer {
   func end(_ error: CausewayError) { mailbox.end(.failure(error)) }
 }
 
-/// What is in reach, what the application knows of it, and which of it differs.
+/// The services in reach, those that the application knows of, and the addresses at which the two may differ.
 struct Sightings: Content {
   private var now: [Address: (place: Int, service: Service)] = [:]
   private var atPlace: [Int: Set<Address>] = [:]
   private var told: [Address: Service] = [:]
-  /// In the order of their first change; some may not differ any more.
+  /// Addresses in the order of their first change; some may no longer differ. Nil stands for `allTold`.
   private var dirty = Queue<Address?>()
   private var isDirty: Set<Address> = []
   private var isAllTold = false
@@ -66,8 +66,10 @@ struct Sightings: Content {
   var services: [Service] { now.values.map(\.service).sorted { $0.address < $1.address } }
   var isEmpty: Bool { dirty.isEmpty }
 
-  /// What a place offers now. A node may be told in a new place before its old one is empty, so a service is lost with
-  /// the place where it was told last. False when there are too many.
+  /// Takes the services that a place offers now. Returns false if a limit is exceeded.
+  ///
+  /// A node may be reported in a new place before its old place is empty. So a service is lost only with the place that
+  /// reported it last.
   mutating func tell(_ place: Int, _ services: [Service]) -> Bool {
     let addresses = Set(services.map(\.address))
     for address in atPlace[place] ?? [] where !addresses.contains(address) && now[address]?.place == place {
@@ -89,7 +91,7 @@ struct Sightings: Content {
   }
 
   private mutating func mark(_ address: Address) {
-    // Of what came and went meanwhile there is nothing to tell, but its turn stays: `take` passes over it.
+    // An address that returns to its former state stays queued; `take` skips it.
     if isDirty.insert(address).inserted { dirty.append(address) }
   }
 

@@ -1,35 +1,35 @@
-/// What every call of this library throws. `code` is what most applications look at, `reason` says more, `text` is for
-/// people.
+/// The error that every call of this library throws. Most applications need only `code`; `reason` is more specific, and
+/// `text` is for people.
 public struct CausewayError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// The codes that users of nearby networking know.
+  /// A coarse classification, familiar from nearby-networking libraries.
   public enum Code: Int, Hashable, Sendable, CaseIterable {
-    /// The daemon gave a code that this version does not know, or broke the protocol.
+    /// The daemon sent an unknown code or violated the protocol.
     case unknown
-    /// There is no connection to the daemon, the session has ended, or the member is not connected.
+    /// The daemon is not connected, the session has ended, or the member is not connected.
     case notConnected
-    /// An argument is not legal; `text` names the rule.
+    /// An argument is invalid; `text` names the rule.
     case invalidParameter
-    /// The other side, or the daemon, cannot do that.
+    /// The other side or the daemon does not support the operation.
     case unsupported
-    /// It took longer than was allowed.
+    /// A timeout expired.
     case timedOut
-    /// The task was cancelled, the inviter took its invitation back, or a stream was cut.
+    /// The task was cancelled, the inviter withdrew its invitation, or a stream was reset.
     case cancelled
-    /// It cannot be had now: out of reach, declined, full, busy, in use, or not allowed.
+    /// The operation is not possible now: out of reach, declined, full, busy, in use, or not allowed.
     case unavailable
   }
 
-  /// Why exactly. docs/local-api.md, “Events”: codes of `done`, and outcomes of an invitation.
+  /// The exact reason: a code of `done` or an outcome of an invitation. See docs/local-api.md, “Events”.
   public enum Reason: Hashable, Sendable {
     /// The daemon does not know the request, or no version that this library speaks (code 1).
     case unsupported
     /// The service, browse, session, invitation or stream has ended (code 2).
     case ended
-    /// An argument is not legal (code 3, or found before it was sent).
+    /// An argument is invalid (code 3, or detected before sending).
     case invalid
-    /// Not by the rules of the session, or by the box's configuration (code 4).
+    /// The rules of the session or the configuration of the node do not allow it (code 4).
     case notAllowed
-    /// Not in reach, or no member (code 5).
+    /// The address is out of reach or is not a member (code 5).
     case outOfReach
     /// A limit is reached (code 6, outcome 5).
     case full
@@ -37,41 +37,41 @@ public struct CausewayError: Error, Hashable, Sendable, CustomStringConvertible 
     case busy
     /// The rules of the two sessions differ (code 8, outcome 7).
     case incompatible
-    /// It is a member already (code 9).
+    /// The address is already a member (code 9).
     case alreadyMember
-    /// Another application of this user has this name and type (code 10).
+    /// Another application of this user has this name and offers this type (code 10).
     case inUse
     /// The invitation was declined (outcome 1); `text` is the invitee's explanation.
     case declined
-    /// Nobody answered in time (outcome 2), or the limit of a call was reached.
+    /// Nobody answered in time (outcome 2), or the timeout of a call expired.
     case timedOut
-    /// Cancelled by the inviter (outcome 3), or with its task.
+    /// The inviter cancelled the invitation (outcome 3), or the task was cancelled.
     case cancelled
-    /// The invited address offers no such service any more (outcome 6).
+    /// The invited address no longer offers the service (outcome 6).
     case noService
-    /// There is no daemon at the socket, or it may not be used.
+    /// No daemon answers at the socket, or access to it is denied.
     case noDaemon
-    /// The connection to the daemon ended: it stopped or was restarted. Everything that was made with it is gone.
+    /// The connection ended because the daemon stopped or restarted. All objects created with it are gone.
     case daemonEnded
     /// This application closed the connection.
     case closed
-    /// The daemon broke the protocol; the connection was ended.
+    /// The daemon violated the protocol, and the connection was closed.
     case daemonBroken
-    /// A stream ended, and not by `OutgoingStream.finish`.
+    /// A stream ended other than by `OutgoingStream.finish`.
     case stream(StreamEnd)
     /// A file cannot be read or written; `text` names it.
     case storage
-    /// A disk, or a share of it, has not enough room, here or at the member; or the offer is larger than it takes.
+    /// A disk or disk quota has not enough room, here or at the member, or the offer exceeds the receiver's limit.
     case noSpace
-    /// Not all files of a resource were transferred; `text` names the first one. The others of its folder are kept for
-    /// another try.
+    /// Some files of a resource were not transferred; `text` names the first one. The other files of its folder are
+    /// kept for another attempt.
     case incomplete
-    /// A code of a later daemon.
+    /// A code from a newer daemon.
     case other(UInt8)
   }
 
   public let reason: Reason
-  /// One line for people. Explanations of others are in it, so it is untrusted.
+  /// One line for people. It may contain explanations from others, so it is untrusted.
   public let text: String
 
   init(_ reason: Reason, _ text: String = "") {
@@ -101,7 +101,7 @@ public struct CausewayError: Error, Hashable, Sendable, CustomStringConvertible 
 
   public var description: String { text.isEmpty ? "\(code): \(reason)" : "\(code): \(text)" }
 
-  /// A code of `done` other than 0.
+  /// Creates the error for a code of `done` other than 0.
   init(refusal: UInt8, text: String) {
     switch refusal {
     case 1: self.init(.unsupported, text)
@@ -122,7 +122,7 @@ public struct CausewayError: Error, Hashable, Sendable, CustomStringConvertible 
   static let closed = CausewayError(.closed, "this application closed the connection to the daemon")
   static let daemonEnded = daemonEnded(saying: "the daemon ended")
 
-  /// With the daemon's last words.
+  /// The error for a daemon that announced its end with a message.
   static func daemonEnded(saying words: String) -> CausewayError {
     CausewayError(.daemonEnded, "\(words): services, browses and sessions are gone; connect again")
   }

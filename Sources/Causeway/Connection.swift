@@ -1,32 +1,35 @@
 import Synchronization
 internal import Transfer
 
-/// What an object of the daemon's has here: it hears the events with its number.
+/// The receiver of the events that carry one object's number.
 protocol Hearer: AnyObject, Sendable {
   func hear(_ event: Event, _ connection: Connection) throws(CausewayError)
-  /// The connection has ended: nothing will be heard any more.
+  /// The connection has ended; no further event follows.
   func end(_ error: CausewayError)
 }
 
-/// What the daemon says of a request that it has carried out.
+/// The daemon's answer to a successful request.
 struct Answer: Sendable {
-  /// Of a message to its members.
+  /// The result for each member that a message was sent to.
   var results: [Address: Delivery] = [:]
-  /// This application's own, for a service or a session.
+  /// The endpoint of this application, if a service or a session was created.
   var endpoint: UInt32?
 }
 
-/// One connection to the daemon. A thread of its own reads and writes it; everything else is called from any thread.
-/// It lives as long as the socket; `Lease` ends it when the application holds nothing of it any more.
+/// One connection to the daemon.
+///
+/// A dedicated thread reads and writes the socket; every other method may be called from any thread. The thread keeps
+/// the object alive while the socket is open. `Lease` ends the connection when the application holds none of its
+/// objects.
 final class Connection: Sendable {
   private struct State {
     var lastNumber: UInt32 = 0
     var answers: [UInt32: (promise: Promise<Result<Answer, CausewayError>>, answer: Answer)] = [:]
     var hearers: [UInt32: any Hearer] = [:]
-    /// Bounded by the gates, by `room`, and at last by `Limits.unreadBytesMax`.
+    /// Bounded by the gates, by `room` and finally by `Limits.unreadBytesMax`.
     var output: [UInt8] = []
     var written = 0
-    /// Kept when little is left in `output`; nil as long as nobody waits for that.
+    /// Fulfilled when `output` has drained to `Limits.unsentBytesMax`. Nil while no task waits for that.
     var room: Promise<Void>?
     var error: CausewayError?
 
@@ -36,12 +39,12 @@ final class Connection: Sendable {
   private let stream: Int32
   private let bell: (listener: Int32, rope: Int32)
   private let welcome = Promise<Result<Welcome, CausewayError>>()
-  /// Why the connection ended.
+  /// Fulfilled with the reason when the connection has ended.
   let ended = Promise<CausewayError>()
   private let requests = Gate(Limits.requestsMax)
   let incoming = IncomingPlaces(TransferLimits.placesMax, hasReserve: true)
 
-  /// Takes over a connected socket that does not block.
+  /// Takes ownership of a connected, non-blocking socket.
   init(_ stream: Int32) throws(CausewayError) {
     self.stream = stream
     do {
@@ -63,7 +66,7 @@ final class Connection: Sendable {
 
   // MARK: Requests
 
-  /// A number that stands for nothing.
+  /// An unused request number.
   func number() -> UInt32 {
     state.withLock { state in
       repeat {
@@ -73,7 +76,8 @@ final class Connection: Sendable {
     }
   }
 
-  /// The hearer goes outside the lock: what it holds may end with it, and say so here.
+  /// Forgets the receiver of a number. It is released outside the lock, because its deinitialization may call this
+  /// connection.
   func forget(_ number: UInt32) { _ = state.withLock { $0.hearers.removeValue(forKey: number) } }
 
   func hello(_ name: String) async throws(CausewayError) -> Welcome {
@@ -82,7 +86,7 @@ final class Connection: Sendable {
     return try answer.get()
   }
 
-  /// A request that makes something which `hearer` stands for from now on, unless it is refused.
+  /// Sends a request that creates an object. `hearer` receives the object's events, unless the request is refused.
   @discardableResult
   func make(
     _ request: Request, _ number: UInt32, for hearer: any Hearer, undo: Request
@@ -96,7 +100,7 @@ final class Connection: Sendable {
       return try await ask(request, number)
     } catch {
       forget(number)
-      // The daemon may carry it out all the same.
+      // The daemon may still carry out the request.
       if error == .cancelled { write(undo, self.number()) }
       throw error
     }
@@ -119,7 +123,7 @@ final class Connection: Sendable {
     return try answer.get()
   }
 
-  /// Sends a request whose answer nobody waits for.
+  /// Sends a request without waiting for its answer.
   func write(_ request: Request, _ number: UInt32) {
     let packet = request.packet(number)
     let goes = state.withLock { state in
@@ -134,7 +138,7 @@ final class Connection: Sendable {
     if goes { Platform.ring(bell.rope) }
   }
 
-  /// Waits while the daemon has much to read before more bytes of a stream. False when the task was cancelled.
+  /// Waits until the daemon has read enough to queue more stream bytes. Returns false if the task was cancelled.
   func room() async -> Bool {
     while true {
       let room: Promise<Void>? = state.withLock { state in
@@ -147,10 +151,10 @@ final class Connection: Sendable {
     }
   }
 
-  /// What waits for the daemon, in bytes.
+  /// Queued bytes that are not written yet.
   var unsentBytes: Int { state.withLock { $0.unsent } }
 
-  /// Ends the connection. The first reason counts.
+  /// Ends the connection. Only the first reason is kept.
   func end(_ error: CausewayError) {
     let isFirst = state.withLock { state in
       defer { state.error = state.error ?? error }
@@ -165,7 +169,7 @@ final class Connection: Sendable {
 
   private func run() {
     var splitter = PacketSplitter(), buffer = [UInt8](repeating: 0, count: 65_536)
-    /// What the daemon says with request 0 before it closes.
+    /// The daemon's error for request 0, sent before it closes the connection.
     var lastWords: CausewayError?
     while error == nil {
       let wantsWrite = state.withLock { $0.written < $0.output.count }
@@ -173,7 +177,7 @@ final class Connection: Sendable {
       if canWrite { writeSome() }
       guard canRead, let count = Platform.read(stream, into: &buffer) else { continue }
       if count == 0 {
-        // Before it welcomes somebody the daemon says why it does not; afterwards, that it stops.
+        // Before the welcome, this error is the reason for a refusal; afterwards it announces that the daemon stops.
         let refusal = welcome.now == nil ? lastWords : lastWords.map { .daemonEnded(saying: $0.text) }
         end(refusal ?? .daemonEnded)
         break
@@ -190,7 +194,7 @@ final class Connection: Sendable {
         end(error)
       }
     }
-    // What was said last, such as a farewell, goes as far as the socket has room.
+    // The last requests, such as a farewell, are written as far as the socket has room.
     writeSome()
     Platform.close(stream)
     let error = self.error ?? .daemonEnded
@@ -211,7 +215,7 @@ final class Connection: Sendable {
       state.written = 0
       return state.output
     }
-    // The daemon that is gone is noticed by reading, which also finds its last words.
+    // A failed write is ignored: reading detects a closed connection and also finds the daemon's last error.
     let count = waiting.isEmpty ? 0 : Platform.write(stream, waiting[...]) ?? waiting.count
     let room: Promise<Void>? = state.withLock { state in
       state.written = count
@@ -233,7 +237,7 @@ final class Connection: Sendable {
         answer.promise.fulfil(.success(Answer(results: answer.answer.results, endpoint: endpoint)))
       }
     case .sent(let address, let delivery):
-      // No more than the members of a session, whatever the daemon says.
+      // Bounded by the size of a session even if the daemon misbehaves.
       let isTooMuch = state.withLock { state in
         state.answers[number]?.answer.results[address] = delivery
         return (state.answers[number]?.answer.results.count ?? 0) > Limits.membersMax
@@ -250,7 +254,7 @@ final class Connection: Sendable {
   }
 }
 
-/// Held by everything that an application holds of a connection: when nothing is left, the connection ends.
+/// Keeps the connection open. Every object of a connection holds its lease; the connection ends with the last of them.
 final class Lease: Sendable {
   let connection: Connection
 

@@ -1,13 +1,13 @@
-/// What the daemon answers to hello. docs/local-api.md, event 129.
+/// The daemon's answer to hello. See docs/local-api.md, event 129.
 struct Welcome: Hashable {
   let version: Int
   let node: NodeID
   let name: String
-  /// Results of messages that this client may wait for at once.
+  /// The number of message results that this client may await at once.
   let resultsMax: Int
 }
 
-/// An invitation as it comes. docs/local-api.md, event 132.
+/// A received invitation. See docs/local-api.md, event 132.
 struct Invited: Hashable {
   let number: UInt32
   let from: Address
@@ -18,9 +18,9 @@ struct Invited: Hashable {
   let context: [UInt8]
 }
 
-/// What the daemon tells. docs/local-api.md, “Events”.
+/// An event from the daemon. See docs/local-api.md, “Events”.
 enum Event: Hashable {
-  /// Nil: done. The endpoint is there for a service or a session that was made.
+  /// The end of a request. A nil error is success. The endpoint is set if a service or session was created.
   case done(CausewayError?, endpoint: UInt32? = nil)
   case welcome(Welcome)
   case services(place: Int, [Service])
@@ -36,13 +36,13 @@ enum Event: Hashable {
   case room(Address)
   case stream(received: UInt32, from: Address, name: String)
   case streamBytes([UInt8])
-  /// So many bytes may have been written in all.
+  /// The total number of bytes that may have been written.
   case streamRoom(limit: UInt64)
-  /// `received` is 0 for a stream that has a number of this client's.
+  /// `received` is 0 for a stream with a number of this client.
   case streamEnded(received: UInt32, StreamEnd)
   case decisionWanted(Address, Peer, certificates: [[UInt8]])
 
-  /// Reads a packet without its length: the number, and the event. Nil for a type or value of a later version.
+  /// Parses a packet without its length field. The event is nil if its type or a value belongs to a later version.
   static func read(_ packet: ArraySlice<UInt8>) throws(CausewayError) -> (number: UInt32, event: Event?) {
     var reader = PacketReader(packet)
     let type = try reader.byte()
@@ -93,7 +93,8 @@ enum Event: Hashable {
     let version = try reader.count(2)
     _ = try reader.bytes(8)
     let node = try reader.node(), name = try reader.text()
-    // Longest packet, longest message, bytes that may wait; services, sessions, browses: the requests are answered so.
+    // Skips the longest packet, longest message, buffered bytes, services, sessions and browses: the daemon's answers
+    // enforce these limits.
     _ = try reader.bytes(4 + 4 + 4 + 2 + 2 + 2)
     return Welcome(version: version, node: node, name: name, resultsMax: try reader.count(2))
   }
@@ -101,7 +102,7 @@ enum Event: Hashable {
   private static func question(_ reader: inout PacketReader) throws(CausewayError) -> Event {
     let address = try reader.address(), peer = try reader.peer()
     var certificates: [[UInt8]] = []
-    // A daemon of the first version has not told them.
+    // A daemon of the first version sends no certificates.
     if reader.remaining > 0 {
       for _ in 0..<(try reader.count(1)) { certificates.append(Array(try reader.bytes(try reader.count(2)))) }
     }
@@ -115,7 +116,7 @@ enum Event: Hashable {
     for _ in 0..<count {
       let length = try reader.count(2)
       guard length <= Limits.serviceBytesMax else { throw .broken("a service of \(length) bytes") }
-      // A record of its own, so that it can grow.
+      // Each record has its own length, so that later versions can append fields.
       var record = PacketReader(try reader.bytes(length))
       let endpoint = try record.word()
       _ = try record.text()
@@ -145,7 +146,7 @@ enum Event: Hashable {
     case (3, _): state = .rejected
     case (4, 2): state = .crashed
     case (4, 3): state = .foundNoPlace
-    // A reason of a later version is a way of leaving too.
+    // A reason from a later version is a departure too.
     case (4, _): state = .left(text)
     case (5, _): state = .ejected(text)
     case (6, _): state = .paused

@@ -1,8 +1,8 @@
 import Synchronization
 internal import Transfer
 
-/// Places for incoming transfers, which members share (`TransferPlaces`): those of a connection, or those for offers of a
-/// session that nobody has answered.
+/// Places for incoming transfers that members share (`TransferPlaces`): those of a connection, or those for unanswered
+/// offers of a session.
 final class IncomingPlaces: Sendable {
   private struct Held {
     let run: IncomingRun
@@ -10,7 +10,7 @@ final class IncomingPlaces: Sendable {
   }
   private let held = Mutex<[Held]>([])
   private let capacity: Int
-  /// Whether members that are not verified leave places to others until the application has accepted what they offer.
+  /// Whether unverified members leave places to others until the application has accepted their offers.
   private let hasReserve: Bool
 
   init(_ capacity: Int, hasReserve: Bool) {
@@ -18,7 +18,7 @@ final class IncomingPlaces: Sendable {
     self.hasReserve = hasReserve
   }
 
-  /// Takes a place, which may be another one's that then gives way. False when there is none.
+  /// Takes a place, possibly from another transfer, which then gives way. Returns false if there is none.
   func enter(_ run: IncomingRun) -> Bool {
     let (hasPlace, other) = held.withLock { held -> (Bool, IncomingRun?) in
       if held.contains(where: { $0.run === run }) { return (true, nil) }
@@ -42,7 +42,7 @@ final class IncomingPlaces: Sendable {
     return hasPlace
   }
 
-  /// Something of it came.
+  /// Records that bytes of the transfer have arrived.
   func moved(_ run: IncomingRun) {
     held.withLock { held in
       guard let index = held.firstIndex(where: { $0.run === run }) else { return }

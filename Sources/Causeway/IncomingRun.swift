@@ -2,10 +2,10 @@ import Synchronization
 internal import Transfer
 internal import TransferFiles
 
-/// One transfer from a member, over as many streams as it takes: from the first word of the offer on.
+/// The task of one transfer from a member, from the first record of the offer on. Each attempt uses its own stream.
 final class IncomingRun: Sendable {
   private enum Decision { case open, deciding, accepted, refused }
-  /// How an attempt ended.
+  /// The result of an attempt.
   private enum End: Sendable {
     case outcome(ReceiverOutcome)
     case broken(CausewayError)
@@ -13,7 +13,7 @@ final class IncomingRun: Sendable {
 
   private struct Input: Sendable {
     var stream: IncomingStream?
-    /// It gave way, perhaps before the stream was open.
+    /// Whether the attempt lost its place, possibly before the stream was open.
     var isPostponed = false
   }
 
@@ -23,17 +23,17 @@ final class IncomingRun: Sendable {
   private let session: SessionInside
   private let work = Mutex(IncomingWork())
   private let decision = Mutex(Decision.open)
-  /// Kept open while it is decided on, and received.
+  /// The session, kept open during the decision and the transfer.
   private let kept = Mutex<Session?>(nil)
   private let answer = Mutex<OutgoingStream?>(nil)
-  /// The sender's stream of this attempt.
+  /// The sender's stream in this attempt.
   private let input = Mutex(Input())
-  /// The same offer on another stream.
+  /// The latest stream that repeats the offer.
   private let newest = Mutex<OfferedStream?>(nil)
   private let news = Signal()
   private let asked = Promise<TransferInside>()
   private let running = Mutex<Task<Void, Never>?>(nil)
-  /// The sender was given time to hear the last verdicts.
+  /// Closed when the time limit for the sender to receive the last verdicts has begun.
   private let isLast = Latch()
 
   init(_ connection: Connection, _ session: SessionInside, _ sender: Member, _ resource: UInt64) {
@@ -43,13 +43,13 @@ final class IncomingRun: Sendable {
     self.resource = resource
   }
 
-  /// What an application sees of it: from the offer on.
+  /// The state that the application sees, once the offer has arrived.
   var inside: TransferInside { asked.now ?? TransferInside(byteCount: 0, fileCount: 0) }
 
   func start(_ offered: OfferedStream) {
     running.withLock { $0 = Task { await run(offered) } }
     Task {
-      // A stream that says nothing, and an offer that nobody answers.
+      // Ends a stream without an offer, and an offer without an answer, after a timeout.
       if await within(Limits.offerBegins, { await self.asked.value() }) == nil {
         return stop()
       }
@@ -58,15 +58,15 @@ final class IncomingRun: Sendable {
     }
   }
 
-  /// Nothing more is heard.
+  /// Stops reading.
   private func stop() { running.withLock { $0 }?.cancel() }
 
   func hold(_ session: Session) { kept.withLock { $0 = session } }
 
   var isAccepted: Bool { decision.withLock { $0 == .accepted } }
 
-  /// Another member's has its place now. The sender comes again: with an offer as if for the first time, or with a transfer that
-  /// goes on where it was.
+  /// Resets the streams because another member's transfer takes the place. The sender tries again: an unanswered offer
+  /// starts over, and an accepted transfer resumes.
   func giveWay() {
     let stream = input.withLock { input in
       input.isPostponed = true
@@ -76,7 +76,7 @@ final class IncomingRun: Sendable {
     stream?.reset(isPostponed: true)
   }
 
-  /// The sender offers it again. The latest stream counts.
+  /// Takes a repeated offer. Only the latest stream is used.
   func again(_ offered: OfferedStream) {
     newest.withLock { $0 = offered }
     returned.tell()
@@ -120,7 +120,7 @@ final class IncomingRun: Sendable {
 
   private static let over = CausewayError(.ended, "the offer was answered already, or has ended")
 
-  /// The application may cancel it from now on.
+  /// Marks the transfer as moving, and waits for the application to cancel it.
   private func watch() {
     let inside = inside
     inside.tell { $0.state = .moving }
@@ -150,7 +150,7 @@ final class IncomingRun: Sendable {
     }
   }
 
-  /// The first answer counts.
+  /// Records the answer. Only the first one has an effect.
   private func close(_ answer: Decision, after old: Decision) -> Bool {
     guard decide(answer, after: old) else { return false }
     session.resources.answered(self)
@@ -167,10 +167,10 @@ final class IncomingRun: Sendable {
       switch await attempt(next) {
       case .outcome(let outcome): return end(outcome)
       case .broken(let error):
-        // Who was not asked, or has not answered, is asked anew.
+        // An offer without an answer starts over with a new prompt.
         guard decision.withLock({ $0 == .accepted }) else { return end(.cancelledByPeer(.wanted, text: [])) }
         if work.withLock({ $0.receiver.isComplete }) {
-          // All that is missing is that the sender has heard it.
+          // Every file is stored; only the sender's confirmation is missing.
           let step = await onThread { self.work.withLock { $0.finished() } }
           return end(step.outcome ?? .cancelledByPeer(.wanted, text: []), isHeard: false)
         }
@@ -191,7 +191,7 @@ final class IncomingRun: Sendable {
     }
   }
 
-  /// The same offer on another stream. Nil when the session has ended, or the task was cancelled.
+  /// Waits for the same offer on another stream. Returns nil if the session has ended or the task was cancelled.
   private func comesAgain() async -> OfferedStream? {
     await withTaskGroup(of: OfferedStream?.self) { group in
       group.addTask {
@@ -201,7 +201,7 @@ final class IncomingRun: Sendable {
             return newest
           }) {
             if self.connection.incoming.enter(self) { return offered }
-            // It comes again until there is a place.
+            // The sender repeats the offer until there is a place.
             offered.refuse(isPostponed: true)
           }
           if await self.returned.next() == nil { return nil }
@@ -212,7 +212,7 @@ final class IncomingRun: Sendable {
         return nil
       }
       group.addTask {
-        // Cancelled by the application.
+        // The application has cancelled the transfer.
         _ = await self.inside.ended.value()
         return nil
       }
@@ -253,13 +253,13 @@ final class IncomingRun: Sendable {
     }
   }
 
-  /// Says and shows what came of a step. The outcome, if it was the last one.
+  /// Sends the records of a step and publishes its progress. Returns the outcome if the step was the last one.
   private func tell(_ step: IncomingWork.Step, _ answer: OutgoingStream) async throws(CausewayError) -> ReceiverOutcome?
   {
     do throws(CausewayError) {
       if !step.bytes.isEmpty { try await answer.write(step.bytes) }
     } catch {
-      // What ended it counts, also when the sender does not hear it.
+      // The outcome holds even if the sender does not get the last records.
       if step.outcome == nil { throw error }
     }
     if let offer = step.offer {
@@ -292,14 +292,14 @@ final class IncomingRun: Sendable {
 
   // MARK: The end
 
-  /// What the application decided ends it.
+  /// Ends the transfer because the application refused or cancelled it.
   private func conclude(_ step: IncomingWork.Step) async {
     guard let outcome = step.outcome else { return }
     if let answer = answer.withLock({ $0 }) { await farewell(answer, step.bytes) }
     end(outcome)
   }
 
-  /// The last words, as far as the sender hears them.
+  /// Sends the last records. The attempt is bounded by `Limits.farewellMax`.
   private func farewell(_ answer: OutgoingStream, _ bytes: [UInt8] = []) async {
     _ = await within(Limits.farewellMax) { () -> Bool? in
       try? await answer.write(bytes)
@@ -318,7 +318,8 @@ final class IncomingRun: Sendable {
         result = .failure(CausewayError(.incomplete, "\(path) did not come; \(count) files were not placed"))
       } else {
         result = .success(work.withLock { $0.paths })
-        // Who has not heard it asks again, and must not send everything once more.
+        // Without the sender's confirmation the partial stays: a sender that repeats the offer must not send everything
+        // again.
         if isHeard { work.withLock { $0.removePartial() } }
       }
     case .refused(let code): result = .failure(CausewayError(code == .timedOut ? .timedOut : .declined, "refused here"))

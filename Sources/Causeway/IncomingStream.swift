@@ -1,16 +1,18 @@
 import Synchronization
 
-/// A stream that a member opened, told by `Session.events`. One that is dropped without an answer is refused, and so is
-/// one that comes while 16 others of its session wait to be looked at. docs/local-api.md, event 140.
+/// A stream that a member opened, from `Session.events`. See docs/local-api.md, event 140.
+///
+/// A stream is refused if the application releases it without an answer, or if `Limits.offeredStreamsMax` (32) streams
+/// of the session already wait.
 public final class OfferedStream: Sendable {
-  /// Who opened it, as it stands at that time.
+  /// The member that opened the stream, in its state at that time.
   public let sender: Member
-  /// What it is, by the member's word: untrusted.
+  /// The name that the member gave the stream: untrusted.
   public let name: String
   let number: UInt32
   private let connection: Connection
   private let isOpen = Latch()
-  /// From when the application has it: what waits in a session must not keep it.
+  /// Set when the application receives the stream: a queued stream must not keep its session open.
   private let session = Mutex<Session?>(nil)
 
   init(_ connection: Connection, _ number: UInt32, _ sender: Member, _ name: String) {
@@ -22,9 +24,9 @@ public final class OfferedStream: Sendable {
 
   deinit { if isOpen.close() { sayNo() } }
 
-  /// Takes it. Its bytes come as fast as they are read.
+  /// Accepts the stream. Its bytes arrive as fast as they are read.
   ///
-  /// - Throws: `ended` when it was cut or lost before, or answered already; `cancelled`, and then it is refused.
+  /// - Throws: `ended` if the stream was already answered, reset or lost; `cancelled`, which also refuses the stream.
   public func take() async throws(CausewayError) -> IncomingStream {
     guard let session = session.withLock({ $0 }) else { throw Self.over }
     return try await open(keeping: session)
@@ -32,7 +34,7 @@ public final class OfferedStream: Sendable {
 
   private static let over = CausewayError(.ended, "the stream was answered already, or has ended")
 
-  /// Takes it, also before the application has it. The stream keeps a session open, or none.
+  /// Accepts the stream, even before the application has received it. The stream keeps `session` open, if there is one.
   func open(keeping session: Session?) async throws(CausewayError) -> IncomingStream {
     guard isOpen.close() else { throw Self.over }
     let own = connection.number(), inside = StreamInput(own)
@@ -41,17 +43,17 @@ public final class OfferedStream: Sendable {
         .take(stream: number, isWanted: true, limit: UInt64(Limits.streamWindowBytes)), own, for: inside,
         undo: .reset(stream: own))
     } catch {
-      // It may never have been asked for.
+      // The request may never have been sent.
       sayNo()
       throw error
     }
     return IncomingStream(connection, session, own, sender, name, inside)
   }
 
-  /// Refuses it. One that has ended meanwhile is no error.
+  /// Refuses the stream. It has no effect on a stream that has ended.
   public func refuse() { refuse(isPostponed: false) }
 
-  /// `isPostponed`: there is no place for it at present.
+  /// Refuses the stream. With `isPostponed` there is no place for it at present, and the member may try again.
   func refuse(isPostponed: Bool) { if isOpen.close() { sayNo(isPostponed: isPostponed) } }
 
   private func sayNo(isPostponed: Bool = false) {
@@ -59,10 +61,10 @@ public final class OfferedStream: Sendable {
       .take(stream: number, isWanted: false, limit: 0, isPostponed: isPostponed), connection.number())
   }
 
-  /// The application has it from now on: it keeps its session open.
+  /// Keeps the session open from the time at which the application receives the stream.
   func hold(_ session: Session) { self.session.withLock { $0 = session } }
 
-  /// It has ended before the application was told of it: there is nothing to refuse.
+  /// Marks a stream that ended before the application received it: there is nothing to refuse.
   func expire() { _ = isOpen.close() }
 }
 
@@ -71,23 +73,26 @@ extension OfferedStream: Hashable {
   public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
 }
 
-/// A stream from a member that was taken: a sequence of bytes in order, in pieces of what has come, 1 to 131,072 bytes
-/// each. So much waits here at most, and everything else at its writer; one that is not read delays nothing else.
+/// An accepted stream from a member: a sequence of bytes in order. See docs/local-api.md, “take”.
 ///
-/// The sequence ends when everything has come and been taken. It throws `stream` with its end when the stream was cut
-/// or lost before: then what came is the beginning of what was written. It throws `cancelled` when its task was
-/// cancelled, and may be read on. It keeps its session open; dropped before its end it is cut. docs/local-api.md,
-/// “take”.
+/// Each element has the bytes that have arrived, 1 to 131,072. At most 131,072 bytes wait here; the rest waits at the
+/// writer. A stream that is not read delays nothing else.
+///
+/// The sequence ends when all bytes have arrived and were taken. If the stream was reset or lost, it throws `stream`
+/// with the end: the received bytes are a prefix of the bytes written. If its task is cancelled, it throws `cancelled`
+/// and can be read on.
+///
+/// The stream keeps its session open. A stream that is released before its end is reset.
 public final class IncomingStream: AsyncSequence, Sendable {
   public typealias Element = [UInt8]
   public typealias Failure = CausewayError
 
-  /// Who opened it, as it stood at that time.
+  /// The member that opened the stream, in its state at that time.
   public let sender: Member
-  /// What it is, by the member's word: untrusted.
+  /// The name that the member gave the stream: untrusted.
   public let name: String
   private let connection: Connection
-  /// Kept open.
+  /// The session that this stream keeps open.
   private let session: Session?
   private let number: UInt32
   private let inside: StreamInput
@@ -107,19 +112,19 @@ public final class IncomingStream: AsyncSequence, Sendable {
   deinit { reset() }
 
   public func makeAsyncIterator() -> Events<[UInt8]>.Iterator {
-    // The stream lives while it is iterated.
+    // The closure keeps the stream alive during iteration.
     Events<[UInt8]> {
-      // A task that was cancelled must not take a part for the whole.
+      // A cancelled task must not mistake a prefix for the whole stream.
       let bytes = await self.inside.mailbox.next(ifCancelled: .failure(.cancelled))
       self.grant()
       return bytes
     }.makeAsyncIterator()
   }
 
-  /// Cuts it: no more bytes come, and the writer gets an error. What has come can still be taken.
+  /// Resets the stream: no more bytes arrive, and the writer gets an error. Bytes that have arrived can still be taken.
   public func reset() { reset(isPostponed: false) }
 
-  /// `isPostponed`: there is no place for it any more, and the writer may try again.
+  /// Resets the stream. With `isPostponed` its place was given to another stream, and the writer may try again.
   func reset(isPostponed: Bool) {
     guard inside.isOpen.close() else { return }
     inside.mailbox.end(StreamInput.result(isPostponed ? .noPlace : .cut))
@@ -127,17 +132,17 @@ public final class IncomingStream: AsyncSequence, Sendable {
     connection.write(.reset(stream: number, isPostponed: isPostponed), connection.number())
   }
 
-  /// Grants the writer as much as was taken.
+  /// Grants the writer as many bytes as were taken.
   private func grant() {
     guard inside.isOpen.isOpen, let limit = inside.mailbox.change({ $0.grant() }) else { return }
     connection.write(.streamWindow(stream: number, limit: limit), 0)
   }
 }
 
-/// A stream from a member as the daemon tells it.
+/// The state of a stream from a member, built from the daemon's events.
 final class StreamInput: Hearer {
   let mailbox = Mailbox(StreamBytes())
-  /// Until it ended, or this application cut it.
+  /// Open until the stream ends or this application resets it.
   let isOpen = Latch()
   private let number: UInt32
 
@@ -163,11 +168,11 @@ final class StreamInput: Hearer {
     mailbox.end(.failure(error))
   }
 
-  /// What comes behind the last byte.
+  /// The result of the sequence after the last byte.
   static func result(_ end: StreamEnd) -> Result<Void, CausewayError> { end.error.map { .failure($0) } ?? .success(()) }
 }
 
-/// Bytes of a stream that wait for the application, never more than it granted.
+/// Bytes of a stream that the application has not taken. The granted window bounds them.
 struct StreamBytes: Content {
   private var waiting: [UInt8] = []
   private var received: UInt64 = 0
@@ -176,7 +181,7 @@ struct StreamBytes: Content {
 
   var isEmpty: Bool { waiting.isEmpty }
 
-  /// False when there are more than may come.
+  /// Queues bytes. Returns false if they exceed the window.
   mutating func add(_ bytes: [UInt8]) -> Bool {
     received += UInt64(bytes.count)
     guard received <= limit else { return false }
@@ -184,7 +189,7 @@ struct StreamBytes: Content {
     return true
   }
 
-  /// All that waits.
+  /// Takes all queued bytes.
   mutating func take() -> [UInt8]? {
     guard !waiting.isEmpty else { return nil }
     defer { waiting = [] }
@@ -192,7 +197,7 @@ struct StreamBytes: Content {
     return waiting
   }
 
-  /// The next limit, when it is time for one.
+  /// The next window limit, or nil while less than half of the window is used up.
   mutating func grant() -> UInt64? {
     let window = UInt64(Limits.streamWindowBytes)
     guard taken + window / 2 >= limit else { return nil }

@@ -1,69 +1,69 @@
 internal import Transfer
 
-/// The limits of the local API that this library checks itself. docs/local-api.md, “Limits”; docs/protocol.md,
+/// The limits of the local API that this library checks itself. See docs/local-api.md, “Limits”, and docs/protocol.md,
 /// “Services”.
 public enum Limits {
   /// A message, in bytes.
   public static let messageBytesMax = 65_000
-  /// An unreliable message, in bytes: what fits one frame over every bearer.
+  /// An unreliable message, in bytes. It fits one frame over every bearer.
   public static let unreliableBytesMax = 1_900
   /// The context of an invitation, in bytes.
   public static let contextBytesMax = 4_096
-  /// Names of applications and streams, farewells, and the word to who is ejected, in bytes of UTF-8.
+  /// Names of applications and streams, farewells, and explanations of an ejection, in bytes of UTF-8.
   public static let nameBytesMax = 63
-  /// The explanation of who declines, in bytes of UTF-8.
+  /// The explanation for declining, in bytes of UTF-8.
   public static let explanationBytesMax = 200
-  /// `key=value`, in bytes of UTF-8.
+  /// A pair `key=value` of discovery info, in bytes of UTF-8.
   public static let pairBytesMax = 255
-  /// Those to whom one message can be addressed.
+  /// The addresses in one message.
   public static let addressesMax = 63
 
-  // What this process holds of a daemon's words. A daemon that goes beyond is broken, and its connection is ended.
+  // Bounds on data from the daemon. A daemon that exceeds one violates the protocol, and its connection is closed.
 
-  /// A packet without its length.
+  /// A packet, in bytes, without its length field.
   static let packetBytes = 5...66_560
-  /// Messages of one session that wait for the application: what its window allows, each counted with 64 bytes more.
+  /// Bytes of untaken messages in one session. Each message counts `messageOverheadBytes` more.
   static let windowBytes = 262_144
   static let messageOverheadBytes = 64
-  /// Bytes of one stream that wait for the application.
+  /// Untaken bytes of one stream.
   static let streamWindowBytes = 131_072
   /// Bytes of a stream in one packet, in either direction.
   static let streamBytesMax = 4_096
-  /// Streams of one session that wait to be looked at. The daemon has no more for a client; any more are refused.
+  /// Untaken streams of one session. The daemon allows a client no more; further streams are refused.
   static let offeredStreamsMax = 32
-  /// Services that a browse knows: 256 nodes with 16 each.
+  /// Services of one browse: 256 nodes with 16 each.
   static let sightingsMax = 4_096
   static let servicesOfNodeMax = 16
   static let serviceBytesMax = 2_048
-  /// Offers of one session that came and are not answered; any more are refused. One member can fill it, until the
-  /// application has answered: each offer takes two of its 32 streams, and those that it accepted need some too.
+  /// Unanswered offers of one session; more are refused. One member can fill it until the application answers: each
+  /// offer takes two of the member's 32 streams, which its accepted transfers share.
   static let offersMax = 8
-  /// An offer that a member refused is made again for so long.
+  /// How long a refused offer is repeated.
   static let turnMax = Duration.seconds(TransferLimits.turnSeconds)
   static let offerBegins = Duration.seconds(TransferLimits.beginSeconds)
   static let returnMax = Duration.seconds(TransferLimits.returnSeconds)
   static let farewellMax = Duration.seconds(TransferLimits.farewellSeconds)
   static let verdictsMax = Duration.seconds(TransferLimits.verdictSeconds)
-  /// Members of a session, with those who left and were not told yet.
+  /// Members of a session, including members that left and were not yet reported.
   static let membersMax = 256
-  /// Events of a session that wait, beside its messages.
+  /// Untaken events of a session other than messages.
   static let eventsMax = 4_096
-  /// Invitations to a service that wait; the daemon holds 32.
+  /// Open invitations to a service. The daemon keeps 32.
   static let invitationsMax = 64
-  /// Requests under way, beside messages: each may hold 4 KiB.
+  /// Requests in flight, not counting messages. Each may hold 4 KiB.
   static let requestsMax = 16
-  /// What waits for the daemon to read it: with more, bytes of streams wait at their writers.
+  /// Unsent bytes above which stream bytes wait at their writers.
   static let unsentBytesMax = 65_536
-  /// 64 messages of 65,000 bytes and all requests under way are half of it. The rest can only be answers to a daemon that
-  /// tells without end and does not read.
+  /// Unsent bytes above which the daemon violates the protocol. 64 messages of 65,000 bytes and all requests in flight
+  /// are half of it. The rest can only be answers to a daemon that sends events without end and does not read.
   static let unreadBytesMax = 8_388_608
-  /// Results that a client may wait for, unless the daemon allows less.
+  /// Message results that a client may await, unless the daemon allows fewer.
   static let resultsMax = 64
-  /// A line of standard input.
+  /// A line of standard input, in bytes.
   static let lineBytesMax = 65_000
 }
 
-/// Arguments are checked before they travel, so that an error names the rule.
+/// Checks arguments before they are sent, so that an error names the violated rule.
 enum Syntax {
   static func name(_ text: String, _ what: String, _ bytesMax: Int, mayBeEmpty: Bool = true) throws(CausewayError) {
     guard text.utf8.count <= bytesMax else { throw CausewayError(.invalid, "\(what) has at most \(bytesMax) bytes") }
@@ -73,7 +73,7 @@ enum Syntax {
     }
   }
 
-  /// RFC 6335, section 5.1.
+  /// Checks a service type: RFC 6335, section 5.1.
   static func serviceType(_ type: String) throws(CausewayError) {
     let bytes = Array(type.utf8)
     let isLegal =
@@ -87,7 +87,7 @@ enum Syntax {
     }
   }
 
-  /// RFC 6763, section 6.4. The pairs in the order of their keys.
+  /// Checks discovery info (RFC 6763, section 6.4). Returns its pairs in the order of their keys.
   static func pairs(_ info: [String: String]) throws(CausewayError) -> [String] {
     var pairs: [String] = []
     for (key, value) in info.sorted(by: { $0.key < $1.key }) {
@@ -107,7 +107,7 @@ enum Syntax {
   }
 }
 
-/// Text of others without what a terminal obeys.
+/// Untrusted text with its control characters replaced, safe to print on a terminal.
 func harmless(_ text: String) -> String {
   guard text.unicodeScalars.contains(where: Syntax.isControl) else { return text }
   return String(String.UnicodeScalarView(text.unicodeScalars.map { Syntax.isControl($0) ? "\u{fffd}" : $0 }))

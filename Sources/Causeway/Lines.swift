@@ -1,5 +1,7 @@
-/// The lines of standard input, without their ends: for programs at a terminal. What is no UTF-8 is repaired; a line of
-/// more than 65,000 bytes is told in pieces. Nothing is read before it is asked for. For one reader in a process.
+/// The lines of standard input, without line endings, for programs at a terminal.
+///
+/// Invalid UTF-8 is repaired. A line of more than 65,000 bytes is delivered in pieces. The sequence reads only on
+/// demand. A process may have only one reader.
 public func standardInputLines() -> Events<String> {
   let lines = LineReader()
   return Events { await .success(lines.next()) }
@@ -8,7 +10,7 @@ public func standardInputLines() -> Events<String> {
 private actor LineReader {
   private var bytes: [UInt8] = []
   private var hasEnded = false
-  /// A read that a cancelled task began: the next one takes what it finds.
+  /// A read that a cancelled task started. The next call takes its result.
   private var reading: Promise<[UInt8]>?
 
   func next() async -> String? {
@@ -27,7 +29,7 @@ private actor LineReader {
 
   private func read() -> Promise<[UInt8]> {
     let promise = Promise<[UInt8]>()
-    // A terminal blocks: a thread waits for it, not a task.
+    // A read from a terminal blocks, so a dedicated thread waits instead of a task.
     let isWaiting = Platform.startThread {
       var buffer = [UInt8](repeating: 0, count: 4_096)
       let count = Platform.readInput(&buffer)

@@ -1,18 +1,18 @@
 import Synchronization
 
-/// What waits for an application to take it. Each kind knows how it stays bounded when nobody does.
+/// Content that waits for an application. Each type bounds itself if the application does not read.
 protocol Content: Sendable {
   associatedtype Element: Sendable
   mutating func take() -> Element?
-  /// `take` would find nothing.
+  /// Whether `take` would return nil.
   var isEmpty: Bool { get }
 }
 
-/// Content, and the tasks that wait for it.
+/// Content and the tasks that wait for it.
 final class Mailbox<Inside: Content>: Sendable {
   private struct State {
     var content: Inside
-    /// What comes after the last element: nothing, or an error.
+    /// The end after the last element: success or an error.
     var end: Result<Void, CausewayError>?
     var waiters: [UInt64: CheckedContinuation<Void, Never>] = [:]
     var last: UInt64 = 0
@@ -21,7 +21,7 @@ final class Mailbox<Inside: Content>: Sendable {
 
   init(_ content: Inside) { state = Mutex(State(content: content)) }
 
-  /// Changes the content and wakes those who wait.
+  /// Changes the content and wakes the waiting tasks.
   func change<Value: Sendable>(_ body: (inout Inside) -> Value) -> Value {
     let (value, waiters) = state.withLock { state in
       let value = body(&state.content)
@@ -34,7 +34,7 @@ final class Mailbox<Inside: Content>: Sendable {
 
   func read<Value: Sendable>(_ body: (Inside) -> Value) -> Value { state.withLock { body($0.content) } }
 
-  /// Nothing comes behind what is there. The first end counts.
+  /// Marks the end after the current content. Only the first end has an effect.
   func end(_ end: Result<Void, CausewayError>) {
     let waiters = state.withLock { state in
       if state.end == nil { state.end = end }
@@ -44,7 +44,7 @@ final class Mailbox<Inside: Content>: Sendable {
     for waiter in waiters { waiter.resume() }
   }
 
-  /// Nil at the end, and if nothing else is said when the task was cancelled.
+  /// Waits for the next element. Returns nil at the end, and by default when the task is cancelled.
   func next(
     ifCancelled cancelled: Result<Inside.Element?, CausewayError> = .success(nil)
   ) async -> Result<Inside.Element?, CausewayError> {
@@ -67,7 +67,7 @@ final class Mailbox<Inside: Content>: Sendable {
     await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
         let mustWait = state.withLock { state in
-          // Something may have come meanwhile: the caller looks again.
+          // An element may have arrived in the meantime; the caller checks again.
           if Task.isCancelled || state.end != nil || !state.content.isEmpty { return false }
           state.waiters[ticket] = continuation
           return true
@@ -80,19 +80,19 @@ final class Mailbox<Inside: Content>: Sendable {
   }
 }
 
-/// Events for an application, each told once: to whichever task asks next. It throws when the connection to the daemon
-/// ends.
+/// A sequence of events for an application. Each event is delivered once, to the task that asks next. It throws when
+/// the connection to the daemon ends.
 public struct Events<Element: Sendable>: AsyncSequence, Sendable {
   public typealias Failure = CausewayError
   let source: @Sendable () async -> Result<Element?, CausewayError>
 
   public func makeAsyncIterator() -> Iterator { Iterator(source: source) }
 
-  /// Takes one event after the other.
+  /// The iterator of a sequence of events.
   public struct Iterator: AsyncIteratorProtocol {
     let source: @Sendable () async -> Result<Element?, CausewayError>
 
-    /// The next event. Nil when there will be no more, or the task is cancelled.
+    /// The next event, or nil at the end of the sequence or when the task is cancelled.
     public mutating func next(isolation actor: isolated (any Actor)? = #isolation) async throws(CausewayError)
       -> Element?
     {

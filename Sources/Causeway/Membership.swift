@@ -1,14 +1,17 @@
-/// Who comes into a session and who stays. docs/local-api.md, “Requests”.
+/// Admission to a session and removal from it. See docs/local-api.md, “Requests”.
 extension Session {
-  /// Waits for nobody to be asked: offers the session's type, and from now on the daemon invites who offers it, and
-  /// accepts who invites, until the session ends. Of two that gather each other one invites. Who does not gather is
-  /// asked as by `invite`. Who declined is not invited again before it was lost and found. It returns when the session
-  /// has ended. When its task is cancelled the service is withdrawn, and nobody comes any more.
+  /// Joins all applications in reach that gather the same service type, without asking anybody.
   ///
-  /// An application that wants a say opens its session with `decides`.
+  /// The call advertises the session's type. The daemon then invites every application that offers the type, and
+  /// accepts every invitation to it, until the session ends. If both ends gather, only one of them invites. An
+  /// application that offers the type but does not gather is asked as by `invite`. An application that declined is not
+  /// invited again until its service was lost and found again.
+  ///
+  /// The call returns when the session has ended. Cancelling its task withdraws the service, and no further member
+  /// joins. To decide on each member, open the session with `decides`.
   ///
   /// - Parameter info: discovery info, as for `Node.advertise`.
-  /// - Throws: what `Node.advertise` throws: `inUse` also when this application offers the type already; `ended`;
+  /// - Throws: the errors of `Node.advertise`, with `inUse` also if this application already offers the type; `ended`;
   ///   `daemonEnded`.
   public func gather(info: [String: String] = [:]) async throws(CausewayError) {
     try await connection.ask(.gather(session: number))
@@ -17,22 +20,25 @@ extension Session {
     if let end = await inside.ended.value(), let error = end { throw error }
   }
 
-  /// Ends a member's membership for all, and tells it why. For who founded the session that the member was admitted to.
+  /// Removes a member from the session, for all members. Only the founder of the session that admitted the member may
+  /// do this.
   ///
   /// - Parameters:
-  ///   - member: told by all as `Member.State.ejected`.
-  ///   - explanation: at most 63 bytes of UTF-8 without control characters.
-  /// - Throws: `notAllowed` when another one founded the session; `outOfReach` when it is no member; `invalid`;
-  ///   `ended`.
+  ///   - member: all members see it as `Member.State.ejected`.
+  ///   - explanation: sent to all members; at most 63 bytes of UTF-8 without control characters.
+  /// - Throws: `notAllowed` if another application founded the session; `outOfReach` if the address is not a member;
+  ///   `invalid`; `ended`.
   public func eject(_ member: Address, _ explanation: String = "") async throws(CausewayError) {
     try Syntax.name(explanation, "an explanation", Limits.nameBytesMax)
     try await connection.ask(.eject(session: number, member, text: explanation))
   }
 
-  /// Answers a `SessionEvent.decisionWanted` of a session that was opened with `decides`. Before that this application
-  /// and the member do not meet; one that was not accepted is `Member.State.rejected` here alone.
+  /// Answers a `SessionEvent.decisionWanted` of a session that was opened with `decides`.
   ///
-  /// - Throws: `ended` when the session has ended, or the member is gone.
+  /// This application and the member do not connect before the decision. A rejected member is `Member.State.rejected`
+  /// for this application only; other members are not affected.
+  ///
+  /// - Throws: `ended` if the session has ended or the member has left.
   public func decide(_ member: Address, isAccepted: Bool) async throws(CausewayError) {
     try await connection.ask(.decide(session: number, member, isAccepted: isAccepted))
   }

@@ -1,20 +1,22 @@
-/// A connection to the daemon of this box: the beginning of everything. It ends when nothing that was made with it is
-/// held any more, or with `close`; what it held open is then withdrawn and left. docs/local-api.md.
+/// A connection to the daemon of this machine, from which all other objects are created. See docs/local-api.md.
 ///
-/// When the daemon stops or is restarted, each sequence of this connection throws an error with
-/// `CausewayError.Reason.daemonEnded`, and `ended()` returns. Lost are services, browses, invitations and sessions,
-/// with the messages whose result was not told. Members see this application as crashed. `connect` again, with
-/// `patience`: the addresses are the same as before, and what was lost is made anew.
+/// The connection ends with `close`, or when no object created from it is held. The daemon then withdraws its services
+/// and leaves its sessions.
+///
+/// If the daemon stops or restarts, each sequence of this connection throws `CausewayError.Reason.daemonEnded`, and
+/// `ended()` returns. All services, browses, invitations and sessions are lost, and so are the results of messages in
+/// flight. Members see this application as crashed. Call `connect` again, with `patience`, and create them anew; the
+/// addresses stay the same.
 public final class Node: Sendable {
-  /// The socket of a daemon with its default configuration.
+  /// The socket path of a daemon with the default configuration.
   public static let socketPath = Platform.socketPath
 
-  /// This box.
+  /// The id of the local node.
   public let id: NodeID
-  /// Its display name, at most 63 bytes.
+  /// The display name of the local node, at most 63 bytes.
   public let name: String
   let lease: Lease
-  /// Results of messages that may be awaited at once. docs/local-api.md, “Limits”.
+  /// Limits the message results awaited at once. See docs/local-api.md, “Limits”.
   let results: Gate
 
   private init(_ lease: Lease, _ welcome: Welcome) {
@@ -27,11 +29,12 @@ public final class Node: Sendable {
   /// Connects to the daemon.
   ///
   /// - Parameters:
-  ///   - application: tells the applications of one user apart, and is part of their addresses. 1 to 63 bytes of UTF-8.
+  ///   - application: a name that distinguishes the applications of one user and is part of their addresses; 1 to 63
+  ///     bytes of UTF-8.
   ///   - path: the daemon's `api.sock`.
-  ///   - patience: so long it is tried again while there is no daemon.
-  /// - Throws: `noDaemon`; `full` when all 64 places are taken; `unsupported` when the daemon speaks no version of
-  ///   this library's.
+  ///   - patience: how long to retry while no daemon answers.
+  /// - Throws: `noDaemon`; `full` if all 64 connections are taken; `unsupported` if the daemon speaks no version of
+  ///   this library.
   public static func connect(
     as application: String, at path: String = Node.socketPath, patience: Duration = .zero
   ) async throws(CausewayError) -> Node {
@@ -41,24 +44,25 @@ public final class Node: Sendable {
       do {
         return try await connect(over: try Platform.connect(path), as: application)
       } catch {
-        // A daemon that starts or ends may close a connection that it has just taken.
+        // A daemon that is starting or stopping may close a connection that it has just accepted.
         guard error.reason == .noDaemon || error.reason == .daemonEnded, ContinuousClock.now < end else { throw error }
       }
       do { try await Task.sleep(for: .milliseconds(200)) } catch { throw .cancelled }
     }
   }
 
-  /// Takes over a connected socket.
+  /// Takes ownership of a connected socket.
   static func connect(over stream: Int32, as application: String) async throws(CausewayError) -> Node {
     let lease = Lease(try Connection(stream))
     return Node(lease, try await lease.connection.hello(application))
   }
 
-  /// Finds services of a type.
+  /// Browses for services of a type.
   ///
-  /// - Parameter type: 1 to 15 of a-z, 0-9 and single inner hyphens, with a letter (RFC 6335).
-  /// - Throws: `invalid`; `notAllowed` when the box grants the type to a group that the user is not in; `full` beyond
-  ///   8.
+  /// - Parameter type: a service type (RFC 6335): 1 to 15 characters of a-z, 0-9 and single inner hyphens, with at
+  ///   least one letter.
+  /// - Throws: `invalid`; `notAllowed` if the configuration reserves the type for a group that the user is not in;
+  ///   `full` beyond 8 browses.
   public func browse(_ type: String) async throws(CausewayError) -> Browser {
     try Syntax.serviceType(type)
     let inside = BrowserInside(), number = lease.connection.number()
@@ -66,14 +70,14 @@ public final class Node: Sendable {
     return Browser(lease, number, inside)
   }
 
-  /// Offers a service of a type, so that others find and invite this application.
+  /// Advertises a service, so that other applications can find and invite this one.
   ///
   /// - Parameters:
   ///   - type: as for `browse`.
-  ///   - info: discovery info, public: each `key=value` at most 255 bytes of UTF-8, the key printable ASCII without
-  ///     `=`; about 400 bytes in all are advised.
-  /// - Throws: `invalid`; `notAllowed`; `inUse` when another application of this user and name offers the type; `full`
-  ///   beyond 8.
+  ///   - info: public discovery info. Each `key=value` has at most 255 bytes of UTF-8; a key is printable ASCII without
+  ///     `=`. About 400 bytes in total are recommended.
+  /// - Throws: `invalid`; `notAllowed`; `inUse` if another application with this user and name offers the type; `full`
+  ///   beyond 8 services.
   public func advertise(_ type: String, info: [String: String] = [:]) async throws(CausewayError) -> Advertiser {
     try Syntax.serviceType(type)
     let pairs = try Syntax.pairs(info), number = lease.connection.number(), inside = AdvertiserInside(number)
@@ -82,13 +86,13 @@ public final class Node: Sendable {
     return Advertiser(lease, number, type, inside, try address(answer))
   }
 
-  /// Opens a session, with this application as its only member. Others come by invitations, in either direction.
+  /// Opens a session whose only member is this application. Others join by invitations, in either direction.
   ///
   /// - Parameters:
   ///   - type: the service type, as for `browse`. It need not be advertised.
-  ///   - rules: fixed from now on; a session that nobody else ever joined takes those of the first invitation that is
-  ///     accepted into it.
-  ///   - decides: this application decides on each member: `SessionEvent.decisionWanted`.
+  ///   - rules: fixed once another application has joined. Until then, the session adopts the rules of the first
+  ///     invitation that is accepted into it.
+  ///   - decides: whether this application decides on each member; see `SessionEvent.decisionWanted`.
   /// - Throws: `invalid`; `notAllowed`; `inUse`; `full` beyond 16 sessions.
   public func openSession(
     _ type: String, rules: Rules = Rules(), decides: Bool = false
@@ -103,7 +107,7 @@ public final class Node: Sendable {
     return Session(self, number, type, inside, try address(answer))
   }
 
-  /// This application's own, as the daemon tells it with what it made. docs/local-api.md, event 128.
+  /// The address that the daemon assigned to a service or session. See docs/local-api.md, event 128.
   private func address(_ answer: Answer) throws(CausewayError) -> Address {
     guard let endpoint = answer.endpoint else {
       let error = CausewayError.broken("it does not say which endpoint this application has")
@@ -113,10 +117,10 @@ public final class Node: Sendable {
     return Address(node: id, endpoint: endpoint)
   }
 
-  /// Waits until the connection has ended, and says why. Nil when the task was cancelled before.
+  /// Waits until the connection has ended. Returns the reason, or nil if the task was cancelled first.
   public func ended() async -> CausewayError? { await lease.connection.ended.value() }
 
-  /// Ends the connection at once. Members of its sessions are told that this application crashed: `Session.leave` says
-  /// goodbye.
+  /// Ends the connection at once. Members of its sessions see this application as crashed; use `Session.leave` first to
+  /// leave with a farewell.
   public func close() { lease.connection.end(.closed) }
 }

@@ -1,15 +1,16 @@
 internal import Transfer
 internal import TransferFiles
 
-/// Files and folders that a member offers: `SessionEvent.offer`. It waits 10 minutes for its answer. One that is dropped
-/// without an answer is declined; of those that are not answered eight of a session are kept, and more are refused.
-/// docs/resources.md.
+/// Files and folders that a member offers, from `SessionEvent.offer`. See docs/resources.md.
+///
+/// An offer waits 10 minutes for its answer. It is declined if the application releases it without an answer. At most
+/// eight unanswered offers of a session are kept; more are refused.
 public final class Offer: Sendable {
-  /// Who offers it, as it stood when the offer came.
+  /// The member that made the offer, in its state at that time.
   public let from: Member
-  /// Of the first file or folder, at most 255 bytes: untrusted. It is no path, and not where it will be.
+  /// The name of the first file or folder, at most 255 bytes: untrusted. It is not a path, and not the final name.
   public let name: String
-  /// Of all files.
+  /// Bytes of all files.
   public let byteCount: UInt64
   public let fileCount: Int
   let run: IncomingRun
@@ -26,30 +27,36 @@ public final class Offer: Sendable {
 
   deinit { run.decline("") }
 
-  /// Bytes of this resource, from this sender, that a transfer which broke has left for a directory: they are not sent
-  /// again. More than 0 says that it was accepted into it in the last 24 h. 0 for a directory that cannot be read.
+  /// The number of bytes that an interrupted transfer of this resource from this sender has left in a directory. They
+  /// are not sent again.
+  ///
+  /// A value above 0 means that the resource was accepted into this directory in the last 24 hours. The value is 0 for
+  /// a directory that cannot be read.
   public func bytesHeld(in directory: String) async -> UInt64 {
     let record = record, sender = Array(from.address.description.utf8)
     return await onThread { Partial.bytesHeld(record, from: sender, in: directory) ?? 0 }
   }
 
-  /// Accepts it. Each file and folder that was offered appears in the directory when it is whole, under its name or, when
-  /// that is taken, another one (`foto-2.jpg`); a `.` or `-` in front becomes `_`. Until then it is in a hidden folder
-  /// there, also after a break or a restart, for 24 h.
+  /// Accepts the offer.
+  ///
+  /// Each offered file or folder appears in the directory once it is complete. It keeps its name, or gets another one
+  /// if the name is taken (`foto-2.jpg`); a leading `.` or `-` becomes `_`. Until then it is kept in a hidden folder in
+  /// the directory, across breaks and restarts, for 24 hours.
   ///
   /// - Parameters:
-  ///   - directory: one that exists. Nothing is written outside of it.
+  ///   - directory: an existing directory. Nothing is written outside it.
   ///   - bytesMax: a larger offer is refused.
-  /// - Throws: `noSpace` when there is no room for it, or it is larger than `bytesMax`, and the sender is told so;
-  ///   `storage` when the directory cannot be used: then the offer still waits; `busy` when it is being received into
-  ///   this directory already; `ended` when it was answered or has ended.
+  /// - Throws: `noSpace` if there is no room or the offer is larger than `bytesMax`, and the sender is notified;
+  ///   `storage` if the directory cannot be used, and the offer remains open; `busy` if the resource is already being
+  ///   received into this directory; `ended` if the offer was answered or has ended.
   public func accept(into directory: String, bytesMax: UInt64 = .max) async throws(CausewayError) -> Transfer {
     try await run.accept(directory, bytesMax, record)
     return Transfer(from.address, run.inside)
   }
 
-  /// Declines it, with a word of at most 200 bytes for the sender's user; a longer one is cut. One that has ended
-  /// meanwhile is no error.
+  /// Declines the offer. It has no effect on an offer that has ended.
+  ///
+  /// - Parameter explanation: shown to the sender's user; cut after 200 bytes.
   public func decline(_ explanation: String = "") { run.decline(explanation) }
 }
 

@@ -2,15 +2,16 @@ import Synchronization
 internal import Transfer
 
 extension Session {
-  /// Opens a stream: bytes in order from here to one member, beside the messages. Its application takes or refuses it;
-  /// what is written before waits here and on the way. docs/local-api.md, “stream”.
+  /// Opens a stream that carries bytes in order to one member, alongside messages. See docs/local-api.md, “stream”.
+  ///
+  /// The member's application takes or refuses the stream. Bytes written before that wait here and on the path.
   ///
   /// - Parameters:
-  ///   - name: tells the member what it is; 1 to 63 bytes of UTF-8 without control characters, and not with `causeway:`
-  ///     in front.
-  ///   - member: one that is connected.
-  /// - Throws: `invalid`; `outOfReach` when it is not connected; `full` beyond 32 streams of this application, both
-  ///   directions counted, or 16 to one member; `ended`; `cancelled`.
+  ///   - name: describes the stream to the member; 1 to 63 bytes of UTF-8 without control characters, and without the
+  ///     prefix `causeway:`.
+  ///   - member: a connected member.
+  /// - Throws: `invalid`; `outOfReach` if the member is not connected; `full` beyond 32 streams of this application in
+  ///   both directions, or 16 to one member; `ended`; `cancelled`.
   public func openStream(_ name: String, to member: Address) async throws(CausewayError) -> OutgoingStream {
     try Syntax.name(name, "the name of a stream", Limits.nameBytesMax, mayBeEmpty: false)
     guard !ResourceStream.isReserved(name) else {
@@ -21,7 +22,7 @@ extension Session {
 }
 
 extension Connection {
-  /// Opens a stream in a session of that number. It keeps a session open, or none.
+  /// Opens a stream in the session with this number. The stream keeps `kept` open, if there is one.
   func openStream(
     _ name: String, to member: Address, in session: UInt32, keeping kept: Session?
   ) async throws(CausewayError) -> OutgoingStream {
@@ -32,18 +33,20 @@ extension Connection {
   }
 }
 
-/// A stream to a member, by `Session.openStream`. It keeps its session open. One that is dropped before `finish` was
-/// called is cut, so that nobody takes a part for the whole. docs/local-api.md, “Requests”.
+/// A stream to a member, created by `Session.openStream`. See docs/local-api.md, “Requests”.
+///
+/// The stream keeps its session open. It is reset if it is released before `finish` was called, so that the reader does
+/// not mistake a prefix for the whole.
 public final class OutgoingStream: Sendable {
-  /// Who reads it.
+  /// The member that reads the stream.
   public let member: Address
   public let name: String
   private let connection: Connection
-  /// Kept open.
+  /// The session that this stream keeps open.
   private let session: Session?
   private let number: UInt32
   let inside: StreamOutput
-  /// Bytes of one write stay together.
+  /// Serializes writes, so that the bytes of one write stay together.
   private let turn = Gate(1)
 
   init(
@@ -59,15 +62,14 @@ public final class OutgoingStream: Sendable {
   }
 
   deinit {
-    // What was finished goes on to its end.
+    // A finished stream continues to its end.
     if inside.isFinished { connection.forget(number) } else { reset() }
   }
 
-  /// Writes bytes behind those that were written before, and suspends until there has been room for all of them. Of
-  /// tasks that write at once one comes after the other.
+  /// Writes bytes, and suspends until there was room for all of them. Concurrent writes are serialized.
   ///
-  /// - Throws: `stream` with its end when it was refused, cut or lost; `ended` after `finish`; `daemonEnded`;
-  ///   `cancelled`: when some of the bytes were written already, the stream is cut.
+  /// - Throws: `stream` with the end if the stream was refused, reset or lost; `ended` after `finish`; `daemonEnded`;
+  ///   `cancelled`. If some of the bytes were already written when the task was cancelled, the stream is reset.
   public func write(_ bytes: [UInt8]) async throws(CausewayError) {
     guard await turn.enter() else { throw .cancelled }
     defer { turn.leave() }
@@ -84,16 +86,16 @@ public final class OutgoingStream: Sendable {
     }
   }
 
-  /// Behind a part of a write nothing may follow.
+  /// Resets the stream after a partial write, because no other write may follow it.
   private func cancelled(in rest: ArraySlice<UInt8>, of bytes: [UInt8]) -> CausewayError {
     if rest.count < bytes.count { reset() }
     return .cancelled
   }
 
-  /// Says that no more bytes follow, and waits until the member's application has been told all of them.
+  /// Finishes the stream, and waits until the member's application has received all bytes.
   ///
-  /// - Throws: `stream` with its end when it ended otherwise: what came is the beginning of what was written;
-  ///   `daemonEnded`; `cancelled`: it may be finished all the same.
+  /// - Throws: `stream` with the end if the stream ended otherwise; the received bytes are then a prefix of the bytes
+  ///   written; `daemonEnded`; `cancelled`, although the stream may still be finished.
   public func finish() async throws(CausewayError) {
     guard await turn.enter() else { throw .cancelled }
     defer { turn.leave() }
@@ -101,33 +103,33 @@ public final class OutgoingStream: Sendable {
       do {
         try await connection.ask(.finish(stream: number))
       } catch {
-        // It has ended meanwhile.
+        // The stream has ended in the meantime.
         if error.reason != .ended { throw error }
       }
     }
     if let error = try await ended().error { throw error }
   }
 
-  /// Cuts it: what is on its way is dropped. The reader gets an error behind what it was told before.
+  /// Resets the stream: bytes in flight are dropped, and the reader gets an error after the bytes that it has received.
   public func reset() { reset(isPostponed: false) }
 
-  /// `isPostponed`: there is no place for it any more, and the member may try again.
+  /// Resets the stream. With `isPostponed` its place was given to another stream, and the member may try again.
   func reset(isPostponed: Bool) {
     guard inside.close(.success(isPostponed ? .noPlace : .cut)) else { return }
     connection.forget(number)
     connection.write(.reset(stream: number, isPostponed: isPostponed), connection.number())
   }
 
-  /// Waits until it has ended, and says how.
+  /// Waits until the stream has ended, and returns how.
   public func ended() async throws(CausewayError) -> StreamEnd {
     guard let end = await inside.ended.value() else { throw .cancelled }
     return try end.get()
   }
 }
 
-/// A stream to a member as the daemon tells it: how much may be written, and how it ended.
+/// The state of a stream to a member, built from the daemon's events: the write limit and the end.
 final class StreamOutput: Hearer {
-  /// How many bytes may be written, or when to ask again.
+  /// The number of bytes that may be written, or a promise to await before the next attempt.
   enum Room {
     case bytes(Int)
     case later(Promise<Void>)
@@ -138,7 +140,7 @@ final class StreamOutput: Hearer {
     var limit: UInt64 = 0
     var isFinished = false
     var end: Result<StreamEnd, CausewayError>?
-    /// Kept when there is more room, or none any more.
+    /// Fulfilled when there is more room or the stream ends.
     var news = Promise<Void>()
   }
   private let state = Mutex(State())
@@ -149,7 +151,7 @@ final class StreamOutput: Hearer {
 
   var isFinished: Bool { state.withLock { $0.isFinished } }
 
-  /// Counts so many bytes as written, or as many of them as there is room for.
+  /// Counts up to `wanted` bytes as written, as far as there is room.
   func reserve(_ wanted: Int) throws(CausewayError) -> Room {
     let room: Result<Room, CausewayError> = state.withLock { state in
       switch state.end {
@@ -166,7 +168,7 @@ final class StreamOutput: Hearer {
     return try room.get()
   }
 
-  /// No more is written. True the first time, unless it has ended before.
+  /// Marks the stream as finished. Returns true the first time, unless the stream has ended.
   func finish() -> Bool {
     state.withLock { state in
       defer { state.isFinished = true }
@@ -188,7 +190,7 @@ final class StreamOutput: Hearer {
 
   func end(_ error: CausewayError) { _ = close(.failure(error)) }
 
-  /// It never decreases, whatever the daemon says.
+  /// Raises the limit. A lower limit from the daemon is ignored.
   private func grant(_ limit: UInt64) {
     let news: Promise<Void>? = state.withLock { state in
       guard limit > state.limit else { return nil }
@@ -199,7 +201,7 @@ final class StreamOutput: Hearer {
     news?.fulfil(())
   }
 
-  /// The first end counts: true for that one.
+  /// Records the end. Returns true for the first one, which counts.
   func close(_ end: Result<StreamEnd, CausewayError>) -> Bool {
     let news: Promise<Void>? = state.withLock { state in
       guard state.end == nil else { return nil }

@@ -3,20 +3,23 @@ internal import Transfer
 internal import TransferFiles
 
 extension Session {
-  /// Offers files and folders to a member. Its application accepts or declines them, for 10 minutes at most; then they
-  /// are sent beside messages and streams, and hashed on the way. When the stream breaks it is offered again as soon as
-  /// the member is back, and goes on without a question; after a restart of this application the same call goes on too.
-  /// docs/resources.md.
+  /// Offers files and folders to a member. See docs/resources.md.
+  ///
+  /// The member's application has 10 minutes to accept or decline. The files are then sent alongside messages and
+  /// streams, and hashed while they are sent. If the stream breaks, the offer is repeated when the member is back, and
+  /// the transfer resumes without another prompt. After a restart of this application, the same call resumes the
+  /// transfer too.
   ///
   /// - Parameters:
-  ///   - paths: of files, and of folders with all that is in them; 65,536 in all, with legal names and no symbolic link.
-  ///     They must not change before they were sent. A path that begins with `http://` or `https://` is a URL: what it names
-  ///     is fetched first, by the program curl, and offered under the end of its path. One with a password is refused:
-  ///     that stands in ~/.netrc.
-  ///   - member: one that is connected.
-  ///   - spool: the folder for what is fetched, until it was sent; nil: where TMPDIR says, or /var/tmp.
-  /// - Throws: `invalid` and `storage` name the file; `outOfReach` when the member is not connected, or a server does not
-  ///   have it; `unsupported` without curl; `timedOut` when a server is silent for a minute; `noSpace`; `ended`; `cancelled`.
+  ///   - paths: files, and folders with all their content; at most 65,536 entries with legal names and no symbolic
+  ///     link. The files must not change until they are sent. A path that begins with `http://` or `https://` is a URL:
+  ///     curl fetches it first, and it is offered under the last component of its path. A URL with a password is
+  ///     refused; put the password in ~/.netrc.
+  ///   - member: a connected member.
+  ///   - spool: the folder for fetched files until they are sent; nil for TMPDIR, or /var/tmp without it.
+  /// - Throws: `invalid` and `storage`, which name the file; `outOfReach` if the member is not connected or a server
+  ///   does not have the file; `unsupported` without curl; `timedOut` if a server sends nothing for a minute;
+  ///   `noSpace`; `ended`; `cancelled`.
   public func offer(
     _ paths: [String], to member: Address, spool: String? = nil
   ) async throws(CausewayError) -> Transfer {
@@ -39,7 +42,7 @@ extension Session {
   }
 }
 
-/// Whether somebody waits for what a thread does.
+/// Whether a task still waits for the result of a thread.
 private final class Wanted: Sendable {
   private let isWanted = Mutex(true)
 
@@ -47,9 +50,9 @@ private final class Wanted: Sendable {
   func end() { isWanted.withLock { $0 = false } }
 }
 
-/// One transfer to a member, over as many streams as it takes.
+/// The task of one transfer to a member. Each attempt uses its own stream.
 final class OutgoingRun: Sendable {
-  /// How an attempt ended.
+  /// The result of an attempt.
   private enum End: Sendable {
     case outcome(SenderOutcome)
     case broken(CausewayError)
@@ -75,11 +78,11 @@ final class OutgoingRun: Sendable {
   func start() {
     let running = Task { await run() }
     Task {
-      // The transfer's own end wakes this task too.
+      // The end of the transfer also fulfils `cancelled`, so this task always ends.
       guard let word = await inside.cancelled.value() else { return }
       work.withLock { $0.cancel(Array(word.utf8)) }
       news.tell()
-      // A member that takes nothing holds nobody up.
+      // A member that does not read must not delay the cancellation.
       _ = await within(Limits.farewellMax) { await self.inside.ended.value().map { _ in true } }
       running.cancel()
     }
@@ -100,7 +103,8 @@ final class OutgoingRun: Sendable {
       moved = sent
       let pause: Duration
       if error.reason == .stream(.refused) {
-        // A member without a place for one more offer refuses it as one that takes no resources does.
+        // The receiver refuses an offer both if it has no place for it and if it takes no resources. A retry
+        // distinguishes the two.
         turnEnd = turnEnd ?? .now + Limits.turnMax
         guard let turnEnd, .now < turnEnd else {
           return end(
@@ -130,7 +134,7 @@ final class OutgoingRun: Sendable {
   private static let cancelledHere = CausewayError(.cancelled, "this application cancelled the transfer")
   private static let sessionEnded = CausewayError(.ended, "the session has ended")
 
-  /// After which it is tried again.
+  /// Whether the error is a break of the path, so that the transfer is attempted again.
   private static func isBreak(_ error: CausewayError) -> Bool {
     [.outOfReach, .full, .stream(.lost), .stream(.noPlace)].contains(error.reason)
   }
@@ -157,7 +161,7 @@ final class OutgoingRun: Sendable {
         group.addTask { await self.hear(answer) }
         group.addTask { await self.write(stream) }
         group.addTask {
-          // A refusal is noticed also while there is nothing to write.
+          // A refusal must end the attempt even if there is nothing to write.
           guard let end = await stream.inside.ended.value() else { return nil }
           switch end {
           case .success(let end): return end.error.map { .broken($0) }
@@ -171,7 +175,7 @@ final class OutgoingRun: Sendable {
           break
         }
         if case .broken(let error)? = end, error.reason == .stream(.cut) {
-          // The word of who cut it may be on its way.
+          // The receiver's reason for the reset may still be in flight.
           let known = await within(Limits.farewellMax) { await self.outcome() }
           end = .outcome(known ?? .cancelledByPeer(.wanted, text: []))
         }
@@ -183,7 +187,7 @@ final class OutgoingRun: Sendable {
     }
   }
 
-  /// The outcome, when the receiver has said it.
+  /// Waits for the outcome that the receiver reports. Returns nil if the task was cancelled.
   private func outcome() async -> SenderOutcome? {
     while !Task.isCancelled {
       let known = work.withLock { work in
@@ -196,7 +200,7 @@ final class OutgoingRun: Sendable {
     return nil
   }
 
-  /// Reads what the receiver answers.
+  /// Reads the receiver's stream.
   private func hear(_ answer: Promise<OfferedStream>) async -> End? {
     guard let offered = await answer.value() else { return nil }
     do throws(CausewayError) {
@@ -206,7 +210,7 @@ final class OutgoingRun: Sendable {
         work.withLock { $0.hear(bytes) }
         news.tell()
       }
-      // What it said last is carried out by the other task.
+      // The writing task handles the last records.
       return nil
     } catch {
       return error.reason == .cancelled ? nil : .broken(error)
@@ -214,7 +218,7 @@ final class OutgoingRun: Sendable {
   }
 
   private func write(_ stream: OutgoingStream) async -> End? {
-    // It cannot be waited for longer, whatever the receiver says.
+    // Bounds the wait for an answer whatever the receiver sends.
     let deadline = ContinuousClock.now + .seconds(Int64(TransferLimits.offerSeconds) + 30)
     while true {
       let step = await onThread { self.work.withLock { $0.step() } }
@@ -222,7 +226,7 @@ final class OutgoingRun: Sendable {
       do throws(CausewayError) {
         if !step.bytes.isEmpty { try await stream.write(step.bytes) }
       } catch {
-        // What ended it counts, also when the receiver does not hear it.
+        // The outcome holds even if the receiver does not get the last records.
         if let outcome = step.outcome { return .outcome(outcome) }
         return error.reason == .cancelled ? nil : .broken(error)
       }
@@ -294,7 +298,7 @@ final class OutgoingRun: Sendable {
     }
   }
 
-  /// By the other end, at either one.
+  /// The error of a transfer that the other end cancelled. Both ends use it.
   static func cancelled(_ code: CancelCode, _ word: String) -> CausewayError {
     let why = word.isEmpty ? "" : ": \(word)"
     switch code {
@@ -310,7 +314,7 @@ final class OutgoingRun: Sendable {
 extension SessionInside {
   func isConnected(_ member: Address) -> Bool { mailbox.read { $0.members[member]?.isConnected == true } }
 
-  /// Waits until a member is connected. False when the session has ended, nil when the task was cancelled.
+  /// Waits until a member is connected. Returns false if the session has ended, or nil if the task was cancelled.
   func returned(_ member: Address) async -> Bool? {
     while true {
       let news = news

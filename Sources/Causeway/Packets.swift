@@ -1,4 +1,4 @@
-/// Writes one packet: length, type, number, fields. docs/local-api.md, “Connection”.
+/// Writes one packet: length, type, number and fields. See docs/local-api.md, “Connection”.
 struct PacketWriter {
   private(set) var bytes: [UInt8]
 
@@ -16,7 +16,7 @@ struct PacketWriter {
 
   mutating func put(_ more: [UInt8]) { bytes.append(contentsOf: more) }
 
-  /// Callers have checked its length.
+  /// Appends a text field. The caller has checked its length.
   mutating func put(_ text: String) {
     let encoded = text.utf8.prefix(255)
     put(UInt64(encoded.count), count: 1)
@@ -29,7 +29,7 @@ struct PacketWriter {
     put(UInt64(address.endpoint), count: 4)
   }
 
-  /// The packet with its length.
+  /// The packet with its length field.
   func finished() -> [UInt8] {
     var packet = bytes
     let length = UInt32(packet.count - 4)
@@ -38,7 +38,7 @@ struct PacketWriter {
   }
 }
 
-/// Takes fields from a packet. Bytes behind the last field that is asked for are of a later version.
+/// Reads the fields of a packet. Bytes after the last known field belong to a later version.
 struct PacketReader {
   private var rest: ArraySlice<UInt8>
 
@@ -59,7 +59,7 @@ struct PacketReader {
   mutating func word() throws(CausewayError) -> UInt32 { UInt32(try number(4)) }
   mutating func count(_ width: Int) throws(CausewayError) -> Int { Int(try number(width)) }
 
-  /// Text of others, harmless for a terminal: control characters and what is no UTF-8 are replaced.
+  /// Reads untrusted text and makes it safe to print: control characters and invalid UTF-8 are replaced.
   mutating func text() throws(CausewayError) -> String {
     harmless(String(decoding: try bytes(try count(1)), as: UTF8.self))
   }
@@ -82,14 +82,14 @@ struct PacketReader {
     for _ in 0..<(try count(1)) {
       let parts = try text().split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
       let key = String(parts[0])
-      // Of a key that is there twice the first one counts (RFC 6763, section 6.4).
+      // The first occurrence of a key counts (RFC 6763, section 6.4).
       if info[key] == nil { info[key] = parts.count > 1 ? String(parts[1]) : "" }
     }
     return info
   }
 }
 
-/// Cuts a byte stream into packets. Holds at most one packet and what was read with its end.
+/// Splits a byte stream into packets. It holds at most one packet and the bytes that were read with its end.
 struct PacketSplitter {
   private var buffer: [UInt8] = []
   private var start = 0
@@ -102,7 +102,7 @@ struct PacketSplitter {
     buffer.append(contentsOf: bytes)
   }
 
-  /// The next whole packet without its length.
+  /// The next complete packet without its length field.
   mutating func next() throws(CausewayError) -> ArraySlice<UInt8>? {
     guard buffer.count - start >= 4 else { return nil }
     let length = buffer[start..<start + 4].reduce(0) { $0 << 8 | Int($1) }

@@ -6,10 +6,10 @@
   import Darwin
 #endif
 
-/// All system calls of the library: a port to another system changes this file alone. Foundation is not needed for
-/// them.
+/// All system calls of the library. Only this file changes in a port to another system, and it does not need
+/// Foundation.
 enum Platform {
-  /// The socket of a daemon with its default configuration.
+  /// The socket path of a daemon with the default configuration.
   static let socketPath = "/run/causeway/api.sock"
 
   #if canImport(Glibc)
@@ -23,7 +23,7 @@ enum Platform {
     private static let sendFlags = Int32(MSG_NOSIGNAL)
   #endif
 
-  /// A connection to a unix socket that neither blocks nor survives an exec.
+  /// Connects to a Unix socket. The descriptor is non-blocking and close-on-exec.
   static func connect(_ path: String) throws(CausewayError) -> Int32 {
     var address = sockaddr_un()
     address.sun_family = sa_family_t(AF_UNIX)
@@ -34,7 +34,7 @@ enum Platform {
     withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }
     let descriptor = socket(AF_UNIX, streamType, 0)
     guard descriptor >= 0 else { throw CausewayError(.noDaemon, errorText(errno)) }
-    // The system that waits is this machine's own: it takes the connection or refuses it, at once.
+    // The peer is on this machine, so the kernel accepts or refuses the connection at once.
     let result = withUnsafePointer(to: &address) { pointer in
       pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
         retrying { systemConnect(descriptor, address, socklen_t(MemoryLayout<sockaddr_un>.size)) }
@@ -49,7 +49,7 @@ enum Platform {
     return descriptor
   }
 
-  /// Neither blocks, nor survives an exec, nor raises a signal.
+  /// Makes a descriptor non-blocking and close-on-exec, and suppresses SIGPIPE.
   static func prepare(_ descriptor: Int32) {
     _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)
     _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
@@ -59,7 +59,7 @@ enum Platform {
     #endif
   }
 
-  /// A pipe whose reading end wakes a thread that waits.
+  /// A pipe that wakes a waiting thread: the thread polls `listener`, and `ring` writes to `rope`.
   static func bell() throws(CausewayError) -> (listener: Int32, rope: Int32) {
     var ends: [Int32] = [-1, -1]
     guard pipe(&ends) == 0 else { throw CausewayError(.noDaemon, errorText(errno)) }
@@ -69,7 +69,7 @@ enum Platform {
 
   static func ring(_ rope: Int32) {
     var byte: UInt8 = 1
-    // A full pipe wakes as well.
+    // A full pipe wakes the thread too, so the result is ignored.
     _ = retrying { systemWrite(rope, &byte, 1) }
   }
 
@@ -78,7 +78,7 @@ enum Platform {
     while systemRead(listener, &bytes, bytes.count) == bytes.count {}
   }
 
-  /// Waits without limit until the connection can be read or written, or the bell was rung.
+  /// Waits without a timeout until the connection is readable or writable, or the bell rings.
   static func wait(_ stream: Int32, wantsWrite: Bool, _ listener: Int32) -> (canRead: Bool, canWrite: Bool) {
     var entries = [
       pollfd(fd: stream, events: Int16(POLLIN) | (wantsWrite ? Int16(POLLOUT) : 0), revents: 0),
@@ -93,13 +93,13 @@ enum Platform {
     )
   }
 
-  /// Bytes read, 0 at the end, nil when there are none now.
+  /// Returns the number of bytes read, 0 at the end of the stream, or nil if none are available.
   static func read(_ stream: Int32, into buffer: inout [UInt8]) -> Int? {
     let count = retrying { systemRead(stream, &buffer, buffer.count) }
     return count >= 0 ? count : errno == EAGAIN ? nil : 0
   }
 
-  /// Bytes written, 0 when there is no room now, nil when the other end is gone.
+  /// Returns the number of bytes written, 0 if the socket is full, or nil if the peer has closed it.
   static func write(_ stream: Int32, _ bytes: ArraySlice<UInt8>) -> Int? {
     let count = bytes.withUnsafeBytes { bytes in
       retrying { send(stream, bytes.baseAddress, bytes.count, sendFlags) }
@@ -107,13 +107,13 @@ enum Platform {
     return count >= 0 ? count : errno == EAGAIN ? 0 : nil
   }
 
-  /// Bytes read from standard input, 0 at its end. It waits.
+  /// Reads standard input and blocks until bytes are available. Returns their number, 0 at the end.
   static func readInput(_ buffer: inout [UInt8]) -> Int { max(0, retrying { systemRead(0, &buffer, buffer.count) }) }
 
   static func close(_ descriptor: Int32) { _ = systemClose(descriptor) }
 
-  /// A thread of its own, so that no task of the application waits for a system call. False when there is none to be
-  /// had.
+  /// Runs `body` on a new detached thread, so that no task of the application blocks in a system call. Returns false if
+  /// the system starts no more threads.
   static func startThread(_ body: @escaping @Sendable () -> Void) -> Bool {
     let box = Unmanaged.passRetained(ThreadBody(body))
     var attributes = pthread_attr_t()
@@ -134,7 +134,8 @@ enum Platform {
   private static func errorText(_ code: Int32) -> String { String(cString: strerror(code)) }
 }
 
-/// glibc declares the address of `connect` as a pointer or, with _GNU_SOURCE, as a union of pointers: both are one word.
+/// glibc declares the address of `connect` as a pointer or, with _GNU_SOURCE, as a union of pointers. Both are one
+/// word.
 private func call<Pointer>(
   _ function: (Int32, Pointer, socklen_t) -> Int32, _ a: Int32, _ b: UnsafePointer<sockaddr>, _ c: socklen_t
 ) -> Int32 {
@@ -157,7 +158,7 @@ private func retrying<Value: SignedInteger>(_ call: () -> Value) -> Value {
   return result
 }
 
-// The names of system calls that members of `Platform` have too.
+// System calls whose names are shadowed by members of `Platform`.
 private func systemConnect(_ a: Int32, _ b: UnsafePointer<sockaddr>, _ c: socklen_t) -> Int32 {
   call(connect, a, b, c)
 }

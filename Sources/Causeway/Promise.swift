@@ -1,6 +1,6 @@
 import Synchronization
 
-/// A value that is there once, for any number of tasks that wait for it.
+/// A value that is set once, and that any number of tasks can await.
 final class Promise<Value: Sendable>: Sendable {
   private struct State {
     var value: Value?
@@ -9,7 +9,7 @@ final class Promise<Value: Sendable>: Sendable {
   }
   private let state = Mutex(State())
 
-  /// The first value counts.
+  /// Sets the value. Later calls have no effect.
   func fulfil(_ value: Value) {
     let waiters = state.withLock { state in
       guard state.value == nil else { return [CheckedContinuation<Value?, Never>]() }
@@ -20,9 +20,10 @@ final class Promise<Value: Sendable>: Sendable {
     for waiter in waiters { waiter.resume(returning: value) }
   }
 
+  /// The value, or nil before it is set.
   var now: Value? { state.withLock { $0.value } }
 
-  /// Nil when the task was cancelled before.
+  /// Waits for the value. Returns nil if the task was cancelled first.
   func value() async -> Value? {
     let ticket = state.withLock { state in
       state.last += 1
@@ -44,7 +45,7 @@ final class Promise<Value: Sendable>: Sendable {
   }
 }
 
-/// Places for what may be under way at once, given in the order of asking. Who waits is a task of the application.
+/// A counting semaphore for tasks. Places are granted in the order of the requests.
 final class Gate: Sendable {
   private struct State {
     var free: Int
@@ -59,10 +60,10 @@ final class Gate: Sendable {
     state = Mutex(State(free: places))
   }
 
-  /// At least 1, and never more than there are.
+  /// Clamps a request to 1 … `places`.
   private func counted(_ wanted: Int) -> Int { min(max(wanted, 1), places) }
 
-  /// False when the task was cancelled before its turn.
+  /// Waits for places. Returns false if the task was cancelled first.
   func enter(_ wanted: Int = 1) async -> Bool {
     let count = counted(wanted), turn = Promise<Void>()
     let ticket: UInt64? = state.withLock { state in
@@ -85,7 +86,7 @@ final class Gate: Sendable {
     return false
   }
 
-  /// Somebody waits for a place.
+  /// Whether a task waits for a place.
   var isWaiting: Bool { state.withLock { !$0.waiters.isEmpty } }
 
   func leave(_ wanted: Int = 1) { leave(counting: counted(wanted)) }

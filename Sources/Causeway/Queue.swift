@@ -1,6 +1,6 @@
 import Synchronization
 
-/// First in, first out. Positions count from the first element that ever was.
+/// A FIFO queue. Positions count from the first element ever appended.
 struct Queue<Element> {
   private var elements: [Element] = []
   private var head = 0
@@ -10,7 +10,7 @@ struct Queue<Element> {
   var count: Int { elements.count - head }
   /// The position of the first element.
   var start: Int { removed }
-  /// The position of the next element that comes.
+  /// The position of the next element to be appended.
   var end: Int { removed + count }
 
   mutating func append(_ element: Element) { elements.append(element) }
@@ -30,7 +30,7 @@ struct Queue<Element> {
     return element
   }
 
-  /// The element at a position, nil when it was taken.
+  /// The element at a position, or nil if it was removed.
   subscript(position: Int) -> Element? {
     get { position >= removed && position < end ? elements[head + position - removed] : nil }
     set { if position >= removed, position < end, let newValue { elements[head + position - removed] = newValue } }
@@ -44,11 +44,11 @@ struct Queue<Element> {
 
 extension Queue: Sendable where Element: Sendable {}
 
-/// Something that is closed once.
+/// A flag that can be closed once.
 final class Latch: Sendable {
   private let isClosed = Atomic(false)
 
-  /// True the first time.
+  /// Closes the latch. Returns true only the first time.
   func close() -> Bool { !isClosed.exchange(true, ordering: .acquiringAndReleasing) }
   var isOpen: Bool { !isClosed.load(ordering: .acquiring) }
 }

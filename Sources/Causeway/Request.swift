@@ -1,23 +1,22 @@
-/// What a client asks for. docs/local-api.md, “Requests”.
+/// A request to the daemon. See docs/local-api.md, “Requests”.
 enum Request {
   case hello(name: String)
   case advertise(type: String, pairs: [String])
   case browse(type: String)
-  /// `decides`: the client decides on each member.
+  /// With `decides` the application decides on each member.
   case open(type: String, Rules, decides: Bool = false)
   case close(UInt32)
   case invite(session: UInt32, Address, milliseconds: UInt32, context: [UInt8])
   case cancel(invitation: UInt32)
-  /// Session 0: declined.
+  /// Session 0 declines the invitation.
   case answer(invitation: UInt32, session: UInt32, explanation: String)
   case leave(session: UInt32, farewell: String)
-  /// Nobody named: all that are connected.
+  /// An empty list of addresses stands for all connected members.
   case send(session: UInt32, Mode, to: [Address], [UInt8])
   case window(session: UInt32, limit: UInt64)
   case gather(session: UInt32)
   case stream(session: UInt32, Address, name: String)
-  /// A stream that came.
-  /// `isPostponed`: one that is not wanted has no place at present.
+  /// Takes or refuses a stream that a member opened. With `isPostponed` a refused stream has no place at present.
   case take(stream: UInt32, isWanted: Bool, limit: UInt64, isPostponed: Bool = false)
   case write(stream: UInt32, [UInt8])
   case streamWindow(stream: UInt32, limit: UInt64)
@@ -55,7 +54,7 @@ enum Request {
     }
   }
 
-  /// The packet, with its length.
+  /// The packet with its length field.
   func packet(_ number: UInt32) -> [UInt8] {
     var capacity = 64
     if case .send(_, _, let to, let message) = self { capacity += 20 * to.count + message.count }

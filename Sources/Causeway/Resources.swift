@@ -1,7 +1,7 @@
 import Synchronization
 internal import Transfer
 
-/// What a session has to do with resources: which streams belong to which transfer.
+/// Assigns the reserved streams of a session to its file transfers.
 final class Resources: Sendable {
   private struct Route: Hashable {
     let sender: Address
@@ -9,16 +9,16 @@ final class Resources: Sendable {
   }
 
   private struct State {
-    /// Answers that are expected: from whom, and who waits.
+    /// Answer streams that senders here expect, by attempt number.
     var answers: [UInt64: (member: Address, promise: Promise<OfferedStream>)] = [:]
-    /// Transfers that were accepted: the same offer is theirs.
+    /// Accepted transfers. A repeated offer of the same resource belongs to its transfer.
     var routes: [Route: IncomingRun] = [:]
   }
-  /// Offers that are not answered yet.
+  /// Places of offers without an answer.
   private let unanswered = IncomingPlaces(Limits.offersMax, hasReserve: false)
   private let state = Mutex(State())
 
-  /// A stream whose name is reserved. One that nobody wants is dropped, and so refused.
+  /// Takes a stream with a reserved name. A stream that no transfer expects is released, and its `deinit` refuses it.
   func hear(_ stream: OfferedStream, _ connection: Connection, _ session: SessionInside) {
     switch ResourceStream(stream.name) {
     case .answer(let attempt)?:
@@ -46,10 +46,10 @@ final class Resources: Sendable {
 
   func forget(_ attempt: UInt64) { _ = state.withLock { $0.answers.removeValue(forKey: attempt) } }
 
-  /// An offer was answered, or has ended before.
+  /// Frees the place of an offer that was answered or has ended.
   func answered(_ run: IncomingRun) { unanswered.leave(run) }
 
-  /// False when this resource of this sender is being received already.
+  /// Registers an accepted transfer. Returns false if this resource of this sender is already being received.
   func enter(_ run: IncomingRun) -> Bool {
     let route = Route(sender: run.sender.address, resource: run.resource)
     return state.withLock { state in

@@ -1,10 +1,12 @@
-/// A group of applications that exchange messages and streams, wherever in the mesh they are. It is left when it is no
-/// longer held, nobody iterates its events, it has no stream, and nothing is gathered. docs/local-api.md;
+/// A group of applications that exchange messages and streams across the mesh. See docs/local-api.md, and
 /// docs/protocol.md, “Sessions”.
+///
+/// The session is left when nothing holds it: no reference, no iteration of its events, no stream, and no call of
+/// `gather`.
 public final class Session: Sendable {
-  /// The service type.
+  /// The service type of the session.
   public let type: String
-  /// This application, as the others see it: the same in all its sessions of this type.
+  /// The address of this application, as other members see it. It is the same in all its sessions of this type.
   public let address: Address
   let node: Node
   let number: UInt32
@@ -27,19 +29,21 @@ public final class Session: Sendable {
     }
   }
 
-  // MARK: What there is
+  // MARK: State
 
-  /// 32 hexadecimal digits, the same at all members. Nil before the daemon told it; another one when sessions have
-  /// merged.
+  /// The session id, 32 hexadecimal digits, the same at all members. It is nil until the daemon reports it, and changes
+  /// when sessions merge.
   public var id: String? { inside.mailbox.read { $0.id } }
 
-  /// All but this application, by address; those who left are not among them.
+  /// The other members, ordered by address. Members that left are not included.
   public var members: [Member] {
     inside.mailbox.read { $0.members.values.sorted { $0.address < $1.address } }
   }
 
-  /// What happens in the session. Messages come as fast as they are taken: 256 KiB wait here, everything else at its
-  /// senders. Of a member's changes that are not taken the last one is told. Of streams that come 32 wait to be taken.
+  /// The events of the session. Each event is delivered once.
+  ///
+  /// Messages arrive as fast as they are taken: 256 KiB wait here, and the rest waits at the senders. If changes of a
+  /// member are not taken, only the latest is delivered. At most 32 streams wait here.
   public var events: Events<SessionEvent> {
     Events {
       let event = await self.inside.mailbox.next()
@@ -50,7 +54,7 @@ public final class Session: Sendable {
     }
   }
 
-  /// Grants the daemon as much as was taken.
+  /// Grants the daemon as many bytes as were taken.
   private func grant() {
     guard let limit = inside.mailbox.change({ $0.grant() }) else { return }
     connection.write(.window(session: number, limit: limit), 0)
@@ -58,13 +62,14 @@ public final class Session: Sendable {
 
   // MARK: Members
 
-  /// Invites a service, and waits until its application has joined. Cancelling the task takes the invitation
-  /// back; who had accepted by then is a member all the same.
+  /// Invites an application, and waits until it has joined.
+  ///
+  /// Cancelling the task withdraws the invitation. An application that has accepted by then is a member nevertheless.
   ///
   /// - Parameters:
-  ///   - address: of a sighting, or kept from an earlier one.
-  ///   - context: at most 4,096 bytes that the invitee gets before it decides; it must not trust them.
-  ///   - timeout: 0 or less: 30 s.
+  ///   - address: from a sighting, or stored earlier.
+  ///   - context: at most 4,096 bytes that the invitee receives before it decides; untrusted there.
+  ///   - timeout: 0 or less for 30 s.
   /// - Throws: `declined` with the explanation; `timedOut`; `outOfReach`; `alreadyMember`; `full`; `busy`; `noService`;
   ///   `incompatible`; `notAllowed`; `cancelled`; `ended`.
   public func invite(
@@ -76,23 +81,25 @@ public final class Session: Sendable {
     try await invite(.invite(session: number, address, milliseconds: Self.milliseconds(timeout), context: context))
   }
 
-  /// Connects with an application that this one knows by another way than a service: a code that was scanned, a file, a
-  /// server. The two tell each other their `address`, as `description` if it is to be text, and each connects to the other:
-  /// nobody advertises, browses or is asked. It waits as well while the other one is out of reach. One that does not connect in
-  /// its turn is asked, if it advertises. Cancelling the task ends the wait.
+  /// Connects to an application whose address is known without a service: from a scanned code, a file or a server.
+  ///
+  /// The two applications exchange their `address`, as `description` if it has to be text, and each connects to the
+  /// other. Neither advertises, browses or is prompted. The call also waits while the other application is out of
+  /// reach. An application that does not connect in turn is invited if it advertises. Cancelling the task ends the
+  /// wait.
   ///
   /// - Parameters:
   ///   - address: the other application's `Session.address`.
-  ///   - timeout: 0 or less: 30 s.
-  /// - Throws: `timedOut`; `declined`; `alreadyMember`; `full`; `busy` when this session waits for it already; `invalid` for
-  ///   its own address; `unsupported` by a daemon of an earlier version; `cancelled`; `ended`.
+  ///   - timeout: 0 or less for 30 s.
+  /// - Throws: `timedOut`; `declined`; `alreadyMember`; `full`; `busy` if this session already waits for the address;
+  ///   `invalid` for its own address; `unsupported` if the daemon is older; `cancelled`; `ended`.
   public func connect(to address: Address, timeout: Duration = .seconds(30)) async throws(CausewayError) {
     try await invite(.connect(session: number, address, milliseconds: Self.milliseconds(timeout)))
   }
 
   private static func milliseconds(_ timeout: Duration) -> UInt32 {
     let parts = timeout.components
-    // At most what the field holds, 49 days.
+    // The field holds at most 49 days.
     let whole = min(parts.seconds, 4_000_000) * 1000 + parts.attoseconds / 1_000_000_000_000_000
     return UInt32(timeout <= .zero ? 0 : max(1, whole))
   }
@@ -108,7 +115,9 @@ public final class Session: Sendable {
     if let error = try outcome.get().error { throw error }
   }
 
-  /// Leaves. The members are told the farewell, at most 63 bytes. `events` ends behind what was not taken yet.
+  /// Leaves the session. `events` ends after the events that are already queued.
+  ///
+  /// - Parameter farewell: sent to the members; at most 63 bytes.
   public func leave(_ farewell: String = "") async throws(CausewayError) {
     try Syntax.name(farewell, "a farewell", Limits.nameBytesMax)
     guard inside.isOpen.close() else { return }
@@ -121,15 +130,17 @@ public final class Session: Sendable {
 
   // MARK: Messages
 
-  /// Sends a message, and waits until the result of each member is known. One member without room holds up no other.
-  /// Messages that one task sends one after the other arrive in this order.
+  /// Sends a message, and waits for the result of each member.
+  ///
+  /// A member without room does not delay the others. Messages that one task sends one after another arrive in this
+  /// order.
   ///
   /// - Parameters:
-  ///   - bytes: at most 65,000; unreliable ones at most 1,900.
-  ///   - members: at most 63; nil: all that are connected.
-  ///   - mode: how it travels.
-  /// - Returns: the result of each member, empty for an unreliable message.
-  /// - Throws: `ended` when the session has ended; `cancelled`: the message may arrive all the same.
+  ///   - bytes: at most 65,000; at most 1,900 for an unreliable message.
+  ///   - members: at most 63 addresses; nil for all connected members.
+  ///   - mode: the delivery mode.
+  /// - Returns: the result for each member; empty for an unreliable message.
+  /// - Throws: `ended` if the session has ended; `cancelled`, although the message may still arrive.
   @discardableResult
   public func send(
     _ bytes: [UInt8], to members: [Address]? = nil, _ mode: Mode = .reliable
@@ -149,7 +160,8 @@ public final class Session: Sendable {
     do {
       return try await send(request, wanted)
     } catch {
-      // Members came meanwhile, and with them more results than were reckoned with: alone it has room.
+      // Members joined in the meantime, so the message needs more results than were reserved. It fits if it is sent
+      // alone.
       guard error.reason == .full else { throw error }
     }
     return try await send(request, node.results.places)
@@ -161,10 +173,11 @@ public final class Session: Sendable {
     return try await connection.ask(request).results
   }
 
-  /// Sends a reliable message to one member, and waits for room as long as it has none: until its box has the message.
+  /// Sends a reliable message to one member, and returns when the member's node has it. While the member has no room,
+  /// the call waits.
   ///
-  /// - Throws: `outOfReach` when it is not connected, or no longer; the message may have arrived, but not twice. As
-  ///   `send`.
+  /// - Throws: `outOfReach` if the member is not connected or goes out of reach; the message may have arrived, but not
+  ///   twice. Otherwise as `send`.
   public func deliver(_ bytes: [UInt8], to member: Address, _ mode: Mode = .reliable) async throws(CausewayError) {
     while true {
       let news = inside.news

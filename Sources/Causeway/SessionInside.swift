@@ -1,12 +1,12 @@
 import Synchronization
 internal import Transfer
 
-/// A session as the daemon tells it.
+/// The state of a session, built from the daemon's events.
 final class SessionInside: Hearer {
   let mailbox = Mailbox(SessionContent())
-  /// Until this application or the daemon ended it.
+  /// Open until this application or the daemon ends the session.
   let isOpen = Latch()
-  /// With the error when the connection ended first.
+  /// Fulfilled when the session ends: nil, or the error if the connection ended first.
   let ended = Promise<CausewayError?>()
   private let nextNews = Mutex(Promise<Void>())
   let number: UInt32
@@ -14,7 +14,7 @@ final class SessionInside: Hearer {
 
   init(_ number: UInt32) { self.number = number }
 
-  /// Kept when a member may have got room, or another state, after this was asked for.
+  /// Fulfilled when a member's room or state changes, or the session ends, after this property was read.
   var news: Promise<Void> { nextNews.withLock { $0 } }
 
   func hear(_ event: Event, _ connection: Connection) throws(CausewayError) {
@@ -29,7 +29,7 @@ final class SessionInside: Hearer {
     case .stream(let received, let from, let name):
       let sender = mailbox.read { $0.member(from) }
       let stream = OfferedStream(connection, received, sender, name)
-      // One without a place is dropped here, and so refused.
+      // A stream that finds no place is released here, and its `deinit` refuses it.
       if ResourceStream.isReserved(name) {
         resources.hear(stream, connection, self)
       } else {
@@ -62,25 +62,27 @@ final class SessionInside: Hearer {
   }
 }
 
-/// Members as they are, and what the application was not told yet. Messages are bounded by the window, other events by
-/// what can differ: of a member's states that nobody took the last one stands for all, as long as no message of it is
-/// between. A stream that ends before it is taken leaves nothing.
+/// The current members, and the events that the application has not taken yet.
+///
+/// The window bounds messages. Other events are bounded because they coalesce: an untaken state of a member is replaced
+/// by a newer one unless a message from that member lies between. A stream that ends before it is taken leaves no
+/// event.
 struct SessionContent: Content {
   private(set) var id: String?
   private(set) var members: [Address: Member] = [:]
   private var waiting = Queue<SessionEvent>()
-  /// Where in the queue a member's state waits that may still be replaced.
+  /// The queue position of each member's state event that may still be replaced.
   private var states: [Address: Int] = [:]
   private var rooms: Set<Address> = []
   private var undecided: Set<Address> = []
-  /// Streams that came, each with its position in the queue: what was before it is told first.
+  /// Streams that members opened. `position` is the queue position that must be reached before the stream is delivered.
   private var streams: [(position: Int, stream: OfferedStream)] = []
-  /// Offers that came, in the same way.
+  /// Offers, with positions as in `streams`.
   private var offers: [(position: Int, offer: Offer)] = []
-  /// Events that wait and are no messages.
+  /// The number of queued events other than messages.
   private var othersCount = 0
   private var hasEnded = false
-  /// Bytes of messages, each with its overhead, since the session was opened.
+  /// Bytes of messages received since the session was opened. Each message counts `Limits.messageOverheadBytes` more.
   private var received: UInt64 = 0
   private var taken: UInt64 = 0
   private var limit: UInt64 = 0
@@ -88,7 +90,7 @@ struct SessionContent: Content {
   var isEmpty: Bool { waiting.isEmpty && streams.isEmpty && offers.isEmpty }
   var connectedCount: Int { members.values.count { $0.isConnected } }
 
-  /// What the daemon did wrong, if anything.
+  /// Takes an event. Returns a description of the daemon's protocol violation, or nil.
   mutating func tell(_ event: Event) -> String? {
     switch event {
     case .identified(let bytes): id = bytes.map { hexadecimal(UInt64($0), digits: 2) }.joined()
@@ -104,7 +106,7 @@ struct SessionContent: Content {
       if undecided.insert(address).inserted { append(.decisionWanted(address, peer, certificates: certificates)) }
     case .ended(let end):
       hasEnded = true
-      // The daemon says no word more of them.
+      // The daemon sends no further events for these streams.
       for (_, stream) in streams { stream.expire() }
       streams = []
       offers = []
@@ -132,27 +134,28 @@ struct SessionContent: Content {
     othersCount += 1
   }
 
-  /// A member as it stands. The daemon tells of nobody whom it has not told as connected.
+  /// The member's current state. The fallback is never needed with a correct daemon: it reports a member as connected
+  /// before anything else about it.
   func member(_ address: Address) -> Member {
     members[address]
       ?? Member(address: address, peer: Peer(name: "", hops: 0, isVerified: false), state: .connected)
   }
 
-  /// A stream waits, unless too many do.
+  /// Queues a stream, unless `Limits.offeredStreamsMax` are queued.
   mutating func add(_ stream: OfferedStream) {
     if streams.count < Limits.offeredStreamsMax { streams.append((waiting.end, stream)) }
   }
 
-  /// A stream that has ended, if it still waits.
+  /// Removes a stream that has ended, if the application has not taken it.
   mutating func remove(_ number: UInt32) {
     guard let index = streams.firstIndex(where: { $0.stream.number == number }) else { return }
     streams.remove(at: index).stream.expire()
   }
 
-  /// An offer waits. There are as many as may be under way (`Limits.offersMax`).
+  /// Queues an offer. `Limits.offersMax` bounds them.
   mutating func add(_ offer: Offer) { if !hasEnded { offers.append((waiting.end, offer)) } }
 
-  /// An offer that has ended, if it still waits.
+  /// Removes an offer that has ended, if the application has not taken it.
   mutating func remove(_ run: IncomingRun) { offers.removeAll { $0.offer.run === run } }
 
   mutating func take() -> SessionEvent? {
@@ -170,7 +173,7 @@ struct SessionContent: Content {
       taken += Self.cost(message.bytes.count)
       return event
     case .member(let member):
-      // Only if it was this one: one behind a message has a later position.
+      // A newer state behind a message has a later position and stays replaceable.
       if let position = states[member.address], waiting[position] == nil { states[member.address] = nil }
     case .room(let address): rooms.remove(address)
     case .decisionWanted(let address, _, _): undecided.remove(address)
@@ -180,7 +183,7 @@ struct SessionContent: Content {
     return event
   }
 
-  /// The next limit, when it is time for one.
+  /// The next window limit, or nil while less than half of the window is used up.
   mutating func grant() -> UInt64? {
     let window = UInt64(Limits.windowBytes)
     guard !hasEnded, taken + window / 2 >= limit else { return nil }

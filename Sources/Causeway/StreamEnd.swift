@@ -1,18 +1,18 @@
-/// How a stream ended. docs/local-api.md, event 143.
+/// How a stream ended. See docs/local-api.md, event 143.
 public enum StreamEnd: Hashable, Sendable {
-  /// The reader has been told all bytes that were written.
+  /// The reader has received all bytes that were written.
   case finished
-  /// One of its two ends cut it.
+  /// One of the two ends reset the stream.
   case cut
-  /// The member did not want it.
+  /// The member refused the stream.
   case refused
-  /// The member, or its box, has no place for another one.
+  /// The member or its node has no place for another stream. A later attempt may succeed.
   case noPlace
-  /// One of the two ends did not keep to the protocol.
+  /// One of the two ends violated the protocol.
   case broken
-  /// The member is away or was met anew, or the session ended.
+  /// The member went out of reach or reconnected, or the session ended.
   case lost
-  /// An end of a later daemon.
+  /// A code from a newer daemon.
   case other(UInt8)
 
   init(code: UInt8) {
@@ -27,7 +27,7 @@ public enum StreamEnd: Hashable, Sendable {
     }
   }
 
-  /// Nil when it ended well.
+  /// The error for this end, or nil for `finished`.
   var error: CausewayError? {
     let text: String
     switch self {

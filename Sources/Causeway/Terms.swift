@@ -1,39 +1,40 @@
-/// Who offers something or is a member, as far as this box knows. Names are untrusted: go by the address.
+/// The local node's description of the node behind a service or member. Names are untrusted; identify applications by
+/// their address.
 public struct Peer: Hashable, Sendable {
-  /// The display name of its box, at most 63 bytes; empty while it is out of reach.
+  /// The display name of its node, at most 63 bytes; empty while it is out of reach.
   public let name: String
-  /// Links between this box and its own; 0: an application of this box.
+  /// The number of links between the local node and its node; 0 for an application on the local node.
   public let hops: Int
-  /// Its key is pinned on this box.
+  /// Whether its key is pinned on the local node.
   public let isVerified: Bool
 }
 
-/// A service of another application. docs/local-api.md, event 130.
+/// A service of another application. See docs/local-api.md, event 130.
 public struct Service: Hashable, Sendable {
   public let address: Address
   public let peer: Peer
-  /// The discovery info: public and untrusted. A key without a value has an empty one.
+  /// The discovery info: public and untrusted. A key without a value maps to an empty string.
   public let info: [String: String]
 }
 
-/// What a browse tells: each service is found once, however many radios show it.
+/// An event of a browse. Each service is reported once, however many radios see it.
 public enum Sighting: Hashable, Sendable {
   case found(Service)
-  /// Other discovery info, hops or name.
+  /// The discovery info, hop count or name of a service has changed.
   case changed(Service)
-  /// As it was told last.
+  /// A service went out of reach. The value is its last known state.
   case lost(Service)
-  /// What was in reach when the browse began has been told. It comes once.
+  /// All services that were in reach at the start of the browse have been reported. It occurs once.
   case allTold
 }
 
-/// The rules of a session, fixed when it is opened. docs/local-api.md, “Fields”.
+/// The rules of a session, fixed when it is opened. See docs/local-api.md, “Fields”.
 public struct Rules: Hashable, Sendable {
-  /// Members at most, 2 to 64.
+  /// The maximum number of members, 2 to 64.
   public var membersMax: Int
-  /// Only who opened the session can admit members; otherwise every member can.
+  /// Whether only the application that opened the session can admit members; otherwise every member can.
   public var onlyFounderAdmits: Bool
-  /// Also members whose traffic is not sealed end to end are admitted.
+  /// Whether members whose traffic is not sealed end to end are admitted.
   public var allowsUnsealed: Bool
 
   public init(membersMax: Int = 8, onlyFounderAdmits: Bool = false, allowsUnsealed: Bool = false) {
@@ -43,27 +44,27 @@ public struct Rules: Hashable, Sendable {
   }
 }
 
-/// A member of a session. docs/local-api.md, event 136.
+/// A member of a session. See docs/local-api.md, event 136.
 public struct Member: Hashable, Sendable {
-  /// How a member stands.
+  /// The state of a member.
   public enum State: Hashable, Sendable {
     case connecting
-    /// Messages reach it. Told again without another state before: the two have met anew, and messages between may be
-    /// lost.
+    /// Messages reach the member. If it is reported again without another state before, the member has reconnected, and
+    /// messages in between may be lost.
     case connected
-    /// Connected, but its application has read nothing for 30 s.
+    /// Connected, but the application has read nothing for 30 s.
     case paused
-    /// Out of reach. It returns uninvited.
+    /// Out of reach. It returns without an invitation.
     case away
-    /// This node's user or application does not accept its certificate.
+    /// The user or application at the local node does not accept the member's certificate.
     case rejected
-    /// It left by itself, with a farewell.
+    /// The member left the session, with a farewell.
     case left(String)
-    /// Its application ended without a word, or its daemon did.
+    /// The member's application or daemon ended without leaving.
     case crashed
-    /// It found no place when sessions merged.
+    /// The member found no place when sessions merged.
     case foundNoPlace
-    /// A member with that right put it out, with an explanation.
+    /// A member with the right to do so removed it, with an explanation.
     case ejected(String)
   }
 
@@ -71,10 +72,10 @@ public struct Member: Hashable, Sendable {
   public let peer: Peer
   public let state: State
 
-  /// Messages can be sent to it.
+  /// Whether messages can be sent to the member.
   public var isConnected: Bool { state == .connected || state == .paused }
 
-  /// It is no member any more.
+  /// Whether the membership has ended.
   public var hasLeft: Bool {
     switch state {
     case .left, .crashed, .foundNoPlace, .ejected: true
@@ -83,79 +84,83 @@ public struct Member: Hashable, Sendable {
   }
 }
 
-/// A message that came.
+/// A received message.
 public struct Message: Hashable, Sendable {
-  /// Who sent it, as it stands at that time.
+  /// The sender, in its state at that time.
   public let sender: Member
-  /// At most 65,000 bytes.
+  /// The content, at most 65,000 bytes.
   public let bytes: [UInt8]
   public let isReliable: Bool
 
-  /// The bytes as text that is harmless to print: what is no UTF-8 is repaired, control characters are replaced.
+  /// The content as text that is safe to print: invalid UTF-8 is repaired, and control characters are replaced.
   public var text: String { harmless(String(decoding: bytes, as: UTF8.self)) }
 }
 
-/// What happens in a session, in order.
+/// An event of a session, in order of occurrence.
 public enum SessionEvent: Hashable, Sendable {
-  /// A member has another state. Changes that the application did not take in time are told as one.
+  /// The state of a member has changed. Changes that the application does not take in time are merged into the latest
+  /// one.
   case member(Member)
   case message(Message)
-  /// There is room for messages to this member again, after `Delivery.noRoom`.
+  /// Messages to this member may have room again, after `Delivery.noRoom`.
   case room(Address)
-  /// A member opened a stream: take or refuse it. One that is not kept is refused.
+  /// A member opened a stream: take or refuse it. A stream that the application releases is refused.
   case stream(OfferedStream)
-  /// A member offers files or folders: accept or decline them. One that is not kept is declined.
+  /// A member offers files or folders: accept or decline them. An offer that the application releases is declined.
   case offer(Offer)
-  /// This application is to decide on a member: `Session.decide`. By its node's id, which stands for its key, by whether that is
-  /// pinned, or by the certificates (X.509 in DER) with which the node has proved its key: its own comes first, then each one's
-  /// issuer, at most 6 KiB of them. They are none where traffic is not sealed, with an application on the same box, and from
-  /// a daemon of the first version. The daemon has checked the key, and the chain only by the box's own anchors.
-  /// Only in a session that was opened with `decides`.
+  /// The application must decide whether to accept a member; see `Session.decide`. Only in a session that was opened
+  /// with `decides`.
+  ///
+  /// The decision can use the node id, which stands for the node's key; whether the key is pinned; or the certificate
+  /// chain with which the node has proved its key. The chain is X.509 in DER, the node's own certificate first, each
+  /// followed by its issuer, at most 6 KiB in total. It is empty if the traffic is not sealed, for an application on
+  /// the same node, and from a daemon of the first version. The daemon has checked the key; it has checked the chain
+  /// only against the trust anchors of its own configuration.
   case decisionWanted(Address, Peer, certificates: [[UInt8]])
-  /// The last event. All messages of the session came before.
+  /// The session has ended. It is the last event, after all messages.
   case ended(SessionEnd)
 }
 
-/// Why a session ended for this application. docs/local-api.md, event 135.
+/// Why a session ended for this application. See docs/local-api.md, event 135.
 public enum SessionEnd: Hashable, Sendable {
   case left
-  /// With the explanation.
+  /// This application was removed, with an explanation.
   case ejected(String)
-  /// Merged sessions had too many members.
+  /// The merged sessions had too many members.
   case full
-  /// It is the same as another session of this application, which goes on.
+  /// The session was merged into another session of this application, which continues.
   case merged
-  /// A reason of a later daemon.
+  /// A reason from a newer daemon.
   case other(UInt8)
 }
 
-/// How a message travels. docs/local-api.md, “send”.
+/// The delivery mode of a message. See docs/local-api.md, “send”.
 public enum Mode: UInt8, Hashable, Sendable {
-  /// Whole, in order, once.
+  /// Delivered whole, in order and once.
   case reliable = 0
-  /// The same, behind everything else: for what is large and not urgent.
+  /// As `reliable`, but after all other traffic: for large data without urgency.
   case bulk = 1
-  /// At once, whole or not at all; may be lost or overtaken.
+  /// Sent at once, whole or not at all. It may be lost or reordered.
   case unreliable = 2
 }
 
-/// What became of a reliable message to one member. docs/local-api.md, event 138.
+/// The result of a reliable message to one member. See docs/local-api.md, event 138.
 public enum Delivery: UInt8, Hashable, Sendable {
-  /// The member's box has it.
+  /// The member's node has the message.
   case delivered = 0
-  /// It may have arrived, but not twice.
+  /// Delivery failed. The message may have arrived, but not twice.
   case failed = 1
-  /// It was not sent: the member's share is full. `SessionEvent.room` says when to try again; `Session.deliver` waits
-  /// for it.
+  /// The message was not sent because the member's share is full. `SessionEvent.room` reports when to retry;
+  /// `Session.deliver` waits for it.
   case noRoom = 2
-  /// It was not sent.
+  /// The message was not sent because the member is not connected.
   case notConnected = 3
 }
 
-/// How an invitation ended. docs/local-api.md, event 133.
+/// How an invitation ended. See docs/local-api.md, event 133.
 public enum Outcome: Hashable, Sendable {
   case connected
-  /// With the invitee's explanation.
+  /// The invitee declined, with an explanation.
   case declined(String)
   case timedOut
   case cancelled
@@ -164,10 +169,10 @@ public enum Outcome: Hashable, Sendable {
   case noService
   case incompatible
   case sessionEnded
-  /// An outcome of a later daemon.
+  /// A code from a newer daemon.
   case other(UInt8)
 
-  /// Nil when it ended well.
+  /// The error for this outcome, or nil for `connected`.
   var error: CausewayError? {
     switch self {
     case .connected: nil

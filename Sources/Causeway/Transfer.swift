@@ -1,38 +1,40 @@
 internal import Transfer
 
-/// Files and folders on their way to or from a member: made by `Session.offer` and `Offer.accept`. When the stream below
-/// breaks it goes on by itself as soon as both ends are there again. It is cancelled when it is no longer held.
+/// A transfer of files and folders to or from a member, created by `Session.offer` or `Offer.accept`. See
 /// docs/resources.md.
+///
+/// If its stream breaks, the transfer resumes without help when both ends are connected again. It is cancelled when it
+/// is no longer held.
 public final class Transfer: Sendable {
-  /// How far a transfer is.
+  /// The progress of a transfer.
   public struct Progress: Hashable, Sendable {
-    /// What is going on.
+    /// The phase of a transfer.
     public enum State: Hashable, Sendable {
-      /// The member has not answered yet.
+      /// The member has not answered the offer yet.
       case offered
-      /// Bytes move, or what was there before is compared.
+      /// Bytes are transferred, or files from an earlier attempt are compared.
       case moving
-      /// The member, or the way to it, is not there; it is waited for, an hour at most.
+      /// The member is out of reach. The transfer waits for it for at most an hour.
       case away
-      /// It has ended: `finish` says how.
+      /// The transfer has ended; `finish` has the result.
       case ended
     }
 
     public internal(set) var state = State.offered
-    /// Bytes of the files that are there, or at the sender: that were sent.
+    /// Bytes of the files that the receiver has; at the sender, bytes that were sent.
     public internal(set) var bytesDone: UInt64 = 0
-    /// Of all files.
+    /// Bytes of all files.
     public internal(set) var byteCount: UInt64
-    /// Bytes that were there before this stream began: they are not sent again.
+    /// Bytes that the receiver had before this stream began. They are not sent again.
     public internal(set) var bytesHeld: UInt64 = 0
-    /// Bytes of files that were sent or received since the transfer was made, those included that were sent twice.
+    /// Bytes of files sent or received since the transfer was created, including bytes that were sent twice.
     public internal(set) var bytesMoved: UInt64 = 0
-    /// Files that are whole; at the sender: of which the receiver has said what became of them.
+    /// Complete files; at the sender, files for which the receiver has sent a verdict.
     public internal(set) var filesDone = 0
     public internal(set) var fileCount: Int
   }
 
-  /// The other end.
+  /// The member at the other end.
   public let member: Address
   let inside: TransferInside
 
@@ -43,18 +45,20 @@ public final class Transfer: Sendable {
 
   deinit { inside.cancel("") }
 
-  /// How far it is, each time that it has come further: of what was not taken the last. The sequence ends with the
-  /// transfer, without an error.
+  /// The progress after each change. An application that reads late receives only the latest value. The sequence ends
+  /// with the transfer and throws no error.
   public var progress: Events<Progress> {
     Events { await self.inside.progress.next() }
   }
 
-  /// Waits for its end. A task that is cancelled cancels the transfer.
+  /// Waits until the transfer ends. Cancelling the task cancels the transfer.
   ///
-  /// - Returns: at the receiver the paths where the files and folders are now; at the sender those that were offered.
-  /// - Throws: `declined`, with the word of the member; `timedOut` when nobody answered in 10 minutes, or the other end
-  ///   did not return in an hour; `noSpace`; `storage`; `incomplete`; `cancelled`, by whom `text` says; `busy`;
-  ///   `ended`; `daemonEnded`; `stream`: the member takes no resources, or broke the protocol.
+  /// - Returns: at the receiver, the paths of the received files and folders; at the sender, the paths that were
+  ///   offered.
+  /// - Throws: `declined`, with the member's explanation; `timedOut` if the offer was not answered in 10 minutes, or
+  ///   the other end did not return within an hour; `noSpace`; `storage`; `incomplete`; `cancelled`, where `text` names
+  ///   the end that cancelled; `busy`; `ended`; `daemonEnded`; `stream` if the member takes no resources or violated
+  ///   the protocol.
   public func finish() async throws(CausewayError) -> [String] {
     guard let end = await inside.ended.value() else {
       inside.cancel("")
@@ -63,16 +67,19 @@ public final class Transfer: Sendable {
     return try end.get()
   }
 
-  /// Ends it, with a word of at most 200 bytes for the member's user; a longer one is cut. What came is kept for 24 h at
-  /// its receiver: the same call goes on there. One that has ended is not changed.
+  /// Cancels the transfer. It has no effect on a transfer that has ended.
+  ///
+  /// The receiver keeps the received bytes for 24 hours; a repeated offer resumes there.
+  ///
+  /// - Parameter explanation: shown to the member's user; cut after 200 bytes.
   public func cancel(_ explanation: String = "") { inside.cancel(explanation) }
 }
 
-/// What both ends of a transfer have.
+/// The state that both ends of a transfer share.
 final class TransferInside: Sendable {
   let progress: Mailbox<LastProgress>
   let ended = Promise<Result<[String], CausewayError>>()
-  /// Kept with the word when the application cancels it.
+  /// Fulfilled with the explanation when the application cancels the transfer.
   let cancelled = Promise<String>()
 
   init(byteCount: UInt64, fileCount: Int) {
@@ -90,7 +97,7 @@ final class TransferInside: Sendable {
   }
 }
 
-/// Of progress that nobody took the last stands for all.
+/// The latest progress; it replaces a value that was not taken.
 struct LastProgress: Content {
   private(set) var last: Transfer.Progress
   private(set) var isEmpty = false
@@ -110,7 +117,7 @@ struct LastProgress: Content {
   }
 }
 
-/// Something to wait for again and again.
+/// A signal that can be awaited repeatedly.
 final class Signal: Sendable {
   private let mailbox = Mailbox(News())
 
@@ -124,14 +131,14 @@ final class Signal: Sendable {
 
   func tell() { mailbox.change { $0.isEmpty = false } }
 
-  /// Until it was told since the last time. Nil when the task was cancelled.
+  /// Waits until the signal was set since the last call. Returns nil if the task was cancelled.
   func next() async -> Void? {
     guard case .success(true?) = await mailbox.next() else { return nil }
     return ()
   }
 }
 
-/// A call that may wait for a disk, on a thread of its own: no task of the application waits for it.
+/// Runs a call that may block on a disk on a separate thread, so that no task of the application blocks.
 func onThread<Value: Sendable>(_ body: @escaping @Sendable () -> Value) async -> Value {
   await withCheckedContinuation { continuation in
     let isWaiting = Platform.startThread { continuation.resume(returning: body()) }
@@ -139,7 +146,7 @@ func onThread<Value: Sendable>(_ body: @escaping @Sendable () -> Value) async ->
   }
 }
 
-/// What `body` returns within a time; nil when it took longer, and then its task is cancelled.
+/// The result of `body`, or nil if it takes longer than `time`. `body` is then cancelled.
 func within<Value: Sendable>(_ time: Duration, _ body: @escaping @Sendable () async -> Value?) async -> Value? {
   await withTaskGroup(of: Value?.self) { group in
     group.addTask { await body() }
@@ -152,5 +159,5 @@ func within<Value: Sendable>(_ time: Duration, _ body: @escaping @Sendable () as
   }
 }
 
-/// Text of others, harmless for a terminal.
+/// Untrusted text, made safe to print on a terminal.
 func readable(_ bytes: [UInt8]) -> String { harmless(String(decoding: bytes, as: UTF8.self)) }
