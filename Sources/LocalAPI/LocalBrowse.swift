@@ -1,9 +1,9 @@
 import Primitives
 
-/// One bit for each place of a node.
+/// A bit set over the places of nodes.
 struct LocalBits {
   private var words = FixedArray<4, UInt64>(repeating: 0)
-  /// Places of nodes, one for each that can be known at once.
+  /// The number of places: one for each node that can be known at once.
   static let count = Limits.nodesMax
 
   subscript(place: Int) -> Bool {
@@ -20,17 +20,19 @@ struct LocalBits {
   }
 }
 
-/// The services of one type, or of all types that the client may use, as far as it was told of them. What it is told next
-/// is read from the node when it goes: a client that reads nothing costs a bit a node.
+/// A browse for the services of one type, or of all types that the client may use.
+///
+/// The next event is built from the node's current services when it is sent. So a client that reads nothing costs one
+/// bit per node.
 struct LocalBrowse {
   let number: UInt32
-  /// Empty: all.
+  /// The service type; empty for all types.
   let type: [UInt8]
-  /// Places that the client knows.
+  /// The places that the client knows.
   var told = LocalBits()
-  /// Places that have changed since.
+  /// The places that have changed since they were reported.
   var dirty = LocalBits()
-  /// The client knows that it was told of all that was there at the beginning.
+  /// Whether the client was notified that the initial services are complete.
   var isAllTold = false
 
   init(number: UInt32, type: [UInt8], places: LocalPlaces) {
@@ -40,12 +42,12 @@ struct LocalBrowse {
   }
 }
 
-/// The nodes that offer services, each in a place of its own as long as it does. A place that becomes free is taken by the
-/// next node: clients see that it is another one.
+/// The nodes that offer services. Each has its own place while it offers a service. A free place goes to the next node;
+/// clients recognize that by the node's id.
 struct LocalPlaces {
   private(set) var nodes = [NodeID](repeating: .none, count: LocalBits.count)
 
-  /// The place of a node that offers services, or no longer does; nil when there is none.
+  /// Assigns or frees the place of a node. Returns nil if it has none.
   mutating func place(of node: NodeID, offers: Bool) -> Int? {
     let known = nodes.firstIndex(of: node)
     guard let place = known ?? (offers ? nodes.firstIndex(of: .none) : nil) else { return nil }

@@ -7,7 +7,7 @@ final class LocalClient {
     let number: UInt32
     let endpoint: UInt32
     let type: [UInt8]
-    /// Its part of the node's advertisement.
+    /// Its bytes in the node's advertisement.
     var byteCount: Int
   }
 
@@ -21,12 +21,12 @@ final class LocalClient {
     let service: UInt32
     var invitation: Invitation
     var isTold = false
-    /// It is for a session that gathers: the client is not asked.
+    /// Whether a session that gathers has accepted it, so that the client is not asked.
     var isGathered = false
     var outcome: InvitationOutcome?
   }
 
-  /// A message that is being written.
+  /// A message that the connection is writing.
   struct InHand {
     let session: SessionHandle
     let from: MemberAddress
@@ -34,7 +34,7 @@ final class LocalClient {
     let byteCount: Int
   }
 
-  /// A message on its way to one member; then its result, until the client has been told.
+  /// A message in flight to one member, and its result until it was reported.
   struct Flight {
     let request: UInt32
     let id: SessionMessageID
@@ -43,12 +43,12 @@ final class LocalClient {
   }
 
   let user: UInt32
-  /// Root or the daemon's own user, who may take what is kept of each share.
+  /// Whether the user is root or the daemon's own user, who may use the reserve of each share.
   let isOperator: Bool
   let groups: [UInt32]
-  /// Nil until it has said hello.
+  /// The application name; nil until the hello.
   var instance: [UInt8]?
-  /// When it must have said hello; `.never` when it has.
+  /// The deadline of the hello; `.never` once it was received.
   var helloDeadline: Instant
   var services: [Service] = []
   var browses: [LocalBrowse] = []
@@ -57,15 +57,15 @@ final class LocalClient {
   var received: [ReceivedInvitation] = []
   var flights: [Flight] = []
   var streams: [ClientStream] = []
-  /// There may be something to tell it.
+  /// Whether there may be events to send.
   var hasNews = false
-  /// The message that its connection is writing: it counts until it is written.
+  /// The message that the connection is writing. It counts until it is written.
   var inHand: InHand?
   private var replies: [[UInt8]] = []
   private(set) var repliesBytes = 0
   private var turn = 0
   var streamTurn = 0
-  /// Streams have the turn after a message.
+  /// Whether streams go before the next message.
   var isTurnOfStreams = false
 
   init(user: UInt32, isOperator: Bool, groups: [UInt32], helloDeadline: Instant) {
@@ -75,14 +75,14 @@ final class LocalClient {
     self.groups = groups
   }
 
-  /// Whether a number stands for something.
+  /// Whether a number is in use.
   func isInUse(_ number: UInt32) -> Bool {
     services.contains { $0.number == number } || browses.contains { $0.number == number }
       || sessions.contains { $0.number == number } || sent.contains { $0.number == number }
       || flights.contains { $0.request == number } || streams.contains { $0.number == number }
   }
 
-  /// The service and the sessions at an endpoint are one client's.
+  /// Whether an endpoint belongs to this client, by a service or a session.
   func owns(_ endpoint: UInt32) -> Bool {
     services.contains { $0.endpoint == endpoint } || sessions.contains { $0.endpoint == endpoint }
   }
@@ -94,7 +94,7 @@ final class LocalClient {
 
   func session(_ number: UInt32) -> ClientSession? { sessions.first { $0.number == number && !$0.hasEnded } }
 
-  /// Unreliable messages that wait for it, in bytes.
+  /// Bytes of waiting unreliable messages.
   var unreliableBytes: Int {
     let inHand = inHand.map { $0.isReliable ? 0 : $0.byteCount + SessionLimits.messageOverheadBytes } ?? 0
     return sessions.reduce(inHand) { $0 + $1.unreliableBytes }
@@ -113,14 +113,14 @@ final class LocalClient {
     return reply
   }
 
-  /// The result of a message that has one.
+  /// The next message result to report.
   func nextResult() -> LocalEvent? {
     guard let index = flights.firstIndex(where: { $0.isDelivered != nil }) else { return nil }
     let flight = flights.remove(at: index)
     return .sent(request: flight.request, to: flight.to, flight.isDelivered == true ? .delivered : .failed)
   }
 
-  /// What a session has to say; each in its turn.
+  /// The next event of a session. Sessions take turns.
   func nextSessionEvent(_ node: any LocalNode) -> (
     event: LocalEvent, session: ClientSession, message: ClientSession.Message?
   )? {
@@ -139,7 +139,7 @@ final class LocalClient {
     if let index = sent.firstIndex(where: { $0.outcome != nil }), let outcome = sent[index].outcome {
       return .invitationEnded(object: sent.remove(at: index).number, received: 0, outcome)
     }
-    // Ends go first: so those that are told are no more than those that stand.
+    // Ends go first, so that the client never knows of more invitations than are open.
     if let index = received.firstIndex(where: { $0.outcome != nil }), let outcome = received[index].outcome {
       let asked = received.remove(at: index)
       return .invitationEnded(object: asked.service, received: asked.invitation.handle.number, outcome)

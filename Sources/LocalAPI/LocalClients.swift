@@ -1,24 +1,26 @@
 import Primitives
 import Session
 
-/// All clients of the local API: sans-IO. The host reports clients that come and go, their packets, and what the node's
-/// sessions say; each client is told what is new for it when its connection has room. Time is an argument.
+/// All clients of the local API, sans-IO.
 ///
-/// A client that reads nothing costs bounded memory and holds up no other: of states only the last one is kept, and what
-/// the members of its sessions may send is bounded by their credit, which only reading renews.
+/// The host reports new and ended connections, their packets, and the events of the node's sessions. Each client
+/// receives its events when its connection has room. Time is an argument.
 ///
-/// **Drain rule.** After any calls, before waiting: call `nextPacket` for each client with news whose connection takes
-/// packets, until it returns nil; drain the node; at the end set a timer for `nextDeadline`, and call `handleTimeouts` and
-/// `nextOverdue`, until it returns nil, no later than that.
+/// A client that reads nothing costs bounded memory and delays no other client. Only the latest of each state is kept.
+/// Messages from the members of its sessions are bounded by credit, which is renewed only by reading.
+///
+/// **Drain rule.** After any calls and before waiting, the host calls `nextPacket` for each client with events whose
+/// connection has room, until it returns nil. It then drains the node. Finally it sets a timer for `nextDeadline`, and
+/// no later than that calls `handleTimeouts`, and `nextOverdue` until it returns nil.
 public final class LocalClients {
   let node: any LocalNode
   let restrictions: [LocalRestriction]
   private(set) var clients = [LocalClient?](repeating: nil, count: LocalLimits.clientsMax)
   var places = LocalPlaces()
   private var turns = SignatureTurns()
-  /// When those are told to try again whose messages found no room.
+  /// The time at which clients are notified to retry messages that found no room.
   private var retryAt = Instant.never
-  /// When a client may have taken too long to say hello.
+  /// The earliest deadline of a hello.
   private var helloAt = Instant.never
 
   public init(_ node: any LocalNode, restrictions: [LocalRestriction] = []) {
@@ -28,8 +30,8 @@ public final class LocalClients {
 
   // MARK: Clients
 
-  /// A client has connected: its numeric user and all its groups, as the kernel says. Nil when the user has its share of
-  /// the places: `connectionRefusal` says so in words.
+  /// Adds a client with its numeric user and all its groups, as the kernel reports them. Returns nil if the user's
+  /// share of the places is used up; `connectionRefusal` has the text.
   public func attach(user: UInt32, isOperator: Bool, groups: [UInt32], now: Instant) -> Int? {
     guard mayTake(1, of: LocalLimits.clients, user, isOperator, counting: { _ in 1 }),
       let place = clients.firstIndex(where: { $0 == nil })
@@ -40,7 +42,7 @@ public final class LocalClients {
     return place
   }
 
-  /// A client is gone. The others in its sessions are told that it crashed.
+  /// Removes a client. The other members of its sessions see it as crashed.
   public func detach(_ place: Int, now: Instant) {
     guard let client = clients[place] else { return }
     clients[place] = nil
@@ -56,12 +58,12 @@ public final class LocalClients {
     }
   }
 
-  /// Whether requests of a client are taken now: not when it leaves answers unread.
+  /// Whether requests of a client are read now. They are not while the client leaves answers unread.
   public func isReading(_ place: Int) -> Bool {
     clients[place].map { $0.repliesBytes <= LocalLimits.repliesBytesMax } ?? false
   }
 
-  /// Takes a packet of a client, without its length. Returns what that takes of `LocalLimits.workPerCall`.
+  /// Handles a packet from a client, without its length field. Returns its cost in units of `LocalLimits.workPerCall`.
   @discardableResult
   public func receive(_ packet: RawSpan, from place: Int, now: Instant) -> Int {
     guard let client = clients[place] else { return 0 }
@@ -94,21 +96,22 @@ public final class LocalClients {
     }
   }
 
-  /// When a packet of a client may be taken: at once, in the next wake-up, or later, because it may cost signatures. The caller
-  /// keeps it and what is behind it, and reads no more of the client. `now` is the time of the wake-up.
+  /// When a packet from a client may be handled: at once, in the next wake-up, or later if it may cost signatures.
+  /// Until then the caller keeps the packet and reads no more from the client. `now` is the time of the wake-up.
   public func turn(of packet: RawSpan, from place: Int, now: Instant) -> SignatureTurns.Turn {
     guard let client = clients[place], !client.isOperator, LocalRequest.maySign(packet) else { return .now }
     return turns.turn(of: client.user, now: now)
   }
 
-  /// The order of clients that wait for their turns: those of a user with a lower value are first.
+  /// The order among clients that wait for their turns. The user with the lowest value goes first.
   public func turnOrder(_ place: Int) -> Instant { clients[place].map { turns.order(of: $0.user) } ?? .never }
 
-  // MARK: What clients are told
+  // MARK: Events for clients
 
   public func hasNews(_ place: Int) -> Bool { clients[place]?.hasNews ?? false }
 
-  /// The next packet for a client, with its length; nil when there is none. The packet before it has been written.
+  /// The next packet for a client, with its length field, or nil if there is none. The call implies that the previous
+  /// packet was written.
   public func nextPacket(for place: Int, now: Instant) -> [UInt8]? {
     guard let client = clients[place] else { return nil }
     written(client, now)
@@ -137,14 +140,14 @@ public final class LocalClients {
     return event?.packet
   }
 
-  /// The message that the connection had in hand takes no memory any more: its sender may send as much again.
+  /// Releases the message that was written, and renews its sender's credit.
   private func written(_ client: LocalClient, _ now: Instant) {
     guard let message = client.inHand else { return }
     client.inHand = nil
     if message.isReliable { node.sessions.taken(message.byteCount, of: message.from, in: message.session, now: now) }
   }
 
-  /// When `handleTimeouts` and `nextOverdue` are due.
+  /// The time at which `handleTimeouts` and `nextOverdue` are due.
   public var nextDeadline: Instant { min(retryAt, helloAt) }
 
   public func handleTimeouts(now: Instant) {
@@ -155,8 +158,7 @@ public final class LocalClients {
     }
   }
 
-  /// A client that has not said hello in time, for the host to close and detach; nil when there is none. The host reads
-  /// first what it has not read.
+  /// The next client without a hello in time, or nil. The host closes and detaches it, after it has read pending input.
   public func nextOverdue(now: Instant) -> Int? {
     guard helloAt <= now else { return nil }
     helloAt = .never
@@ -168,7 +170,7 @@ public final class LocalClients {
     return nil
   }
 
-  /// A client has not said hello in time.
+  /// Whether the timeout of a client's hello has expired.
   public func isOverdue(_ place: Int, now: Instant) -> Bool { clients[place].map { $0.helloDeadline <= now } ?? false }
 
   // MARK: Helpers
@@ -177,9 +179,9 @@ public final class LocalClients {
     client.reply(.done(request: number, outcome, text: text.withUTF8Buffer { [UInt8]($0) }))
   }
 
-  /// Whether an unreliable message may wait for a client: it gets no more than twice what is still free for all. So one
-  /// holds two thirds at most, n hold 2/(2n + 1) each, and a newcomer finds half as much. The clients of one user get no
-  /// more than four times what is free.
+  /// Whether an unreliable message may wait for a client. A client may hold at most twice the bytes that are free for
+  /// all. So one client holds at most two thirds, n clients hold 2/(2n + 1) each, and a newcomer finds half as much.
+  /// The clients of one user may hold at most four times the free bytes.
   func mayWait(_ message: ClientSession.Message, in session: ClientSession, for client: LocalClient) -> Bool {
     let (all, ofUser) = sum(of: client.user) { $0.unreliableBytes }
     let userMay = LocalLimits.unreliable.bytesMax(held: ofUser, taken: all, isFavoured: client.isOperator)
@@ -192,7 +194,7 @@ public final class LocalClients {
     offersChanged(node.sessions.local)
   }
 
-  /// What a node offers has changed, or how it is seen.
+  /// Marks a node in all browses because its services or its description have changed.
   func offersChanged(_ id: NodeID) {
     let offers = !node.sessions.services(of: id).isEmpty
     guard let place = places.place(of: id, offers: offers) else { return }

@@ -1,48 +1,48 @@
 import Primitives
 import Session
 
-/// How a request ended.
+/// The result code of a request.
 public enum LocalOutcome: UInt8, Sendable {
   case done = 0
-  /// The type of request is not known in this version, or the version itself.
+  /// The daemon does not know the request type or the version.
   case unsupported = 1
-  /// No such service, browse, session or invitation, or it has ended.
+  /// There is no such service, browse, session or invitation, or it has ended.
   case unknown = 2
-  /// A field is not legal.
+  /// A field is invalid.
   case invalid = 3
-  /// The rules of the session, or the box's configuration, do not allow it.
+  /// The rules of the session or the configuration of the node do not allow it.
   case notAllowed = 4
-  /// The address is no connected member, or not in reach.
+  /// The address is not a connected member, or is out of reach.
   case unavailable = 5
   /// A limit is reached.
   case full = 6
-  /// The session is about to join another one.
+  /// The session is about to join another one, or already waits for this address.
   case busy = 7
   case incompatible = 8
   case alreadyMember = 9
-  /// The number stands for something else, or the service and its sessions are another client's.
+  /// The number is in use, or another client has the service and its sessions.
   case inUse = 10
 }
 
-/// What became of a message to one member.
+/// The result of a message to one member.
 public enum LocalDelivery: UInt8, Sendable {
-  /// The member's box has it.
+  /// The member's node has the message.
   case delivered = 0
-  /// It may have arrived, but not twice.
+  /// Delivery failed. The message may have arrived, but not twice.
   case failed = 1
-  /// It was not sent: the member takes nothing at present. `room` follows.
+  /// The message was not sent because the member has no room. `room` follows.
   case noRoom = 2
-  /// It was not sent: the address is no connected member.
+  /// The message was not sent because the address is not a connected member.
   case notConnected = 3
 }
 
-/// Another node, as an application sees it.
+/// The description of a node for an application.
 public struct LocalPeer: Equatable, Sendable {
   /// Plain text, 1–63 bytes; untrusted unless `isVerified`.
   public var name: [UInt8]
-  /// Links on the path; 0 for this node.
+  /// The number of links on the path; 0 for this node.
   public var hops: UInt8
-  /// Its key is pinned on this node.
+  /// Whether its key is pinned on this node.
   public var isVerified: Bool
 
   public init(name: [UInt8], hops: UInt8, isVerified: Bool) {
@@ -51,11 +51,11 @@ public struct LocalPeer: Equatable, Sendable {
     self.isVerified = isVerified
   }
 
-  /// One that is out of reach.
+  /// The value for a node that is out of reach.
   static let absent = LocalPeer(name: [], hops: 0, isVerified: false)
 }
 
-/// What a daemon takes and keeps of one client, as it says in its welcome.
+/// The limits that a daemon reports to a client in its welcome.
 public struct LocalTerms: Equatable, Sendable {
   public var packetBytesMax: UInt32
   public var messageBytesMax: UInt32
@@ -66,7 +66,7 @@ public struct LocalTerms: Equatable, Sendable {
   public var flightsMax: UInt16
   public var streamsMax: UInt16
 
-  /// Those of this program's daemon.
+  /// The limits of this daemon.
   public static let own = LocalTerms(
     packetBytesMax: UInt32(LocalLimits.packetBytesMax), messageBytesMax: UInt32(SessionLimits.messageBytesMax),
     loanBytes: UInt32(SessionLimits.loanPoolBytes), servicesMax: UInt16(LocalLimits.servicesMax),
@@ -74,17 +74,18 @@ public struct LocalTerms: Equatable, Sendable {
     flightsMax: UInt16(LocalLimits.flightsMax), streamsMax: UInt16(LocalLimits.streamsMax))
 }
 
-/// What an application is told. docs/local-api.md, "Events".
+/// An event that is sent to an application. See docs/local-api.md, “Events”.
 public enum LocalEvent: Equatable, Sendable {
   case done(request: UInt32, LocalOutcome, text: [UInt8])
-  /// Done, and where the client is invited.
+  /// Success, with the endpoint at which the client is invited.
   case doneAt(request: UInt32, endpoint: UInt32)
   case welcome(request: UInt32, version: UInt16, node: NodeID, name: [UInt8], LocalTerms = .own)
-  /// What a node offers now; nothing: it is lost. `place` names the node in this browse until another one takes it.
+  /// The services that a node offers now; without any, the node is lost. `place` identifies the node in this browse
+  /// until another node takes the place.
   case services(browse: UInt32, place: UInt16, NodeID, LocalPeer, [Service])
   case allTold(browse: UInt32)
   case invited(service: UInt32, Invitation, milliseconds: UInt32, LocalPeer)
-  /// Of an invitation sent (`object` is its number) or received (`object` is the service).
+  /// The end of an invitation that the client sent (`object` is its number) or received (`object` is the service).
   case invitationEnded(object: UInt32, received: UInt32, InvitationOutcome)
   case identified(session: UInt32, SessionID)
   case ended(session: UInt32, SessionEnd, same: UInt32)
@@ -95,17 +96,17 @@ public enum LocalEvent: Equatable, Sendable {
   /// A member opened a stream.
   case stream(session: UInt32, stream: UInt32, from: MemberAddress, [UInt8])
   case streamBytes(stream: UInt32, [UInt8])
-  /// So many bytes may be written in all.
+  /// The total number of bytes that may have been written.
   case streamRoom(stream: UInt32, limit: UInt64)
-  /// Of a stream of the client, or of one that it has not taken (`object` is the session).
+  /// The end of a stream of the client, or of one that it has not taken (`object` is the session).
   case streamEnded(object: UInt32, received: UInt32, StreamEnd)
-  /// The client decides on a member, whose node has proved its key with these certificates.
+  /// A request to decide on a member whose node has proved its key with these certificates.
   case decisionWanted(session: UInt32, MemberAddress, LocalPeer, certificates: [[UInt8]])
 
-  /// The packet of `sent`, with its length.
+  /// The size of a `sent` packet with its length field, in bytes.
   public static let sentBytes = 4 + 5 + MemberAddress.byteCount + 1
 
-  /// The packet, with its length.
+  /// The packet with its length field.
   public var packet: [UInt8] {
     var bytes: [UInt8] = [0, 0, 0, 0]
     append(to: &bytes)
@@ -278,7 +279,7 @@ extension [UInt8] {
     append(bigEndian: terms.streamsMax)
   }
 
-  /// Behind its length, so that fields can be appended.
+  /// A service record has a length in front, so that later versions can append fields.
   fileprivate mutating func append(service: Service) {
     let length = 4 + 1 + service.type.count + 1 + service.info.reduce(0) { $0 + 1 + $1.count }
     append(bigEndian: UInt16(length))

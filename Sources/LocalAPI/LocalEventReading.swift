@@ -1,19 +1,21 @@
 import Primitives
 import Session
 
-/// A client's direction: what `LocalEvent.packet` writes.
+/// Parses what `LocalEvent.packet` writes, for clients.
 extension LocalEvent {
-  /// Reads a packet without its length. Bytes behind the last field are of a later version, and ignored. A client passes over
-  /// an event that is `.unsupported`, a type of a later version, or `.outOfRange`, a value of one; `.truncated` is a fault of
-  /// the daemon. What is the daemon's alone is not in a packet, and zero here: handles of sessions, the time at which an
-  /// invitation ends.
+  /// Parses a packet without its length field. Bytes after the last known field belong to a later version and are
+  /// ignored.
+  ///
+  /// A client skips an event that throws `.unsupported`, a type of a later version, or `.outOfRange`, a value of one.
+  /// `.truncated` is a violation by the daemon. Values that exist only in the daemon are zero: session handles, and the
+  /// deadline of an invitation.
   public init(_ packet: RawSpan) throws(LocalRefusal) {
     var reader = ByteReader(packet, orThrow: LocalRefusal.truncated)
     let type = try reader.u8()
     let object = try reader.u32()
     switch type {
     case 128:
-      // A reason of a later version is a refusal too.
+      // A code from a later version is a refusal too.
       let outcome = LocalOutcome(rawValue: try reader.u8()) ?? .unsupported
       let text = try reader.text()
       if outcome == .done && reader.remaining >= 4 {
@@ -72,7 +74,7 @@ extension LocalEvent {
     case 144:
       let address = try reader.address(), peer = try reader.peer()
       var certificates: [[UInt8]] = []
-      // A daemon of the first version has not told them.
+      // A daemon of the first version sends no certificates.
       if reader.remaining > 0 {
         for _ in 0..<(try reader.u8()) { certificates.append(try reader.array(Int(try reader.u16()))) }
       }
@@ -138,7 +140,7 @@ extension ByteReader<LocalRefusal> {
     return LocalPeer(name: try text(), hops: hops, isVerified: flags & 1 != 0)
   }
 
-  /// Within its length, as fields may be appended.
+  /// Reads a service record within its length, because later versions may append fields.
   fileprivate mutating func service() throws(LocalRefusal) -> Service {
     let count = Int(try u16())
     var entry = ByteReader(try span(count), orThrow: LocalRefusal.truncated)

@@ -1,19 +1,19 @@
 import Primitives
 import Session
 
-/// Why the bytes of a packet are not a legal request.
+/// The reason why a packet cannot be parsed.
 public enum LocalRefusal: Error, Equatable, Sendable {
-  /// A field is not all there.
+  /// The packet ends within a field.
   case truncated
-  /// A value that no version allows.
+  /// A field has a value that no version allows.
   case outOfRange
-  /// A type of request that this version does not know.
+  /// The packet type is unknown in this version.
   case unsupported
 }
 
-/// The fields that packets of the local API have beside numbers: see docs/local-api.md, "Fields".
+/// Field types of the local API other than integers. See docs/local-api.md, “Fields”.
 extension ByteReader<LocalRefusal> {
-  /// A length in one byte, then as many bytes.
+  /// A length in one byte, followed by that many bytes.
   mutating func text() throws(LocalRefusal) -> [UInt8] {
     let count = Int(try u8())
     return try array(count)
@@ -31,7 +31,7 @@ extension ByteReader<LocalRefusal> {
     return value == 1
   }
 
-  /// A field that packets of earlier clients end before.
+  /// A field that older clients omit.
   mutating func laterBool() throws(LocalRefusal) -> Bool { remaining > 0 ? try bool() : false }
 
   mutating func address() throws(LocalRefusal) -> MemberAddress {
@@ -52,7 +52,7 @@ extension ByteReader<LocalRefusal> {
 }
 
 extension [UInt8] {
-  /// Puts the length of what is behind the first four bytes into them.
+  /// Writes the length of the remaining bytes into the first four.
   mutating func setPacketLength() {
     let length = UInt32(count - 4)
     for index in 0..<4 { self[index] = UInt8(truncatingIfNeeded: length >> (24 - 8 * UInt32(index))) }

@@ -1,7 +1,7 @@
 import Primitives
 import Session
 
-/// What the node's sessions say, for the client that it is for.
+/// Passes events of the node's sessions to the client that they concern.
 extension LocalClients {
   public func hear(_ event: SessionEvent, now: Instant) {
     switch event {
@@ -17,7 +17,7 @@ extension LocalClients {
     case .decisionWanted(let handle, let address): with(handle) { _, session in session.asks(address) }
     case .message(let handle, let from, let data):
       with(handle) { _, session in
-        // It has its room: the sessions grant no more than there is.
+        // The message has reserved room: sessions grant no more credit than there is room.
         session.add(ClientSession.Message(from: from, isReliable: true, data: data))
       }
     case .datagram(let handle, let from, let data):
@@ -33,14 +33,14 @@ extension LocalClients {
         session.finish(end)
         client.streams.removeAll { $0.session == handle && $0.number == 0 }
         guard end == .left else { return }
-        // Nothing more of it is taken than what is being written.
+        // The client takes only the message that is being written.
         let inHand = client.inHand.flatMap { $0.session == handle && $0.isReliable ? $0 : nil }
         node.sessions.discard(handle, exceptMessageOf: inHand?.byteCount)
       }
     }
   }
 
-  /// A node was found, or changed: its name, its distance, whether it is verified.
+  /// A node was found, or its name, distance or verification has changed.
   public func peerChanged(_ id: NodeID) {
     if places.place(of: id) != nil { offersChanged(id) }
   }
@@ -63,7 +63,7 @@ extension LocalClients {
         client.hasNews = true
       }
       if let index = client.received.firstIndex(where: { $0.invitation.handle == handle }) {
-        // Of one that it has not heard of there is nothing to say: a client that does not read keeps none.
+        // An invitation that ends before it was reported is removed, so that a client that does not read keeps none.
         guard client.received[index].isTold else {
           client.received.remove(at: index)
           continue
@@ -84,7 +84,7 @@ extension LocalClients {
     }
   }
 
-  /// Calls `body` with the session and its client, who then has news.
+  /// Calls `body` with a session and its client, and marks the client as having events.
   private func with(_ handle: SessionHandle, _ body: (LocalClient, ClientSession) -> Void) {
     for case let client? in clients {
       guard let session = client.sessions.first(where: { $0.handle == handle && !$0.hasEnded }) else { continue }

@@ -1,26 +1,26 @@
 import Primitives
 import Session
 
-/// A member of a client's session: how it stands, and what the client was told of that.
+/// A member of a client's session: its state, and what was reported to the client.
 struct LocalMember {
-  /// Whether the client is to decide on the member.
+  /// Whether the client has to decide on the member.
   enum Question {
     case none
-    /// It was not asked yet: the member's node has to prove its key first.
+    /// The client was not asked yet: the member's node must prove its key first.
     case waiting
     case told
   }
 
   let address: MemberAddress
   var state: MemberState
-  /// The client has not been told of `state`.
+  /// Whether `state` has not been reported to the client.
   var isDirty = true
-  /// The last state that it was told is connected.
+  /// Whether the last reported state is connected.
   var isKnownConnected = false
   var question = Question.none
-  /// Messages of it that wait for the client.
+  /// The number of its messages that wait for the client.
   var queued = 0
-  /// The client was told that the member had no room, and whether it may have some again.
+  /// Whether the client had a result of no room, and whether there may be room again.
   var wantsRoom = false
   var hasRoom = false
 
@@ -29,10 +29,10 @@ struct LocalMember {
     self.state = state
   }
 
-  /// Its application reads, or has stopped reading for a while.
+  /// Connected or paused. A paused application has stopped reading for a while.
   var isConnected: Bool { state == .connected || state == .paused }
 
-  /// No longer a member.
+  /// Whether the membership has ended.
   var isGone: Bool {
     switch state {
     case .left, .ejected: true
@@ -41,19 +41,19 @@ struct LocalMember {
   }
 }
 
-/// One session of a client, with what the client has not been told yet: a bit for each state, and messages in their order.
+/// One session of a client, with the events that are not sent yet: one bit for each state, and messages in order.
 ///
-/// What goes first: the session's id; states of members of whom no message waits; messages, each after its sender was told
-/// as connected; the end, after all messages.
+/// The order of events is: the session's id; states of members without waiting messages; messages, each after its
+/// sender was reported as connected; the end, after all messages.
 final class ClientSession {
   struct Message {
     let from: MemberAddress
     let isReliable: Bool
     let data: [UInt8]
 
-    /// What it counts for the client's window.
+    /// The bytes that it counts in the client's window.
     var cost: Int { data.count + LocalLimits.windowOverheadBytes }
-    /// The memory that it takes while it waits.
+    /// The bytes of memory that it occupies while it waits.
     var heldBytes: Int { data.count + SessionLimits.messageOverheadBytes }
   }
 
@@ -61,19 +61,19 @@ final class ClientSession {
   let handle: SessionHandle
   let endpoint: UInt32
   let type: [UInt8]
-  /// It invites whoever offers its type, and accepts whoever does the same.
+  /// Whether the session invites every application that offers its type, and accepts their invitations.
   var gathers = false
   private var members: [LocalMember] = []
   private var isIdentified = false
   private var end: SessionEnd?
   private var queue: [Message] = []
   private var head = 0
-  /// Bytes of unreliable messages that wait.
+  /// Bytes of waiting unreliable messages.
   private(set) var unreliableBytes = 0
-  /// What the client has been sent, and what it takes.
+  /// The number of bytes sent to the client, and the limit that it granted.
   private var sent: UInt64 = 0
   private var limit: UInt64 = 0
-  /// The client knows the end.
+  /// Whether the end was reported to the client.
   private(set) var isOver = false
 
   init(_ number: UInt32, _ handle: SessionHandle, _ endpoint: UInt32, _ type: [UInt8]) {
@@ -86,10 +86,10 @@ final class ClientSession {
   var hasEnded: Bool { end != nil }
   var memberCount: Int { members.count }
 
-  /// Bytes of messages that wait.
+  /// Bytes of waiting messages.
   var bytesWaiting: Int { queue[head...].reduce(0) { $0 + $1.data.count } }
 
-  // MARK: What happens
+  // MARK: Input
 
   func asks(_ address: MemberAddress) {
     guard let index = members.firstIndex(where: { $0.address == address }), members[index].question == .none else {
@@ -107,7 +107,7 @@ final class ClientSession {
       if members[index].isGone { members[index].question = .none }
       return
     }
-    // As many as a table has addresses: a member that is gone and told is forgotten.
+    // Bounded by the addresses of a member table: a member that has left is removed once that was reported.
     members.append(LocalMember(address, state))
   }
 
@@ -119,20 +119,20 @@ final class ClientSession {
 
   func finish(_ end: SessionEnd) {
     self.end = end
-    // Who left does not want the rest.
+    // A client that left gets no further messages.
     if end == .left { clear() }
     members.removeAll { $0.queued == 0 }
   }
 
   func grant(_ limit: UInt64) { self.limit = max(self.limit, limit) }
 
-  /// The client's message did not go to this member for lack of room.
+  /// Records that a message to this member was not sent for lack of room.
   func wantsRoom(_ address: MemberAddress) {
     guard let index = members.firstIndex(where: { $0.address == address }) else { return }
     members[index].wantsRoom = true
   }
 
-  /// A member may have room, or each one with nil. True when the client waits for it.
+  /// Records that a member, or with nil every member, may have room. Returns true if the client waits for it.
   func roomAppeared(_ address: MemberAddress? = nil) -> Bool {
     var isAwaited = false
     for index in members.indices
@@ -144,10 +144,10 @@ final class ClientSession {
     return isAwaited
   }
 
-  // MARK: What the client is told
+  // MARK: Events for the client
 
-  /// The next event; nil when there is none, or only messages that the client does not take. `name` gives the names of
-  /// nodes, `id` the session's id, `number` the client's number of another session.
+  /// The next event and, for a message, its data. Returns nil if there is none, or only messages beyond the client's
+  /// window. `other` maps a session handle to the client's number.
   func nextEvent(_ node: any LocalNode, number other: (SessionHandle) -> UInt32) -> (
     event: LocalEvent, message: Message?
   )? {
@@ -182,7 +182,7 @@ final class ClientSession {
     return (.ended(session: number, end, same: same), nil)
   }
 
-  /// That a member is connected, when the client is about to hear of it otherwise before.
+  /// Reports a member as connected before the first event that refers to it; nil if that is already known.
   func connecting(_ address: MemberAddress, _ node: any LocalNode) -> LocalEvent? {
     guard let index = members.firstIndex(where: { $0.address == address }), !members[index].isKnownConnected else {
       return nil
@@ -191,7 +191,7 @@ final class ClientSession {
     return memberEvent(address, .connected, node)
   }
 
-  /// About a member whose node has proved its key.
+  /// The next request for a decision on a member whose node has proved its key.
   private func nextQuestion(_ node: any LocalNode) -> LocalEvent? {
     if end != nil { return nil }
     for index in members.indices where members[index].question == .waiting {
@@ -224,7 +224,7 @@ final class ClientSession {
   private func take() {
     if !queue[head].isReliable { unreliableBytes -= queue[head].heldBytes }
     head += 1
-    // Half of the memory at most is of messages that are gone.
+    // At most half of the array belongs to messages that were taken.
     guard head * 2 >= queue.count else { return }
     queue.removeFirst(head)
     head = 0

@@ -2,16 +2,16 @@ import Channel
 import Primitives
 import Session
 
-/// The node, as the clients of the local API use it. All their calls come from `LocalClients`; the host drains the node
-/// after them.
+/// The operations of the node that clients of the local API use. All calls come from `LocalClients`; the host drains
+/// the node afterwards.
 public protocol LocalNode: AnyObject {
   var sessions: Sessions { get }
   /// This node's display name.
   var name: [UInt8] { get }
-  /// Another node or this one; nil when it is out of reach.
+  /// A node, possibly this one; nil if it is out of reach.
   func peer(_ node: NodeID) -> LocalPeer?
-  /// The certificates with which a node has proved its key, in DER, its own first; none where traffic is not sealed. Nil
-  /// while it has not proved it: `SessionEvent.decisionWanted` follows when it has.
+  /// The certificate chain with which a node has proved its key, in DER, its own first; empty if traffic is not sealed.
+  /// Nil until the node has proved its key; `SessionEvent.decisionWanted` follows then.
   func certificates(of node: NodeID) -> [[UInt8]]?
   /// See `MemberAddress.endpoint`.
   func endpoint(user: UInt32, type: [UInt8], instance: [UInt8]) -> UInt32
@@ -30,7 +30,7 @@ public protocol LocalNode: AnyObject {
 /// A service type that only the members of a group may use.
 public struct LocalRestriction: Equatable, Sendable {
   public var type: [UInt8]
-  /// A numeric group id: names would need a look-up that may block.
+  /// A numeric group id. Names would need a lookup that may block.
   public var group: UInt32
 
   public init(type: [UInt8], group: UInt32) {

@@ -1,55 +1,56 @@
 import Primitives
 import Session
 
-/// What an application asks for. The client chooses the number, which names the answer, and what the request makes: a
-/// service, a browse, a session, an invitation. docs/local-api.md, "Requests".
+/// A request from an application. See docs/local-api.md, “Requests”.
+///
+/// The client chooses the number. It identifies the answer and the object that the request creates: a service, a
+/// browse, a session, an invitation or a stream.
 public struct LocalRequest: Equatable, Sendable {
-  /// How a message travels.
+  /// The delivery mode of a message.
   public enum Mode: UInt8, Sendable {
     case interactive = 0
     case bulk = 1
     case unreliable = 2
   }
 
-  /// The request itself, with its fields in their order.
+  /// The request type and its fields, in the order of the packet.
   public enum Body: Equatable, Sendable {
     case hello(least: UInt16, most: UInt16, instance: [UInt8])
     case advertise(type: [UInt8], info: [[UInt8]])
     case browse(type: [UInt8])
-    /// `judges`: the application decides on each member.
+    /// With `judges` the application decides on each member.
     case open(type: [UInt8], SessionRules, judges: Bool = false)
-    /// Ends a service or a browse.
+    /// Closes a service or a browse.
     case close(UInt32)
     case invite(session: UInt32, MemberAddress, milliseconds: UInt32, context: [UInt8])
     case cancel(invitation: UInt32)
-    /// Into session 0: declined.
+    /// Session 0 declines the invitation.
     case answer(invitation: UInt32, into: UInt32, text: [UInt8])
     case leave(session: UInt32, text: [UInt8])
-    /// To nobody: to all that are connected.
+    /// An empty list of addresses stands for all connected members.
     case send(session: UInt32, Mode, to: [MemberAddress], data: [UInt8])
-    /// So many bytes of messages may have come in all, since the session was opened. Has no answer.
+    /// The total number of message bytes that the client takes, since the session was opened. Has no answer.
     case window(session: UInt32, limit: UInt64)
-    /// Whoever offers the session's type comes into it.
+    /// Gathers every application that offers the session's type.
     case gather(session: UInt32)
     /// Opens a stream to a member.
     case stream(session: UInt32, to: MemberAddress, name: [UInt8])
-    /// Takes a stream that a member opened, or refuses it. So many bytes may come in all.
-    /// `isPostponed`: one that is not wanted has no place at present, and its other end may try again.
+    /// Takes or refuses a stream that a member opened. `limit` is the total number of bytes that the client takes. With
+    /// `isPostponed` there is no place at present for a refused stream, and the member may try again.
     case take(stream: UInt32, isWanted: Bool, limit: UInt64, isPostponed: Bool = false)
-    /// The next bytes. Has no answer.
+    /// Writes the next bytes. Has no answer.
     case write(stream: UInt32, data: [UInt8])
-    /// So many bytes may come in all. Has no answer.
+    /// The total number of bytes that the client takes. Has no answer.
     case streamWindow(stream: UInt32, limit: UInt64)
-    /// No more bytes follow.
+    /// Finishes a stream: no more bytes follow.
     case finish(stream: UInt32)
-    /// Cuts a stream.
-    /// `isPostponed`: there is no place for it at present, and its other end may try again.
+    /// Resets a stream. With `isPostponed` there is no place for it at present, and the other end may try again.
     case reset(stream: UInt32, isPostponed: Bool = false)
-    /// Ends a member's membership.
+    /// Ejects a member.
     case eject(session: UInt32, MemberAddress, text: [UInt8])
-    /// The decision on a member.
+    /// Decides on a member.
     case decide(session: UInt32, MemberAddress, accepts: Bool)
-    /// Waits for an address that the application knows by another way than a service.
+    /// Connects to an address that the application knows without a service.
     case connect(session: UInt32, MemberAddress, milliseconds: UInt32)
   }
 
@@ -61,12 +62,13 @@ public struct LocalRequest: Equatable, Sendable {
     self.body = body
   }
 
-  /// The type and number of any request, also of one that this version does not know; nil when they are not there.
+  /// The type and number of a request, even of an unknown type; nil if the packet is too short.
   public static func head(_ packet: RawSpan) -> (type: UInt8, number: UInt32)? {
     packet.byteCount < 5 ? nil : (packet.octet(0), packet.word32(1))
   }
 
-  /// Whether a packet is a request that this node may have to sign something for: open, invite, answer, leave, eject, connect.
+  /// Whether a packet is a request that may need a signature of this node: open, invite, answer, leave, eject or
+  /// connect.
   static func maySign(_ packet: RawSpan) -> Bool {
     switch head(packet)?.type {
     case 4, 6, 8, 9, 19, 21: true
@@ -74,7 +76,8 @@ public struct LocalRequest: Equatable, Sendable {
     }
   }
 
-  /// Reads a packet without its length. Bytes behind the last field are of a later version, and ignored.
+  /// Parses a packet without its length field. Bytes after the last known field belong to a later version and are
+  /// ignored.
   public init(_ packet: RawSpan) throws(LocalRefusal) {
     var reader = ByteReader(packet, orThrow: LocalRefusal.truncated)
     let type = try reader.u8()

@@ -1,12 +1,12 @@
 import Primitives
 import Session
 
-/// A client's direction: what `LocalRequest.init` reads.
+/// Serializes what `LocalRequest.init` parses, for clients.
 extension LocalRequest {
-  /// The packet, with its length. Texts have at most 255 bytes.
+  /// The packet with its length field. Texts have at most 255 bytes.
   public var packet: [UInt8] {
     var bytes: [UInt8] = [0, 0, 0, 0]
-    // One place each for the code that writes a field.
+    // Local functions keep the code that writes each kind of field in one place.
     func word(_ value: UInt32) { bytes.append(bigEndian: value) }
     func long(_ value: UInt64) {
       word(UInt32(truncatingIfNeeded: value >> 32))
@@ -121,7 +121,8 @@ extension LocalRequest {
 }
 
 extension [UInt8] {
-  /// The packet of a `write`, which a client with much to send sends most: its bytes are copied once.
+  /// Appends the packet of a `write`. It is the most frequent packet of a client that sends much, so its bytes are
+  /// copied only once.
   public mutating func append(writing data: RawSpan, to stream: UInt32, number: UInt32 = 0) {
     var head: [UInt8] = []
     head.append(bigEndian: UInt32(13 + data.byteCount))

@@ -2,7 +2,7 @@ import Channel
 import Primitives
 import Session
 
-/// What clients ask for.
+/// Execution of the clients' requests.
 extension LocalClients {
   func carryOut(_ request: LocalRequest, _ client: LocalClient, _ now: Instant) {
     let number = request.number
@@ -69,7 +69,7 @@ extension LocalClients {
     }
   }
 
-  /// The requests that have no answer. False for all others.
+  /// Carries out a request that has no answer. Returns false for all other requests.
   private func carryOutUnanswered(_ request: LocalRequest.Body, _ client: LocalClient, _ now: Instant) -> Bool {
     switch request {
     case .window(let session, let limit): client.session(session)?.grant(limit)
@@ -147,7 +147,7 @@ extension LocalClients {
     }
   }
 
-  /// The endpoint of a client's service of a type, whether it is advertised or not.
+  /// The endpoint of a client for a service type, whether it is advertised or not.
   private func endpoint(_ client: LocalClient, _ type: [UInt8], _ instance: [UInt8]) throws(LocalError) -> UInt32 {
     try allow(client, type)
     let endpoint = node.endpoint(user: client.user, type: type, instance: instance)
@@ -183,7 +183,7 @@ extension LocalClients {
     return endpoint
   }
 
-  /// A client and its user, for what its sessions share with those of others.
+  /// The client and user that the shares of a session are counted for.
   private func owner(_ client: LocalClient) -> SessionOwner {
     SessionOwner(
       application: UInt32(clients.firstIndex { $0 === client } ?? 0), user: client.user, isFavoured: client.isOperator)
@@ -259,13 +259,13 @@ extension LocalClients {
     finishSend(client, number)
   }
 
-  /// Answers a request to send when no result is awaited any more.
+  /// Answers a send request once all its results are known.
   func finishSend(_ client: LocalClient, _ number: UInt32) {
     if !client.flights.contains(where: { $0.request == number }) { answer(client, number, .done) }
   }
 }
 
-/// Why a request was refused, with a line for people.
+/// The reason for refusing a request, with one line for people.
 struct LocalError: Error {
   let outcome: LocalOutcome
   let text: [UInt8]
@@ -292,7 +292,7 @@ struct LocalError: Error {
     }
   }
 
-  /// `full` says of what there is no more, and what to do.
+  /// Converts session errors. `full` is the text for a reached limit: what is exhausted, and what to do.
   static func wrapping<Result>(
     full: StaticString = "no place is left", _ body: () throws(SessionError) -> Result
   ) throws(LocalError) -> Result {

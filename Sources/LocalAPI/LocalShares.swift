@@ -1,18 +1,18 @@
 import Primitives
 import Session
 
-/// Shares by user, and the text with which a request beyond a share is refused. Units are counted where they are kept, by
-/// the user that the kernel names, so that none is counted twice or forgotten.
+/// Shares by user, and the text for a request that exceeds a share. Units are counted where they are kept, by the user
+/// that the kernel reports. So no unit is counted twice or forgotten.
 extension LocalClients {
-  /// Something that clients ask for and that the box has a bounded number of.
+  /// A resource that the users share.
   enum Shared {
     case services
-    /// The bytes of one more service, or of one that is offered with other discovery info.
+    /// The bytes of a new service, or of one with new discovery info.
     case serviceBytes(of: UInt32, Int)
     case sessions
   }
 
-  /// Refuses what would be more than the share of a client's user.
+  /// Throws if a request would exceed the share of the client's user.
   func share(_ shared: Shared, _ client: LocalClient) throws(LocalError) {
     switch shared {
     case .services:
@@ -20,7 +20,7 @@ extension LocalClients {
     case .sessions:
       try share(LocalLimits.sessions, client, "sessions", "leave one of these sessions first") { $0.openSessions }
     case .serviceBytes(let endpoint, let byteCount):
-      // Fewer than before are always taken.
+      // A service may always become smaller.
       if client.services.contains(where: { $0.endpoint == endpoint && $0.byteCount >= byteCount }) { return }
       func count(_ client: LocalClient) -> Int { client.serviceBytes(except: endpoint) }
       let (taken, held) = sum(of: client.user, count)
@@ -40,7 +40,7 @@ extension LocalClients {
     throw full(rule, client.user, what, remedy, counting: count)
   }
 
-  /// Whether a user may have so many more of what `count` counts of each client.
+  /// Whether a user may have this many more of the units that `count` returns for a client.
   func mayTake(
     _ units: Int, of rule: ShareRule, _ user: UInt32, _ isOperator: Bool, counting count: (LocalClient) -> Int
   ) -> Bool {
@@ -59,12 +59,12 @@ extension LocalClients {
     return (all, ofUser)
   }
 
-  /// Why a user got no connection.
+  /// The text for a user whose connection is refused.
   public func connectionRefusal(_ user: UInt32) -> [UInt8] {
     full(LocalLimits.clients, user, "connections", "end one of these applications first") { _ in 1 }.text
   }
 
-  /// Says what a user has of something, who has most of it, and what to do.
+  /// An error that names the user's units, the user with the most units, and what to do.
   private func full(
     _ rule: ShareRule, _ user: UInt32, _ what: StaticString, _ remedy: StaticString,
     counting count: (LocalClient) -> Int
@@ -95,7 +95,7 @@ extension LocalClients {
 }
 
 extension LocalClient {
-  /// Its sessions that have not ended.
+  /// The number of its sessions that have not ended.
   fileprivate var openSessions: Int { sessions.count { !$0.hasEnded } }
 
   fileprivate func serviceBytes(except endpoint: UInt32) -> Int {

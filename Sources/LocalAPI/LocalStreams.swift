@@ -1,13 +1,13 @@
 import Primitives
 import Session
 
-/// Bytes that wait for a client, in blocks, so that they take little more memory than they are however they came.
+/// A byte queue in blocks. Its memory is close to its content, whatever the size of the pieces that were appended.
 struct ByteBlocks {
   static let blockBytes = 1_024
 
   private(set) var count = 0
   private var blocks: [[UInt8]] = []
-  /// Bytes of the first block that were taken.
+  /// The number of bytes already taken from the first block.
   private var head = 0
 
   mutating func append(_ bytes: [UInt8]) {
@@ -24,7 +24,7 @@ struct ByteBlocks {
     count += bytes.count
   }
 
-  /// The next bytes, as many as there are at most.
+  /// Takes the next bytes, at most `most`.
   mutating func take(_ most: Int) -> [UInt8] {
     var taken: [UInt8] = []
     taken.reserveCapacity(min(most, count))
@@ -43,40 +43,40 @@ struct ByteBlocks {
   mutating func clear() { self = ByteBlocks() }
 }
 
-/// One stream of a client: to a member, or from one.
+/// One stream of a client, to or from a member.
 final class ClientStream {
   let handle: StreamHandle
   let session: SessionHandle
   /// The member at the other end.
   let member: MemberAddress
-  /// Of one that a member opened.
+  /// The name of a stream that a member opened.
   let name: [UInt8]
   let isOwn: Bool
-  /// The client's number: 0 as long as it has not taken one that a member opened.
+  /// The client's number; 0 for a member's stream that the client has not taken.
   var number: UInt32
-  /// The client was told that a member opened it.
+  /// Whether the client was notified of a member's stream.
   var isTold = false
-  /// How it ended.
+  /// How the stream ended; nil while it is open.
   var end: StreamEnd?
 
-  // Of one from a member.
+  // State of a stream from a member.
   private(set) var queue = ByteBlocks()
-  /// No more bytes will come.
+  /// Whether all bytes have arrived.
   private(set) var isFinished = false
-  /// What the client was sent, and what it takes.
+  /// The number of bytes sent to the client, and the limit that it granted.
   private var sent: UInt64 = 0
   private var limit: UInt64 = 0
 
-  // Of one to a member.
-  /// What the client has written, and what it was told that it may write.
+  // State of a stream to a member.
+  /// The number of bytes that the client has written, and the limit that it was granted.
   private var written: UInt64 = 0
   private var granted: UInt64 = 0
-  /// It writes no more.
+  /// Whether the client has finished the stream.
   var isClosed = false
-  /// It wrote more than it may.
+  /// Whether the client has exceeded the limit.
   var isBroken = false
 
-  /// One that the client opens.
+  /// Creates a stream that the client opens.
   init(_ number: UInt32, _ handle: StreamHandle, _ session: SessionHandle, to member: MemberAddress) {
     self.number = number
     self.handle = handle
@@ -86,7 +86,7 @@ final class ClientStream {
     isOwn = true
   }
 
-  /// One that a member opened.
+  /// Creates a stream that a member opened.
   init(_ handle: StreamHandle, _ session: SessionHandle, from member: MemberAddress, _ name: [UInt8]) {
     number = 0
     self.handle = handle
@@ -96,7 +96,7 @@ final class ClientStream {
     isOwn = false
   }
 
-  // MARK: What happens
+  // MARK: Input
 
   func hear(_ event: StreamEvent) {
     switch event {
@@ -105,23 +105,23 @@ final class ClientStream {
     case .finished: isFinished = true
     case .ended(let end):
       self.end = end
-      // What came before a cut is of no use to somebody who has not read it.
+      // Bytes that were not read before a reset are dropped.
       if end != .finished { queue.clear() }
     }
   }
 
   func grant(_ limit: UInt64) { self.limit = max(self.limit, limit) }
 
-  /// Whether the client may write so many bytes. Counts them.
+  /// Counts bytes as written. Returns false if they exceed the limit.
   func mayWrite(_ byteCount: Int) -> Bool {
     guard !isClosed, written + UInt64(byteCount) <= granted else { return false }
     written += UInt64(byteCount)
     return true
   }
 
-  // MARK: What the client is told
+  // MARK: Events for the client
 
-  /// The next event of one that the client opened.
+  /// The next write limit to report for a stream that the client opened.
   func nextRoom(_ sessions: Sessions) -> LocalEvent? {
     guard isOwn, end == nil, !isClosed else { return nil }
     let limit = written + UInt64(sessions.streamRoom(handle, promised: Int(granted - written)))
@@ -130,7 +130,7 @@ final class ClientStream {
     return .streamRoom(stream: number, limit: limit)
   }
 
-  /// The next bytes that the client takes of one that it has taken.
+  /// The next bytes of a stream that the client has taken, within its window.
   func nextBytes(_ sessions: Sessions, now: Instant) -> LocalEvent? {
     let count = min(UInt64(queue.count), limit - min(limit, sent), UInt64(LocalLimits.streamBytesMax))
     guard number != 0, count > 0 else { return nil }
@@ -140,7 +140,7 @@ final class ClientStream {
     return .streamBytes(stream: number, bytes)
   }
 
-  /// How it ended, when the client has all that came before.
+  /// The end to report, once the client has received all bytes before it.
   var endToTell: StreamEnd? {
     if !isOwn && isFinished && queue.count == 0 && end == nil { return .finished }
     return end
@@ -152,14 +152,14 @@ extension LocalClient {
     number == 0 ? nil : streams.first { $0.number == number && $0.end == nil }
   }
 
-  /// What a stream has to say; each in its turn.
+  /// The next event of a stream. Streams take turns.
   func nextStreamEvent(_ node: any LocalNode, _ now: Instant) -> LocalEvent? {
     for _ in streams.indices {
       streamTurn = streamTurn + 1 < streams.count ? streamTurn + 1 : 0
       let stream = streams[streamTurn]
       if !stream.isOwn && !stream.isTold {
         guard stream.end == nil, let session = sessions.first(where: { $0.handle == stream.session }) else {
-          // Nobody heard of it.
+          // The client was never notified of the stream.
           streams.remove(at: streamTurn)
           return nextStreamEvent(node, now)
         }
@@ -181,7 +181,7 @@ extension LocalClient {
   }
 }
 
-/// What clients ask for of streams, and what comes on them.
+/// Requests that concern streams, and events of streams.
 extension LocalClients {
   func openStream(
     _ client: LocalClient, _ number: UInt32, _ session: UInt32, _ member: MemberAddress, _ name: [UInt8],
@@ -198,7 +198,7 @@ extension LocalClients {
     client.streams.append(ClientStream(number, handle, session.handle, to: member))
   }
 
-  /// The client takes a stream that a member opened, or refuses it.
+  /// Accepts or refuses a stream that a member opened.
   func decideStream(
     _ client: LocalClient, _ number: UInt32, _ received: UInt32, isWanted: Bool, _ limit: UInt64, isPostponed: Bool,
     _ now: Instant
@@ -220,7 +220,7 @@ extension LocalClients {
     stream.grant(limit)
   }
 
-  /// Bytes for a member. Who writes more than there is room for does not keep to the protocol.
+  /// Sends bytes to a member. A client that exceeds the limit violates the protocol, and its stream is reset.
   func write(_ client: LocalClient, _ number: UInt32, _ data: [UInt8], _ now: Instant) {
     guard let stream = client.stream(number), stream.isOwn, !stream.isBroken else { return }
     let isTaken =
@@ -263,12 +263,12 @@ extension LocalClients {
     _ now: Instant
   ) {
     for client in clients.compactMap({ $0 }) where client.sessions.contains(where: { $0.handle == session }) {
-      // A node that opens streams gets no more places than it leaves free.
+      // The streams that one node opens may take no more places than they leave free.
       let ofNode = client.streams.count { !$0.isOwn && $0.member.node == from.node }
       guard ofNode < LocalLimits.streamsMax - client.streams.count else { break }
       client.streams.append(ClientStream(handle, session, from: from, name))
       client.hasNews = true
-      // A client reads what others open, and writes what it opens itself.
+      // The local API has only one direction per stream, so the way back is closed.
       if isTwoWay { try? node.sessions.finishStream(handle, now: now) }
       return
     }

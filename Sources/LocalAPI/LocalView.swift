@@ -1,6 +1,6 @@
 import Session
 
-/// What people may see of a client: nothing that it says.
+/// The operator's view of a client. It contains no data of the application.
 public struct LocalClientView {
   /// One of its sessions.
   public struct Session {
@@ -12,14 +12,14 @@ public struct LocalClientView {
   }
 
   public let user: UInt32
-  /// The name that it gave itself; nil before it said hello.
+  /// The name of the application; nil before the hello.
   public let instance: [UInt8]?
   public let serviceTypes: [[UInt8]]
   public let sessions: [Session]
 }
 
 extension LocalClients {
-  /// The client in a place; nil when there is none.
+  /// The view of the client in a place, or nil if the place is empty.
   public func view(_ place: Int) -> LocalClientView? {
     guard let client = clients[place] else { return nil }
     return LocalClientView(

@@ -1,13 +1,13 @@
 import Primitives
 
-/// The places for packets that are longer than what each client may send at any time: who has one, and who waits. The users
-/// of the box share them. Among those that wait, the one whose user has fewest is first.
+/// The places for packets that are longer than a client may send at any time. The users of the node share them. Among
+/// waiting clients, the one whose user has the fewest places goes first.
 public struct LongPacketPlaces {
   private struct Entry {
     let client: Int
     let user: UInt32
     let isOperator: Bool
-    /// Since when it waits, or has a place.
+    /// The time since which it waits or has a place.
     var since: Instant
   }
 
@@ -16,18 +16,18 @@ public struct LongPacketPlaces {
 
   public init() {}
 
-  /// A client has begun a long packet. `next` gives it a place, at once or later.
+  /// Queues a client that has begun a long packet. `next` assigns the place.
   public mutating func ask(_ client: Int, user: UInt32, isOperator: Bool, now: Instant) {
     waiting.append(Entry(client: client, user: user, isOperator: isOperator, since: now))
   }
 
-  /// The packet is complete, or the client is gone.
+  /// Removes a client whose packet is complete or whose connection has ended.
   public mutating func leave(_ client: Int) {
     holders.removeAll { $0.client == client }
     waiting.removeAll { $0.client == client }
   }
 
-  /// The next client that gets a place; nil when there is none for anybody.
+  /// Assigns a place to the next client. Returns nil if no client can have one.
   public mutating func next(now: Instant) -> Int? {
     var best: (index: Int, held: Int)?
     for index in waiting.indices {
@@ -46,11 +46,11 @@ public struct LongPacketPlaces {
     return entry.client
   }
 
-  /// When a client has had its place for too long, while another one waits.
+  /// The time at which the oldest place becomes overdue; `.never` while no client waits.
   public var nextDeadline: Instant {
     waiting.isEmpty ? .never : holders.first.map { $0.since + LocalLimits.longPacketTime } ?? .never
   }
 
-  /// The client that has had its place for longest, and for too long, while another one waits: for the host to close.
+  /// The client with the oldest place if it is overdue while another client waits. The host closes its connection.
   public func overdue(now: Instant) -> Int? { nextDeadline <= now ? holders.first?.client : nil }
 }

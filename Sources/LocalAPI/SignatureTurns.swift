@@ -1,23 +1,23 @@
 import Primitives
 
-/// When requests are carried out for which this node signs: those of all users together.
+/// The schedule of requests that need a signature of this node, over all users.
 ///
-/// One such request is carried out in each wake-up, because a signature takes as long as other events may wait. Each user has a
-/// rate, and all have one together. A request beyond a rate waits, and is not refused. Only signatures that were made are
-/// counted: a request that is refused costs nothing. The operator is not counted.
+/// Only one such request is carried out in each wake-up, because a signature takes as long as other events may wait.
+/// Each user has a token bucket, and all users share another. A request beyond a rate waits and is not refused. Only
+/// signatures that were made are counted; a refused request costs nothing. The operator is not counted.
 public struct SignatureTurns {
-  /// When one request is carried out.
+  /// When a request is carried out.
   public enum Turn: Equatable {
     case now
-    /// Another request that signs was carried out in this wake-up.
+    /// Another request with a signature was carried out in this wake-up.
     case nextWakeUp
-    /// The rate of the user, or that of all, is used up until then.
+    /// A token bucket, of the user or of all users, is empty until then.
     case at(Instant)
   }
 
   private var users = SourceBuckets(LocalLimits.signaturesPerUser)
   private var all = TokenBucket()
-  /// The wake-up in which a signature was made last.
+  /// The wake-up of the last signature.
   private var signedAt: Instant?
 
   public init() {}
@@ -29,10 +29,10 @@ public struct SignatureTurns {
     return signedAt == now ? .nextWakeUp : .now
   }
 
-  /// The order of users that wait: the lowest value is first, because that user has used least of its rate.
+  /// The order among waiting users. The lowest value goes first, because that user has used the least of its rate.
   public func order(of user: UInt32) -> Instant { users.next(UInt64(user)) }
 
-  /// A request was carried out. Signatures beyond a rate are not owed.
+  /// Counts the signatures of a request. Signatures beyond a rate create no debt.
   public mutating func spend(_ signatures: UInt64, of user: UInt32, now: Instant) {
     if signatures == 0 { return }
     signedAt = now
