@@ -5,10 +5,10 @@ import Primitives
 import Reactor
 import Session
 
-/// Why there is no connection to the daemon, or no longer one.
+/// The reason why the connection to the daemon failed or ended.
 public struct ConnectionError: Error {
   public let text: String
-  /// Nobody answers at the socket.
+  /// Whether no daemon answers at the socket.
   public let isNoDaemon: Bool
 
   public init(_ text: String, isNoDaemon: Bool = false) {
@@ -17,17 +17,18 @@ public struct ConnectionError: Error {
   }
 }
 
-/// A command's connection to the local API of the daemon (docs/local-api.md). It blocks in `next` and `carryOut` alone.
+/// A command's connection to the daemon's local API (docs/local-api.md). It blocks only in `init`, `next` and
+/// `carryOut`.
 ///
-/// What it holds is bounded: of the daemon's packets one and what one `recv` brings; of requests what the command asks for,
-/// which reads no more input while `isBehind`.
+/// Its buffers are bounded. It holds one packet from the daemon and the result of one `recv`. It holds the requests
+/// that the command makes; the command reads no more input while `isBehind`.
 public final class DaemonConnection {
-  /// What else `next` waits for; -1 for nothing.
+  /// Further descriptors that `next` waits for; -1 for none.
   public struct Watch {
-    /// Readable, or at its end.
+    /// Reported when it is readable or at its end.
     public var input: CInt
     public var signals: CInt
-    /// Closed by whoever read it.
+    /// Reported when its reader has closed it.
     public var output: CInt
 
     public init(input: CInt = -1, signals: CInt = -1, output: CInt = -1) {
@@ -46,9 +47,10 @@ public final class DaemonConnection {
     case timedOut
   }
 
-  /// The longest time that the daemon may take to answer.
+  /// The timeout for an answer of the daemon.
   private static let answerTime = TimeSpan.seconds(5)
-  /// Events that came while an answer was awaited. States come once each, and messages within windows.
+  /// The maximum number of events kept while an answer is awaited. The daemon bounds them: it sends each state once,
+  /// and messages within windows.
   private static let waitingMax = 4_096
   private static let behindBytes = 65_536
   private static let receiveBytes = 65_536
@@ -62,13 +64,13 @@ public final class DaemonConnection {
   private var outbox: [UInt8] = []
   private var sent = 0
   private var inbox: [UInt8] = []
-  /// Bytes of the inbox that were taken.
+  /// The number of inbox bytes that were parsed.
   private var head = 0
   private var waiting: [LocalEvent] = []
-  /// Events were told: the others are looked at before more are received.
+  /// Whether an event was returned last, so that the watched descriptors are checked before more is received.
   private var isTurnOfOthers = false
 
-  /// Connects, and says hello in the name of an application: at most 63 bytes of plain text.
+  /// Connects, and introduces the command under an application name: at most 63 bytes of plain text.
   public init(path: String, name: [UInt8]) throws(ConnectionError) {
     descriptor = socket(AF_UNIX, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     if descriptor < 0 { throw ConnectionError("\(path): \(SystemError.last.text)") }
@@ -109,25 +111,26 @@ public final class DaemonConnection {
 
   // MARK: Requests
 
-  /// The daemon has not taken what it was asked: no more input should be read.
+  /// Whether the daemon has many requests unread, so that no more input should be read.
   public var isBehind: Bool { outbox.count - sent > Self.behindBytes }
 
-  /// The number that the next `ask` uses.
+  /// The number of the next `ask`.
   public var nextNumber: UInt32 { lastNumber == .max ? 1 : lastNumber + 1 }
 
-  /// Sends a request, now or during `next`. Returns its number, which its answer has, and what it makes.
+  /// Sends a request, now or during `next`. Returns its number, which also identifies the answer and the created
+  /// object.
   @discardableResult public func ask(_ body: LocalRequest.Body) -> UInt32 {
     lastNumber = nextNumber
     send(LocalRequest(lastNumber, body))
     return lastNumber
   }
 
-  /// Sends a request that has no answer.
+  /// Sends a request without an answer.
   public func tell(_ body: LocalRequest.Body) {
     send(LocalRequest(0, body))
   }
 
-  /// Sends bytes of a stream, for which there is room.
+  /// Sends bytes of a stream, within its write limit.
   public func write(_ stream: UInt32, _ bytes: RawSpan) {
     let packets = bytes.byteCount / LocalLimits.streamBytesMax + 1
     if outbox.isEmpty { outbox.reserveCapacity(packets * LocalLimits.streamRequestBytesMax) }
@@ -143,16 +146,16 @@ public final class DaemonConnection {
     flush()
   }
 
-  /// The answer to a request that was carried out at once.
+  /// The answer to a request.
   public struct Answer {
     public let number: UInt32
     public let outcome: LocalOutcome
     public let text: [UInt8]
-    /// Of a successful advertise or open; otherwise 0.
+    /// The endpoint after a successful advertise or open; otherwise 0.
     public let endpoint: UInt32
   }
 
-  /// Sends a request and waits for its answer. Events that come before it are kept for `next`.
+  /// Sends a request and waits for its answer. Events that arrive before it are kept for `next`.
   public func carryOut(_ body: LocalRequest.Body) throws(ConnectionError) -> Answer {
     let number = ask(body)
     let deadline = monotonicNow() + Self.answerTime
@@ -175,7 +178,7 @@ public final class DaemonConnection {
 
   // MARK: Events
 
-  /// Waits for the next event, for what else is watched, or until the deadline.
+  /// Waits for the next event, a watched descriptor, or the deadline.
   public func next(until deadline: Instant, watching watch: Watch = Watch()) throws(ConnectionError) -> Wake {
     while true {
       if !waiting.isEmpty { return .event(waiting.removeFirst()) }
@@ -215,7 +218,7 @@ public final class DaemonConnection {
 
   private var unread: Int { inbox.count - head }
 
-  /// The event of the packet that is complete; nil when it is one of a later version.
+  /// Parses the complete packet. Returns nil for an event of a later version.
   private func takePacket() throws(ConnectionError) -> LocalEvent? {
     let start = head + Self.lengthBytes, end = start + length()
     let bytes = inbox
@@ -288,7 +291,7 @@ public final class DaemonConnection {
         CSystem.send(descriptor, $0.baseAddress! + sent, $0.count - sent, CInt(MSG_NOSIGNAL | MSG_DONTWAIT))
       }
       if count < 0 && csystem_errno() == EINTR { continue }
-      // If the daemon is gone, recv reports it, with its last words before.
+      // If the daemon is gone, recv reports it, after the daemon's last error.
       if count < 0 { return }
       sent += count
     }

@@ -3,10 +3,10 @@ import LocalAPI
 import Primitives
 import Session
 
-/// Whom a name stands for: a node, or one application of it.
+/// The peer that a name refers to: a node, or one application on it.
 public struct NamedPeer: Equatable {
   public let node: NodeID
-  /// Nil: all of the node.
+  /// The application's endpoint; nil for all applications of the node.
   public let endpoint: UInt32?
 
   public init(_ node: NodeID, endpoint: UInt32? = nil) {
@@ -19,15 +19,16 @@ public struct NamedPeer: Equatable {
   }
 }
 
-/// Looks peers up as people type them.
+/// The result of looking up a name that a person typed.
 public enum NameMatch: Equatable {
   case one(NamedPeer)
   case several([NamedPeer])
-  /// Nobody, and the name that was perhaps meant.
+  /// No peer matches. `suggestion` is a similar name, if there is one.
   case nobody(suggestion: [UInt8]?)
 
-  /// Finds a node by its display name or by the first 4 or more digits of its id, or an application by the name that it
-  /// chose. A name in the same letters goes before one in other case. 8 or 32 digits are always an id.
+  /// Finds a node by its display name or by 4 or more leading digits of its id. Finds an application by the name that
+  /// it chose. An exact match takes precedence over a match that differs in case. A word of 8 or 32 digits is always an
+  /// id.
   public init(_ word: [UInt8], in sightings: [Sighting]) {
     let isID = looksLikeNodeID(word.span.bytes)
     let folded = Self.folded(word)
@@ -53,7 +54,7 @@ public enum NameMatch: Equatable {
     }
   }
 
-  /// A node stands for all its applications.
+  /// Adds a match. A node replaces its applications, and covers any added later.
   private static func add(_ peer: NamedPeer, to found: inout [NamedPeer]) {
     if found.contains(where: { $0 == peer || $0 == NamedPeer(peer.node) }) { return }
     if peer.endpoint == nil { found.removeAll { $0.node == peer.node } }
@@ -64,7 +65,8 @@ public enum NameMatch: Equatable {
     sighting.chosenName.map { [sighting.peer.name, $0] } ?? [sighting.peer.name]
   }
 
-  /// The name that differs least: by one letter where names are short, otherwise by two, or that begins so.
+  /// The most similar name: one that starts with the word, or differs by one letter if the word is short, otherwise by
+  /// at most two.
   private static func suggestion(_ word: [UInt32], _ sightings: [Sighting]) -> [UInt8]? {
     guard word.count <= wordScalarsMax else { return nil }
     var best: [UInt8]?
@@ -82,7 +84,7 @@ public enum NameMatch: Equatable {
   private static let wordScalarsMax = 63
   private static let shortScalars = 4
 
-  /// How many letters are to be put in, left out, changed or exchanged with their neighbour (optimal string alignment).
+  /// The number of insertions, deletions, substitutions and transpositions of neighbours (optimal string alignment).
   static func distance(_ a: [UInt32], _ b: [UInt32]) -> Int {
     var before: [Int] = [], row = Array(0...b.count)
     for i in a.indices {
@@ -97,7 +99,8 @@ public enum NameMatch: Equatable {
     return row[b.count]
   }
 
-  /// The characters without case, of the Latin, Greek and Cyrillic alphabets: Unicode's whole tables are 700 kB.
+  /// The case-folded characters, for the Latin, Greek and Cyrillic alphabets. The complete Unicode tables would take
+  /// 700 kB.
   public static func folded(_ text: [UInt8]) -> [UInt32] {
     var scalars: [UInt32] = []
     var decoder = UTF8()
@@ -115,7 +118,7 @@ public enum NameMatch: Equatable {
     switch scalar {
     case 0x41...0x5A, 0xC0...0xD6, 0xD8...0xDE, 0x391...0x3A9, 0x410...0x42F: scalar + 0x20
     case 0x400...0x40F: scalar + 0x50
-    // Pairs of which the upper case is even, or odd.
+    // Pairs of letters. The upper case has the even code point here, and the odd one in the next case.
     case 0x100...0x12F, 0x132...0x137, 0x14A...0x177, 0x460...0x481, 0x48A...0x4BF, 0x1E00...0x1E95: scalar | 1
     case 0x139...0x148, 0x179...0x17E: scalar + (scalar & 1)
     default: scalar

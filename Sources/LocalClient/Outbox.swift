@@ -2,33 +2,34 @@ import LocalAPI
 import Primitives
 import Session
 
-/// Lines on their way to the members of a session. A member gets each line that was written since it came, in order and one
-/// after the other; one that is out of reach gets them when it returns. As long as nobody is there, lines wait for whoever
-/// comes first.
+/// Lines to be sent to the members of a session. A member receives each line written since it joined, one at a time and
+/// in order. A member that is out of reach receives them when it returns. While there is no member, lines wait for the
+/// first one that joins.
 public struct Outbox {
-  /// Lines that wait at once, and their bytes: who writes more waits. The user fills them.
+  /// The maximum number of waiting lines, and of their bytes. The writer waits beyond that. The user's input fills
+  /// them.
   public static let linesMax = 64
   public static let bytesMax = 262_144
 
   private struct Recipient {
     let address: MemberAddress
-    /// The next line that it lacks: the number of lines that it has or that were before it.
+    /// The number of the next line to send; all lines before it were delivered or predate the member.
     var next: UInt64
-    /// The request by which that line is on its way; 0 for none.
+    /// The request that carries this line; 0 for none.
     var request: UInt32 = 0
     var isConnected = true
-    /// It had no room, or the last send failed: it is tried again when that may have changed.
+    /// Whether the member had no room or the last send failed. `room`, a reconnection or `retry` clears it.
     var isStalled = false
-    /// No longer a member; what is on its way is awaited.
+    /// Whether the member has left. The result of a line in flight is still awaited.
     var isGone = false
 
     var isReady: Bool { isConnected && !isStalled && request == 0 }
   }
 
   private var lines: [[UInt8]] = []
-  /// Lines that are done, before the first one kept.
+  /// The number of completed lines, which precede the first stored one.
   public private(set) var doneCount: UInt64 = 0
-  /// The first line that nobody was there for.
+  /// The first line that was written while there was no member.
   private var unclaimed: UInt64 = 0
   private var recipients: [Recipient] = []
   private var bytes = 0
@@ -38,21 +39,21 @@ public struct Outbox {
   private var end: UInt64 { doneCount + UInt64(lines.count) }
 
   public var isEmpty: Bool { lines.isEmpty }
-  /// Lines that have not reached everybody.
+  /// The number of lines that some member has not received.
   public var waitingCount: Int { lines.count }
-  /// Nobody is there who gets the lines.
+  /// Whether there is no member to receive the lines.
   public var hasNobody: Bool { !recipients.contains { !$0.isGone } }
 
   public func hasRoom(for byteCount: Int) -> Bool {
     lines.count < Self.linesMax && (lines.isEmpty || bytes + byteCount <= Self.bytesMax)
   }
 
-  /// Lines that a member lacks.
+  /// The number of lines that a member has not received.
   public func lacking(_ address: MemberAddress) -> Int {
     recipients.first { $0.address == address }.map { Int(end - $0.next) } ?? 0
   }
 
-  /// Adds a line, for which there is room.
+  /// Adds a line. The caller has checked `hasRoom`.
   public mutating func add(_ line: [UInt8]) {
     lines.append(line)
     bytes += line.count
@@ -61,7 +62,7 @@ public struct Outbox {
 
   // MARK: Members
 
-  /// A member is connected, or is again.
+  /// Adds a member that has connected or reconnected.
   public mutating func connected(_ address: MemberAddress) {
     guard let index = recipients.firstIndex(where: { $0.address == address }) else {
       recipients.append(Recipient(address: address, next: unclaimed))
@@ -73,13 +74,13 @@ public struct Outbox {
     recipients[index].isGone = false
   }
 
-  /// A member is out of reach.
+  /// Records that a member is out of reach.
   public mutating func away(_ address: MemberAddress) {
     guard let index = recipients.firstIndex(where: { $0.address == address }) else { return }
     recipients[index].isConnected = false
   }
 
-  /// A member has left. Returns how many lines it lacks for good.
+  /// Records that a member has left. Returns the number of lines that it will never receive.
   public mutating func gone(_ address: MemberAddress) -> Int {
     guard let index = recipients.firstIndex(where: { $0.address == address }) else { return 0 }
     recipients[index].isGone = true
@@ -91,14 +92,15 @@ public struct Outbox {
     let lacking = recipients.remove(at: index).next
     defer { trim() }
     if !hasNobody { return Int(end - lacking) }
-    // Whoever comes next gets them.
+    // The next member receives them.
     unclaimed = min(unclaimed, lacking)
     return 0
   }
 
   // MARK: Sending
 
-  /// The next line to send, to those who lack the same one: as request `number`. Nil when nobody can be sent anything.
+  /// The next line to send as request `number`, with all members for which it is next. Returns nil if nothing can be
+  /// sent.
   public mutating func nextSend(as number: UInt32) -> (line: [UInt8], to: [MemberAddress])? {
     var first = end
     for recipient in recipients where recipient.isReady { first = min(first, recipient.next) }
@@ -111,7 +113,7 @@ public struct Outbox {
     return (lines[Int(first - doneCount)], to)
   }
 
-  /// What became of a line. Returns how many lines a member that has left lacks for good.
+  /// Records the result of a line. Returns the number of lines that a departed member will never receive.
   public mutating func sent(_ number: UInt32, to address: MemberAddress, _ delivery: LocalDelivery) -> Int {
     let known = recipients.firstIndex { $0.address == address && $0.request == number }
     guard let index = known else { return 0 }
@@ -122,7 +124,7 @@ public struct Outbox {
     return 0
   }
 
-  /// A request to send was refused as a whole.
+  /// Records that a send request was refused as a whole.
   public mutating func refused(_ number: UInt32) {
     for index in recipients.indices where recipients[index].request == number {
       recipients[index].request = 0
@@ -130,19 +132,20 @@ public struct Outbox {
     }
   }
 
-  /// A member may have room.
+  /// Records that a member may have room.
   public mutating func room(_ address: MemberAddress) {
     for index in recipients.indices where recipients[index].address == address { recipients[index].isStalled = false }
   }
 
-  /// Whether `retry` has something to do: a second later at the latest.
+  /// Whether `retry` should be called, within a second.
   public var hasStalled: Bool { recipients.contains { $0.isStalled && $0.isConnected } }
 
+  /// Retries all members that had no room or whose last send failed.
   public mutating func retry() {
     for index in recipients.indices { recipients[index].isStalled = false }
   }
 
-  /// Lines that all have are done.
+  /// Removes the lines that all members have received.
   private mutating func trim() {
     var first = unclaimed
     for recipient in recipients { first = min(first, recipient.next) }

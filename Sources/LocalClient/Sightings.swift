@@ -2,7 +2,7 @@ import LocalAPI
 import Primitives
 import Session
 
-/// A service that a browse has told of.
+/// A service that a browse has reported.
 public struct Sighting: Equatable {
   public let address: MemberAddress
   public let peer: LocalPeer
@@ -14,7 +14,7 @@ public struct Sighting: Equatable {
     self.service = service
   }
 
-  /// The name that its application gave itself in its discovery info (“name=…”): untrusted, as every name. Nil for none.
+  /// The name that the application chose in its discovery info (“name=…”): untrusted, like every name. Nil without one.
   public var chosenName: [UInt8]? {
     let key = Array("name=".utf8)
     guard let pair = service.info.first(where: { $0.starts(with: key) }), pair.count > key.count else { return nil }
@@ -29,22 +29,22 @@ extension Sighting {
   }
 }
 
-/// What a browse has told of, kept by nodes: the daemon may move one to another place.
+/// The services that a browse has reported, by node: the daemon may move a node to another place.
 public struct Sightings {
-  /// What has changed.
+  /// A change to the services.
   public enum Change: Equatable {
     case found(Sighting)
     case changed(Sighting)
     case lost(Sighting)
   }
 
-  /// Ordered by name.
+  /// All services, ordered by name.
   public private(set) var all: [Sighting] = []
   private var places: [(place: UInt16, node: NodeID)] = []
 
   public init() {}
 
-  /// Takes a `services` event.
+  /// Handles a `services` event. Returns the changes.
   public mutating func hear(
     place: UInt16, _ node: NodeID, _ peer: LocalPeer, _ services: [Service]
   ) -> [Change] {
@@ -55,7 +55,7 @@ public struct Sightings {
       places.append((place, node))
       update(node, services.map { Sighting(node, peer, $0) }, &changes)
     }
-    // A node that has moved to another place is still there.
+    // A node that has moved to another place is not lost.
     if let former, !places.contains(where: { $0.node == former }) { update(former, [], &changes) }
     return changes
   }
