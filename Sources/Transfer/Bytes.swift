@@ -1,4 +1,4 @@
-/// Big-endian fields behind each other.
+/// Writes consecutive big-endian fields.
 struct FieldWriter {
   private(set) var bytes: [UInt8] = []
 
@@ -10,14 +10,14 @@ struct FieldWriter {
 
   mutating func put(_ more: [UInt8]) { bytes += more }
 
-  /// A length in one byte, and at most 255 bytes.
+  /// Writes a length in one byte, and at most 255 bytes.
   mutating func put(text: [UInt8]) {
     put(UInt8(truncatingIfNeeded: text.count))
     put(text)
   }
 }
 
-/// Takes fields; what is behind the last one that is asked for is of a later version.
+/// Reads fields. Bytes after the last known field belong to a later version.
 struct FieldReader {
   private(set) var rest: ArraySlice<UInt8>
 

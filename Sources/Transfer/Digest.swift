@@ -27,7 +27,7 @@ public struct Digest: Hashable, Sendable {
     return bytes
   }
 
-  /// Its first bytes in hexadecimal digits.
+  /// Its first `count` bytes as hexadecimal digits.
   public func hexadecimal(bytes count: Int) -> [UInt8] {
     let digits: [UInt8] = Array("0123456789abcdef".utf8)
     var text: [UInt8] = []

@@ -1,5 +1,5 @@
-/// Bytes behind each other, as an array of their own. Each part is copied all at once: Embedded Swift (6.3.1) appends the elements
-/// of an array one by one.
+/// The parts concatenated into a new array. Each part is copied at once, because Embedded Swift (6.3.1) appends array
+/// elements one by one.
 public func joined(_ parts: ArraySlice<UInt8>...) -> [UInt8] { joined(parts) }
 
 public func joined(_ parts: [ArraySlice<UInt8>]) -> [UInt8] {

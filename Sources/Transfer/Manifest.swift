@@ -1,12 +1,12 @@
 /// A file or folder of an offer.
 public struct Entry: Equatable, Sendable {
-  /// Folders from the outermost one on, and its own name, each a legal name, with `/` between them. Kept so because a
-  /// list of lists could take much more memory than the bytes that came.
+  /// The legal names of its folders, outermost first, and its own, joined by `/`. A list of lists could take much more
+  /// memory than the received bytes.
   public let path: [UInt8]
-  /// In bytes; nil for a folder.
+  /// The size in bytes; nil for a folder.
   public let size: UInt64?
 
-  /// - Throws: `name`; `path` with none, or more than 64.
+  /// - Throws: `name`; `path` for no component or more than 64.
   public init(_ components: [[UInt8]], size: UInt64?) throws(TransferFault) {
     guard (1...TransferLimits.componentsMax).contains(components.count) else { throw .path }
     var path: [UInt8] = []
@@ -23,10 +23,10 @@ public struct Entry: Equatable, Sendable {
 
   static let slash = UInt8(ascii: "/")
 
-  /// Of the folder that it is in; empty for what was offered itself.
+  /// The path of the enclosing folder; empty for an item.
   var parent: ArraySlice<UInt8> { path[..<(path.lastIndex(of: Self.slash) ?? 0)] }
 
-  /// Component by component: no name has a byte below `/` that stands for one.
+  /// Compares component by component: `/` ranks below every byte of a name.
   static func precedes(_ a: [UInt8], _ b: [UInt8]) -> Bool {
     func rank(_ byte: UInt8) -> UInt8 { byte == slash ? 0 : byte }
     for (one, other) in zip(a, b) where one != other { return rank(one) < rank(other) }
@@ -34,25 +34,25 @@ public struct Entry: Equatable, Sendable {
   }
 }
 
-/// Something that is placed as a whole: one of the files and folders that were offered, with what is in it.
+/// A file or folder that was offered, with its content. It is placed as a whole.
 public struct Item: Equatable, Sendable {
-  /// Its entries in the manifest; the first one is itself.
+  /// Its entries in the manifest. The first one is the item itself.
   public let entries: Range<Int>
   public let files: Range<Int>
 }
 
-/// The files and folders of an offer, in the order of their paths, folder by folder. Files have numbers in this order.
+/// The files and folders of an offer, ordered by path, component by component. Files are numbered in this order.
 public struct Manifest: Equatable, Sendable {
   public let entries: [Entry]
   public let bytes: [UInt8]
   public let digest: Digest
-  /// The entries of files.
+  /// The indices of the entries that are files.
   public let files: [Int]
   public let items: [Item]
-  /// Of all files.
+  /// Bytes of all files.
   public let byteCount: UInt64
 
-  /// Puts them in order.
+  /// Creates a manifest, and sorts the entries.
   public init(_ entries: [Entry]) throws(TransferFault) {
     let sorted = Self.order(entries).map { entries[$0] }
     var fields = FieldWriter()
@@ -67,12 +67,12 @@ public struct Manifest: Equatable, Sendable {
     try self.init(sorted, fields.bytes)
   }
 
-  /// The places of entries in the order of a manifest.
+  /// The indices of the entries in the order of a manifest.
   public static func order(_ entries: [Entry]) -> [Int] {
     entries.indices.sorted { Entry.precedes(entries[$0].path, entries[$1].path) }
   }
 
-  /// Reads what was offered.
+  /// Parses the manifest of an offer, and checks it against the offer.
   public init(_ bytes: [UInt8], _ offer: OfferRecord) throws(TransferFault) {
     guard bytes.count == offer.manifestBytes else { throw .manifestLength }
     var fields = FieldReader(bytes[...]), entries: [Entry] = []
@@ -92,15 +92,15 @@ public struct Manifest: Equatable, Sendable {
     guard digest == offer.manifest else { throw .manifestDigest }
   }
 
-  /// In their order, so that a path that is there twice is found as its neighbour, and what is below a file too: each is
-  /// in a folder that is open.
+  /// Checks that the entries are in order and that each is in the open folder. So a duplicate path, and an entry below
+  /// a file, is found by comparing neighbours.
   private init(_ entries: [Entry], _ bytes: [UInt8]) throws(TransferFault) {
     guard (1...TransferLimits.entriesMax).contains(entries.count) else { throw .entries }
     var files: [Int] = [], items: [Item] = [], byteCount: UInt64 = 0
     var folder: ArraySlice<UInt8> = [], before: [UInt8] = [], begin = (entry: 0, file: 0)
     for (index, entry) in entries.enumerated() {
       let parent = entry.parent
-      // In this order a folder that only begins like the parent's name cannot be the one that is open.
+      // In this order the open folder cannot be one whose name merely starts with the parent's name.
       guard Entry.precedes(before, entry.path), folder.starts(with: parent) else { throw .path }
       if parent.isEmpty && index > 0 {
         items.append(Item(entries: begin.entry..<index, files: begin.file..<files.count))
@@ -127,7 +127,7 @@ public struct Manifest: Equatable, Sendable {
 
   public func size(file: Int) -> UInt64 { entries[files[file]].size ?? 0 }
 
-  /// The item that a file is part of.
+  /// The item that contains a file.
   public func item(file: Int) -> Int {
     var low = 0, high = items.count - 1
     while low < high {
@@ -137,6 +137,6 @@ public struct Manifest: Equatable, Sendable {
     return low
   }
 
-  /// The name that an item has at its sender.
+  /// The name of an item at its sender.
   public func name(item: Int) -> [UInt8] { entries[items[item].entries.lowerBound].path }
 }

@@ -1,7 +1,8 @@
-/// Names of files. They come from others, and are never a path: each stands for one file in one folder.
+/// File names. They are untrusted and never paths: each stands for one file in one folder.
 public enum Names {
-  /// 1 to 255 bytes of UTF-8; no `/`, not `.` or `..`; no control character (U+0000–001F, 007F–009F), and none that breaks
-  /// lines or changes the direction of reading (U+2028–202E, U+2066–2069).
+  /// Whether a name is legal: 1 to 255 bytes of UTF-8, without `/`, not `.` or `..`. It has no control characters
+  /// (U+0000–001F, 007F–009F). It has no characters that break lines or change the reading direction (U+2028–202E,
+  /// U+2066–2069).
   public static func isLegal(_ name: some Collection<UInt8>) -> Bool {
     guard (1...TransferLimits.nameBytesMax).contains(name.count) else { return false }
     let dot = UInt8(ascii: ".")
@@ -11,25 +12,25 @@ public enum Names {
     }
   }
 
-  /// At most 200 bytes of UTF-8 without control characters.
+  /// Whether a text is legal: at most 200 bytes of UTF-8 without control characters.
   public static func isLegalText(_ text: [UInt8]) -> Bool {
     text.count <= TransferLimits.textBytesMax && isText(text) { !isControl($0) }
   }
 
-  /// What is on a level with the user's own files is not hidden, and no option of a command: a `.` or `-` in front
-  /// becomes `_`.
+  /// The name for an item next to the user's own files: a leading `.` or `-` becomes `_`, so that the item is not
+  /// hidden and not taken for an option of a command.
   public static func visible(_ name: [UInt8]) -> [UInt8] {
     guard let first = name.first, first == UInt8(ascii: ".") || first == UInt8(ascii: "-") else { return name }
     return [UInt8(ascii: "_")] + name.dropFirst()
   }
 
-  /// The name of the n-th one of this name: `foto.jpg`, `foto-2.jpg`, `foto-3.jpg` … It has at most 255 bytes: a longer
-  /// one is cut before the number, at the end of a character.
+  /// The name with a number: `foto.jpg`, `foto-2.jpg`, `foto-3.jpg` … It has at most 255 bytes; a longer name is cut
+  /// before the number, at a character boundary.
   public static func numbered(_ name: [UInt8], _ number: Int) -> [UInt8] {
     guard number > 1 else { return name }
     let tail = Array("-\(number)".utf8)
     var stem = name[...], ending = name[name.endIndex...]
-    // A dot in front begins a name, not an extension; an extension is short.
+    // A leading dot starts a name, not an extension. An extension is short.
     if let dot = name.lastIndex(of: UInt8(ascii: ".")), dot > 0, name.count - dot <= 32 {
       (stem, ending) = (name[..<dot], name[dot...])
     }
@@ -37,7 +38,7 @@ public enum Names {
     return Array(cut(stem, room)) + tail + ending
   }
 
-  /// The folder of what is not whole yet: hidden, with the resource's name in it if there is room.
+  /// The name of the folder for an incomplete resource. It is hidden and contains the resource's name if there is room.
   public static func partial(_ name: [UInt8], _ key: Digest) -> [UInt8] {
     let tail = [UInt8(ascii: ".")] + key.hexadecimal(bytes: 16) + partialEnding
     let whole = [UInt8(ascii: ".")] + name + tail
@@ -50,7 +51,7 @@ public enum Names {
 
   private static let partialEnding = Array(".causeway-part".utf8)
 
-  /// At most so many bytes, never the beginning of a character alone.
+  /// The first bytes of a text, at most `bytesMax`, cut at a character boundary.
   static func cut(_ text: ArraySlice<UInt8>, _ bytesMax: Int) -> ArraySlice<UInt8> {
     guard text.count > bytesMax else { return text }
     var end = text.startIndex + bytesMax
@@ -58,7 +59,7 @@ public enum Names {
     return text[..<end]
   }
 
-  /// An explanation that fits a record: cut, and without what is not legal.
+  /// An explanation that fits a record: cut to its maximum, and empty if it is not legal.
   public static func explanation(_ text: [UInt8]) -> [UInt8] {
     let short = Array(cut(text[...], TransferLimits.textBytesMax))
     return isLegalText(short) ? short : []
@@ -66,7 +67,7 @@ public enum Names {
 
   private static func isControl(_ scalar: UInt32) -> Bool { scalar < 0x20 || (0x7f...0x9f).contains(scalar) }
 
-  /// Well-formed UTF-8 (Unicode, table 3-7) whose scalars are all allowed.
+  /// Whether a text is well-formed UTF-8 (Unicode, table 3-7) with only allowed scalars.
   private static func isText(_ text: [UInt8], _ isAllowed: (UInt32) -> Bool) -> Bool {
     var place = 0
     while place < text.count {

@@ -1,19 +1,19 @@
-/// What a receiver notes of a resource that is not whole yet, so that it can go on after a restart: a header, and entries
-/// of 56 bytes that are only appended. One that was not written whole, and all behind it, does not count.
+/// The receiver's journal of an incomplete resource, with which it can resume after a restart: a header and entries of
+/// 56 bytes. Entries are only appended. An incomplete entry, and all after it, are ignored.
 ///
 ///     header: “CWPART1\n” · SHA-256 of the manifest (32)
 ///     entry: kind (1) · 0 (3) · file or item (4) · leaf or number (4) · bytes (4) · hash (32) · first 8 bytes of the
 ///     SHA-256 of all this
 public enum PartialJournal {
-  /// A line of the journal.
+  /// An entry of the journal.
   public enum Entry: Equatable, Sendable {
-    /// A leaf of a file was written.
+    /// A leaf of a file was written, with its size and hash.
     case leaf(file: Int, leaf: Int, bytes: Int, Digest)
-    /// A file is whole, and has this root.
+    /// A file is complete, with this root.
     case whole(file: Int, root: Digest)
-    /// Behind so many leaves a file is written anew.
+    /// A file is rewritten after this number of leaves.
     case truncated(file: Int, leaves: Int)
-    /// An item stands in its place, as the n-th of its name.
+    /// An item was moved to its place; `number` is the suffix of its name.
     case placed(item: Int, number: Int)
 
     public var encoded: [UInt8] {
@@ -34,7 +34,7 @@ public enum PartialJournal {
       return fields.bytes
     }
 
-    /// Nil for what was not written whole, or is of another version.
+    /// Parses an entry. Returns nil if it is incomplete or of another version.
     init?(_ bytes: ArraySlice<UInt8>) {
       var fields = FieldReader(bytes)
       guard SHA256.digest(Array(bytes.prefix(48))).bytes.prefix(8) == bytes.suffix(8), let kind = try? fields.byte(),
@@ -56,7 +56,8 @@ public enum PartialJournal {
 
   public static func header(_ manifest: Digest) -> [UInt8] { magic + manifest.bytes }
 
-  /// The entries, and how many bytes of the journal count. Nil when it is of another resource, or none.
+  /// Parses a journal. Returns its entries and the number of valid bytes, or nil if it belongs to another resource or
+  /// is not a journal.
   public static func read(_ bytes: [UInt8], _ manifest: Digest) -> (entries: [Entry], bytes: Int)? {
     let header = header(manifest)
     guard bytes.count >= header.count, Array(bytes[..<header.count]) == header else { return nil }
@@ -68,10 +69,10 @@ public enum PartialJournal {
     return (entries, place)
   }
 
-  /// So many bytes of the resource are there, as far as leaves were noted.
+  /// The number of bytes in the leaves of a journal.
   public static func bytesHeld(_ entries: [Entry]) -> UInt64 {
-    // Files come one after the other: only the last one is ever written anew behind a leaf. What begins again earlier
-    // is counted as if it were not there.
+    // Files arrive one after another, so only the last one is ever rewritten after a leaf. A rewrite of an earlier file
+    // also discards the files after it from the count.
     var bytes: [(file: Int, leaf: Int, bytes: Int)] = []
     for entry in entries {
       switch entry {

@@ -1,7 +1,7 @@
-/// What a partial has is found again: its journal says which leaves there should be. The last 16 of them are hashed
-/// again, and what is behind the last one of the file that was being written.
+/// Restores a partial. Its journal lists the leaves that should exist. The last 16 leaves are hashed again, and so are
+/// the bytes after the last leaf of the file that was being written.
 extension TransferReceiver {
-  /// Takes over what the journal says, if it can be true.
+  /// Takes over the journal entries that are consistent with the manifest.
   mutating func restore(_ manifest: Manifest) {
     var recent: [(file: Int, leaf: Int)] = []
     for entry in found {
@@ -19,7 +19,7 @@ extension TransferReceiver {
       case .truncated(let file, let leaves):
         guard file < files.count, leaves <= files[file].leaves.count else { continue }
         files[file].leaves.removeLast(files[file].leaves.count - leaves)
-        // The last leaf may be a short one.
+        // The last leaf may be shorter.
         files[file].bytes = min(UInt64(leaves) * UInt64(Tree.leafBytes), manifest.size(file: file))
         files[file].isWhole = false
         recent.removeAll { $0.file == file && $0.leaf >= leaves }
@@ -28,12 +28,12 @@ extension TransferReceiver {
       }
     }
     found = []
-    // Items that stand in their places belong to the user.
+    // Items that were moved to their places belong to the user.
     recent.removeAll { numbers[manifest.item(file: $0.file)] != nil }
     checks = Array(recent.suffix(TransferLimits.leavesChecked))
   }
 
-  /// The next step: a leaf to look at, the end of the file that was being written, or the word to the sender.
+  /// Emits the next step: a leaf to check, the end of the file that was being written, or the report to the sender.
   mutating func check() {
     guard let manifest else { return }
     while !checks.isEmpty {
@@ -41,7 +41,7 @@ extension TransferReceiver {
       guard leaf < files[file].leaves.count else { continue }
       return read(file, leaf, manifest)
     }
-    // Files come one after the other: of those that are not whole only the first one has bytes.
+    // Files arrive one after another, so only the first incomplete file has bytes.
     if let file = files.firstIndex(where: { !$0.isWhole }), current?.file != file {
       let leaves = files[file].leaves.prefix(Int(manifest.size(file: file) / UInt64(Tree.leafBytes)))
       files[file].leaves = Array(leaves)
@@ -60,13 +60,13 @@ extension TransferReceiver {
         file: file, offset: offset, count: Int(min(UInt64(Tree.leafBytes), manifest.size(file: file) - offset))))
   }
 
-  /// The bytes of the last `read`, fewer when there are no more.
+  /// Answers the last `read`, with fewer bytes if the file is shorter.
   public mutating func provide(_ bytes: [UInt8]) {
     guard phase == .checking, let (file, leaf) = reading, let manifest else { return }
     reading = nil
     if leaf < files[file].leaves.count {
       if Tree.leaf(bytes[...]) != files[file].leaves[leaf] { cut(file, leaf) }
-      // A file that was cut is looked at again, as the one that was being written.
+      // A truncated file is checked again as the one that was being written.
       if !files[file].isWhole, current?.file == file { current = nil }
       return
     }

@@ -1,15 +1,16 @@
-/// What is offered. docs/resources.md, “Records”.
+/// The record of an offer. See docs/resources.md, “Records”.
 public struct OfferRecord: Equatable, Sendable {
-  /// SHA-256 of the manifest: the same for the same files, so it names the resource over breaks and restarts.
+  /// The SHA-256 of the manifest. It is the same for the same files, so it identifies the resource across breaks and
+  /// restarts.
   public let manifest: Digest
-  /// In bytes, without its records.
+  /// The size of the manifest in bytes, without record headers.
   public let manifestBytes: UInt32
-  /// Files and folders.
+  /// The number of files and folders.
   public let entries: UInt32
   public let files: UInt32
-  /// Of all files.
+  /// Bytes of all files.
   public let bytes: UInt64
-  /// Of the first file or folder.
+  /// The name of the first file or folder.
   public let name: [UInt8]
 
   public init(_ manifest: Manifest) {
@@ -47,67 +48,67 @@ public struct OfferRecord: Equatable, Sendable {
   }
 }
 
-/// How an offer is answered.
+/// The answer to an offer.
 public enum AnswerCode: UInt8, Equatable, Sendable, CaseIterable {
-  /// The manifest is wanted.
+  /// Accepted; the sender sends the manifest.
   case accepted = 0
-  /// The manifest is known: there was a break.
+  /// Accepted again after a break; the manifest is known.
   case acceptedAgain = 1
   case declined = 2
-  /// The receiver has no room for it.
+  /// The receiver has not enough room.
   case noSpace = 3
-  /// More than the receiver takes.
+  /// The offer exceeds the receiver's limit.
   case tooLarge = 4
   /// Nobody answered in time.
   case timedOut = 5
-  /// It is being received already.
+  /// The resource is already being received.
   case busy = 6
 }
 
-/// What became of one file.
+/// The result for one file.
 public enum Verdict: UInt8, Equatable, Sendable, CaseIterable {
-  /// It is in its place, and is what was sent.
+  /// The file is in its place and matches what was sent.
   case stored = 0
-  /// What came is not what was sent.
+  /// The received bytes differ from the sent ones.
   case differs = 1
-  /// It was not sent: the sender could not read it, or it changed meanwhile.
+  /// The file was not sent: the sender could not read it, or it changed.
   case notSent = 2
-  /// It came, but another file of its folder did not: it waits for that one.
+  /// The file arrived, but waits for another file of its folder that did not.
   case kept = 3
 }
 
-/// Why a transfer was ended before its time.
+/// The reason why a transfer was cancelled.
 public enum CancelCode: UInt8, Equatable, Sendable, CaseIterable {
   case wanted = 0
-  /// The receiver cannot write.
+  /// The receiver cannot write to its disk.
   case storageFailed = 1
-  /// The receiver's disk, or its share of it, is full.
+  /// The receiver's disk or disk quota is full.
   case storageFull = 2
-  /// The other end broke the protocol.
+  /// The other end violated the protocol.
   case broken = 3
 }
 
-/// A record of a transfer: length (4), type (1), fields. docs/resources.md, “Records”.
+/// A record of a transfer: length (4), type (1), fields. See docs/resources.md, “Records”.
 public enum Record: Equatable, Sendable {
   case offer(OfferRecord)
-  /// The offer has come, and waits so many seconds for its answer.
+  /// The offer has arrived and waits this many seconds for its answer.
   case prompt(seconds: UInt32)
   case answer(AnswerCode, text: [UInt8])
   /// The next piece of the manifest.
   case manifest([UInt8])
-  /// The receiver has so many bytes of a file; the root of the tree over them.
+  /// The receiver holds this many bytes of a file, with this root.
   case held(file: UInt32, bytes: UInt64, root: Digest)
-  /// All that is held was told.
+  /// All held files were reported.
   case ready
-  /// Bytes of a file follow, from an offset.
+  /// Bytes of a file follow, starting at an offset.
   case begin(file: UInt32, offset: UInt64)
   case bytes([UInt8])
   /// All bytes of a file were sent.
   case root(file: UInt32, Digest)
-  /// A file is not sent.
+  /// A file is not sent, with an explanation.
   case skip(file: UInt32, text: [UInt8])
   case verdict(file: UInt32, Verdict)
-  /// The hashes of all leaves that are held are wanted.
+  /// Requests the hashes of all held leaves.
   case compare(file: UInt32)
   case leaves(file: UInt32, first: UInt32, [Digest])
   case cancel(CancelCode, text: [UInt8])
@@ -173,7 +174,7 @@ public enum Record: Equatable, Sendable {
     }
   }
 
-  /// Reads type and fields. Nil for a record of a later version.
+  /// Parses type and fields. Returns nil for a record of a later version.
   static func read(_ record: ArraySlice<UInt8>) throws(TransferFault) -> Record? {
     var fields = FieldReader(record)
     switch try fields.byte() {
@@ -205,7 +206,7 @@ public enum Record: Equatable, Sendable {
       for _ in 0..<count { digests.append(try fields.digest()) }
       return .leaves(file: file, first: first, digests)
     case 14:
-      // A reason of a later version is a reason too.
+      // A code from a later version still cancels the transfer.
       let code = CancelCode(rawValue: try fields.byte()) ?? .wanted
       return .cancel(code, text: try fields.text())
     default: return nil
@@ -213,10 +214,10 @@ public enum Record: Equatable, Sendable {
   }
 }
 
-/// Cuts the bytes of a stream into records. Holds at most one record, and what came with its end; each byte is copied once where
-/// the pieces are large.
+/// Splits the bytes of a stream into records. It holds at most one record and the bytes that arrived with its end.
+/// Bytes in large pieces are copied once.
 public struct RecordSplitter: Sendable {
-  /// Pieces that wait to be joined: tiny ones must not take more memory than a record.
+  /// The maximum number of unjoined pieces, so that tiny pieces do not take more memory than a record.
   private static let piecesMax = 64
 
   private var pieces: [ArraySlice<UInt8>] = []
@@ -224,7 +225,7 @@ public struct RecordSplitter: Sendable {
 
   public init() {}
 
-  /// Nothing of a record has come without its rest.
+  /// Whether no incomplete record waits.
   public var isEmpty: Bool { count == 0 }
 
   public mutating func append(_ bytes: [UInt8]) {
@@ -233,7 +234,7 @@ public struct RecordSplitter: Sendable {
     count += bytes.count
   }
 
-  /// The next whole record. Those of a later version are passed over.
+  /// The next complete record. Records of a later version are skipped.
   public mutating func next() throws(TransferFault) -> Record? {
     while let end = try recordEnd(), count >= end {
       if pieces[0].count < end { join() }
@@ -248,7 +249,7 @@ public struct RecordSplitter: Sendable {
 
   private static let lengthBytes = 4
 
-  /// How many bytes the next record has, its length included; nil when that has not come.
+  /// The size of the next record with its length field, or nil if the length has not arrived.
   private mutating func recordEnd() throws(TransferFault) -> Int? {
     guard count >= Self.lengthBytes else { return nil }
     if pieces[0].count < Self.lengthBytes { join() }

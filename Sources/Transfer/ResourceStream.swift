@@ -1,17 +1,17 @@
-/// The names of streams that carry resources. docs/resources.md, “Streams”.
+/// The names of streams that carry resources. See docs/resources.md, “Streams”.
 public enum ResourceStream: Equatable, Sendable {
-  /// From the sender: the resource by the first 8 bytes of its manifest's digest, and this attempt's number.
+  /// The sender's stream: the first 8 bytes of the manifest's digest, and the number of the attempt.
   case offer(resource: UInt64, attempt: UInt64)
-  /// From the receiver, for an attempt.
+  /// The receiver's stream for an attempt.
   case answer(attempt: UInt64)
 
-  /// Ordinary streams have no name that begins so.
+  /// The prefix that is reserved for resources.
   public static let prefix = Array("causeway:".utf8)
   private static let offerPrefix = Array("causeway:resource:".utf8)
   private static let answerPrefix = Array("causeway:answer:".utf8)
   private static let digits = 16
 
-  /// Nil for a name that is not reserved, or not known.
+  /// Parses a name. Returns nil if it is not reserved or not known.
   public init?(_ name: [UInt8]) {
     if name.starts(with: Self.offerPrefix), name.count == Self.offerPrefix.count + 2 * Self.digits + 1 {
       let numbers = name[Self.offerPrefix.count...], colon = numbers.startIndex + Self.digits
@@ -39,7 +39,7 @@ public enum ResourceStream: Equatable, Sendable {
     manifest.bytes.prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
   }
 
-  /// 16 digits in lower case.
+  /// Parses 16 lower-case hexadecimal digits.
   private static func number(_ text: ArraySlice<UInt8>) -> UInt64? {
     var number: UInt64 = 0
     for byte in text {

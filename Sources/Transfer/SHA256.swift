@@ -1,11 +1,11 @@
-/// SHA-256. FIPS 180-4, sections 4.1.2, 5 and 6.2. A value: a copy goes on for itself.
+/// SHA-256 (FIPS 180-4, sections 4.1.2, 5 and 6.2). It is a value: a copy continues independently.
 public struct SHA256: Sendable {
   private var state: (UInt32, UInt32, UInt32, UInt32, UInt32, UInt32, UInt32, UInt32) = (
     0x6a09_e667, 0xbb67_ae85, 0x3c6e_f372, 0xa54f_f53a, 0x510e_527f, 0x9b05_688c, 0x1f83_d9ab, 0x5be0_cd19
   )
-  /// Less than a block.
+  /// Bytes of an incomplete block.
   private var pending: [UInt8] = []
-  /// Bytes so far. Beyond 2^61 the standard has no digest; no transfer is as long.
+  /// The number of bytes hashed so far. The standard defines no digest beyond 2^61; no transfer is that long.
   public private(set) var byteCount: UInt64 = 0
 
   public init() {}
@@ -14,7 +14,7 @@ public struct SHA256: Sendable {
 
   public mutating func update(_ bytes: ArraySlice<UInt8>) { bytes.withUnsafeBytes { update($0) } }
 
-  /// Reads the bytes during the call only.
+  /// Reads the bytes only during the call.
   public mutating func update(_ bytes: UnsafeRawBufferPointer) {
     guard let base = bytes.baseAddress else { return }
     byteCount &+= UInt64(bytes.count)
@@ -31,7 +31,7 @@ public struct SHA256: Sendable {
     pending.append(contentsOf: bytes[(start + 64 * blocks)...])
   }
 
-  /// Of all bytes so far. More may follow.
+  /// The digest of all bytes so far. More bytes may follow.
   public func digest() -> Digest {
     var rest = self
     // Section 5.1.1: a one bit, zeros, and the length in bits.
@@ -51,7 +51,7 @@ public struct SHA256: Sendable {
     return hash.digest()
   }
 
-  // Section 6.2.2, with its 64 steps written out: instead of shifting the eight variables, each step names them anew.
+  // Section 6.2.2 with its 64 steps unrolled. Instead of shifting the eight variables, each step renames them.
   private static func compress(
     _ state: inout (UInt32, UInt32, UInt32, UInt32, UInt32, UInt32, UInt32, UInt32), _ bytes: UnsafeRawPointer,
     blocks: Int
@@ -224,7 +224,7 @@ public struct SHA256: Sendable {
     h = first &+ sum0 &+ majority
   }
 
-  /// The message schedule in place: W(t) stands where W(t-16) stood.
+  /// Computes the message schedule in place: W(t) replaces W(t-16).
   @inline(__always)
   private static func expand(_ word: inout UInt32, _ after15: UInt32, _ after7: UInt32, _ after2: UInt32) {
     let sum0 = (after15 &>> 7 | after15 &<< 25) ^ (after15 &>> 18 | after15 &<< 14) ^ (after15 &>> 3)

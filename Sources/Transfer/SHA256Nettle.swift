@@ -1,9 +1,9 @@
 import CNettle
 
-/// SHA-256 by nettle, which uses a processor's instructions for it. A value: a copy goes on for itself.
+/// SHA-256 by nettle, which uses the processor's SHA instructions. It is a value: a copy continues independently.
 public struct SHA256: Sendable {
   private var context = sha256_ctx()
-  /// Bytes so far.
+  /// The number of bytes hashed so far.
   public private(set) var byteCount: UInt64 = 0
 
   public init() { nettle_sha256_init(&context) }
@@ -12,14 +12,14 @@ public struct SHA256: Sendable {
 
   public mutating func update(_ bytes: ArraySlice<UInt8>) { bytes.withUnsafeBytes { update($0) } }
 
-  /// Reads the bytes during the call only.
+  /// Reads the bytes only during the call.
   public mutating func update(_ bytes: UnsafeRawBufferPointer) {
     guard let base = bytes.baseAddress else { return }
     byteCount &+= UInt64(bytes.count)
     nettle_sha256_update(&context, bytes.count, base.assumingMemoryBound(to: UInt8.self))
   }
 
-  /// Of all bytes so far. More may follow.
+  /// The digest of all bytes so far. More bytes may follow.
   public func digest() -> Digest {
     var rest = context
     var bytes = [UInt8](repeating: 0, count: Digest.byteCount)

@@ -1,7 +1,7 @@
-/// All limits of transfers. docs/resources.md, “Limits”.
+/// All limits of transfers. See docs/resources.md, “Limits”.
 public enum TransferLimits {
   public static let version: UInt16 = 1
-  /// Type and fields of one record.
+  /// Type and fields of one record, in bytes.
   public static let recordBytesMax = 66_000
   /// Bytes of a file in one record.
   public static let dataBytesMax = 65_536
@@ -9,55 +9,55 @@ public enum TransferLimits {
   public static let manifestPieceBytesMax = 32_768
   /// Hashes of leaves in one record.
   public static let leavesMax = 1_024
-  /// Files and folders of one offer. A sender fills it.
+  /// Files and folders of one offer. The sender chooses their number.
   public static let entriesMax = 65_536
-  /// A manifest, which the receiver holds in memory.
+  /// A manifest, in bytes. The receiver holds it in memory.
   public static let manifestBytesMax = 8_388_608
-  /// Folders around a file, and its own name.
+  /// The enclosing folders of a file, and its own name.
   public static let componentsMax = 64
-  /// A name, in bytes of UTF-8: what file systems allow.
+  /// A name, in bytes of UTF-8: the limit of common file systems.
   public static let nameBytesMax = 255
   /// Explanations, in bytes of UTF-8.
   public static let textBytesMax = 200
-  /// All bytes of an offer, so that no sum overflows: 4 EiB.
+  /// All bytes of an offer, bounded so that no sum overflows: 4 EiB.
   public static let bytesMax: UInt64 = 1 << 62
-  /// An offer waits so long for its answer, in seconds.
+  /// The time that an offer waits for its answer, in seconds.
   public static let offerSeconds: UInt32 = 600
-  /// A sender whose stream is refused tries again for so long, in seconds: the receiver may have too many offers.
+  /// The time for which a sender repeats a refused offer, in seconds: the receiver may have too many offers.
   public static let turnSeconds: UInt64 = 30
-  /// A stream that begins as a resource has said what it offers by then, in seconds.
+  /// The timeout for the offer on a new resource stream, in seconds.
   public static let beginSeconds: UInt64 = 30
-  /// Offers and transfers of an application at once: each takes two of the 32 streams that a daemon has for it. Senders fill
-  /// it and share it (`TransferPlaces`).
+  /// Offers and transfers of an application at once. Each takes two of the 32 streams that a daemon allows an
+  /// application. Senders share the places (`TransferPlaces`).
   public static let placesMax = 15
-  /// One of which nothing has come for so long gives its place to another sender's, in seconds: less than `turnSeconds`, in
-  /// which that sender tries again.
+  /// The idle time after which a transfer gives its place to another sender, in seconds. It is less than `turnSeconds`,
+  /// during which that sender tries again.
   public static let stillSeconds: UInt64 = 10
-  /// After a break the other end is waited for, in seconds.
+  /// The time for which a transfer waits for the other end after a break, in seconds.
   public static let returnSeconds: UInt64 = 3_600
-  /// Attempts without a byte more, one after the other.
+  /// Consecutive attempts without progress.
   public static let attemptsMax = 20
-  /// The last word of a transfer may take so long, in seconds.
+  /// The timeout for the last records of a transfer, in seconds.
   public static let farewellSeconds: UInt64 = 2
-  /// Who received everything waits so long for the sender to have heard it, in seconds.
+  /// The time for which a receiver with all files waits for the sender's confirmation, in seconds.
   public static let verdictSeconds: UInt64 = 10
-  /// What a sender reads of a file at once, and hashes: one record, because whoever waits for it waits for all of it.
+  /// Bytes that a sender reads and hashes at once: one record, because a waiting task waits for all of it.
   public static let readBytesMax = dataBytesMax
-  /// Leaves that are hashed again when a partial is found, and at most so many are written before they are synced.
+  /// Leaves that are hashed again when a partial is resumed. At most as many are written before they are synced.
   public static let leavesChecked = 16
-  /// A journal of a partial: of 2 TiB, or as many files as there may be.
+  /// A journal of a partial, in bytes: enough for 2 TiB, or for the maximum number of files.
   public static let journalBytesMax = 134_217_728
-  /// Names are tried up to `foto-999.jpg`.
+  /// The largest number in a name: `foto-999.jpg`.
   public static let numberMax = 999
 }
 
-/// What is wrong with words of the other end. Each ends the transfer.
+/// A protocol violation of the other end. Each ends the transfer.
 public enum TransferFault: Error, Equatable, Sendable, CaseIterable {
   case recordLength, recordField, version
   case name, path, entries, manifestLength, manifestDigest, sizes
   case unexpected, file, offset, bytesBeyond, bytesMissing, leaves
 
-  /// For people, without the end of a sentence.
+  /// A description for people, without a final period.
   public var text: String {
     switch self {
     case .recordLength: "a record has an illegal length"

@@ -1,17 +1,17 @@
-/// How senders share the places of a receiver: those for offers and transfers, or others of which one sender could take all.
+/// The policy by which senders share a receiver's places, such as those for offers and transfers.
 ///
-/// The sender that holds most gives way to a newcomer that would still hold less, and else one of another sender that has not moved for
-/// `TransferLimits.stillSeconds`. Senders that nobody has accepted leave a quarter of the places to others,
-/// and give way first.
+/// A newcomer without a free place takes the place of the sender with the most entries, if it would still hold fewer
+/// than that sender. Otherwise it takes the place of another sender's entry that has been idle for
+/// `TransferLimits.stillSeconds`. Untrusted senders leave a quarter of the places to others and give way first.
 public struct TransferPlaces<Sender: Equatable> {
-  /// One place that is taken.
+  /// An occupied place.
   public struct Entry {
     public var sender: Sender
-    /// It was accepted, or its sender is one that is accepted without a question.
+    /// Whether the entry was accepted, or its sender needs no acceptance.
     public var isTrusted: Bool
-    /// Since something came of it last, in milliseconds.
+    /// The time since its last bytes arrived, in milliseconds.
     public var stillMilliseconds: UInt64
-    /// False for what cannot be taken back at present.
+    /// Whether the entry can give way at present.
     public var mayYield: Bool
 
     public init(sender: Sender, isTrusted: Bool, stillMilliseconds: UInt64, mayYield: Bool = true) {
@@ -22,10 +22,10 @@ public struct TransferPlaces<Sender: Equatable> {
     }
   }
 
-  /// Where a newcomer finds its place.
+  /// The place for a newcomer.
   public enum Place: Equatable {
     case free
-    /// In the place of this entry, which waits outside.
+    /// The place of this entry, which gives way and waits outside.
     case instead(of: Int)
     case none
   }
@@ -38,7 +38,7 @@ public struct TransferPlaces<Sender: Equatable> {
     self.capacity = capacity
   }
 
-  /// The place for one more of a sender.
+  /// The place for another entry of a sender.
   public func place(for sender: Sender, isTrusted: Bool) -> Place {
     let strangers = entries.count { !$0.isTrusted }
     if entries.count < capacity && (isTrusted || strangers < capacity - capacity / 4) { return .free }
@@ -55,7 +55,7 @@ public struct TransferPlaces<Sender: Equatable> {
     entries.count { $0.sender == sender && isRival($0) }
   }
 
-  /// The entry that has moved least, among those of the sender that holds most.
+  /// The entry that has been idle longest, among those of the sender with the most entries.
   private func victim(where isRival: (Entry) -> Bool) -> Int? {
     var found: (index: Int, count: Int)?
     for (index, entry) in entries.enumerated() where entry.mayYield && isRival(entry) {

@@ -1,38 +1,40 @@
-/// How a transfer ended at its receiver.
+/// The outcome of a transfer at the receiver.
 public enum ReceiverOutcome: Equatable, Sendable {
   /// Every file has a verdict.
   case complete([Verdict])
-  /// This end refused it.
+  /// This end refused the offer.
   case refused(AnswerCode)
   case cancelledHere
   case cancelledByPeer(CancelCode, text: [UInt8])
-  /// This end could not write.
+  /// This end could not write to its disk.
   case storageFailed(isFull: Bool, text: [UInt8])
-  /// The sender broke the protocol.
+  /// The sender violated the protocol.
   case broken(TransferFault)
 }
 
-/// Receives files and folders. Records come in by `handle`; after each call `nextCommand` is asked until it returns nil,
-/// and its commands are carried out in their order. `read` is answered by `provide`, `place` by `placed`, before the next
-/// command is asked for; what fails is told by `storageFailed`.
+/// The state machine of a receiver of files and folders.
 ///
-/// When the stream breaks, `restart` waits for the same offer on another one, and accepts it by itself.
+/// Records arrive by `handle`. After each call the caller takes commands from `nextCommand` until it returns nil, and
+/// carries them out in order. It answers `read` by `provide` and `place` by `placed` before it takes the next command.
+/// It reports failures by `storageFailed`.
+///
+/// After a break of the stream, `restart` waits for the same offer on another stream and accepts it again.
 public struct TransferReceiver: Sendable {
-  /// What the caller does. Files and items have the numbers of the manifest.
+  /// A command to the caller. Files and items have the numbers of the manifest.
   public enum Command: Equatable, Sendable {
     case send(Record)
-    /// The offer has come: `accept` or `refuse` it.
+    /// An offer has arrived: `accept` or `refuse` it.
     case ask(OfferRecord)
-    /// Folders of the manifest are made where they are missing.
+    /// Creates missing folders of the manifest.
     case makeFolders(Manifest)
-    /// Of a partial: fewer bytes, or none, when the file is shorter.
+    /// Reads from a partial. The answer has fewer bytes, or none, if the file is shorter.
     case read(file: Int, offset: UInt64, count: Int)
     case write(file: Int, offset: UInt64, [UInt8])
     case truncate(file: Int, bytes: UInt64)
     /// Appends to the journal.
     case note([UInt8])
-    /// What was written of a file, and then the journal, must survive a loss of power. Last: nothing more is written to
-    /// it.
+    /// Syncs the file and then the journal, so that they survive a loss of power. With `isLast` nothing more is written
+    /// to the file.
     case keep(file: Int, isLast: Bool)
     /// Moves an item to its place.
     case place(item: Int)
@@ -40,22 +42,22 @@ public struct TransferReceiver: Sendable {
   }
 
   enum Phase: Equatable {
-    /// Until the offer.
+    /// Waits for the offer.
     case idle
     case asking
     case listing
-    /// A partial is looked at.
+    /// A partial is checked.
     case checking
-    /// This file is the next one.
+    /// This file is next.
     case receiving(Int)
-    /// Bytes of this file come.
+    /// Bytes of this file arrive.
     case filling(Int)
     case ended
   }
 
   struct File {
     var leaves: [Digest] = []
-    /// With those behind the last whole leaf.
+    /// The number of bytes, including those after the last complete leaf.
     var bytes: UInt64 = 0
     var isWhole = false
     var verdict: Verdict?
@@ -65,47 +67,47 @@ public struct TransferReceiver: Sendable {
   public internal(set) var manifest: Manifest?
   var phase = Phase.idle
   var files: [File] = []
-  /// Of the file that was written last.
+  /// The file that was written last, and its tree.
   var current: (file: Int, tree: Tree)?
   var output = Outputs<Command>()
   private var listed: [UInt8] = []
   private var unsynced = 0
   private var placing: Int?
   var numbers: [Int?] = []
-  /// What is left to look at of a partial.
+  /// The leaves of a partial that are still to be checked.
   var checks: [(file: Int, leaf: Int)] = []
   var reading: (file: Int, leaf: Int)?
   var found: [PartialJournal.Entry] = []
-  /// The partial was looked at.
+  /// Whether the partial was checked.
   var isChecked = false
 
-  /// Bytes that were here when this attempt began.
+  /// Bytes that were stored when this attempt began.
   public private(set) var bytesHeld: UInt64 = 0
-  /// Bytes that are here.
+  /// Bytes that are stored.
   public private(set) var bytesDone: UInt64 = 0
-  /// Bytes that came, all attempts counted.
+  /// Bytes that were received in all attempts.
   public private(set) var bytesReceived: UInt64 = 0
 
   public init() {}
 
   public var filesDone: Int { files.count { $0.isWhole } }
   public var isEnded: Bool { phase == .ended }
-  /// Files come, or were all here.
+  /// Whether the manifest was received and the transfer has not ended.
   public var isAccepted: Bool { manifest != nil && phase != .ended }
 
-  /// The n-th of its name, of an item that stands in its place.
+  /// The name suffix of an item that was moved to its place.
   public func number(item: Int) -> Int? { item < numbers.count ? numbers[item] : nil }
 
   // MARK: The answer
 
-  /// Accepts the offer. The caller says what it knows of the destination.
+  /// Accepts the offer. The caller describes the destination.
   ///
   /// - Parameters:
-  ///   - freeBytes: what can still be written there.
-  ///   - bytesMax: the largest offer that is taken.
-  ///   - journal: of a partial of this resource, empty when there is none.
-  /// - Returns: so many bytes of the journal count; what is behind them has to be cut off. Nil when it is none of this
-  ///   resource: a new one begins with a `note`.
+  ///   - freeBytes: the free space.
+  ///   - bytesMax: the largest offer that is accepted.
+  ///   - journal: the journal of a partial of this resource; empty without one.
+  /// - Returns: the number of valid journal bytes; the caller truncates the journal there. Nil if the journal does not
+  ///   belong to this resource; a new one begins with a `note`.
   public mutating func accept(freeBytes: UInt64, bytesMax: UInt64 = .max, journal: [UInt8] = []) -> Int? {
     guard phase == .asking, let offer else { return nil }
     let known = PartialJournal.read(journal, offer.manifest)
@@ -125,36 +127,37 @@ public struct TransferReceiver: Sendable {
     return known?.bytes
   }
 
-  /// Refuses the offer, with a word for the sender's user.
+  /// Refuses the offer, with an explanation for the sender's user.
   public mutating func refuse(_ code: AnswerCode, _ text: [UInt8] = []) {
     guard phase == .asking else { return }
     end(.refused(code), saying: .answer(code, text: Names.explanation(text)))
   }
 
-  /// Ends it; what came is kept for another time.
+  /// Cancels the transfer. The received bytes are kept for another attempt.
   public mutating func cancel(_ text: [UInt8] = []) {
     end(.cancelledHere, saying: .cancel(.wanted, text: Names.explanation(text)))
   }
 
-  /// Something could not be written.
+  /// Ends the transfer because writing failed.
   public mutating func storageFailed(isFull: Bool, _ text: [UInt8]) {
     let text = Names.explanation(text)
     end(
       .storageFailed(isFull: isFull, text: text), saying: .cancel(isFull ? .storageFull : .storageFailed, text: text))
   }
 
-  /// The stream broke: the same offer is waited for.
+  /// Waits for the same offer after the stream broke.
   public mutating func restart() {
     guard phase != .ended else { return }
     if offer == nil || phase == .asking { return end(.cancelledByPeer(.wanted, text: []), saying: nil) }
     if let reading, reading.leaf < files[reading.file].leaves.count { checks.insert(reading, at: 0) }
-    // The end of a file that was being looked at is looked at again.
+    // The end of a file whose check was interrupted is checked again.
     if !isChecked { current = nil }
     (phase, listed, reading) = (.idle, [], nil)
     output.keep(Self.stands)
   }
 
-  /// Of what is still to be done when the stream breaks, only what is for the sender is void.
+  /// Whether a pending command remains valid when the stream breaks. Records for the sender, and reads for a check, do
+  /// not.
   private static func stands(_ command: Command) -> Bool {
     switch command {
     case .send, .read: false
@@ -164,7 +167,7 @@ public struct TransferReceiver: Sendable {
 
   // MARK: Records
 
-  /// A record of the sender.
+  /// Handles a record of the sender.
   public mutating func handle(_ record: Record) {
     guard phase != .ended else { return }
     do throws(TransferFault) {
@@ -174,12 +177,12 @@ public struct TransferReceiver: Sendable {
     }
   }
 
-  /// The sender's bytes are no records.
+  /// Ends the transfer because the sender's bytes violate the protocol.
   public mutating func broken(_ fault: TransferFault) {
     end(.broken(fault), saying: .cancel(.broken, text: Array(fault.text.utf8)))
   }
 
-  /// The sender has finished its stream. False when something is missing.
+  /// Handles the end of the sender's stream. Returns false if something is missing.
   public mutating func streamFinished() -> Bool {
     guard phase != .ended else { return true }
     guard case .receiving(files.count) = phase, placing == nil else { return false }
@@ -187,7 +190,7 @@ public struct TransferReceiver: Sendable {
     return true
   }
 
-  /// Every file has a verdict: the sender has only to hear the last ones.
+  /// Whether every file has a verdict, so that only the sender's confirmation is missing.
   public var isComplete: Bool { phase == .receiving(files.count) && manifest != nil && placing == nil }
 
   private mutating func take(_ record: Record) throws(TransferFault) {
@@ -240,10 +243,10 @@ public struct TransferReceiver: Sendable {
     restore(manifest)
   }
 
-  /// What is here, in the order of files; then it is the sender's turn.
+  /// Reports the held files in order; then it is the sender's turn.
   mutating func tellHeld() {
     isChecked = true
-    // Only the file whose turn is next may end within a leaf.
+    // Only the next file may end within a leaf.
     if let file = current?.file, file != files.firstIndex(where: { !$0.isWhole }) {
       if !files[file].isWhole { cut(file, files[file].leaves.count) }
       current = nil
@@ -256,13 +259,13 @@ public struct TransferReceiver: Sendable {
     }
     (bytesHeld, bytesDone) = (held, held)
     for index in files.indices { files[index].verdict = nil }
-    // Nothing will come, and the sender takes this for the verdict.
+    // No file follows, and the sender takes `ready` for the verdict.
     if files.isEmpty { placeFolders() }
     output.append(.send(.ready))
     phase = .receiving(0)
   }
 
-  /// Over all that is here of a file.
+  /// The tree over the held bytes of a file.
   private func tree(_ file: Int) -> Tree {
     if let current, current.file == file { return current.tree }
     return Tree(leaves: files[file].leaves)
@@ -284,19 +287,19 @@ public struct TransferReceiver: Sendable {
     guard offset <= held, offset == held || offset % UInt64(Tree.leafBytes) == 0 else { throw .offset }
     let isPlaced = numbers[manifest.item(file: file)] != nil
     if offset < held {
-      // It is the user's file by now.
+      // The file is in its place and belongs to the user.
       guard !isPlaced else { throw .offset }
       bytesDone -= held - offset
       cut(file, Int(whole))
     } else if current?.file != file && !files[file].isWhole {
       current = (file, Tree(leaves: files[file].leaves))
     }
-    // An empty file has to be there too.
+    // An empty file must be created too.
     if manifest.size(file: file) == 0 && !isPlaced { output.append(.truncate(file: file, bytes: 0)) }
     phase = .filling(file)
   }
 
-  /// A file is written anew behind so many leaves.
+  /// Truncates a file after a number of leaves, to rewrite the rest.
   mutating func cut(_ file: Int, _ leaves: Int) {
     files[file].leaves.removeLast(max(0, files[file].leaves.count - leaves))
     files[file].bytes = min(UInt64(leaves) * UInt64(Tree.leafBytes), manifest?.size(file: file) ?? 0)
@@ -326,7 +329,7 @@ public struct TransferReceiver: Sendable {
     }
   }
 
-  /// Bytes that are in a file count as held; its leaves are noted.
+  /// Counts bytes as held, and notes completed leaves in the journal.
   mutating func append(_ file: Int, _ bytes: ArraySlice<UInt8>) {
     current?.tree.append(bytes)
     files[file].bytes += UInt64(bytes.count)
@@ -368,7 +371,7 @@ public struct TransferReceiver: Sendable {
 
   // MARK: An item
 
-  /// The turn of the next file. With the last one of an item the item can be placed.
+  /// Moves on to the next file. After the last file of an item, the item can be placed.
   private mutating func settle(_ file: Int, _ verdict: Verdict) {
     files[file].verdict = verdict
     if verdict == .notSent || verdict == .differs { output.append(.send(.verdict(file: UInt32(file), verdict))) }
@@ -389,7 +392,7 @@ public struct TransferReceiver: Sendable {
     if file + 1 == files.count { placeFolders() }
   }
 
-  /// Folders without a file have no verdict to wait for.
+  /// Places folders without files, which wait for no verdict.
   private mutating func placeFolders() {
     guard let manifest else { return }
     for (index, item) in manifest.items.enumerated() where item.files.isEmpty && numbers[index] == nil {
@@ -397,7 +400,7 @@ public struct TransferReceiver: Sendable {
     }
   }
 
-  /// An item stands in its place, as the n-th of its name.
+  /// Records that an item was moved to its place; `number` is the suffix of its name.
   public mutating func placed(item: Int, number: Int) {
     guard let manifest, item < numbers.count, phase != .ended else { return }
     numbers[item] = number
@@ -432,7 +435,7 @@ public struct TransferReceiver: Sendable {
   }
 }
 
-/// First in, first out.
+/// A FIFO queue.
 struct Outputs<Element: Sendable>: Sendable {
   private var elements: [Element] = []
   private var head = 0

@@ -1,22 +1,24 @@
-/// How a transfer ended at its sender.
+/// The outcome of a transfer at the sender.
 public enum SenderOutcome: Equatable, Sendable {
-  /// Every file has a verdict; unless all are `stored` something is missing there.
+  /// Every file has a verdict. Unless all are `stored`, the receiver lacks a file.
   case complete([Verdict])
   case refused(AnswerCode, text: [UInt8])
   case cancelledHere
   case cancelledByPeer(CancelCode, text: [UInt8])
-  /// The receiver broke the protocol.
+  /// The receiver violated the protocol.
   case broken(TransferFault)
 }
 
-/// Sends files and folders. Records come in by `handle`; after each call, and after `start`, `nextCommand` is asked until
-/// it returns nil. A `read` is answered by `provide` or `sourceFailed` before the next command is asked for. Files are
-/// hashed while they are sent.
+/// The state machine of a sender of files and folders.
 ///
-/// When the stream breaks, `start` begins again on another one: what the receiver has by then is compared, and the rest
-/// is sent.
+/// Records arrive by `handle`. After each call, and after `start`, the caller takes commands from `nextCommand` until
+/// it returns nil. It answers `read` by `provide` or `sourceFailed` before it takes the next command. Files are hashed
+/// while they are sent.
+///
+/// After a break of the stream, `start` offers again on another stream. The files that the receiver holds by then are
+/// compared, and the rest is sent.
 public struct TransferSender: Sendable {
-  /// What the caller does.
+  /// A command to the caller.
   public enum Command: Equatable, Sendable {
     case send(Record)
     case read(file: Int, offset: UInt64, count: Int)
@@ -30,20 +32,20 @@ public struct TransferSender: Sendable {
 
   private enum Phase: Equatable {
     case idle
-    /// Until the answer.
+    /// Waits for the answer.
     case offered
-    /// From a byte of the manifest on.
+    /// Sends the manifest, from this byte on.
     case listing(Int)
-    /// Until `ready`.
+    /// Waits for `ready`.
     case hearing
-    /// This file is the next one.
+    /// This file is next.
     case turn(Int)
-    /// This file's beginning, up to what is held, is read and hashed.
+    /// The held prefix of this file is read and hashed.
     case hashing(Int)
-    /// The receiver's leaves are compared with ours; so many are the same.
+    /// The receiver's leaves are compared with the sender's; `same` leaves match so far.
     case comparing(Int, same: Int)
     case sending(Int)
-    /// All was sent: verdicts are missing.
+    /// Everything was sent; verdicts are missing.
     case sent
     case ended
   }
@@ -51,24 +53,24 @@ public struct TransferSender: Sendable {
   public let manifest: Manifest
   private var phase = Phase.idle
   private var held: [Held] = []
-  /// Of the file that is being sent, also over a break.
+  /// The file that is being sent, and its tree. It is kept across a break.
   private var current: (file: Int, tree: Tree)?
-  /// Of files that were sent.
+  /// The roots of the files that were sent.
   private var roots: [Digest?]
-  /// Of this attempt's files, as far as the receiver has told them.
+  /// The verdicts that the receiver has sent in this attempt.
   public private(set) var verdicts: [Verdict?]
   private var missing: Int
   private var output: [Record] = []
   private var outcome: SenderOutcome?
   private var isReading = false
 
-  /// Bytes of files that were sent, all attempts counted.
+  /// Bytes of files that were sent in all attempts.
   public private(set) var bytesSent: UInt64 = 0
-  /// Bytes that the receiver had of this attempt's files, as far as they were compared.
+  /// Bytes that the receiver held at the start of this attempt, as far as they were compared.
   public private(set) var bytesHeld: UInt64 = 0
-  /// Bytes of this attempt that are sent or were there.
+  /// Bytes that were sent in this attempt or held before.
   public private(set) var bytesDone: UInt64 = 0
-  /// The receiver's person or application is being asked.
+  /// Whether the receiver's user or application is being asked.
   public private(set) var isAsking = false
 
   public init(_ manifest: Manifest) {
@@ -80,16 +82,16 @@ public struct TransferSender: Sendable {
 
   public var filesDone: Int { manifest.files.count - missing }
   public var isEnded: Bool { phase == .ended }
-  /// It was accepted, in this attempt.
+  /// Whether the offer was accepted in this attempt.
   public var isAccepted: Bool { phase != .idle && phase != .offered && phase != .ended }
 
-  /// What the receiver has of a file is being read and hashed here: so many bytes of so many.
+  /// The progress of hashing a held prefix, in bytes; nil in other phases.
   public var comparing: (done: UInt64, total: UInt64)? {
     guard case .hashing(let file) = phase else { return nil }
     return (current?.tree.byteCount ?? 0, held[file].bytes)
   }
 
-  /// Offers on a stream that has just been opened.
+  /// Starts an attempt: sends the offer on a newly opened stream.
   public mutating func start() {
     guard phase != .ended else { return }
     (phase, output, isReading, isAsking, bytesDone, bytesHeld) = (.offered, [], false, false, 0, 0)
@@ -99,14 +101,14 @@ public struct TransferSender: Sendable {
     output.append(.offer(OfferRecord(manifest)))
   }
 
-  /// Ends it; the receiver keeps what it has for another time.
+  /// Cancels the transfer. The receiver keeps its bytes for another attempt.
   public mutating func cancel(_ text: [UInt8] = []) {
     end(.cancelledHere, saying: .cancel(.wanted, text: Names.explanation(text)))
   }
 
   // MARK: Records
 
-  /// A record of the receiver.
+  /// Handles a record of the receiver.
   public mutating func handle(_ record: Record) {
     guard phase != .ended else { return }
     do throws(TransferFault) {
@@ -116,7 +118,7 @@ public struct TransferSender: Sendable {
     }
   }
 
-  /// The receiver's bytes are no records.
+  /// Ends the transfer because the receiver's bytes violate the protocol.
   public mutating func broken(_ fault: TransferFault) {
     end(.broken(fault), saying: .cancel(.broken, text: Array(fault.text.utf8)))
   }
@@ -160,7 +162,7 @@ public struct TransferSender: Sendable {
     return Int(file)
   }
 
-  /// Files before this one were sent.
+  /// The first file that was not sent completely.
   private var sendingFrom: Int {
     switch phase {
     case .idle, .offered, .listing, .hearing, .ended: 0
@@ -175,13 +177,13 @@ public struct TransferSender: Sendable {
     guard file < manifest.files.count else {
       current = nil
       phase = .sent
-      // Folders alone have no verdict to wait for.
+      // An offer of folders without files waits for no verdict.
       if missing == 0 { end(.complete([]), saying: nil) }
       return
     }
     let held = held[file], size = manifest.size(file: file)
     if held.bytes == size, let root = roots[file], root == held.root {
-      // It was sent before the break.
+      // The file was sent before the break.
       count(held: size)
       output.append(.begin(file: UInt32(file), offset: size))
       output.append(.root(file: UInt32(file), root))
@@ -189,7 +191,7 @@ public struct TransferSender: Sendable {
       return
     }
     var tree = current?.file == file ? current?.tree ?? Tree() : Tree()
-    // Hashes of whole leaves are kept; what is behind them is read once more.
+    // Hashes of complete leaves are reused; the bytes after them are read again.
     if tree.byteCount != held.bytes {
       tree.truncate(leaves: Int(min(UInt64(tree.leaves.count), held.bytes / UInt64(Tree.leafBytes))))
     }
@@ -203,14 +205,14 @@ public struct TransferSender: Sendable {
     bytesDone += bytes
   }
 
-  /// As much was hashed as is held.
+  /// Continues after the held prefix was hashed.
   private mutating func hashed(_ file: Int) {
     if held[file].bytes == 0 || current?.tree.root == held[file].root { return send(file) }
     phase = .comparing(file, same: 0)
     output.append(.compare(file: UInt32(file)))
   }
 
-  /// From where the tree ends on.
+  /// Sends the file from the end of the tree on.
   private mutating func send(_ file: Int) {
     guard let offset = current?.tree.byteCount else { return }
     count(held: offset)
@@ -228,7 +230,7 @@ public struct TransferSender: Sendable {
 
   private mutating func compare(_ file: Int, _ first: Int, _ digests: [Digest]) throws(TransferFault) {
     guard case .comparing(let compared, var same) = phase, compared == file, let tree = current?.tree else {
-      // The rest of those among which a difference was found.
+      // Leaves that follow the first difference are ignored.
       guard isAccepted, file <= sendingFrom, held[file].bytes > 0 else { throw .unexpected }
       return
     }
@@ -241,7 +243,7 @@ public struct TransferSender: Sendable {
       }
       same += 1
     }
-    // All the same, and yet another root.
+    // All leaves are equal, but the roots differ.
     guard same < own.count else { throw .leaves }
     phase = .comparing(file, same: same)
   }
@@ -273,7 +275,7 @@ public struct TransferSender: Sendable {
     return .read(file: file, offset: done, count: Int(min(UInt64(TransferLimits.readBytesMax), end - done)))
   }
 
-  /// The bytes of the last `read`. Fewer than were asked for: the file has become shorter.
+  /// Answers the last `read`. Fewer bytes than requested mean that the file has become shorter.
   public mutating func provide(_ bytes: [UInt8]) {
     guard isReading, let done = current?.tree.byteCount else { return }
     isReading = false
@@ -297,7 +299,7 @@ public struct TransferSender: Sendable {
 
   private static let shorter = Array("it became shorter meanwhile".utf8)
 
-  /// The file of the last `read` cannot be read, or changed meanwhile.
+  /// Reports that the file of the last `read` cannot be read or has changed.
   public mutating func sourceFailed(_ text: [UInt8]) {
     isReading = false
     switch phase {

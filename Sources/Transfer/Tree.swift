@@ -1,23 +1,23 @@
-/// The tree of RFC 6962, section 2.1, over the bytes of a file in leaves of 1 MiB: a leaf is hashed behind a byte 0, two
-/// nodes behind a byte 1. Bytes are hashed as they come; so the root of what was sent is known with its last byte.
+/// The Merkle tree of RFC 6962, section 2.1, over the bytes of a file, with leaves of 1 MiB. A leaf hash has the prefix
+/// byte 0, a node hash the prefix byte 1. Bytes are hashed as they arrive, so the root is known with the last byte.
 public struct Tree: Equatable, Sendable {
   public static let leafBytes = 1_048_576
 
-  /// Of whole leaves.
+  /// The hashes of complete leaves.
   public private(set) var leaves: [Digest] = []
   private var last = Self.emptyLeaf
-  /// Bytes behind the last whole leaf, 0 to 1,048,575.
+  /// Bytes after the last complete leaf, 0 to 1,048,575.
   private var lastBytes = 0
 
   public init() {}
 
-  /// With leaves that are known already. All of them are whole.
+  /// Creates a tree from known leaves. All of them are complete.
   public init(leaves: [Digest]) { self.leaves = leaves }
 
-  /// Hashed so far.
+  /// The number of bytes hashed so far.
   public var byteCount: UInt64 { UInt64(leaves.count) * UInt64(Self.leafBytes) + UInt64(lastBytes) }
 
-  /// Leaves of so many bytes; the last one may be shorter.
+  /// The number of leaves of a file; the last one may be shorter.
   public static func leafCount(_ bytes: UInt64) -> UInt64 {
     bytes / UInt64(leafBytes) + (bytes % UInt64(leafBytes) == 0 ? 0 : 1)
   }
@@ -38,16 +38,16 @@ public struct Tree: Equatable, Sendable {
 
   public mutating func append(_ bytes: [UInt8]) { append(bytes[...]) }
 
-  /// Forgets everything behind so many whole leaves, and what is of the next one.
+  /// Removes everything after a number of complete leaves.
   public mutating func truncate(leaves count: Int) {
     if count < leaves.count { leaves.removeLast(leaves.count - count) }
     (last, lastBytes) = (Self.emptyLeaf, 0)
   }
 
-  /// With the last leaf, which may be shorter than the others.
+  /// All leaf hashes, including a shorter last leaf.
   public var allLeaves: [Digest] { lastBytes == 0 ? leaves : leaves + [last.digest()] }
 
-  /// Of all bytes so far.
+  /// The root over all bytes so far.
   public var root: Digest { Self.root(allLeaves) }
 
   public static func leaf(_ bytes: ArraySlice<UInt8>) -> Digest {
@@ -56,9 +56,9 @@ public struct Tree: Equatable, Sendable {
     return hash.digest()
   }
 
-  /// The root over the hashes of leaves.
+  /// The root over leaf hashes.
   public static func root(_ leaves: [Digest]) -> Digest {
-    // Complete subtrees, the largest first; each as large as no other one.
+    // Complete subtrees of distinct sizes, largest first.
     var subtrees: [(leaves: Int, digest: Digest)] = []
     for leaf in leaves {
       var (count, digest) = (1, leaf)
