@@ -8,20 +8,20 @@
   import Darwin
 #endif
 
-/// A program that runs for this process: no shell, no input, no output; what it complains of goes into a file. Beside
-/// `Files` what a port changes.
+/// A child process without shell, input or output. Its standard error goes to a file. A port to another system changes
+/// this file and `Files`.
 final class ChildProcess {
   private let number: pid_t
   private(set) var hasEnded = false
 
-  /// What a program is told of this process's environment: where things are, proxies, and whom it trusts.
+  /// The environment variables passed to the program: paths, proxies and trusted certificates.
   private static let passedOn = [
     "PATH", "HOME", "TMPDIR", "http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "no_proxy",
     "NO_PROXY",
     "CURL_CA_BUNDLE", "SSL_CERT_FILE", "SSL_CERT_DIR",
   ]
 
-  /// Starts a program that stands in PATH. Fails with ENOENT when there is none of this name.
+  /// Starts a program from PATH. Throws ENOENT if there is none of this name.
   init(_ program: String, _ arguments: [String], complaints: String) throws(FileFailure) {
     #if canImport(Darwin)
       var actions: posix_spawn_file_actions_t?
@@ -37,7 +37,7 @@ final class ChildProcess {
     posix_spawn_file_actions_addopen(&actions, 2, complaints, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
     posix_spawnattr_init(&attributes)
     defer { posix_spawnattr_destroy(&attributes) }
-    // Of its own group and with no signal blocked: this process decides when it ends.
+    // A separate process group without blocked signals: this process decides when the child ends.
     var none = sigset_t()
     sigemptyset(&none)
     posix_spawnattr_setsigmask(&attributes, &none)
@@ -57,7 +57,8 @@ final class ChildProcess {
 
   deinit { kill() }
 
-  /// Waits for its end for so long. Its exit code; nil while it runs; 128 and the signal's number when it was killed.
+  /// Waits up to `milliseconds` for the end. Returns the exit code, 128 plus the signal number if a signal killed it,
+  /// or nil while it runs.
   func wait(milliseconds: Int32) -> Int32? {
     if hasEnded { return nil }
     var status: Int32 = 0
@@ -70,7 +71,7 @@ final class ChildProcess {
     return signal == 0 ? status >> 8 & 0xff : 128 + signal
   }
 
-  /// Ends it at once.
+  /// Kills the process and waits for it.
   func kill() {
     if hasEnded { return }
     _ = systemKill(number, SIGKILL)
@@ -80,11 +81,11 @@ final class ChildProcess {
   }
 }
 
-/// A folder of this process alone, for what has to be a file before it can be offered. It is removed with its last owner.
+/// A private folder for data that must become a file before it can be offered. It is removed with its last owner.
 final class SpoolFolder: Sendable {
   let path: String
 
-  /// Made in `parent`, or where TMPDIR says, or in /var/tmp, which is on a disk.
+  /// Creates the folder in `parent`, in TMPDIR, or in /var/tmp, which is on a disk.
   init(in parent: String? = nil) throws(FileFailure) {
     let place = parent ?? getenv("TMPDIR").map { String(cString: $0) } ?? "/var/tmp"
     var template = Array("\(place)/causeway-XXXXXX".utf8) + [0]
@@ -102,7 +103,7 @@ final class SpoolFolder: Sendable {
   }
 }
 
-// What C has as macros, and a function that has the name of a member.
+// Macros of C, and a function whose name a member shadows.
 #if hasFeature(Embedded)
   private var lastError: Int32 { csystem_errno() }
 #else

@@ -6,18 +6,18 @@
   import Musl
 #endif
 
-/// Disk quotas of users and groups. The quota of a project needs no question: where there is one, statvfs(3) tells what it leaves.
+/// Disk quotas of users and groups. Project quotas need no extra call: statvfs(3) already accounts for them.
 enum DiskQuota {
-  /// Bytes that the quotas of this process's user and group leave where a folder is; `.max` where there is no quota, or the
-  /// system does not say.
+  /// The bytes that the quotas of this process's user and group leave on the file system of a folder. `.max` if there
+  /// is no quota or it is unknown.
   static func room(_ folder: OpenFile) -> UInt64 {
     min(room(folder, ofUsers, geteuid()), room(folder, ofGroups, getegid()))
   }
 
   private static let ofUsers: Int32 = 0, ofGroups: Int32 = 1
 
-  /// quotactl(2): Q_GETQUOTA gives a `struct if_dqblk` of 72 bytes, with the hard limit in blocks of 1 KiB at 0 (0: none) and the
-  /// bytes that are taken at 16.
+  /// quotactl(2): Q_GETQUOTA returns a `struct if_dqblk` of 72 bytes. The hard limit is at offset 0, in blocks of 1
+  /// KiB, with 0 for none. The used bytes are at offset 16.
   private static func room(_ folder: OpenFile, _ kind: Int32, _ id: UInt32) -> UInt64 {
     let getQuota: Int32 = 0x80_0007
     var answer = [UInt64](repeating: 0, count: 9)
@@ -35,7 +35,8 @@ enum DiskQuota {
     csystem_quotactl_fd(file, command, id, answer)
   }
 #elseif os(Linux)
-  /// quotactl_fd has no function in the C library, and Swift does not import the variadic syscall(2).
+  /// Calls quotactl_fd by its number. The C library has no function for it, and Swift does not import the variadic
+  /// syscall(2).
   private func quotactl(_ file: Int32, _ command: Int32, _ id: UInt32, _ answer: UnsafeMutableRawPointer) -> Int {
     typealias Call = @convention(c) (Int, Int32, Int32, UInt32, UnsafeMutableRawPointer) -> Int
     guard let call = dlsym(nil, "syscall") else { return -1 }

@@ -1,34 +1,34 @@
 import Transfer
 
-/// Brings what is no file yet into one, so that it can be offered: what an http or https URL names, by the program curl, and
+/// Stores data in a file so that it can be offered: the content of an http or https URL, by the program curl, and
 /// standard input.
 public enum Fetch {
-  /// The word for standard input.
+  /// The argument for standard input.
   public static let standardInput = "-"
 
-  /// The longest URL that is taken.
+  /// The longest accepted URL, in bytes.
   static let urlBytesMax = 8192
   /// Redirections that are followed.
   private static let redirectsMax = 10
-  /// A server that sends less than a byte a second for so long is given up.
+  /// The time after which a server that sends less than a byte per second is given up.
   private static let stallSeconds = 60
   private static let connectSeconds = 30
-  /// What stays free on the disk.
+  /// Bytes that stay free on the disk.
   private static let bytesLeftFree: UInt64 = 16 << 20
-  /// How often it is looked at.
+  /// The interval at which progress is checked.
   private static let lookMilliseconds: Int32 = 50
   private static let readBytes = 256 << 10
 
-  /// Whether an argument names something to be fetched; any other one is a path. The scheme is in either case (RFC 3986,
-  /// section 3.1).
+  /// Whether an argument is a URL to fetch; otherwise it is a path. The scheme is case-insensitive (RFC 3986, section
+  /// 3.1).
   public static func isURL(_ argument: String) -> Bool {
     let start = String(
       decoding: argument.utf8.prefix(8).map { (0x41...0x5a).contains($0) ? $0 + 0x20 : $0 }, as: UTF8.self)
     return start.utf8.starts(with: "http://".utf8) || start.utf8.elementsEqual("https://".utf8)
   }
 
-  /// The name under which a URL is offered: the end of its path, decoded (RFC 3986, section 2.1); “download” when that is no
-  /// legal name. What the server suggests does not count.
+  /// The name under which a URL is offered: the last component of its path, percent-decoded (RFC 3986, section 2.1), or
+  /// “download” if that is not a legal name. A name suggested by the server is ignored.
   static func name(_ url: String) -> [UInt8] {
     let bytes = Array(url.utf8)
     let start = bytes.firstIndex(of: UInt8(ascii: ":")).map { $0 + 3 } ?? 0
@@ -66,10 +66,12 @@ public enum Fetch {
     }
   }
 
-  /// Fetches into a folder; the path of the file. It waits for the server.
-  /// - `hears`: is told some times a second how many bytes there are; false ends it.
+  /// Fetches a URL into a folder and returns the path of the file. The call blocks on the server.
+  ///
+  /// - Parameter hears: called several times a second with the bytes so far; false cancels.
   static func fetch(_ url: String, into folder: String, hears: (UInt64) -> Bool) throws(ResourceFailure) -> String {
-    // Everybody can see the arguments of a process, also of this one. Looked at first: other errors show the URL.
+    // All users can see the arguments of a process, including this one. This check comes first because other errors
+    // show the URL.
     if let user = userInformation(url) {
       let rest = Array(url.utf8.prefix(user.lowerBound)) + Array(url.utf8.dropFirst(user.upperBound))
       throw ResourceFailure(
@@ -104,7 +106,7 @@ public enum Fetch {
       if size > room { throw ResourceFailure(.noSpace, url, noRoom) }
       if !hears(size) { throw ResourceFailure(.cancelled, url, "cancelled") }
     }
-    // Of an empty answer curl makes no file.
+    // curl creates no file for an empty response.
     do throws(FileFailure) {
       if try Files.size(path: path) == nil { try Files.make(path: path) }
     } catch {
@@ -121,7 +123,7 @@ public enum Fetch {
     return bytes[start..<end].lastIndex(of: UInt8(ascii: "@")).map { start..<($0 + 1) }
   }
 
-  /// Reads standard input to its end into a folder; the path of the file.
+  /// Reads standard input to its end into a file in a folder, and returns its path.
   static func readInput(into folder: String, hears: (UInt64) -> Bool) throws(ResourceFailure) -> String {
     let path = "\(folder)/stdin"
     let room = try room(folder, standardInput)
@@ -155,7 +157,7 @@ public enum Fetch {
 
   private static func size(_ path: String) -> UInt64 { (try? Files.size(path: path)) ?? 0 }
 
-  /// curl(1), EXIT CODES, with its own words.
+  /// The error for an exit code of curl (curl(1), EXIT CODES), with curl's own message.
   private static func failure(_ code: Int32, _ complaints: String, _ url: String) -> ResourceFailure {
     let words = (try? Files.beginning(path: complaints, count: 300)) ?? []
     // “curl: (22) The requested URL returned error: 404”

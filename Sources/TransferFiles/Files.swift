@@ -8,10 +8,10 @@
   import Darwin
 #endif
 
-/// Why a call about a file failed.
+/// The error of a file operation.
 public struct FileFailure: Error {
   public let code: Int32
-  /// One line for people; the caller puts the file's name before it.
+  /// One line for people. The caller adds the file's name in front.
   public let text: String
 
   init(_ code: Int32? = nil) {
@@ -24,12 +24,12 @@ public struct FileFailure: Error {
 
   public var isFull: Bool { code == ENOSPC || code == EDQUOT }
   var isMissing: Bool { code == ENOENT }
-  /// A symbolic link stands where none may.
+  /// Whether the name is a symbolic link, which is not followed.
   var isLink: Bool { code == ELOOP }
   var isThere: Bool { code == EEXIST || code == ENOTEMPTY }
 }
 
-/// A file or folder that is open. It is closed with its last owner.
+/// An open file or folder. It is closed with its last owner.
 public final class OpenFile: Sendable {
   let number: Int32
 
@@ -38,12 +38,12 @@ public final class OpenFile: Sendable {
   deinit { close(number) }
 }
 
-/// A file that is this owner's alone. It is free again with its last owner, also while a child process of the application
-/// that has not begun its program yet has a copy of the descriptor.
+/// An exclusive lock on a file. It is released with its last owner, even while a forked child of the application,
+/// before its exec, still holds a copy of the descriptor.
 final class FileLock: Sendable {
   private let file: OpenFile
 
-  /// Nil when another process, or another transfer of this one, has it.
+  /// Returns nil if another process, or another transfer of this process, has the lock.
   init?(_ file: OpenFile) {
     guard flock(file.number, LOCK_EX | LOCK_NB) == 0 else { return nil }
     self.file = file
@@ -52,22 +52,24 @@ final class FileLock: Sendable {
   deinit { _ = flock(file.number, LOCK_UN) }
 }
 
-/// System calls about files: beside the library's `Platform` what a port changes. Each call on a name is relative to an
-/// open folder, takes one name without a slash, and follows no symbolic link: so nothing reaches beyond the folder that was
-/// opened first. The library makes no such call on a thread of the application.
+/// System calls on files. A port to another system changes this file and the library's `Platform`.
+///
+/// Each call on a name is relative to an open folder, takes one name without a slash, and follows no symbolic link. So
+/// no call reaches outside the folder that was opened first. The library makes these calls on no thread of the
+/// application.
 public enum Files {
-  /// What is known of an open file.
+  /// The metadata of an open file.
   struct Information: Equatable {
     let isFile: Bool
     let isFolder: Bool
     let size: UInt64
-    /// Of the last change, in nanoseconds since 1970.
+    /// The time of the last modification, in nanoseconds since 1970.
     let changed: Int64
   }
 
   private static let common = O_CLOEXEC | O_NONBLOCK
 
-  /// Opens what the application named; links in its path are followed.
+  /// Opens a path from the application. Symbolic links in it are followed.
   static func open(path: String) throws(FileFailure) -> OpenFile {
     guard !path.utf8.contains(0) else { throw FileFailure(EINVAL) }
     return try opened(systemOpen(path, O_RDONLY | common))
@@ -78,7 +80,7 @@ public enum Files {
     return try opened(systemOpen(path, O_RDONLY | O_DIRECTORY | common))
   }
 
-  /// Makes a file that is not there yet, for this user alone, to write.
+  /// Creates a new file for writing, with access for this user alone.
   @discardableResult static func make(path: String) throws(FileFailure) -> OpenFile {
     guard !path.utf8.contains(0) else { throw FileFailure(EINVAL) }
     return try opened(systemMake(path, O_WRONLY | O_CREAT | O_EXCL | common))
@@ -89,7 +91,7 @@ public enum Files {
     try check(mkdir(path, 0o700))
   }
 
-  /// Nil when there is no such file.
+  /// The size of a file in bytes, or nil if it does not exist.
   static func size(path: String) throws(FileFailure) -> UInt64? {
     do {
       return try information(open(path: path)).size
@@ -103,7 +105,7 @@ public enum Files {
     try read(open(path: path), offset: 0, count: count)
   }
 
-  /// Bytes of standard input; none at its end, nil when none come for so long.
+  /// Reads bytes of standard input. Returns an empty array at its end, or nil if none arrive in time.
   static func readInput(count: Int, milliseconds: Int32) throws(FileFailure) -> [UInt8]? {
     var entry = pollfd(fd: 0, events: Int16(POLLIN), revents: 0)
     guard poll(&entry, 1, milliseconds) > 0 else { return nil }
@@ -117,12 +119,12 @@ public enum Files {
     throw FileFailure()
   }
 
-  /// A folder in a folder.
+  /// Opens a folder in a folder.
   static func folder(_ name: [UInt8], in parent: OpenFile) throws(FileFailure) -> OpenFile {
     try opened(at(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | common))
   }
 
-  /// The folder at the end of a path of names.
+  /// Opens the folder at the end of a path of names.
   static func folder(_ path: ArraySlice<[UInt8]>, in parent: OpenFile) throws(FileFailure) -> OpenFile {
     var folder = parent
     for name in path { folder = try self.folder(name, in: folder) }
@@ -133,12 +135,12 @@ public enum Files {
     try check(withName(name) { mkdirat(parent.number, $0, 0o777) })
   }
 
-  /// A file or folder to read.
+  /// Opens a file or folder for reading.
   static func read(_ name: [UInt8], in parent: OpenFile) throws(FileFailure) -> OpenFile {
     try opened(at(parent, name, O_RDONLY | O_NOFOLLOW | common))
   }
 
-  /// A file to read and write. It is made if it is missing.
+  /// Opens a file for reading and writing, and creates it if it is missing.
   static func write(_ name: [UInt8], in parent: OpenFile) throws(FileFailure) -> OpenFile {
     try opened(at(parent, name, O_RDWR | O_CREAT | O_NOFOLLOW | common))
   }
@@ -157,16 +159,16 @@ public enum Files {
       changed: Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec))
   }
 
-  /// Now, in nanoseconds since 1970.
+  /// The current time, in nanoseconds since 1970.
   static var now: Int64 {
     var time = timespec()
     clock_gettime(CLOCK_REALTIME, &time)
     return Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec)
   }
 
-  /// The names in a folder, at most so many.
+  /// The names in a folder, at most `max`.
   static func names(in folder: OpenFile, max: Int) throws(FileFailure) -> [[UInt8]] {
-    // The stream takes its descriptor with it.
+    // closedir also closes the descriptor of the stream.
     let copy = try opened(at(folder, [UInt8(ascii: ".")], O_RDONLY | O_DIRECTORY | common))
     let own = dup(copy.number)
     guard own >= 0 else { throw FileFailure() }
@@ -188,7 +190,7 @@ public enum Files {
     return names
   }
 
-  /// Bytes from an offset; fewer at the end of the file.
+  /// Reads bytes from an offset; fewer at the end of the file.
   static func read(_ file: OpenFile, offset: UInt64, count: Int) throws(FileFailure) -> [UInt8] {
     var done = 0, failure: FileFailure?
     let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
@@ -220,7 +222,7 @@ public enum Files {
     try check(ftruncate(file.number, off_t(size)))
   }
 
-  /// What was written survives a loss of power.
+  /// Syncs a file, so that its content survives a loss of power.
   static func sync(_ file: OpenFile) throws(FileFailure) {
     #if canImport(Darwin)
       try check(fsync(file.number))
@@ -229,16 +231,16 @@ public enum Files {
     #endif
   }
 
-  /// A folder's entries survive a loss of power, where the file system can do that.
+  /// Syncs a folder, so that its entries survive a loss of power if the file system supports that.
   static func syncFolder(_ folder: OpenFile) { _ = fsync(folder.number) }
 
-  /// Moves a file or folder to a name that is free. False when it is taken.
+  /// Moves a file or folder to a free name. Returns false if the name is taken.
   static func move(_ name: [UInt8], in folder: OpenFile, to new: [UInt8], in target: OpenFile, isFolder: Bool)
     throws(FileFailure) -> Bool
   {
     do {
       if isFolder {
-        // It replaces an empty folder, which this call makes.
+        // The rename replaces an empty folder, which is created here to reserve the name.
         try check(withName(new) { mkdirat(target.number, $0, 0o700) })
       } else {
         let linked = withName(name) { old in
@@ -249,7 +251,7 @@ public enum Files {
           return true
         }
         if lastError == EEXIST { return false }
-        // A file system without links: an empty file takes the name first.
+        // On a file system without hard links, an empty file reserves the name.
         _ = try opened(at(target, new, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | common))
       }
     } catch {
@@ -259,7 +261,7 @@ public enum Files {
     do {
       try check(withName(name) { old in withName(new) { renameat(folder.number, old, target.number, $0) } })
     } catch {
-      // Another process may have put something there.
+      // Another process may have put something there in the meantime.
       try? remove(new, in: target, isFolder: isFolder)
       throw error
     }
@@ -270,7 +272,7 @@ public enum Files {
     try check(withName(name) { unlinkat(folder.number, $0, isFolder ? AT_REMOVEDIR : 0) })
   }
 
-  /// Removes a folder with all that is in it, as deep as resources go.
+  /// Removes a folder and its content, to the maximum depth of resources.
   static func removeAll(_ name: [UInt8], in parent: OpenFile, depth: Int = 0) throws(FileFailure) {
     guard depth < 80 else { throw FileFailure(ELOOP) }
     let folder = try folder(name, in: parent)
@@ -287,7 +289,7 @@ public enum Files {
     try remove(name, in: parent, isFolder: true)
   }
 
-  /// What this user can still write where a folder is, in bytes.
+  /// The bytes that this user can still write to the file system of a folder.
   public static func space(_ folder: OpenFile) throws(FileFailure) -> UInt64 {
     var status = statvfs()
     guard fstatvfs(folder.number, &status) == 0 else { throw FileFailure() }
@@ -306,7 +308,7 @@ public enum Files {
     guard result == 0 else { throw FileFailure() }
   }
 
-  /// Names without a slash or NUL, ended as C wants it.
+  /// Passes a name without a slash or NUL as a C string.
   private static func withName(_ name: [UInt8], _ body: (UnsafePointer<CChar>) -> Int32) -> Int32 {
     guard !name.isEmpty, !name.contains(0), !name.contains(UInt8(ascii: "/")) else {
       setLastError(EINVAL)
@@ -322,7 +324,7 @@ public enum Files {
   }
 }
 
-// What C has as macros and variadic functions. `Files` has a member `open` too.
+// Macros and variadic functions of C. `Files` also has a member `open`.
 #if hasFeature(Embedded)
   private func systemOpen(_ path: String, _ flags: Int32) -> Int32 { csystem_open(path, flags, 0) }
   private func systemMake(_ path: String, _ flags: Int32) -> Int32 { csystem_open(path, flags, 0o600) }

@@ -1,12 +1,12 @@
 import Transfer
 
-/// What a receiver does at a time: the state of the transfer, and the files.
+/// The receiver's side of a transfer: its state machine and its files.
 public struct IncomingWork: Sendable {
-  /// What came of a step.
+  /// The result of a step.
   public struct Step: Sendable {
-    /// For the sender.
+    /// Bytes to send to the sender.
     public var bytes: [UInt8] = []
-    /// It is to be answered.
+    /// An offer to be answered.
     public var offer: OfferRecord?
     public var outcome: ReceiverOutcome?
   }
@@ -18,7 +18,7 @@ public struct IncomingWork: Sendable {
 
   public init() {}
 
-  /// Bytes of the sender's stream.
+  /// Handles bytes of the sender's stream.
   public mutating func hear(_ bytes: [UInt8]) -> Step {
     splitter.append(bytes)
     var step = Step()
@@ -34,7 +34,7 @@ public struct IncomingWork: Sendable {
     return step
   }
 
-  /// The sender has finished its stream.
+  /// Handles the end of the sender's stream.
   public mutating func finished() -> Step {
     if !receiver.streamFinished() { receiver.broken(.bytesMissing) }
     return rest()
@@ -50,7 +50,7 @@ public struct IncomingWork: Sendable {
     return rest()
   }
 
-  /// The stream broke.
+  /// Prepares for the same offer on another stream, after the stream broke.
   public mutating func restart() -> Step {
     receiver.restart()
     splitter = RecordSplitter()
@@ -77,7 +77,7 @@ public struct IncomingWork: Sendable {
       let journal = try partial.journalContent()
       let valid = receiver.accept(freeBytes: try Files.space(folder), bytesMax: bytesMax, journal: journal)
       try partial.begin(journalBytes: valid)
-      // One that is refused leaves nothing.
+      // A refused offer leaves no partial.
       if receiver.isEnded && valid == nil { partial.remove() }
       self.partial = partial
       self.directory = directory
@@ -87,7 +87,7 @@ public struct IncomingWork: Sendable {
     return rest()
   }
 
-  /// Carries out everything that can be done now.
+  /// Carries out all available commands.
   private mutating func carryOut(_ step: inout Step) {
     while let command = receiver.nextCommand() {
       switch command {
@@ -124,25 +124,25 @@ public struct IncomingWork: Sendable {
     }
   }
 
-  /// Where the files and folders are.
+  /// The paths of the placed files and folders.
   public var paths: [String] {
     guard let manifest = receiver.manifest else { return [] }
     return manifest.items.indices.compactMap { path(item: $0) }
   }
 
-  /// Where an item is; nil when it is not in its place.
+  /// The path of an item, or nil if it is not placed.
   public func path(item: Int) -> String? {
     guard let manifest = receiver.manifest, let number = receiver.number(item: item) else { return nil }
     let base = directory.utf8.last == UInt8(ascii: "/") ? directory : directory + "/"
     return base + String(decoding: Names.numbered(Names.visible(manifest.name(item: item)), number), as: UTF8.self)
   }
 
-  /// A file's path in the manifest.
+  /// The path of a file in the manifest.
   public func path(_ file: Int) -> [UInt8] {
     receiver.manifest.map { $0.entries[$0.files[file]].path } ?? []
   }
 
-  /// Nothing of it is waited for any more.
+  /// Removes the partial, which is no longer needed.
   public mutating func removePartial() {
     partial?.remove()
     partial = nil

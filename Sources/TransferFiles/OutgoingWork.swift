@@ -1,20 +1,20 @@
 import Transfer
 
-/// What a sender does at a time: the state of the transfer, and the files.
+/// The sender's side of a transfer: its state machine and its files.
 public struct OutgoingWork: Sendable {
-  /// What came of a step.
+  /// The result of a step.
   public struct Step: Sendable {
-    /// For the receiver.
+    /// Bytes to send to the receiver.
     public var bytes: [UInt8] = []
     public var outcome: SenderOutcome?
-    /// There is more to do without the receiver.
+    /// Whether the next step can run without input from the receiver.
     public var isMore = false
   }
 
   public private(set) var sender: TransferSender
   private var source: ResourceSource
   private var splitter = RecordSplitter()
-  /// The first file that could not be read, by its path, and why.
+  /// The path of the first file that could not be read, and the reason.
   public private(set) var failure: [UInt8]?
   public private(set) var outcome: SenderOutcome?
 
@@ -23,7 +23,7 @@ public struct OutgoingWork: Sendable {
     self.source = source
   }
 
-  /// Offers on a stream that has just been opened.
+  /// Starts an attempt on a newly opened stream.
   public mutating func start() {
     splitter = RecordSplitter()
     sender.start()
@@ -31,7 +31,7 @@ public struct OutgoingWork: Sendable {
 
   public mutating func cancel(_ text: [UInt8] = []) { sender.cancel(text) }
 
-  /// Bytes of the receiver's stream.
+  /// Handles bytes of the receiver's stream.
   public mutating func hear(_ bytes: [UInt8]) {
     splitter.append(bytes)
     do throws(TransferFault) {
@@ -41,7 +41,7 @@ public struct OutgoingWork: Sendable {
     }
   }
 
-  /// As much as is read and hashed at once: `readsMax` times 64 KiB.
+  /// Carries out commands with at most `readsMax` reads of 64 KiB.
   public mutating func step(readsMax: Int = 16) -> Step {
     var step = Step(), records: [[UInt8]] = []
     step.isMore = carryOut(readsMax, &records, &step.outcome)
@@ -49,7 +49,7 @@ public struct OutgoingWork: Sendable {
     return step
   }
 
-  /// Carries out what the transfer wants, until there is enough for the receiver. False when there is nothing more.
+  /// Carries out commands until there are enough bytes for the receiver. Returns false if no command is left.
   private mutating func carryOut(
     _ readsMax: Int, _ records: inout [[UInt8]], _ outcome: inout SenderOutcome?
   ) -> Bool {
@@ -76,7 +76,7 @@ public struct OutgoingWork: Sendable {
     return true
   }
 
-  /// A file's path in the manifest.
+  /// The path of a file in the manifest.
   public func path(_ file: Int) -> [UInt8] { source.path(file) }
 
   public mutating func close() { source.close() }

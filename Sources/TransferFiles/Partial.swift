@@ -1,7 +1,7 @@
 import Transfer
 
-/// What came of a resource, beside its destination: a hidden folder with the files as they will be, and a journal. It is
-/// one process's alone, and is kept 24 h after its last change. docs/resources.md, “Partials”.
+/// The received part of an incomplete resource: a hidden folder in the destination, with the files and a journal. It
+/// belongs to one process and is kept for 24 hours after its last change. See docs/resources.md, “Partials”.
 public struct Partial: Sendable {
   private let destination: OpenFile
   private let name: [UInt8]
@@ -12,12 +12,11 @@ public struct Partial: Sendable {
   private var journalBytes: UInt64 = 0
   private var open: (file: Int, descriptor: OpenFile)?
 
-  /// What is not whole is kept so long: 24 h.
+  /// How long a partial is kept: 24 hours.
   private static let keptNanoseconds: Int64 = 86_400_000_000_000
   private static let filesName = Array("files".utf8), journalName = Array("journal".utf8)
 
-  /// The name of the partial of a resource of a sender.
-  /// - Parameter sender: its address as text.
+  /// The name of the partial for a resource from a sender.
   static func name(_ offer: OfferRecord, from sender: [UInt8]) -> [UInt8] {
     var hash = SHA256()
     hash.update(sender)
@@ -25,7 +24,7 @@ public struct Partial: Sendable {
     return Names.partial(offer.name, hash.digest())
   }
 
-  /// Opens or makes it. Nil when another transfer has it.
+  /// Opens or creates a partial. Returns nil if another transfer uses it.
   init?(_ destination: OpenFile, _ name: [UInt8]) throws(FileFailure) {
     self.destination = destination
     self.name = name
@@ -45,7 +44,7 @@ public struct Partial: Sendable {
     return try Files.folder(name, in: parent)
   }
 
-  /// Removes partials whose 24 h are over, and that nobody has open.
+  /// Removes partials that are older than 24 hours and not in use.
   static func removeOld(in destination: OpenFile) {
     guard let names = try? Files.names(in: destination, max: 65_536) else { return }
     for name in names where Names.isPartial(name) {
@@ -63,7 +62,7 @@ public struct Partial: Sendable {
     }
   }
 
-  /// The journal of a partial, without opening it for writing; empty when there is none.
+  /// The journal of a partial, opened only for reading; empty if there is none.
   static func journal(_ name: [UInt8], in destination: OpenFile) -> [UInt8] {
     guard let folder = try? Files.folder(name, in: destination), let file = try? Files.read(journalName, in: folder),
       let bytes = try? Files.read(file, offset: 0, count: size(file))
@@ -71,7 +70,8 @@ public struct Partial: Sendable {
     return bytes
   }
 
-  /// Bytes of an offer that a transfer which broke has left in a directory; nil when it was not accepted into it.
+  /// The bytes that an interrupted transfer of this offer has left in a directory, or nil if the offer was not accepted
+  /// into it.
   public static func bytesHeld(_ offer: OfferRecord, from sender: [UInt8], in directory: String) -> UInt64? {
     guard let folder = try? Files.folder(path: directory) else { return nil }
     let journal = journal(name(offer, from: sender), in: folder)
@@ -86,7 +86,7 @@ public struct Partial: Sendable {
     try Files.read(journal, offset: 0, count: Self.size(journal))
   }
 
-  /// What of the journal counts; nil: nothing, nor do the files.
+  /// Truncates the journal to its valid bytes. Nil discards the journal and with it the files.
   mutating func begin(journalBytes valid: Int?) throws(FileFailure) {
     journalBytes = UInt64(valid ?? 0)
     try Files.truncate(journal, to: journalBytes)
@@ -105,7 +105,7 @@ public struct Partial: Sendable {
     }
   }
 
-  /// A file of the resource, made if it is missing.
+  /// Opens a file of the resource, and creates it if it is missing.
   private mutating func file(_ file: Int, _ manifest: Manifest) throws(FileFailure) -> OpenFile {
     if let open, open.file == file { return open.descriptor }
     let components = manifest.entries[manifest.files[file]].components
@@ -135,7 +135,7 @@ public struct Partial: Sendable {
     if isLast { open = nil }
   }
 
-  /// Moves an item to its place: the number of its name there.
+  /// Moves an item to its place. Returns the number of its name there.
   mutating func place(_ item: Int, _ manifest: Manifest) throws(FileFailure) -> Int {
     open = nil
     let name = manifest.name(item: item), visible = Names.visible(name)
@@ -150,7 +150,7 @@ public struct Partial: Sendable {
     throw FileFailure(saying: "there are \(TransferLimits.numberMax) of this name already")
   }
 
-  /// It is not needed any more.
+  /// Removes the partial.
   mutating func remove() {
     open = nil
     try? Files.removeAll(name, in: destination)

@@ -1,25 +1,25 @@
 import Transfer
 
-/// Why files cannot be offered or taken.
+/// The error for files that cannot be offered or received.
 public struct ResourceFailure: Error {
-  /// What kind of failure.
+  /// The kind of failure.
   public enum Reason: Sendable {
-    /// It cannot be offered as it is named.
+    /// The argument cannot be offered.
     case invalid
     case storage
     case noSpace
-    /// Another transfer has it.
+    /// Another transfer uses the partial.
     case busy
-    /// What would be needed for it is not installed.
+    /// A required program is not installed.
     case unsupported
-    /// A server does not have it, or is not there.
+    /// A server does not have the file or is unreachable.
     case outOfReach
     case timedOut
     case cancelled
   }
 
   public let reason: Reason
-  /// What it is about, as it was named: untrusted. Empty when it is about nothing alone.
+  /// The path or URL concerned, as given: untrusted. Empty if the error concerns no single file.
   public let path: String
   /// One line for people.
   public let text: String
@@ -31,22 +31,23 @@ public struct ResourceFailure: Error {
   }
 }
 
-/// The files of an offer where they are. They are read as they were when they were offered, or not at all.
+/// The files of an offer in their original places. A file that changed after the offer is not read.
 public struct ResourceSource: Sendable {
   public let manifest: Manifest
-  /// Of each of the files and folders that were offered: its name, and where it is.
+  /// The name and path of each offered file or folder.
   private let roots: [(name: [UInt8], path: String)]
-  /// Of each file of the manifest.
+  /// The metadata of each file of the manifest, at the time of the offer.
   private let known: [Files.Information]
   private var open: (file: Int, descriptor: OpenFile)?
-  /// Where what was fetched is, as long as it is needed.
+  /// The folder of fetched files, kept while they are needed.
   private var spool: SpoolFolder?
 
-  /// Looks at all files, and fetches what is none: http and https URLs by the program curl, and with `takesInput` “-”,
-  /// standard input. It waits for the disk, and for servers.
+  /// Scans all files. It first fetches http and https URLs by the program curl and, with `takesInput`, standard input
+  /// for “-”. The call blocks on the disk and on servers.
+  ///
   /// - Parameters:
-  ///   - spool: the folder in which a folder is made for what is fetched; nil: where TMPDIR says, or /var/tmp.
-  ///   - hears: is told some times a second what is being fetched and how many bytes there are; false ends it.
+  ///   - spool: the folder for fetched files, in which a subfolder is created; nil for TMPDIR, or /var/tmp without it.
+  ///   - hears: called several times a second with the argument being fetched and the bytes so far; false cancels.
   public init(
     fetching arguments: [String], spool parent: String? = nil, takesInput: Bool = false,
     hears: (String, UInt64) -> Bool = { _, _ in true }
@@ -70,7 +71,7 @@ public struct ResourceSource: Sendable {
         paths.append(argument)
         continue
       }
-      // Two URLs may end alike.
+      // Two URLs may have the same last component.
       let folder = "\(spool.path)/\(number)"
       do throws(FileFailure) {
         try Files.makeFolder(path: folder)
@@ -86,7 +87,7 @@ public struct ResourceSource: Sendable {
     self.spool = spool
   }
 
-  /// Looks at all files. It waits for the disk.
+  /// Scans all files. The call blocks on the disk.
   public init(_ paths: [String]) throws(ResourceFailure) {
     var scan = Scan()
     var roots: [(name: [UInt8], path: String)] = []
@@ -117,12 +118,12 @@ public struct ResourceSource: Sendable {
     known = Manifest.order(scan.entries).filter { scan.known[$0].isFile }.map { scan.known[$0] }
   }
 
-  /// What is found on the way through the folders.
+  /// The result of scanning folders.
   private struct Scan {
     var entries: [Entry] = []
-    /// Of each entry.
+    /// The metadata of each entry.
     var known: [Files.Information] = []
-    /// What cannot be offered, by its path.
+    /// The failure of the innermost entry that cannot be offered.
     var refusal: ResourceFailure?
 
     mutating func add(_ file: OpenFile, _ components: [[UInt8]], _ path: String) throws(FileFailure) {
@@ -136,7 +137,7 @@ public struct ResourceSource: Sendable {
       guard let entry = try? Entry(components, size: information.isFile ? information.size : nil) else {
         throw FileFailure(saying: "its name is not one that every system could take, or it is too deep")
       }
-      // Files that the kernel makes up as they are read, as those of /proc.
+      // Files that the kernel generates while they are read, like those of /proc.
       if information.isFile, information.size == 0, !(try Files.read(file, offset: 0, count: 1)).isEmpty {
         throw FileFailure(saying: "it has more bytes than its size says; send it from standard input, as “-”")
       }
@@ -148,7 +149,7 @@ public struct ResourceSource: Sendable {
         do throws(FileFailure) {
           try add(try Files.read(name, in: file), components + [name], inner)
         } catch {
-          // The innermost name is the one that helps.
+          // The innermost path is the most helpful one.
           if refusal == nil { refusal = failure(error, inner) }
           throw error
         }
@@ -162,7 +163,7 @@ public struct ResourceSource: Sendable {
     }
   }
 
-  /// Bytes of a file; fewer when it has become shorter.
+  /// Reads bytes of a file; fewer if it has become shorter.
   mutating func read(_ file: Int, _ offset: UInt64, _ count: Int) throws(FileFailure) -> [UInt8] {
     if open?.file != file { open = (file, try open(file)) }
     guard let descriptor = open?.descriptor else { return [] }
@@ -184,6 +185,6 @@ public struct ResourceSource: Sendable {
 
   public mutating func close() { open = nil }
 
-  /// A file's path in the manifest.
+  /// The path of a file in the manifest.
   public func path(_ file: Int) -> [UInt8] { manifest.entries[manifest.files[file]].path }
 }
