@@ -4,7 +4,7 @@ import PackageDescription
 let package = Package(
   name: "files",
   dependencies: [
-    // Elsewhere: .package(url: "…/causeway.git", from: "0.1.0")
+    // Outside this repository: .package(url: "…/causeway.git", from: "0.1.0")
     .package(name: "causeway", path: "../.."),
   ],
   targets: [

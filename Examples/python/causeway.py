@@ -1,4 +1,4 @@
-"""Causeway for applications in Python: one file, the standard library alone. Written from docs/local-api.md.
+"""The Causeway client for Python: one file, only the standard library. Written from docs/local-api.md.
 
     node = Node.connect("chat")
     session = node.open_session("chat")
@@ -8,8 +8,8 @@
         if isinstance(event, Message):
             print(event.data)
 
-A thread of its own reads the socket. Every method may be called from any thread; those that wait take `timeout` in seconds,
-None for no limit, and raise CausewayError when it is over. An iterator is for one reader, and ends with what it stands for.
+A dedicated thread reads the socket. Every method may be called from any thread. Methods that wait take `timeout` in seconds,
+None for no limit, and raise CausewayError when it expires. An iterator has one reader, and ends with the object it belongs to.
 """
 import collections
 import enum
@@ -20,16 +20,16 @@ import threading
 
 SOCKET = "/run/causeway/api.sock"
 VERSION = 1
-WINDOW = 262_144            # bytes of messages of one session that may wait here
-OVERHEAD = 64               # what each message counts beyond its bytes
-STREAM_WINDOW = 131_072     # bytes of one stream that may wait here
+WINDOW = 262_144            # bytes of untaken messages of one session
+OVERHEAD = 64               # bytes that each message counts beyond its content
+STREAM_WINDOW = 131_072     # unread bytes of one stream
 STREAM_BYTES = 4_096        # bytes of a stream in one packet
 
 
 class Code(enum.IntEnum):
     """Why a request was refused."""
     DONE, UNSUPPORTED, UNKNOWN, INVALID, NOT_ALLOWED, UNAVAILABLE, FULL, BUSY, INCOMPATIBLE, ALREADY_MEMBER, IN_USE = range(11)
-    TIMED_OUT, NOT_CONNECTED = 100, 101     # not from the daemon
+    TIMED_OUT, NOT_CONNECTED = 100, 101     # raised by this module
 
 
 class Mode(enum.IntEnum):
@@ -37,12 +37,12 @@ class Mode(enum.IntEnum):
 
 
 class Result(enum.IntEnum):
-    """What became of a message to one member."""
+    """The result of a message to one member."""
     DELIVERED, FAILED, NO_ROOM, NOT_CONNECTED = range(4)
 
 
 class State(enum.IntEnum):
-    """How a member stands."""
+    """The state of a member."""
     CONNECTING, CONNECTED, AWAY, REJECTED, LEFT, EJECTED, PAUSED = range(7)
 
 
@@ -52,7 +52,7 @@ class Outcome(enum.IntEnum):
 
 
 class StreamEnd(enum.IntEnum):
-    """How a stream ended. Only of one that is FINISHED everything has come."""
+    """How a stream ended. Only a FINISHED stream has delivered all its bytes."""
     FINISHED, CUT, REFUSED, NO_PLACE, BROKEN, LOST = range(6)
 
 
@@ -63,7 +63,7 @@ class CausewayError(Exception):
 
 
 class StreamError(CausewayError):
-    """A stream ended before everything had come: what came is the beginning."""
+    """A stream ended early: the received bytes are a prefix of the bytes written."""
 
     def __init__(self, end):
         super().__init__(Code.UNAVAILABLE, f"the stream ended: {end.name if isinstance(end, enum.Enum) else end}")
@@ -71,7 +71,7 @@ class StreamError(CausewayError):
 
 
 class Address(collections.namedtuple("Address", "node endpoint")):
-    """A service of a node: where it is invited, and who it is in a session. The same after each of its starts."""
+    """The address of an application: where it is invited, and its identity in a session. Restarts do not change it."""
     __slots__ = ()
 
     @property
@@ -83,16 +83,16 @@ class Address(collections.namedtuple("Address", "node endpoint")):
 
 
 Peer = collections.namedtuple("Peer", "hops is_verified name")
-Sighting = collections.namedtuple("Sighting", "kind address peer info")     # found, changed, lost; allTold has a kind alone
+Sighting = collections.namedtuple("Sighting", "kind address peer info")     # found, changed, lost; allTold has only a kind
 Member = collections.namedtuple("Member", "address peer state reason text")
 Message = collections.namedtuple("Message", "sender data is_reliable")
 Room = collections.namedtuple("Room", "address")
-Question = collections.namedtuple("Question", "address peer certificates")  # for `decide`: DER, the node's own first
+Question = collections.namedtuple("Question", "address peer certificates")  # for `decide`: DER, own first
 Ended = collections.namedtuple("Ended", "reason text")
 
 
 class Reader:
-    """Takes fields from a packet. Bytes behind the last one are of a later version."""
+    """Reads the fields of a packet. Bytes after the last known field belong to a later version."""
 
     def __init__(self, packet):
         self.packet, self.offset = packet, 0
@@ -115,7 +115,7 @@ class Reader:
     def peer(self):
         return Peer(self.number(1), bool(self.number(1) & 1), self.text())
 
-    def certificates(self):         # a daemon of the first version tells none
+    def certificates(self):         # a daemon of the first version sends none
         return [self.bytes(self.number(2)) for _ in range(self.number(1))] if self.offset < len(self.packet) else []
 
     def service(self):
@@ -225,7 +225,7 @@ def connect(number, session, address, milliseconds):
     return packet(21, number, struct.pack(">I", session), address.bytes, struct.pack(">I", milliseconds))
 
 
-# What an application holds
+# Objects of an application
 
 
 class _Events:
@@ -235,7 +235,7 @@ class _Events:
         self._node, self._number, self._queue, self._is_over = node, number, queue.SimpleQueue(), False
 
     def next(self, timeout=None):
-        """The next event; None when there will be no more."""
+        """The next event; None at the end."""
         if self._is_over:
             return None
         try:
@@ -252,7 +252,7 @@ class _Events:
         self._queue.put(event)
 
     def close(self):
-        """Ends what it stands for."""
+        """Closes the object and ends the iteration."""
         self._node._ask(close, self._number)
         self._node._forget(self._number)
         self._put(None)
@@ -263,7 +263,7 @@ class Browse(_Events):
 
     def __init__(self, node, number):
         super().__init__(node, number)
-        self._places, self._known = {}, {}      # nodes by place, and services by node
+        self._places, self._known = {}, {}      # nodes by place; services by node
 
     def _services(self, reader):
         place, id, peer, now = reader.number(2), reader.bytes(16), reader.peer(), {}
@@ -274,7 +274,7 @@ class Browse(_Events):
         if now:
             self._places[place] = id
             self._tell(id, now)
-        # A node that has moved to another place is still there.
+        # A node that has moved to another place is not lost.
         if former not in self._places.values():
             self._tell(former, {})
 
@@ -291,11 +291,11 @@ class Browse(_Events):
 
 
 class Advertisement(_Events):
-    """The invitations that come to a service."""
+    """An advertised service: a sequence of invitations."""
 
     def __init__(self, node, number, service):
         super().__init__(node, number)
-        self._service, self.address = service, None     # where this application is invited
+        self._service, self.address = service, None     # where others invite this application
 
     def update(self, info):
         """Replaces the discovery info."""
@@ -303,7 +303,7 @@ class Advertisement(_Events):
 
 
 class Invitation:
-    """An invitation that came: `context` is opaque, and untrusted."""
+    """A received invitation. `context` is opaque and untrusted."""
 
     def __init__(self, node, number, reader):
         self._node, self._number = node, number
@@ -321,7 +321,7 @@ class Invitation:
         self._node._ask(answer, self._number, 0, explanation)
 
     def wait(self, timeout=None):
-        """How it ended."""
+        """Waits for the end; returns the outcome and the explanation."""
         return _wait(self._end, timeout)
 
 
@@ -330,7 +330,7 @@ class SentInvitation:
         self._node, self._number, self._end = node, number, queue.SimpleQueue()
 
     def wait(self, timeout=None):
-        """How it ended, and the explanation."""
+        """Waits for the end; returns the outcome and the explanation."""
         return _wait(self._end, timeout)
 
     def cancel(self):
@@ -338,13 +338,13 @@ class SentInvitation:
 
 
 class Sending:
-    """A request that was made: a message on its way."""
+    """A request in flight, such as a message."""
 
     def __init__(self):
         self._answer, self._results = queue.SimpleQueue(), {}
 
     def wait(self, timeout=None):
-        """What became of it, as `Session.send` returns it. To be called once."""
+        """Waits for the results, as `Session.send` returns them. Call it once."""
         code, explanation = _wait(self._answer, timeout)
         if code != Code.DONE:
             raise CausewayError(Code(code) if code in list(Code) else code, explanation)
@@ -357,7 +357,7 @@ class _Stream:
 
     @property
     def end(self):
-        """How it ended; None while it has not."""
+        """How the stream ended; None while it is open."""
         return self._end
 
     def _ended(self, end):
@@ -371,14 +371,14 @@ class _Stream:
                 raise CausewayError(Code.TIMED_OUT, "nothing happened in time")
 
     def reset(self):
-        """Cuts it, at both ends."""
+        """Resets the stream, for both ends."""
         self._ask_while_open(reset, self._number)
 
     def _ask_while_open(self, *request):
         try:
             self._node._ask(*request)
         except CausewayError as error:
-            if error.code != Code.UNKNOWN:  # it has ended meanwhile
+            if error.code != Code.UNKNOWN:  # it has ended in the meantime
                 raise
 
 
@@ -390,7 +390,7 @@ class OutgoingStream(_Stream):
         self._limit = self._written = 0
 
     def write(self, data, timeout=None):
-        """Waits until the daemon has taken all bytes; `timeout` is for each time that there is no room."""
+        """Writes bytes, and waits until the daemon has all of them. `timeout` applies to each wait for room."""
         data = memoryview(data)
         while data:
             self._wait(lambda: self._end is not None or self._written < self._limit, timeout)
@@ -402,11 +402,11 @@ class OutgoingStream(_Stream):
             self._node._write(write(self._number, bytes(part)))
 
     def finish(self, timeout=None):
-        """No more bytes follow. Waits until the other application has read all of them."""
+        """Finishes the stream, and waits until the other application has received all bytes."""
         try:
             self._node._ask(finish, self._number)
         except CausewayError as error:
-            if error.code != Code.UNKNOWN:  # it has ended meanwhile
+            if error.code != Code.UNKNOWN:  # it has ended in the meantime
                 raise
         self._wait(lambda: self._end is not None, timeout)
         if self._end != StreamEnd.FINISHED:
@@ -419,7 +419,7 @@ class OutgoingStream(_Stream):
 
 
 class IncomingStream(_Stream):
-    """A stream that a member opened. It is taken by the first `read`."""
+    """A stream that a member opened. The first `read` accepts it."""
 
     def __init__(self, node, received, sender, name):
         super().__init__(node, None)
@@ -427,7 +427,7 @@ class IncomingStream(_Stream):
         self._bytes, self._limit, self._taken = bytearray(), 0, 0
 
     def read(self, timeout=None):
-        """The next bytes, at least one; b"" at the end. StreamError when it ended otherwise."""
+        """The next bytes, at least one; b"" after the last. Raises StreamError if the stream ended otherwise."""
         if self._number is None and self._end is None:
             self._accept()
         self._wait(lambda: self._bytes or self._end is not None, timeout)
@@ -469,11 +469,11 @@ class IncomingStream(_Stream):
 
 
 class Session(_Events):
-    """Events: Member, Message, Room, IncomingStream, Question, and at last Ended. Messages come as fast as they are taken."""
+    """A sequence of Member, Message, Room, IncomingStream, Question and finally Ended. Reading grants credit for messages."""
 
     def __init__(self, node, number):
         super().__init__(node, number)
-        self.id, self.address, self.members = None, None, {}    # address: who this application is in it
+        self.id, self.address, self.members = None, None, {}    # address: of this application
         self._limit = self._taken = 0
 
     def next(self, timeout=None):
@@ -496,8 +496,8 @@ class Session(_Events):
         return self._invite(invite, address, int(timeout * 1000), context)
 
     def connect(self, address, timeout=30):
-        """Waits for an application that this one knows by another way than a service, and that connects to this one's
-        address: an invitation that nobody is asked about."""
+        """Connects to an application whose address is known without a service, and which connects to this one's address.
+        Nobody is prompted. Returns a SentInvitation."""
         return self._invite(connect, address, int(timeout * 1000))
 
     def _invite(self, request, *fields):
@@ -510,23 +510,23 @@ class Session(_Events):
         return invitation
 
     def send(self, data, to=None, mode=Mode.RELIABLE, timeout=None):
-        """Sends a message to all that are connected, or to the addresses in `to`. Waits until the result of each is known:
-        a dictionary from addresses to Result, empty when the message is unreliable."""
+        """Sends a message to all connected members, or to the addresses in `to`, and waits for the results: a dictionary
+        from addresses to Result, empty for an unreliable message."""
         return {} if to == [] else self.post(data, to, mode).wait(timeout)
 
     def post(self, data, to=None, mode=Mode.RELIABLE):
-        """Sends a message and does not wait: what is returned has the results, so that many can be on their way."""
+        """Sends a message without waiting, so that many can be in flight. The returned Sending has the results."""
         return self._node._request(send, self._number, mode, to or [], data)
 
     def gather(self):
-        """Whoever offers this session's type comes into it; who gathers it too is not asked. Advertise it afterwards."""
+        """Joins all that offer this session's type; those that gather too are not prompted. Advertise it afterwards."""
         self._node._ask(gather, self._number)
 
     def open_stream(self, name, to):
         return self._node._begin(OutgoingStream, open_stream, self._number, to, name)
 
     def eject(self, address, farewell=""):
-        """Ends a member's membership: for who founded the session."""
+        """Ejects a member. Only the founder of the session may do it."""
         self._node._ask(eject, self._number, address, farewell)
 
     def decide(self, address, accepted):
@@ -560,11 +560,11 @@ def _wait(results, timeout):
 
 
 class Node:
-    """A connection to the daemon, which ends with the process: what it held open is then withdrawn and left."""
+    """A connection to the daemon. When it ends, its services are withdrawn and its sessions left."""
 
     @classmethod
     def connect(cls, name, path=SOCKET):
-        """Names the application: two that run at once for one user have two names."""
+        """Connects as an application `name`: applications of one user that run at once need different names."""
         stream = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             stream.connect(path)
@@ -597,7 +597,7 @@ class Node:
         return session
 
     def gather(self, service, info={}, members_max=0):
-        """A session with all who gather this service too. It is offered as long as the connection lasts."""
+        """Opens a session with all that gather this service too. The service is advertised until the connection ends."""
         session = self.open_session(service, members_max)
         session.gather()
         self.advertise(service, info)
@@ -654,7 +654,7 @@ class Node:
             try:
                 self._stream.sendall(bytes)
             except OSError as error:
-                # The daemon may have said why.
+                # The daemon may have sent the reason.
                 self._reader.join(1)
                 raise (self.end or CausewayError(Code.NOT_CONNECTED)) from error
 

@@ -1,18 +1,18 @@
-"""A metronome: peers agree on a clock over unreliable messages, and tick together.
+"""A metronome: peers agree on a clock over unreliable messages and tick together.
 
-    python3 metronome.py                            # on each machine; --every 0.5 for two beats in a second
+    python3 metronome.py                            # on each machine; --every 0.5 for two beats per second
 
-Everybody follows the clock of the member with the lowest address. The model is that of NTP (RFC 5905, section 8): a question
-leaves at t1 and arrives at t2, its answer leaves at t3 and arrives at t4; t1 and t4 by our clock, t2 and t3 by theirs. Then
+Every member follows the clock of the member with the lowest address. The model is that of NTP (RFC 5905, section 8): a request
+leaves at t1 and arrives at t2, and its reply leaves at t3 and arrives at t4; t1 and t4 by our clock, t2 and t3 by theirs. Then
 
     skew       = ((t1 - t2) + (t4 - t3)) / 2        how far our clock is ahead of theirs
     round trip = (t4 - t1) - (t3 - t2)
 
-If both ways take equally long the skew is exact. Ways take no negative time, so it is never wrong by more than half the round
-trip, however the two ways share it: that is the bound that is printed. Queues make round trips longer, and say nothing about
-clocks; so of the last answers the one with the smallest bound counts (a minimum filter). Two clocks drift apart by at most 100
-millionths, which the bound of an older answer grows by. A lost message costs nothing: there is another question soon.
-The clock that is followed is trusted; a member that lies about it makes us tick when it wants, and nothing else.
+If both directions take equally long, the skew is exact. No direction takes negative time, so the error is at most half the
+round trip; the program prints this bound. Queues lengthen round trips and carry no information about clocks, so the reply with
+the smallest bound among the last ones is used (a minimum filter). Two clocks drift apart by at most 100 ppm, and the bound of
+an older reply grows accordingly. A lost message costs nothing, because another request follows soon. The leader's clock is
+trusted: a lying member can only shift our ticks.
 """
 import argparse
 import collections
@@ -24,19 +24,19 @@ import time
 from causeway import SOCKET, CausewayError, Message, Mode, Node
 
 ASK_SECONDS, BEAT_SECONDS_MIN = 0.2, 0.05
-ANSWERS_KEPT, QUESTIONS_KEPT = 32, 64       # an answer to no question is ignored
+ANSWERS_KEPT, QUESTIONS_KEPT = 32, 64       # a reply without a request is ignored
 DRIFT, QUESTION, ANSWER = 100e-6, struct.Struct(">cq"), struct.Struct(">cqqq")
 
 
 class Clock:
-    """Our clock, and how far it is ahead of the one that we follow."""
+    """Our clock, and the estimate of its skew to the clock of the leader."""
 
     def __init__(self, ahead):
         self._ahead, self._lock = round(ahead * 1e9), threading.Lock()
         self.follow(None)
 
     def now(self):
-        """Nanoseconds by our clock, which knows no date and is never set."""
+        """Nanoseconds by our clock, which is monotonic and never set."""
         return time.monotonic_ns() + self._ahead
 
     def follow(self, leader):
@@ -50,7 +50,7 @@ class Clock:
             return QUESTION.pack(b"?", self._asked[-1])
 
     def hear(self, sender, data, now):
-        """Returns the answer to a question; takes an answer to one of ours."""
+        """Returns the reply to a request, or records the reply to one of ours."""
         if data[:1] == b"?" and len(data) == QUESTION.size:
             return ANSWER.pack(b"!", QUESTION.unpack(data)[1], now, self.now())
         if data[:1] == b"!" and len(data) == ANSWER.size and sender == self.leader:
@@ -62,7 +62,7 @@ class Clock:
                     self._answers.append((now, ((t1 - t2) + (now - t3)) / 2, trip))
 
     def estimate(self):
-        """The best one that the last answers allow: by how much it may be wrong, skew and round trip. None before the first."""
+        """The best estimate from the last replies: error bound, skew and round trip. None before the first reply."""
         now = self.now()
         with self._lock:
             return min(((trip / 2 + DRIFT * (now - at), skew, trip) for at, skew, trip in self._answers), default=None)
@@ -76,7 +76,7 @@ def converse(session, clock):
 
 
 def beats(session, clock, every):
-    """Waits for each beat: its number by the clock that is followed, and how well we know that; None if it is our own."""
+    """Yields each beat: its number by the leader's clock, and the estimate; None if the leader is this member."""
     period, last, asked = round(max(every, BEAT_SECONDS_MIN) * 1e9), None, 0
     while True:
         leader = min([session.address, *session.connected()])

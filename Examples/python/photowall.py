@@ -1,10 +1,10 @@
-"""A wall of photographs: whoever is near pushes pictures, and they appear on a page in the browser as they arrive.
+"""A photo wall: people nearby push pictures, which appear on a page in the browser as they arrive.
 
     python3 photowall.py show ~/wall                # on the machine with the screen: http://127.0.0.1:8642/
     python3 photowall.py push beach.jpg cat.png     # on the others; --to NAME if there are several walls
 
-It shows how applications find each other (all gather in one session, in which one says that it is the wall), how files travel
-as resources, and how to treat what others send: names are escaped, only pictures are served, known by their content.
+The example shows how applications find each other: all gather in one session, and one advertises itself as the wall. It also
+shows how to transfer files, and how to treat untrusted data: names are escaped, and only content that is a picture is served.
 """
 import argparse
 import collections
@@ -38,19 +38,19 @@ def kind(path):
 class Wall(http.server.ThreadingHTTPServer):
     def __init__(self, session, directory, port):
         super().__init__(("127.0.0.1", port), Handler)
-        self.session, self.taken = session, []          # who sends, and what, in the order of arrival
-        self.run = f"{time.time_ns():x}"                # pictures have other addresses after the next start
+        self.session, self.taken = session, []          # sender and transfer, in the order of arrival
+        self.run = f"{time.time_ns():x}"                # makes the pictures' URLs differ after a restart
         Transfers(session, directory, self.accept).start()
 
     def accept(self, incoming):
-        """Why an offer is not taken; None if it is."""
+        """The reason to decline an offer; None to accept it."""
         member, pictures = self.session.members.get(incoming.sender), sum(other.count for _, other in self.taken)
         if member is None or pictures + incoming.count > PICTURES_MAX or incoming.bytes > PICTURE_BYTES_MAX * incoming.count:
             return f"no more than {PICTURES_MAX} pictures, of {PICTURE_BYTES_MAX >> 20} MiB each"
         self.taken.append((member.peer.name, incoming))
 
     def pictures(self):
-        """Those that are here or on their way: address on the page, sender, file."""
+        """The pictures that are stored or arriving: URL path, sender, file."""
         for number, (name, incoming) in enumerate(self.taken):
             for index, file in enumerate(incoming.files):
                 if os.path.exists(file.path) and kind(file.path) if file.path else incoming.is_running:
@@ -71,7 +71,7 @@ class Wall(http.server.ThreadingHTTPServer):
 class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         files = {address: file.path for address, _, file in self.server.pictures()} | {"/style.css": STYLE}
-        # A page of another site must not read the wall under a name of its own.
+        # A page of another site must not read the wall under its own host name (DNS rebinding).
         if not re.fullmatch(r"(127\.0\.0\.1|localhost)(:\d+)?", self.headers.get("Host", "")):
             self.send_error(421)
         elif self.path == "/":

@@ -1,10 +1,10 @@
-"""Files from member to member, for applications in Python. Written from docs/resources.md, on top of causeway.py.
+"""File transfers between members, for applications in Python. Written from docs/resources.md, on top of causeway.py.
 
     transfers = Transfers(session, "in", accept=lambda incoming: None).start()
-    transfers.send(["a.png", "b.png"], address)         # waits; what became of each file
+    transfers.send(["a.png", "b.png"], address)         # waits; a verdict for each file
 
-It sends and takes files, no folders. A break of the path is bridged: what has come is not sent again. Over a restart nothing is
-kept.
+It transfers files, not folders. After a break of the path a transfer resumes, and received bytes are not sent again. Nothing
+survives a restart.
 """
 import contextlib
 import hashlib
@@ -21,14 +21,14 @@ from causeway import CausewayError, Code, IncomingStream, Reader, StreamEnd, Str
 OFFER, PROMPT, ANSWER, MANIFEST, HELD, READY, BEGIN, BYTES, ROOT, SKIP, VERDICT, COMPARE, LEAVES, CANCEL = range(1, 15)
 ACCEPTED, KNOWN, DECLINED, NO_SPACE, TOO_LARGE, TIMED_OUT, BUSY = range(7)      # answers
 STORED, DIFFERS, NOT_SENT = range(3)                                            # verdicts
-CANNOT_WRITE, BROKEN = 1, 3                                                     # why a transfer is cancelled
-LEAF, PIECE = 1 << 20, 65_536               # bytes of a file that have a hash, and that are in one record
+CANNOT_WRITE, BROKEN = 1, 3                                                     # reasons to cancel
+LEAF, PIECE = 1 << 20, 65_536               # bytes of a file in one leaf, and in one record
 RECORD_MAX = 66_000
-FILES_MAX, ENTRY_MAX = 1_000, 266           # of an offer, either way; bytes of a file in the manifest
-AT_ONCE_MAX = 8             # transfers that come: of one node no more than it leaves free
-KEPT_MAX = 32               # broken ones that may go on
+FILES_MAX, ENTRY_MAX = 1_000, 266           # of an offer, either way; bytes of an entry in the manifest
+AT_ONCE_MAX = 8             # incoming transfers: one node gets no more than it leaves free
+KEPT_MAX = 32               # interrupted ones that may resume
 OFFER_SECONDS, SILENCE_SECONDS, BREAK_SECONDS, ATTEMPTS_MAX = 30, 120, 3_600, 20
-BREAKS = (None, StreamEnd.LOST, StreamEnd.NO_PLACE)             # after which it is tried again
+BREAKS = (None, StreamEnd.LOST, StreamEnd.NO_PLACE)             # ends after which it retries
 STREAM = re.compile("causeway:(?:resource:([0-9a-f]{16})|answer):([0-9a-f]{16})")
 ILLEGAL = re.compile("[/\0-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
@@ -41,7 +41,7 @@ class Refused(CausewayError):
 
 
 class Tree:
-    """The hash of a file that comes in pieces: RFC 6962, section 2.1."""
+    """The Merkle tree of a file that arrives in pieces: RFC 6962, section 2.1."""
 
     def __init__(self):
         self.whole, self.bytes, self._last = [], 0, None
@@ -90,24 +90,24 @@ def _cut(*streams):
 
 
 def _refuse(stream):
-    with contextlib.suppress(CausewayError):        # it may be gone
+    with contextlib.suppress(CausewayError):        # it may have ended
         stream.refuse()
 
 
 def _short(why):
-    """A text that is legal in a record."""
+    """The text, made legal for a record."""
     return ILLEGAL.sub(" ", why).encode()[:200].decode(errors="ignore")
 
 
 def _say(stream, reason, why):
-    """Cancels a transfer with a word, if the other end still listens."""
+    """Cancels a transfer with an explanation, if the stream is still open."""
     with contextlib.suppress(CausewayError):
         stream.write(record(CANCEL, bytes([reason]), text(_short(why))), timeout=2)
         stream.finish(timeout=2)
 
 
 def _find_reason(records):
-    """Raises what a member said before it cut a transfer, if it said something."""
+    """Raises the reason that a member sent before it reset its stream, if there is one."""
     try:
         while True:
             records.next(2, HELD, READY, VERDICT, LEAVES)
@@ -118,13 +118,13 @@ def _find_reason(records):
 
 
 class _Records:
-    """Cuts a stream into records."""
+    """Splits a stream into records."""
 
     def __init__(self, stream):
         self._stream, self._bytes = stream, bytearray()
 
     def next(self, timeout, *kinds):
-        """The next record: its kind, and its fields. Only these kinds are allowed now."""
+        """The next record: its kind and its fields. Only the given kinds are allowed."""
         while True:
             body = self._next(timeout)
             if body is None:
@@ -160,7 +160,7 @@ class _Records:
 
 
 class IncomingFile:
-    """A file of an offer. `path` is where it is; until it is whole it is None, and the file has no name (O_TMPFILE)."""
+    """A file of an offer. `path` is None until the file is complete; until then it has no name (O_TMPFILE)."""
 
     def __init__(self, name, size):
         self.name, self.size, self.path = name, size, None
@@ -176,7 +176,7 @@ class IncomingFile:
         self.tree.add(data)
 
     def place(self, directory):
-        """Gives it its name, or another one if that is taken: nothing is replaced."""
+        """Gives the file its name, or another one if the name is taken. It replaces nothing."""
         self.write(directory, b"")
         self._file.truncate(self.size)
         self._file.flush()
@@ -203,7 +203,7 @@ class IncomingFile:
 
 
 class Incoming:
-    """What a member sends. `files` is empty until the sender has listed them; `error` says why there will be no more."""
+    """A transfer from a member. `files` is empty until the manifest has arrived; `error` is the reason of an early end."""
 
     def __init__(self, sender, digest, fields):
         self.sender, self._digest, self.files = sender, digest, []
@@ -242,14 +242,14 @@ def _name(encoded):
 
 
 class Transfers:
-    """All transfers of a session. `accept` is asked for each Incoming, and returns None, or why it is not taken."""
+    """All transfers of a session. `accept` is called for each Incoming; it returns None, or the reason to decline."""
 
     def __init__(self, session, directory=None, accept=lambda incoming: "nothing is taken here"):
         self._session, self._directory, self._accept = session, directory, accept
         self._lock, self._answers, self._kept, self._running = threading.Lock(), {}, {}, []
 
     def start(self):
-        """Takes the session's events, in a thread of its own, for an application that wants no others."""
+        """Reads the session's events in a thread, for an application that needs no other events."""
         threading.Thread(target=self._serve, daemon=True).start()
         return self
 
@@ -259,7 +259,7 @@ class Transfers:
                 _refuse(event)
 
     def take(self, stream):
-        """To be given each stream that comes; False for one that carries no resource."""
+        """Handles an incoming stream. Returns False if it carries no resource."""
         match = STREAM.fullmatch(stream.name)
         if match is None:
             return False
@@ -285,8 +285,8 @@ class Transfers:
     # Sending
 
     def send(self, paths, to):
-        """Waits until the member has answered and has all files; a verdict for each path, in their order. Refused when it
-        does not want them, CausewayError when it does not come back within an hour."""
+        """Waits until the member has all files. Returns a verdict for each path, in their order. Raises Refused if the member
+        declines, CausewayError if it does not return within an hour."""
         named = {os.fsencode(os.path.basename(path)): path for path in paths}
         if not 1 <= len(paths) <= FILES_MAX or len(named) < len(paths) or not all(map(_is_name, named)):
             raise CausewayError(Code.INVALID, f"1 to {FILES_MAX} files of different and plain names go together")
@@ -352,7 +352,7 @@ class Transfers:
         while len(verdicts) < len(files):
             _, fields = records.next(None, VERDICT)
             verdicts |= {number(fields): fields.number(1)}
-        with contextlib.suppress(CausewayError):    # the member has all
+        with contextlib.suppress(CausewayError):    # the member has all files
             stream.finish(timeout=10)
         return {name: verdicts[place] for place, (name, _) in enumerate(files)}
 
@@ -370,7 +370,7 @@ class Transfers:
             with open(path, "rb") as file:
                 while tree.bytes < held <= size and (data := file.read(min(PIECE, held - tree.bytes))):
                     tree.add(data)
-                # What differs is sent anew, from the beginning.
+                # A file that differs is sent again from the beginning.
                 if held and (tree.bytes != held or tree.root != root):
                     tree = Tree()
                     file.seek(0)
@@ -412,7 +412,7 @@ class Transfers:
                 reason = BROKEN if isinstance(error, ValueError) else CANNOT_WRITE
                 _say(answers, reason, getattr(error, "strerror", None) or str(error))
         except CausewayError:
-            pass        # broken: it may go on by another stream
+            pass        # a break: it may resume on another stream
         finally:
             if incoming:
                 incoming.is_running = False
@@ -421,7 +421,7 @@ class Transfers:
                 self._running.remove(stream.sender.node)
 
     def _decide(self, key, offered):
-        """What is received from now on, if anything is, and the answer."""
+        """The transfer to receive, or None, and the answer: code and text."""
         with self._lock:
             known = self._kept.get(key)
             if known:

@@ -1,7 +1,7 @@
 import Causeway
 
-// files send NAME SOCKET PATH…         sends files and folders to the first one that receives
-// files receive NAME SOCKET DIRECTORY  takes what is sent, until it is stopped
+// files send NAME SOCKET PATH…         sends files and folders to the first receiver in reach
+// files receive NAME SOCKET DIRECTORY  receives files and folders until it is stopped
 
 @main struct Files {
   static func main() async {

@@ -1,4 +1,4 @@
-// A chat of everybody in reach, whatever their radios: groupchat [NAME [SOCKET]]
+// A chat for everyone in reach, over any radio: groupchat [NAME [SOCKET]]
 import Causeway
 
 @main struct GroupChat {
