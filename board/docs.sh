@@ -5,11 +5,18 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 rm -rf build/docs
 mkdir -p build/docs/symbols build/docs/module
-swiftc -swift-version 6 -parse-as-library -module-name Transfer -emit-module -emit-module-path build/docs/module/Transfer.swiftmodule \
-  Sources/Transfer/*.swift
-swiftc -swift-version 6 -parse-as-library -I build/docs/module -module-name Causeway -emit-module -emit-module-path build/docs/module/Causeway.swiftmodule \
-  -emit-symbol-graph -emit-symbol-graph-dir build/docs/symbols -symbol-graph-minimum-access-level public \
-  Sources/Causeway/*.swift
+# The sources that Package.swift gives each module outside of the firmware.
+module() { # NAME OPTION…
+  local name=$1 sources
+  shift
+  sources=$(ls Sources/"$name"/*.swift | grep -v SHA256Nettle)
+  # shellcheck disable=SC2086
+  swiftc -swift-version 6 -parse-as-library -I build/docs/module -module-name "$name" \
+    -emit-module -emit-module-path "build/docs/module/$name.swiftmodule" "$@" $sources
+}
+module Transfer
+module TransferFiles
+module Causeway -emit-symbol-graph -emit-symbol-graph-dir build/docs/symbols -symbol-graph-minimum-access-level public
 docc=$(dirname "$(readlink -f "$(command -v swiftc)")")/docc
 "$docc" convert Sources/Causeway/Causeway.docc --additional-symbol-graph-dir build/docs/symbols \
   --fallback-display-name Causeway --fallback-bundle-identifier causeway --warnings-as-errors --output-path build/docs/Causeway
