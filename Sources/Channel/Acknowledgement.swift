@@ -1,9 +1,9 @@
 import Primitives
 
-/// Payload of frame type 33, as bytes whose length was checked.
+/// A payload of frame type 33 whose length was checked.
 ///
 ///     0–7 destination epoch · 8–15 source epoch · 16 lane · 17 range count 0–4 · 18–19 reserved 0 ·
-///     20–23 echo of the timestamp of the segment that caused it, 0 when none did ·
+///     20–23 echo of the timestamp of the segment that caused it, 0 if no segment did ·
 ///     24–31 cumulative offset: everything below has arrived ·
 ///     32–39 window limit: the highest offset the receiver has room for ·
 ///     40… ranges that arrived beyond the cumulative offset, u64 start, u64 end, ascending, disjoint
@@ -16,7 +16,7 @@ public struct AcknowledgementView: ~Escapable {
     self.payload = payload
   }
 
-  /// The length of the acknowledgement that a payload begins with: no more than the payload's.
+  /// The length of the acknowledgement at the start of a payload; at most the length of the payload.
   static func byteCount(in payload: RawSpan) throws(PayloadRefusal) -> Int {
     guard payload.byteCount >= Acknowledgement.headerBytes else { throw .tooShort }
     let rangeCount = Int(payload.octet(17))
@@ -26,7 +26,7 @@ public struct AcknowledgementView: ~Escapable {
     return length
   }
 
-  /// The legal values.
+  /// The acknowledgement, with every field checked. Throws the first rule that a field violates.
   public func checked() throws(PayloadRefusal) -> Acknowledgement {
     let lane = try checkedLane(payload.octet(16), reserved: payload.word16(18))
     var result = Acknowledgement(
@@ -49,7 +49,7 @@ public struct AcknowledgementView: ~Escapable {
   }
 }
 
-/// The acknowledgement of one lane: what has arrived, and how much more the receiver has room for.
+/// The acknowledgement of one lane: the byte ranges that have arrived, and the receive window.
 public struct Acknowledgement: Sendable {
   public static let headerBytes = 40
   public static let rangeBytes = 16
@@ -58,9 +58,13 @@ public struct Acknowledgement: Sendable {
 
   public var epochs: EpochPair
   public var lane: Lane
+  /// The timestamp of the segment that caused the acknowledgement; 0 if no segment did.
   public var echo: UInt32
+  /// The offset below which everything has arrived.
   public var cumulative: UInt64
+  /// The highest offset for which the receiver has room.
   public var windowLimit: UInt64
+  /// The number of ranges that arrived above `cumulative`, at most `rangesMax`.
   public private(set) var rangeCount = 0
   typealias Ranges = FixedArray<4, ByteRange>
   private var ranges = Ranges(repeating: ByteRange(start: 0, end: 0))
@@ -79,7 +83,7 @@ public struct Acknowledgement: Sendable {
     return ranges[index]
   }
 
-  /// Adds a range above all others; there must be room.
+  /// Adds a range above all others. `rangeCount` must be below `rangesMax`.
   public mutating func append(_ range: ByteRange) {
     precondition(rangeCount < Self.rangesMax)
     ranges[rangeCount] = range

@@ -1,9 +1,9 @@
 import Primitives
 
-/// A circular buffer over a byte stream that starts without memory and grows on demand. Stream position p is stored at
+/// A circular buffer over a byte stream. It starts without memory and grows on demand. Stream position p is stored at
 /// index p modulo capacity. The owner must keep at most `capacity` positions in use.
 struct ByteRing: ~Copyable {
-  /// The capacity never exceeds this.
+  /// The upper limit of `capacity`, in bytes.
   let capacityMax: Int
   private(set) var capacity = 0
   private var memory: UnsafeMutableRawPointer?
@@ -26,7 +26,7 @@ struct ByteRing: ~Copyable {
   }
 
   /// Grows to a capacity of at least `byteCount`; the bytes in use begin at `start`. Returns false and changes nothing
-  /// when no memory is left.
+  /// if `capacityMax` or the budget does not allow it.
   mutating func reserve(_ byteCount: Int, inUseFrom start: UInt64) -> Bool {
     guard byteCount > capacity else { return true }
     guard byteCount <= capacityMax else { return false }

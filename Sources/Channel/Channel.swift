@@ -3,38 +3,40 @@ import Primitives
 /// Reliable delivery between this node and one other, over a path that may lose, delay, duplicate and reorder frames.
 ///
 /// A channel carries two lanes. A lane is an ordered stream of messages in each direction. A message arrives once,
-/// whole and in the order of its lane; otherwise its sender gets a failure. Sequence numbers count bytes, so a new path
-/// MTU only changes the size of later segments.
+/// whole and in the order of its lane; otherwise its send fails. Sequence numbers count bytes, so a new path MTU only
+/// changes the size of later segments.
 ///
-/// **Drain rule.** The channel does no I/O and reads no clock. After every call that changes it (`send`,
-/// `receive…`, `handleTimeout`, `routeChanged`, `remoteRestarted`, `takeMessage`, `nextMessage`) the owner
+/// **Drain rule.** The channel does no I/O and reads no clock. After every call that changes it (`send`, `receive…`,
+/// `handleTimeout`, `routeChanged`, `remoteRestarted`, `takeMessage`, `nextMessage`) the owner
 /// 1. calls `nextFrame` until it returns nil, as long as the link accepts frames;
 /// 2. calls `nextCompletion` until it returns nil;
-/// 3. takes messages with `nextMessage` or `takeMessage` as the application wants them. A message that is not taken
-///    only closes the window of its lane;
-/// 4. sets its timer to `nextDeadline`, and calls `handleTimeout` when it expires.
+/// 3. takes messages with `nextMessage` or `takeMessage` when the application is ready for them. A message that is not
+///    taken only closes the window of its lane;
+/// 4. sets its timer to `nextDeadline`, and calls `handleTimeout` when the timer expires.
+///
 /// When a link accepts frames again, the owner repeats these steps.
 ///
-/// **Epochs.** An epoch is one lifetime of one end. Both streams begin at 0 in a new channel, so an owner that makes a
-/// channel again without having restarted must give it a later `localEpoch`. A channel takes a later `localEpoch` by
-/// itself in two cases: the other end returns to an earlier epoch (it lost its counter, or two nodes use one identity),
-/// or the stream announces a message that is too long. So no pair of epochs begins twice.
+/// **Epochs.** An epoch is one lifetime of one end. Both streams begin at 0 in a new channel. So an owner that
+/// recreates a channel without a restart must give it a later `localEpoch`. No pair of epochs is used twice, because a
+/// channel advances its own `localEpoch` in two cases:
+/// - the other end returns to an earlier epoch (it lost its counter, or two nodes use one identity);
+/// - the stream announces a message that is too long.
 ///
-/// **Sealing.** Payloads are plaintext here. The owner encrypts what `nextFrame` writes and decrypts before it calls
+/// **Sealing.** Payloads are plaintext here. The owner encrypts the output of `nextFrame` and decrypts before it calls
 /// `receive…`. It passes a path MTU that is smaller by the overhead. Nothing in this module depends on encryption.
 ///
-/// **Datagrams.** A message can also be sent unreliably: `writeDatagram` writes the payload, which the owner sends at
-/// once or drops. `nextDatagram` returns what arrived.
+/// **Datagrams.** A message can also be sent unreliably: `writeDatagram` writes the payload, and the owner sends it at
+/// once or drops it. `nextDatagram` returns received datagrams.
 ///
-/// **Memory.** Rings start without memory, grow with the bytes in flight, and free their memory after they were empty
-/// for a while (`ChannelLimits`, "Memory"). `nextMessage` allocates the array that it returns; `takeMessage` allocates
-/// nothing.
+/// **Memory.** Rings start without memory, grow with the bytes in flight, and free their memory when they have been
+/// empty for a while (`ChannelLimits`, "Memory"). `nextMessage` allocates the array that it returns; `takeMessage`
+/// allocates nothing.
 public final class Channel {
   public private(set) var localEpoch: UInt64
   public private(set) var remoteEpoch: UInt64
 
-  /// Greatest size of a channel without its rings: its objects, and the records of both lanes' sends whose completion
-  /// was not taken.
+  /// The largest size of a channel in bytes without its rings: its objects, and the records of sends of both lanes
+  /// whose completion was not taken.
   public static let recordBytesMax =
     2 * (UnfinishedSends.bytesMax + MemoryLayout<LossRecovery>.stride + MemoryLayout<RangeSet>.stride) + 4_096
 
@@ -50,10 +52,11 @@ public final class Channel {
   private var hasRoute = false
   public private(set) var isClosed = false
   private var messagesTaken: UInt64 = 0
-  /// Nothing went to the other end's epoch, and nothing came from it.
+  /// Whether nothing was sent to the other end's epoch and nothing was received from it.
   private var isUntouched = true
 
-  /// There is no route until `routeChanged` is called. The channels of one node share a `budget` for their rings.
+  /// Creates a channel without a route; `routeChanged` adds one. The channels of one node share a `budget` for their
+  /// rings.
   public init(
     localEpoch: UInt64, remoteEpoch: UInt64, settings: ChannelSettings = ChannelSettings(),
     budget: RingBudget = RingBudget()
@@ -76,8 +79,8 @@ public final class Channel {
 
   // MARK: Sending
 
-  /// Queues a whole message of `kind` for delivery in `lane`. Throws `.full` for back-pressure, `.tooLong` above
-  /// `ChannelLimits.messageBytesMax`, `.closed`.
+  /// Queues a whole message of `kind` for delivery in `lane`. Throws `.full` as back-pressure, `.tooLong` above
+  /// `ChannelLimits.messageBytesMax`, and `.closed`.
   public func send(
     kind: UInt8, _ message: RawSpan, lane: Lane, now: Instant
   ) throws(SendRefusal) -> MessageID {
@@ -94,7 +97,7 @@ public final class Channel {
   /// Bytes of a lane that were accepted and never sent.
   public func unsentBytes(_ lane: Lane) -> Int { sender(lane).unsentBytes }
 
-  /// Bytes of a lane that may be in flight at present.
+  /// The congestion window of a lane, in bytes.
   public func windowBytes(_ lane: Lane) -> Int { sender(lane).windowBytes }
 
   /// The result of a send. Every accepted send has exactly one, in the order of its lane.
@@ -107,12 +110,12 @@ public final class Channel {
     return nil
   }
 
-  /// Whether a send is neither delivered nor failed.
+  /// Whether any send is neither delivered nor failed.
   public var hasUnfinishedSends: Bool {
     Self.all.contains { sender($0).failureDeadline != .never }
   }
 
-  /// Whether `nextCompletion` will still return a result, now or later. A channel without any may be discarded.
+  /// Whether `nextCompletion` will still return a result, now or later. If not, the channel may be discarded.
   public var hasUntakenCompletions: Bool { Self.all.contains { sender($0).hasUntakenCompletions } }
 
   // MARK: Receiving messages
@@ -169,13 +172,13 @@ public final class Channel {
   /// Kind and length of the message that `nextDatagram` would return.
   public var pendingDatagram: (kind: UInt8, byteCount: Int)? { datagrams.pending }
 
-  /// Takes the next unreliable message, in the order of arrival. When newer ones need the room, the oldest unread one
-  /// is dropped.
+  /// Takes the next unreliable message, in the order of arrival. If newer datagrams need the room, the oldest unread
+  /// one is dropped.
   public func nextDatagram() -> ReceivedDatagram? { datagrams.next() }
 
   public var datagramStatistics: DatagramStatistics { datagrams.statistics }
 
-  /// Handles a payload of frame type 34. Throws `.alreadyReceived` for a duplicate and for one that is 64 or more
+  /// Handles a payload of frame type 34. Throws `.alreadyReceived` for a duplicate, and for a number that is 64 or more
   /// behind the newest.
   public func receiveDatagram(_ payload: RawSpan, now: Instant) throws(ChannelRefusal) {
     guard !isClosed else { throw .closed }
@@ -191,7 +194,7 @@ public final class Channel {
 
   // MARK: Payloads from the network
 
-  /// Handles a payload of frame type 32. After a refusal nothing has changed, except after `.messageTooLong`, which
+  /// Handles a payload of frame type 32. A thrown error leaves the channel unchanged, except `.messageTooLong`, which
   /// begins a later epoch. After `.otherDestinationEpoch` the owner should send back a `Reset`.
   public func receiveSegment(_ payload: RawSpan, now: Instant) throws(ChannelRefusal) {
     guard !isClosed else { throw .closed }
@@ -205,7 +208,7 @@ public final class Channel {
     do throws(ChannelRefusal) {
       try receiver(segment.lane).receive(segment, view.data, now: now)
     } catch {
-      // Its sender would repeat the same message, and no later message can be found: only a new epoch helps.
+      // The sender would repeat the same message, and no later message can be found: only a new epoch helps.
       if case .messageTooLong = error { beginAgain(inLaterEpoch: true) }
       throw error
     }
@@ -222,8 +225,7 @@ public final class Channel {
     try sender(acknowledgement.lane).receive(acknowledgement, now: now)
   }
 
-  /// Handles a payload of frame type 38: an acknowledgement, then a segment. After a refusal nothing has changed, but for
-  /// `.messageTooLong`, as with a segment.
+  /// Handles a payload of frame type 38: an acknowledgement, then a segment. Throws like `receiveSegment`.
   public func receiveJoined(_ payload: RawSpan, now: Instant) throws(ChannelRefusal) {
     let split: Int
     do throws(PayloadRefusal) {
@@ -235,8 +237,8 @@ public final class Channel {
     try receiveSegment(payload.extracting(split...), now: now)
   }
 
-  /// Handles a payload of frame type 35. If it is accepted, the channel has begun again with the other end's new epoch,
-  /// as after `remoteRestarted`.
+  /// Handles a payload of frame type 35. If the reset is accepted, the channel begins again with the other end's new
+  /// epoch, as after `remoteRestarted`.
   public func receiveReset(_ payload: RawSpan, now: Instant) throws(ChannelRefusal) {
     guard !isClosed else { throw .closed }
     let reset: Reset
@@ -253,8 +255,8 @@ public final class Channel {
 
   // MARK: Life and route
 
-  /// The other end has a new epoch: unfinished sends fail with `.peerRestarted`, and both lanes begin at offset 0.
-  /// Complete messages of its former epoch can still be read. The same epoch changes nothing.
+  /// Starts the new epoch of the other end: unfinished sends fail with `.peerRestarted`, and both lanes begin at offset
+  /// 0. Complete messages of the former epoch can still be read. The current epoch changes nothing.
   public func remoteRestarted(epoch: UInt64) {
     guard epoch != remoteEpoch else { return }
     let isEarlier = epoch < remoteEpoch
@@ -263,15 +265,15 @@ public final class Channel {
     beginAgain(inLaterEpoch: isEarlier)
   }
 
-  /// The other end named its epoch in a way that proves its identity. A later one than the known is a restart; but a
-  /// channel that has sent nothing takes the epoch as the one that was always meant, and no send fails. An earlier one
-  /// is a message that was late.
+  /// Handles an epoch that the other end stated with proof of its identity. A later epoch than the known one is a
+  /// restart. But if the channel has sent and received nothing, it adopts the epoch and no send fails. An earlier epoch
+  /// comes from a late message and is ignored.
   public func remoteSaid(epoch: UInt64) {
     guard epoch > remoteEpoch else { return }
     if isUntouched { remoteEpoch = epoch } else { remoteRestarted(epoch: epoch) }
   }
 
-  /// This end has a later epoch: as if the other end had restarted.
+  /// Starts a later epoch of this end. Unfinished sends fail with `.peerRestarted`, and both lanes begin at offset 0.
   public func localRestarted(epoch: UInt64) {
     localEpoch = epoch
     datagramNumber = 0
@@ -290,12 +292,12 @@ public final class Channel {
     }
   }
 
-  /// There is a new route. `pathMTU` is the payload size of a frame, clamped to `ChannelLimits.pathMTUMin …
-  /// pathMTUMax`. With `oldPathLives`, segments in flight still arrive and are not sent again; otherwise everything
-  /// unacknowledged is sent again at once.
+  /// Sets a new route. `pathMTU` is the payload size of a frame, clamped to `ChannelLimits.pathMTUMin … pathMTUMax`.
+  /// With `oldPathLives`, segments in flight still arrive and are not retransmitted. Otherwise everything
+  /// unacknowledged is retransmitted at once.
   ///
   /// On each of `hops` links an urgent frame may wait for a bulk segment that is being sent. On a path of more than two
-  /// links bulk segments are cut shorter, so that the sum of these waits is the time of two frames of the greatest
+  /// links bulk segments are shorter. The sum of these waits then stays at the time of two frames of the maximum
   /// length.
   public func routeChanged(pathMTU: Int, hops: Int = 1, oldPathLives: Bool = false, now: Instant) {
     self.pathMTU = min(max(pathMTU, ChannelLimits.pathMTUMin), ChannelLimits.pathMTUMax)
@@ -308,17 +310,18 @@ public final class Channel {
     }
   }
 
-  /// The next hop is unchanged, but the path beyond it has changed: retransmit now instead of after a backed-off
+  /// The next hop is unchanged, but the path beyond it has changed. Retransmits now instead of after a backed-off
   /// timeout.
   public func pathChanged(now: Instant) {
     guard hasRoute, !isClosed else { return }
     for lane in Self.all { sender(lane).pathChanged(now: now) }
   }
 
-  /// There is no route: nothing is sent until `routeChanged`. The delivery deadline keeps running.
+  /// Removes the route: nothing is sent until `routeChanged`. The delivery deadline keeps running.
   public func routeLost() { hasRoute = false }
 
-  /// Every unfinished send fails with `.closed`; take the results with `nextCompletion`. Everything else is refused.
+  /// Closes the channel. Every unfinished send fails with `.closed`; take the results with `nextCompletion`. All other
+  /// calls are refused.
   public func close() {
     isClosed = true
     for lane in Self.all { sender(lane).failPending(.closed) }
@@ -326,15 +329,17 @@ public final class Channel {
 
   // MARK: Payloads to the network
 
-  /// Writes the next payload to the start of `buffer`, which has room for at least `ChannelLimits.pathMTUMin` bytes and
-  /// ideally for the path MTU. Acknowledgements come first, then retransmissions, then new data; within each,
-  /// interactive before bulk. `interactiveOnly` is for a link whose bulk queue is full: bulk data waits here, where
-  /// interactive data overtakes it. Acknowledgements of both lanes are still sent. Nil: nothing to send now.
+  /// Writes the next payload to the start of `buffer`. The buffer has room for at least `ChannelLimits.pathMTUMin`
+  /// bytes and ideally for the path MTU. Returns nil if there is nothing to send now. Acknowledgements come first, then
+  /// retransmissions, then new data; within each, interactive before bulk.
   ///
-  /// `isQueued`: segments of a lane wait in the link's queue. New data of the lane then leaves in whole segments only.
-  /// Less would wait behind them there; here later messages still join it.
+  /// `interactiveOnly` is for a link whose bulk queue is full: bulk data waits here, where interactive data overtakes
+  /// it. Acknowledgements of both lanes are still sent.
   ///
-  /// `joins`: an acknowledgement that is due leaves in one payload with a segment of the lane, of type 38, if there is one.
+  /// `isQueued`: segments of the lane wait in the link's queue. New data of the lane then leaves in full segments only.
+  /// A shorter segment would only wait in that queue; here, later messages can still join it.
+  ///
+  /// `joins`: a due acknowledgement shares one payload of type 38 with a segment of the lane, if there is one.
   public func nextFrame(
     into buffer: UnsafeMutableRawBufferPointer, now: Instant, interactiveOnly: Bool = false,
     isQueued: (interactive: Bool, bulk: Bool) = (false, false), joins: (interactive: Bool, bulk: Bool) = (false, false)
@@ -348,7 +353,7 @@ public final class Channel {
       next.encode(into: buffer)
       head = (next.byteCount, lane)
     }
-    // Behind an acknowledgement only what would leave right after it.
+    // An acknowledgement takes along only a segment that would leave right after it.
     let mayLeave = (
       interactive: head == nil || joins.interactive && mtu(.interactive) >= ChannelLimits.joinedMTUMin,
       bulk: !interactiveOnly && (head == nil || joins.bulk && mtu(.bulk) >= ChannelLimits.joinedMTUMin)
@@ -361,7 +366,7 @@ public final class Channel {
     return head.map { OutgoingPayload(type: .acknowledgement, byteCount: $0.byteCount, lane: $0.lane) }
   }
 
-  /// The next segment of the lanes that may send, behind `head` bytes of the same payload.
+  /// Writes the next segment of the lanes that may send, behind `head` bytes of the same payload.
   private func nextSegment(
     _ mayLeave: (interactive: Bool, bulk: Bool), _ isQueued: (interactive: Bool, bulk: Bool), head: Int,
     _ epochs: EpochPair, into buffer: UnsafeMutableRawBufferPointer, _ now: Instant
@@ -402,8 +407,8 @@ public final class Channel {
 
   // MARK: Time
 
-  /// When `handleTimeout` is due; `.never` if no timer runs. After `handleTimeout(now)` it lies after `now`: a payload
-  /// that waits for a link sets no deadline.
+  /// The time when `handleTimeout` is due; `.never` if no timer runs. After `handleTimeout(now)` it is later than
+  /// `now`: a payload that waits for a link sets no deadline.
   public var nextDeadline: Instant {
     guard !isClosed else { return .never }
     var result = Instant.never
@@ -415,8 +420,8 @@ public final class Channel {
     return result
   }
 
-  /// Handles the timers that expired by `now`. Early calls are harmless. Rings that were unused for a while free their
-  /// memory.
+  /// Handles the timers that expired by `now`. Early calls are harmless. Rings that have been unused for a while free
+  /// their memory.
   public func handleTimeout(now: Instant) {
     guard !isClosed else { return }
     datagrams.rest(now: now)
@@ -430,7 +435,7 @@ public final class Channel {
     }
   }
 
-  /// Counters of one lane.
+  /// The counters of one lane.
   public func statistics(_ lane: Lane) -> LaneStatistics {
     var result = sender(lane).statistics
     let received = receiver(lane).statistics

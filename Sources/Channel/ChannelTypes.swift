@@ -1,7 +1,7 @@
 import Primitives
 
-/// One of two ordered streams between two nodes, so that a chat message never waits behind a file. The raw value is
-/// sent on the wire.
+/// One of two ordered streams between two nodes. Because of them a chat message never waits behind a file. The raw
+/// value is sent on the wire.
 public enum Lane: UInt8, Sendable, CaseIterable {
   /// Messages that a person waits for.
   case interactive = 0
@@ -9,7 +9,7 @@ public enum Lane: UInt8, Sendable, CaseIterable {
   case bulk = 1
 }
 
-/// The kind of a payload; the raw value is the type of the frame that carries it.
+/// The kind of a payload. The raw value is the type of the frame that carries it.
 public enum PayloadType: UInt8, Sendable {
   case segment = 32
   case acknowledgement = 33
@@ -36,7 +36,7 @@ public enum SendRefusal: Error, Equatable, Sendable {
 
 /// Why an accepted send failed. The message may have arrived, but never twice.
 public enum SendFailure: Equatable, Sendable {
-  /// One end restarted or began a new epoch, and its record of received bytes is lost.
+  /// One end restarted or began a new epoch, so its record of received bytes is lost.
   case peerRestarted
   /// Nothing of the lane was acknowledged within the delivery deadline.
   case timedOut
@@ -82,7 +82,7 @@ public struct OutgoingPayload: Equatable, Sendable {
   public let type: PayloadType
   /// Bytes written from the start of the buffer.
   public let byteCount: Int
-  /// Determines the priority of the frame that carries it.
+  /// The lane. It determines the priority of the frame.
   public let lane: Lane
 }
 
@@ -93,23 +93,23 @@ public enum ChannelRefusal: Error, Equatable, Sendable {
   /// The segment or acknowledgement is addressed to another epoch of this node. The owner answers a segment with a
   /// `Reset` that names this epoch.
   case otherDestinationEpoch(UInt64)
-  /// Sent in another epoch of the other end than the one this channel uses, older or newer. If the owner knows that it
-  /// is newer, it calls `remoteRestarted` and passes the payload again.
+  /// The payload was sent in an epoch of the other end that is older or newer than the one this channel uses. If the
+  /// owner knows that it is newer, it calls `remoteRestarted` and passes the payload again.
   case otherSourceEpoch(UInt64)
-  /// It acknowledges bytes that were never sent.
+  /// The acknowledgement covers bytes that were never sent.
   case acknowledgesUnsent
   /// The stream announces a message longer than `ChannelLimits.messageBytesMax`, so later messages cannot be found. The
-  /// channel has begun again with a later epoch; the owner answers with a `Reset` that names this epoch.
+  /// channel has begun again with a later epoch. The owner answers with a `Reset` that names this epoch.
   case messageTooLong(UInt64)
   /// A duplicate datagram, or one older than the replay window.
   case alreadyReceived
-  /// The reset names an epoch that this channel does not (or no longer) send to.
+  /// The reset names an epoch to which this channel does not send, or no longer sends.
   case staleReset
   /// The channel was closed.
   case closed
 }
 
-/// Counters of one lane since the channel was made.
+/// Counters of one lane since the channel was created.
 public struct LaneStatistics: Equatable, Sendable {
   public var segmentsSent: UInt64 = 0
   public var segmentsRetransmitted: UInt64 = 0
@@ -120,7 +120,7 @@ public struct LaneStatistics: Equatable, Sendable {
   /// Loss episodes, and retransmission timeouts.
   public var fastRecoveries: UInt64 = 0
   public var timeouts: UInt64 = 0
-  /// Spurious timeouts, which were undone.
+  /// Spurious timeouts that were undone.
   public var spuriousTimeouts: UInt64 = 0
   public var windowProbes: UInt64 = 0
   public var segmentsReceived: UInt64 = 0
@@ -128,7 +128,7 @@ public struct LaneStatistics: Equatable, Sendable {
   public var bytesReceived: UInt64 = 0
   /// Segments without a new byte.
   public var duplicatesReceived: UInt64 = 0
-  /// Segments dropped because they lay outside the window or the table of ranges was full.
+  /// Segments dropped because they were outside the window, or because the table of ranges was full.
   public var unplacedReceived: UInt64 = 0
   /// Smoothed round-trip time; zero before the first measurement.
   public var roundTripMicroseconds: UInt64 = 0
@@ -143,10 +143,10 @@ public struct LaneStatistics: Equatable, Sendable {
 
 /// Options that the owner of a channel may set.
 public struct ChannelSettings: Equatable, Sendable {
-  /// Greatest sizes of the rings. A value below `ChannelLimits.ringBytesMin` is raised to it.
+  /// The maximum sizes of the rings, in bytes. A value below `ChannelLimits.ringBytesMin` is raised to it.
   public var interactiveRingBytes = ChannelLimits.interactiveRingBytes
   public var bulkRingBytes = ChannelLimits.bulkRingBytes
-  /// Time without progress after which unfinished sends fail.
+  /// The time without progress after which unfinished sends fail.
   public var deliveryDeadline = ChannelLimits.deliveryDeadline
   public init() {}
 }

@@ -18,7 +18,7 @@ public struct DatagramView: ~Escapable {
     @_lifetime(copy self) get { payload.extracting(Datagram.headerBytes...) }
   }
 
-  /// The legal values.
+  /// The header, with every field checked. Throws the first rule that a field violates.
   public func checked() throws(PayloadRefusal) -> Datagram {
     guard payload.octet(17) == 0, payload.word16(18) == 0 else { throw .reservedNotZero }
     let number = payload.word64(20)
@@ -67,6 +67,6 @@ public struct DatagramStatistics: Equatable, Sendable {
   public var received: UInt64 = 0
   /// Duplicates, and numbers older than the replay window.
   public var duplicatesReceived: UInt64 = 0
-  /// Dropped before they were read, to make room for newer ones.
+  /// Datagrams dropped before they were read, to make room for newer ones.
   public var droppedUnread: UInt64 = 0
 }

@@ -1,6 +1,6 @@
 import Primitives
 
-/// Received datagrams that were not read yet. When the ring is full, a new one replaces the oldest.
+/// Received datagrams that were not read yet. If the ring is full, a new datagram replaces the oldest ones.
 struct DatagramInbox: ~Copyable {
   private var ring: ByteRing
   private var seen = ReplayWindow()
@@ -11,7 +11,7 @@ struct DatagramInbox: ~Copyable {
 
   init(budget: RingBudget) { ring = ByteRing(capacityMax: ChannelLimits.datagramRingBytes, budget: budget) }
 
-  /// Throws `.alreadyReceived`, and changes nothing but a counter.
+  /// Stores a datagram. Throws `.alreadyReceived` for a duplicate; then only a counter changes.
   mutating func receive(_ datagram: Datagram, _ message: RawSpan, now: Instant) throws(ChannelRefusal) {
     guard seen.take(datagram.number) else {
       statistics.duplicatesReceived += 1
@@ -53,7 +53,7 @@ struct DatagramInbox: ~Copyable {
     return ReceivedDatagram(kind: pending.kind, bytes: bytes)
   }
 
-  /// The other end numbers from 1 again. Received datagrams can still be read.
+  /// Starts a new numbering from 1 by the other end. Received datagrams can still be read.
   mutating func restart() { seen = ReplayWindow() }
 
   /// Frees the ring if it was unused for `ChannelLimits.ringRest`.
@@ -62,14 +62,14 @@ struct DatagramInbox: ~Copyable {
   }
 }
 
-/// The replay window (RFC 6479; RFC 9147 section 4.5.1): which of the 64 newest numbers have arrived. An older number
-/// counts as a replay.
+/// The replay window (RFC 6479; RFC 9147 section 4.5.1): the set of the 64 newest numbers that have arrived. An older
+/// number counts as a replay.
 struct ReplayWindow {
   private var greatest: UInt64 = 0
-  /// Bit n: `greatest` − n has arrived.
+  /// Bit n is set if number `greatest` − n has arrived.
   private var arrived: UInt64 = 0
 
-  /// Records `number`. True if it is new, false for a replay.
+  /// Records `number`. Returns true for a new number, false for a replay.
   mutating func take(_ number: UInt64) -> Bool {
     if number > greatest {
       let step = number - greatest
@@ -79,7 +79,7 @@ struct ReplayWindow {
     }
     let age = greatest - number
     #if PLANTED_BUG
-      // What the simulation must find (`make sim-planted`): only the newest number is known again.
+      // A deliberate bug that the simulator must find (`make sim-planted`): only the newest number counts as received.
       let known = arrived & 1
     #else
       let known = arrived

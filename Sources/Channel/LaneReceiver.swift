@@ -1,7 +1,7 @@
 import Primitives
 
-/// The receiving half of one lane: reassembles the stream, delivers complete messages, and acknowledges what arrived
-/// together with the window.
+/// The receiving half of one lane. It reassembles the stream, delivers complete messages, and sends acknowledgements
+/// with the window.
 ///
 /// Positions count from the creation of the channel; offset 0 of the other end's current epoch is at `base`. Invariant:
 /// readPosition ≤ completeEnd ≤ cumulative ≤ readPosition + capacity.
@@ -12,14 +12,14 @@ final class LaneReceiver {
   private var ring: ByteRing
   /// Bytes advertised beyond `readPosition`.
   private var window: UInt64
-  /// `readPosition` when the window got its current size.
+  /// The value of `readPosition` when the window got its current size.
   private var widenedAt: UInt64 = 0
   private var base: UInt64 = 0
   /// The start of the next message for the application.
   private var readPosition: UInt64 = 0
   /// The end of the last complete message that was found.
   private var completeEnd: UInt64 = 0
-  /// All bytes below have arrived.
+  /// The position below which all bytes have arrived.
   private var cumulative: UInt64 = 0
   private var ranges = RangeSet()
 
@@ -29,7 +29,7 @@ final class LaneReceiver {
   private var bytesUnacknowledged: UInt64 = 0
   /// The timestamp to echo; 0 after it was echoed.
   private var echo: UInt32 = 0
-  /// Position of the newest segment above `cumulative`. Its range is always reported.
+  /// The position of the newest segment above `cumulative`. Its range is always reported.
   private var newest: UInt64 = 0
   private var advertisedLimit: UInt64
   private var lastArrival = Instant.zero
@@ -121,11 +121,11 @@ final class LaneReceiver {
     statistics.bytesReceived += cumulative - before
   }
 
-  /// Messages that are found in one go. One segment may complete a whole window of empty ones: the others are found when these
-  /// are taken.
+  /// The number of messages found in one call. One segment may complete a whole window of empty messages. The rest is
+  /// found when these are taken.
   private static let foundAtOnce = 1_024
 
-  /// Finds the next complete messages. False when a message is announced that is longer than the limit.
+  /// Finds the next complete messages. Returns false if an announced message is longer than the limit.
   private func findMessages() -> Bool {
     for _ in 0..<Self.foundAtOnce {
       guard cumulative - completeEnd >= UInt64(ChannelLimits.messageHeaderBytes) else { return true }
@@ -138,7 +138,7 @@ final class LaneReceiver {
     return true
   }
 
-  /// The other end begins again at offset 0. Complete messages can still be read.
+  /// Starts a new epoch of the other end at offset 0. Complete messages can still be read.
   func restart() {
     var found: UInt64
     repeat {
@@ -169,11 +169,11 @@ final class LaneReceiver {
     precondition(readPosition < completeEnd)
     ring.read(at: readPosition + UInt64(ChannelLimits.messageHeaderBytes), into: target)
     readPosition += UInt64(ChannelLimits.messageHeaderBytes + target.count)
-    // One that is too long is refused with the next segment.
+    // A message that is too long is refused with the next segment.
     if readPosition == completeEnd { _ = findMessages() }
     let gain = limit - advertisedLimit
-    // The other end may have reached the limit with an incomplete message. Then an update is sent from a sixteenth of
-    // the window on, because the smallest ring has that much left beside a message of the greatest length.
+    // The other end may have reached the limit with an incomplete message. Then a sixteenth of the window is worth an
+    // update: the smallest ring has that much left beside a message of the maximum length.
     let isNarrow = advertisedLimit - min(advertisedLimit, cumulative) < window / 4
     if gain >= window / 2 || (isNarrow && gain >= window / 16) { acknowledgementDue = true }
   }
@@ -190,14 +190,15 @@ final class LaneReceiver {
 
   // MARK: Acknowledgements
 
-  /// `.never` while an acknowledgement is due: it then waits for the owner, not for a timer.
+  /// The deadline of a delayed acknowledgement. It is `.never` while an acknowledgement is due: that one waits for the
+  /// owner, not for a timer.
   var deadline: Instant { acknowledgementDue ? .never : acknowledgementDeadline }
 
   func handleTimeout(now: Instant) {
     if acknowledgementDeadline <= now { acknowledgementDue = true }
   }
 
-  /// The acknowledgement that is due; the caller sends it now.
+  /// The acknowledgement that is due. The caller must send it now.
   func nextAcknowledgement(epochs: EpochPair, lane: Lane) -> Acknowledgement? {
     guard acknowledgementDue else { return nil }
     var result = Acknowledgement(
@@ -205,7 +206,7 @@ final class LaneReceiver {
     let told = Acknowledgement.rangesMax
     let newestIndex = ranges.index(holding: newest) ?? 0
     for index in 0..<min(ranges.count, told) {
-      // The lowest ranges; the last place is for the newest range if it is not among them.
+      // Reports the lowest ranges. The last place is for the newest range if it is not among them.
       let range = ranges[index == told - 1 ? max(index, newestIndex) : index]
       result.append(ByteRange(start: range.start - base, end: range.end - base))
     }

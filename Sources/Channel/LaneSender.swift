@@ -1,6 +1,6 @@
 import Primitives
 
-/// The sending half of one lane: keeps bytes until they are acknowledged, and decides what to send next.
+/// The sending half of one lane. It keeps bytes until they are acknowledged, and decides what to send next.
 ///
 /// Stream offsets: acknowledged ≤ next ≤ end. `next` is the first byte that was never sent (except in a window probe).
 final class LaneSender {
@@ -8,9 +8,9 @@ final class LaneSender {
   private(set) var acknowledged: UInt64 = 0
   private(set) var next: UInt64 = 0
   private(set) var end: UInt64 = 0
-  /// End of all bytes ever sent: `next`, or one more after a window probe.
+  /// The end of all bytes ever sent: `next`, or one more after a window probe.
   private var sentEnd: UInt64 = 0
-  /// End of the last message that failed but had been sent in part, so that its bytes must still be delivered.
+  /// The end of the last message that failed after a part of it was sent. Its bytes must still be delivered.
   private var keptEnd: UInt64 = 0
   private var windowLimit = ChannelLimits.initialWindowBytes
   private var unfinished = UnfinishedSends(countMax: ChannelLimits.unfinishedMessagesMax)
@@ -18,7 +18,7 @@ final class LaneSender {
   private var recovery = LossRecovery()
   private var roundTrip = RoundTripEstimator()
   private var path: PathModel
-  /// Segments sent before this time used another route: their round trips are not samples.
+  /// The time of the last route change. Segments sent earlier used another route: their round trips are not samples.
   private var routeSince = Instant.zero
   private var segmentBytes: UInt64
   private var backoff: UInt64 = 0
@@ -62,15 +62,15 @@ final class LaneSender {
   }
 
   var unsentBytes: Int { Int(end - next) }
-  /// The congestion window.
+  /// The congestion window, in bytes.
   var windowBytes: Int { Int(path.bytes) }
 
   private func bytesHeld(with byteCount: Int) -> Int {
     Int(end - acknowledged) + ChannelLimits.messageHeaderBytes + byteCount
   }
 
-  /// Bytes that the lane may hold for its path: those in flight, as many that wait behind a lost segment, and twice as
-  /// many to be sent.
+  /// The most bytes that the lane holds for its path: those in flight, as many behind a lost segment, and twice as many
+  /// to be sent.
   private var roomBytes: Int {
     let wanted = 4 * Int(path.bytes) + ChannelLimits.messageBytesMax
     return min(max(wanted, ChannelLimits.bulkRoomBytes), ring.capacityMax)
@@ -83,7 +83,7 @@ final class LaneSender {
 
   func failPending(_ failure: SendFailure) { unfinished.failPending(failure, acknowledged: acknowledged) }
 
-  /// Begins again at offset 0. Pending sends fail with `.peerRestarted`.
+  /// Starts a new epoch at offset 0. Pending sends fail with `.peerRestarted`.
   func restart() {
     failPending(.peerRestarted)
     (acknowledged, next, end, sentEnd, keptEnd) = (0, 0, 0, 0, 0)
@@ -114,7 +114,7 @@ final class LaneSender {
     }
     if acknowledgement.windowLimit > windowLimit {
       windowLimit = acknowledgement.windowLimit
-      // Back-off of window probes says nothing about the path.
+      // The back-off of window probes is no measurement of the path.
       if next == acknowledged { backoff = 0 }
     }
     if advance == 0, filled > 0 { recovery.countDuplicate() }
@@ -144,7 +144,7 @@ final class LaneSender {
     lastProgress = now
   }
 
-  /// In microseconds; nil when the echo is not a sample of the current route.
+  /// The round-trip time in microseconds; nil if the echo is not a sample of the current route.
   private func roundTripSample(echo: UInt32, now: Instant) -> UInt64? {
     guard echo != 0 else { return nil }
     let sample = now.timestamp.elapsed(since: echo)
@@ -154,9 +154,9 @@ final class LaneSender {
     return UInt64(sample)
   }
 
-  // MARK: What to send
+  // MARK: Sending
 
-  /// A lost range, if the congestion window allows it.
+  /// The next lost range, if the congestion window allows it.
   func nextRetransmission(dataMax: UInt64, now: Instant) -> ByteRange? {
     if let head = recovery.takeLostHead(acknowledged: acknowledged, next: next) { return resend(head, dataMax, now) }
     guard let hole = recovery.hole(acknowledged: acknowledged, next: next) else { return nil }
@@ -165,7 +165,7 @@ final class LaneSender {
     return resend(hole, dataMax, now)
   }
 
-  /// A range of new data, or a window probe. `wholeOnly`: a range shorter than `dataMax` stays.
+  /// The next range of new data, or a window probe. With `wholeOnly`, a range shorter than `dataMax` is held back.
   func nextNew(dataMax: UInt64, wholeOnly: Bool, now: Instant) -> ByteRange? {
     guard recovery.hole(acknowledged: acknowledged, next: next) == nil else { return nil }
     guard next < end, !wholeOnly || end - next >= dataMax else {
@@ -226,7 +226,7 @@ final class LaneSender {
   /// The next retransmission timeout or window probe; valid only with a route.
   var pathDeadline: Instant { min(retransmissionDeadline, probeDeadline) }
 
-  /// When unfinished sends fail.
+  /// The time when unfinished sends fail.
   var failureDeadline: Instant {
     unfinished.hasPending(above: acknowledged) ? lastProgress + deliveryDeadline : .never
   }
@@ -248,15 +248,14 @@ final class LaneSender {
 
   func handleFailureTimeout(now: Instant) {
     guard failureDeadline <= now else { return }
-    // A message that was sent in part must be completed, or the stream has a hole. One that was not sent can be
-    // dropped.
+    // A message that was sent in part must be completed, or the stream has a hole. An unsent message can be dropped.
     end = max(unfinished.messageEnd(at: sentEnd), keptEnd)
     keptEnd = end
     failPending(.timedOut)
   }
 
-  /// There is a new next hop: earlier measurements are void. Segments in flight are lost with the old path, or only
-  /// delayed when the old path still delivers.
+  /// Handles a new next hop: earlier measurements are void. Segments in flight are lost with the old path, or only
+  /// delayed if the old path still delivers.
   func routeChanged(segmentBytes: Int, oldPathLives: Bool, now: Instant) {
     let retransmitAfter = timeout
     self.segmentBytes = UInt64(segmentBytes)
@@ -280,7 +279,7 @@ final class LaneSender {
     watchWindow(now)
   }
 
-  /// The route is the same here and changed further on: retransmit now instead of after the timeout.
+  /// The next hop is unchanged, but the path beyond it has changed. Retransmits now instead of after the timeout.
   func pathChanged(now: Instant) {
     guard backoff > 0 else { return }
     backoff = 0

@@ -1,10 +1,10 @@
 import Primitives
 
-/// The sender's scoreboard of bytes in flight: which arrived above the cumulative acknowledgement, which are lost, and
-/// which lost ones were retransmitted.
+/// The sender's scoreboard of bytes in flight: those that arrived above the cumulative acknowledgement, those that are
+/// lost, and those that were retransmitted.
 ///
 /// Loss is detected as in RFC 6675: bytes are lost when enough others above them have arrived. There are no records of
-/// single segments. Every missing byte below `lostEnd` counts as lost; every one of them below `resentEnd` was
+/// single segments. Every missing byte below `lostEnd` counts as lost. Every missing byte below `resentEnd` was
 /// retransmitted, in segments of the size that the path carried then.
 struct LossRecovery {
   private enum Phase {
@@ -12,18 +12,18 @@ struct LossRecovery {
     case open
     /// Holes are being retransmitted until everything sent before their detection is acknowledged.
     case recovering(until: UInt64)
-    /// Everything outstanding is sent again since `startedAt`, after a timeout or on a new route. `before` is the
+    /// Everything outstanding is retransmitted since `startedAt`, after a timeout or on a new route. `before` is the
     /// window to restore if the timeout was spurious; nil on a new route.
     case resending(until: UInt64, startedAt: UInt32, before: UInt64?)
   }
 
   /// The result of an acknowledgement.
   struct Judgement {
-    /// A loss was detected while no recovery was in progress.
+    /// Whether a loss was detected while no recovery was in progress.
     var isNewLoss = false
     /// Bytes that this acknowledgement showed to be lost.
     var lost: UInt64 = 0
-    /// The window from before a timeout that proved spurious.
+    /// The window before the timeout, if the timeout proved spurious.
     var restored: UInt64?
   }
 
@@ -31,17 +31,17 @@ struct LossRecovery {
   private var arrived = RangeSet()
   private var lostEnd: UInt64 = 0
   private var resentEnd: UInt64 = 0
-  /// Acknowledgements without an advance that reported new ranges (duplicate acknowledgements).
+  /// Acknowledgements that reported new ranges without an advance (duplicate acknowledgements).
   private var duplicates = 0
-  /// The retransmission of the first missing byte was lost too: send it once more.
+  /// Whether the retransmission of the first missing byte was lost too and must be repeated.
   private var headIsLost = false
-  /// Upper bound of the time when the first missing byte was last retransmitted.
+  /// An upper bound of the time when the first missing byte was last retransmitted.
   private var headResentAt: UInt32 = 0
   private var lastResentAt: UInt32 = 0
-  /// Until this time two paths deliver, and a missing byte may only be reordered.
+  /// The time until which two paths deliver. Before it, a missing byte may only be reordered.
   private var patientUntil = Instant.zero
 
-  /// Everything below `offset` has arrived; `offset` is greater than before.
+  /// Records that everything below `offset` has arrived. `offset` must be greater than before.
   mutating func acknowledge(to offset: UInt64) {
     arrived.removeBelow(offset)
     duplicates = 0
@@ -50,7 +50,7 @@ struct LossRecovery {
     headResentAt = lastResentAt
   }
 
-  /// A range above the acknowledged bytes has arrived. Returns the number of its bytes that are new.
+  /// Records a range above the acknowledged bytes as arrived. Returns the number of its bytes that are new.
   mutating func arrive(_ range: ByteRange) -> UInt64 { arrived.insert(range) ?? 0 }
 
   /// Counts an acknowledgement that did not advance but reported new ranges.
@@ -59,7 +59,7 @@ struct LossRecovery {
   /// Bytes that arrived between `acknowledged` and `end`.
   func bytesArrived(acknowledged: UInt64, below end: UInt64) -> UInt64 { arrived.bytes(from: acknowledged, to: end) }
 
-  /// Decides what is lost and which phase follows. `echo` is the send time of the segment that caused the
+  /// Decides which bytes are lost and which phase follows. `echo` is the send time of the segment that caused the
   /// acknowledgement, 0 if unknown. `roundTrip` is in microseconds.
   mutating func judge(
     acknowledged: UInt64, next: UInt64, echo: UInt32, hasAdvanced: Bool, segmentBytes: UInt64, roundTrip: UInt64,
@@ -91,7 +91,7 @@ struct LossRecovery {
       resentEnd = max(resentEnd, acknowledged)
       result.isNewLoss = true
     }
-    // The first missing byte was retransmitted, and a segment sent well after that arrived: the retransmission was
+    // The first missing byte was retransmitted, and a segment sent well after that has arrived: the retransmission was
     // lost.
     if resentEnd > acknowledged, echo != 0, echo.elapsed(since: headResentAt) > Int64(max(roundTrip / 4, 500)) {
       headIsLost = true
@@ -99,8 +99,8 @@ struct LossRecovery {
     return result
   }
 
-  /// Retransmission timeout: everything outstanding counts as lost. `window` is restored if the timeout proves
-  /// spurious.
+  /// Handles a retransmission timeout: everything outstanding counts as lost. `window` is restored if the timeout
+  /// proves spurious.
   mutating func timedOut(acknowledged: UInt64, next: UInt64, at timestamp: UInt32, window: UInt64) {
     if case .resending(_, let startedAt, let before) = phase {
       phase = .resending(until: next, startedAt: startedAt, before: before)
@@ -110,13 +110,13 @@ struct LossRecovery {
     loseAll(acknowledged, next)
   }
 
-  /// Everything outstanding may be lost with the old route.
+  /// Handles a new route: everything outstanding may be lost with the old one.
   mutating func rerouted(acknowledged: UInt64, next: UInt64, at timestamp: UInt32) {
     phase = .resending(until: next, startedAt: timestamp, before: nil)
     loseAll(acknowledged, next)
   }
 
-  /// The route changed while the old one still delivers.
+  /// Handles a new route while the old one still delivers.
   mutating func handedOver(patientUntil end: Instant) { patientUntil = end }
 
   /// The first lost range that was not retransmitted yet.
@@ -128,7 +128,7 @@ struct LossRecovery {
     return ByteRange(start: gap.start, end: min(gap.end ?? edge, edge))
   }
 
-  /// The first missing range when its retransmission was lost too. Returned once.
+  /// The first missing range if its retransmission was lost too. It is returned once.
   mutating func takeLostHead(acknowledged: UInt64, next: UInt64) -> ByteRange? {
     guard headIsLost else { return nil }
     headIsLost = false

@@ -2,11 +2,12 @@ import Primitives
 
 /// The congestion control of one lane: a model of the path, and the congestion window in bytes.
 ///
-/// The model is BBR's (draft-ietf-ccwg-bbr): the greatest recent delivery rate times the shortest round trip is the
-/// bandwidth-delay product, which the path holds without a queue. A loss is no sign of congestion here: links are
-/// reliable byte streams, and frames are lost when a link breaks or a relay's quota is used up. Only a loss rate above
-/// `ChannelLimits.lossToleratedPercent` bounds the window. Unlike BBR the sender does not pace: acknowledgements clock
-/// it, and links pull frames.
+/// The model is BBR's (draft-ietf-ccwg-bbr). The bandwidth-delay product is the highest recent delivery rate times the
+/// shortest round trip; the path holds that many bytes without a queue. Unlike BBR the sender does not pace:
+/// acknowledgements clock it, and links pull frames.
+///
+/// A loss is no sign of congestion here. Links are reliable byte streams, and frames are lost when a link breaks or a
+/// relay's quota is used up. Only a loss rate above `ChannelLimits.lossToleratedPercent` bounds the window.
 ///
 /// Time is counted in rounds. A round ends when a segment that was sent after its start is acknowledged.
 struct PathModel {
@@ -26,12 +27,12 @@ struct PathModel {
   private let segmentBytes: UInt64
   private var phase = Phase.startup
 
-  // Greatest delivery rate in bytes per second: of this cycle's rounds, and of the previous cycle's.
+  // The highest delivery rate in bytes per second: in the rounds of this cycle, and in the previous cycle.
   private var rateNow: UInt64 = 0
   private var rateBefore: UInt64 = 0
   private var ratesNow = 0
-  /// The shortest round trip in microseconds, 0 before the first sample; when it was measured; and the shortest while
-  /// emptying.
+  /// The shortest round trip in microseconds, 0 before the first sample. It is followed by the time of that measurement
+  /// and by the shortest round trip while emptying.
   private(set) var roundTrip: UInt64 = 0
   private var roundTripAt = Instant.zero
   private var roundTripWhileEmptying: UInt64 = 0
@@ -39,13 +40,13 @@ struct PathModel {
   private var delivered: UInt64 = 0
   private var roundStart: Instant
   private var roundDelivered: UInt64 = 0
-  /// The sender had nothing to send during the round, so the round's rate is not the path's rate.
+  /// Whether the sender had nothing to send during the round. Then the round's rate is not the path's rate.
   private var isRoundLimited = false
-  /// Startup: the rate that the next rounds must exceed, and the number of rounds that did not.
+  /// Startup: the rate that the next rounds must exceed, and the number of rounds that did not exceed it.
   private var rateToSurpass: UInt64 = 0
   private var roundsWithoutGrowth = 0
 
-  // Acknowledgements that come in bursts (the draft's extra_acked).
+  // Acknowledgements that arrive in bursts (the draft's extra_acked).
   private var burstStart: Instant
   private var burstDelivered: UInt64 = 0
   private var burstNow: UInt64 = 0
@@ -64,18 +65,18 @@ struct PathModel {
     burstStart = now
   }
 
-  /// RFC 6928 section 2.
+  /// The initial window, in bytes (RFC 6928 section 2).
   static func initialBytes(segmentBytes: UInt64) -> UInt64 { min(10 * segmentBytes, max(2 * segmentBytes, 14_600)) }
 
   // MARK: Events
 
-  /// The application or the receiver's window limited the sender, not the path.
+  /// Records that the application or the receiver's window limited the sender, not the path.
   mutating func wasLimited() { isRoundLimited = true }
 
   /// Adds `count` lost bytes.
   mutating func lost(_ count: UInt64) { episodeLost += count }
 
-  /// `count` bytes were newly acknowledged, of `flight` in flight. `sample` is the round trip of the segment that
+  /// Records `count` newly acknowledged bytes of `flight` in flight. `sample` is the round trip of the segment that
   /// caused the acknowledgement, in microseconds; nil if unknown.
   mutating func arrived(_ count: UInt64, flight: UInt64, sample: UInt64?, now: Instant) {
     delivered += count
@@ -85,7 +86,7 @@ struct PathModel {
     if let sample, roundStart + .microseconds(sample) <= now { endRound(now) }
     let target = self.target
     if bytes >= target {
-      // During startup never shrink the window: a first message would otherwise leave less room for the second.
+      // Startup never shrinks the window: a first message would otherwise leave less room for the second.
       if phase != .startup { bytes = target }
     } else if 2 * flight >= bytes {
       // A sender that does not fill its window has not shown that a larger one would fit (RFC 7661).
@@ -93,13 +94,13 @@ struct PathModel {
     }
   }
 
-  /// A retransmission timeout: one segment at a time until an acknowledgement arrives.
+  /// Handles a retransmission timeout: the window is one segment until an acknowledgement arrives.
   mutating func timedOut() { bytes = segmentBytes }
 
-  /// The timeout was spurious: restore the former window.
+  /// Restores the former window after a spurious timeout.
   mutating func restore(_ window: UInt64) { bytes = max(bytes, window) }
 
-  /// Restart after idle: refill the path gradually, not in one burst (RFC 5681 section 4.1).
+  /// Restarts after idle: the path is refilled gradually, not in one burst (RFC 5681 section 4.1).
   mutating func idled(now: Instant) {
     bytes = min(bytes, Self.initialBytes(segmentBytes: segmentBytes))
     beginRound(now)
@@ -159,13 +160,13 @@ struct PathModel {
     ratesNow += 1
   }
 
-  /// Whether the loss rate is above the tolerated one.
+  /// Ends a loss episode. Returns whether its loss rate is above the tolerated one.
   private mutating func judgeLosses() -> Bool {
     let all = episodeDelivered + episodeLost
     guard all >= ChannelLimits.lossEpisodeSegments * segmentBytes else { return false }
     let isExcessive = episodeLost * 100 > all * ChannelLimits.lossToleratedPercent
     if isExcessive {
-      // After a timeout the window itself says little about the capacity of the path.
+      // After a timeout the window itself is no measure of the path's capacity.
       bound = max(min(bound, max(bytes, pathBytes)) / 10 * 7, bytesMin)
     } else if bound < bytesMax {
       bound += bound / 4
@@ -210,7 +211,7 @@ struct PathModel {
 
   // MARK: The window
 
-  /// Delivery rate of the path in bytes per second; 0 before it is known.
+  /// The delivery rate of the path in bytes per second; 0 before it is known.
   var rate: UInt64 { max(rateNow, rateBefore) }
 
   /// The bandwidth-delay product in bytes; 0 before it is known.
@@ -218,8 +219,8 @@ struct PathModel {
 
   private var bytesMin: UInt64 { 2 * segmentBytes }
 
-  /// Window beyond the bandwidth-delay product: two segments that wait for a delayed acknowledgement, one that is being
-  /// sent, and a burst of acknowledged bytes.
+  /// The window beyond the bandwidth-delay product, in bytes. It covers two segments that wait for a delayed
+  /// acknowledgement, one that is being sent, and a burst of acknowledged bytes.
   private var ahead: UInt64 { 3 * segmentBytes + max(burstNow, burstBefore) }
 
   private var target: UInt64 {

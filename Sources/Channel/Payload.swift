@@ -1,6 +1,6 @@
 import Primitives
 
-/// Why bytes are not a valid payload. Counted by name.
+/// Why bytes are not a valid payload. Each case has its own counter.
 public enum PayloadRefusal: UInt8, Error, Sendable, CaseIterable {
   /// Shorter than its fixed part or than its range count requires.
   case tooShort
@@ -17,11 +17,11 @@ public enum PayloadRefusal: UInt8, Error, Sendable, CaseIterable {
   case windowBelowCumulative
   /// An offset beyond `ChannelLimits.offsetMax`.
   case offsetTooLarge
-  /// A reset that names one epoch twice.
+  /// A reset whose two epochs are equal.
   case sameEpoch
-  /// A datagram without a number.
+  /// A datagram with number 0.
   case numberZero
-  /// An acknowledgement and a segment in one payload that name other epochs.
+  /// An acknowledgement and a segment in one payload with different epochs.
   case epochsDiffer
 }
 
@@ -48,7 +48,7 @@ public struct EpochPair: Equatable, Sendable {
     self.source = source
   }
 
-  /// What a payload of at least 16 bytes begins with.
+  /// Reads the first 16 bytes of a payload, which must be at least as long.
   init(_ payload: RawSpan) { self.init(destination: payload.word64(0), source: payload.word64(8)) }
 }
 
@@ -60,7 +60,7 @@ extension OutputRawSpan {
   }
 }
 
-/// Bytes 16–19 of segments and acknowledgements: lane, one byte that the payload defines, 2 reserved.
+/// The lane in bytes 16–19 of segments and acknowledgements: lane, one byte that the payload defines, 2 reserved.
 func checkedLane(_ raw: UInt8, reserved: UInt16) throws(PayloadRefusal) -> Lane {
   guard let lane = Lane(rawValue: raw) else { throw .unknownLane }
   guard reserved == 0 else { throw .reservedNotZero }

@@ -13,8 +13,8 @@ struct RangeSet {
     return ranges[index]
   }
 
-  /// Adds `range` and returns how many of its bytes are new. Returns nil and changes nothing when no place is left for
-  /// another range.
+  /// Adds `range` and returns the number of its bytes that are new. Returns nil and changes nothing if there is no
+  /// place for another range.
   mutating func insert(_ range: ByteRange) -> UInt64? {
     var first = 0
     while first < count, ranges[first].end < range.start { first += 1 }

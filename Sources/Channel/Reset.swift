@@ -5,7 +5,7 @@ import Primitives
 ///     0–7 the destination epoch of that segment · 8–15 the current epoch of the answering node
 ///
 /// A channel accepts a reset only while it still sends to the first epoch. An old reset names an epoch that the channel
-/// no longer uses, so it cannot end a new channel, however late or often it arrives. Acknowledgements and resets are
+/// no longer uses. So it cannot end a new channel, however late or often it arrives. Acknowledgements and resets are
 /// never answered with a reset, so two ends cannot cause each other to send forever.
 public struct Reset: Equatable, Sendable {
   public static let byteCount = 16

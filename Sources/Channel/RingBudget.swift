@@ -1,11 +1,11 @@
-/// Memory for rings beyond their guaranteed size (`ChannelLimits.ringBytesMin`), shared by the channels of a node.
+/// The memory for rings beyond their guaranteed size (`ChannelLimits.ringBytesMin`), shared by the channels of a node.
 public final class RingBudget {
   /// Bytes that are still available.
   public private(set) var bytesFree: Int
 
   public init(bytes: Int = ChannelLimits.ringBudgetBytes) { bytesFree = bytes }
 
-  /// False when fewer bytes are available; then nothing is taken.
+  /// Takes bytes from the budget. Returns false and takes nothing if fewer bytes are available.
   func take(_ byteCount: Int) -> Bool {
     guard byteCount <= bytesFree else { return false }
     bytesFree -= byteCount

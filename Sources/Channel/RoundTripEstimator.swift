@@ -1,16 +1,16 @@
 import Primitives
 
-/// Round-trip time and the retransmission timeout derived from it (RFC 6298). Samples are echoed timestamps, so
-/// retransmissions can be measured too (RFC 7323). All values in microseconds.
+/// The round-trip time and the retransmission timeout derived from it (RFC 6298). Samples are echoed timestamps, so
+/// retransmissions can be measured too (RFC 7323). All values are in microseconds.
 struct RoundTripEstimator {
   private var smoothedTimes8: UInt64 = 0
   private var variationTimes4: UInt64 = 0
 
-  /// 0 before the first measurement.
+  /// The smoothed round-trip time; 0 before the first measurement.
   var smoothed: UInt64 { smoothedTimes8 / 8 }
 
-  /// Timeout before back-off. The variation counts as at least half a round trip, because any hop may pause, and the
-  /// other end may delay an acknowledgement.
+  /// The timeout before back-off. The variation counts as at least half a round trip, because any hop may pause, and
+  /// the other end may delay an acknowledgement.
   var timeout: TimeSpan {
     guard smoothedTimes8 > 0 else { return ChannelLimits.retransmissionFirst }
     let delay = ChannelLimits.acknowledgementDelay.microseconds

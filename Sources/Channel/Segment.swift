@@ -1,6 +1,6 @@
 import Primitives
 
-/// Payload of frame type 32, as bytes whose length was checked.
+/// A payload of frame type 32 whose length was checked.
 ///
 ///     0–7 destination epoch · 8–15 source epoch · 16 lane · 17 flags 0 · 18–19 reserved 0 ·
 ///     20–23 sender's timestamp in µs, never 0 · 24–31 offset of the first byte · 32… data, at least 1 byte
@@ -19,7 +19,7 @@ public struct SegmentView: ~Escapable {
     @_lifetime(copy self) get { payload.extracting(Segment.headerBytes...) }
   }
 
-  /// The legal values.
+  /// The header, with every field checked. Throws the first rule that a field violates.
   public func checked() throws(PayloadRefusal) -> Segment {
     let lane = try checkedLane(payload.octet(16), reserved: payload.word16(18))
     guard payload.octet(17) == 0 else { throw .reservedNotZero }
@@ -37,8 +37,9 @@ public struct Segment: Equatable, Sendable {
 
   public var epochs: EpochPair
   public var lane: Lane
-  /// Opaque to the receiver, which echoes it.
+  /// The sender's timestamp. The receiver only echoes it.
   public var timestamp: UInt32
+  /// The stream offset of the first byte.
   public var offset: UInt64
 
   public init(epochs: EpochPair, lane: Lane, timestamp: UInt32, offset: UInt64) {

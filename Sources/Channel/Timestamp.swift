@@ -1,7 +1,7 @@
 import Primitives
 
 extension Instant {
-  /// The clock in segments: microseconds modulo 2³², never 0, which means "no timestamp".
+  /// The timestamp of a segment: microseconds modulo 2³², never 0, because 0 means "no timestamp".
   var timestamp: UInt32 {
     let microseconds = UInt32(truncatingIfNeeded: nanoseconds / 1_000)
     return microseconds == 0 ? 1 : microseconds

@@ -1,4 +1,4 @@
-/// The sends of one lane whose completion was not taken yet, oldest first.
+/// The sends of one lane whose completion was not taken, oldest first.
 struct UnfinishedSends {
   private enum State { case pending, delivered, failed(SendFailure) }
   private struct Entry {
@@ -6,7 +6,7 @@ struct UnfinishedSends {
     var stream: ByteRange
     var state: State
   }
-  /// Greatest memory: all entries of a lane, and half as many while the circular buffer grows.
+  /// The maximum memory in bytes: all entries of a lane, and half as many while the circular buffer grows.
   static let bytesMax = ChannelLimits.unfinishedMessagesMax * MemoryLayout<Entry>.stride * 3 / 2
 
   /// A circular buffer that doubles on demand.
