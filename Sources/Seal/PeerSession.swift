@@ -1,6 +1,6 @@
 import Primitives
 
-/// The two ends of a session: two nodes, each in one boot epoch.
+/// The two ends of a sealed session: two nodes, each in one boot epoch.
 public struct SessionName: Equatable, Sendable {
   public var local: NodeID
   public var peer: NodeID
@@ -14,30 +14,30 @@ public struct SessionName: Equatable, Sendable {
     self.peerEpoch = peerEpoch
   }
 
-  /// The node with the lower id is the client of the handshake.
+  /// Whether this node is the client of the handshake: the node with the lower id is.
   public var isClient: Bool { local < peer }
 }
 
-/// Why a handshake failed. The raw value is in the journal.
+/// Why a handshake failed. The raw value is recorded in the journal.
 public enum SessionFailure: UInt8, Error, Sendable {
-  /// The peer proved another key than that of the expected node.
+  /// The peer proved a key other than that of the expected node.
   case wrongIdentity = 1
-  /// No certificate, or one without an ECDSA P-256 key.
+  /// The peer sent no certificate, or one without an ECDSA P-256 key.
   case noIdentity = 2
   /// The peer stopped answering.
   case timedOut = 3
   /// The peer sent a fatal alert.
   case endedByPeer = 4
-  /// The peer's messages are not a handshake.
+  /// The peer's messages are not a valid handshake.
   case broken = 5
   case noMemory = 6
-  /// The peer has no place for a session now.
+  /// The peer has no place for another session.
   case busy = 7
-  /// This node gave the place of the session to another peer.
+  /// This node evicted the handshake in favour of another peer.
   case displaced = 8
 }
 
-/// The state of a session.
+/// The state of a sealed session.
 public enum SessionState: Equatable, Sendable {
   case handshaking
   /// The peer proved the key of the expected node.
@@ -45,112 +45,115 @@ public enum SessionState: Equatable, Sendable {
   case failed(SessionFailure)
 }
 
-/// One cryptographic session between this node and one other: handshake, sealing and opening. mbedTLS's DTLS in the
-/// firmware; a fast stand-in in the simulator.
+/// One cryptographic session between this node and one other: it does the handshake, seals and opens. The firmware uses
+/// DTLS of mbedTLS; the simulator uses a fast stand-in.
 ///
-/// Lost, duplicate, reordered, altered or foreign datagrams do no harm: they are dropped. After every call except
-/// `seal` and `open` the owner calls `nextHandshake` until it returns 0, and sets its timer to `nextDeadline`.
+/// Lost, duplicate, reordered, altered or foreign datagrams are dropped and do no harm. After every call except `seal`
+/// and `open` the owner calls `nextHandshake` until it returns 0, and sets its timer to `nextDeadline`.
 public protocol PeerSession: AnyObject {
   var state: SessionState { get }
-  /// The other end's certificates in DER, its own first; empty until established.
+  /// The other end's certificate chain in DER, its own certificate first; empty until established.
   var peerChain: [[UInt8]] { get }
-  /// Whether this datagram is the one that began the session, or a retransmission of it.
+  /// Whether `hello` is the datagram that began the session, or a retransmission of it.
   func began(with hello: RawSpan) -> Bool
-  /// How far the handshake has come. Each message of the other end that moves the handshake increases it; a datagram that
-  /// is repeated, altered or foreign does not.
+  /// A counter of handshake progress. Each message of the other end that advances the handshake increases it. Repeated,
+  /// altered and foreign datagrams do not.
   var progress: UInt32 { get }
-  /// Gives up a handshake in progress. `nextHandshake` then returns the datagram that reports it to the other end, if any.
+  /// Aborts a handshake in progress. `nextHandshake` then returns the alert for the other end, if there is one.
   func abandon()
-  /// A handshake datagram arrived. An established session accepts them too, because its last flight may have been lost.
+  /// Handles a handshake datagram. An established session accepts them too, because its last flight may have been lost.
   func receiveHandshake(_ datagram: RawSpan, now: Instant)
   /// Writes the next datagram of the handshake to the start of `buffer`, which has `SealLimits.handshakeBytesMax`
-  /// bytes. Returns its length, 0 when there is none.
+  /// bytes. Returns its length, 0 if there is none.
   func nextHandshake(into buffer: UnsafeMutableRawBufferPointer) -> Int
-  /// When `handleTimeout` is due.
+  /// The time when `handleTimeout` is due.
   var nextDeadline: Instant { get }
   func handleTimeout(now: Instant)
   /// Seals `plaintext` (1 … `SealLimits.plaintextBytesMax` bytes) into the start of `record`, which must be
   /// `SealLimits.overheadBytesMax` bytes longer. Returns the record's length, 0 on failure.
   func seal(_ plaintext: UnsafeRawBufferPointer, into record: UnsafeMutableRawBufferPointer) -> Int
-  /// Opens `record` into the start of `plaintext`, which is as long as the record. Returns the plaintext's length; nil
-  /// when the record is altered, replayed, too old, or of another session.
+  /// Opens `record` into the start of `plaintext`, which is as long as the record. Returns the plaintext's length.
+  /// Returns nil if the record is altered, replayed, too old, or of another session.
   func open(_ record: RawSpan, into plaintext: UnsafeMutableRawBufferPointer) -> Int?
 }
 
 /// A server's stateless answer to the first datagram of a handshake (RFC 6347, 4.2.1).
 public enum HelloAnswer: Equatable, Sendable {
-  /// The cookie is right: the sender can receive datagrams at the node id that it claims. A session may be made.
+  /// The cookie is valid: the sender receives datagrams at the node id that it claims. A session may be created.
   case accepted
-  /// Send back this many bytes; keep no state.
+  /// Send back this many bytes of the reply, and keep no state.
   case reply(byteCount: Int)
   /// The datagram does not begin a handshake.
   case refused
 }
 
-/// Creates sessions.
+/// Creates sealed sessions and answers the first datagrams of handshakes.
 public protocol SessionMaker: AnyObject {
-  /// The client's end of a new session; its first datagram is ready. Nil when no memory is left.
+  /// Creates the client's end of a session, whose first datagram is ready. Returns nil if no memory is left.
   func beginSession(_ name: SessionName, now: Instant) -> (any PeerSession)?
-  /// Checks a datagram that begins a handshake, without state. A reply is written to `reply`, which has
+  /// Checks a datagram that begins a handshake, without keeping state. A reply is written to `reply`, which has
   /// `SealLimits.handshakeBytesMax` bytes.
   func answerHello(
     _ datagram: RawSpan, _ name: SessionName, reply: UnsafeMutableRawBufferPointer, now: Instant
   ) -> HelloAnswer
-  /// Writes to `reply`, which has `SealLimits.handshakeBytesMax` bytes, the answer to a datagram for which `answerHello`
-  /// returned `.accepted` and for whose session there is no place. Returns its length, 0 for none. Keeps no state.
+  /// Writes the refusal of a datagram that `answerHello` accepted while there is no place for a session. `reply` has
+  /// `SealLimits.handshakeBytesMax` bytes. Returns the length, 0 if there is no refusal. Keeps no state.
   func refuseHello(_ datagram: RawSpan, reply: UnsafeMutableRawBufferPointer) -> Int
-  /// The server's end of a session after `answerHello` returned `.accepted`. Nil when no memory is left.
+  /// Creates the server's end of a session after `answerHello` returned `.accepted`. Returns nil if no memory is left.
   func acceptSession(_ datagram: RawSpan, _ name: SessionName, now: Instant) -> (any PeerSession)?
 }
 
 /// All limits of sealing.
 public enum SealLimits {
-  /// Greatest overhead of sealing, in bytes: the type byte, and the header (13), explicit nonce (8) and tag (16) of
+  /// The maximum overhead of sealing, in bytes: the type byte, and header (13), explicit nonce (8) and tag (16) of
   /// DTLS 1.2 (RFC 6347, RFC 5288).
   public static let overheadBytesMax = 1 + 13 + 8 + 16
-  /// One record's plaintext (RFC 6347, 4.1).
+  /// The maximum plaintext of one record, in bytes (RFC 6347, 4.1).
   public static let plaintextBytesMax = 16_384
-  /// In a handshake frame both epochs precede the datagram.
+  /// The header of a handshake frame, in bytes: both epochs precede the datagram.
   public static let handshakeHeaderBytes = 16
-  /// The longest handshake datagram: the frame payload that every link accepts, less the epochs. It fits every path,
-  /// even one that changes during the handshake.
+  /// The longest handshake datagram, in bytes: the frame payload that every link accepts, minus the epochs. It fits
+  /// every path, even one that changes during the handshake.
   public static let handshakeBytesMax = 2_048 - handshakeHeaderBytes
-  /// Handshakes at once, over all peers. A peer has at most one, for at most `handshakeTime`. A node that reaches this one
-  /// under a claimed id takes a place; it is charged to the link that brings the frames of that id. One link has half of
-  /// the places that nobody holds, and k greedy links have 1/(k + 1) each.
+  /// Concurrent handshakes, over all peers. A peer has at most one, for at most `handshakeTime`. A remote node can take
+  /// a place under a claimed id; the place is charged to the link over which the frames of that id arrive. One greedy
+  /// link gets half of the free places, and k greedy links get 1/(k + 1) each.
   public static let handshakesMax = 32
-  /// The part of these places that is kept for peers that the operator pinned and for those that proved their key in a session before.
+  /// The part of `handshakesMax` that is reserved for pinned peers, and for peers that proved their key in an earlier
+  /// session.
   public static let handshakesReserved = 8
-  /// A handshake that made no progress for this time gives its place to another one that needs it. Three round trips over
-  /// Bluetooth, of up to 0.4 s each, make progress more often.
+  /// A handshake without progress for this time is evicted if another one needs its place. A handshake that takes three
+  /// round trips over Bluetooth, of up to 0.4 s each, makes progress more often.
   public static let claimTime = TimeSpan.seconds(1)
-  /// So does one that is this old, whatever progress it makes: a peer could send one message in each `claimTime`.
+  /// A handshake of this age is evicted in the same way, even if it makes progress. A peer could otherwise keep its
+  /// place by one message in each `claimTime`.
   public static let wholeTime = TimeSpan.seconds(5)
   /// A handshake without progress for this time has failed. The last retransmission that the other end may need is sent
   /// after 7.5 s.
   public static let stallTime = TimeSpan.seconds(12)
-  /// The longest pause before a peer is tried again that had no place for a session, or for which this node had none.
+  /// The maximum pause before a retry if either node had no place for the session.
   public static let busyPauseMax = TimeSpan.seconds(4)
-  /// From the first datagram to the confirmation, without the application's decision.
+  /// The time from the first datagram to the confirmation, without the application's decision.
   public static let handshakeTime = TimeSpan.seconds(30)
-  /// How long the application may take to decide on a certificate.
+  /// The time that the application has to decide on a certificate.
   public static let decisionTime = TimeSpan.seconds(60)
-  /// How long a replaced session still opens records.
+  /// The time for which a replaced session still opens records.
   public static let previousTime = TimeSpan.seconds(30)
-  /// A peer's new handshake replaces one in progress that is at least this old.
+  /// The age from which a handshake in progress is replaced by a new handshake of the same peer.
   public static let replaceTime = TimeSpan.milliseconds(500)
-  /// The pauses between handshakes, between session requests and between hellos double from the minimum to the maximum.
+  /// The back-off between handshakes, between session requests and between hellos: it doubles from the minimum to the
+  /// maximum.
   public static let pauseMin = TimeSpan.milliseconds(500)
   public static let pauseMax = TimeSpan.seconds(16)
-  /// A refused peer is tried again after this time.
+  /// The time after which a refused peer is tried again.
   public static let refusedTime = TimeSpan.seconds(60)
-  /// An undecryptable record leads to a new session only when no record was opened for this time.
+  /// An undecryptable record leads to a new session only if no record was opened for this time.
   public static let undecryptableTime = TimeSpan.seconds(3)
 }
 
-/// When a session's keys are renewed.
+/// The limits after which the keys of a session are renewed.
 public struct SessionLifetime: Equatable, Sendable {
-  /// Records in either direction: well below the limit of AES-GCM (2²⁴ records of full length, RFC 8446, 5.5).
+  /// Records in one direction. The limit is well below that of AES-GCM (2²⁴ records of full length, RFC 8446, 5.5).
   public var recordsMax: UInt64 = 1 << 23
   public var age = TimeSpan.seconds(24 * 3600)
   public init() {}

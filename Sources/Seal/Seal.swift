@@ -5,32 +5,32 @@ import Primitives
 /// working session.
 ///
 /// Sans-IO, like `Channel`. **Drain rule**: after every call that changes it the owner
-/// 1. makes a session if `needsSession`, and passes it to `begin`;
+/// 1. creates a session if `needsSession` is true, and passes it to `begin`;
 /// 2. calls `nextFrame` until it returns nil, while there is a route;
 /// 3. calls `nextEvent` until it returns nil;
 /// 4. sets its timer to `nextDeadline`.
 ///
-/// The epochs are those of signed advertisements. When an advertisement has a newer epoch, the owner makes a new seal.
+/// The epochs are those of signed advertisements. If an advertisement has a newer epoch, the owner creates a new seal.
 ///
-/// A session is used after both ends have sent a hello inside it. The hello accepts the other end's key, and repeats
-/// what its sender saw of the other end outside. The client begins sessions; a server requests one with a handshake
-/// frame that holds no datagram. A new session replaces the old one only when it is confirmed, so no relay can end a
-/// working session by interfering with a handshake.
+/// A session carries data after both ends have sent a hello inside it. The hello accepts the other end's key. It also
+/// repeats the properties of the other end that its sender read from unencrypted frames. The client begins sessions.
+/// The server requests one with a handshake frame that contains no datagram. A new session replaces the old one only
+/// when it is confirmed, so no relay can end a working session by interfering with a handshake.
 public final class Seal {
   public let name: (local: NodeID, peer: NodeID)
   public let localEpoch: UInt64
   public let peerEpoch: UInt64
-  /// Why no data flows; nil when it may flow.
+  /// Why no data may flow; nil if it may.
   public private(set) var refusal: SealRefusal?
-  /// Why there is no session, and since when: kept until a session is established, also while the peer is tried again.
-  /// Nil while one exists, and before the first attempt has ended.
+  /// Why there is no session, and since when. The value is kept until a session is established, even during retries.
+  /// Nil while a session exists, and before the first attempt has ended.
   public private(set) var obstacle: (reason: SealObstacle, since: Instant)?
-  /// Since when this end has begun or requested sessions without any answer, and when it last did; nil otherwise. Set
-  /// also while no handshake has failed: a server that only requests has none.
+  /// The time since which this end has begun or requested sessions without an answer, and the time of the last attempt.
+  /// Nil if there was an answer. It is also set before any handshake fails: a server only sends requests.
   public private(set) var unanswered: (since: Instant, last: Instant)?
-  /// The owner has data for the peer.
+  /// Whether the owner has data for the peer.
   public var isWanted = false
-  /// The epoch of this end's channel, for the hello. The owner keeps it true.
+  /// The epoch of this end's channel, for the hello. The owner keeps it up to date.
   public var channelEpoch: UInt64
 
   private let lifetime: SessionLifetime
@@ -43,16 +43,16 @@ public final class Seal {
   private var previous: SealedSession?
   private var previousUntil = Instant.never
   private var refusedUntil = Instant.zero
-  /// The peer asked for a session, or sent records that no session here can open.
+  /// Whether the peer requested a session, or sent a record that no session here can open.
   private var isAsked = false
-  /// When the next attempt or session request may begin.
+  /// The earliest time of the next attempt or session request.
   private var retryAt = Instant.zero
   private var pause = SealLimits.pauseMin
   private var openedAt: Instant?
   private var events: [SealEvent] = []
 
-  /// `ownFlags` and `peerFlags` are from the two nodes' signed advertisements. `asksApplication`: the application
-  /// decides on each certificate before data flows.
+  /// Creates a seal without a session. `ownFlags` and `peerFlags` are from the two nodes' signed advertisements. With
+  /// `asksApplication` the application decides on each certificate before data flows.
   public init(
     local: NodeID, peer: NodeID, localEpoch: UInt64, peerEpoch: UInt64, ownFlags: TopologyFlags,
     peerFlags: TopologyFlags, lifetime: SessionLifetime = SessionLifetime(), asksApplication: Bool = false
@@ -76,33 +76,34 @@ public final class Seal {
 
   /// Whether `seal` can be used.
   public var isOpen: Bool { current != nil }
-  /// The other end reads frames of the type `FrameType.joined`.
+  /// Whether the other end reads frames of the type `FrameType.joined`.
   public var peerReadsJoined: Bool { current?.peerReadsJoined ?? false }
-  /// When the handshake in progress last made progress; nil without one.
+  /// The time of the last progress of the handshake in progress; nil without a handshake.
   public var progressAt: Instant? { attempt.flatMap { $0.phase == .handshaking ? $0.progressAt : nil } }
-  /// Whether the handshake in progress must give its place to another one that needs it.
+  /// Whether the handshake in progress must yield its place to another one that needs it.
   public func isHandshakeOverdue(now: Instant) -> Bool { isHandshaking && attempt?.isOverdue(now: now) == true }
-  /// Whether a handshake is in progress that has not proved the other end's key.
+  /// Whether a handshake is in progress in which the other end has not yet proved its key.
   public var isHandshaking: Bool { attempt?.phase == .handshaking }
-  /// Whether the application has to decide.
+  /// Whether the application has to decide on a certificate.
   public var isDeciding: Bool { attempt?.phase == .deciding }
 
-  /// The certificates with which the other end has proved its key, in DER, its own first; nil while `isOpen` is false.
+  /// The certificate chain with which the other end proved its key, in DER, its own certificate first. Nil while
+  /// `isOpen` is false.
   public var peerChain: [[UInt8]]? { current?.session.peerChain }
 
-  /// The next event; nil when there is none.
+  /// Takes the next event; nil if there is none.
   public func nextEvent() -> SealEvent? { events.isEmpty ? nil : events.removeFirst() }
 
   // MARK: Sessions
 
-  /// Whether the owner must make a session now, as the client.
+  /// Whether the owner must create a session now, as the client.
   public func needsSession(now: Instant) -> Bool {
     guard sessionName.isClient, attempt == nil, retryAt <= now, refusedUntil <= now else { return false }
     guard let current else { return isWanted || isAsked }
     return isAsked || current.needsRekey(lifetime, now: now)
   }
 
-  /// Starts the session that was needed; nil when it could not be made, which is retried later.
+  /// Starts the session that `needsSession` asked for. Nil if it could not be created; this is retried later.
   public func begin(_ session: (any PeerSession)?, now: Instant) {
     guard let session else { return waitForRetry(now) }
     refusal = nil
@@ -110,14 +111,14 @@ public final class Seal {
     attempt = SealedSession(session, peerEpoch: peerEpoch, now: now)
   }
 
-  /// The session that was needed has no place here now; it is tried again after a short pause.
+  /// Postpones the needed session, because this node has no place for it now. It is retried after a short pause.
   public func postpone(now: Instant) {
     if current == nil { obstacle = (.noPlaceHere, now) }
     waitForRetry(now, pauseMax: SealLimits.busyPauseMax)
   }
 
-  /// Gives the place of the handshake in progress to another peer. Writes the payload of the handshake frame that reports
-  /// it to the start of `buffer`, which has 2048 bytes. Returns its length, 0 for none.
+  /// Evicts the handshake in progress in favour of another peer. Writes the payload of the handshake frame that reports
+  /// it to the start of `buffer`, which has 2048 bytes. Returns its length, 0 if there is no report.
   public func displaceHandshake(into buffer: UnsafeMutableRawBufferPointer, now: Instant) -> Int {
     guard let attempt, attempt.phase == .handshaking else { return 0 }
     attempt.session.abandon()
@@ -126,8 +127,9 @@ public final class Seal {
     return if case .handshake(let byteCount) = frame { byteCount } else { 0 }
   }
 
-  /// Ends all sessions for good: `.busy` gives their place to another peer. Writes the payload of the frame that reports
-  /// it to the start of `buffer`, which has 2048 bytes; nil when there is none. The seal must not be used afterwards.
+  /// Ends all sessions for good; `.busy` means that another peer gets the place. Writes the payload of the frame that
+  /// reports it to the start of `buffer`, which has 2048 bytes. Returns nil if there is no report. The seal must not be
+  /// used afterwards.
   public func end(
     _ reason: SealRefusal, into buffer: UnsafeMutableRawBufferPointer, now: Instant
   ) -> SealFrame? {
@@ -135,13 +137,13 @@ public final class Seal {
       let byteCount = displaceHandshake(into: buffer, now: now)
       return byteCount == 0 ? nil : .handshake(byteCount: byteCount)
     }
-    // To a node that does not read it, this refusal would mean a pause of a minute. Without it, that node begins again as
-    // soon as it learns that its next record was not opened.
+    // A node that does not know this refusal would pause for a minute. Without the refusal it begins again as soon as
+    // it learns that its next record was not opened.
     if reason == .busy && !current.peerReadsBusy { return nil }
     return writeHello(of: current, refusal: reason, into: buffer)
   }
 
-  /// Passes a retransmitted first datagram to the session that it began. False when it begins a new session.
+  /// Passes a retransmitted first datagram to the session that it began. Returns false if it begins a new session.
   public func receiveAgain(_ hello: RawSpan, now: Instant) -> Bool {
     for session in [attempt, current] {
       if let session, session.session.began(with: hello) {
@@ -152,11 +154,12 @@ public final class Seal {
     return false
   }
 
-  /// Whether an accepted hello may start a session, as the server. It does not while the application decides.
+  /// Whether an accepted hello may start a session, as the server. It may not while the application decides.
   public func mayAccept(now: Instant) -> Bool {
     guard !sessionName.isClient, refusedUntil <= now else { return false }
     guard let attempt else { return true }
-    // Whoever begins anew has given up what was begun, also when this end has done its part and waits for the confirmation.
+    // A client that begins again has abandoned its earlier attempt. This also holds if this end has accepted that one
+    // and waits for the confirmation.
     return (attempt.phase == .handshaking || attempt.phase == .accepted)
       && attempt.startedAt + SealLimits.replaceTime <= now
   }
@@ -168,13 +171,13 @@ public final class Seal {
     attempt = SealedSession(session, peerEpoch: peerEpoch, now: now)
   }
 
-  /// A route to the peer was found: retry at once.
+  /// Notes that a route to the peer was found: retries at once.
   public func routeFound() {
     retryAt = .zero
     pause = SealLimits.pauseMin
   }
 
-  /// Unreliable data is waiting: begin a session, but do not queue the data.
+  /// Begins a session because unreliable data is waiting. The data is not queued.
   public func want() { isAsked = isAsked || current == nil }
 
   /// Whether `noteUndecryptable` would change anything now.
@@ -184,14 +187,14 @@ public final class Seal {
     return openedAt + SealLimits.undecryptableTime <= now
   }
 
-  /// The peer asked for a session, or sent a record that no session here can open: it may have lost its session.
-  /// Ignored while the session works, because any relay can forge this.
+  /// Notes that the peer requested a session, or sent a record that no session here can open. The peer may have lost
+  /// its session. The call is ignored while the session works, because any relay can forge such a frame.
   public func noteUndecryptable(now: Instant) {
     if let openedAt, current != nil, openedAt + SealLimits.undecryptableTime > now { return }
     isAsked = true
   }
 
-  /// The application's decision on the certificate. Ignored when none is pending.
+  /// Applies the application's decision on the certificate. Ignored if none is pending.
   public func decide(isAccepted: Bool, now: Instant) {
     guard let attempt, attempt.phase == .deciding else { return }
     if isAccepted { attempt.accept(now: now) } else { refuse(attempt, .rejected, now) }
@@ -200,13 +203,13 @@ public final class Seal {
 
   // MARK: Frames
 
-  /// Handles the datagram of a handshake frame whose epochs are right and which does not begin a session.
+  /// Handles the datagram of a handshake frame with valid epochs that does not begin a session.
   public func receiveHandshake(_ datagram: RawSpan, now: Instant) {
     if let attempt {
       attempt.session.receiveHandshake(datagram, now: now)
       // A cookie is no answer: a node that refuses this one sends it as well.
       if attempt.noteProgress(now: now) || attempt.session.state != .handshaking { unanswered = nil }
-      // A failure takes effect only after the alert was sent.
+      // A failure takes effect only after the alert is sent.
       if attempt.session.state == .established { look(at: attempt, now) }
       return
     }
@@ -214,7 +217,8 @@ public final class Seal {
     current?.session.receiveHandshake(datagram, now: now)
   }
 
-  /// Writes the payload of the next frame to the start of `buffer`, which has 2048 bytes. Nil when there is none now.
+  /// Writes the payload of the next frame to the start of `buffer`, which has 2048 bytes. Returns nil if there is none
+  /// now.
   public func nextFrame(into buffer: UnsafeMutableRawBufferPointer, now: Instant) -> SealFrame? {
     if let frame = nextHandshake(of: attempt, into: buffer) ?? nextHandshake(of: current, into: buffer) { return frame }
     if let attempt { look(at: attempt, now) }
@@ -229,15 +233,15 @@ public final class Seal {
     return .handshake(byteCount: SealLimits.handshakeHeaderBytes)
   }
 
-  /// Seals a type byte and its payload under the newest keys. Returns the bytes written, 0 without a usable session.
+  /// Seals a type byte and its payload with the newest keys. Returns the bytes written, 0 without a usable session.
   public func seal(_ plaintext: UnsafeRawBufferPointer, into record: UnsafeMutableRawBufferPointer) -> Int {
     guard let current else { return 0 }
     current.recordsSealed += 1
     return current.session.seal(plaintext, into: record)
   }
 
-  /// Opens a record with any session that can; writes the plaintext to the start of `buffer`, which is as long as the
-  /// record. Nil when none can, or when that session may not carry data yet.
+  /// Opens a record with any session that can. Writes the plaintext to the start of `buffer`, which is as long as the
+  /// record. Returns nil if no session can open it, or if that session may not carry data yet.
   public func open(_ record: RawSpan, into buffer: UnsafeMutableRawBufferPointer, now: Instant) -> Opened? {
     if let current, let count = current.session.open(record, into: buffer) {
       current.recordsOpened += 1
@@ -254,7 +258,7 @@ public final class Seal {
 
   // MARK: Time
 
-  /// When `handleTimeout` or a drain is due. Actions that need a route set no deadline without one.
+  /// The time when `handleTimeout` or a drain is due. Without a route, actions that need one set no deadline.
   public func nextDeadline(hasRoute: Bool) -> Instant {
     var earliest = Instant.never
     if let attempt {
@@ -301,7 +305,7 @@ public final class Seal {
     switch attempt.phase {
     case .handshaking: min(attempt.startedAt + SealLimits.handshakeTime, attempt.progressAt + SealLimits.stallTime)
     case .deciding: attempt.establishedAt + SealLimits.decisionTime
-    // The other end's application may be deciding.
+    // The other end's application may still be deciding.
     case .accepted, .refusing: attempt.establishedAt + SealLimits.decisionTime + SealLimits.pauseMax
     }
   }
@@ -343,7 +347,7 @@ public final class Seal {
     events.append(.failed(reason))
   }
 
-  /// The session ends after the hello with the refusal was sent.
+  /// Refuses a session. It ends after the hello with the refusal is sent.
   private func refuse(_ session: SealedSession, _ reason: SealRefusal, _ now: Instant) {
     session.refuse(reason, now: now)
     if session !== attempt { attempt = session }
@@ -384,13 +388,13 @@ public final class Seal {
       return .hello(
         channelEpoch: receiveHello(UnsafeRawBufferPointer(rebasing: buffer[1..<count]).bytes, session, now))
     }
-    // Data before the peer's hello is not accepted.
+    // Data is not accepted before the peer's hello.
     guard session.isConfirmed else { return nil }
     session.peerShowedThatItHasOurs()
     return .payload(type: buffer[0], byteCount: count - 1)
   }
 
-  /// Returns the other end's channel epoch when its hello is accepted.
+  /// Handles a hello. Returns the other end's channel epoch if the hello is accepted.
   private func receiveHello(_ payload: RawSpan, _ session: SealedSession, _ now: Instant) -> UInt64? {
     // Hellos of a replaced or refused session are ignored.
     guard session === attempt || session === current else { return nil }

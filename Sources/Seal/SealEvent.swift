@@ -1,20 +1,21 @@
 import Primitives
 
-/// An event of a seal, for its owner.
+/// An event of a seal for its owner.
 public enum SealEvent: Equatable {
   /// Data flows under new keys, this many milliseconds after the first handshake datagram.
   case opened(milliseconds: UInt64)
-  /// A handshake failed; another one follows while there is data to send.
+  /// A handshake failed. Another one follows while there is data to send.
   case failed(SessionFailure)
-  /// The session was refused and no data flows. `byPeer`: the peer refused.
+  /// The session was refused and no data flows. `byPeer` is true if the peer refused.
   case refused(SealRefusal, byPeer: Bool)
-  /// The application must call `decide`. The other end's certificates in DER, its own first.
+  /// The application must call `decide`. `chain` is the other end's certificate chain in DER, its own certificate
+  /// first.
   case decisionWanted(chain: [[UInt8]])
 }
 
-/// Why no session with a peer exists, as far as the last attempt showed.
+/// Why there is no session with a peer, according to the last attempt.
 public enum SealObstacle: Equatable, Sendable {
-  /// One end refused the other. `byPeer`: the peer did.
+  /// One end refused the other. `byPeer` is true if the peer did.
   case refused(SealRefusal, byPeer: Bool)
   /// The last handshake failed, or the peer ended the session (`.busy`).
   case failed(SessionFailure)
@@ -22,7 +23,7 @@ public enum SealObstacle: Equatable, Sendable {
   case noPlaceHere
 }
 
-/// The whole payload of a frame, as `Seal.nextFrame` wrote it.
+/// The payload of a whole frame that `Seal.nextFrame` wrote.
 public enum SealFrame: Equatable {
   case handshake(byteCount: Int)
   case sealed(byteCount: Int)
@@ -30,8 +31,8 @@ public enum SealFrame: Equatable {
 
 /// The content of an opened payload.
 public enum Opened: Equatable {
-  /// A hello between the two seals, already handled. It names the channel epoch of the other end; nil when the hello
-  /// was not accepted.
+  /// A hello between the two seals, already handled. `channelEpoch` is that of the other end; nil if the hello was not
+  /// accepted.
   case hello(channelEpoch: UInt64?)
   /// Bytes 1 … of the plaintext are a payload of this frame type.
   case payload(type: UInt8, byteCount: Int)

@@ -1,7 +1,7 @@
 import Frame
 import Primitives
 
-/// Why a session is refused although its keys are right. The raw value is sent on the wire.
+/// Why a session is refused although its keys are valid. The raw value is sent on the wire.
 public enum SealRefusal: UInt8, Error, Sendable {
   /// One node requires encryption, and the other does not support it.
   case preferences = 1
@@ -11,13 +11,13 @@ public enum SealRefusal: UInt8, Error, Sendable {
   case rejected = 3
   /// The application did not decide in time.
   case undecided = 4
-  /// No common version.
+  /// The two nodes have no version in common, or the hello is malformed.
   case version = 5
-  /// The sender gives the place of the session to another peer. Sent only to a node that reads it; no pause of
+  /// The sender gives the place of the session to another peer. It is sent only to a node that reads it. No pause of
   /// `SealLimits.refusedTime` follows, and no message fails.
   case busy = 6
 
-  /// One word for status and journal.
+  /// The name of the refusal in the status and the journal: one word.
   public var name: StaticString {
     switch self {
     case .preferences: "preferences"
@@ -30,8 +30,8 @@ public enum SealRefusal: UInt8, Error, Sendable {
   }
 }
 
-/// The first sealed message of each end. It accepts the session, and repeats inside it what relays could have altered
-/// outside. docs/protocol.md, "Sealed hello".
+/// The first sealed message of each end. It accepts the session. It repeats the values that a relay could have altered
+/// in unencrypted frames (docs/protocol.md, "Sealed hello").
 ///
 ///     0 version · 1 flags: bit 0 your hello has arrived, bit 1 answer requested · 2 refusal, 0 for none · 3 zero ·
 ///     4 own topology flags · 5 the other's topology flags as seen · 6–7 zero ·
@@ -40,23 +40,24 @@ public enum SealRefusal: UInt8, Error, Sendable {
 public struct SealHello: Equatable, Sendable {
   private static let byteCountMin = 24
   private static let byteCountWithChannel = 32
-  /// The length of one that this node writes.
+  /// The length of a hello that this node writes, in bytes.
   public static let byteCount = 33
   public static let version: UInt8 = 1
 
+  /// Whether the hello of the receiver has arrived at the sender.
   public var hasYours: Bool
-  /// The sender does not know yet whether its hello has arrived.
+  /// Whether the sender requests an answer, because it does not know yet that its hello has arrived.
   public var wantsAnswer: Bool
   public var refusal: SealRefusal?
   public var ownFlags: TopologyFlags
   public var yourFlags: TopologyFlags
   public var ownEpoch: UInt64
   public var yourEpoch: UInt64
-  /// The epoch of the sender's channel: its boot epoch, or greater when it forgot a channel or began one again.
+  /// The epoch of the sender's channel: its boot epoch, or a greater one if it discarded or restarted a channel.
   public var channelEpoch: UInt64
-  /// The sender reads frames of the type `FrameType.joined`.
+  /// Whether the sender reads frames of the type `FrameType.joined`.
   public var readsJoined: Bool
-  /// The sender reads the refusal `.busy`.
+  /// Whether the sender reads the refusal `.busy`.
   public var readsBusy: Bool
 
   public init(
@@ -75,8 +76,9 @@ public struct SealHello: Equatable, Sendable {
     self.readsBusy = readsBusy
   }
 
-  /// Bytes after the last field, and other features, belong to a later version and are ignored. An unknown refusal or
-  /// version reads as the refusal `.version`. Throws `.malformed` when the channel epoch is less than the boot epoch.
+  /// Reads a hello. Bytes after the last field, and unknown features, belong to a later version and are ignored. An
+  /// unknown refusal or version reads as the refusal `.version`. Throws `.malformed` if the channel epoch is less than
+  /// the boot epoch.
   public init(_ payload: RawSpan) throws(FrameRefusal) {
     guard payload.byteCount >= Self.byteCountMin else { throw .truncated }
     guard payload.octet(1) & ~3 == 0, payload.octet(3) == 0, payload.word16(6) == 0 else { throw .malformed }

@@ -1,14 +1,14 @@
 import Primitives
 
-/// A cryptographic session and the state of the hellos that both ends exchange inside it.
+/// A cryptographic session, with the state of the hellos that both ends exchange inside it.
 final class SealedSession {
   enum Phase: Equatable {
     case handshaking
     /// Waiting for the application's decision on the certificate.
     case deciding
-    /// This node accepts the session and says so in its hello. Data flows when the peer's hello has arrived.
+    /// This node accepts the session and confirms it in its hello. Data flows after the peer's hello has arrived.
     case accepted
-    /// The hello with the refusal is not sent yet.
+    /// The hello with the refusal was not sent yet.
     case refusing(SealRefusal)
   }
 
@@ -21,11 +21,11 @@ final class SealedSession {
   var peerHasOurs = false
   var peerReadsJoined = false
   var peerReadsBusy = false
-  /// When the handshake last made progress.
+  /// The time of the last progress of the handshake.
   private(set) var progressAt: Instant
   private var progress: UInt32
   var helloDue = Instant.never
-  /// Records in each direction; the greater number triggers a rekey.
+  /// Records in each direction. The higher number triggers a rekey.
   var recordsSealed: UInt64 = 0
   var recordsOpened: UInt64 = 0
   private var helloPause = SealLimits.pauseMin
@@ -38,7 +38,7 @@ final class SealedSession {
     progress = session.progress
   }
 
-  /// A handshake datagram was passed to the session. False: the handshake stands where it stood.
+  /// Notes that a handshake datagram was passed to the session. Returns whether it advanced the handshake.
   func noteProgress(now: Instant) -> Bool {
     guard session.progress > progress else { return false }
     progress = session.progress
@@ -46,12 +46,12 @@ final class SealedSession {
     return true
   }
 
-  /// The handshake stands still, or takes long although it does not.
+  /// Whether the handshake made no progress for `SealLimits.claimTime`, or is `SealLimits.wholeTime` old.
   func isOverdue(now: Instant) -> Bool {
     progressAt + SealLimits.claimTime <= now || startedAt + SealLimits.wholeTime <= now
   }
 
-  /// Both ends have accepted.
+  /// Whether both ends have accepted the session.
   var isConfirmed: Bool { phase == .accepted && hasPeerHello }
 
   func accept(now: Instant) {
@@ -64,13 +64,13 @@ final class SealedSession {
     helloDue = now
   }
 
-  /// A hello was sent. It is repeated until the peer shows that it arrived.
+  /// Notes that a hello was sent. It is repeated until the peer shows that it arrived.
   func helloSent(now: Instant) {
     helloDue = peerHasOurs ? .never : now + helloPause
     helloPause = min(helloPause * 2, SealLimits.pauseMax)
   }
 
-  /// The peer sent a message that it sends only after it received our hello.
+  /// Notes a message that the peer sends only after it has received this node's hello.
   func peerShowedThatItHasOurs() {
     if peerHasOurs { return }
     peerHasOurs = true
