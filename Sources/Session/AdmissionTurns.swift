@@ -1,35 +1,35 @@
 import Primitives
 
-/// The order in which addresses of a session get its places, when more are joined than there are places: because merges
-/// crossed, or because a member admitted too many.
+/// The order in which the addresses of a session get places when more are joined than there are places. That happens
+/// when merges cross, or when a member admits too many.
 ///
-/// Tickets make a tree: below each address are those that it admitted. A founder gets a place first. Then the addresses that an
-/// admitter admitted take turns, in ascending order, each with all that is below it: in each round one place of each branch. So
-/// whoever admits many, also under invented keys that admit further ones, takes places of its own branch alone. The order
-/// follows from the records, so all members find the same one.
+/// Tickets form a tree: each address is above those that it admitted. A founder gets a place first. Then the addresses
+/// that an admitter admitted take turns, in ascending order, each with the branch below it. Each round gives one place
+/// to each branch. So a member that admits many, even under invented keys that admit further ones, takes only places of
+/// its own branch. The order follows from the records, so all members compute the same one.
 struct AdmissionTurns {
   private struct Entry {
-    /// It is joined and has had no turn.
+    /// Whether the address is joined and has had no turn.
     var isDue: Bool
-    /// Index of its admitter; nil for the sessions themselves.
+    /// The index of its admitter; nil for the root.
     var above: Int?
-    /// Indices of those that it admitted, ascending by address.
+    /// The indices of the addresses that it admitted, ascending by address.
     var admitted: [Int] = []
-    /// Whose turn among these is next.
+    /// The position in `admitted` of the next turn.
     var turn = 0
   }
 
-  /// In the order of the records; the last one stands for the sessions, whose founders are below it.
+  /// The records in their order. The last entry is the root: the founders are below it.
   private var entries: [Entry]
 
-  /// `records`: all of a table, in their order.
+  /// `records` are all records of a table, in their order.
   init(_ records: [MemberRecord], _ origins: [TableEntries.Origin]) {
     entries = records.map { Entry(isDue: $0.isJoined) }
     entries.append(Entry(isDue: false))
     for (index, record) in records.enumerated() {
       let isFounder = origins.contains { $0.id == record.session && $0.origin.founder == record.address }
       let admitter = isFounder ? nil : records.position(record.session, (record.root ?? record.ticket).admitter)
-      // Tickets of less depth admit, so there is no circle.
+      // An admitter has a lower depth than its tickets, so there is no cycle.
       let isBelow = admitter.map { records[$0].depth < record.depth } ?? false
       let above = isBelow ? admitter ?? records.count : records.count
       entries[index].above = above
@@ -37,7 +37,7 @@ struct AdmissionTurns {
     }
   }
 
-  /// The index of the next record; nil when all had their turns.
+  /// The index of the next record; nil after all had their turns.
   mutating func next() -> Int? { next(from: entries.count - 1) }
 
   private mutating func next(from index: Int) -> Int? {
@@ -53,8 +53,8 @@ struct AdmissionTurns {
     return nil
   }
 
-  /// How many of `places`, which are indices of records, belong to each of the two branches that part at the nearest admitter above
-  /// both records; nil when one of the two is above the other.
+  /// The numbers of `places` (indices of records) in two branches. These are the branches of the two records below
+  /// their nearest common admitter. Nil if one of the two records is above the other.
   func shares(of one: Int, and other: Int, in places: [Int]) -> (one: Int, other: Int)? {
     let ways = (way(to: one), way(to: other))
     guard let parting = ways.0.indices.first(where: { $0 >= ways.1.count || ways.0[$0] != ways.1[$0] }),
@@ -70,7 +70,7 @@ struct AdmissionTurns {
     return shares
   }
 
-  /// The indices from the sessions down to a record.
+  /// The indices from the root down to a record.
   private func way(to index: Int) -> [Int] {
     var way = [index]
     while let above = entries[way[way.count - 1]].above { way.append(above) }

@@ -5,41 +5,41 @@ struct IncomingInvitation {
   enum Phase: Equatable {
     /// The application has not answered.
     case asked
-    /// It has, and waits for the inviter's welcome or, if it has come, for the meeting.
+    /// The application has accepted. The invitation waits for the inviter's welcome, then for the handshake.
     case accepted(SessionHandle)
-    /// The application knows how it ended; at most the answer is still to be sent.
+    /// The application was notified of the outcome. At most the answer is still to be sent.
     case over
   }
 
   let handle: InvitationHandle
-  /// The inviter's number.
+  /// The inviter's number of the invitation.
   let number: UInt32
   let from: MemberAddress
   let to: UInt32
   let origin: SessionOrigin
   let session: SessionID
-  /// Members of the inviter's session, as it says.
+  /// The number of members that the inviter states for its session.
   let memberCount: UInt8
   let cameAt: Instant
   var deadline: Instant
   var phase = Phase.asked
-  /// It is accepted without a question: not before this time.
+  /// The earliest time of an acceptance without asking the application (auto-join); nil if the application is asked.
   var acceptAt: Instant?
   var isWelcomed = false
   var answer: AnswerMessage?
-  /// When the application accepted it.
+  /// The time when the application accepted the invitation.
   var acceptedAt = Instant.never
-  /// It is over, and counts for its inviter until then.
+  /// The time until which an ended invitation counts for its inviter.
   var keptUntil = Instant.zero
-  /// The answer says that this session becomes one with the inviter's. Its table is read when the answer goes.
+  /// The session that the answer offers to merge with the inviter's. Its table is read when the answer is sent.
   var offers: SessionHandle?
   var answerAt = Instant.never
 }
 
-/// The invitee's side.
+/// The invitee's side of invitations.
 extension Sessions {
-  /// Accepts an invitation into a session that the application has open. If nobody else was ever in that session it
-  /// becomes the inviter's; otherwise the two are merged.
+  /// Accepts an invitation into an open session of the application. If no other address was ever in that session, it
+  /// becomes the inviter's session; otherwise the two are merged.
   public func accept(_ invitation: InvitationHandle, into handle: SessionHandle, now: Instant) throws(SessionError) {
     guard let index = incoming.firstIndex(where: { $0.handle == invitation && $0.phase == .asked }),
       let session = session(handle), session.address.endpoint == incoming[index].to
@@ -58,7 +58,7 @@ extension Sessions {
       session.isJoining = true
       incoming[index].answer = AnswerMessage(number: asked.number, answer: .accepted)
     } else if isCrossed(asked, session) {
-      // The invitation of the lower address, this one's own, decides about both.
+      // This session has the lower address, so its own invitation decides about both.
       incoming[index].answer = AnswerMessage(number: asked.number, answer: .crossed)
     } else if session.table.contains(asked.session) {
       incoming[index].answer = AnswerMessage(number: asked.number, answer: .accepted)
@@ -71,7 +71,7 @@ extension Sessions {
     incoming[index].acceptedAt = now
     incoming[index].deadline = incoming[index].deadline + SessionLimits.settleTime
     if session.isJoining && session.gathers {
-      // Whoever does not welcome it must not keep it from the others.
+      // An inviter that sends no welcome must not keep the session from other inviters.
       incoming[index].deadline = min(incoming[index].deadline, now + SessionLimits.welcomeTime)
     }
     incoming[index].answerAt = now
@@ -93,8 +93,8 @@ extension Sessions {
     }
   }
 
-  /// The session of the application becomes the inviter's: it is alone, and has invited nobody. What it invited because it
-  /// gathers, and nobody has accepted, it takes back for a session with members, or for a lower address.
+  /// Whether the application's session can become the inviter's session. It must be alone and must have no invitation
+  /// of its own. Its unanswered auto-join invitations do not count if the inviter has members or a lower address.
   private func mayJoin(_ session: LocalSession, _ asked: IncomingInvitation) -> Bool {
     guard session.isAlone, !session.table.contains(asked.session) else { return false }
     let givesWay = asked.memberCount > 1 || asked.from < session.address
@@ -103,7 +103,7 @@ extension Sessions {
     }
   }
 
-  /// This node, with the lower address, has invited the inviter into the same session of its own.
+  /// Whether this session, whose address is the lower one, has itself invited the inviter.
   private func isCrossed(_ asked: IncomingInvitation, _ session: LocalSession) -> Bool {
     session.address < asked.from
       && outgoing.contains { $0.session == session.handle && $0.to == asked.from && $0.phase == .inviting }
@@ -119,11 +119,11 @@ extension Sessions {
       session: right.session, signature: cryptography.signature(text), entries: session.table.entries)
   }
 
-  // MARK: What came
+  // MARK: Received messages
 
   func receiveInvite(_ invite: InviteMessage, from node: NodeID, _ now: Instant) {
     if let index = incoming.firstIndex(where: { $0.number == invite.number && $0.from.node == node }) {
-      // The inviter did not hear the answer.
+      // The inviter may not have received the answer: send it again.
       if incoming[index].answer != nil { incoming[index].answerAt = now }
       return
     }
@@ -151,7 +151,8 @@ extension Sessions {
           memberCount: Int(invite.memberCount), context: invite.context, deadline: new.deadline)))
   }
 
-  /// Whether one more invitation of a node can be answered. One that is over gives way to it: its answer may never go.
+  /// Whether one more invitation of a node can be answered. It may evict another one, even if that is over and its
+  /// answer was not sent.
   private func hasRoomForAnswer(to node: NodeID, _ now: Instant) -> Bool {
     if incoming.count(where: { $0.from.node == node }) >= 2 * SessionLimits.invitationsPerNodeMax { return false }
     let places = FairPlaces(capacity: SessionLimits.invitationsMax, standTime: SessionLimits.invitationStandTime)
@@ -165,7 +166,8 @@ extension Sessions {
     }
   }
 
-  /// Makes a place for an invitation to a service: of its inviter, and of all that are to the service. False when there is none.
+  /// Makes a place for an invitation to a service, among those of its inviter and among those to the service. Returns
+  /// false if there is none.
   private func makePlace(for new: IncomingInvitation, _ now: Instant) -> Bool {
     func isCounted(_ invitation: IncomingInvitation) -> Bool { invitation.phase != .over || invitation.keptUntil > now }
     func makePlace(_ capacity: Int, isRival: (IncomingInvitation) -> Bool) -> Bool {
@@ -175,7 +177,7 @@ extension Sessions {
       case .free: return true
       case .instead(let index):
         end(&incoming[rivals[index]], .busy, answering: .busy, now)
-        // Its place is taken already.
+        // The new invitation has its place already.
         incoming[rivals[index]].keptUntil = now
         return true
       case .none: return false
@@ -188,7 +190,7 @@ extension Sessions {
     return makePlace(SessionLimits.invitationsPerServiceMax) { $0.to == new.to }
   }
 
-  /// An invitation that was accepted and is not welcomed in time makes no progress.
+  /// The entry of an invitation in `FairPlaces`. An accepted invitation can be evicted if no welcome arrives in time.
   private func entry(of invitation: IncomingInvitation, _ now: Instant) -> FairPlaces.Entry {
     let isJoining: Bool
     if case .accepted = invitation.phase { isJoining = true } else { isJoining = false }
@@ -197,7 +199,7 @@ extension Sessions {
       mayYield: !isJoining || now - invitation.acceptedAt >= SessionLimits.welcomeTime)
   }
 
-  /// The application is not asked at all.
+  /// Refuses an invitation without asking the application.
   private func refuse(_ invitation: inout IncomingInvitation, _ answer: InvitationAnswer, _ now: Instant) {
     invitation.phase = .over
     invitation.answer = AnswerMessage(number: invitation.number, answer: answer)
@@ -216,7 +218,7 @@ extension Sessions {
       case .full: .full
       case .incompatible: .incompatible
       }
-    // Who is welcomed is a member, and connects or not.
+    // A welcomed invitee is a member, whether it connects or not.
     if incoming[index].isWelcomed && message.reason == .timedOut { return }
     end(&incoming[index], outcome, answering: nil, now)
     removeEnded(now)
@@ -237,7 +239,7 @@ extension Sessions {
     begin(purpose, welcome.entries, of: handle, from: node, &allowance, now)
   }
 
-  /// A welcome's entries are verified.
+  /// Applies a welcome after its entries were verified.
   func welcomed(
     _ handle: InvitationHandle, _ welcome: WelcomeMessage, _ base: SessionTable?, _ verification: TableVerification,
     from node: NodeID, _ now: Instant
@@ -255,7 +257,7 @@ extension Sessions {
       tellNews(session, now)
       take(verification, into: session, now)
     }
-    // The inviter is among them where its table did not show it.
+    // The inviter is a pending member too, unless its table shows it as joined.
     let known = session.table
     let newcomers = ([invitation.from] + welcome.newcomers).filter { $0 != session.address && !known.isJoined($0) }
     session.newcomers = newcomers.prefix(SessionLimits.newcomersMax).map {
@@ -265,7 +267,7 @@ extension Sessions {
     incoming[index].isWelcomed = true
   }
 
-  /// The session of the application becomes the inviter's.
+  /// Turns the application's session into the inviter's session. Returns false if the admission is not valid.
   private func join(
     _ session: LocalSession, _ invitation: IncomingInvitation, _ admission: WelcomeMessage.Admission,
     _ base: SessionTable, _ verification: TableVerification, _ now: Instant
@@ -278,7 +280,7 @@ extension Sessions {
     }
     session.isJoining = false
     session.table = table
-    // If it left this session a moment ago, that is over.
+    // If the application left this session a moment ago, its departure is obsolete.
     for former in sessions
     where !former.isOpen && former.address == session.address && former.table.contains(invitation.session) {
       former.phase = .over
@@ -286,7 +288,7 @@ extension Sessions {
     tell(.identified(session.handle, table.id))
     tableChanged(session, now)
     for index in session.pairs.indices {
-      // They have the rest from the inviter, or ask for it.
+      // The members get the rest from the inviter, or ask for it.
       session.pairs[index].toldUpTo = told
       session.pairs[index].newsAt = now
     }

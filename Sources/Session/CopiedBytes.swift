@@ -1,7 +1,8 @@
-/// Bytes that are copied all at once: those of applications, which may be many. Embedded Swift (6.3.1) appends, initialises and
-/// moves the elements of an array one by one, also where they are bytes behind each other: 1 ns each, at every copy.
+/// Copies of byte arrays in one piece, for the data of applications, which may be large. Embedded Swift (6.3.1)
+/// appends, initialises and moves the elements of an array one by one, even contiguous bytes. That costs 1 ns for each
+/// byte of each copy.
 extension [UInt8] {
-  /// The bytes of a span, behind those that are here.
+  /// Appends the bytes of a span.
   public mutating func append(copying bytes: RawSpan) {
     if capacity < count + bytes.byteCount && !isEmpty {
       var larger: [UInt8] = []
@@ -18,12 +19,12 @@ extension [UInt8] {
     }
   }
 
-  /// The bytes of another array, behind those that are here.
+  /// Appends the bytes of another array.
   public mutating func append(copying other: [UInt8]) { append(copying: other.span.bytes) }
 }
 
 extension RawSpan {
-  /// The bytes.
+  /// A copy of the bytes.
   public var copied: [UInt8] {
     var bytes: [UInt8] = []
     bytes.append(copying: self)

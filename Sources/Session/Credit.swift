@@ -1,51 +1,51 @@
 import Primitives
 
-/// How many bytes of messages may go to a member and come from it, since the two met.
+/// The flow control of messages with one member since the handshake, in bytes.
 ///
-/// Whatever the other end may send has its room here: its share of a pool, and beyond that what was lent for one message
-/// that it asked for. So no message that has arrived is ever dropped for lack of memory.
+/// Memory is reserved for everything that the other end may send: its share of a pool, and a reservation for one
+/// message that it requested. So no message that has arrived is ever dropped for lack of memory.
 struct Credit {
-  /// What a member may have of the pool at most.
+  /// The maximum share of one member.
   static let shareMax: UInt64 = 128 * 1024
-  /// A smaller share is of no use.
+  /// The minimum share; a smaller one is useless.
   static let shareMin: UInt64 = 1024
 
-  // MARK: What this end sends
+  // MARK: Sent messages
 
   var sent: UInt64 = 0
   var sendLimit: UInt64 = 0
-  /// How far the application would have sent when it was refused for lack of credit; 0: it was not.
+  /// The limit that the application needs for a message that was refused for lack of credit; 0 if none was.
   var wanted: UInt64 = 0
-  /// How far the other end was asked for room in this meeting.
+  /// The highest limit that was requested since the handshake.
   private var askedUpTo: UInt64 = 0
-  /// The other end's application reads nothing.
+  /// Whether the other end's application does not read.
   var isPausedThere = false
-  /// The other end is to be asked for what is wanted.
+  /// Whether `wanted` is still to be requested from the other end.
   var isAskDue = false
-  /// The rest of what it may send is to be given back.
+  /// Whether the unused credit is still to be returned.
   var isGiveBackDue = false
-  /// When what the application asked for and has not used is given back.
+  /// The time when credit that the application requested and has not used is returned.
   var giveBackAt = Instant.never
 
-  // MARK: What comes
+  // MARK: Received messages
 
   var received: UInt64 = 0
   var receiveLimit: UInt64 = 0
-  /// What the application has taken, or the other end has given back.
+  /// Bytes that the application has taken, or that the other end has returned.
   var taken: UInt64 = 0
-  /// What came in former meetings and the application has not taken: it counts still.
+  /// Bytes from before the handshake that the application has not taken. They still count.
   private var carried: UInt64 = 0
-  /// What it has of the pool.
+  /// Bytes of the share pool that the member has.
   private(set) var share: UInt64 = 0
-  /// How far the other end would send; 0: it asks for nothing. Those that ask have their turns in the order of `askTurn`.
+  /// The limit that the other end requests; 0 if it requests none. Requests are granted in the order of `askTurn`.
   var asked: UInt64 = 0
   var askTurn: UInt64 = 0
-  /// What had come when it was last lent something, and since when that stands.
+  /// The received bytes at the last reservation, and the time since which nothing of it was used.
   private var receivedAtLoan: UInt64 = 0
   private(set) var lentAt = Instant.never
-  /// Since when the application has not taken what is here; `.never` when nothing is.
+  /// The time since which the application reads nothing although bytes wait; `.never` if none wait.
   var unreadSince = Instant.never
-  /// The other end was told, or is to be told, that the application here reads nothing.
+  /// Whether the other end was notified, or is to be notified, that the application here does not read.
   var isPausedHere = false
 
   init(_ unread: Unread) {
@@ -53,16 +53,17 @@ struct Credit {
     share = unread.share
   }
 
+  /// The credit that a message of this size costs.
   static func cost(_ byteCount: Int) -> UInt64 { UInt64(byteCount + SessionLimits.messageOverheadBytes) }
 
-  /// What the greatest message costs: as much is lent to one member at most.
+  /// The cost of the longest message: the maximum reservation of one member.
   static let costMax = cost(SessionLimits.messageBytesMax)
 
   // MARK: Sending
 
   func maySend(_ byteCount: Int) -> Bool { sent + Self.cost(byteCount) <= sendLimit }
 
-  /// The application was refused a message: the other end is asked for room.
+  /// Notes a message that was refused for lack of credit. The credit is then requested from the other end.
   mutating func wants(_ byteCount: Int) {
     let limit = sent + Self.cost(byteCount)
     if limit == wanted { return }
@@ -75,18 +76,18 @@ struct Credit {
     if sent < wanted { return }
     wanted = 0
     isAskDue = false
-    // It may have been granted more, for a greater message that the application did not send.
+    // The other end may have granted more, for a longer message that the application did not send.
     if sent >= askedUpTo { endAsking() }
   }
 
-  /// The other end is asked now. Returns for how much.
+  /// Returns the limit to request from the other end, and counts it as requested.
   mutating func asks() -> UInt64 {
     isAskDue = false
     askedUpTo = max(askedUpTo, wanted)
     return wanted
   }
 
-  /// A limit came. True when the application may try again.
+  /// Applies a limit of the other end. Returns true if the application may try again.
   mutating func isGranted(_ limit: UInt64, _ now: Instant) -> Bool {
     guard limit > sendLimit else { return false }
     sendLimit = limit
@@ -96,12 +97,12 @@ struct Credit {
     return true
   }
 
-  /// Gives back what was not used, by counting it as sent. Returns how much.
+  /// Counts the unused credit as sent, which returns it to the other end. Returns the number of bytes.
   mutating func giveBack() -> UInt64 {
     let rest = sendLimit - sent, asked = askedUpTo
     sent = sendLimit
     endAsking()
-    // That may still be granted.
+    // A request that was sent may still be granted.
     askedUpTo = asked
     return rest
   }
@@ -114,7 +115,7 @@ struct Credit {
     giveBackAt = .never
   }
 
-  /// The other end takes messages under another number now, or none.
+  /// Resets the sending direction, because the other end has a new handshake number or none.
   mutating func endSending() {
     sent = 0
     sendLimit = 0
@@ -125,14 +126,14 @@ struct Credit {
 
   /// Bytes that wait for the application.
   var unread: UInt64 { carried + received - taken }
-  /// What waits, or may come at any time: it has its room.
+  /// Bytes that wait or may still arrive. Memory is reserved for them.
   var held: UInt64 { carried + receiveLimit - taken }
-  /// That beyond the share.
+  /// The reservation: the part of `held` beyond the share.
   var lent: UInt64 { held - min(held, share) }
-  /// Of that what has not come.
+  /// The part of the reservation that has not arrived.
   var unused: UInt64 { min(lent, receiveLimit - received) }
 
-  /// Under a new number nothing has come yet, and what was granted under the former one is void.
+  /// Resets the receiving direction for a new handshake number. Credit that was granted under the former one is void.
   mutating func beginReceiving(_ share: UInt64) {
     carried = unread
     received = 0
@@ -143,7 +144,7 @@ struct Credit {
     _ = widen(share)
   }
 
-  /// Whether the other end was allowed to send this. Counts it.
+  /// Counts a received message. Returns false, and counts nothing, if it exceeds the credit.
   mutating func receives(_ byteCount: Int, _ now: Instant) -> Bool {
     guard received + Self.cost(byteCount) <= receiveLimit else { return false }
     received += Self.cost(byteCount)
@@ -151,7 +152,7 @@ struct Credit {
     return true
   }
 
-  /// The other end gave back so much. False when it does not have it.
+  /// Counts credit that the other end returned. Returns false if it returned more than it has.
   mutating func isGivenBack(_ byteCount: UInt64) -> Bool {
     guard byteCount <= receiveLimit - received else { return false }
     received += byteCount
@@ -159,8 +160,8 @@ struct Credit {
     return true
   }
 
-  /// The application took a message. True when the other end should learn that it may send more, with this share, or that
-  /// the application reads again.
+  /// Counts a message that the application took. Returns true if the other end should be notified, because this share
+  /// widens its window or because the application reads again.
   mutating func takes(_ byteCount: Int, share: UInt64, _ now: Instant) -> Bool {
     let cost = Self.cost(byteCount), former = min(cost, carried)
     carried -= former
@@ -173,43 +174,43 @@ struct Credit {
     return isWindowDue(share)
   }
 
-  /// Whether a window with this share would be wider by a quarter of it.
+  /// Whether this share would widen the window by at least a quarter of the share.
   func isWindowDue(_ share: UInt64) -> Bool {
     var wider = self
     let former = receiveLimit
     return wider.widen(share) >= former + max(wider.share / 4, 1)
   }
 
-  /// Grants its share of what is free, or as much of the former one as it holds. Returns the limit.
+  /// Grants the free share, or the part of the former share that is still held. Returns the limit.
   mutating func widen(_ free: UInt64) -> UInt64 {
     share = max(free, min(share, held))
     receiveLimit = max(receiveLimit, taken + share - min(carried, share))
     return receiveLimit
   }
 
-  /// What it would have been lent after the grant of what it asks for; nil when that is more than one message.
+  /// The reservation that the request needs; nil if it is more than one message.
   var loan: UInt64? {
     let held = carried + asked - taken
     let loan = held - min(held, share)
     return loan <= Self.costMax ? loan : nil
   }
 
-  /// Grants what it asks for.
+  /// Grants the request.
   mutating func lend(_ now: Instant) {
-    // Who asks again and again without using anything does not keep it longer.
+    // Repeated requests without any use do not prolong a reservation.
     if unused == 0 || received > receivedAtLoan { lentAt = now }
     receivedAtLoan = received
     receiveLimit = asked
     asked = 0
   }
 
-  /// When the application counts as paused.
+  /// The time when the application counts as paused.
   var pauseAt: Instant { isPausedHere ? .never : unreadSince + SessionLimits.pauseTime }
 
-  /// When what was lent and never used is taken back, by a new meeting.
+  /// The time when an unused reservation is withdrawn, by a new handshake.
   var takeBackAt: Instant { lentAt == .never || unused == 0 ? .never : lentAt + SessionLimits.takeBackTime }
 
-  /// What the application still has to take when the member is none any more.
+  /// The messages that the application still has to take after the member has left.
   var rest: Unread {
     var rest = Unread()
     rest.bytes = unread
@@ -218,10 +219,10 @@ struct Credit {
   }
 }
 
-/// Messages that wait for an application although their sender, or the session, is gone: they keep their room.
+/// Messages that wait for an application although their sender or the session is gone. They keep their memory.
 struct Unread {
   var bytes: UInt64 = 0
-  /// Those that are of the pool of shares.
+  /// The part of `bytes` that belongs to the share pool.
   var share: UInt64 = 0
 
   var lent: UInt64 { bytes - share }

@@ -1,15 +1,16 @@
 import Channel
 import Primitives
 
-/// What comes from other nodes, and what became of what was sent.
+/// Received messages, and the results of sent messages.
 extension Sessions {
-  /// Takes a message of another node's sessions, for which `mayReceive` was true. Throws why it is not legal; what is legal and
-  /// fits nothing is ignored. It checks as many signatures as `allowance` says; `check` goes on with the others.
+  /// Handles a message of another node's sessions, for which `mayReceive` returned true. Throws if it is malformed. A
+  /// valid message that matches nothing known is ignored. Checks at most as many signatures as `allowance` permits;
+  /// `check` continues with the others.
   public func receive(
     _ kind: UInt8, _ bytes: RawSpan, from node: NodeID, over lane: Lane? = .interactive,
     allowance: inout CheckAllowance, now: Instant
   ) throws(SessionRefusal) {
-    // To read many records takes time, too.
+    // Reading many records takes time too.
     if Self.mayHaveRecords(kind, byteCount: bytes.byteCount) {
       allowance.spend(1 + bytes.byteCount / SessionLimits.tableBytesPerCheck)
     }
@@ -30,14 +31,14 @@ extension Sessions {
     }
   }
 
-  /// Takes a message of this node to itself. Its records were verified before, so it is never in check.
+  /// Handles a message of this node to itself. Its records are verified already, so it never stays in check.
   func receiveOwn(_ output: SessionOutput, over lane: Lane?, _ now: Instant) {
     var allowance = CheckAllowance(holder: FairShare.ownHolder, checks: .max)
     try? receive(
       output.kind.rawValue, output.bytes.span.bytes, from: local, over: lane, allowance: &allowance, now: now)
   }
 
-  /// The result of an output with a lane: delivered, or failed, at once or later.
+  /// Reports the result of an output with a lane: delivered or failed, at once or later.
   public func completed(_ tag: UInt64, isDelivered: Bool, now: Instant) {
     guard let index = flights.firstIndex(where: { $0.tag == tag }) else { return }
     let flight = flights.remove(at: index)
@@ -52,7 +53,7 @@ extension Sessions {
       }
     case .member(let handle, let address, let number):
       guard !isDelivered, let (session, index) = pair(handle, address, number) else { return }
-      // What it was to learn it learns with the next meeting.
+      // The next handshake brings the member up to date.
       beginAnew(session, index, now)
     case .farewell(let handle, let address):
       guard let session = sessions.first(where: { $0.handle == handle }),
@@ -70,7 +71,7 @@ extension Sessions {
       guard !isDelivered, let (session, index) = pair(handle, address, number) else { return }
       beginAnew(session, index, now)
     case .streamEnd(let handle, let address, let number, let stream):
-      // The end may be of an application that has left.
+      // The stream end may belong to an application that has left.
       guard let session = sessions.first(where: { $0.handle == handle && $0.phase != .over }),
         let index = session.position(of: address), session.pairs[index].number == number
       else { return }
@@ -91,7 +92,7 @@ extension Sessions {
     }
   }
 
-  /// The pair as it is in the meeting with this number; nil when it has begun anew since.
+  /// The pair in the handshake with this number; nil if the handshake has been restarted since.
   private func pair(
     _ handle: SessionHandle, _ address: MemberAddress, _ number: UInt32
   ) -> (session: LocalSession, index: Int)? {

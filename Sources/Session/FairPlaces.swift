@@ -1,19 +1,19 @@
 import Primitives
 
-/// The proven facts about the node that takes a place in a table of the sessions. In a table of what this node's own
-/// applications share they are the application and its user (`SessionOwner.holder`).
+/// The proven facts about a node that takes a place in a table. In tables that the applications of this node share, the
+/// application stands for the node and its user for the link (`SessionOwner.holder`).
 struct Holder: Equatable {
-  /// The higher ones have places that the lower ones cannot take.
+  /// Higher standings have reserved places that lower ones cannot take.
   enum Standing: UInt8, Comparable {
     case stranger
-    /// It was a connected member of a session of this node.
+    /// The node was a connected member of a session of this node.
     case formerMember
-    /// Its key is pinned here, or it is this node.
+    /// The node's key is pinned here, or it is this node.
     case pinned
 
     static func < (a: Standing, b: Standing) -> Bool { a.rawValue < b.rawValue }
 
-    /// Of `capacity` places those that are left to higher standings.
+    /// The part of `capacity` places that is reserved for higher standings.
     func reserve(of capacity: Int) -> Int {
       switch self {
       case .stranger: capacity / 4
@@ -24,21 +24,21 @@ struct Holder: Equatable {
   }
 
   let node: NodeID
-  /// The address at the other end of the link over which the node is reached: keys cost nothing, links do.
+  /// The address at the other end of the link over which the node is reached. Keys cost nothing, links do.
   let ingress: UInt64
   let standing: Standing
 }
 
-/// One table whose places nodes share.
+/// A table whose places are shared by nodes.
 ///
-/// A full table takes a newcomer in by pushing out: of the lowest standing the link that holds most gives way, of that link
-/// the node that holds most, and of that node the oldest. The newcomer counts. So a link with many keys has no more than
-/// its share, and the newest of each holder stays.
+/// A full table evicts an entry of the lowest standing for a new one. The victim is the oldest entry of one node: the
+/// node with the most entries on the link with the most. The new entry counts for its own link and node. So a link with
+/// many keys has no more than its share, and the newest entry of each holder stays.
 struct FairPlaces {
   struct Entry {
     let holder: Holder
     let since: Instant
-    /// False for what cannot be taken back.
+    /// Whether the entry can be evicted.
     var mayYield = true
   }
 
@@ -49,10 +49,11 @@ struct FairPlaces {
   }
 
   let capacity: Int
-  /// Without a larger share an entry gives way only after this time, which bounds how fast one holder can replace its own.
+  /// The age from which an entry can be evicted even if its holder has no larger share. It bounds how fast a holder can
+  /// replace its own entries.
   let standTime: TimeSpan
 
-  /// The place for a newcomer. `entries` are in their order of arrival.
+  /// Finds a place for a new entry. `entries` are in their order of arrival.
   func place(for newcomer: Holder, among entries: [Entry], now: Instant) -> Place {
     let below = entries.count { $0.holder.standing <= newcomer.standing }
     if entries.count < capacity && below < capacity - newcomer.standing.reserve(of: capacity) { return .free }
@@ -82,8 +83,8 @@ struct FairPlaces {
 }
 
 extension Sessions {
-  /// The host reports over which link a node is reached, by the address at its other end, and whether the node's key is
-  /// pinned: before it hands over a message of the node for whose effect there are few places.
+  /// Sets the link over which a node is reached, by the address at its other end, and whether the node's key is pinned.
+  /// The host calls it before it passes a message of the node that needs one of few places.
   public func note(_ node: NodeID, ingress: UInt64, isPinned: Bool) {
     guard let index = peers.firstIndex(where: { $0.node == node }) else { return }
     peers[index].ingress = ingress
@@ -98,7 +99,8 @@ extension Sessions {
     return Holder(node: node, ingress: peer?.ingress ?? 0, standing: standing)
   }
 
-  /// A member connected: the node keeps a better standing than a stranger's. The one that connected longest ago is forgotten.
+  /// Notes a member that connected: from then on its node has a better standing than an unknown one. If the list is
+  /// full, the node that connected longest ago is removed.
   func noteMember(_ node: NodeID) {
     if node == local || formerMembers.last == node { return }
     formerMembers.removeAll { $0 == node }

@@ -6,7 +6,7 @@ public struct FixedBytes<let count: Int>: Equatable, Sendable {
 
   public init(_ bytes: InlineArray<count, UInt8>) { self.bytes = bytes }
 
-  /// The next `count` bytes of the reader.
+  /// Reads the next `count` bytes.
   init(_ reader: inout ByteReader<SessionRefusal>) throws(SessionRefusal) {
     let field = try reader.span(count)
     bytes = InlineArray { field.octet($0) }
@@ -16,7 +16,7 @@ public struct FixedBytes<let count: Int>: Equatable, Sendable {
     @_lifetime(borrow self) borrowing get { bytes.span.bytes }
   }
 
-  /// The bytes, copied.
+  /// A copy of the bytes.
   public var array: [UInt8] { [UInt8](copying: bytes.span.bytes) }
 
   public static func == (a: Self, b: Self) -> Bool {
@@ -24,7 +24,7 @@ public struct FixedBytes<let count: Int>: Equatable, Sendable {
     return true
   }
 
-  /// In the order of the bytes.
+  /// Compares the bytes in their order.
   static func < (a: Self, b: Self) -> Bool {
     for index in 0..<count where a.bytes[index] != b.bytes[index] { return a.bytes[index] < b.bytes[index] }
     return false
@@ -33,25 +33,25 @@ public struct FixedBytes<let count: Int>: Equatable, Sendable {
 
 /// An uncompressed P-256 point (SEC 1, 2.3.3).
 public typealias PublicPoint = FixedBytes<65>
-/// ECDSA P-256 with SHA-256: r, then s.
+/// An ECDSA P-256 signature with SHA-256: r, then s.
 public typealias Signature = FixedBytes<64>
-/// The first 16 bytes of SHA-256.
+/// The digest of a table: the first 16 bytes of SHA-256.
 public typealias TableDigest = FixedBytes<16>
 
-/// What sessions need of a node's key: mbedTLS in the firmware, a fast stand-in in the simulator.
+/// The operations that sessions need of a node's key. The firmware uses mbedTLS; the simulator uses a fast stand-in.
 public protocol SessionCryptography: AnyObject {
-  /// ECDSA P-256 with SHA-256 over `message`, with this node's key: r then s, 32 bytes each.
+  /// Signs `message` with this node's key: ECDSA P-256 with SHA-256, r then s, 32 bytes each.
   func sign(_ message: RawSpan) -> InlineArray<64, UInt8>
   /// Whether `signature` over `message` is by the key `point`, and `node` is that key's id.
   func verify(_ signature: RawSpan, over message: RawSpan, by point: RawSpan, of node: NodeID) -> Bool
-  /// Whether this signature is remembered as verified: `verify` would cost nothing.
+  /// Whether this signature is remembered as verified, so that `verify` would cost nothing.
   func hasVerified(_ signature: RawSpan, over message: RawSpan, by point: RawSpan, of node: NodeID) -> Bool
-  /// SHA-256.
+  /// The SHA-256 digest of `bytes`.
   func digest(_ bytes: RawSpan) -> InlineArray<32, UInt8>
 }
 
 extension SessionCryptography {
-  /// What remembers nothing has to verify each time.
+  /// An implementation without a cache verifies each time.
   public func hasVerified(_ signature: RawSpan, over message: RawSpan, by point: RawSpan, of node: NodeID) -> Bool {
     false
   }

@@ -1,36 +1,38 @@
 import Primitives
 
-/// An address that a session gathers: until it is a member, one of the two invites the other.
+/// An address of auto-join: until it is a member, one of the two ends invites the other.
 struct Gathering {
   static let failuresMax: UInt8 = 16
 
   let address: MemberAddress
-  /// Since when it is known, and its node in reach.
+  /// The time since which the address is known and its node is reachable.
   var since: Instant
-  /// It is not invited before this time.
+  /// The earliest time of the next invitation.
   var pausedUntil = Instant.zero
-  /// Invitations to it that came to nothing since it came into reach.
+  /// Failed invitations to the address since its node became reachable.
   var failures: UInt8 = 0
-  /// It invited this session and never welcomed it: while it is paused its invitations are answered busy.
+  /// Whether the address invited this session and sent no welcome. While it is paused, its invitations are answered
+  /// busy.
   var isUnwelcoming = false
-  /// It is alone and has invited this session, which has members: it is invited at once.
+  /// Whether the address is alone and has invited this session, which has members. It is invited at once.
   var isAsking = false
 }
 
-/// Sessions that gather: each invites as few as possible, and as few sessions as possible are merged, because a table holds
-/// only so many. So of applications that begin at once the one with the lowest address invites all others.
+/// Auto-join: sessions that gather addresses. It minimises the numbers of invitations and of merged sessions, because a
+/// table holds only a limited number. Among applications that start at once, the one with the lowest address invites
+/// all others.
 ///
-/// - An application that is alone invites those that it knows when nobody lower is there to do so: one node with lower
-///   addresses after the other has `takeOverTime`.
-/// - Of a session's members the lowest invites; it waits for nobody. The others, by the number of nodes with lower members,
-///   take over after `takeOverTime` for each, in which neither the session has grown nor the address has joined.
-/// - Whoever is alone and invites a member is invited by it: so a session grows by tickets, not by merges.
-/// - An invitation that is not answered holds up the next one for `answerTime`, and one that failed is repeated
-///   after longer and longer pauses.
+/// - An application that is alone invites the known addresses. If lower ones are reachable, it first waits
+///   `takeOverTime` for each of their nodes.
+/// - In a session the member with the lowest address invites at once. Another member waits `takeOverTime` for each node
+///   with lower members. The wait starts again when the session grows.
+/// - If an application that is alone invites a member, the member invites it instead. So a session grows by tickets,
+///   not by merges.
+/// - An unanswered invitation delays the next one for `answerTime`. A failed invitation is repeated with back-off.
 extension Sessions {
-  /// Brings an address into the session; see above. Whichever invites, the other end accepts without a question if it
-  /// gathers this one too. It lasts until the address is a member, declines, or the session ends; an address out of reach
-  /// is waited for.
+  /// Adds an address to the auto-join of the session; see above. Whichever end invites, the other one accepts without
+  /// asking its application if it gathers this address too. Auto-join ends when the address is a member or declines, or
+  /// with the session. It waits for an unreachable address.
   public func gather(
     _ address: MemberAddress, into handle: SessionHandle, now: Instant
   ) throws(SessionError) {
@@ -58,12 +60,14 @@ extension Sessions {
     if address < session.address { session.grewAt = now }
   }
 
-  /// Makes room for an address of `newcomer` among those that an application gathers; false when none gives way.
+  /// Makes room for an address of `newcomer` among those that an application gathers. Returns false if none can be
+  /// evicted.
   ///
-  /// The places are shared by the links over which the nodes are reached, as those of invitations (`FairPlaces`). An address
-  /// that was invited in vain gives way to one of a link with no more places; then the newest one of the link with most, if
-  /// that has more, and of several the highest, because the lowest ones invite. Addresses of a higher standing stay. An
-  /// address of this node takes only the place of one that was invited in vain.
+  /// The links over which the nodes are reached share the places, like those of invitations (`FairPlaces`). An address
+  /// whose invitations failed is evicted first, unless its link has fewer places than the new address's link. Otherwise
+  /// the newest address of the link with the most places is evicted, if that link has more places than the new one's.
+  /// Among equally new addresses it is the highest, because the lowest ones invite. Addresses of a higher standing
+  /// stay. An address of this node evicts only one whose invitations failed.
   private func forgetOneGathering(of application: UInt32, for newcomer: NodeID) -> Bool {
     struct Rival {
       let session: Int, index: Int, link: Int
@@ -109,7 +113,7 @@ extension Sessions {
     return true
   }
 
-  /// A node is in reach, or another life of it: its addresses are new.
+  /// Starts over with the addresses of a node that became reachable or restarted.
   func restartGatherings(of node: NodeID, _ now: Instant) {
     for session in sessions where session.gathers {
       for index in session.gatherings.indices where session.gatherings[index].address.node == node {
@@ -126,14 +130,14 @@ extension Sessions {
     }
   }
 
-  /// A node is out of reach: others may have its turn.
+  /// Checks auto-join again after a node became unreachable: others may have its turn.
   func wakeGatherings() {
     for session in sessions where session.gathers { session.gatherAt = .zero }
   }
 
-  // MARK: Invitations that came
+  // MARK: Received invitations
 
-  /// The session that gathers whom an invitation is from.
+  /// The session that gathers the inviter's address.
   private func gatheringSession(of invitation: IncomingInvitation) -> (session: LocalSession, index: Int)? {
     for session in sessions where session.isOpen && session.address.endpoint == invitation.to {
       if let index = session.gathering(invitation.from) { return (session, index) }
@@ -141,21 +145,22 @@ extension Sessions {
     return nil
   }
 
-  /// Whether the application is not to be asked: the address is gathered.
+  /// Whether the inviter's address is gathered. Then the application is not asked.
   func isGathered(_ invitation: IncomingInvitation) -> Bool {
     guard let (session, _) = gatheringSession(of: invitation) else { return false }
     session.gatherAt = .zero
     return true
   }
 
-  /// Whether it is from an address that lately invited and did not welcome.
+  /// Whether the inviter is paused because it recently invited this session and sent no welcome.
   func isUnwelcoming(_ invitation: IncomingInvitation, _ now: Instant) -> Bool {
     guard let (session, index) = gatheringSession(of: invitation) else { return false }
     return session.gatherings[index].isUnwelcoming && session.gatherings[index].pausedUntil > now
   }
 
-  /// Accepts an invitation as one of an address that the session gathers: as soon as it can, and if whoever is alone has
-  /// invited a session with members only after a while in which it is invited itself.
+  /// Accepts an invitation as if the session gathered the inviter's address: as soon as possible. If an application
+  /// that is alone has invited a session with members, the session first invites it and waits for
+  /// `SessionLimits.answerTime`.
   public func acceptGathered(_ invitation: InvitationHandle, into handle: SessionHandle) throws(SessionError) {
     guard let index = incoming.firstIndex(where: { $0.handle == invitation && $0.phase == .asked }),
       let session = session(handle), session.address.endpoint == incoming[index].to
@@ -165,34 +170,36 @@ extension Sessions {
     session.gatherAt = .zero
   }
 
-  /// Accepts the invitations whose time has come.
+  /// Accepts the invitations that are due.
   private func acceptGathered(_ session: LocalSession, _ now: Instant) {
     for index in incoming.indices
     where incoming[index].to == session.address.endpoint && incoming[index].phase == .asked {
       guard let acceptAt = incoming[index].acceptAt, !session.isJoining else { continue }
-      // Another session of the application may gather whom it is from.
+      // Another session of the application may gather the inviter's address.
       if let other = gatheringSession(of: incoming[index])?.session, other !== session { continue }
       if acceptAt == .zero && mayComeAlone(incoming[index], session) {
         incoming[index].acceptAt = now + SessionLimits.answerTime
-        // Once: one that is refused at once, as of somebody who offers no service, would be repeated at once.
+        // Only once: an invitation that is refused at once, e.g. because the other end offers no service, would be
+        // repeated at once.
         if session.gathering(incoming[index].from) == nil { try? beginGathering(incoming[index].from, session, now) }
         if let place = session.gathering(incoming[index].from) { session.gatherings[place].isAsking = true }
       } else if acceptAt <= now {
         if (try? accept(incoming[index].handle, into: session.handle, now: now)) != nil { continue }
-        // What could not be accepted is tried again.
+        // An acceptance that failed is retried.
         incoming[index].acceptAt = now + SessionLimits.answerTime
       }
       session.gatherAt = min(session.gatherAt, incoming[index].acceptAt ?? .never)
     }
   }
 
-  /// Whoever is alone does not need a merge; and whoever is a member already may have invited before it was.
+  /// Whether the inviter can join this session alone, without a merge. An inviter that is a member already may have
+  /// sent its invitation before it joined.
   private func mayComeAlone(_ invitation: IncomingInvitation, _ session: LocalSession) -> Bool {
     !session.isAlone && !session.table.contains(invitation.session)
       && (invitation.memberCount == 1 || session.table.isJoined(invitation.from))
   }
 
-  /// An invitation was accepted, and no welcome came.
+  /// Handles an accepted invitation without a welcome.
   func welcomeMissed(_ session: LocalSession, _ address: MemberAddress, _ now: Instant) {
     guard let index = session.gathering(address) else { return }
     session.gatherings[index].isUnwelcoming = true
@@ -200,9 +207,9 @@ extension Sessions {
     fail(session, index, SessionLimits.sweepTime, now)
   }
 
-  // MARK: Whom to invite
+  // MARK: Sent invitations
 
-  /// Invites whom it is time to invite.
+  /// Sends the invitations that are due.
   func tendGatherings(_ now: Instant) {
     for session in sessions where session.gatherAt <= now { tend(session, now) }
   }
@@ -224,10 +231,11 @@ extension Sessions {
       }
       let isInvited = (try? invite(gathering.address, into: session.handle, isGathering: true, now: now)) != nil
       guard isInvited else {
-        // The session is full, or may not admit.
+        // The session is full, or this member may not admit.
         session.gatherAt = min(session.gatherAt, now + SessionLimits.sweepTime)
         guard isFormer(gathering.address, session) else { return }
-        // The branch of this former member has its share of the places. Newcomers may find one, and another former member next time.
+        // The branch of this former member has its share of the places. An address that was never a member may still
+        // get one. Another former member is tried next time.
         due.removeAll { isFormer($0.address, session) }
         if let index = session.gathering(gathering.address) {
           session.gatherings[index].failures = min(gathering.failures + 1, Gathering.failuresMax)
@@ -244,7 +252,8 @@ extension Sessions {
     !session.table.isJoined(address) && !session.table.records(of: address).isEmpty
   }
 
-  /// How many others are to invite before this session; nil when another one of this node does for both.
+  /// The number of nodes that invite before this session. Nil if this session does not invite, because it may not admit
+  /// or because another session of this node invites for both.
   private func turn(of session: LocalSession) -> UInt64? {
     if session.isAlone {
       return nodeCount(
@@ -265,7 +274,7 @@ extension Sessions {
     UInt64(nodes.indices.filter { !nodes[..<$0].contains(nodes[$0]) }.count)
   }
 
-  /// Those whose time has come, in the order in which they are invited; notes when the next one's comes.
+  /// The addresses that are due, in the order of their invitations. Updates the time of the next check.
   private func dueGatherings(_ session: LocalSession, _ turn: UInt64?, _ now: Instant) -> [Gathering] {
     var due: [Gathering] = []
     for gathering in session.gatherings where isInReach(gathering.address.node) {
@@ -277,7 +286,8 @@ extension Sessions {
       let at = gathering.isAsking ? now : max(gathering.pausedUntil, time(of: gathering, session, turn))
       if at <= now { due.append(gathering) } else { session.gatherAt = min(session.gatherAt, at) }
     }
-    // Who was to invite and did not comes last; of several sessions the same one is invited by all others.
+    // An application that had its turn and did not invite comes last. Among several sessions, all others invite the
+    // same one.
     func isLate(_ gathering: Gathering) -> Bool { session.isAlone && gathering.address < session.address }
     return due.inOrder { a, b in
       if a.isAsking != b.isAsking { return a.isAsking }
@@ -288,17 +298,17 @@ extension Sessions {
   }
 
   private func time(of gathering: Gathering, _ session: LocalSession, _ turn: UInt64?) -> Instant {
-    // Of those that were introduced to each other both invite: only one of them may be in reach of the other.
+    // Both ends of an introduction invite, because possibly only one of them can reach the other.
     if isIntroduced(session, gathering.address) { return gathering.since }
     guard let turn else { return .never }
-    // A member is met, unless it started again.
+    // A member connects without an invitation, unless it restarted.
     let isMember = session.table.isJoined(gathering.address)
     if turn == 0 && !isMember { return session.isAlone ? gathering.since + SessionLimits.aloneTime : gathering.since }
     let since = max(gathering.since, min(session.grewAt, gathering.since + SessionLimits.growTime))
     return since + SessionLimits.takeOverTime * (isMember ? turn + 1 : turn)
   }
 
-  /// Invitations that hold up the next one.
+  /// The number of invitations that delay the next one.
   private func waitingInvitations(of session: LocalSession, _ now: Instant) -> Int {
     var waiting = 0
     for invitation in outgoing
@@ -311,12 +321,12 @@ extension Sessions {
     return waiting
   }
 
-  /// Whether one more invitation may go to a node. One of the user with most gives way; if none does, one of the application's
-  /// own that nobody answers, for the next time.
+  /// Whether one more invitation may be sent to a node. It may evict one of the user with the most. If none can be
+  /// evicted, an unanswered invitation of the application itself ends, which makes room for the next attempt.
   private func hasRoom(for node: NodeID, _ owner: SessionOwner, _ now: Instant) -> Bool {
     let gathering = outgoing.indices.filter { outgoing[$0].isGathering && !outgoing[$0].isEnding }
     let toNode = gathering.filter { outgoing[$0].to.node == node }
-    // One that was sent just now may be accepted in a moment.
+    // An invitation that was just sent may be accepted in a moment.
     let entries = toNode.map { index in
       FairPlaces.Entry(
         holder: outgoing[index].owner.holder, since: outgoing[index].askedAt,
@@ -337,9 +347,10 @@ extension Sessions {
     return false
   }
 
-  // MARK: What becomes of it
+  // MARK: Results
 
-  /// An invitation was accepted: by somebody who was alone, or by a session with which this one was merged.
+  /// Notes that an invitation was accepted, by an application that was alone or by a session that was merged with this
+  /// one.
   func gatheringAccepted(_ invitation: OutgoingInvitation, _ session: LocalSession, isMerge: Bool) {
     guard invitation.isGathering else { return }
     session.gatherWindow =
@@ -347,7 +358,7 @@ extension Sessions {
     session.gatherAt = .zero
   }
 
-  /// An invitation ended. Who declines is not asked again.
+  /// Notes that an invitation ended. An address that declined is not invited again.
   func gatheringEnded(_ invitation: OutgoingInvitation, _ outcome: InvitationOutcome, _ now: Instant) {
     guard let session = session(invitation.session) else { return }
     session.gatherAt = .zero
@@ -360,7 +371,7 @@ extension Sessions {
     }
   }
 
-  /// The next invitation comes after a pause that doubles, and differs from one address to the other.
+  /// Pauses the invitations of an address. The pause doubles with each failure and differs from address to address.
   private func fail(_ session: LocalSession, _ index: Int, _ pause: TimeSpan, _ now: Instant) {
     let gathering = session.gatherings[index]
     session.gatherings[index].failures = min(gathering.failures + 1, Gathering.failuresMax)
@@ -373,7 +384,7 @@ extension Sessions {
 }
 
 extension LocalSession {
-  /// Whether an address is a member with which this one is connected, or will not be. One that started again does not know
+  /// Whether an address is a member that is connected, or will not be connected. A member that restarted does not know
   /// that it is a member.
   fileprivate func isMet(_ address: MemberAddress) -> Bool {
     guard table.isJoined(address) else { return false }

@@ -1,7 +1,7 @@
 import Primitives
 
 extension Array {
-  /// The elements in order; equal ones stay as they are.
+  /// The sorted elements. Equal elements keep their order.
   func inOrder(_ precede: (_ one: Element, _ other: Element) -> Bool) -> [Element] {
     var order = [Int](indices)
     var span = order.mutableSpan

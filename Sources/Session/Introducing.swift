@@ -1,22 +1,22 @@
 import Primitives
 
-/// An application knows an address by another way than a service that is advertised, and waits for it.
+/// The wait of an application for an address that it does not know from an advertised service.
 struct Introduction {
   let handle: InvitationHandle
   let session: SessionHandle
   let address: MemberAddress
-  /// The session gathers the address for this alone.
+  /// Whether the session gathers the address only for this introduction.
   let isGatheredFor: Bool
   let deadline: Instant
 }
 
-/// Custom discovery: applications tell each other their addresses however they like, and each connects to the other's.
-/// Neither advertises, and neither is asked.
+/// Custom discovery: applications exchange their addresses in any way, and each connects to the other's. Neither
+/// advertises a service, and neither is asked.
 extension Sessions {
-  /// Waits until an address is a connected member: of two that connect to each other both invite, and either accepts. An
-  /// application that does not is asked as by `invite` if it advertises. It stands for `timeout` (zero for
-  /// `SessionLimits.invitationTimeDefault`), also while the address is out of reach; `.invitationEnded` says how it ended,
-  /// once. `cancel` ends it.
+  /// Waits until an address is a connected member. If two applications connect to each other, both invite and either
+  /// one accepts. An application that does not connect is asked as by `invite`, if it advertises. The wait lasts for
+  /// `timeout` (zero means `SessionLimits.invitationTimeDefault`), even while the address is unreachable.
+  /// `.invitationEnded` reports the outcome once. `cancel` ends the wait.
   public func connect(
     _ address: MemberAddress, into handle: SessionHandle, timeout: TimeSpan = .seconds(0), now: Instant
   ) throws(SessionError) -> InvitationHandle {
@@ -43,24 +43,25 @@ extension Sessions {
     introductions.contains { $0.session == session.handle && $0.address == address }
   }
 
-  /// Whether an application at an endpoint, which need not be advertised, waits for an address.
+  /// Whether an application at an endpoint waits for an address. The endpoint need not be advertised.
   func awaits(_ address: MemberAddress, at endpoint: UInt32) -> Bool {
     introductions.contains { $0.address == address && session($0.session)?.address.endpoint == endpoint }
   }
 
-  /// Ends those that `match`.
+  /// Ends the introductions for which `match` returns true.
   func endIntroductions(_ outcome: InvitationOutcome, _ now: Instant, where match: (Introduction) -> Bool) {
     while let index = introductions.firstIndex(where: match) {
       let ended = introductions.remove(at: index)
       tell(.invitationEnded(ended.handle, outcome))
       guard ended.isGatheredFor, let session = session(ended.session) else { continue }
-      // It is not sought again when it leaves.
+      // The address is not invited again when it leaves.
       session.gatherings.removeAll { $0.address == ended.address }
       for index in outgoing.indices where outgoing[index].session == ended.session && outcome != .connected {
         guard outgoing[index].isGathering, outgoing[index].to == ended.address else { continue }
         end(&outgoing[index], .cancelled, telling: .cancelled, now)
       }
-      // Its own invitation to another session, of which the application was not told, is not accepted any more.
+      // The address may have invited this application to another session, without a notification. That invitation is no
+      // longer accepted.
       for index in incoming.indices where incoming[index].from == ended.address && incoming[index].acceptAt != nil {
         guard incoming[index].phase == .asked, !session.table.contains(incoming[index].session),
           !isGathered(incoming[index])

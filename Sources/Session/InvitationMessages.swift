@@ -5,15 +5,15 @@ import Primitives
 ///     0–3 number · 4–5 seconds, 1 … 3600 · 6–9 inviter's endpoint · 10–13 invitee's endpoint · 14 members, 1 … 64 ·
 ///     15 zero · 16–118 origin of the session · 119… context, at most 4096 bytes
 public struct InviteMessage: Equatable, Sendable {
-  /// Chosen by the inviter's node: each invitation has another one until the node starts again.
+  /// Chosen by the inviter's node, different for each invitation until the node restarts.
   public var number: UInt32
-  /// How long it stands, counted from its arrival.
+  /// The validity in seconds, counted from arrival.
   public var seconds: UInt16
   public var from: UInt32
   public var to: UInt32
-  /// Members of the session at present, for people.
+  /// The current number of members, for display.
   public var memberCount: UInt8
-  /// The session for which the inviter admits: that of its tickets.
+  /// The origin of the session for which the inviter admits.
   public var origin: SessionOrigin
   /// Opaque bytes of the inviting application; untrusted.
   public var context: [UInt8]
@@ -59,28 +59,28 @@ public struct InviteMessage: Equatable, Sendable {
   }
 }
 
-/// What an invitee answers. The raw value is sent on the wire.
+/// The answer of an invitee. The raw value is sent on the wire.
 public enum InvitationAnswer: UInt8, Sendable, CaseIterable {
   case accepted = 0
   case declined = 1
-  /// Too many invitations wait there.
+  /// Too many invitations wait at the invitee.
   case busy = 2
   case full = 3
   /// The endpoint offers no service.
   case noService = 4
-  /// The two sessions have rules that differ, or the invitee may not admit others into its own.
+  /// The rules of the two sessions differ, or the invitee may not admit others into its own.
   case incompatible = 5
-  /// The invitee has invited the inviter too, its address is the lower one, and its application agrees: its invitation
+  /// The invitee has invited the inviter too, has the lower address, and its application agrees. So its own invitation
   /// decides about both.
   case crossed = 6
 }
 
 /// Kind 17: the answer to an invitation.
 ///
-///     0–3 number · 4 answer · 5 length of the explanation, at most 200 · 6… explanation · of answer 0: 0 without, or 1
+///     0–3 number · 4 answer · 5 length of the explanation, at most 200 · 6… explanation · for answer 0 also: 0 without, or 1
 ///     with a session of the invitee's own: its id (16), the invitee's signature of the merge (64), its table
 public struct AnswerMessage: Equatable, Sendable {
-  /// The invitee's own session, which is to become one with the inviter's.
+  /// The invitee's own session, to be merged with the inviter's.
   public struct Offer: Equatable, Sendable {
     public var session: SessionID
     public var signature: Signature
@@ -143,13 +143,14 @@ public struct AnswerMessage: Equatable, Sendable {
   }
 }
 
-/// Kind 18: the inviter's table, its half of the invitee's ticket for the session of the invitation, and who else is about
-/// to become a member.
+/// Kind 18: the inviter's table, its half of the invitee's ticket for the session of the invitation, and the pending
+/// members.
 ///
-///     0–3 number · 4: 1 with a ticket, 0 without, where the invitee has one for a session that was merged · of the ticket
-///     version (4), depth (1), admission (64) · how many newcomers, at most 16, and their addresses (20) · then the table
+///     0–3 number · 4: 1 with a ticket, 0 if the sessions were merged and the invitee has a ticket of its own ·
+///     of the ticket version (4), depth (1), admission (64) · number of pending members, at most 16, and their
+///     addresses (20) · then the table
 public struct WelcomeMessage: Equatable, Sendable {
-  /// What the admitter signed. The invitee makes it a ticket.
+  /// The admitter's half of a ticket. The invitee completes it.
   public struct Admission: Equatable, Sendable {
     public var version: UInt32
     public var depth: UInt8
@@ -164,8 +165,8 @@ public struct WelcomeMessage: Equatable, Sendable {
 
   public var number: UInt32
   public var admission: Admission?
-  /// Addresses that were welcomed too, and are not in the table yet. If the inviter is gone before it hears of them, only
-  /// by this they and the invitee learn of each other.
+  /// Pending members: addresses that were welcomed too and are not in the table yet. If the inviter disappears before
+  /// it has notified them, only this list introduces them and the invitee to each other.
   public var newcomers: [MemberAddress]
   public var entries: TableEntries
 
@@ -210,17 +211,17 @@ public struct WelcomeMessage: Equatable, Sendable {
   }
 }
 
-/// Kind 19: the inviter ends its invitation.
+/// Kind 19: the end of an invitation by the inviter.
 ///
 ///     0–3 number · 4 reason · 5–7 zero
 public struct EndMessage: Equatable, Sendable {
-  /// Why. The raw value is sent on the wire.
+  /// The reason for the end. The raw value is sent on the wire.
   public enum Reason: UInt8, Sendable, CaseIterable {
     case cancelled = 1
     case timedOut = 2
     /// The session has no place left.
     case full = 3
-    /// The two sessions cannot become one.
+    /// The two sessions cannot be merged.
     case incompatible = 4
   }
 

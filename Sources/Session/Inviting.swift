@@ -5,9 +5,9 @@ import Primitives
 struct OutgoingInvitation {
   enum Phase: Equatable {
     case inviting
-    /// The invitee has accepted, and is sent its half of a ticket, or nothing where sessions were merged.
+    /// The invitee has accepted. It is sent its half of a ticket, or nil if the sessions were merged.
     case welcoming(WelcomeMessage.Admission?)
-    /// The application knows how it ended, and the invitee is told.
+    /// The application was notified of the outcome, and the invitee is to be notified.
     case ending(EndMessage.Reason)
   }
 
@@ -15,26 +15,27 @@ struct OutgoingInvitation {
   let session: SessionHandle
   /// The application of that session.
   let owner: SessionOwner
-  /// For which of the merged sessions the invitation is: this node admits for it.
+  /// The session for which this node admits: one of the merged sessions.
   let origin: SessionID
   let from: UInt32
   let to: MemberAddress
   let context: [UInt8]
-  /// No application asked for it: the session gathers the address.
+  /// Whether the invitation is from auto-join, not from the application.
   let isGathering: Bool
-  /// When it was made, and since when the invitee is welcomed.
+  /// The time of the invitation, or since acceptance the time of the welcome.
   var askedAt: Instant
-  /// The invitee has invited this end, whose address is the higher one: that invitation decides.
+  /// Whether the invitee, whose address is the lower one, has invited this end. Then that invitation decides.
   var isCrossed = false
   var deadline: Instant
   var phase = Phase.inviting
   var dueAt: Instant
 }
 
-/// The inviter's side.
+/// The inviter's side of invitations.
 extension Sessions {
-  /// Invites an address into a session. `context` are opaque bytes for its application. It stands for `timeout` (zero
-  /// for `SessionLimits.invitationTimeDefault`); `.invitationEnded` says how it ended, once.
+  /// Invites an address into a session. `context` is opaque to the sessions and meant for its application. The
+  /// invitation is valid for `timeout` (zero means `SessionLimits.invitationTimeDefault`). `.invitationEnded` reports
+  /// the outcome once.
   public func invite(
     _ address: MemberAddress, into handle: SessionHandle, context: [UInt8] = [], timeout: TimeSpan = .seconds(0),
     now: Instant
@@ -50,7 +51,7 @@ extension Sessions {
     guard context.count <= SessionLimits.contextBytesMax, address.endpoint != 0 else { throw .invalid }
     guard !session.isJoining else { throw .busy }
     guard address != session.address, isInReach(address.node) else { throw .unavailable }
-    // In reach, but its traffic is not sealed.
+    // The node is reachable, but its traffic is not sealed.
     guard mayMeet(session.table.rules, address.node) else { throw .notAllowed }
     if let index = session.position(of: address), session.pairs[index].phase == .connected { throw .alreadyMember }
     guard let right = session.table.right(of: session.address) else { throw .notAllowed }
@@ -73,22 +74,22 @@ extension Sessions {
       held: { application in outgoing.count { $0.owner.application == application } })
   }
 
-  /// Whether an application may send one more invitation to a node, perhaps in place of another one.
+  /// Whether an application may send one more invitation to a node. It may evict another one.
   func mayInvite(_ owner: SessionOwner, to node: NodeID, _ now: Instant) -> Bool {
     placeForInvitation(of: owner, to: node, now).isThere
   }
 
-  /// Makes room for one more invitation to a node: the application of the one that gives way is told that it timed out. False
-  /// when there is no room.
+  /// Makes room for one more invitation to a node. The application of an evicted invitation receives a timeout. Returns
+  /// false if there is no room.
   private func makePlace(for owner: SessionOwner, to node: NodeID, _ now: Instant) -> Bool {
     let (isThere, victim) = placeForInvitation(of: owner, to: node, now)
     if let victim { end(&outgoing[victim], .timedOut, telling: .timedOut, now) }
     return isThere
   }
 
-  /// The place for one more invitation to a node, and which of `outgoing` gives way for it. An application's own invitation
-  /// stays: it may take that back itself. One that was accepted gives way when its invitee has not become a member in time,
-  /// because the inviting application may keep it from that.
+  /// Finds the place for one more invitation to a node, and the index in `outgoing` of the invitation to evict. An
+  /// application's own invitation stays: the application can cancel it. An accepted invitation can be evicted if its
+  /// invitee has not become a member in time, because the inviting application may be what prevents it.
   private func placeForInvitation(
     of owner: SessionOwner, to node: NodeID, _ now: Instant
   ) -> (isThere: Bool, victim: Int?) {
@@ -109,12 +110,12 @@ extension Sessions {
     }
   }
 
-  /// Stands for a user and a node in `briefInvitations`.
+  /// The key of a user and a node in `briefInvitations`.
   private func briefSource(_ owner: SessionOwner, _ node: NodeID) -> UInt64 {
     UInt64(owner.user) &* 0x9E37_79B9_7F4A_7C15 ^ node.high ^ node.low
   }
 
-  /// An invitation ended. One that the invitee's node still counts is charged to its user.
+  /// Notes that an invitation ended. If the invitee's node still counts it, its user is charged.
   private func noteBrief(_ invitation: OutgoingInvitation, _ outcome: InvitationOutcome, _ now: Instant) {
     switch outcome {
     case .connected, .busy, .full, .noService, .incompatible: return
@@ -124,7 +125,7 @@ extension Sessions {
     _ = briefInvitations.take(briefSource(invitation.owner, invitation.to.node), now: now)
   }
 
-  /// Takes an invitation back, or gives up waiting for the invitee to connect.
+  /// Cancels an invitation, or stops waiting for the invitee to connect.
   public func cancel(_ invitation: InvitationHandle, now: Instant) throws(SessionError) {
     if introductions.contains(where: { $0.handle == invitation }) {
       return endIntroductions(.cancelled, now) { $0.handle == invitation }
@@ -133,7 +134,7 @@ extension Sessions {
     end(&outgoing[index], .cancelled, telling: .cancelled, now)
   }
 
-  /// Whether there is a place for an address, which may have one already. Those who are being welcomed have theirs.
+  /// Whether there is a place for an address, or it has one already. Addresses that are being welcomed have theirs.
   private func hasPlace(_ session: LocalSession, for address: MemberAddress, in origin: SessionID) -> Bool {
     session.table.hasPlace(
       for: address, by: session.address, in: origin, beside: welcomed(to: session).filter { $0 != address },
@@ -142,7 +143,7 @@ extension Sessions {
       })
   }
 
-  /// Those who have their half of a ticket from this node, and have not shown the whole one.
+  /// The addresses that have their half of a ticket from this node and have not shown the complete one.
   private func welcomed(to session: LocalSession) -> [MemberAddress] {
     var addresses: [MemberAddress] = []
     for invitation in outgoing where invitation.session == session.handle {
@@ -152,14 +153,14 @@ extension Sessions {
     return addresses
   }
 
-  /// Whom a welcome names.
+  /// The pending members that a welcome lists.
   private func newcomers(of session: LocalSession, for invitee: MemberAddress) -> [MemberAddress] {
     let welcomed = welcomed(to: session)
     let others = session.newcomers.map { $0.address }.filter { !welcomed.contains($0) }
     return [MemberAddress]((welcomed + others).filter { $0 != invitee }.prefix(SessionLimits.newcomersMax))
   }
 
-  // MARK: The answer
+  // MARK: Answers
 
   func receiveAnswer(
     _ answer: AnswerMessage, from node: NodeID, _ allowance: inout CheckAllowance, _ now: Instant
@@ -187,7 +188,7 @@ extension Sessions {
     removeEnded(now)
   }
 
-  /// The invitee comes alone.
+  /// Handles the answer of an invitee that joins alone.
   private func accepted(_ index: Int, _ now: Instant) {
     let invitation = outgoing[index]
     guard let session = session(invitation.session) else { return }
@@ -200,7 +201,8 @@ extension Sessions {
     welcome(invitation, session, admission, now)
   }
 
-  /// The invitee has a session of its own, which becomes one with this one when its entries are verified.
+  /// Handles the answer of an invitee with a session of its own. The sessions are merged after its entries are
+  /// verified.
   private func accepted(
     _ index: Int, _ offer: AnswerMessage.Offer, _ allowance: inout CheckAllowance, _ now: Instant
   ) {
@@ -227,7 +229,7 @@ extension Sessions {
     begin(purpose, entries, of: invitation.session, from: invitation.to.node, &allowance, now)
   }
 
-  /// The invitee gets its half of a ticket, or nothing where sessions were merged.
+  /// Welcomes the invitee with its half of a ticket, or without one if the sessions were merged.
   private func welcome(
     _ invitation: OutgoingInvitation, _ session: LocalSession, _ admission: WelcomeMessage.Admission?, _ now: Instant
   ) {
@@ -241,7 +243,7 @@ extension Sessions {
     gatheringAccepted(outgoing[index], session, isMerge: admission == nil)
   }
 
-  /// Signs a ticket; nil when this node may not.
+  /// Signs the admitter's half of a ticket; nil if this node may not admit.
   private func admit(_ session: LocalSession, _ invitation: OutgoingInvitation) -> WelcomeMessage.Admission? {
     let table = session.table
     let isFounder = table.origin(invitation.origin)?.founder == session.address
@@ -255,7 +257,7 @@ extension Sessions {
       invitation.origin, of: invitation.to, by: session.address, depth: depth + 1, version: version + 1)
   }
 
-  /// Makes the invitee's session, whose entries are verified, and this one a single one.
+  /// Merges the invitee's session, whose entries are verified, with this one.
   func merge(
     _ handle: InvitationHandle, _ offer: AnswerMessage.Offer, _ verification: TableVerification, _ now: Instant
   ) {
@@ -264,7 +266,7 @@ extension Sessions {
     else { return }
     let invitation = outgoing[index]
     var wider = session.table
-    // Together they may have more members, sessions or addresses than one holds.
+    // Together they may have more members, sessions or addresses than one table holds.
     if wider.take(verification).isTooLarge { return end(&outgoing[index], .full, telling: .full, now) }
     guard wider.contains(offer.session) else {
       return end(&outgoing[index], .incompatible, telling: .incompatible, now)
@@ -278,7 +280,7 @@ extension Sessions {
     welcome(invitation, session, nil, now)
   }
 
-  // MARK: The end
+  // MARK: Ends
 
   func end(
     _ invitation: inout OutgoingInvitation, _ outcome: InvitationOutcome, telling reason: EndMessage.Reason?,
@@ -293,17 +295,17 @@ extension Sessions {
     invitation.dueAt = reason == nil ? .never : now
   }
 
-  /// Forgets those that are over, and whose invitee knows it or need not know.
+  /// Removes invitations that are over, if the other end was notified or need not be.
   func removeEnded(_ now: Instant) {
     outgoing.removeAll { $0.isEnding && $0.dueAt == .never }
     incoming.removeAll { $0.phase == .over && $0.answerAt == .never && $0.keptUntil <= now }
   }
 
-  /// A member connected: invitations between the two are over.
+  /// Ends the invitations between a session and a member that connected.
   func memberConnected(_ session: LocalSession, _ address: MemberAddress, _ now: Instant) {
     endIntroductions(.connected, now) { $0.session == session.handle && $0.address == address }
     for index in outgoing.indices where outgoing[index].session == session.handle && outgoing[index].to == address {
-      // Who has not answered yet sees by the same meeting that it is over.
+      // An invitee that has not answered learns the outcome from the same handshake.
       end(&outgoing[index], .connected, telling: nil, now)
     }
     for index in incoming.indices
@@ -327,7 +329,7 @@ extension Sessions {
     removeEnded(now)
   }
 
-  /// By the deadlines.
+  /// Ends the invitations whose deadline has passed.
   func endInvitations(_ now: Instant) {
     endIntroductions(.timedOut, now) { $0.deadline <= now }
     for index in outgoing.indices where outgoing[index].deadline <= now {
@@ -352,7 +354,7 @@ extension Sessions {
     removeEnded(now)
   }
 
-  // MARK: What is due
+  // MARK: Outputs
 
   func nextInvitationOutput(_ now: Instant, _ canSend: (NodeID, Lane, Int) -> Bool) -> SessionOutput? {
     for index in outgoing.indices where outgoing[index].dueAt <= now && isInReach(outgoing[index].to.node) {

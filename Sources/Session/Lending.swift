@@ -1,18 +1,20 @@
 import Channel
 import Primitives
 
-/// The room for messages that wait for applications, and who gets it. All that members may send has its room here from the
-/// moment when they are told so.
+/// The memory for messages that wait for applications, and its distribution. Everything that members may send has its
+/// memory here from the moment when the credit is granted.
 ///
-/// A pool of shares is divided among the members of all sessions as they meet, and again whenever something of a member was
-/// taken: each gets a quarter of what is free, and no more than its part of a full session. Whoever would send more than its
-/// share holds asks, and is lent room for one message of another pool. Of that an application's sessions get at most
-/// twice what is left free, so that n applications that do not read leave a (2n + 1)th to the others. A user's sessions
-/// get at most twice what is left of the shares, and four times what is left of the loans.
+/// The share pool is divided among the members of all sessions at each handshake, and again whenever a message of a
+/// member was taken. Each gets a quarter of what is free, and no more than its part of a full session. A member that
+/// needs more than its share requests a reservation for one message from the borrow pool.
+///
+/// An application's sessions get at most twice what is left of the borrow pool. So n applications that do not read
+/// leave a (2n + 1)th to the others. A user's sessions get at most twice what is left of the share pool, and four times
+/// what is left of the borrow pool.
 extension Sessions {
   // MARK: Shares
 
-  /// What a member may have of the pool of shares at present.
+  /// The bytes of the share pool that a member may have now.
   func share(_ session: LocalSession, _ index: Int) -> UInt64 {
     let pool = SessionLimits.sharePoolBytes
     var all: UInt64 = 0, ofUser: UInt64 = 0
@@ -34,16 +36,16 @@ extension Sessions {
     return share < Credit.shareMin ? 0 : share
   }
 
-  // MARK: Loans
+  // MARK: Reservations
 
-  /// A member has no room for a message, or gives back what it does not use.
+  /// Handles a member's request for credit, or its return of unused credit.
   func receiveNeed(_ need: NeedMessage, from node: NodeID, _ now: Instant) {
     guard let (session, index) = pair(need.number, node) else { return }
     guard session.pairs[index].credit.isGivenBack(need.givenBack) else { return beginAnew(session, index, now) }
     if need.givenBack > 0 { roomAppeared(session, index, now) }
     let credit = session.pairs[index].credit
     guard need.limit > credit.receiveLimit else { return }
-    // A member asks for one message at a time.
+    // A member requests one message at a time.
     guard need.limit - credit.receiveLimit <= Credit.costMax else { return beginAnew(session, index, now) }
     lastAskTurn += 1
     if credit.asked == 0 { session.pairs[index].credit.askTurn = lastAskTurn }
@@ -51,7 +53,7 @@ extension Sessions {
     mayLend = true
   }
 
-  /// Room of a pair is free again: it gets its share, and those that ask may get more.
+  /// Notes that memory of a pair is free again. The pair gets its share, and requests may be granted.
   func roomAppeared(_ session: LocalSession, _ index: Int, _ now: Instant) {
     mayLend = true
     if session.pairs[index].isHeard && session.pairs[index].credit.isWindowDue(share(session, index)) {
@@ -59,7 +61,7 @@ extension Sessions {
     }
   }
 
-  /// Lends to those that ask, in their order. Of one application's sessions nobody overtakes whoever waits for free room.
+  /// Grants requests in their order. Within one application's sessions no request overtakes one that waits for memory.
   func lend(_ now: Instant) {
     guard mayLend else { return }
     mayLend = false
@@ -78,7 +80,7 @@ extension Sessions {
     if !short.isEmpty { takeBack(now) }
   }
 
-  /// False when there is not enough room for the application at present.
+  /// Grants one request. Returns false if the application has not enough memory left now.
   private func isLent(_ session: LocalSession, _ index: Int, _ now: Instant) -> Bool {
     let share = share(session, index)
     var wider = session.pairs[index].credit
@@ -88,7 +90,7 @@ extension Sessions {
       session.pairs[index].windowAt = now
       return true
     }
-    // What it sent before is to be read first: that holds up nobody else.
+    // Its earlier messages must be read first. This delays no other member.
     guard let loan = session.pairs[index].credit.loan else { return true }
     let more = loan - session.pairs[index].credit.lent
     let (all, own, ofUser) = lentBytes(session.owner)
@@ -102,7 +104,7 @@ extension Sessions {
     return true
   }
 
-  /// Loans in all, in the sessions of one application, and in those of its user.
+  /// The reserved bytes: all, those in the sessions of one application, and those in the sessions of its user.
   private func lentBytes(_ owner: SessionOwner) -> (all: UInt64, own: UInt64, ofUser: UInt64) {
     var all: UInt64 = 0, own: UInt64 = 0, ofUser: UInt64 = 0
     func count(_ lent: UInt64, _ other: SessionOwner) {
@@ -118,7 +120,7 @@ extension Sessions {
     return (all, own, ofUser)
   }
 
-  /// Others wait: who was lent room and has not used it for long meets anew, and has lost it.
+  /// Withdraws reservations that were unused for long while others wait. The handshake is restarted, which voids them.
   private func takeBack(_ now: Instant) {
     for session in sessions where session.isOpen {
       for index in session.pairs.indices where session.pairs[index].credit.takeBackAt <= now {
@@ -128,7 +130,7 @@ extension Sessions {
     }
   }
 
-  /// The application has not used for a while what it asked for: the next message asks again.
+  /// Returns credit that the application requested and has not used for a while. Its next message requests it again.
   func giveBack(_ session: LocalSession, _ now: Instant) {
     for index in session.pairs.indices where session.pairs[index].credit.giveBackAt <= now {
       session.pairs[index].credit.giveBackAt = .never
@@ -136,7 +138,7 @@ extension Sessions {
     }
   }
 
-  /// What is to be asked for, or given back; nil when nothing is.
+  /// The request for credit, or the return of credit, that is due; nil if none is.
   func needOutput(_ session: LocalSession, _ index: Int, _ canSend: (NodeID, Lane, Int) -> Bool) -> SessionOutput? {
     let pair = session.pairs[index]
     guard pair.phase == .connected, pair.credit.isAskDue || pair.credit.isGiveBackDue,
@@ -152,21 +154,21 @@ extension Sessions {
       .need, need.bytes, to: pair.address.node, .member(session.handle, pair.address, number: pair.number))
   }
 
-  // MARK: What waits when a member or a session is gone
+  // MARK: Unread messages of former members and ended sessions
 
-  /// A member is none any more: its messages wait on.
+  /// Keeps the unread messages of a member that has left.
   func keepUnread(_ session: LocalSession, _ address: MemberAddress, _ credit: Credit) {
     mayLend = true
     if credit.unread > 0 { session.unreadOfGone.append((address, credit.rest)) }
   }
 
-  /// A member is one again: what waits of it counts for it.
+  /// Takes the unread messages of a member that has returned. They count for it again.
   func takeUnread(_ session: LocalSession, _ address: MemberAddress) -> Unread {
     guard let index = session.unreadOfGone.firstIndex(where: { $0.address == address }) else { return Unread() }
     return session.unreadOfGone.remove(at: index).unread
   }
 
-  /// A session is over: what waits in it counts until it is taken, or `discard`.
+  /// Keeps the unread messages of an ended session. They count until they are taken, or until `discard`.
   func keepUnread(_ session: LocalSession) {
     mayLend = true
     var sum = Unread()
@@ -177,7 +179,8 @@ extension Sessions {
     if sum.bytes > 0 { unreadOfEnded.append((session.handle, session.owner, sum)) }
   }
 
-  /// The application takes no more messages of a session that has ended; but one of so many bytes, if it says so.
+  /// Discards the unread messages of an ended session. With `byteCount`, one message of that size stays: the
+  /// application still takes it.
   public func discard(_ handle: SessionHandle, exceptMessageOf byteCount: Int? = nil) {
     guard let index = unreadOfEnded.firstIndex(where: { $0.handle == handle }) else { return }
     mayLend = true
@@ -190,7 +193,7 @@ extension Sessions {
     unreadOfEnded[index].unread.share = min(unreadOfEnded[index].unread.share, kept)
   }
 
-  /// The application took a message of a member that is none any more, or of a session that is over.
+  /// Notes that the application took a message of a former member or an ended session.
   func takenOfGone(_ byteCount: Int, _ address: MemberAddress, _ handle: SessionHandle) {
     mayLend = true
     if let session = session(handle) {
@@ -205,7 +208,7 @@ extension Sessions {
 
   // MARK: For tests
 
-  /// All that waits for applications or may come, of the pools of shares and of loans.
+  /// Bytes that wait for applications or may still arrive, from the share pool and from the borrow pool.
   public var roomGranted: (shares: UInt64, loans: UInt64) {
     var shares: UInt64 = 0
     for unread in unreadOfEnded { shares += unread.unread.share }

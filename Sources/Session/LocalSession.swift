@@ -4,29 +4,29 @@ import Primitives
 final class LocalSession {
   enum Phase: Equatable {
     case open
-    /// The application has left. The other members are notified until `until`. A member that is owed ends of streams receives
-    /// these first, until `owing` at most.
+    /// The application has left. The other members are notified until `until`. A member that lacks ends of streams
+    /// receives these first, until `owing` at most.
     case leaving(owing: Instant, until: Instant)
     case over
   }
 
-  /// Somebody to whom a table goes although it is no member here.
+  /// A non-member that is to be sent a table.
   struct Stranger {
     enum Wish {
-      /// It met this member but is unknown: it is asked for its table.
+      /// It sent a handshake message but is unknown: it is asked for its table.
       case ask
-      /// It is told how its own membership ended.
+      /// It is notified how its own membership ended.
       case news
     }
     let address: MemberAddress
-    /// A session that it knows.
+    /// A session that the non-member knows.
     let session: SessionID
     let wish: Wish
     var at: Instant
   }
 
-  /// An address that was welcomed when this one was, and may be a member: it is told of this one, so that the two know
-  /// of each other when the inviter is gone before it has told them.
+  /// A pending member: an address that was welcomed at the same time and may be a member. It is notified of this
+  /// member. So the two know each other even if the inviter disappears before it has notified them.
   struct Newcomer {
     let address: MemberAddress
     var at: Instant
@@ -36,33 +36,33 @@ final class LocalSession {
   let handle: SessionHandle
   let address: MemberAddress
   let owner: SessionOwner
-  /// The application decides on the certificate of each member.
+  /// Whether the application decides on the certificate of each member.
   let judges: Bool
   var table: SessionTable
   var phase = Phase.open
-  /// By address.
+  /// The other members, ascending by address.
   var pairs: [Pair] = []
   var strangers: [Stranger] = []
   var newcomers: [Newcomer] = []
-  /// What waits for the application of those that are members no longer: of an address one entry.
+  /// Unread messages of former members: one entry for each address.
   var unreadOfGone: [(address: MemberAddress, unread: Unread)] = []
-  /// Messages that have no result yet, for each member.
+  /// Messages without a result, counted for each receiving member.
   var unsentMessages = 0
-  /// The pair whose streams sent last.
+  /// The index of the pair whose streams sent last.
   var streamTurn = 0
-  /// It accepts those that it gathers, and is accepted by them, without a question.
+  /// Whether auto-join is on: invitations between gathered addresses are accepted without asking the application.
   var gathers = false
-  /// The addresses that it gathers, in their order.
+  /// The gathered addresses, ascending.
   var gatherings: [Gathering] = []
-  /// So many of them may be invited at once: one, and twice as many with each that comes alone.
+  /// The number of auto-join invitations at once: 1, doubled with each address that joins alone.
   var gatherWindow = 1
-  /// When it is time to see whom to invite.
+  /// The time of the next check of auto-join.
   var gatherAt = Instant.never
-  /// When its table changed, or somebody came who is to invite.
+  /// The time of the last change of the table, or of the last appearance of an address that invites first.
   var grewAt = Instant.zero
-  /// When its table changed last.
+  /// The time of the last change of the table.
   var changedAt = Instant.zero
-  /// It waits for a welcome into another session.
+  /// Whether the session waits for a welcome into another session.
   var isJoining = false
 
   init(_ handle: SessionHandle, _ address: MemberAddress, owner: SessionOwner, judges: Bool, _ table: SessionTable) {
@@ -75,16 +75,17 @@ final class LocalSession {
 
   var isOpen: Bool { phase == .open }
 
-  /// Members do not know yet how streams ended.
+  /// Whether members do not know yet how streams ended.
   var owesStreams: Bool { pairs.contains { $0.streams.areOwed } }
 
-  /// Nobody else was ever in it.
+  /// Whether no other address was ever in the session.
   var isAlone: Bool { table.records.count == 1 && table.origins.count == 1 }
 
   func position(of address: MemberAddress) -> Int? { pairs.firstIndex { $0.address == address } }
 
-  /// A session that both this end and a member know: the one that it named last. Of one that has not said anything yet,
-  /// the one of its newest joined ticket, or of any; its application may have begun again and not know that one any more.
+  /// A session that both this end and a member know: the one that the member named last. Before it has named one, it is
+  /// that of its newest joined ticket, or of any ticket. Its application may have restarted and no longer know that
+  /// session.
   func session(knownTo pair: Pair) -> SessionID? {
     if let named = pair.named { return named }
     let records = table.records(of: pair.address)

@@ -1,12 +1,12 @@
 import Channel
 import Primitives
 
-/// Two members meet, and keep their tables alike.
+/// Handshakes between members, and the synchronisation of their tables.
 extension Sessions {
-  // MARK: Who is in reach
+  // MARK: Reachability
 
-  /// A node is in reach, or was all the time and has another boot epoch now. `isSealed` says that traffic with it is.
-  /// True when it was and has: see `tellServices`.
+  /// Notes that a node is reachable, or that a reachable node has another boot epoch. `isSealed` is true if traffic
+  /// with it is sealed. Returns true in the second case; see `tellServices`.
   @discardableResult
   public func peerFound(_ node: NodeID, epoch: UInt64, isSealed: Bool = true, now: Instant) -> Bool {
     if node == local { return false }
@@ -32,10 +32,10 @@ extension Sessions {
     return isAnotherLife
   }
 
-  /// A node is out of reach.
+  /// Notes that a node is unreachable.
   public func peerLost(_ node: NodeID) {
     peers.removeAll { $0.node == node }
-    // Whoever comes back meets anew, and is asked then. Those who do not must not take the places of others.
+    // A node that returns starts a new handshake and is asked then. Until then it must not take the places of others.
     for session in sessions { session.strangers.removeAll { $0.wish == .ask && $0.address.node == node } }
     stale.removeAll { $0.member.node == node }
     wakeGatherings()
@@ -61,7 +61,7 @@ extension Sessions {
     }
   }
 
-  /// The founder may have left without having reached whom it ejected: each member says it.
+  /// Notifies an ejected node. The founder may have left before it could reach the node, so each member does this.
   private func tellEjected(_ session: LocalSession, _ node: NodeID, _ now: Instant) {
     for record in session.table.records
     where record.address.node == node && record.departure?.isEjection == true && !session.table.isJoined(record.address)
@@ -70,7 +70,7 @@ extension Sessions {
     }
   }
 
-  /// The two meet, or meet anew: what was sent before and has not arrived never will.
+  /// Starts or restarts the handshake of a pair. Messages that were sent before and have not arrived are lost.
   func begin(_ session: LocalSession, _ index: Int, _ now: Instant, after pause: TimeSpan = .seconds(0)) {
     if session.pairs[index].verdict == .rejected { return }
     endStreams(session, index)
@@ -78,7 +78,7 @@ extension Sessions {
     mayLend = true
   }
 
-  /// The pair lost something: it meets anew, after a pause, so that a node that refuses messages is not asked all the time.
+  /// Restarts the handshake of a pair that lost something. A pause limits the rate if a node keeps refusing messages.
   func beginAnew(_ session: LocalSession, _ index: Int, _ now: Instant) {
     let wasConnected = session.pairs[index].phase == .connected
     begin(session, index, now, after: .seconds(1))
@@ -86,14 +86,14 @@ extension Sessions {
     if wasConnected { tell(.member(session.handle, session.pairs[index].address, .connecting)) }
   }
 
-  // MARK: What came
+  // MARK: Received messages
 
   func receiveMeet(_ meet: MeetMessage, from node: NodeID, _ now: Instant) {
     let address = MemberAddress(node: node, endpoint: meet.from)
     let known = sessions.filter {
       $0.phase != .over && $0.address.endpoint == meet.to && $0.table.contains(meet.session)
     }
-    // It may have left the session and be in it again.
+    // The application may have left the session and joined it again.
     guard let session = known.first(where: { $0.isOpen }) ?? known.first else {
       return noteStale(address, meet.to, meet.session, now)
     }
@@ -114,7 +114,7 @@ extension Sessions {
       session.pairs[index].meetAt = min(session.pairs[index].meetAt, now)
     }
     if session.pairs[index].credit.isGranted(meet.window, now), session.pairs[index].phase == .connected {
-      // The window with the same limit comes later, and is none then.
+      // The window message with the same limit arrives later and then widens nothing.
       tell(.room(session.handle, address))
     }
     if meet.echo == session.pairs[index].number { session.pairs[index].isHeard = true }
@@ -122,14 +122,14 @@ extension Sessions {
     connectIfMet(session, index, now)
   }
 
-  /// A member that is connected here says its meet again: it has ignored the one that this end sent, because it did not
-  /// know the session that the meet named. A meet that answers a recent one of this end is not answered: else two connected
-  /// members would go on for ever.
+  /// Whether a connected member is still in the handshake. A member repeats its handshake message if it ignored this
+  /// end's: it did not know the session that was named. A message that answers a recent one of this end is not
+  /// answered. Otherwise two connected members would continue forever.
   private func isStillMeeting(_ pair: Pair, _ now: Instant) -> Bool {
     pair.phase == .connected && now - pair.metAt >= SessionLimits.sweepTime / 2
   }
 
-  /// The other end has another number: what it sent before may be lost, and what this end sent.
+  /// Handles a new handshake number of the other end. Earlier messages of either end may be lost.
   private func otherBegan(_ session: LocalSession, _ index: Int, hasMyNumber: Bool, _ now: Instant) {
     let wasConnected = session.pairs[index].phase == .connected
     endStreams(session, index)
@@ -140,12 +140,12 @@ extension Sessions {
     tell(.member(session.handle, session.pairs[index].address, .connecting))
   }
 
-  /// A meet of somebody who is no member here.
+  /// Handles a handshake message of a non-member.
   private func receiveFromStranger(
     _ session: LocalSession, _ address: MemberAddress, _ known: SessionID, _ now: Instant
   ) {
     let isKnown = !session.table.records(of: address).isEmpty
-    // Who was just admitted tells everybody itself. It is asked only when that does not come.
+    // An address that was just admitted introduces itself to everyone. It is asked only if that does not happen.
     note(
       LocalSession.Stranger(
         address: address, session: known, wish: isKnown ? .news : .ask,
@@ -154,17 +154,18 @@ extension Sessions {
 
   private func tellFarewell(_ session: LocalSession, _ address: MemberAddress, _ meet: MeetMessage, _ now: Instant) {
     if let index = session.position(of: address) {
-      // It has begun anew: it knows none of the streams any more.
+      // The member has restarted the handshake, so it no longer knows the streams.
       if meet.number != session.pairs[index].theirNumber { forgetOwedStreams(session, index) }
       session.pairs[index].newsAt = min(session.pairs[index].newsAt, now)
       return
     }
     note(LocalSession.Stranger(address: address, session: meet.session, wish: .news, at: now), session, now)
-    // It may hold this end for a member by a ticket of a former life of this node, which the farewell does not end.
+    // The member may still count this end as a member, by a ticket from before a restart of this node. The departure
+    // notice does not end that ticket.
     noteStale(address, meet.to, meet.session, now)
   }
 
-  /// A table message to somebody who is no member, once.
+  /// Queues a table message to a non-member, once.
   func note(_ stranger: LocalSession.Stranger, _ session: LocalSession, _ now: Instant) {
     if session.strangers.contains(where: { $0.address == stranger.address && $0.wish == stranger.wish }) { return }
     let places = FairPlaces(capacity: SessionLimits.strangersMax, standTime: SessionLimits.sweepTime)
@@ -193,7 +194,7 @@ extension Sessions {
     begin(.table(head), entries, of: session.handle, from: node, &allowance, now)
   }
 
-  /// The statements of a table besides its entries, which were taken.
+  /// Handles the fields of a table message other than its entries, which are merged already.
   func heardTable(
     _ message: TableMessage, hadEntries: Bool, _ session: LocalSession, from node: NodeID, _ now: Instant
   ) {
@@ -201,7 +202,7 @@ extension Sessions {
     if session.isOpen, session.position(of: address) == nil, !hadEntries,
       !message.asks, message.digest != session.table.digest
     {
-      // It holds this end for a member, by a table that this end does not have.
+      // It counts this end as a member, by a table that this end does not have.
       receiveFromStranger(session, address, message.session, now)
     }
     guard session.isOpen, let index = session.position(of: address) else { return }
@@ -213,7 +214,7 @@ extension Sessions {
     heardDigest(session, index, message.digest, now)
   }
 
-  /// Merges what another node sent.
+  /// Merges the verified entries of another node.
   func take(_ verification: TableVerification, into session: LocalSession, _ now: Instant) {
     let former = session.table.id
     let result = session.table.take(verification)
@@ -233,8 +234,8 @@ extension Sessions {
     announce(session, now)
   }
 
-  /// The others hear the digest within a while, also those whose meet with the former one is on its way: whoever has another
-  /// table then sends it.
+  /// Schedules the digest for the other members. It also goes to those to which a handshake message with the former
+  /// digest is in flight. A member with another table then sends its own.
   private func announce(_ session: LocalSession, _ now: Instant) {
     for index in session.pairs.indices where session.pairs[index].phase != .away {
       session.pairs[index].digestAt = min(session.pairs[index].digestAt, now + SessionLimits.sweepTime)
@@ -256,8 +257,9 @@ extension Sessions {
     }
   }
 
-  /// Something came in lane 0 that only a member sends that is connected: it has got the meet that repeats its number, although
-  /// that is not acknowledged yet. So the application hears of the member before it hears from it, and can answer.
+  /// Connects a member that sent a message in lane 0 which only a connected member sends. It must have received the
+  /// handshake message that repeats its number, although that is not acknowledged yet. So the application is notified
+  /// of the member before the member's first message, and can answer.
   func connectAsTold(_ session: LocalSession, _ index: Int, _ now: Instant) {
     session.pairs[index].isTold = true
     connectIfMet(session, index, now)
@@ -273,7 +275,7 @@ extension Sessions {
     memberConnected(session, pair.address, now)
   }
 
-  // MARK: What is due
+  // MARK: Outputs
 
   func nextOutput(
     of session: LocalSession, _ now: Instant, _ canSend: (NodeID, Lane, Int) -> Bool
@@ -284,7 +286,7 @@ extension Sessions {
     return strangerOutput(session, now, canSend) ?? greeting(session, now, canSend)
   }
 
-  /// What somebody is told who is no member.
+  /// The next table message to a non-member.
   private func strangerOutput(
     _ session: LocalSession, _ now: Instant, _ canSend: (NodeID, Lane, Int) -> Bool
   ) -> SessionOutput? {
@@ -306,8 +308,8 @@ extension Sessions {
     return output(.table, bytes, to: stranger.address.node, .notice)
   }
 
-  /// Somebody who was welcomed at the same time is told of this member: first by its own entry, which is enough where both
-  /// have the same inviter, then by the whole table.
+  /// The next table message to a pending member. The first one has only the records of this member, which suffice if
+  /// both have the same inviter. Later ones are snapshots.
   private func greeting(
     _ session: LocalSession, _ now: Instant, _ canSend: (NodeID, Lane, Int) -> Bool
   ) -> SessionOutput? {
@@ -334,12 +336,12 @@ extension Sessions {
   ) -> SessionOutput? {
     guard session.pairs[index].isDue(now) else { return nil }
     let pair = session.pairs[index]
-    // The farewell ends all streams, and would overtake their ends.
+    // The departure notice ends all streams, and would overtake their ends.
     if !session.isOpen && pair.streams.areOwed { return nil }
     guard mayMeet(session.table.rules, pair.address.node), let known = session.session(knownTo: pair) else {
       return nil
     }
-    // News first: a meet is of no use to somebody who does not know this member.
+    // The delta goes first: a handshake message is useless to a node that does not know this member.
     if pair.isTableDue(now) {
       if let output = tableOutput(session, index, known, now, canSend) { return output }
       if session.pairs[index].isTableDue(now) { return nil }
@@ -367,7 +369,7 @@ extension Sessions {
     return needOutput(session, index, canSend)
   }
 
-  /// A whole table, what is new in it, or its digest alone.
+  /// The next table message to a member: a snapshot, a delta, or only the digest.
   private func tableOutput(
     _ session: LocalSession, _ index: Int, _ known: SessionID, _ now: Instant, _ canSend: (NodeID, Lane, Int) -> Bool
   ) -> SessionOutput? {
@@ -381,7 +383,7 @@ extension Sessions {
     if isWhole {
       message.entries = session.table.entries
     } else if pair.newsAt <= now {
-      // Who has left says so each time: what it has told may be lost.
+      // A member that has left repeats its departure notice, because an earlier one may be lost.
       message.entries =
         session.isOpen || pair.toldUpTo < session.table.sequence
         ? session.table.entries(since: pair.toldUpTo) : session.farewell
@@ -403,7 +405,7 @@ extension Sessions {
     session.pairs[index].toldUpTo = session.table.sequence
     session.pairs[index].toldDigest = session.table.digest
     if isWhole {
-      // A member that ignored it, as it may for a while, is asked later whether it has it.
+      // A member may have ignored the snapshot for a while. A later digest checks whether it has it.
       session.pairs[index].toldDigest = nil
       session.pairs[index].digestAt = now + SessionLimits.sameTableTime
     }
@@ -413,9 +415,9 @@ extension Sessions {
         ? .member(session.handle, pair.address, number: pair.number) : .farewell(session.handle, pair.address))
   }
 
-  /// A whole table is due because a member has said another digest. While tables change all the time, as when many join,
-  /// most come to be alike without one: it waits until this one rests, and if that has changed since the member
-  /// spoke, it is told the digest first.
+  /// Postpones or cancels a due snapshot. It is due because a member reported another digest. While tables keep
+  /// changing, e.g. when many members join, most become equal without a snapshot. So a snapshot waits until this table
+  /// is stable. If this table has changed since the member's report, the digest is sent first.
   private func settleWhole(_ session: LocalSession, _ index: Int, _ now: Instant) {
     let pair = session.pairs[index]
     guard pair.wholeAt <= now, !pair.isAskedForWhole, pair.theirDigest != session.table.digest,
@@ -428,16 +430,16 @@ extension Sessions {
     }
     session.pairs[index].wholeAt = .never
     session.pairs[index].digestAt = now
-    // Who has heard it and says nothing has the same table.
+    // A member that received it and does not answer has the same table.
     if pair.toldDigest == session.table.digest { session.pairs[index].unlikeSince = .never }
   }
 
-  /// Until it is connected a member is met again and again, by the lower address first.
+  /// The interval of handshake messages until a member is connected. The lower address is the first to repeat.
   private func sweepTime(_ session: LocalSession, _ pair: Pair) -> TimeSpan {
     pair.address < session.address ? SessionLimits.sweepTime + SessionLimits.sweepYield : SessionLimits.sweepTime
   }
 
-  // MARK: Forgers
+  // MARK: Signature offenders
 
   func isForger(_ node: NodeID, _ now: Instant) -> Bool {
     forgers.contains {
@@ -458,10 +460,11 @@ extension Sessions {
 }
 
 extension LocalSession {
-  /// What a member that left tells those who are no members: its own entry.
+  /// The departure notice of a member that left: its own records, for non-members.
   var farewell: TableEntries { table.entries(about: address) }
 
-  /// What somebody is told who is no member: how that came. Who is joined but has no place sees it by the whole table.
+  /// The entries that show a non-member how it became one. A joined address without a place needs the snapshot for
+  /// that.
   func news(for stranger: MemberAddress) -> TableEntries {
     if !isOpen { return farewell }
     return table.isJoined(stranger) ? table.entries : table.entries(about: stranger)

@@ -1,11 +1,11 @@
 import Primitives
 
-/// One end of sessions: a node, and one of the services on it. Ordered by node, then by endpoint.
+/// One end of a session: a node and one of its services. Ordered by node, then by endpoint.
 public struct MemberAddress: Hashable, Comparable, Sendable {
   public static let byteCount = 20
 
   public let node: NodeID
-  /// Tells the services of a node apart. Never 0.
+  /// Identifies a service of the node. Never 0.
   public let endpoint: UInt32
 
   public init(node: NodeID, endpoint: UInt32) {
@@ -19,8 +19,8 @@ public struct MemberAddress: Hashable, Comparable, Sendable {
     guard node != .none, endpoint != 0 else { throw .outOfRange }
   }
 
-  /// The endpoint of a service: the same after each start of its application. `user` is the application's user id,
-  /// `instance` tells two of its services of one type apart (at most 255 bytes of each).
+  /// The endpoint of a service, the same after each start of its application. `user` is the application's user id.
+  /// `instance` distinguishes two of its services of one type. `type` and `instance` have at most 255 bytes each.
   public static func endpoint(
     user: UInt32, type: [UInt8], instance: [UInt8], _ cryptography: any SessionCryptography
   ) -> UInt32 {

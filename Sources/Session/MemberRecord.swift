@@ -1,18 +1,18 @@
 import Primitives
 
-/// What is known of one address in one session.
+/// The known facts about one address in one session.
 public struct MemberRecord: Equatable, Sendable {
   /// The session that the tickets name: the table's own, or one that was merged into it.
   public var session: SessionID
   public var address: MemberAddress
-  /// The key of the address's node.
+  /// The public key of the address's node.
   public var point: PublicPoint
   /// The newest ticket.
   public var ticket: Ticket
-  /// The ticket nearest to the founder, where it is another: with it the address admits. It never gets farther away, so
-  /// whoever it admitted stays admitted when it leaves and returns.
+  /// The ticket nearest to the founder, if it is not the newest one. The address admits with this ticket. It is never
+  /// replaced by a more distant one. So the addresses that it admitted stay admitted when it leaves and returns.
   public var root: Ticket?
-  /// How the membership of the newest ticket ended.
+  /// How the membership of the newest ticket ended; nil while the address is joined.
   public var departure: Departure?
 
   public init(
@@ -29,23 +29,24 @@ public struct MemberRecord: Equatable, Sendable {
 
   public var isJoined: Bool { departure == nil }
 
-  /// Links from the founder, for whom it admits.
+  /// The number of links from the founder, with the ticket by which the address admits.
   var depth: UInt8 { root?.depth ?? ticket.depth }
 
-  /// The record as it was with the ticket nearest to the founder.
+  /// The record with only the ticket nearest to the founder; nil if that is the newest one.
   var former: MemberRecord? {
     root.map { MemberRecord(session: session, address: address, point: point, ticket: $0) }
   }
 
-  /// Where the record stands in a table.
+  /// The order of records in a table.
   static func isOrdered(_ a: MemberRecord, before b: MemberRecord) -> Bool {
     a.session != b.session ? a.session < b.session : a.address < b.address
   }
 
   // MARK: Merging
 
-  /// Takes over what is newer or nearer in another record of the same address. Both must be checked. The order of calls
-  /// makes no difference, nor does a repetition. True when anything changed.
+  /// Adopts the newer ticket and departure and the nearer ticket of another record of the same address. Both records
+  /// must be verified. The result does not depend on the order of calls or on repetitions. Returns true if anything
+  /// changed.
   mutating func merge(_ other: MemberRecord) -> Bool {
     let before = self
     let mine = root ?? ticket, theirs = other.root ?? other.ticket
@@ -59,8 +60,8 @@ public struct MemberRecord: Equatable, Sendable {
     return self != before
   }
 
-  /// By version, then by how it stands: ejected, left, joined. Then by depth, admitter and bytes, so that two tickets of
-  /// one version, which only a liar makes, come to one everywhere.
+  /// Compares the version, then the state: ejected, left, joined. Depth, admitter and bytes follow. So two tickets of
+  /// one version, which only a misbehaving node creates, lead to the same result everywhere.
   static func isNewer(_ a: MemberRecord, _ b: MemberRecord) -> Bool {
     if a.ticket.version != b.ticket.version { return a.ticket.version > b.ticket.version }
     if a.rank != b.rank { return a.rank > b.rank }

@@ -1,8 +1,8 @@
 import Primitives
 
-/// How a table comes about on this node: founding, admitting, joining.
+/// The local changes of a table: founding, admitting, joining, leaving.
 extension SessionTable {
-  /// The first ticket of a session: the founder, whom this node is, admits itself.
+  /// Creates the first ticket of a session: the founder, which is an address of this node, admits itself.
   mutating func found() {
     let origin = origins[0]
     let admission = admission(origin.id, of: origin.origin.founder, by: origin.origin.founder, depth: 0, version: 1)
@@ -10,7 +10,7 @@ extension SessionTable {
       admission, origin.id, of: origin.origin.founder, by: origin.origin.founder, key: origin.origin.point, isOwn: true)
   }
 
-  /// What `admitter`, an address of this node, signs for `address`. The version is the next one.
+  /// Signs the admission of `address` by `admitter`, an address of this node. `version` is the next one of `address`.
   func admission(
     _ session: SessionID, of address: MemberAddress, by admitter: MemberAddress, depth: UInt8, version: UInt32
   ) -> WelcomeMessage.Admission {
@@ -18,8 +18,8 @@ extension SessionTable {
     return WelcomeMessage.Admission(version: version, depth: depth, signature: cryptography.signature(text))
   }
 
-  /// Makes an admission a ticket of `address`, which is of this node. False when the admission is not right, or older
-  /// than what the table knows. `isOwn`: this node has just signed it, and it is not verified.
+  /// Completes an admission to a ticket of `address`, an address of this node. Returns false if the admission is not
+  /// valid, or older than the known record. With `isOwn` this node has just signed it, and it is not verified.
   @discardableResult
   mutating func accept(
     _ admission: WelcomeMessage.Admission, _ session: SessionID, of address: MemberAddress, by admitter: MemberAddress,
@@ -38,8 +38,8 @@ extension SessionTable {
     return self.record(session, address)?.isJoined == true
   }
 
-  /// Ends the membership of an address in all sessions where it is joined and `signer` may end it. False when there is
-  /// none.
+  /// Ends the membership of an address in all sessions where it is joined and `signer` may end it. Returns false if
+  /// there are none.
   mutating func end(_ address: MemberAddress, by signer: MemberAddress, _ reason: Departure.Reason, _ text: [UInt8])
     -> Bool
   {
@@ -68,9 +68,9 @@ extension MemberRecord {
   }
 }
 
-/// Who is a member, and what follows from it.
+/// Membership and its consequences.
 extension Sessions {
-  /// Leaves a session. The others learn it with the reason and the text, plain text of at most
+  /// Leaves a session. The other members receive the reason and the text, which is plain text of at most
   /// `SessionLimits.farewellBytesMax` bytes.
   public func leave(
     _ handle: SessionHandle, _ reason: Departure.Reason = .wanted, text: [UInt8] = [], now: Instant
@@ -80,7 +80,7 @@ extension Sessions {
     leave(session, reason, text, .left, now)
   }
 
-  /// Ends the membership of another address: for who founded the session that its ticket is for.
+  /// Ejects another address. Only the founder of the session that its ticket names may do so.
   public func eject(
     _ handle: SessionHandle, _ address: MemberAddress, text: [UInt8] = [], now: Instant
   ) throws(SessionError) {
@@ -92,7 +92,7 @@ extension Sessions {
     tableChanged(session, now)
   }
 
-  /// The application's decision on the certificate of a member's node.
+  /// Applies the application's decision on the certificate of a member's node.
   public func decide(_ handle: SessionHandle, _ address: MemberAddress, accepts: Bool, now: Instant)
     throws(SessionError)
   {
@@ -105,14 +105,15 @@ extension Sessions {
     tell(.member(handle, address, .rejected))
   }
 
-  /// The host calls it when a node has proved its key, or failed to: what is still to be decided on its members is wanted again.
+  /// Requests the pending decisions on the members of a node again. The host calls it when the node has proved its key
+  /// or has failed to.
   public func askAgain(about node: NodeID) {
     for session in sessions where session.isOpen {
       for pair in session.pairs where pair.address.node == node { ask(session, pair) }
     }
   }
 
-  /// Whether the application has still to decide on a member of this node, and so on its certificates.
+  /// Whether the application still has to decide on a member of this node, and so on its certificate.
   public func hasQuestion(about node: NodeID) -> Bool {
     sessions.contains { session in
       session.isOpen && session.judges && session.pairs.contains { $0.address.node == node && $0.verdict == .asked }
@@ -123,7 +124,7 @@ extension Sessions {
     if pair.verdict == .asked { tell(.decisionWanted(session.handle, pair.address)) }
   }
 
-  /// What the application is told of a member.
+  /// The state of a member for the application.
   func state(of pair: Pair) -> MemberState {
     if pair.verdict == .rejected { return .rejected }
     switch pair.phase {
@@ -135,7 +136,8 @@ extension Sessions {
 
   // MARK: Consequences
 
-  /// Derives the pairs of a session from its table, and all that follows. After every change of the table.
+  /// Updates the pairs of a session, and everything else that depends on its table. It must be called after every
+  /// change of the table.
   func tableChanged(_ session: LocalSession, _ now: Instant) {
     guard session.isOpen else { return }
     session.changedAt = now
@@ -160,11 +162,11 @@ extension Sessions {
     }
   }
 
-  /// A member is one no longer.
+  /// Removes a pair that is no longer a member.
   private func forget(_ session: LocalSession, _ index: Int, _ now: Instant) {
     endStreams(session, index)
     let pair = session.pairs.remove(at: index)
-    // It may have left one of the merged sessions long ago, and been ejected from another one now.
+    // The member may have left one of the merged sessions long ago, and be ejected from another one now.
     let departures =
       session.table.isJoined(pair.address)
       ? [] : session.table.records(of: pair.address).compactMap { $0.departure }
@@ -181,8 +183,8 @@ extension Sessions {
       if departure?.isEjection != false {
         note(LocalSession.Stranger(address: pair.address, session: known, wish: .news, at: now), session, now)
       } else if pair.phase == .connected {
-        // Who left knows it. But it may have come back by a ticket that this table does not have, as after a restart of
-        // this node: then it holds this end for a member, and is asked for its table.
+        // A member that left knows it. But it may have returned with a ticket that this table does not have, e.g. after
+        // a restart of this node. Then it counts this end as a member, and is asked for its table.
         note(
           LocalSession.Stranger(address: pair.address, session: known, wish: .ask, at: now + SessionLimits.askPause),
           session, now)
@@ -191,16 +193,16 @@ extension Sessions {
     tell(.member(session.handle, pair.address, state))
   }
 
-  /// The node is told by its own entry, or a founder's, that it is no member.
+  /// Ends a session because its table shows a departure of this address, signed by itself or by a founder.
   private func endWithoutLeaving(_ session: LocalSession, _ now: Instant) {
     let departure = session.table.records(of: session.address).compactMap { $0.departure }.first { $0.isEjection }
-    // The founder may be gone before it has told the others.
+    // The founder may disappear before it has notified the others.
     sayFarewell(session, now)
     sessionEnded(session, departure.map { .ejected(text: $0.text) } ?? .left, now)
   }
 
-  /// Two sessions of one endpoint became one by a merge that others made: the older handle stays. True when this session
-  /// is over for that.
+  /// Unites two sessions of one endpoint that were merged by others. The older handle stays. Returns true if this ended
+  /// `session`.
   private func foldTwin(of session: LocalSession, _ now: Instant) -> Bool {
     for twin in sessions
     where twin !== session && twin.isOpen && twin.address == session.address
@@ -215,7 +217,7 @@ extension Sessions {
       }
       sessionEnded(goes, .isSame(stays.handle), now)
       merge(goes.table.entries, into: stays, now)
-      // It may be this node that merged them.
+      // This node may have merged them.
       if stays.isOpen { tellNews(stays, now) }
       meetAnew(met, stays, now)
       return goes === session
@@ -223,7 +225,8 @@ extension Sessions {
     return false
   }
 
-  /// With members of both sessions this end had two meetings, and the other end may go on with the other one.
+  /// Restarts the handshakes with members of both sessions. This end had two handshakes with each, and the other end
+  /// may continue with the other one.
   private func meetAnew(_ addresses: [MemberAddress], _ session: LocalSession, _ now: Instant) {
     for address in addresses {
       guard session.isOpen, let index = session.position(of: address), session.pairs[index].phase != .away else {
@@ -236,13 +239,13 @@ extension Sessions {
   private func leave(
     _ session: LocalSession, _ reason: Departure.Reason, _ text: [UInt8], _ end: SessionEnd, _ now: Instant
   ) {
-    // A signature costs time, and without members nobody is sent the record.
+    // A signature costs time, and without members the record is sent to no node.
     if !session.pairs.isEmpty { _ = session.table.end(session.address, by: session.address, reason, text) }
     sayFarewell(session, now)
     sessionEnded(session, end, now)
   }
 
-  /// All others are told by the record of this member how its membership ended.
+  /// Sends the departure of this member to all others.
   private func sayFarewell(_ session: LocalSession, _ now: Instant) {
     for index in session.pairs.indices {
       session.pairs[index].meetAt = .never
@@ -267,7 +270,7 @@ extension Sessions {
     tell(.ended(session.handle, end))
   }
 
-  /// This node changed the table itself: all others are told what is new, so that nobody has to ask.
+  /// Sends the delta to all others after a local change of the table, so that none has to ask.
   func tellNews(_ session: LocalSession, _ now: Instant) {
     for index in session.pairs.indices { session.pairs[index].newsAt = now }
   }

@@ -1,12 +1,12 @@
 import Channel
 import Primitives
 
-/// Messages of applications to connected members. Nothing is sent without credit, and nothing waits here: what a member
-/// has no room for the application keeps.
+/// Messages of applications to connected members. Nothing is sent without credit, and nothing is queued here: without
+/// credit a message stays with its application.
 extension Sessions {
-  /// Sends a message to members: all that are connected, or those in `to`. Each of them is sent it whole or the request is
-  /// refused whole: `.full` when one has no credit left, which is asked for, or its channel no room (`.room` follows). `.sent` reports the
-  /// result for each. The outputs are to be sent in their order.
+  /// Sends a message to all connected members, or to those in `to`: either to each of them or to none. Throws `.full`
+  /// if one has no credit left, which is then requested, or if its channel is full (`.room` follows). `.sent` reports
+  /// the result for each. The outputs must be sent in their order.
   public func send(
     _ data: [UInt8], in handle: SessionHandle, to: [MemberAddress]? = nil, lane: Lane = .interactive, now: Instant,
     canSend: (NodeID, Lane, Int) -> Bool
@@ -39,7 +39,7 @@ extension Sessions {
     return (id, outputs)
   }
 
-  /// Sends a message once, unreliably, without credit and without a result: to all members that are connected, or those in
+  /// Sends a message once and unreliably, without credit and without a result, to all connected members or to those in
   /// `to`. The outputs have no lane.
   public func sendUnreliably(
     _ data: [UInt8], in handle: SessionHandle, to: [MemberAddress]? = nil, now: Instant
@@ -56,7 +56,7 @@ extension Sessions {
     return outputs
   }
 
-  /// The application took a message of so many bytes from a member: it may send as many again.
+  /// Notes that the application took a message of `byteCount` bytes from a member. The member may send as many again.
   public func taken(_ byteCount: Int, of address: MemberAddress, in handle: SessionHandle, now: Instant) {
     guard let session = session(handle), let index = session.position(of: address) else {
       return takenOfGone(byteCount, address, handle)
@@ -82,7 +82,7 @@ extension Sessions {
     return indices
   }
 
-  /// Whether an application may have so many more messages that have no result.
+  /// Whether an application may have `count` more messages without a result.
   private func mayHaveUnsent(_ count: Int, _ owner: SessionOwner) -> Bool {
     mayTake(owner, of: SessionLimits.unsentMessages, taken: unsentMessages + count - 1) { other in
       sessions.reduce(other == owner.application ? count - 1 : 0) {
@@ -91,13 +91,13 @@ extension Sessions {
     }
   }
 
-  /// A message to a member has its result.
+  /// Counts the result of a message to one member.
   func noteResult(_ handle: SessionHandle) {
     unsentMessages -= 1
     sessions.first { $0.handle == handle }?.unsentMessages -= 1
   }
 
-  /// Messages between two applications of this node.
+  /// Delivers messages between two applications of this node.
   private func drainLoop(_ now: Instant) {
     while !loop.isEmpty {
       let output = loop.removeFirst()
@@ -106,7 +106,7 @@ extension Sessions {
     }
   }
 
-  // MARK: What came
+  // MARK: Received messages
 
   func receiveMessage(
     _ bytes: RawSpan, from node: NodeID, over lane: Lane?, _ now: Instant
@@ -114,7 +114,7 @@ extension Sessions {
     let number = try ApplicationMessage.number(bytes)
     guard let (session, index) = pair(number, node) else { return }
     let data = bytes.extracting(ApplicationMessage.headerBytes..<bytes.byteCount)
-    // More than was granted: the other end does not keep to the rules, or lost count.
+    // The message exceeds the credit: the other end violates the protocol, or lost count.
     guard lane == nil || session.pairs[index].credit.receives(data.byteCount, now) else {
       return beginAnew(session, index, now)
     }
@@ -139,7 +139,8 @@ extension Sessions {
     tell(.room(session.handle, session.pairs[index].address))
   }
 
-  /// The pair under whose number something came. Only who has met this life of this member knows the number.
+  /// The pair whose number a received message has. Only a node that has done the handshake since this member started
+  /// knows the number.
   func pair(_ number: UInt32, _ node: NodeID) -> (session: LocalSession, index: Int)? {
     for session in sessions where session.isOpen {
       for index in session.pairs.indices
@@ -152,7 +153,7 @@ extension Sessions {
     return nil
   }
 
-  /// The application of a member, or of this end, has not read for long what came.
+  /// Marks the pairs whose messages the application has not read for `SessionLimits.pauseTime`.
   func notePauses(_ session: LocalSession, _ now: Instant) {
     for index in session.pairs.indices where session.pairs[index].credit.pauseAt <= now {
       session.pairs[index].credit.isPausedHere = true
@@ -160,7 +161,7 @@ extension Sessions {
     }
   }
 
-  /// The pair begins anew or is gone: what has no result yet has failed.
+  /// Fails all messages to a member that have no result. The pair restarts the handshake, or is gone.
   func failMessages(_ session: LocalSession, to address: MemberAddress) {
     var failed: [SessionMessageID] = []
     flights.removeAll { flight in

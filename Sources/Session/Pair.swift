@@ -1,6 +1,6 @@
 import Primitives
 
-/// One other member of a session, seen from this one.
+/// Another member of a session, as this one sees it.
 struct Pair {
   enum Phase: Equatable {
     case away
@@ -17,37 +17,37 @@ struct Pair {
   let address: MemberAddress
   var phase = Phase.away
   var verdict: Verdict
-  /// The number under which this end takes messages, another one in each meeting; 0 before the first.
+  /// The number under which this end accepts messages, a new one in each handshake; 0 before the first.
   var number: UInt32 = 0
-  /// The other end's, 0 when it is not known.
+  /// The number of the other end; 0 if it is not known.
   var theirNumber: UInt32 = 0
-  /// The other end has repeated `number`: what comes under it was sent to this life of this end.
+  /// Whether the other end has repeated `number`. Then messages with this number belong to this handshake.
   var isHeard = false
-  /// The other end has got a meet that repeats `theirNumber`.
+  /// Whether the other end has received a handshake message that repeats `theirNumber`.
   var isTold = false
 
-  /// The session by which the other end has spoken to this one last.
+  /// The session that the other end named last.
   var named: SessionID?
-  /// When this end last said a meet.
+  /// The time of the last handshake message of this end.
   var metAt = Instant.zero
-  /// When each message is due; `.never` when it is not.
+  /// The time when each message is due; `.never` if it is not.
   var meetAt = Instant.never
   var newsAt = Instant.never
   var digestAt = Instant.never
   var wholeAt = Instant.never
   var windowAt = Instant.never
 
-  /// The table's sequence that the other end has been told of.
+  /// The sequence number of the table up to which the other end was sent records.
   var toldUpTo: UInt64 = 0
-  /// The digest that it was told last, and the one that it has said it has.
+  /// The digest that was sent last to the other end, and the one that it reported last.
   var toldDigest: TableDigest?
   var theirDigest: TableDigest?
   var theirDigestAt = Instant.zero
-  /// Since when the member has said other digests than this end's; `.never`: the last one was the same.
+  /// The time since which the member's digest has differed from this end's; `.never` if the last one was equal.
   var unlikeSince = Instant.never
-  /// It has asked for the whole table.
+  /// Whether the member has requested a snapshot.
   var isAskedForWhole = false
-  /// When it was last sent the whole table, and which.
+  /// The time of the last snapshot to the member, and the sequence number of its table.
   var wholeSentAt = Instant.zero
   var wholeSequence = UInt64.max
 
@@ -60,7 +60,7 @@ struct Pair {
     verdict = isAsked ? .asked : .accepted
   }
 
-  /// Whether anything is to be sent.
+  /// Whether a message is due.
   func isDue(_ now: Instant) -> Bool {
     isTableDue(now) || meetAt <= now
       || phase == .connected && (windowAt <= now || credit.isAskDue || credit.isGiveBackDue)
@@ -68,12 +68,13 @@ struct Pair {
 
   func isTableDue(_ now: Instant) -> Bool { newsAt <= now || digestAt <= now || wholeAt <= now }
 
-  /// When the whole table may go to the member: again after a while, and the same one after a longer one.
+  /// The earliest time of the next snapshot to the member: after an interval, and after a longer one if the table is
+  /// unchanged.
   func wholeMayGoAt(_ sequence: UInt64) -> Instant {
     wholeSentAt + (wholeSequence == sequence ? SessionLimits.sameTableTime : SessionLimits.tableTime)
   }
 
-  /// Begins to meet, under a new number. Of the pool for messages it has `share`, or what it holds already.
+  /// Starts a handshake under a new number. The pair gets `share` of the share pool, or keeps what it still holds.
   mutating func begin(_ number: UInt32, share: UInt64, at time: Instant) {
     phase = .meeting
     self.number = number
@@ -82,14 +83,14 @@ struct Pair {
     credit.beginReceiving(share)
     streams.lastTheirs = 0
     windowAt = .never
-    // What it was told may be lost. Its meet says what it has.
+    // Earlier table messages may be lost. The member's handshake message reports what it has.
     toldUpTo = 0
     toldDigest = nil
     wholeSequence = .max
     meetAt = verdict == .accepted ? time : .never
   }
 
-  /// The member is out of reach.
+  /// Notes that the member is unreachable.
   mutating func lose() {
     phase = .away
     named = nil
@@ -98,7 +99,7 @@ struct Pair {
     isHeard = false
     isTold = false
     theirDigest = nil
-    // What it was granted it cannot use any more.
+    // The member can no longer use its credit.
     credit.beginReceiving(0)
     credit.endSending()
     meetAt = .never
@@ -107,7 +108,7 @@ struct Pair {
     windowAt = .never
   }
 
-  /// The other end takes messages under another number now, and has got none of them.
+  /// Adopts a new handshake number of the other end, which has received no handshake message that repeats it.
   mutating func hears(_ number: UInt32, window: UInt64) {
     theirNumber = number
     isTold = false

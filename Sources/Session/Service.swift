@@ -1,7 +1,7 @@
 import Frame
 import Primitives
 
-/// A service that an application offers to others, who find it, and invite it to sessions.
+/// A service of an application. Other applications find it and invite it to sessions.
 public struct Service: Equatable, Sendable {
   /// See `MemberAddress.endpoint`.
   public var endpoint: UInt32
@@ -16,7 +16,7 @@ public struct Service: Equatable, Sendable {
     self.info = info
   }
 
-  /// Its part of an advertisement, in bytes.
+  /// The size of the service in an advertisement, in bytes.
   public var byteCount: Int { 4 + 1 + type.count + 1 + 2 + info.reduce(0) { $0 + 1 + $1.count } }
 
   init(_ view: borrowing ServiceView) {
@@ -27,7 +27,7 @@ public struct Service: Equatable, Sendable {
     info = pairs
   }
 
-  /// The services of an advertisement's body; none when it is not legal.
+  /// The services in the body of an advertisement; empty if the body is not valid.
   public static func all(in body: [UInt8]) -> [Service] {
     guard let view = try? ServicesView(body.span.bytes) else { return [] }
     var services: [Service] = []
@@ -35,7 +35,7 @@ public struct Service: Equatable, Sendable {
     return services
   }
 
-  /// The body of an advertisement, as `ServicesView` reads it; nil when the services are not legal or do not fit.
+  /// The body of an advertisement, in the format of `ServicesView`; nil if the services are not valid or do not fit.
   public static func advertisementBody(_ services: [Service]) -> [UInt8]? {
     guard services.count <= Limits.servicesMax else { return nil }
     var body = [UInt8(services.count)]
@@ -58,13 +58,13 @@ public struct Service: Equatable, Sendable {
   }
 }
 
-/// Services here and elsewhere.
+/// Local and remote services.
 extension Sessions {
-  /// The body of this node's services advertisement. It changed when `advertise` or `withdraw` was called.
+  /// The body of this node's services advertisement. `advertise` and `withdraw` change it.
   public var servicesAdvertisement: [UInt8] { Service.advertisementBody(services) ?? [0] }
 
-  /// Offers a service, or changes the discovery info of one. Throws `.invalid` when it is not legal, `.full` when there
-  /// are 16, or all together are longer than an advertisement.
+  /// Offers a service, or changes the discovery info of one. Throws `.invalid` if it is not valid. Throws `.full` if
+  /// there are 16 already, or if all together exceed an advertisement.
   public func advertise(_ service: Service) throws(SessionError) {
     guard Service.advertisementBody([service]) != nil else { throw .invalid }
     let all = services.filter { $0.endpoint != service.endpoint } + [service]
@@ -72,7 +72,7 @@ extension Sessions {
     services = all
   }
 
-  /// Takes a service back. Invitations to it that wait for the application are answered.
+  /// Withdraws a service. Its invitations that wait for the application are answered with `.noService`.
   public func withdraw(_ endpoint: UInt32, now: Instant) {
     services.removeAll { $0.endpoint == endpoint }
     for index in incoming.indices where incoming[index].to == endpoint && incoming[index].phase == .asked {
@@ -80,8 +80,8 @@ extension Sessions {
     }
   }
 
-  /// The body of the services advertisement of a node in reach, as `ServicesView` reads it; nil when there is none, or the
-  /// node is out of reach.
+  /// Sets the services of a reachable node. `body` is the body of its services advertisement, in the format of
+  /// `ServicesView`; nil if the node has none or is unreachable.
   public func peerServices(_ node: NodeID, _ body: [UInt8]?) {
     let known = sightings.firstIndex { $0.node == node }
     let former = known.map { Service.all(in: sightings[$0].body) } ?? []
@@ -101,21 +101,21 @@ extension Sessions {
     }
   }
 
-  /// Tells what a node offers as found. After its restart its applications may offer the same before anybody hears that it
-  /// was away, and sessions that gather have to bring them in once more.
+  /// Reports the services of a node as found again. After a restart its applications may offer the same services before
+  /// the absence was noticed. Sessions with auto-join must then add them once more.
   public func tellServices(of node: NodeID) {
     for service in services(of: node) {
       tell(.serviceFound(MemberAddress(node: node, endpoint: service.endpoint), service))
     }
   }
 
-  /// The services of a node in reach, or of this one.
+  /// The services of a reachable node, or of this one.
   public func services(of node: NodeID) -> [Service] {
     if node == local { return services }
     return sightings.first { $0.node == node }.map { Service.all(in: $0.body) } ?? []
   }
 
-  /// All services in reach.
+  /// All services of reachable nodes.
   public var servicesInReach: [(address: MemberAddress, service: Service)] {
     sightings.flatMap { sighting in
       Service.all(in: sighting.body).map { (MemberAddress(node: sighting.node, endpoint: $0.endpoint), $0) }

@@ -1,32 +1,33 @@
 import Channel
 import Primitives
 
-/// A session of this node, for as long as its application has it open. Its id may change when sessions merge.
+/// Identifies a session of this node while its application has it open. The id of the session may change when sessions
+/// merge.
 public struct SessionHandle: Hashable, Sendable {
   public let number: UInt32
   public init(number: UInt32) { self.number = number }
 }
 
-/// An invitation that this node sent or received.
+/// Identifies an invitation that this node sent or received.
 public struct InvitationHandle: Hashable, Sendable {
   public let number: UInt32
   public init(number: UInt32) { self.number = number }
 }
 
-/// One message of an application, to any number of members.
+/// Identifies one message of an application to any number of members.
 public struct SessionMessageID: Hashable, Sendable {
   public let number: UInt64
   public init(number: UInt64) { self.number = number }
 }
 
-/// How a member stands to this one.
+/// The state of a member, as this one sees it.
 public enum MemberState: Equatable, Sendable {
-  /// In reach; the two have not met yet.
+  /// Its node is reachable; the handshake is in progress.
   case connecting
   case connected
-  /// Connected; its application has not read for `SessionLimits.pauseTime` what came.
+  /// Connected, but its application has not read its messages for `SessionLimits.pauseTime`.
   case paused
-  /// Out of reach. It returns uninvited.
+  /// Its node is unreachable. The member reconnects without an invitation.
   case away
   /// The application rejected its certificate.
   case rejected
@@ -34,18 +35,18 @@ public enum MemberState: Equatable, Sendable {
   case ejected(text: [UInt8])
 }
 
-/// How an invitation ended. Each ends once, at either end.
+/// How an invitation ended. Each end reports one outcome, once.
 public enum InvitationOutcome: Equatable, Sendable {
   case connected
   case declined(explanation: [UInt8])
   case timedOut
   case cancelled
-  /// The invitee has too many invitations.
+  /// Too many invitations wait at the invitee.
   case busy
   case full
   case noService
   case incompatible
-  /// The session it was for has ended.
+  /// The session of the invitation has ended.
   case sessionEnded
 }
 
@@ -53,23 +54,23 @@ public enum InvitationOutcome: Equatable, Sendable {
 public enum SessionEnd: Equatable, Sendable {
   case left
   case ejected(text: [UInt8])
-  /// Merged sessions have more members than places, and this one has one of the highest addresses.
+  /// Merged sessions have more members than places, and this address got none.
   case full
-  /// The application has the same session under this handle too.
+  /// The session was merged into another one of the application, which has this handle.
   case isSame(SessionHandle)
 }
 
-/// An invitation that came.
+/// A received invitation.
 public struct Invitation: Equatable, Sendable {
   public var handle: InvitationHandle
   public var from: MemberAddress
-  /// This node's endpoint.
+  /// The invited endpoint of this node.
   public var to: UInt32
   public var rules: SessionRules
   public var memberCount: Int
-  /// Opaque and untrusted.
+  /// Opaque data of the inviting application; untrusted.
   public var context: [UInt8]
-  /// Until then it can be accepted.
+  /// The time until which the invitation can be accepted.
   public var deadline: Instant
 
   public init(
@@ -86,26 +87,26 @@ public struct Invitation: Equatable, Sendable {
   }
 }
 
-/// What the applications are told.
+/// An event for the applications.
 public enum SessionEvent: Equatable, Sendable {
   case serviceFound(MemberAddress, Service)
   case serviceChanged(MemberAddress, Service)
   case serviceLost(MemberAddress)
   case invited(Invitation)
   case invitationEnded(InvitationHandle, InvitationOutcome)
-  /// The session has this id now: it joined another one, or sessions merged.
+  /// The session has a new id, because it joined another session or sessions merged.
   case identified(SessionHandle, SessionID)
   case member(SessionHandle, MemberAddress, MemberState)
-  /// The application decides on the certificate of the member's node: `decide`. Until then the two do not meet. It is told
-  /// again when the node comes into reach, and when it has proved its key or failed to.
+  /// The application must decide on the certificate of the member's node, with `decide`. The handshake waits for the
+  /// decision. The event is repeated when the node becomes reachable, and when it has proved its key or has failed to.
   case decisionWanted(SessionHandle, MemberAddress)
   case message(SessionHandle, from: MemberAddress, [UInt8])
-  /// An unreliable message. It takes no credit: `taken` is not for it.
+  /// An unreliable message. It uses no credit: do not call `taken` for it.
   case datagram(SessionHandle, from: MemberAddress, [UInt8])
-  /// What became of a message to one member. It may have arrived when it failed, but never twice. Delivered is what the
-  /// other node has: its application does not get it if the two began to meet anew at that moment.
+  /// The result of a message to one member. A failed message may have arrived, but never twice. A delivered message has
+  /// reached the other node. Its application does not get it if the handshake was restarted at that moment.
   case sent(SessionMessageID, to: MemberAddress, isDelivered: Bool)
-  /// A member may be sent more than before.
+  /// More may be sent to a member than before.
   case room(SessionHandle, MemberAddress)
   case stream(StreamHandle, StreamEvent)
   case ended(SessionHandle, SessionEnd)
@@ -113,30 +114,30 @@ public enum SessionEvent: Equatable, Sendable {
 
 /// Why a request of an application was refused.
 public enum SessionError: Error, Equatable, Sendable {
-  /// No such session or invitation, or it has ended.
+  /// There is no such session or invitation, or it has ended.
   case unknown
-  /// The address is this one, or no member, or not in reach.
+  /// The address is the session's own, is no member, or is unreachable.
   case unavailable
   case alreadyMember
-  /// This member may not do it by the session's rules.
+  /// The rules of the session do not permit this member to do it.
   case notAllowed
-  /// The rules of the two sessions do not allow that they become one.
+  /// The rules of the two sessions do not permit a merge.
   case incompatible
-  /// No place is left: of members, sessions, invitations or unsent messages.
+  /// The limit of members, sessions, invitations or unsent messages is reached.
   case full
   /// The session is about to join another one.
   case busy
-  /// A text or a context is too long or no plain text, or an endpoint is 0.
+  /// A text or context is too long, a text is not plain text, or an endpoint is 0.
   case invalid
 }
 
-/// A message for another node's sessions.
+/// A message to the sessions of another node.
 public struct SessionOutput: Equatable, Sendable {
   public var to: NodeID
   public var kind: SessionKind
   public var bytes: [UInt8]
-  /// Nil: as a datagram, without a result.
+  /// The lane; nil for a datagram, which has no result.
   public var lane: Lane?
-  /// Names it in `completed`.
+  /// Identifies the message in `completed`.
   public var tag: UInt64
 }

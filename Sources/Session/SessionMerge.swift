@@ -1,8 +1,9 @@
 import Primitives
 
-/// Two sessions became one: a member of each that may admit has signed it. The lower id stays, the other is an alias of it.
+/// The merge of two sessions, signed by a member of each that may admit. The lower id stays; the other one becomes its
+/// alias.
 public struct SessionMerge: Equatable, Sendable {
-  /// One side: who signed, for its own session.
+  /// One side of a merge: the signer, and the signature for its own session.
   public struct Side: Equatable, Sendable {
     public static let byteCount = 84
     public var signer: MemberAddress
@@ -40,7 +41,7 @@ public struct SessionMerge: Equatable, Sendable {
     self.higherSide = higherSide
   }
 
-  /// What both sign: "causeway-merges-1", the lower id, the higher one, and who signs.
+  /// The text that both sign: "causeway-merges-1", the lower id, the higher one, and the signer.
   static func signedText(_ one: SessionID, _ other: SessionID, _ signer: MemberAddress) -> [UInt8] {
     var bytes = ("causeway-merges-1" as StaticString).byteArray
     bytes.append(min(one, other))
@@ -49,7 +50,7 @@ public struct SessionMerge: Equatable, Sendable {
     return bytes
   }
 
-  /// A total order, the same everywhere: of merges that connect the same sessions the first ones are kept.
+  /// A total order, the same everywhere. Among merges that connect the same sessions the first ones are kept.
   static func isOrdered(_ a: SessionMerge, before b: SessionMerge) -> Bool {
     if a.lower != b.lower { return a.lower < b.lower }
     if a.higher != b.higher { return a.higher < b.higher }

@@ -1,6 +1,7 @@
 import Primitives
 
-/// What identifies a session: SHA-256 of its origin. Ordered as the bytes are: of two merged sessions the lower id stays.
+/// The id of a session: the first 16 bytes of SHA-256 over its origin. Ordered by its bytes; the lower id of two merged
+/// sessions stays.
 public struct SessionID: Hashable, Comparable, Sendable {
   public static let byteCount = 16
   public let high: UInt64
@@ -28,13 +29,13 @@ extension [UInt8] {
   }
 }
 
-/// The rules of a session, which its founder fixed: the session's id depends on them.
+/// The rules of a session. The founder fixes them, and the session's id depends on them.
 public struct SessionRules: Equatable, Sendable {
-  /// Only the founder admits members; otherwise every member does.
+  /// Whether only the founder admits members; otherwise every member does.
   public var onlyFounderAdmits: Bool
-  /// Members meet only where their nodes seal their traffic.
+  /// Whether members connect only if their nodes seal their traffic.
   public var onlySealed: Bool
-  /// Members at once, 2 … 64.
+  /// The maximum number of members at once, 2 … 64.
   public var membersMax: UInt8
 
   public init(
@@ -59,23 +60,21 @@ public struct SessionRules: Equatable, Sendable {
     bytes.append(membersMax)
   }
 
-  /// Sessions merge when their rules differ in nothing but the number of members.
+  /// Whether two sessions can merge: their rules may differ only in the number of members.
   func allowsMerge(with other: SessionRules) -> Bool {
     onlyFounderAdmits == other.onlyFounderAdmits && onlySealed == other.onlySealed
   }
 }
 
-/// How a session began. Everything in a table is checked against the origins that it lists.
-///
-///     0–19 founder · 20–84 its public key · 85–100 nonce · 101 rules: bit 0 only the founder admits, bit 1 only sealed ·
-///     102 most members
+/// The origin of a session: its founder, key, nonce and rules. Every entry of a table is verified against the origins
+/// that the table lists.
 public struct SessionOrigin: Equatable, Sendable {
   public static let byteCount = 103
 
   public let founder: MemberAddress
-  /// The key of the founder's node. Whether it is, each signature shows that it verifies.
+  /// The key of the founder's node. Each signature that verifies proves that it is.
   public let point: PublicPoint
-  /// Random, so that two sessions of one founder differ.
+  /// A random value, so that two sessions of one founder differ.
   public let nonce: SessionID
   public let rules: SessionRules
 
@@ -101,7 +100,7 @@ public struct SessionOrigin: Equatable, Sendable {
     rules.append(to: &bytes)
   }
 
-  /// The bytes whose SHA-256 begins with the id: the text "causeway-session-1", and the origin.
+  /// The bytes that are hashed for the id: the text "causeway-session-1", and the origin.
   public var identifying: [UInt8] {
     var bytes = [UInt8]("causeway-session-1".utf8)
     append(to: &bytes)

@@ -1,16 +1,16 @@
-/// Why bytes of another node are not a legal message of a session. Counted by name.
+/// Why bytes of another node are not a valid session message. Each case has its own counter.
 public enum SessionRefusal: UInt8, Error, Sendable, CaseIterable {
-  /// A field is not all there.
+  /// A field is incomplete.
   case truncated
-  /// Bytes after the end, or a length or count above its limit.
+  /// There are bytes after the end, or a length or count is above its limit.
   case tooLong
   /// A kind, code or state that this version does not know.
   case unknownCode
   case reservedNotZero
-  /// A number that is zero, or outside its range.
+  /// A number is zero, or outside its range.
   case outOfRange
-  /// An index of a session that the table does not list, or entries that are not in their order.
+  /// An index names a session that the table does not list, or entries are not in order.
   case malformed
-  /// Not UTF-8, or with control characters.
+  /// A text is not UTF-8, or contains control characters.
   case notText
 }

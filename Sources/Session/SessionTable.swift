@@ -1,33 +1,34 @@
 import Primitives
 
-/// Who is and was a member of a session: everything signed, and only ever merged. Nodes that hold the same entries, in
-/// whatever order they came, have the same table.
+/// The present and former members of a session. All entries are signed, and they are only ever merged. Nodes with the
+/// same entries have the same table, whatever the order of arrival.
 ///
-/// Sessions that were merged keep their tables side by side: a ticket is for one of them, and counts in all.
+/// Merged sessions keep their tables side by side: a ticket is for one of them, and counts in all.
 public struct SessionTable {
-  /// What came of entries that another node sent.
+  /// The result of a merge of entries.
   public struct Result: Equatable {
-    /// The table is another one now.
+    /// Whether the table has changed.
     public var isChanged = false
-    /// A signature was wrong, or something stood there that its signer may not sign.
+    /// Whether a signature was wrong, or its signer may not sign the entry.
     public var isForged = false
-    /// Nothing was taken over: the table would have more sessions or addresses than it holds.
+    /// Whether the table would exceed its limit of sessions or addresses. Then nothing was merged.
     public var isTooLarge = false
   }
 
   let cryptography: any SessionCryptography
-  /// All that are connected by merges, by id.
+  /// The origins of all merged sessions, by id.
   public private(set) var origins: [TableEntries.Origin]
-  /// As many as connect the origins, in their order: a spanning tree.
+  /// The merges that connect the origins, in order: a spanning tree.
   public private(set) var merges: [SessionMerge] = []
-  /// In their order.
+  /// The records, in order.
   public private(set) var records: [MemberRecord] = []
-  /// Grows with each change. `changedAt` has its value of when the record at the same index changed.
+  /// A number that grows with each change. `changedAt` holds its value at the last change of the record with the same
+  /// index.
   public private(set) var sequence: UInt64 = 0
   private var changedAt: [UInt64] = []
   public private(set) var digest: TableDigest
 
-  /// A table that knows how its session began.
+  /// Creates a table that has only the origin of its session.
   public init(_ origin: SessionOrigin, _ cryptography: any SessionCryptography) {
     self.cryptography = cryptography
     origins = [TableEntries.Origin(origin, cryptography)]
@@ -37,33 +38,33 @@ public struct SessionTable {
 
   // MARK: Reading
 
-  /// The lowest id of the sessions that were merged: the one that stays.
+  /// The session's id: the lowest id of all merged sessions.
   public var id: SessionID { origins[0].id }
 
-  /// Of merged sessions all rules are the same but the places.
+  /// The rules of the session. Merged sessions differ only in the number of places.
   var rules: SessionRules { origins[0].origin.rules }
 
   public func contains(_ session: SessionID) -> Bool { origin(session) != nil }
 
   func origin(_ session: SessionID) -> SessionOrigin? { origins.first { $0.id == session }?.origin }
 
-  /// Places in the session: of merged ones the lesser number.
+  /// The number of places: the lowest number of all merged sessions.
   public var membersMax: Int { origins.reduce(SessionLimits.membersMax) { min($0, Int($1.origin.rules.membersMax)) } }
 
-  /// All that are joined, in their order.
+  /// The joined addresses, in order.
   public var joined: [MemberAddress] {
     let all = records.filter { $0.isJoined }.map { $0.address }.inOrder(<)
     return all.indices.filter { $0 == 0 || all[$0 - 1] != all[$0] }.map { all[$0] }
   }
 
-  /// Those who are joined and have a place (`AdmissionTurns`), in their order.
+  /// The joined addresses that have a place (`AdmissionTurns`), in order.
   public var members: [MemberAddress] {
     let joined = joined
     if joined.count <= membersMax { return joined }
     return places(AdmissionTurns(records, origins)).map { records[$0].address }.inOrder(<)
   }
 
-  /// The indices of the records by which the members have their places.
+  /// The indices of the records that hold the members' places.
   private func places(_ turns: AdmissionTurns) -> [Int] {
     var turns = turns
     var places: [Int] = []
@@ -73,11 +74,12 @@ public struct SessionTable {
     return places
   }
 
-  /// Whether an address that `admitter` admits to a session finds a place beside `others`, which it has admitted too and which are not
-  /// joined yet.
+  /// Whether an address that `admitter` admits to a session gets a place. `others` are addresses that it has admitted
+  /// too and that are not joined yet.
   ///
-  /// Without a free place it takes that of a member of another branch (`AdmissionTurns`), if that branch then still has as many as its
-  /// own. A member that is connected with the admitter gives way only if its branch has more than half of all places.
+  /// Without a free place it takes that of a member of another branch (`AdmissionTurns`), if that branch then still has
+  /// as many as its own. A member that is connected with the admitter loses its place only if its branch has more than
+  /// half of all places.
   func hasPlace(
     for address: MemberAddress, by admitter: MemberAddress, in session: SessionID, beside others: [MemberAddress],
     isConnected: (MemberAddress) -> Bool
@@ -95,7 +97,7 @@ public struct SessionTable {
     guard let own = places.first(where: { wider.records[$0].address == address }) else { return false }
     for member in before where !places.contains(where: { wider.records[$0].address == member }) {
       guard let theirs = wider.records.firstIndex(where: { $0.address == member && $0.isJoined }) else { continue }
-      // A former member that returns may be above the other one: then both are of one branch.
+      // A returning former member may be above the other one. Then both belong to one branch.
       guard let shares = turns.shares(of: own, and: theirs, in: places) else { continue }
       if shares.one > shares.other { return false }
       if isConnected(member) && 2 * (shares.other + 1) <= membersMax { return false }
@@ -103,7 +105,7 @@ public struct SessionTable {
     return true
   }
 
-  /// Puts the record in its place that an address will have when it has signed its ticket. Nothing is signed yet.
+  /// Inserts the record that an address will have after it has signed its ticket. Nothing is signed yet.
   private mutating func foresee(_ address: MemberAddress, by admitter: MemberAddress, in session: SessionID) {
     let depth = origin(session)?.founder == admitter ? 0 : record(session, admitter)?.depth ?? 0
     let version = record(session, address)?.ticket.version ?? 0
@@ -123,7 +125,7 @@ public struct SessionTable {
     position(session, address).map { records[$0] }
   }
 
-  /// The session for which an address may admit, and its depth there; nil when it may not.
+  /// The session for which an address may admit, and its depth there; nil if it may not admit.
   public func right(of address: MemberAddress) -> (session: SessionID, depth: UInt8)? {
     guard isJoined(address) else { return nil }
     var best: (session: SessionID, depth: UInt8)?
@@ -137,23 +139,24 @@ public struct SessionTable {
     return best
   }
 
-  /// All entries.
+  /// All entries: a snapshot.
   public var entries: TableEntries { TableEntries(origins: origins, merges: merges, records: records) }
 
-  /// The entries that changed since the table had this sequence. Origins and merges are always with them.
+  /// The records that changed after this sequence number, with all origins and merges: a delta.
   public func entries(since: UInt64) -> TableEntries {
     TableEntries(
       origins: origins, merges: merges, records: records.indices.filter { changedAt[$0] > since }.map { records[$0] })
   }
 
-  /// What an address is told that is no member: only about itself.
+  /// The records of one address, with all origins and merges, for non-members.
   func entries(about address: MemberAddress) -> TableEntries {
     TableEntries(origins: origins, merges: merges, records: records(of: address))
   }
 
   // MARK: Changing
 
-  /// Verifies entries at once and takes over what is new. `isOwn`: they are from this node's own memory, and were verified before.
+  /// Verifies entries at once and merges them. With `isOwn` they are from this node's own memory, and were verified
+  /// before.
   public mutating func merge(_ entries: TableEntries, isOwn: Bool = false) -> Result {
     var verification = TableVerification(entries, isOwn: isOwn)
     var allowance = CheckAllowance(holder: FairShare.ownHolder, checks: .max)
@@ -161,7 +164,7 @@ public struct SessionTable {
     return take(verification)
   }
 
-  /// Takes over what is verified and new. What hangs on nothing known is not among it.
+  /// Merges the entries that are verified and new. An entry that depends on nothing known is not verified.
   mutating func take(_ verification: TableVerification) -> Result {
     var result = Result()
     var wider = self
@@ -177,14 +180,14 @@ public struct SessionTable {
     return result
   }
 
-  /// Enters what this node signed itself.
+  /// Adds a record that this node signed itself.
   mutating func enter(_ record: MemberRecord) {
     var wider = self
     _ = wider.insert(record)
     _ = adopt(wider)
   }
 
-  /// Keeps of all merges those that are first in their order and connect, and of the rest what they connect with this
+  /// Keeps, in their order, the merges that connect sessions. Drops the sessions that are not connected with this
   /// table's own session.
   private mutating func connect(_ links: [SessionMerge]) {
     let own = id(of: 0)
@@ -207,7 +210,7 @@ public struct SessionTable {
     origins.firstIndex { $0.id == session }.map { groups[$0] }
   }
 
-  /// Puts a checked record in its place, or merges it with the one that is there.
+  /// Inserts a verified record, or merges it with the record of the same address.
   private mutating func insert(_ record: MemberRecord) -> Bool {
     if let position = position(record.session, record.address) { return records[position].merge(record) }
     records.insert(record, at: records.place(of: record))
@@ -218,7 +221,7 @@ public struct SessionTable {
     records.position(session, address)
   }
 
-  /// Becomes `wider`, and notes what changed. True when anything did.
+  /// Replaces the table by `wider` and notes the changes. Returns true if there are any.
   private mutating func adopt(_ wider: SessionTable) -> Bool {
     if wider.records == records && wider.merges == merges && wider.origins == origins { return false }
     var changes: [UInt64] = []

@@ -1,16 +1,16 @@
 import Channel
 import Primitives
 
-/// All sessions of a node: sans-IO. The node reports who is in reach, what came and what was delivered; applications open
-/// sessions, invite, answer and send. Time is an argument, and all chance comes from the seed.
+/// All sessions of a node, sans-IO. The node reports reachable nodes, received messages and delivery results.
+/// Applications open sessions, invite, answer and send. Time is an argument, and all random values come from the seed.
 ///
-/// **Drain rule.** After any calls, before waiting, call `nextEvent` and `nextOutput` until both return nil; at the end
-/// set a timer for `nextDeadline(now:)`, and call `handleTimeouts` no later than that.
+/// **Drain rule.** After any calls, before waiting, call `nextEvent` and `nextOutput` until both return nil. Then set a
+/// timer for `nextDeadline(now:)`, and call `handleTimeouts` no later than that.
 public final class Sessions {
   struct Peer {
     let node: NodeID
     var epoch: UInt64
-    /// Traffic with it is sealed.
+    /// Whether traffic with it is sealed.
     var isSealed: Bool
     /// See `note`.
     var ingress: UInt64 = 0
@@ -25,45 +25,45 @@ public final class Sessions {
   private var lastNumber: UInt32
   private var lastTag: UInt64 = 0
   private var lastMessage: UInt64 = 0
-  /// In reach, by node.
+  /// The reachable nodes.
   var peers: [Peer] = []
   var sessions: [LocalSession] = []
-  /// What applications here offer: who may be invited.
+  /// The services of local applications, which may be invited.
   var services: [Service] = []
-  /// What others offer that are in reach, as they advertise it.
+  /// The services of reachable nodes, as they advertise them.
   var sightings: [(node: NodeID, body: [UInt8])] = []
   var outgoing: [OutgoingInvitation] = []
-  /// Those that ended soon, by user and node.
+  /// The rate of invitations that ended early, by user and node.
   var briefInvitations = SourceBuckets(SessionLimits.briefInvitations)
   var incoming: [IncomingInvitation] = []
   var introductions: [Introduction] = []
   var flights: [Flight] = []
-  /// Of those the messages of applications.
+  /// The number of application messages among `flights`.
   var unsentMessages = 0
   var stale: [StaleMembership] = []
-  /// Nodes of members that connected, the latest one last.
+  /// The nodes of members that connected, the latest one last.
   var formerMembers: [NodeID] = []
-  /// Messages whose signatures are being checked, one of a link, and whose turn it is.
+  /// Messages whose signatures are being checked, one for each link, and the index of the current one.
   var inCheck: [TableInCheck] = []
   var checkTurn = 0
   var forgers: [(node: NodeID, count: Int, since: Instant)] = []
   private var events: [SessionEvent] = []
-  /// Of the bytes of streams those that no stream has for sure.
+  /// The stream bytes of the node beyond the guaranteed windows.
   let streamPool: UInt64
-  /// What users share of it.
+  /// The rule by which users share `streamPool`.
   let streamRule: ShareRule
-  /// What waits for applications in sessions that are over.
+  /// Unread messages of ended sessions.
   var unreadOfEnded: [(handle: SessionHandle, owner: SessionOwner, unread: Unread)] = []
-  /// Somebody asks for room, or some is free again.
+  /// Whether a request for memory arrived, or memory became free.
   var mayLend = false
   var lastAskTurn: UInt64 = 0
-  /// Which session's turn it is to send.
+  /// The index of the session that sent last.
   private var turn = 0
   /// Messages of this node to itself: two applications on one node can share a session.
   var loop: [SessionOutput] = []
 
-  /// `seed` is another one at each start of the node: its boot epoch. `streamBytesMax` is how much of all streams may be on
-  /// its way to this node or unread, at least what each has for sure.
+  /// Creates the sessions of a node. `seed` must differ at each start of the node: its boot epoch. `streamBytesMax`
+  /// limits the bytes of all streams in flight to this node or unread; at least all guaranteed windows fit.
   public init(
     local: NodeID, point: PublicPoint, _ cryptography: any SessionCryptography, seed: UInt64,
     streamBytesMax: UInt64 = SessionLimits.streamBytesMax
@@ -81,19 +81,18 @@ public final class Sessions {
     lastNumber = UInt32(truncatingIfNeeded: random.next())
   }
 
-  // MARK: What applications ask for
+  // MARK: Requests of applications
 
   /// Opens a session with this node's endpoint as its only member. With `judges` the application decides on the
-  /// certificate of each member. `owner` is
-  /// the application, which shares with others what a node has once. After `.ended` the host calls `taken` for what the
-  /// application still takes, and `discard` when it takes no more.
+  /// certificate of each member. `owner` is the application, which shares the node's limits with others. After `.ended`
+  /// the host calls `taken` for messages that the application still takes, and `discard` when it takes no more.
   public func open(
     _ endpoint: UInt32, _ rules: SessionRules, judges: Bool = false, owner: SessionOwner = SessionOwner(), now: Instant
   ) throws(SessionError) -> SessionHandle {
     guard endpoint != 0 else { throw .invalid }
     sessions.removeAll { $0.phase == .over }
     if sessions.count == SessionLimits.sessionsMax {
-      // One that is only being left gives way, first one that owes no ends of streams.
+      // A session that is only being left is evicted, preferably one without pending stream ends.
       guard
         let leaving = sessions.firstIndex(where: { !$0.isOpen && !$0.owesStreams })
           ?? sessions.firstIndex(where: { !$0.isOpen })
@@ -111,13 +110,13 @@ public final class Sessions {
     return session.handle
   }
 
-  /// The signatures that this node has made for sessions, since it started.
+  /// Signatures that this node has made for sessions since its start.
   public var signaturesMade: UInt64 { signatures.signaturesMade }
 
-  /// The id of a session at present.
+  /// The current id of a session.
   public func id(of handle: SessionHandle) -> SessionID? { session(handle)?.table.id }
 
-  /// The other members, and how they stand.
+  /// The other members, with their states.
   public func members(of handle: SessionHandle) -> [(address: MemberAddress, state: MemberState)] {
     (session(handle)?.pairs ?? []).map { ($0.address, state(of: $0)) }
   }
@@ -125,20 +124,21 @@ public final class Sessions {
   /// The table of a session, for status and tests.
   public func table(of handle: SessionHandle) -> SessionTable? { session(handle)?.table }
 
-  /// Applications here know of ends of streams that members do not know yet: what is sent then must arrive before the node
-  /// ends.
+  /// Whether members do not know yet stream ends that applications here know. Their outputs must arrive before the node
+  /// stops.
   public var owesStreams: Bool { sessions.contains { $0.owesStreams } }
 
   // MARK: Outputs
 
-  /// The next event for the applications; nil when there is none.
+  /// Takes the next event for the applications; nil if there is none.
   public func nextEvent() -> SessionEvent? { events.isEmpty ? nil : events.removeFirst() }
 
-  /// The next message to send; nil when none is due that may go. `canSend` says whether the channel to a node has room
-  /// for so many bytes, in the bulk lane within `SessionLimits.streamLaneBytesMax` unsent ones; after it had none, call again when it may have some. The result is reported with `completed`,
-  /// at once if the node refuses the message.
+  /// The next message to send; nil if none is due and sendable. `canSend` returns whether the channel to a node has
+  /// room for the given number of bytes. In the bulk lane it permits at most `SessionLimits.streamLaneBytesMax` unsent
+  /// bytes. If it returned false, call again when there may be room. The result is reported with `completed`, at once
+  /// if the node refuses the message.
   public func nextOutput(now: Instant, canSend: (NodeID, Lane, Int) -> Bool) -> SessionOutput? {
-    // To itself it goes without a channel.
+    // A node sends to itself without a channel.
     while let output = takeOutput(now, { $0 == local || canSend($0, $1, $2) }) {
       if output.to != local { return output }
       receiveOwn(output, over: .interactive, now)
@@ -148,7 +148,7 @@ public final class Sessions {
   }
 
   private func takeOutput(_ now: Instant, _ canSend: (NodeID, Lane, Int) -> Bool) -> SessionOutput? {
-    // To itself a node may send at any time.
+    // A node may send to itself at any time.
     func maySend(_ node: NodeID, _ lane: Lane, _ byteCount: Int) -> Bool {
       node == local || canSend(node, lane, byteCount)
     }
@@ -164,11 +164,11 @@ public final class Sessions {
     return nil
   }
 
-  /// When `handleTimeouts` is due, or a message that waits for its time. What waits for room or for a route is not
-  /// counted: it goes after an event.
+  /// The time when `handleTimeouts` or a delayed message is due. Messages that wait for room or for a route are not
+  /// included: an event follows for them.
   public func nextDeadline(now: Instant) -> Instant {
     var earliest = Instant.never
-    // What `handleTimeouts` ends counts until it has, also when it is late.
+    // An overdue end counts until `handleTimeouts` has handled it.
     func noteEnd(_ instant: Instant) { earliest = min(earliest, instant) }
     func note(_ instant: Instant) {
       if instant > now { earliest = min(earliest, instant) }
@@ -205,7 +205,7 @@ public final class Sessions {
 
   public func handleTimeouts(now: Instant) {
     endInvitations(now)
-    // What was lent may be taken back.
+    // Reservations may be due for withdrawal.
     mayLend = true
     for session in sessions {
       if case .leaving(let owing, let until) = session.phase {
@@ -230,14 +230,14 @@ public final class Sessions {
 
   func isInReach(_ node: NodeID) -> Bool { node == local || peers.contains { $0.node == node } }
 
-  /// Whether members of a session with these rules may meet with those of a node at present.
+  /// Whether members of a session with these rules may connect with those of a node now.
   func mayMeet(_ rules: SessionRules, _ node: NodeID) -> Bool {
     if node == local { return true }
     guard let peer = peers.first(where: { $0.node == node }) else { return false }
     return peer.isSealed || !rules.onlySealed
   }
 
-  /// Never 0, and never one of the last four billion.
+  /// A new number: never 0, and not one of the last four billion.
   func nextNumber() -> UInt32 {
     lastNumber &+= 1
     if lastNumber == 0 { lastNumber = 1 }
@@ -249,11 +249,11 @@ public final class Sessions {
     return SessionMessageID(number: lastMessage)
   }
 
-  /// A message that is on its way, and what its end means.
+  /// A message in flight, and the purpose of its result.
   struct Flight {
     enum Purpose {
       case meet(SessionHandle, MemberAddress, number: UInt32, echo: UInt32)
-      /// A table, a window: without it the two would differ.
+      /// A table or a window. If it is lost, the two ends differ.
       case member(SessionHandle, MemberAddress, number: UInt32)
       case farewell(SessionHandle, MemberAddress)
       case message(SessionHandle, MemberAddress, number: UInt32, SessionMessageID)

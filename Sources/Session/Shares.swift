@@ -1,11 +1,11 @@
 import Primitives
 
-/// The application that a session belongs to, and its user. Both have a share of what all sessions of a node have together.
+/// The application that owns a session, and its user. Both have a share of the limits of all sessions of a node.
 public struct SessionOwner: Equatable, Sendable {
   public let application: UInt32
-  /// All applications of a user count together.
+  /// The user. All applications of a user count together.
   public let user: UInt32
-  /// A user who may take whatever is free: the operator of the box.
+  /// Whether the user may take everything that is free: the operator of the box.
   public let isFavoured: Bool
 
   public init(application: UInt32 = 0, user: UInt32 = 0, isFavoured: Bool = true) {
@@ -16,8 +16,8 @@ public struct SessionOwner: Equatable, Sendable {
 }
 
 extension SessionOwner {
-  /// The owner where places give way (`FairPlaces`): the user is what a link is for other nodes, the application is the node,
-  /// and the operator counts as pinned.
+  /// The owner as a holder of `FairPlaces`. The user stands for the link and the application for the node; the operator
+  /// counts as pinned.
   var holder: Holder {
     Holder(
       node: NodeID(high: 0, low: UInt64(application)), ingress: UInt64(user), standing: isFavoured ? .pinned : .stranger
@@ -25,16 +25,16 @@ extension SessionOwner {
   }
 }
 
-/// Places that all applications of a node share: each has some for sure. No application gets more of the rest than are left
-/// for all, and no user more than twice as many as are left. So one application alone gets half of the rest, one user two
-/// thirds, and none can take a place from an application that has fewer than its sure ones.
+/// Places that all applications of a node share. Each application has some guaranteed places. No application gets more
+/// of the rest than are left for all, and no user more than twice as many as are left. So one application alone gets
+/// half of the rest, and one user two thirds. No guaranteed place can be taken by another application.
 struct Shares {
   /// The part of the rest that a user may hold, as a multiple of what is left.
   static let userFactor = 2
 
-  /// Places that each application has for sure. As many applications as there may be have them at once.
+  /// The guaranteed places of each application. As many applications as there may be have them at once.
   let sure: Int
-  /// The others.
+  /// The places beyond the guaranteed ones.
   let rest: Int
 
   /// All places.
@@ -42,8 +42,8 @@ struct Shares {
 }
 
 extension Sessions {
-  /// Whether an application may take one more place. `taken` are all that are taken, and `held` says how many of them an
-  /// application has. An application without a session has none for sure.
+  /// Whether an application may take one more place. `taken` is the number of all taken places, and `held` returns
+  /// those of an application. An application without a session has no guaranteed places.
   func mayTake(_ owner: SessionOwner, of shares: Shares, taken: Int, held: (UInt32) -> Int) -> Bool {
     if taken >= shares.all { return false }
     let own = held(owner.application)

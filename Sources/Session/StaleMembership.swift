@@ -1,10 +1,11 @@
 import Channel
 import Primitives
 
-/// Somebody who takes an address of this node for a member of a session that it is not in: as after a restart of the node,
-/// or when its farewell was lost. It is asked for its table, and told by that how the membership ended.
+/// A remote member that counts an address of this node as a member of a session that it is not in. This happens after a
+/// restart of this node, or if its departure notice was lost. The member is asked for its table, and then sent the end
+/// of that membership.
 struct StaleMembership {
-  /// Whom it is about.
+  /// Identifies the remote member and the local endpoint.
   struct Key: Equatable {
     let member: MemberAddress
     let endpoint: UInt32
@@ -12,11 +13,11 @@ struct StaleMembership {
 
   let member: MemberAddress
   let endpoint: UInt32
-  /// The session that it named.
+  /// The session that the member named.
   let session: SessionID
-  /// The table that it has sent, without records, while those are ended.
+  /// The member's table without its records, while their departures are signed.
   var shown: TableEntries?
-  /// What it is told; nil until it has sent its table.
+  /// The departure notice for the member; nil until it has sent its table.
   var farewell: TableEntries?
   var isDue = true
   let since: Instant
@@ -25,7 +26,7 @@ struct StaleMembership {
 }
 
 extension Sessions {
-  /// A meet for a session that no application here is in: `endpoint` is this node's.
+  /// Handles a handshake message for a session that no application here is in. `endpoint` is this node's.
   func noteStale(_ member: MemberAddress, _ endpoint: UInt32, _ session: SessionID, _ now: Instant) {
     stale.removeAll { now - $0.since >= SessionLimits.sweepTime }
     if stale.contains(where: { $0.member == member && $0.endpoint == endpoint }) { return }
@@ -40,7 +41,7 @@ extension Sessions {
     stale.append(StaleMembership(member: member, endpoint: endpoint, session: session, since: now))
   }
 
-  /// A table, which may be the one that was asked for.
+  /// Handles a table, which may be the requested one.
   func takeStale(
     _ message: TableMessage, from node: NodeID, _ allowance: inout CheckAllowance, _ now: Instant
   ) {
@@ -56,12 +57,12 @@ extension Sessions {
     begin(purpose, TableEntries(origins: [], merges: [], records: []), of: nil, from: node, &allowance, now)
   }
 
-  /// The nodes that were asked for their table.
+  /// The index of the member that was asked for its table.
   private func staleAsked(_ key: StaleMembership.Key) -> Int? {
     stale.firstIndex { $0.key == key && $0.farewell == nil && !$0.isDue }
   }
 
-  /// The record as this node ends it; nil for one that it has not taken.
+  /// The record with a departure signed by this node; nil if this node never accepted its ticket.
   func endOfStale(_ record: MemberRecord) -> MemberRecord? {
     guard isAccepted(record) else { return nil }
     var ended = record
@@ -69,7 +70,7 @@ extension Sessions {
     return ended
   }
 
-  /// All records that somebody has shown are ended.
+  /// Completes the departure notice after all records of the member have been ended.
   func staleSigned(_ key: StaleMembership.Key, _ records: [MemberRecord]) {
     guard !records.isEmpty, let index = staleAsked(key), var entries = stale[index].shown else { return }
     entries.records = records
@@ -78,8 +79,8 @@ extension Sessions {
     stale[index].isDue = true
   }
 
-  /// Whether this node has taken the ticket. The end of one that it has not taken yet would be for a liar to keep, and to
-  /// show when it has.
+  /// Whether this node has accepted the ticket. A misbehaving member could keep the departure of a ticket that is not
+  /// accepted yet, and show it later.
   private func isAccepted(_ record: MemberRecord) -> Bool {
     let ticket = record.ticket
     let text = Ticket.acceptanceText(

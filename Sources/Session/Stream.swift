@@ -1,87 +1,89 @@
 import Primitives
 
-/// A stream of bytes to or from a member, until `.ended` has been told of it.
+/// Identifies a byte stream to or from a member, until its `.ended` event.
 public struct StreamHandle: Hashable, Sendable {
   public let number: UInt32
   public init(number: UInt32) { self.number = number }
 }
 
-/// How a stream ended. Each ends once, at either end.
+/// How a stream ended. Each end reports this once.
 public enum StreamEnd: Equatable, Sendable {
-  /// All bytes of both directions have arrived and were taken. A writer knows by it that the other application has them.
+  /// All bytes of both directions have arrived and were taken. For a writer it confirms that the other application has
+  /// them.
   case finished
-  /// One of the two ends cut it: what came is only the beginning.
+  /// One of the two ends reset the stream: the received bytes are only the beginning.
   case reset(StreamReset)
-  /// The member is out of reach, or the two have met anew.
+  /// The member is unreachable, or the handshake was restarted.
   case lost
 }
 
-/// What the applications are told of a stream.
+/// An event of a stream for the applications.
 public enum StreamEvent: Equatable, Sendable {
-  /// A member opened it: `acceptStream`, or `resetStream`. Nothing comes before.
+  /// A member opened the stream. The application calls `acceptStream` or `resetStream`; no bytes arrive before.
   case opened(SessionHandle, from: MemberAddress, name: [UInt8], isTwoWay: Bool)
   /// The next bytes. They count as held here until `takenFromStream`.
   case bytes([UInt8])
-  /// These were all bytes that the other end has written.
+  /// The other end has sent all its bytes.
   case finished
-  /// `writeStream` takes bytes again.
+  /// `writeStream` accepts bytes again.
   case room
-  /// The handle is no longer valid. Bytes that were not taken are to be dropped.
+  /// The handle is no longer valid. Bytes that were not taken must be dropped.
   case ended(StreamEnd)
 }
 
-/// One stream between two members, seen from one of them.
+/// One stream between two members, as one of them sees it.
 struct Stream {
   enum Phase: Equatable {
-    /// The other end is to be told of it.
+    /// The other end is to be notified of the stream.
     case opening
-    /// The application has not decided whether it wants it.
+    /// The application has not decided whether to accept the stream.
     case asked
     case open
-    /// It is over, and the other end is to be told.
+    /// The stream is over, and the other end is to be notified.
     case reset(StreamReset)
   }
 
   /// The direction away from this end.
   struct Sending {
-    /// Taken from the application and not sent.
+    /// Bytes that were accepted from the application and are not sent yet.
     var unsent: [UInt8] = []
-    /// What the application was told beside that it may write.
+    /// Bytes beyond `unsent` that the application was permitted to write.
     var promised = 0
     var sent: UInt64 = 0
-    /// Bytes that may be sent in all.
+    /// The total of bytes that may be sent.
     var limit: UInt64 = 0
-    /// The application was refused bytes.
+    /// Whether bytes of the application were refused.
     var wantsRoom = false
-    /// The application writes no more.
+    /// Whether the application writes no more.
     var isFinished = false
     var isEndSent = false
     var isEndDelivered = false
 
-    /// Bytes that are here, or may come at any time: a turn, or of few streams two.
+    /// Bytes that are buffered or may still be written: one turn, or for a few streams up to
+    /// `SessionLimits.streamTurnsMax`.
     var held: Int { unsent.count + promised }
   }
 
   /// The direction towards this end.
   struct Receiving {
     var received: UInt64 = 0
-    /// Bytes that the other end may send in all.
+    /// The total of bytes that the other end may send.
     var limit: UInt64 = 0
     /// Bytes that the application has taken.
     var taken: UInt64 = 0
     var isFinished = false
     var isWindowDue = false
 
-    /// Bytes that are here and not taken, or may come at any time.
+    /// Bytes that are not taken, or may still arrive.
     var held: UInt64 { (isFinished ? received : limit) - taken }
-    /// Those above what each stream has for sure: they are of the pool.
+    /// The part of `held` beyond the guaranteed window: it belongs to the pool.
     var pooled: UInt64 { held - min(held, SessionLimits.streamWindowSure) }
   }
 
   let id: UInt32
   let handle: StreamHandle
   let isOwn: Bool
-  /// Whoever was opened a stream that is not only confirms the end of what came by an end of its own.
+  /// If false, the receiver never writes; it only acknowledges the end of the stream.
   let isTwoWay: Bool
   let name: [UInt8]
   var phase: Phase
@@ -93,36 +95,36 @@ struct Stream {
     return false
   }
 
-  /// The application may write.
+  /// Whether the application may write.
   var isWritable: Bool { (isOwn || isTwoWay) && !sending.isFinished }
 
-  /// All that the other end has written is here, and was taken.
+  /// Whether all bytes of the other end have arrived and were taken.
   var isRead: Bool { receiving.isFinished && receiving.held == 0 }
 
   var isOver: Bool { phase == .open && sending.isEndDelivered && isRead }
 
-  /// All was read, and nothing was written back: only the confirmation of the end is on its way. The application has the end
-  /// already, whatever becomes of the confirmation.
+  /// Whether everything was read, nothing was written back, and only the acknowledgement of the end is in flight. The
+  /// application has the end already, even if the acknowledgement is lost.
   var isConfirming: Bool {
     phase == .open && !isOwn && isRead && !isWritable && sending.sent == 0 && sending.unsent.isEmpty
   }
 
-  /// The application here knows the end, and the other end does not yet.
+  /// Whether the application here knows the end, and the other end does not yet.
   var isOwed: Bool { isReset || isConfirming }
 
-  /// A message in the interactive lane is due.
+  /// Whether a message in the interactive lane is due.
   var hasNotice: Bool { phase == .opening || isReset || (phase == .open && receiving.isWindowDue) }
 
-  /// Bytes of the common pool that the other end was granted.
+  /// Bytes of the common pool that were granted to the other end.
   var pooled: UInt64 { isReset ? 0 : receiving.pooled }
 
-  /// The bytes of the next turn, 0 when only the end is due; nil when nothing is.
+  /// The bytes of the next turn: 0 if only the end is due, nil if nothing is.
   var turn: Int? {
     guard phase == .open, !sending.isEndSent else { return nil }
     let count = min(sending.unsent.count, Int(min(sending.limit - sending.sent, UInt64(SessionLimits.streamTurnBytes))))
     if count > 0 { return count }
     if !isOwn && !isTwoWay { return isRead ? 0 : nil }
-    // Before credit the other end may not know the stream yet: its opening goes in another lane.
+    // Without credit the other end may not know the stream yet: the open message uses another lane.
     return sending.isFinished && sending.unsent.isEmpty && (sending.limit > 0 || !isOwn) ? 0 : nil
   }
 }
@@ -130,25 +132,25 @@ struct Stream {
 /// The streams between two members.
 struct PairStreams {
   var all: [Stream] = []
-  /// The greatest number that this end has ever given, and that the other has given under this end's present number.
+  /// The highest stream number that this end ever used, and the highest of the other end in this handshake.
   var lastOwn: UInt32 = 0
   var lastTheirs: UInt32 = 0
-  /// The stream that sent last.
+  /// The index of the stream that sent last.
   private var turn = 0
 
   func position(of id: UInt32) -> Int? { all.firstIndex { $0.id == id } }
 
-  /// The other end does not know yet how a stream ended.
+  /// Whether the other end does not know yet how a stream ended.
   var areOwed: Bool { all.contains { $0.isOwed } }
 
-  /// Streams that one of the two opened, those included of which only the reset is still to be sent.
+  /// Streams that one of the two opened, including those of which only the reset is still to be sent.
   func count(isOwn: Bool) -> Int {
     var count = 0
     for stream in all where stream.isOwn == isOwn { count += 1 }
     return count
   }
 
-  /// The next stream in turn that has something to send in the bulk lane, and how much; see `Stream.turn`.
+  /// The next stream in turn with something to send in the bulk lane, and its byte count; see `Stream.turn`.
   func next() -> (position: Int, byteCount: Int)? {
     for step in all.indices {
       let position = (turn + 1 + step) % all.count
@@ -157,7 +159,7 @@ struct PairStreams {
     return nil
   }
 
-  /// A stream takes its turn: its next bytes.
+  /// Takes the next bytes of a stream for its turn.
   mutating func takeTurn(_ position: Int, _ byteCount: Int) -> [UInt8] {
     turn = position
     var bytes: [UInt8] = []

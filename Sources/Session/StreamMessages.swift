@@ -2,11 +2,12 @@ import Primitives
 
 /// Kind 24: a member opens a stream to another one.
 ///
-///     0–3 the number of its receiver · 4–7 stream · 8–15 window: bytes that the receiver may send back in all, 0 none ever ·
-///     16 length of the name · 17… name, 1 … 63 bytes of plain text
+///     0–3 the number of its receiver · 4–7 stream · 8–15 window: bytes that the receiver may send back in all, 0 if it
+///     never writes · 16 length of the name · 17… name, 1 … 63 bytes of plain text
 public struct OpenMessage: Equatable, Sendable {
   public var number: UInt32
-  /// Odd from the lower address, even from the higher one, and greater than all that it opened in this meeting.
+  /// The number of the stream: odd from the lower address, even from the higher one. It is greater than all that the
+  /// sender opened since the handshake.
   public var stream: UInt32
   public var window: UInt64
   public var name: [UInt8]
@@ -56,7 +57,7 @@ public enum StreamBytes {
     return bytes
   }
 
-  /// The receiver's number, and the stream.
+  /// Reads the receiver's number and the stream. Throws if the message is too short or too long.
   public static func address(_ bytes: RawSpan) throws(SessionRefusal) -> (number: UInt32, stream: UInt32) {
     guard bytes.byteCount > headerBytes else { throw .truncated }
     guard bytes.byteCount <= headerBytes + SessionLimits.streamTurnBytes else { throw .tooLong }
@@ -65,24 +66,24 @@ public enum StreamBytes {
   }
 }
 
-/// Why a stream was cut. The raw value is sent on the wire.
+/// Why a stream was reset. The raw value is sent on the wire.
 public enum StreamReset: UInt8, Sendable, CaseIterable {
-  /// An application gave it up.
+  /// An application cancelled it.
   case cancelled = 1
-  /// The application that it was opened to does not want it.
+  /// The receiving application refused it.
   case refused = 2
-  /// There is no place for it.
+  /// The other end has no place for it.
   case tooMany = 3
-  /// The other end did not keep to the rules.
+  /// The other end violated the protocol.
   case broken = 4
 }
 
-/// Kind 26: the end of a stream: of the sender's direction after its last byte, or of the whole stream at once.
+/// Kind 26: the end of the sender's direction after its last byte, or the reset of the whole stream at once.
 ///
-///     0–3 the number of its receiver · 4–7 stream · 8 0 finished, or why it was cut · 9–11 zero · 12–19 of a finished one the
-///     number of its bytes, otherwise zero
+///     0–3 the number of its receiver · 4–7 stream · 8 0 finished, or the reason of the reset · 9–11 zero ·
+///     12–19 number of bytes if finished, otherwise zero
 public struct StreamEndMessage: Equatable, Sendable {
-  /// Whether the stream is complete.
+  /// The kind of end: the direction is complete, or the stream was reset.
   public enum What: Equatable, Sendable {
     case finished(byteCount: UInt64)
     case reset(StreamReset)

@@ -1,14 +1,15 @@
 import Channel
 import Primitives
 
-/// Streams of bytes between connected members. No byte is sent before the other end has granted it, each stream takes its
-/// turn, and whoever does not read holds up only the stream that it does not read.
+/// Byte streams between connected members. No byte is sent before the other end has granted it, and streams take turns.
+/// An application that does not read delays only the stream that it does not read.
 extension Sessions {
-  // MARK: What applications ask for
+  // MARK: Requests of applications
 
-  /// Opens a stream to a connected member: to write to it, and to read from it too if it is two-way. `name` is plain text of
-  /// 1 to `SessionLimits.streamNameBytesMax` bytes. Throws `.full` when the two have `SessionLimits.streamsPerPairMax` of
-  /// this end's streams, or the user its share of the node's streams (`SessionLimits.streams`).
+  /// Opens a stream to a connected member, to write to it, and to read from it too if it is two-way. `name` is plain
+  /// text of 1 to `SessionLimits.streamNameBytesMax` bytes. Throws `.full` at `SessionLimits.streamsPerPairMax` streams
+  /// of this end to the member. Also throws `.full` if the user has its share of the node's streams
+  /// (`SessionLimits.streams`).
   public func openStream(
     _ name: [UInt8], in handle: SessionHandle, to address: MemberAddress, isTwoWay: Bool = false, now: Instant
   ) throws(SessionError) -> StreamHandle {
@@ -32,7 +33,7 @@ extension Sessions {
     return stream.handle
   }
 
-  /// The application wants a stream that a member opened.
+  /// Accepts a stream that a member opened.
   public func acceptStream(_ handle: StreamHandle, now: Instant) throws(SessionError) {
     guard let place = place(of: handle), stream(place).phase == .asked else { throw .unknown }
     change(place) {
@@ -41,8 +42,8 @@ extension Sessions {
     }
   }
 
-  /// Takes bytes to send, and returns how many: less than all when there is no room (`.room` follows). A turn is kept
-  /// until the other end has room, and what `streamRoom` promised.
+  /// Accepts bytes to send and returns their number: fewer than all if there is no room (`.room` follows). One turn is
+  /// buffered until the other end has room, and more if `streamRoom` promised it.
   public func writeStream(_ handle: StreamHandle, _ bytes: [UInt8], now: Instant) throws(SessionError) -> Int {
     guard let place = place(of: handle) else { throw .unknown }
     guard stream(place).isWritable else { throw .invalid }
@@ -57,7 +58,7 @@ extension Sessions {
     return count
   }
 
-  /// No more bytes follow. The other end learns it after the last one.
+  /// Finishes the writing direction. The other end is notified after the last byte.
   public func finishStream(_ handle: StreamHandle, now: Instant) throws(SessionError) {
     guard let place = place(of: handle) else { throw .unknown }
     guard stream(place).isWritable else { throw .invalid }
@@ -67,7 +68,7 @@ extension Sessions {
     }
   }
 
-  /// Cuts a stream, in both directions, or refuses it. Bytes that were not sent are dropped.
+  /// Resets a stream in both directions, or refuses it. Unsent bytes are dropped.
   public func resetStream(
     _ handle: StreamHandle, as reason: StreamReset? = nil, now: Instant
   ) throws(SessionError) {
@@ -75,9 +76,10 @@ extension Sessions {
     reset(place, reason ?? (stream(place).phase == .asked ? .refused : .cancelled))
   }
 
-  /// How many bytes `writeStream` takes from now on, at least the `promised` ones that the application was told before and has not
-  /// written; `.room` follows when it takes more. More than one turn is promised where the other end reads, to few streams at
-  /// once: the application fills the next ones while the first ones are sealed and sent.
+  /// The number of bytes that `writeStream` accepts from now on. It is at least `promised`: the bytes that the
+  /// application was permitted before and has not written. `.room` follows when it accepts more. If the other end
+  /// reads, a few streams get more than one turn. Their applications fill the next turns while the first ones are
+  /// sealed and sent.
   public func streamRoom(_ handle: StreamHandle, promised: Int = 0) -> Int {
     guard let place = place(of: handle), stream(place).isWritable else { return 0 }
     var most = SessionLimits.streamTurnBytes
@@ -92,7 +94,7 @@ extension Sessions {
     return room
   }
 
-  /// Whether a stream may hold more than a turn, beside those that do.
+  /// Whether a stream may buffer more than one turn, besides those that do.
   private func mayBeAhead(_ handle: StreamHandle, _ owner: SessionOwner) -> Bool {
     var all = 0, ofUser = 0
     for session in sessions {
@@ -109,7 +111,7 @@ extension Sessions {
     return SessionLimits.streamsAhead.mayTake(1, held: ofUser, taken: all, isFavoured: owner.isFavoured)
   }
 
-  /// The application took so many bytes of a stream: the other end may send as many again.
+  /// Notes that the application took bytes of a stream. The other end may send as many again.
   public func takenFromStream(_ handle: StreamHandle, _ byteCount: Int, now: Instant) {
     guard let place = place(of: handle) else { return }
     var receiving = stream(place).receiving
@@ -122,14 +124,14 @@ extension Sessions {
     endIfOver(place)
   }
 
-  // MARK: What came
+  // MARK: Received messages
 
   func receiveOpen(_ open: OpenMessage, from node: NodeID, _ now: Instant) {
     guard let (session, index) = pair(open.number, node) else { return }
     connectAsTold(session, index, now)
     let address = session.pairs[index].address
     let count = session.pairs[index].streams.count(isOwn: false)
-    // An end never has more than its streams waiting for an answer.
+    // A correct peer never has more than its maximum of streams waiting for an answer.
     guard open.stream > session.pairs[index].streams.lastTheirs,
       open.stream % 2 == firstStream(address, session.address) % 2, count < 2 * SessionLimits.streamsPerPairMax
     else { return beginAnew(session, index, now) }
@@ -165,7 +167,8 @@ extension Sessions {
     guard let place = place(message.number, message.stream, node) else { return }
     switch message.what {
     case .finished(let byteCount):
-      // An end is no byte; still an opener sends none before credit, because it could come before the stream itself.
+      // An end takes no credit. But an opener must not send it before it has credit, because it could arrive before the
+      // stream itself.
       let isOwn = stream(place).isOwn, receiving = stream(place).receiving
       guard !receiving.isFinished, isOwn || receiving.limit > 0, receiving.received == byteCount else {
         return reset(place, .broken)
@@ -173,7 +176,8 @@ extension Sessions {
       change(place) {
         $0.receiving.isFinished = true
         $0.receiving.isWindowDue = false
-        // The reader confirms an end that has come. The acknowledgement may be behind what it sends when it leaves.
+        // The reader's end acknowledges an end that has arrived. The lane's acknowledgement may be behind the reader's
+        // last messages when it leaves.
         if isOwn && !$0.isTwoWay && $0.sending.isEndSent { $0.sending.isEndDelivered = true }
       }
       if isOwn && !stream(place).isTwoWay { return endIfOver(place) }
@@ -185,13 +189,13 @@ extension Sessions {
     }
   }
 
-  /// A window of a stream. One that is not wider is late, or of somebody who wants to take back what it granted.
+  /// Handles a window of a stream. A window that is not wider is late, or tries to withdraw credit; it is ignored.
   func receiveStreamWindow(_ window: WindowMessage, from node: NodeID) {
     guard let place = place(window.number, window.stream, node) else { return }
     change(place) { $0.sending.limit = max($0.sending.limit, window.limit) }
   }
 
-  /// The end of a stream's own direction has arrived.
+  /// Notes that the end of this direction was delivered.
   func streamEndDelivered(_ session: LocalSession, _ pair: Int, _ id: UInt32) {
     guard let position = session.pairs[pair].streams.position(of: id) else { return }
     let place = StreamPlace(session: session, pair: pair, stream: position)
@@ -199,13 +203,14 @@ extension Sessions {
     endIfOver(place)
   }
 
-  /// The two do not meet any more, or meet anew.
+  /// Ends all streams of a pair that is disconnected or restarts the handshake.
   func endStreams(_ session: LocalSession, _ index: Int) {
     tellStreamsEnded(session, index)
     session.pairs[index].streams.all = []
   }
 
-  /// The application has left. The ends that it knows are sent to the member before the farewell.
+  /// Ends the streams of an application that has left. Ends that the application knows are still sent to the member,
+  /// before the departure notice.
   func keepOwedStreams(_ session: LocalSession, _ index: Int) {
     tellStreamsEnded(session, index)
     session.pairs[index].streams.all.removeAll { !$0.isOwed }
@@ -217,12 +222,12 @@ extension Sessions {
     }
   }
 
-  /// A member does not get the ends that the application knew when it left: the farewell waits no longer.
+  /// Drops the ends that a member cannot receive any more. The departure notice no longer waits for them.
   func forgetOwedStreams(_ session: LocalSession, _ index: Int) {
     if !session.isOpen { session.pairs[index].streams.all = [] }
   }
 
-  // MARK: What is due
+  // MARK: Outputs
 
   func nextStreamOutput(of session: LocalSession, _ canSend: (NodeID, Lane, Int) -> Bool) -> SessionOutput? {
     for step in session.pairs.indices {
@@ -267,7 +272,7 @@ extension Sessions {
       .streamBytes, StreamBytes.bytes(number, stream.id, bytes), to: address.node, lane: .bulk, purpose)
   }
 
-  /// The message in the interactive lane that a stream has due.
+  /// The due message of a stream in the interactive lane.
   private func notice(_ place: StreamPlace, _ number: UInt32) -> (SessionKind, [UInt8]) {
     let stream = stream(place)
     switch stream.phase {
@@ -291,7 +296,7 @@ extension Sessions {
 
   // MARK: Helpers
 
-  /// Where a stream is at present.
+  /// The current position of a stream.
   struct StreamPlace {
     let session: LocalSession
     let pair: Int
@@ -304,7 +309,7 @@ extension Sessions {
     body(&place.session.pairs[place.pair].streams.all[place.stream])
   }
 
-  /// A stream that the application knows.
+  /// The position of a stream that the application knows.
   private func place(of handle: StreamHandle) -> StreamPlace? {
     for session in sessions where session.isOpen {
       for pair in session.pairs.indices {
@@ -319,7 +324,8 @@ extension Sessions {
     return nil
   }
 
-  /// The stream that a message is about. What is about none, or about one that was cut here, is late.
+  /// The position of the stream that a message names. A message for an unknown stream, or for one that was reset here,
+  /// is late.
   private func place(_ number: UInt32, _ id: UInt32, _ node: NodeID) -> StreamPlace? {
     guard let (session, pair) = pair(number, node), let stream = session.pairs[pair].streams.position(of: id),
       !session.pairs[pair].streams.all[stream].isReset
@@ -330,7 +336,7 @@ extension Sessions {
   private func endIfOver(_ place: StreamPlace) {
     guard stream(place).isOver else { return }
     let stream = place.session.pairs[place.pair].streams.all.remove(at: place.stream)
-    // An application that has left was told before.
+    // An application that has left was notified before.
     if place.session.isOpen { tell(.stream(stream.handle, .ended(.finished))) }
   }
 
@@ -348,7 +354,7 @@ extension Sessions {
     }
   }
 
-  /// The lower address has the odd numbers.
+  /// The first stream number of an opener: the lower address uses odd numbers.
   private func firstStream(_ opener: MemberAddress, _ other: MemberAddress) -> UInt32 { opener < other ? 1 : 2 }
 
   private var streamCount: Int {
@@ -367,9 +373,9 @@ extension Sessions {
     return SessionLimits.streams.mayTake(1, held: ofUser, taken: streamCount, isFavoured: owner.isFavoured)
   }
 
-  /// How far a stream may be granted: each has a little for sure, and of the common pool a sixteenth of what is free, so
-  /// that those who do not read leave room for all others. One whose application has read a first window has a quarter. A
-  /// user's streams get no more than twice what is left.
+  /// The limit to grant on a stream. Each stream has a guaranteed window, and a sixteenth of what is free of the common
+  /// pool, so that unread streams leave room for others. After its application has read a first window it has a
+  /// quarter. A user's streams get at most twice what is left.
   private func limit(
     of receiving: Stream.Receiving, _ owner: SessionOwner, except place: StreamPlace? = nil
   ) -> UInt64 {

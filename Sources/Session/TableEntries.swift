@@ -1,6 +1,6 @@
 import Primitives
 
-/// The entries of a table, or some of them, as they are sent: read and in order, but not verified.
+/// The entries of a table, or a part of them, as they are sent. They are decoded and in order, but not verified.
 ///
 ///     0 origins, 1 … 32 · 1 merges, at most 31 · 2 records, at most 106 · then the origins by id, the merges by their
 ///     ids, and the records by session and address. Entries name a session by its index among the origins.
@@ -26,7 +26,7 @@ public struct TableEntries: Equatable, Sendable {
     self.records = records
   }
 
-  /// Takes the rest of the reader.
+  /// Reads the rest of the message.
   init(
     _ reader: inout ByteReader<SessionRefusal>, _ cryptography: any SessionCryptography
   ) throws(SessionRefusal) {

@@ -1,39 +1,42 @@
 import Primitives
 
-/// A message whose signatures are being checked. Nothing more is read of its node meanwhile (`Sessions.mayReceive`): so all that
-/// it sends is handled in its order, and what it sends too much of waits in its own channel.
+/// A message whose signatures are being checked. Meanwhile no other message of its node is handled
+/// (`Sessions.mayReceive`). So its messages keep their order, and excess ones wait in its own channel.
 struct TableInCheck {
   enum Purpose {
     /// The message without its entries.
     case table(TableMessage)
-    /// The welcome to an invitation, without its entries. `base` is the table to which they are added: nil for that of the session.
+    /// The welcome to an invitation, without its entries. `base` is the table to which they are added; nil for that of
+    /// the session.
     case welcome(InvitationHandle, WelcomeMessage, base: SessionTable?)
-    /// The invitee's own session, without its entries, which is to become one with this one.
+    /// The invitee's own session, without its entries, to be merged with this one.
     case offer(InvitationHandle, AnswerMessage.Offer)
-    /// Records of this node that somebody shows who takes it for a member. `signed` are ended.
+    /// Records of this node that a remote member sent, because it counts this node as a member. `signed` have their
+    /// departures.
     case stale(StaleMembership.Key, records: [MemberRecord], signed: [MemberRecord])
   }
 
   let node: NodeID
-  /// The holder of the share that is charged.
+  /// The holder of the share (`FairShare`) that is charged.
   var holder: Int
-  /// The session whose table it is; nil for one that this node is not in.
+  /// The session of the table; nil if this node is not in it.
   var session: SessionHandle?
   var purpose: Purpose
   var verification: TableVerification
 }
 
-/// The checks of signatures in messages of other nodes, piece by piece.
+/// The signature checks of received messages, in small steps.
 extension Sessions {
-  /// Whether a message of another node may be received now. One that can have records waits until the one before is done, and
-  /// until its link has a place; every other one of that node waits behind it. `byteCount` is that of the message.
+  /// Whether a message of another node may be received now. A message that may contain records waits for the previous
+  /// one of its node, and for a place of its link. All later messages of the node wait behind it. `byteCount` is the
+  /// size of the message.
   public func mayReceive(_ kind: UInt8, byteCount: Int, from node: NodeID, behind holder: Int) -> Bool {
     if isChecking(node) { return false }
     guard Self.mayHaveRecords(kind, byteCount: byteCount) else { return true }
     return inCheck.count < SessionLimits.tablesInCheckMax && !inCheck.contains { $0.holder == holder }
   }
 
-  /// Whether a message can have records, whose signatures must be checked.
+  /// Whether a message may contain records, whose signatures must be checked.
   public static func mayHaveRecords(_ kind: UInt8, byteCount: Int) -> Bool {
     guard byteCount > SessionLimits.messageBytesWithoutRecords else { return false }
     return switch SessionKind(rawValue: kind) {
@@ -44,20 +47,20 @@ extension Sessions {
 
   public func isChecking(_ node: NodeID) -> Bool { inCheck.contains { $0.node == node } }
 
-  /// Messages in check.
+  /// The number of messages in check.
   public var inCheckCount: Int { inCheck.count }
 
-  /// The holder whose turn it is: `check` goes on with its message.
+  /// Advances to the next message in check and returns its holder; nil if there is none. `check` continues with it.
   public func nextHolderInCheck() -> Int? {
     if inCheck.isEmpty { return nil }
     checkTurn = checkTurn + 1 < inCheck.count ? checkTurn + 1 : 0
     return inCheck[checkTurn].holder
   }
 
-  /// Goes on with the message of `nextHolderInCheck`.
+  /// Continues with the message of `nextHolderInCheck`.
   public func check(_ allowance: inout CheckAllowance, now: Instant) {
     guard checkTurn < inCheck.count else { return }
-    // What follows from it may begin another one, or end its session.
+    // Finishing it may begin another check, or end its session.
     var one = inCheck.remove(at: checkTurn)
     if proceed(&one, &allowance, now) {
       finish(one, now)
@@ -67,12 +70,12 @@ extension Sessions {
     }
   }
 
-  /// A link is gone: what is in check for it is charged to this node.
+  /// Charges this node for the messages in check of a link that is gone.
   public func linkLost(_ holder: Int) {
     for index in inCheck.indices where inCheck[index].holder == holder { inCheck[index].holder = FairShare.ownHolder }
   }
 
-  /// Begins to check a message; it is done at once if the allowance lasts.
+  /// Begins to check a message. It is finished at once if the allowance is sufficient.
   func begin(
     _ purpose: TableInCheck.Purpose, _ entries: TableEntries, of session: SessionHandle?, from node: NodeID,
     _ allowance: inout CheckAllowance, _ now: Instant
@@ -87,7 +90,7 @@ extension Sessions {
     }
   }
 
-  /// True when all is checked, or nothing of it matters any more.
+  /// Continues a check. Returns true if it is complete, or no longer relevant.
   private func proceed(_ one: inout TableInCheck, _ allowance: inout CheckAllowance, _ now: Instant) -> Bool {
     switch one.purpose {
     case .table, .offer:
@@ -96,7 +99,7 @@ extension Sessions {
     case .welcome(_, _, let base):
       guard let session = one.session.flatMap({ session($0) }) else { return true }
       guard let base else { return one.verification.proceed(with: session.table, &allowance) }
-      // The admission, and this node's signature that accepts it.
+      // One check for the admission, and this node's signature that accepts it.
       return one.verification.proceed(with: base, &allowance)
         && allowance.take(1 + SessionLimits.checksPerSignature)
     case .stale(let key, var records, var signed):

@@ -1,6 +1,6 @@
 import Primitives
 
-/// What may be checked now for the link over which a message came: so many signatures.
+/// The number of signatures that may be checked now for the link over which a message arrived.
 public struct CheckAllowance {
   /// The link's slot, or another holder of a share (`FairShare`).
   public let holder: Int
@@ -11,27 +11,27 @@ public struct CheckAllowance {
     left = checks
   }
 
-  /// Takes so many checks; false when not as many are left.
+  /// Takes a number of checks. Returns false, and takes none, if fewer are left.
   mutating func take(_ checks: Int = 1) -> Bool {
     guard checks <= left else { return false }
     left -= checks
     return true
   }
 
-  /// Takes so many checks, or what is left.
+  /// Takes a number of checks, or all that are left.
   mutating func spend(_ checks: Int) { left -= min(checks, left) }
 }
 
 /// The verification of entries that another node sent.
 ///
-/// A state machine without time: `proceed` checks signatures while its allowance lasts, and the next call goes on. When it is done
-/// `SessionTable.take` takes over what is right. The table may have changed meanwhile: what is verified stays right.
+/// A state machine without time: `proceed` checks signatures while its allowance lasts, and the next call continues.
+/// Then `SessionTable.take` merges the valid entries. The table may change meanwhile: verified entries stay valid.
 struct TableVerification {
   enum Verdict {
     case right
-    /// Nobody honest makes such an entry.
+    /// No correct node creates such an entry.
     case wrong
-    /// It depends on a record that is not there.
+    /// The entry depends on a record that is not known.
     case unknown
     /// The allowance is used up.
     case later
@@ -43,27 +43,27 @@ struct TableVerification {
     case done
   }
 
-  /// Those of the entries.
+  /// The origins of the entries.
   let origins: [TableEntries.Origin]
-  /// The verified entries, in the order of tables, each with what the table knew of the same address.
+  /// The verified records in table order, each merged with the table's record of the same address.
   private(set) var found: [MemberRecord] = []
-  /// Merges that are verified.
+  /// The verified merges.
   private(set) var links: [SessionMerge] = []
-  /// A signature was wrong, or something stood there that its signer may not sign.
+  /// Whether a signature was wrong, or its signer may not sign the entry.
   private(set) var isForged = false
-  /// How many signatures were wrong.
+  /// The number of wrong signatures.
   private(set) var wrongSignatures = 0
 
   private var stage = Stage.records
-  /// Entries that are not looked at yet, the last one first; and those that depend on another one that is not there yet.
+  /// Records that were not examined yet, the last one first; and those that depend on a record that is not known yet.
   private var waiting: [MemberRecord]
   private var rest: [MemberRecord] = []
   private var openLinks: [SessionMerge]
-  /// Whether this pass over the records has found any.
+  /// Whether this pass over the records has verified any.
   private var hasFound = false
-  /// Records that were looked at since the last one that was charged.
+  /// Records that were examined since the last charge.
   private var looked = 0
-  /// They are from this node's own memory, and were verified before.
+  /// Whether the entries are from this node's own memory, and were verified before.
   private let isOwn: Bool
 
   init(_ entries: TableEntries, isOwn: Bool = false) {
@@ -73,11 +73,12 @@ struct TableVerification {
     self.isOwn = isOwn
   }
 
-  /// Verifies what the allowance lasts for, in whatever order entries depend on each other. True when it is done.
+  /// Verifies as much as the allowance permits, whatever the order in which entries depend on each other. Returns true
+  /// when it is done.
   mutating func proceed(with table: SessionTable, _ allowance: inout CheckAllowance) -> Bool {
     while stage == .records {
       if wrongSignatures >= SessionLimits.forgeriesMax {
-        // Nothing of this node is believed for a while: what else it has would be checked in vain.
+        // All tables of this node are ignored for a while, so further checks would be wasted.
         stage = .done
         break
       }
@@ -115,17 +116,18 @@ struct TableVerification {
     return true
   }
 
-  /// Looks at one record. False when the allowance is used up.
+  /// Examines one record. Returns false if the allowance is used up.
   private mutating func look(
     at entry: MemberRecord, _ table: SessionTable, _ allowance: inout CheckAllowance
   ) -> Bool {
-    // What would change nothing is not verified.
+    // An entry that would change nothing is not verified.
     if var known = record(entry.session, entry.address, table), !known.merge(entry) { return true }
     switch check(entry, table, &allowance) {
     case .right: hasFound = insert(entry, table) || hasFound
     case .wrong: isForged = true
     case .unknown:
-      // A member that returned by way of one that it had admitted itself is first known by the ticket nearest to the founder.
+      // A member that returned through an address that it had admitted itself is known first by its nearest ticket to
+      // the founder.
       if let former = entry.former {
         switch check(former, table, &allowance) {
         case .right: hasFound = insert(former, table) || hasFound
@@ -163,7 +165,7 @@ struct TableVerification {
 
   // MARK: Signatures
 
-  /// A record against the origins and the records that are known. A known record was verified before.
+  /// Checks a record against the origins and the known records. Known records were verified before.
   mutating func check(_ entry: MemberRecord, _ table: SessionTable, _ allowance: inout CheckAllowance) -> Verdict {
     guard let origin = origin(entry.session, table) else { return .unknown }
     let known = record(entry.session, entry.address, table)
@@ -188,7 +190,7 @@ struct TableVerification {
       if (ticket.depth == 0) != (entry.address == origin.founder) { return .wrong }
       point = origin.point
     } else {
-      // Nobody readmits itself.
+      // No address readmits itself.
       if ticket.depth == 0 || origin.rules.onlyFounderAdmits || ticket.admitter == entry.address { return .wrong }
       guard let admitter = record(entry.session, ticket.admitter, table), admitter.depth < ticket.depth else {
         return .unknown
@@ -217,7 +219,7 @@ struct TableVerification {
       : isSigned(departure.signature, text, by: entry.point, of: entry.address.node, table, &allowance)
   }
 
-  /// A merge against the origins and the records that are known.
+  /// Checks a merge against the origins and the known records.
   private mutating func check(
     _ merge: SessionMerge, _ table: SessionTable, _ allowance: inout CheckAllowance
   ) -> Verdict {
@@ -232,13 +234,14 @@ struct TableVerification {
     _ table: SessionTable, _ allowance: inout CheckAllowance
   ) -> Verdict {
     if side.signer != origin.founder && origin.rules.onlyFounderAdmits { return .wrong }
-    // The founder's record too: whoever has the merge can meet a member of either side, and learns the rest from it.
+    // The founder's record is required too. A node that has the merge can then connect with a member of either side,
+    // which sends the rest.
     guard let signer = record(session, side.signer, table) else { return .unknown }
     let text = SessionMerge.signedText(merge.lower, merge.higher, side.signer)
     return isSigned(side.signature, text, by: signer.point, of: side.signer.node, table, &allowance)
   }
 
-  /// A signature that is remembered as verified costs nothing.
+  /// Checks a signature. One that is remembered as verified costs nothing.
   private mutating func isSigned(
     _ signature: Signature, _ text: [UInt8], by point: PublicPoint, of node: NodeID, _ table: SessionTable,
     _ allowance: inout CheckAllowance
@@ -256,14 +259,14 @@ struct TableVerification {
 }
 
 extension [MemberRecord] {
-  /// Where the record of an address in a session is; nil when there is none. The records are in the order of tables.
+  /// The index of the record of an address in a session; nil if there is none. The records are in table order.
   func position(_ session: SessionID, _ address: MemberAddress) -> Int? {
     let place = place(session, address)
     guard place < count, self[place].session == session, self[place].address == address else { return nil }
     return place
   }
 
-  /// Where a record belongs that is not there.
+  /// The index at which to insert a record.
   func place(of record: MemberRecord) -> Int { place(record.session, record.address) }
 
   private func place(_ session: SessionID, _ address: MemberAddress) -> Int {

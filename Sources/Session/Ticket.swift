@@ -1,19 +1,20 @@
 import Primitives
 
-/// The right to be a member: an admitter names an address, and the address takes it. Both sign, so nobody is admitted
-/// without its will, and each node that knows the session's origin can check both without asking anybody.
+/// The right to be a member: an admitter names an address, and the address accepts. Both sign, so no address is
+/// admitted against its will. Every node that knows the session's origin can verify both signatures on its own.
 ///
 ///     0–3 version · 4 depth · 5–24 admitter · 25–88 its signature · 89–152 the member's
 public struct Ticket: Equatable, Sendable {
   public static let byteCount = 153
 
-  /// 1 for the first ticket of an address in a session, greater by 1 for each further one.
+  /// 1 for the first ticket of an address in a session, and 1 more for each further one.
   public var version: UInt32
-  /// Links from the founder, whose own ticket has 0. Who admits has a ticket of less depth, so that chains end.
+  /// The number of links from the founder, whose own ticket has 0. An admitter's depth is less than that of its
+  /// tickets, so chains end.
   public var depth: UInt8
   public var admitter: MemberAddress
   public var admission: Signature
-  /// The member's, over what the admitter signed.
+  /// The member's signature over the fields that the admitter signed.
   public var acceptance: Signature
 
   public init(
@@ -43,7 +44,7 @@ public struct Ticket: Equatable, Sendable {
     bytes += acceptance.array
   }
 
-  /// What is signed: by the admitter, and by the member, behind different words.
+  /// The texts that the admitter and the member sign. They differ in their first word.
   static func admissionText(
     _ session: SessionID, _ member: MemberAddress, version: UInt32, depth: UInt8, _ admitter: MemberAddress
   ) -> [UInt8] {
@@ -70,26 +71,26 @@ public struct Ticket: Equatable, Sendable {
   }
 }
 
-/// The end of a membership. It ends the ticket with its version; a later ticket begins another one.
+/// The end of a membership. It ends the ticket with its version; a later ticket begins another membership.
 ///
 ///     0 state: 1 left, 2 ejected · 1 reason · 2 length of the text, at most 63 · 3… text · then the signature
 public struct Departure: Equatable, Sendable {
   /// Why a member left. The raw value is sent on the wire.
   public enum Reason: UInt8, Sendable, CaseIterable {
-    /// Its application wanted it.
+    /// The application wanted it.
     case wanted = 1
-    /// Its application ended without a word.
+    /// The application ended without leaving.
     case crashed = 2
-    /// Sessions were merged, and together have more members than there are places.
+    /// The merged sessions have more members than places.
     case full = 3
   }
 
-  /// The founder ended it; otherwise the member itself.
+  /// Whether the founder ended the membership; otherwise the member did.
   public var isEjection: Bool
   public var reason: Reason
   /// Plain text for people; untrusted.
   public var text: [UInt8]
-  /// By the member; of an ejection by the founder of the session that the ticket names.
+  /// The signature of the member; for an ejection, of the founder of the session that the ticket names.
   public var signature: Signature
 
   public init(isEjection: Bool, reason: Reason, text: [UInt8], signature: Signature) {
@@ -99,7 +100,7 @@ public struct Departure: Equatable, Sendable {
     self.signature = signature
   }
 
-  /// The rest of it, after its state.
+  /// Reads the fields after the state.
   init(isEjection: Bool, _ reader: inout ByteReader<SessionRefusal>) throws(SessionRefusal) {
     self.isEjection = isEjection
     guard let reason = Reason(rawValue: try reader.u8()) else { throw .unknownCode }
@@ -120,7 +121,7 @@ public struct Departure: Equatable, Sendable {
     bytes += signature.array
   }
 
-  /// What is signed.
+  /// The text that is signed.
   static func signedText(
     _ session: SessionID, _ member: MemberAddress, version: UInt32, isEjection: Bool, _ reason: Reason, _ text: [UInt8]
   ) -> [UInt8] {

@@ -1,13 +1,14 @@
 import Frame
 import Primitives
 
-/// Cryptography that remembers what it has verified. A member's ticket comes many times: in tables of several members, and for
-/// each of the node's sessions. Only what was right is remembered, so nobody gains anything by a wrong signature.
+/// A cache of verified signatures. A member's ticket arrives many times: in tables of several members, and for each of
+/// the node's sessions. Only valid signatures are remembered, so a wrong one gains nothing.
 final class VerifiedSignatures: SessionCryptography {
   private typealias Digest = FixedBytes<32>
 
   private let cryptography: any SessionCryptography
-  /// Each in one of the `width` places that its first bytes say, the last one first. Empty until something was verified.
+  /// The cached digests. Each is in one of the `width` places that its first bytes select, the latest one first. Empty
+  /// before the first verification.
   private var known: [Digest] = []
   private static let width = 8
   private(set) var signaturesMade: UInt64 = 0
@@ -42,7 +43,7 @@ final class VerifiedSignatures: SessionCryptography {
     !known.isEmpty && known[first..<first + Self.width].contains(digest)
   }
 
-  /// What stands for a verified signature, and the first place where it may be.
+  /// The digest that identifies a verified signature, and the first place where it may be.
   private func place(
     _ signature: RawSpan, _ message: RawSpan, _ point: RawSpan, _ node: NodeID
   ) -> (digest: Digest, first: Int) {
