@@ -1,15 +1,16 @@
 import Node
 import Primitives
 
-/// Inbound streams until their key is proved. Sans-IO: `InboundStreams` owns the descriptors and gives each stream a
-/// number. `Admission` decides which stream may enter; the gate keeps the first bytes of each, and takes a place back that
-/// makes no progress, or that belongs to a source with several, when another source waits.
+/// Inbound streams from arrival until their key is proved. Sans-IO: `InboundStreams` owns the descriptors and gives
+/// each stream a number. `Admission` decides which streams may enter; the gate keeps the first bytes of each. When
+/// another source waits, the gate reclaims the slot of a handshake that makes no progress, or of a source that holds
+/// several.
 ///
-/// The rule: call `arrive` once for a stream, then `receive` for its bytes and `leave` when it has ended, and carry out
-/// what they return. For a stream that opened, call `progressed` when bytes come and `handshakeEnded` once. Call `nextExpired` and
-/// `nextStalled` no later than `deadline`, and `nextExpired` after each `arrive`.
+/// Protocol: call `arrive` once for a stream, then `receive` for its bytes and `leave` when it has ended, and carry out
+/// what they return. For a stream that opened, call `progressed` when bytes arrive and `handshakeEnded` once. Call
+/// `nextExpired` and `nextStalled` no later than `deadline`, and `nextExpired` after each `arrive`.
 struct AdmissionGate {
-  /// The bytes by which TLS is recognised. No more are read of a byte stream before its handshake begins.
+  /// The number of bytes needed to recognise TLS. No more are read from a byte stream before its handshake begins.
   static let bytesNeeded = 6
 
   /// A stream whose handshake may begin, and must be complete by `deadline`.
@@ -23,9 +24,9 @@ struct AdmissionGate {
 
   /// The result of a handshake.
   enum HandshakeEnd {
-    /// The key of a peer of this standing is proved, and there is a slot for its link.
+    /// The peer proved its key and has this standing, and the node has a slot for its link.
     case link(Standing)
-    /// It failed, or there is no slot.
+    /// The handshake failed, or the node has no free slot.
     case noLink
   }
 
@@ -33,10 +34,10 @@ struct AdmissionGate {
   enum Verdict: Equatable {
     /// More bytes are needed to recognise TLS.
     case incomplete
-    /// It speaks TLS and waits for a handshake slot. No more is read of it; watch only for its end.
+    /// The stream speaks TLS and waits for a handshake slot. Nothing more is read from it; watch only for its end.
     case waits
     case opens(Opening)
-    /// It does not speak TLS and was removed.
+    /// The stream does not speak TLS and was removed.
     case refused
   }
 
@@ -47,7 +48,7 @@ struct AdmissionGate {
     let bearer: BearerKind
     let deadline: Instant
     var bytes: [UInt8] = []
-    /// It speaks TLS.
+    /// Whether the stream speaks TLS and waits for a handshake slot.
     var isReady = false
   }
 
@@ -59,18 +60,18 @@ struct AdmissionGate {
     let begunAt: Instant
     var heardAt: Instant
 
-    /// From then on it gives way.
+    /// The time from which the handshake may be ended in favour of a waiting stream.
     func stalledAt(isCrowded: Bool) -> Instant {
       let patience = Admission.patience(bearer, isCrowded: isCrowded)
       return min(heardAt + patience.silence, begunAt + patience.total)
     }
   }
 
-  /// The streams that wait for a handshake.
+  /// A summary of the streams that wait for a handshake slot.
   private struct Waiting {
-    /// The handshakes of the source with fewest, by standing; `Int.max` where nobody waits.
+    /// By standing, the smallest number of handshakes that any waiting source has; `Int.max` if none waits.
     var fewest = FixedArray<3, Int>(repeating: .max)
-    /// More sources without a handshake wait than there are places.
+    /// Whether more sources without a handshake wait than there are unreserved slots.
     var isCrowded = false
   }
 
@@ -79,10 +80,10 @@ struct AdmissionGate {
   private var entries: [Entry] = []
   /// Oldest first; at most `Admission.handshakesMax`.
   private var handshakes: [Handshake] = []
-  /// Streams whose place another one has.
+  /// Streams that lost their slot to another stream.
   private var displaced: [UInt32] = []
 
-  /// When the next stream expires, or a handshake gives way.
+  /// When the next stream expires or the next handshake may be ended in favour of another.
   var deadline: Instant {
     let expiry = entries.reduce(.never) { min($0, $1.deadline) }
     guard let waiting else { return expiry }
@@ -91,7 +92,7 @@ struct AdmissionGate {
     }
   }
 
-  /// Adds a stream; false when it is refused. `random`: 64 random bits.
+  /// Adds a stream. Returns false if admission refuses it. `random` is 64 random bits.
   mutating func arrive(_ stream: UInt32, _ source: UInt64, over bearer: BearerKind, random: UInt64, now: Instant)
     -> Bool
   {
@@ -108,7 +109,7 @@ struct AdmissionGate {
     return true
   }
 
-  /// Handles bytes of a stream.
+  /// Handles received bytes of a stream.
   mutating func receive(_ bytes: UnsafeRawBufferPointer, from stream: UInt32, now: Instant) -> Verdict {
     guard let index = index(of: stream) else { return .refused }
     entries[index].bytes += bytes
@@ -128,15 +129,15 @@ struct AdmissionGate {
     if let index = index(of: stream) { leave(at: index, .silent) }
   }
 
-  /// Bytes of a handshake have come.
+  /// Notes that a handshake received bytes.
   mutating func progressed(_ stream: UInt32, now: Instant) {
     guard let index = handshakes.firstIndex(where: { $0.stream == stream }) else { return }
     handshakes[index].heardAt = now
   }
 
-  /// A handshake has ended. Returns the stream that takes the free slot: of those that may begin, one of the source with the
-  /// fewest handshakes, of these the one that has waited longest.
-  /// `checks`: the time that its chain has taken, in checks of a signature over P-256.
+  /// Handles the end of a handshake. Returns the stream that takes the free slot. Among streams that may begin, that is
+  /// one of the source with the fewest handshakes; among these, the one that has waited longest. `checks` is the time
+  /// spent on the peer's chain, in units of one P-256 signature check.
   mutating func handshakeEnded(_ stream: UInt32, _ end: HandshakeEnd, checks: Int = 0, now: Instant) -> Opening? {
     guard let ended = handshakes.firstIndex(where: { $0.stream == stream }) else { return nil }
     let source = handshakes.remove(at: ended).source
@@ -154,8 +155,9 @@ struct AdmissionGate {
     return next.flatMap { begin(at: $0.index, now) }
   }
 
-  /// Returns a handshake to end, because it makes no progress and another source waits for its place; call it, and
-  /// `handshakeEnded`, until it returns nil. It chooses from the source with most handshakes the one that stalled first.
+  /// Returns a handshake to end because it makes no progress and another source waits for its slot. It picks the source
+  /// with the most handshakes, and of these the one that stalled first. Call it, then `handshakeEnded`, until it
+  /// returns nil.
   func nextStalled(now: Instant) -> UInt32? {
     guard let waiting else { return nil }
     var next: (stream: UInt32, count: Int, stalledAt: Instant)?
@@ -169,12 +171,12 @@ struct AdmissionGate {
     return next?.stream
   }
 
-  /// A link from this source has ended before it was worth its handshake.
+  /// Charges a source for a link that ended before it was worth its handshake.
   mutating func wasted(_ source: UInt64, checks: Int, now: Instant) {
     admission.wasted(source, checks: checks, now: now)
   }
 
-  /// Removes and returns a stream whose deadline has passed, or whose place another one has; call it until it returns nil.
+  /// Removes and returns a stream whose deadline has passed or that lost its slot. Call it until it returns nil.
   mutating func nextExpired(now: Instant) -> UInt32? {
     if let stream = displaced.popLast() { return stream }
     guard let index = entries.firstIndex(where: { $0.deadline <= now }) else { return nil }
@@ -200,7 +202,7 @@ struct AdmissionGate {
 
   private func handshakeCount(_ source: UInt64) -> Int { handshakes.count { $0.source == source } }
 
-  /// Nil when nobody waits.
+  /// The streams that wait for a handshake slot; nil if none waits.
   private var waiting: Waiting? {
     var waiting = Waiting()
     var without: [UInt64] = []
@@ -215,16 +217,18 @@ struct AdmissionGate {
     return waiting.fewest.indices.allSatisfy { waiting.fewest[$0] == .max } ? nil : waiting
   }
 
-  /// Whether a handshake, one of `count` of its source, may end for a stream that waits: the stream is of a source with
-  /// fewer, and begins when this handshake has ended.
+  /// Whether a handshake may be ended for a waiting stream. `count` is the number of handshakes of its source. The
+  /// waiting stream must be from a source with fewer handshakes, and must be able to begin once this handshake has
+  /// ended.
   private func givesWay(_ handshake: Handshake, _ count: Int, to waiting: Waiting) -> Bool {
     [.stranger, .proven, .pinned].contains { (standing: Standing) in
       waiting.fewest[standing.rawValue] < count && admission.mayBegin(standing, after: handshake.standing)
     }
   }
 
-  /// The youngest pending stream of the source with most, if that has several and the newcomer's source has none; nil as long as
-  /// there is room for all. Only a stream whose place the newcomer may take counts.
+  /// The pending stream to drop for a new one: the youngest of the source with the most pending streams. Nil while
+  /// there is room, if that source has only one, or if the new stream's source already has one. Only streams whose slot
+  /// the new stream may take count.
   private func crowdedIndex(for newcomer: UInt64, _ standing: Standing) -> Int? {
     if admission.pendingStreams <= Admission.dropFrom { return nil }
     var counts: [UInt64: Int] = [:]

@@ -1,7 +1,7 @@
 import Bearer
 import Primitives
 
-/// The candidates of discovery, each with the handle that the node uses.
+/// The candidates that discovery found, each with the handle by which the node refers to it.
 struct CandidateTable {
   private typealias Entry = (handle: UInt32, candidate: Candidate, heardAt: Instant)
 
@@ -9,8 +9,8 @@ struct CandidateTable {
   private var entries: [Entry] = []
   private var handleCounter: UInt32 = 0
 
-  /// The candidate's handle, a new one for an unknown address; nil when the table is full, which all sources together do not
-  /// fill (`Limits.candidatesMax`).
+  /// Adds or updates a candidate and returns its handle; an unknown address gets a new handle. Returns nil if the table
+  /// is full. All sources together cannot fill it (`Limits.candidatesMax`).
   mutating func enter(_ candidate: Candidate, now: Instant) -> UInt32? {
     if let index = index(of: candidate) {
       entries[index].candidate = candidate
@@ -23,20 +23,20 @@ struct CandidateTable {
     return handleCounter
   }
 
-  /// Removes a candidate; returns its handle, nil when it had none.
+  /// Removes a candidate and returns its handle; nil if the candidate is unknown.
   mutating func strike(_ candidate: Candidate) -> UInt32? {
     guard let index = index(of: candidate) else { return nil }
     return entries.remove(at: index).handle
   }
 
-  /// Each candidate, and when it was last found.
+  /// Calls `body` for each candidate with the time at which discovery last found it.
   func forEach(_ body: (_ handle: UInt32, _ candidate: Candidate, _ heardAt: Instant) -> Void) {
     for entry in entries { body(entry.handle, entry.candidate, entry.heardAt) }
   }
 
   subscript(handle: UInt32) -> Candidate? { entries.first { $0.handle == handle }?.candidate }
 
-  /// One address over one bearer is one candidate, whatever node id it claims.
+  /// One address over one bearer is one candidate, regardless of the node id that it claims.
   private func index(of candidate: Candidate) -> Int? {
     entries.firstIndex { $0.candidate.bearer == candidate.bearer && $0.candidate.address == candidate.address }
   }

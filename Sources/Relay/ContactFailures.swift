@@ -3,16 +3,17 @@ import Bearer
 import Diagnostics
 import Primitives
 
-/// The last failure with each node or address over each bearer, for `causeway explain`. Those who dialled this node take at
-/// most half of the places, because keys are free.
+/// The last failure with each node or address over each bearer, for `causeway explain`. Failures of inbound streams
+/// take at most half of the places, because keys are free.
 ///
-/// In a full table the oldest failure of the largest holder gives way, where the newcomer counts. A holder is an address that
-/// dialled this node, or a bearer over which it dials. Failures with nodes that the operator pinned go last.
+/// A full table evicts the oldest failure of the holder with the most entries, counting the new one. A holder is an
+/// address that dialled this node, or a bearer over which this node dials. Failures with nodes that the operator pinned
+/// are evicted last.
 struct ContactFailures {
   static let placesMax = 64
-  /// A reason is cut to so many bytes.
+  /// The maximum length of a reason in bytes; longer ones are cut.
   static let reasonBytesMax = 120
-  /// One place, with its text.
+  /// The memory of one entry with its text, in bytes.
   static let byteCount = MemoryLayout<Entry>.stride + reasonBytesMax + 48
 
   private struct Entry {
@@ -25,7 +26,8 @@ struct ContactFailures {
     var at: Instant
     var count: UInt32 = 1
 
-    /// Whether two have one holder. All Bluetooth addresses that dialled are one, because they are free.
+    /// Whether two entries have the same holder. All Bluetooth addresses that dialled count as one holder, because
+    /// Bluetooth addresses are free.
     func sharesPlaces(with other: Entry) -> Bool {
       guard isInbound == other.isInbound else { return false }
       if isInbound, case .ip = remote { return remote.source == other.remote.source }
@@ -33,11 +35,11 @@ struct ContactFailures {
     }
   }
 
-  /// The oldest first.
+  /// Oldest first.
   private var entries: [Entry] = []
 
-  /// `node`: as far as it is known, see `ContactFailure`. `isPinned`: the operator pinned it. An inbound stream whose other end
-  /// has not proved a key is not noted: its address says nothing.
+  /// Records a failure. `node` may be known only in part, see `ContactFailure`. `isPinned`: the operator pinned the
+  /// node. An inbound stream without a proven key is not recorded, because its address proves nothing.
   mutating func note(
     _ node: NodeID, _ bearer: BearerKind, _ remote: RemoteAddress, isInbound: Bool, isPinned: Bool = false,
     _ cause: ContactCause, now: Instant
@@ -64,7 +66,7 @@ struct ContactFailures {
     entries.append(entry)
   }
 
-  /// The entry of `choice` that gives way to a newcomer; see above.
+  /// The index of the entry in `choice` that is evicted for a new one, by the rule of `ContactFailures`.
   private func leaver(for newcomer: Entry, among choice: [Int]) -> Int {
     let unpinned = choice.filter { !entries[$0].isPinned }
     var leaver = 0
@@ -77,7 +79,7 @@ struct ContactFailures {
     return leaver
   }
 
-  /// All of them, the latest first.
+  /// All failures, latest first.
   func all(now: Instant) -> [ContactFailure] {
     entries.reversed().map {
       ContactFailure(

@@ -3,19 +3,19 @@ import CSystem
 import Primitives
 import Reactor
 
-/// The interface that inbound streams need from the relay.
+/// The interface of the relay that inbound streams use.
 protocol InboundStreamsDelegate: AnyObject {
-  /// The stream's first bytes are a TLS ClientHello. Its key must be proven by the opening's deadline.
+  /// Called when the stream's first bytes are a TLS ClientHello. Its key must be proved by the opening's deadline.
   func streamAdmitted(_ stream: StreamHandoff, _ opening: AdmissionGate.Opening)
-  /// The handshake of an admitted stream makes no progress, and another stream waits for its place: it is to be ended now.
+  /// Called to end an admitted stream: its handshake makes no progress, and another stream waits for the slot.
   func streamStalled(_ number: UInt32)
 }
 
-/// The descriptors of the streams at the admission gate. Each costs a descriptor, an epoll entry and six bytes (a
-/// Bluetooth channel delivers whole SDUs, so one of those). One timer serves all.
+/// The descriptors of the streams at the admission gate. Each costs a descriptor, an epoll entry and six bytes; a
+/// Bluetooth channel delivers whole SDUs and costs one SDU instead. One timer serves all.
 ///
 /// A refused stream gets a plaintext TLS alert (internal_error), because nothing else exists before a handshake. The
-/// dialler backs off.
+/// dialler then backs off.
 final class InboundStreams {
   private(set) var gate = AdmissionGate()
   private let loop: EventLoop
@@ -31,14 +31,14 @@ final class InboundStreams {
     self.scratch = scratch
     self.delegate = delegate
     var seed: UInt64 = 0
-    // Without a random seed the drops are only predictable.
+    // Without a random seed the drops are merely predictable.
     _ = withUnsafeMutableBytes(of: &seed) { getrandom($0.baseAddress, $0.count, UInt32(GRND_NONBLOCK)) }
     random = SeededRandom(seed: seed)
     timer = Timer(loop) { [self] in timeUp() }
   }
 
   func arrive(_ handoff: StreamHandoff) {
-    // Numbers repeat after 2³² streams; none stays at the gate for more than seconds.
+    // Numbers repeat after 2³² streams; no stream stays at the gate for more than seconds.
     streamCounter &+= 1
     let source = handoff.remote.source
     guard gate.arrive(streamCounter, source, over: handoff.bearer, random: random.next(), now: loop.now) else {
@@ -56,15 +56,16 @@ final class InboundStreams {
     setTimer()
   }
 
-  /// Bytes of an admitted stream have come before its key is proved.
+  /// Notes that an admitted stream received bytes before its key was proved.
   func progressed(_ number: UInt32) { gate.progressed(number, now: loop.now) }
 
-  /// The handshake of an admitted stream has ended. `checks`: the time that its chain has taken, in checks of a signature over P-256.
+  /// Handles the end of an admitted stream's handshake. `checks` is the time spent on the peer's chain, in units of one
+  /// P-256 signature check.
   func handshakeEnded(_ number: UInt32, _ end: AdmissionGate.HandshakeEnd, checks: Int = 0) {
     if let opening = gate.handshakeEnded(number, end, checks: checks, now: loop.now) { open(opening) }
   }
 
-  /// A link of an admitted stream has ended before it was worth its handshake.
+  /// Charges a source for a link that ended before it was worth its handshake.
   func wasted(_ source: UInt64, checks: Int) { gate.wasted(source, checks: checks, now: loop.now) }
 
   func close() {
@@ -120,7 +121,7 @@ final class InboundStreams {
 
   private func timeUp() {
     closeExpired()
-    // Each one that ends lets another one begin.
+    // Each handshake that ends lets another one begin.
     while let number = gate.nextStalled(now: loop.now) { delegate.streamStalled(number) }
     setTimer()
   }
@@ -135,7 +136,7 @@ final class InboundStreams {
 
   private func setTimer() { timer?.set(gate.deadline) }
 
-  /// Like the lingering close of `LinkStream`, but without waiting, because there may be many.
+  /// Sends an alert and closes the stream. It does not linger as `LinkStream` does, because there may be many.
   private func refuse(_ handoff: StreamHandoff) {
     // alert record, version TLS 1.2, two bytes: fatal, internal_error (RFC 8446, section 6)
     let alert: [UInt8] = [21, 3, 3, 0, 2, 2, 80]
@@ -152,7 +153,7 @@ private final class InboundStream: EventSource {
   let handoff: StreamHandoff
   var registration: Registration?
   var bytesTaken = 0
-  /// It has sent TLS and waits for a free handshake place.
+  /// Whether the stream has sent a ClientHello and waits for a handshake slot.
   var isWaiting = false
   private let owner: InboundStreams
 

@@ -16,21 +16,21 @@ import StatusPage
 import Trust
 import WiFiDirect
 
-/// The memory ledger of the box: the bytes that each owner uses when all its places are taken by peers that use them
-/// fully. `ARCHITECTURE.md`, "Memory", has the table; `causeway selftest --limits` prints it.
+/// The memory ledger of the box: the bytes that each owner uses when all its places are taken and fully used.
+/// `ARCHITECTURE.md`, "Memory", has the table; `causeway selftest --limits` prints it.
 ///
-/// Bytes are derived from the limits and the sizes of records. The memory of libraries and of the kernel was measured
-/// or is estimated, as the lines say. Buffers of TCP sockets are not included: the kernel shrinks them before it kills
-/// a process.
+/// Bytes are derived from the limits and the sizes of records. The memory of libraries and of the kernel is measured or
+/// estimated, as the lines state. Buffers of TCP sockets are excluded: the kernel shrinks them before it kills a
+/// process.
 public enum Ledger {
-  /// `MemoryMax` of config/causeway.service, in bytes. The kernel kills a process that uses more, so the sum of the
-  /// limits must be below.
+  /// `MemoryMax` of config/causeway.service, in bytes. The kernel kills a process that uses more, so the sum of all
+  /// entries must stay below it.
   public static let memoryMax = 128 << 20
 
   /// The memory of one owner.
   public struct Entry {
     public let owner: StaticString
-    /// The greatest number of places.
+    /// The maximum number of places.
     public let places: Int
     public let bytesEach: Int
 
@@ -99,7 +99,7 @@ public enum Ledger {
       Entry("applications: sessions", SessionLimits.sessionsMax, LocalMemory.session),
       Entry("applications: invitations", SessionLimits.invitationsMax, LocalMemory.invitation),
       Entry("applications: long packets", LocalLimits.longPacketsMax, LocalLimits.packetBytesMax),
-      // From a client and to it.
+      // Both directions of a client.
       Entry("applications: much at once", LocalLimits.largeMax, 2 * LocalLimits.largeBytesMax),
       Entry("applications: messages, shared", Int(SessionLimits.sharePoolBytes + SessionLimits.loanPoolBytes)),
       Entry("applications: streams", SessionLimits.streamsMax, LocalMemory.stream),
@@ -129,7 +129,7 @@ public enum Ledger {
     return lines
   }
 
-  /// The warning for a journal with which the sum exceeds `memoryMax`; nil when it does not.
+  /// A warning if a journal of this size makes the sum exceed `memoryMax`; nil otherwise.
   static func excess(journalBytes: Int) -> String? {
     let over = sum(entries(journalBytes: journalBytes)) - memoryMax
     if over <= 0 { return nil }
@@ -139,13 +139,14 @@ public enum Ledger {
       + " causeway.service; set a smaller one, or a greater MemoryMax"
   }
 
-  /// An object with a few fields, its registration and timer.
+  /// An object with a few fields, with its registration and timer, in bytes.
   private static let smallObject = 512
-  /// A peer's certificates as received: the greatest handshake message.
+  /// The size limit of a peer's certificates as received: the longest handshake message.
   private static let chainBytesMax = 16_384
-  /// For each pair of discovery info a string in the snapshot and a value in the JSON tree, plus the text.
+  /// The status of one peer: for each pair of discovery info a string in the snapshot and a value in the JSON tree,
+  /// plus the text.
   private static let statusOfPeer = Limits.infoPairsMax * 128 + 2 * Limits.infoBytesMax + 2_048
-  /// Scratch buffers of node and links, plaintext of both roles.
+  /// Scratch buffers of the node and the links, and plaintext buffers for both TLS roles.
   private static let sharedBuffers =
     NodeMemory.scratch + LinkScratch.byteCount + 2 * 32_768 + ControlProtocol.requestBytesMax
 

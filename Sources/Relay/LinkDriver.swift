@@ -7,37 +7,36 @@ import Primitives
 import Reactor
 import SecureTransport
 
-/// The interface that a driver needs from the relay. All calls come from the reactor's thread.
+/// The interface of the relay that a link driver uses. All calls come from the reactor's thread.
 protocol LinkDriverDelegate: AnyObject {
   var node: Node { get }
   /// The shared buffers for incoming and outgoing bytes.
   var scratch: LinkScratch { get }
-  /// Bytes came from a peer that has not proved its key.
+  /// Called when bytes arrive from a peer that has not proved its key.
   func linkProgressed(_ driver: LinkDriver)
-  /// The peer has proved its key and is trusted.
+  /// Called when the peer has proved its key and is trusted.
   func linkProved(_ driver: LinkDriver)
-  /// The node has given the link a slot, or has none.
+  /// Called when the node has assigned a slot to the link, or has no free one.
   func linkOpened(_ driver: LinkDriver)
-  /// The driver has ended; its stream is closed.
+  /// Called when the driver has ended and closed its stream.
   func linkEnded(_ driver: LinkDriver, reason: String)
 }
 
-/// One connected stream: TLS over it, and a link of the node above. Sans-IO: it reads, sends and sets timers through
-/// its `LinkIO`, which calls `ready` and `timeUp`. It makes no system call and reads no clock.
+/// One connected stream, with TLS over it and a link of the node above. Sans-IO: it reads, sends and sets timers
+/// through its `LinkIO`, which calls `ready` and `timeUp`. It makes no system call and reads no clock.
 final class LinkDriver: FrameSink {
-  /// The longest time to send the last bytes of a closing link.
   static let lingerTime = TimeSpan.seconds(2)
 
   let handoff: StreamHandoff
-  /// The stream's number at the admission gate while the handshake lasts; nil afterwards and for a dialled stream.
+  /// The stream's number at the admission gate during the handshake; nil afterwards and for a dialled stream.
   var admission: UInt32?
-  /// The node's link slot, once the peer is authenticated.
+  /// The node's link slot; nil until the peer is authenticated.
   private(set) var slot: Int?
   var peer: NodeID { secure.peer }
   var protocolText: String { secure.protocolText }
-  /// What TCP has sent; nil for a stream that is not TCP's, and when it is closed.
+  /// The counts of TCP segments sent; nil for a stream that does not run over TCP, and after its end.
   var segments: SegmentCounts? { isOver ? nil : io.segments }
-  /// The peer or this side refused a proven key; people should be told.
+  /// Whether this node or the peer refused a proven key. The operator is notified of that.
   var isRefused: Bool {
     switch secure.state {
     case .closed(.alert), .closed(.refused): true
@@ -45,19 +44,19 @@ final class LinkDriver: FrameSink {
     }
   }
 
-  /// How TLS ended; nil as long as it has not.
+  /// How TLS ended; nil while it runs.
   var streamEnd: SecureStreamEnd? {
     switch secure.state {
     case .handshaking, .established: nil
     case .closed(let end): end
     }
   }
-  /// The handshake was not done in time.
+  /// Whether the handshake missed its deadline.
   private(set) var isTimedOut = false
-  /// Another stream took its place.
+  /// Whether another stream to the same peer became the link instead.
   private(set) var isGivenUp = false
 
-  /// The time that its chain has taken, in checks of a signature over P-256.
+  /// The time spent on the peer's certificate chain, in units of one P-256 signature check.
   var checksMade: Int { judge?.checksMade ?? 0 }
 
   private let io: any LinkIO
@@ -65,20 +64,19 @@ final class LinkDriver: FrameSink {
   private let secure: SecureStream
   private let delegate: any LinkDriverDelegate
   private let ahead: EncryptAhead
-  /// The node may hold frames that `fill` left because enough was encrypted ahead.
+  /// Whether the node may have frames that `fill` left because enough was encrypted ahead.
   private var mayHaveMore = false
-  /// Bytes of the stream, both ways, since `takePassed`.
+  /// Bytes sent and received over the stream since the last `takePassed`.
   private var passedBytes: UInt64 = 0
-  /// Bytes taken from the node in this wake-up.
   private var movedBytes = 0
-  /// Whether to send again when the stream accepts bytes, and whether the stream was asked to tell.
+  /// Whether to send again when the stream is writable, and whether `io` was asked to report that.
   private var wantsRoom = false
   private var waitsForRoom = false
-  /// The stream has taken bytes since it last reported room, and bulk frames wait for the next report.
+  /// Whether the stream has accepted bytes since it last reported room. Bulk frames then wait for the next report.
   private var isFed = false
-  /// Nothing has come from the other end.
+  /// Whether nothing has arrived from the other end yet.
   private(set) var isSilent = true
-  /// The last bytes are being sent.
+  /// Whether the driver is sending its last bytes.
   private var isEnding = false
   private var isOver = false
 
@@ -95,8 +93,8 @@ final class LinkDriver: FrameSink {
     secure = try SecureStream(credentials, role: handoff.isInbound ? .server : .client, judge: judge)
   }
 
-  /// Begins the handshake, which must be done by `deadline`; `bytes` were already received. The delegate must know the
-  /// driver before, because it may end at once.
+  /// Starts the handshake, which must be complete by `deadline`. `bytes` were already received. The delegate must know
+  /// the driver before this call, because the driver may end during it.
   func start(_ bytes: [UInt8], deadline: Instant) {
     io.wake(at: deadline)
     isSilent = bytes.isEmpty
@@ -104,7 +102,7 @@ final class LinkDriver: FrameSink {
     flush()
   }
 
-  /// The stream can be read, can be written, or has failed.
+  /// Handles an event of the stream: readable, writable, or failed.
   func ready(canRead: Bool, canWrite: Bool, isBroken: Bool) {
     if canWrite {
       isFed = false
@@ -114,15 +112,16 @@ final class LinkDriver: FrameSink {
     if isBroken && !canRead { end("the connection broke", lingers: false) }
   }
 
-  /// Sends the node's queued frames, as far as the stream accepts them.
+  /// Sends the node's queued frames until the stream accepts no more.
   func transmit() {
     while !isOver, let slot, !isEnding, movedBytes < EventLoop.callBytesMax {
-      // Frames that were passed on directly may be all that is encrypted ahead. Queued ones follow when those are sent.
+      // Directly forwarded frames may use the whole allowance for encrypting ahead. Queued frames follow once those are
+      // sent.
       let wasFull = ahead.room(unsent: secure.outgoing.count) == nil
       let count = fill(slot)
       flush()
       movedBytes += count
-      // Nothing is queued any more, or the stream is full and will report room.
+      // The queue is empty, or the stream is full and will report room.
       if (count == 0 && !wasFull) || !secure.outgoing.isEmpty { return }
     }
     // The stream accepts more, but other links must be served: continue in the next wake-up.
@@ -142,8 +141,8 @@ final class LinkDriver: FrameSink {
     return secure.queueSealedInPlace(header.frameByteCount)
   }
 
-  /// The wake-up has ended, and the driver's byte budget is reset. Only now the stream is asked for room: what one part of a
-  /// wake-up leaves another one often sends, and each question is a system call.
+  /// Ends the wake-up: resets the byte budget and asks the stream to report room if needed. The request waits until
+  /// here, because it costs a system call, and a later part of the wake-up often sends the rest.
   func wakeUpEnded() {
     movedBytes = 0
     if wantsRoom == waitsForRoom || isOver { return }
@@ -153,17 +152,17 @@ final class LinkDriver: FrameSink {
 
   var holdsBytes: Bool { !secure.outgoing.isEmpty }
 
-  /// How many bytes have passed over the stream, both ways, since the last call.
+  /// Returns the bytes sent and received over the stream since the last call.
   func takePassed() -> UInt64 {
     defer { passedBytes = 0 }
     return passedBytes
   }
 
-  /// Sends the node's last frames, closes TLS and then the stream.
+  /// Sends the node's last frames, then closes TLS, then the stream.
   func finish() {
     guard !isOver, !isEnding else { return }
     let taken = slot.map { fill($0) } ?? 0
-    // Both ends have said goodbye, and nothing is on its way.
+    // Both ends have sent their goodbye, and nothing is in flight.
     if let slot, taken == 0, delegate.node.link(slot).isParkingAgreed { return end("parked", lingers: false) }
     isEnding = true
     secure.close()
@@ -171,26 +170,27 @@ final class LinkDriver: FrameSink {
     flush()
   }
 
-  /// Another stream to the same peer has become its link.
+  /// Ends the driver because another stream to the same peer has become the link.
   func giveUp() {
     isGivenUp = true
     end("another stream came first", lingers: false)
   }
 
-  /// The handshake makes no progress, and another stream waits for its place.
+  /// Ends the driver because its handshake makes no progress and another stream waits for the slot.
   func giveWay() { end("the TLS handshake made no progress, and others waited", lingers: false) }
 
-  /// The interface is down: nothing can be sent any more; the other side times out.
+  /// Ends the driver because its interface is down. Nothing can be sent; the other side times out.
   func interfaceWent() { end("its interface is down", lingers: false) }
 
-  /// Trust or time has changed: a peer that is no longer trusted gets an alert, and the stream is closed.
+  /// Checks the peer again after a change of trust or time. A peer that is no longer trusted gets an alert, and the
+  /// stream is closed.
   func reconsider() {
     guard !isOver, !isEnding else { return }
     secure.reconsider()
     flush()
   }
 
-  /// A deadline has passed: of the handshake, or of closing.
+  /// Handles the deadline of the handshake or of closing.
   func timeUp() {
     if isEnding { return end("closed", lingers: false) }
     isTimedOut = true
@@ -243,7 +243,7 @@ final class LinkDriver: FrameSink {
     delegate.node.attach(self, to: slot)
   }
 
-  /// Encrypts frames while the stream needs more. Returns the bytes taken from the node.
+  /// Encrypts frames until enough is encrypted ahead. Returns the number of bytes taken from the node.
   private func fill(_ slot: Int) -> Int {
     var taken = 0
     mayHaveMore = false
@@ -270,8 +270,9 @@ final class LinkDriver: FrameSink {
     return count
   }
 
-  /// The node writes its frames directly into the outgoing buffer, one after the other, and there a sealed frame stays.
-  /// From the first frame on that belongs inside TLS they go by the scratch buffer, so that small ones share a record.
+  /// Fills the outgoing buffer of a link that uses the bypass. The node writes its frames there one by one, and sealed
+  /// frames stay in place. From the first frame that belongs inside TLS, frames go through the scratch buffer, so that
+  /// small ones share a record.
   private func fillBeside(_ slot: Int, _ room: Int) -> Int {
     var taken = 0
     while taken < room, let buffer = secure.roomForFrames(room - taken) {
@@ -287,7 +288,7 @@ final class LinkDriver: FrameSink {
     return taken
   }
 
-  /// Sends `first` and what the node has behind it, `room` bytes in all. Returns their count.
+  /// Sends `first` and the node's next frames, up to `room` bytes in all. Returns the byte count.
   private func fillMixed(_ slot: Int, _ first: UnsafeRawBufferPointer, _ room: Int) -> Int {
     let frames = UnsafeMutableRawBufferPointer(rebasing: delegate.scratch.outgoing[..<room])
     frames.copyMemory(from: first)
@@ -297,7 +298,7 @@ final class LinkDriver: FrameSink {
     return count
   }
 
-  /// Sends end-to-end encrypted frames outside TLS, all others inside it.
+  /// Sends end-to-end encrypted frames outside TLS and all others inside it.
   private func write(_ frames: UnsafeRawBufferPointer) {
     var plainStart = 0
     var offset = 0
@@ -321,7 +322,7 @@ final class LinkDriver: FrameSink {
     if !frames.isEmpty { _ = secure.write(UnsafeRawBufferPointer(rebasing: frames)) }
   }
 
-  /// Sends encrypted bytes; then checks whether the stream has ended.
+  /// Sends encrypted bytes, then checks whether the stream has ended.
   private func flush() {
     sending: while !isOver, !secure.outgoing.isEmpty {
       let bytes = secure.outgoing
@@ -336,7 +337,6 @@ final class LinkDriver: FrameSink {
     }
     if isOver { return }
     if case .closed(let reason) = secure.state, secure.outgoing.isEmpty { return end(reason.text, lingers: true) }
-    // Needed even when everything was sent, because a flush after a receive does not fill.
     wantsRoom = !secure.outgoing.isEmpty || (mayHaveMore && !isEnding)
   }
 

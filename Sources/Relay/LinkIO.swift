@@ -5,27 +5,26 @@ import Reactor
 /// The result of a read or write on a stream.
 enum TransferOutcome: Equatable {
   case moved(Int)
-  /// Nothing can be transferred now.
   case later
   /// The other side has closed its direction.
   case ended
   case failed(SystemError)
 }
 
-/// The environment of a link driver: its stream, its clock and its timer.
 protocol LinkIO: AnyObject {
   var now: Instant { get }
-  /// What TCP has sent; nil for a stream that is not TCP's.
+  /// The counts of TCP segments sent; nil for a stream that does not run over TCP.
   var segments: SegmentCounts? { get }
-  /// Reads received bytes into the beginning of the buffer.
+  /// Reads received bytes to the start of the buffer.
   func receive(into buffer: UnsafeMutableRawBufferPointer) -> TransferOutcome
   /// Sends as many of the bytes as the stream accepts.
   func send(_ bytes: UnsafeRawBufferPointer) -> TransferOutcome
-  /// Whether to call `LinkDriver.ready` when the stream accepts bytes. It is always called when bytes have arrived.
+  /// Sets whether `LinkDriver.ready` is called when the stream is writable. It is always called when bytes have
+  /// arrived.
   func waitForRoom(_ waits: Bool)
-  /// Calls `LinkDriver.timeUp` at this instant, which replaces a former one; `.never` cancels.
+  /// Sets the time at which `LinkDriver.timeUp` is called. It replaces the previous time; `.never` cancels.
   func wake(at instant: Instant)
-  /// Closes the stream; the driver no longer uses it. With `lingers` the other side can read the last bytes even while
-  /// it is still sending.
+  /// Closes the stream; the driver does not use it again. With `lingers` the other side can read the last bytes even
+  /// while it is still sending.
   func close(lingers: Bool)
 }

@@ -4,25 +4,26 @@ import Diagnostics
 import Primitives
 import Reactor
 
-/// Buffers shared by all links: one thread serves them in turn.
+/// Buffers shared by all links, because one thread serves the links in turn.
 final class LinkScratch {
   static let byteCount = EventLoop.callBytesMax + Limits.frameBytesMax
   let incoming = UnsafeMutableRawBufferPointer.allocate(byteCount: EventLoop.callBytesMax, alignment: 16)
   let outgoing = UnsafeMutableRawBufferPointer.allocate(byteCount: Limits.frameBytesMax, alignment: 16)
-  /// Number of lingering streams.
+  /// The number of lingering streams.
   fileprivate(set) var lingering = 0
 }
 
 /// A connected socket in the event loop, served by a link driver.
 ///
-/// Closing a socket with unread input resets the connection, and the other side may lose unread bytes: the alert or
-/// goodbye with the reason (RFC 1122, 4.2.2.13). So the socket lingers: it stops sending, discards what still arrives,
-/// and closes when the other side has closed, or after `lingerTime`.
+/// Closing a socket with unread input resets the connection. The other side may then lose unread bytes, such as the
+/// alert or goodbye with the reason (RFC 1122, section 4.2.2.13). So the socket lingers: it stops sending, discards
+/// further input, and closes when the other side has closed, or after `lingerTime`.
 final class LinkStream: LinkIO, EventSource {
   static let lingerTime = TimeSpan.seconds(2)
-  /// The most bytes read from a lingering stream.
+  /// The maximum number of bytes read from a lingering stream.
   static let lingerBytesMax = 1 << 20
-  /// Lingering streams at once; further ones are closed at once. Anybody who could connect may hold a place.
+  /// The maximum number of streams that linger at once; further ones close without lingering. The limit is needed
+  /// because anyone who can connect can occupy a place.
   static let lingeringMax = 32
 
   var now: Instant { loop.now }
@@ -30,20 +31,19 @@ final class LinkStream: LinkIO, EventSource {
   private let loop: EventLoop
   private let descriptor: CInt
   private let isTCP: Bool
-  /// It sends whole units.
+  /// Whether the socket sends whole units (SDUs).
   private let isL2CAP: Bool
   private let scratch: LinkScratch
   private var registration: Registration?
   private var timer: Timer?
   private var driver: LinkDriver?
   private var waitsForRoom = false
-  /// The kernel has reported room, and nothing was sent since.
+  /// Whether the kernel has reported room and nothing was sent since.
   private var hasRoom = false
   private var isLingering = false
-  /// Bytes that a lingering stream may still receive.
   private var bytesToDiscard = LinkStream.lingerBytesMax
 
-  /// Takes over the descriptor, even when it throws. Errors: epoll_ctl's.
+  /// Takes ownership of the descriptor, even when it throws. Errors: those of epoll_ctl.
   init(_ loop: EventLoop, _ handoff: StreamHandoff, _ scratch: LinkScratch) throws(SystemError) {
     self.loop = loop
     self.scratch = scratch
@@ -59,7 +59,7 @@ final class LinkStream: LinkIO, EventSource {
     timer = Timer(loop) { [self] in timeUp() }
   }
 
-  /// The driver gets all events from now on, until it closes the stream.
+  /// Directs all events to the driver until it closes the stream.
   func serve(_ driver: LinkDriver) { self.driver = driver }
 
   func ready(_ events: UInt32) {
@@ -110,13 +110,14 @@ final class LinkStream: LinkIO, EventSource {
 
   // MARK: Internals
 
-  /// A unit did not fit into the room that the kernel had reported, half of the buffer: it would report it again and again. That
-  /// happens where the controller takes so short packets that their headers need most of the buffer.
+  /// Doubles the send buffer. The kernel reports room when half of the buffer is free. A unit that does not fit there
+  /// would cause that report again and again. This happens with controllers that accept only short packets, because the
+  /// headers of those packets need most of the buffer.
   private func widenBuffer() {
     var byteCount: CInt = 0
     var size = socklen_t(MemoryLayout<CInt>.size)
     guard getsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &byteCount, &size) == 0 else { return }
-    // The kernel doubles what it is asked for.
+    // The kernel doubles the requested size.
     setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &byteCount, size)
   }
 

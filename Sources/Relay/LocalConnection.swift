@@ -5,30 +5,33 @@ import Primitives
 import Reactor
 import Session
 
-/// The connection of one client of the local API: cuts requests out of the stream, and writes events when there is room.
+/// The connection of one client of the local API. It cuts requests out of the stream, and writes events when there is
+/// room.
 final class LocalConnection: EventSource {
-  /// The kernel's buffer for events, which counts as the daemon's memory: small, because what waits is kept here once.
+  /// The size of the kernel's send buffer, which counts as the daemon's memory. It is small, because waiting events are
+  /// already kept once in this process.
   private static let socketBytes: CInt = 32_768
   private static let lengthBytes = 4
-  /// How often a client is read in one wake-up: so its messages that wait leave together.
+  /// The maximum number of reads per client in one wake-up. Several reads let the client's waiting messages leave
+  /// together.
   private static let readsPerCall = 4
 
-  /// A place for a long packet.
+  /// The state of the client's request for a long-packet place.
   private enum Place {
     case none
     case waited
     case given
   }
 
-  /// Its place in `LocalClients`.
+  /// The client's place in `LocalClients`.
   let place: Int
-  /// As it connected.
+  /// The client's process when it connected.
   let process: UInt64
   let user: uid_t
   let isOperator: Bool
-  /// Its place for a long packet.
+  /// The client's place for a long packet.
   private var longPlace = Place.none
-  /// Since when a packet has been incomplete that may be read; nil when none is.
+  /// When the packet that is being read became incomplete; nil if no packet is incomplete.
   private var packetSince: Instant?
   private let descriptor: CInt
   private var server: LocalServer?
@@ -37,14 +40,14 @@ final class LocalConnection: EventSource {
   private var inbox: [UInt8] = []
   private var outgoing: [UInt8] = []
   private var written = 0
-  /// Carried out in this wake-up, of `LocalLimits.workPerCall`.
+  /// Work done for this client in this wake-up, charged to `LocalLimits.workPerCall`.
   var work = 0
-  /// Its next request waits for a rate (`SignatureTurns`).
+  /// Whether the client's next request waits for its rate limit (`SignatureTurns`).
   private var isBeyondRate = false
-  /// The client does not read.
+  /// Whether the client's socket is full, because the client does not read.
   private(set) var isBlocked = false
 
-  /// Takes over the descriptor, unless it throws. Errors: epoll_ctl's.
+  /// Takes ownership of the descriptor, unless it throws. Errors: those of epoll_ctl.
   init(_ server: LocalServer, _ descriptor: CInt, place: Int, _ user: UnixUser) throws(SystemError) {
     self.server = server
     self.descriptor = descriptor
@@ -65,8 +68,8 @@ final class LocalConnection: EventSource {
     if events & EPOLLIN.rawValue != 0 && wants > 0 {
       receive()
     } else if events & (EPOLLHUP.rawValue | EPOLLERR.rawValue | EPOLLRDHUP.rawValue) != 0 {
-      // The client's last request is carried out first, unless that would take longer than until the next wake-up: the end
-      // of the connection is reported in each.
+      // The client's last request is carried out before the connection ends. A request that must wait longer than the
+      // next wake-up is dropped, because epoll reports the end of the connection in every wake-up.
       if let server, hasPacket && server.clients.isReading(place) && !isBeyondRate { return }
       server?.ended(self)
     }
@@ -82,7 +85,7 @@ final class LocalConnection: EventSource {
 
   // MARK: Requests
 
-  /// The length of the packet at the beginning of the inbox, without its own bytes; nil when it is not all there.
+  /// The length of the first packet in the inbox, without the length field; nil if that field is incomplete.
   private var packetLength: Int? {
     inbox.count < Self.lengthBytes ? nil : length(at: 0)
   }
@@ -92,10 +95,10 @@ final class LocalConnection: EventSource {
     return Int(bytes.span.bytes.word32(offset))
   }
 
-  /// A request waits for the next wake-up, or for the client to read its answers.
+  /// Whether a complete request waits for the next wake-up, or for the client to read its answers.
   private var hasPacket: Bool { packetLength.map { inbox.count >= Self.lengthBytes + $0 } ?? false }
 
-  /// How many bytes may be read now.
+  /// The number of bytes that may be read now.
   private var wants: Int {
     guard let server, server.clients.isReading(place), !hasPacket else { return 0 }
     guard let length = packetLength, length > LocalLimits.shortPacketBytesMax else {
@@ -104,13 +107,13 @@ final class LocalConnection: EventSource {
     return longPlace == .given ? Self.lengthBytes + length - inbox.count : 0
   }
 
-  /// How many bytes are read at once.
+  /// The number of bytes to request in one read.
   private func readBytesMax(_ server: LocalServer) -> Int {
     if longPlace != .given && server.mayHoldMore(self) { return LocalLimits.largeBytesMax - inbox.count }
     return min(wants, LocalLimits.largeBytesMax)
   }
 
-  /// More of a client is in hand than each may have at any time.
+  /// Whether the daemon buffers more for this client than it always grants to each.
   var holdsMore: Bool {
     outgoing.count > LocalLimits.batchBytesMax
       || longPlace != .given && inbox.count > Self.lengthBytes + LocalLimits.shortPacketBytesMax
@@ -121,7 +124,7 @@ final class LocalConnection: EventSource {
       guard let server, wants > 0 else { return }
       let most = readBytesMax(server)
       var count = 0
-      // Of its own, so that the inbox takes no more memory than what it holds.
+      // A buffer of its own, so that the inbox takes no more memory than it holds.
       let piece = [UInt8](unsafeUninitializedCapacity: most) { room, filled in
         count = recv(descriptor, room.baseAddress, most, CInt(MSG_DONTWAIT))
         filled = max(count, 0)
@@ -134,7 +137,7 @@ final class LocalConnection: EventSource {
     }
   }
 
-  /// Carries out the requests that are complete, as long as the client reads its answers.
+  /// Carries out complete requests while the client reads its answers.
   private func takePackets() {
     var offset = 0
     while let server, server.clients.isReading(place), inbox.count - offset >= Self.lengthBytes {
@@ -169,19 +172,19 @@ final class LocalConnection: EventSource {
     noteProgress()
   }
 
-  /// Carries out what waited for another wake-up.
+  /// Carries out requests that were postponed to a later wake-up.
   func resume() {
     takePackets()
     updateInterest()
   }
 
-  /// Reads what may be read, before the client is judged by the time.
+  /// Reads input that is already there, before a deadline is applied to the client.
   func catchUp() {
     receive()
     updateInterest()
   }
 
-  /// Asks for a place when a long packet begins, and gives it back after its end.
+  /// Requests a place when a long packet begins, and returns the place after its end.
   private func arrangePlace() {
     guard let server else { return }
     let isLong = packetLength.map { $0 > LocalLimits.shortPacketBytesMax } ?? false
@@ -194,20 +197,20 @@ final class LocalConnection: EventSource {
     }
   }
 
-  /// There is a place for its long packet.
+  /// Grants the client a place for its long packet.
   func mayBeLong() {
     longPlace = .given
     packetSince = server?.loop.now
     updateInterest()
   }
 
-  /// A packet has begun to be incomplete, or is no longer.
+  /// Updates `packetSince` after the inbox has changed.
   private func noteProgress() {
     if inbox.isEmpty || hasPacket { packetSince = nil } else if packetSince == nil { packetSince = server?.loop.now }
   }
 
-  /// When the client has taken too long for the rest of a packet. Never while it waits for a place, or while it does not
-  /// read its answers: a client is not closed because it does not read.
+  /// When the client has taken too long to complete a packet. `.never` while it waits for a place, or while it does not
+  /// read its answers: a client is not closed for not reading.
   var packetDeadline: Instant {
     guard let packetSince, let server, longPlace != .waited, server.clients.isReading(place) else { return .never }
     return packetSince + LocalLimits.packetTime
@@ -215,7 +218,7 @@ final class LocalConnection: EventSource {
 
   // MARK: Events
 
-  /// Writes what is new for the client until there is nothing, or its socket is full. True when anything was written.
+  /// Writes new events to the client until none remain or its socket is full. Returns whether anything was written.
   @discardableResult
   func tell() -> Bool {
     var hasWritten = false
@@ -241,13 +244,13 @@ final class LocalConnection: EventSource {
         hasWritten = true
       }
     }
-    // It may have read its answers.
+    // The client may have read its answers.
     if hasWritten { takePackets() }
     updateInterest()
     return hasWritten
   }
 
-  /// Puts the next events into `outgoing`, short ones together.
+  /// Fills `outgoing` with the next events, several short ones together.
   private func takeEvents(_ server: LocalServer) {
     outgoing = []
     written = 0
@@ -259,7 +262,7 @@ final class LocalConnection: EventSource {
     {
       let count = outgoing.count + packet.count
       if count > LocalLimits.batchBytesMax, count > outgoing.capacity {
-        // At once, not by doubling, which copies what is there again and again.
+        // Reserve once: growth by doubling copies the contents repeatedly.
         let first = outgoing
         outgoing = []
         outgoing.reserveCapacity(max(count, most + LocalLimits.streamPacketBytesMax))
@@ -269,7 +272,7 @@ final class LocalConnection: EventSource {
     }
   }
 
-  /// A last event for a client that is closed, if it fits.
+  /// Sends a last event to a client that is being closed, if it fits.
   func sendLast(_ event: LocalEvent) {
     guard written == outgoing.count else { return }
     _ = event.packet.withUnsafeBytes { CSystem.send(descriptor, $0.baseAddress, $0.count, CInt(MSG_NOSIGNAL)) }

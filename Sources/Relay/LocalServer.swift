@@ -6,11 +6,8 @@ import LocalAPI
 import Primitives
 import Reactor
 
-/// The socket of the local API (docs/local-api.md) and the connections of its clients.
-///
-/// The server and its connections retain each other until `close`.
 final class LocalServer {
-  /// The shortest packet behind its length: type and number.
+  /// The shortest packet, without its length field: type and number.
   static let headBytes = 5
 
   let loop: EventLoop
@@ -23,24 +20,24 @@ final class LocalServer {
   private var acceptor: Acceptor?
   private var timer: Timer?
   private var resumeCall: Timer?
-  /// When `resume` is called.
+  /// When the next `resume` is due.
   private var resumeAt = Instant.never
   private var connections: [LocalConnection] = []
   private var longPackets = LongPacketPlaces()
-  /// The connection whose requests are carried out first when those of a user wait for the next wake-up.
+  /// A counter that rotates the order in which connections resume their postponed requests.
   private var resumeTurn = 0
-  /// The wake-up that the connections' work is counted in.
+  /// The wake-up in which the connections' `work` is counted.
   private var workAt = Instant.zero
 
-  /// Who may connect, besides root and the daemon's own user.
+  /// The users that may connect, besides root and the daemon's own user.
   enum Access {
-    /// The group of the socket's file.
+    /// Members of the group that owns the socket's file.
     case fileGroup
-    /// The members of a group that the daemon itself need not be in; nobody while it has no number.
+    /// Members of a group to which the daemon itself need not belong. Without a group number nobody may connect.
     case members(of: String, gid_t?)
   }
 
-  /// Listens at `path`; errors are those of `UnixListener`, and epoll_ctl's.
+  /// Listens at `path`. Errors: those of `UnixListener` and epoll_ctl.
   init(
     _ loop: EventLoop, path: String, journal: Journal, _ clients: LocalClients, access: Access, groups: [UInt32]
   ) throws(DiagnosticsError) {
@@ -56,7 +53,7 @@ final class LocalServer {
     try listen()
   }
 
-  /// Checks whether the socket exists, and creates it again if it was removed. True when it was created; clients stay.
+  /// Creates the socket again if it was removed. Returns whether it was created. Connected clients stay.
   func restore() throws(DiagnosticsError) -> Bool {
     if acceptor != nil && listener.isThere { return false }
     let fresh = try Self.listener(path, access)
@@ -79,7 +76,7 @@ final class LocalServer {
     resumeCall = nil
   }
 
-  /// Tells each client what is new for it. True when there was anything: the node has outputs then.
+  /// Sends new events to each client. Returns whether anything was sent; the node may then have outputs.
   func tellClients() -> Bool {
     var hasTold = false
     for connection in connections where clients.hasNews(connection.place) && !connection.isBlocked {
@@ -89,7 +86,7 @@ final class LocalServer {
     return hasTold
   }
 
-  /// The process of each client that is connected, by its place in `clients`.
+  /// The process of each connected client, by its place in `clients`.
   var clientProcesses: [(place: Int, process: UInt64)] { connections.map { ($0.place, $0.process) } }
 
   // MARK: Clients
@@ -130,7 +127,7 @@ final class LocalServer {
     else {
       let text = String(decoding: clients.connectionRefusal(user.userID), as: UTF8.self)
       turnAway(descriptor, .full, text)
-      // Without the process: a user who tries again and again is one line.
+      // Without the process id, so that repeated attempts of one user are one line.
       journal.report(.warning, at: loop.now, "api", "user \(user.userID) refused: \(text)")
       return .taken
     }
@@ -152,7 +149,7 @@ final class LocalServer {
     CSystem.close(descriptor)
   }
 
-  /// The client has closed its end.
+  /// Removes a client that has closed its end.
   func ended(_ connection: LocalConnection) {
     guard let index = connections.firstIndex(where: { $0 === connection }) else { return }
     connections.remove(at: index)
@@ -163,7 +160,7 @@ final class LocalServer {
     givePlaces()
   }
 
-  /// The client does not keep to the protocol.
+  /// Closes a client that violates the protocol.
   func refuse(_ connection: LocalConnection, _ text: String) {
     journal.report(.warning, at: loop.now, "api", "a client of user \(connection.user) closed: \(text)")
     end(connection, text)
@@ -174,7 +171,7 @@ final class LocalServer {
     ended(connection)
   }
 
-  /// A client may have as much in hand as few may have at once.
+  /// Whether a client may buffer the large amount that only a few clients may have at once.
   func mayHoldMore(_ connection: LocalConnection) -> Bool {
     var all = 0, ofUser = 0
     for other in connections where other !== connection && other.holdsMore {
@@ -184,16 +181,16 @@ final class LocalServer {
     return LocalLimits.large.mayTake(1, held: ofUser, taken: all, isFavoured: connection.isOperator)
   }
 
-  // MARK: Work of a wake-up
+  // MARK: Work per wake-up
 
-  /// Calls `resume` of each connection in the next wake-up, or at a time.
+  /// Schedules `resume` of each connection for the next wake-up, or for `time`.
   func resumeLater(at time: Instant = .zero) {
     resumeAt = min(resumeAt, time)
     resumeCall?.set(resumeAt)
   }
 
-  /// The part of `LocalLimits.workPerCall` that is left in this wake-up for the connections of a user together, or for one of the
-  /// operator.
+  /// The remaining part of `LocalLimits.workPerCall` in this wake-up. All connections of a user share it; each
+  /// connection of the operator has its own.
   func workLeft(for connection: LocalConnection) -> Int {
     if workAt != loop.now {
       workAt = loop.now
@@ -206,26 +203,26 @@ final class LocalServer {
   private func resume() {
     resumeAt = .never
     resumeTurn += 1
-    // A connection may end meanwhile.
+    // Connections may end during the loop.
     let waiting = connections
     let turns = waiting.indices.map { step in
       let connection = waiting[(resumeTurn + step) % waiting.count]
       return (connection: connection, step: step, order: clients.turnOrder(connection.place))
     }
-    // Timers fire before sockets are read: who waits comes before who asks now.
+    // Timers fire before sockets are read, so postponed requests come before new ones.
     for turn in turns.sorted(by: { ($0.order, $0.step) < ($1.order, $1.step) }) { turn.connection.resume() }
   }
 
-  // MARK: Clients that do not go on
+  // MARK: Stalled clients
 
-  /// A client has begun a long packet, and waits for a place.
+  /// Queues a client that has begun a long packet for a place.
   func askForPlace(_ connection: LocalConnection) {
     longPackets.ask(
       connection.place, user: connection.user, isOperator: connection.isOperator, now: loop.now)
     givePlaces()
   }
 
-  /// The long packet of a client is complete.
+  /// Frees the place of a client whose long packet is complete.
   func giveBackPlace(_ connection: LocalConnection) {
     longPackets.leave(connection.place)
     givePlaces()
@@ -237,14 +234,14 @@ final class LocalServer {
     }
   }
 
-  /// When the first client has taken too long for a packet.
+  /// The earliest packet deadline of all clients.
   private var packetDeadline: Instant { connections.reduce(.never) { min($0, $1.packetDeadline) } }
 
   private func timeUp() {
     clients.handleTimeouts(now: loop.now)
     while let place = clients.nextOverdue(now: loop.now) {
       guard let connection = connections.first(where: { $0.place == place }) else { return }
-      // A request that came while this process was not running is in time.
+      // A request that arrived while this process was suspended is in time.
       connection.catchUp()
       if clients.isOverdue(place, now: loop.now) { refuse(connection, "no hello came within 5 s; send it first") }
     }

@@ -22,13 +22,13 @@ import StatusPage
 import Trust
 import WiFiDirect
 
-/// Runs the relay until a signal ends it. `configurationFile` is the source of `configuration` and is read again at
-/// SIGHUP; nil for the default. Errors: something that the start needs is missing.
+/// Runs the relay until a signal ends it. The relay reads `configurationFile`, the source of `configuration`, again at
+/// SIGHUP; nil stands for the default file. Errors: a resource that the start needs is missing.
 public func runRelay(_ configuration: Configuration, configurationFile: String?) throws(StartError) {
   try startRelay(configuration, configurationFile).run()
 }
 
-/// Opens everything that the start needs: journal, identity, epoch, event loop.
+/// Opens what the start needs: journal, identity, epoch, event loop.
 private func startRelay(_ configuration: Configuration, _ file: String?) throws(StartError) -> Relay {
   if let excess = Ledger.excess(journalBytes: configuration.journal.sizeKiB * 1024) { say("memory", excess) }
   let journal: JournalFile
@@ -57,9 +57,10 @@ private func startRelay(_ configuration: Configuration, _ file: String?) throws(
   return relay
 }
 
-/// The daemon: connects the node to bearers, discovery, control socket and clock. It makes no decisions.
+/// The daemon. It connects the node to bearers, discovery, control socket, applications and clock, and makes no
+/// decisions.
 final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
-  /// The configuration in force. Values that need a restart are those of the start.
+  /// The configuration in force. Keys that take effect only at a restart keep the values of the start.
   var configuration: Configuration
   var configurationFile: String?
   let loop: EventLoop
@@ -82,16 +83,15 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
   var dnsSD: DNSServiceDiscovery?
   var page: PageServer?
   var dhcp: DHCPServer?
-  /// The index of the interface that `serveGroup` serves; 0 for none.
+  /// The index of the interface that `serveGroup` serves; 0 if none.
   var servedInterface: UInt32 = 0
-  /// Why there is no status page, and no DHCP, in the group; empty when there is, or none is wanted.
+  /// Why the group has no status page and no DHCP server; empty if the server runs or the configuration disables it.
   var pageProblem = ""
   var dhcpProblem = ""
   var control: ControlServer?
   var local: LocalServer?
-  /// The current fault of each source that has one, for status.
+  /// The current fault of each source, for status. A source without a fault has no entry.
   var problems: [(source: StaticString, text: String)] = []
-  /// Unfinished probes of control clients.
   var probes: [ControlProbe] = []
 
   let journalFile: JournalFile
@@ -101,28 +101,28 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
   let statusLED: StatusLED?
   let statusLight: GPIOLight?
   var button: GPIOButton?
-  /// When somebody held the button to switch the board off, until that is under way.
+  /// When the button was held to switch the board off; nil once that has been handled.
   var powerOffAskedAt: Instant?
   var maintenance: Timer?
-  /// Gives the kernel back what links and peers had that are gone.
+  /// The timer that returns memory of ended links and lost peers to the kernel.
   var memoryReturn: Timer?
   static let memoryRest = TimeSpan.milliseconds(250)
   var stateWatch: DescriptorWatch?
   var wasSynchronised = false
-  /// The serials of the deny-lists that links were already checked against.
+  /// The serials of the deny-lists against which the links were last checked.
   var deniedSeen: [UInt64] = []
-  /// As it was last reported.
+  /// `pinsLeft` at the last report.
   var pinsLeft = PinsLeft.many
-  /// `unpinnedCount` at the last report.
   var unpinnedReported: UInt64 = 0
   var refusalsTold = FixedArray<6, UInt64>(repeating: 0)
   let serviceManager = ServiceManager()
   var health = StatusLED.Pattern.off
   private var isStopping = false
-  /// When the links are closed although members do not know yet how streams ended; `.never` when they are not to be closed, or are.
+  /// The latest time at which a stopping daemon closes its links, even if members do not know yet how their streams
+  /// ended. `.never` while the daemon runs and after the links were closed.
   private var linksCloseAt = Instant.never
   private var linksClosing: Timer?
-  /// How long the daemon stays to send the ends of streams that its applications know.
+  /// How long a stopping daemon waits to send the ends of streams that its applications have already ended.
   private static let owingTime = TimeSpan.seconds(1)
 
   init(
@@ -192,7 +192,8 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
 
   // MARK: Streams
 
-  /// A bearer opened a stream. An inbound one passes admission first; a dialled one begins its handshake at once.
+  /// Handles a stream that a bearer opened. An inbound stream passes admission first; a dialled one starts its
+  /// handshake at once.
   func begin(_ stream: StreamHandoff) {
     if stream.isInbound {
       inbound?.arrive(stream)
@@ -210,7 +211,7 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
   private func startLink(_ stream: StreamHandoff, _ bytes: [UInt8], admission: UInt32?, deadline: Instant) {
     journal.record(
       .info, .linkOpening, at: loop.now, UInt64(stream.bearer.rawValue), stream.isInbound ? 1 : 0)
-    // At most as many unauthenticated streams as links.
+    // There may be as many unauthenticated streams as links, and no more.
     guard drivers.count < 2 * Limits.linksMax else {
       journal.record(.warning, .linkSlotsFull, at: loop.now, UInt64(drivers.count), UInt64(2 * Limits.linksMax))
       close(stream.descriptor)
@@ -263,12 +264,12 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
 
   private func standing(of peer: NodeID) -> Standing {
     if trust.isPinnedByOperator(peer) { return .pinned }
-    // Under the policy “open” no key is pinned, so every peer counts as known.
     return trust.policy == .open || trust.isPinned(peer) ? .proven : .stranger
   }
 
-  /// Where both ends dialled, one of the two channels of a Bluetooth link may carry nothing. It would keep this node from
-  /// dialling until its deadline. One that carried anything is left to the node, which has a rule for two links.
+  /// Ends a silent second channel over Bluetooth LE after a crossed dial. If both ends dialled, one of the two channels
+  /// may carry nothing, and would keep this node from dialling until its deadline. A channel that carried bytes is left
+  /// to the node, which has a rule for two links.
   private func giveUpCrossed(_ proven: LinkDriver) {
     guard proven.handoff.bearer == .bluetoothLE else { return }
     let crossed = drivers.filter {
@@ -300,7 +301,7 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
     }
   }
 
-  /// Of two nodes that have parked their link the relay ends the connection: it was the last to hear something.
+  /// Ends the Bluetooth connection of a parked link. The relay does this, because it was the last to receive a frame.
   private func freePlace(_ driver: LinkDriver, _ slot: Int) {
     guard node.settings.relays, node.link(slot).state == .parked, case .bluetooth(let endpoint) = driver.handoff.remote,
       !drivers.contains(where: { $0.handoff.remote == driver.handoff.remote })
@@ -310,12 +311,12 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
 
   // MARK: Outputs of the node
 
-  /// After each wake-up: carries out the node's outputs until there are none.
+  /// Carries out the node's outputs until none remain. Called after each wake-up.
   private func drain() {
     let now = monotonicNow()
     while true {
-      // Applications have what came, and room to write, before this node seals and sends: they work meanwhile, and what they
-      // have taken is told with the acknowledgement.
+      // Applications get received data, and room to write, before this node seals and sends. They work meanwhile, and
+      // the acknowledgement already reports what they consumed.
       if let output = node.nextOutput(now: now, sends: false) {
         carryOut(output, now)
       } else if reportTrust(now) || local?.tellClients() == true {
@@ -342,7 +343,7 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
     case .peer(let event): reportPeer(event, now)
     case .decisionWanted(let peer, let chain): decide(peer, chain, now)
     case .completed(let peer, let completion): probeEnded(peer, completion)
-    // Of a kind that is not assigned (docs/protocol.md, "Message kinds").
+    // A message of an unassigned kind (docs/protocol.md, "Message kinds").
     case .messageWaiting(let peer, let message): _ = node.takeMessage(from: peer, message.lane, now: now)
     case .datagram: break
     case .epochRaised(let epoch): epochRaised(to: epoch)
@@ -365,7 +366,7 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
 
   private func driver(of slot: Int) -> LinkDriver? { drivers.first { $0.slot == slot } }
 
-  // MARK: The end
+  // MARK: Shutdown
 
   private func stop(_ signal: CInt) {
     if isStopping { return finish() }
@@ -373,23 +374,22 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
     serviceManager?.stopping()
     journal.record(.notice, .boxStopped, at: loop.now, UInt64(signal))
     linksCloseAt = loop.now + Self.owingTime
-    // The drain after the wake-up closes them, in this wake-up or later.
+    // The drain after this wake-up, or a later one, closes the links.
     linksClosing = Timer(loop) {}
     linksClosing?.set(linksCloseAt)
   }
 
-  /// Closes the links of a daemon that stops, once no member waits for the end of a stream that an application here knows.
+  /// Closes the links of a stopping daemon, once no member waits for the end of a stream that an application here has
+  /// ended. Returns whether it closed them now.
   private func closeLinksIfDue(_ now: Instant) -> Bool {
     guard linksCloseAt != .never, now >= linksCloseAt || !node.sessions.owesStreams else { return false }
     linksCloseAt = .never
     node.shutDown(now: now)
-    // Streams that are not links yet send no goodbye.
     for driver in drivers where driver.slot == nil { driver.finish() }
     return true
   }
 
   private func finish() {
-    // Write errors were reported already, and cannot be retried later.
     stateWatch?.stop()
     try? trust.saveIfChanged()
     try? trust.store.settle()
@@ -413,7 +413,7 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
   }
 }
 
-/// Why the daemon could not start, and what to do; one line.
+/// Why the daemon could not start, and the remedy, in one line.
 public struct StartError: Error {
   public let text: String
   init(_ text: String) { self.text = text }

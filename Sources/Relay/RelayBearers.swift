@@ -13,7 +13,7 @@ import Reactor
 import Trust
 import WiFiDirect
 
-/// Starts bearers and discovery as configured, and handles their events.
+/// Starts bearers and discovery as configured and handles their events.
 extension Relay: BearerDelegate {
   func startBearers() {
     let hint = node.settings.id.high
@@ -101,12 +101,12 @@ extension Relay: BearerDelegate {
     return all
   }
 
-  /// Sources that are not bearers, shown only while they have a fault.
+  /// Sources of faults that are not bearers; status shows them only while they have a fault.
   private static let silentSources: [StaticString] = [
     "identity", "trust", "trust-state", "pins", "state", "journal", "control", "configuration", "led", "gpio", "button",
   ]
 
-  /// One for each adapter, and one more each for classic and for its network where they are used.
+  /// The status of each adapter, and of classic and its network where they are used.
   var bluetoothStatus: [BearerStatus] {
     var all: [BearerStatus] = []
     for snapshot in bluetooth?.snapshots ?? [] {
@@ -144,7 +144,7 @@ extension Relay: BearerDelegate {
   }
 
   private func classicStatus(_ snapshot: ClassicSnapshot, _ adapter: BluetoothSnapshot) -> BearerStatus {
-    // Without LE nothing else tells what is wrong with the adapter.
+    // Without LE no other entry shows the adapter's fault.
     let problem = snapshot.problem ?? (adapter.isLowEnergy ? nil : adapter.problem)
     let state: StaticString = problem != nil ? "fault" : snapshot.channel == nil ? "waiting" : "up"
     var detail = ""
@@ -163,7 +163,7 @@ extension Relay: BearerDelegate {
     return status
   }
 
-  /// Of a group or a mesh.
+  /// The status of a Wi-Fi Direct group or a mesh.
   func wifiStatus(_ radio: WiFiDirectRadio) -> BearerStatus {
     let snapshot = radio.snapshot
     var detail = "", secret = ""
@@ -204,7 +204,8 @@ extension Relay: BearerDelegate {
     if let responder = configuration.discovery.dnsSD { startDNSSD(bearer, hint, responder) }
   }
 
-  /// A pulled cable or a left group: the kernel reports it at once, a link's timeout only after seconds.
+  /// Ends links over interfaces that are gone, after a pulled cable or a left group. The kernel reports that at once;
+  /// the link's timeout takes seconds.
   private func endLinksWithoutInterface(_ ip: IPBearer) {
     for driver in drivers where driver.handoff.interfaceIndex != 0 {
       if !ip.interfaces.contains(where: { $0.index == driver.handoff.interfaceIndex }) { driver.interfaceWent() }
@@ -228,7 +229,7 @@ extension Relay: BearerDelegate {
   private func startWiFiDirect(_ hint: UInt64) {
     let chosen = configuration.wifiDirect
     var options = wifiOptions(chosen.interface)
-    // A radio may have one channel only.
+    // A radio may support only one channel.
     options.frequency = chosen.frequency == 0 && isMeshBesideGroup ? configuration.mesh.frequency : chosen.frequency
     options.ssid = chosen.ssid
     options.passphrase = chosen.passphrase
@@ -238,10 +239,9 @@ extension Relay: BearerDelegate {
     options.role = chosen.mode
     options.pushButton = chosen.wps
     options.isBridged = configuration.bluetooth.joinsGroup
-    if !options.isBridged { GroupBridge.remove() }  // one of a daemon that was killed
+    if !options.isBridged { GroupBridge.remove() }  // left by a daemon that was killed
     let radio = WiFiDirectRadio(loop, options, hint: hint, self)
     wifiDirect = radio
-    // The group's interface may look like an ordinary Wi-Fi interface.
     radio.groupInterfaceChanged = { [self] interface in
       ip?.wifiDirectInterface = interface
       serveGroup(on: interface)

@@ -9,13 +9,13 @@ import Reactor
 import Trust
 import WiFiDirect
 
-/// The board's light and button.
+/// The board's status light and button.
 extension Relay {
-  /// Shows a fault, or whether any link is up, on the status light. With `isDue` a failed write is tried again.
+  /// Shows on the status light a fault, or whether any link is up. With `isDue` a failed write is retried.
   func showHealth(isDue: Bool = false) {
     if statusLED == nil && statusLight == nil { return }
     let isFault = !trust.alarms.isEmpty || !problems.isEmpty
-    // Somebody waits for an answer to the button; a fault can wait.
+    // The user waits for a response to the button; a fault can wait.
     let isJoining = wifiDirect?.snapshot.isPushButtonPressed ?? false
     let current: StatusLED.Pattern = isJoining ? .joining : isFault ? .fault : node.isLinked ? .linked : .alone
     if current == health && !isDue { return }
@@ -38,10 +38,10 @@ extension Relay {
     }
   }
 
-  // MARK: The button
+  // MARK: Button
 
   func startButton() {
-    // One that was left would switch the board off now.
+    // A leftover file would switch the board off now.
     unlink(powerOffPath)
     guard let pin = configuration.board.buttonPin else { return }
     button = GPIOButton(
@@ -49,7 +49,7 @@ extension Relay {
       pressed: { [self] in pressed($0) }, lost: { [self] in note("button", $0.line) })
   }
 
-  /// Every 10 s: takes the line when it can be had, and looks what became of a press.
+  /// Opens the button's GPIO line if it is available, and checks the result of a long press. Called every 10 s.
   func keepButton() {
     if let button {
       do throws(GPIOError) {
@@ -67,10 +67,10 @@ extension Relay {
     }
   }
 
-  /// The unit causeway-poweroff.path waits for this file: the daemon itself may not switch the board off.
+  /// The file for which the unit causeway-poweroff.path waits. The daemon itself may not switch the board off.
   private var powerOffPath: String { configuration.node.runtimeDirectory + "/poweroff" }
 
-  /// How long that unit has to take the file away.
+  /// The time that the unit has to remove the file.
   private static let powerOffTime = TimeSpan.seconds(5)
 
   private func pressed(_ press: ButtonPress) {

@@ -9,12 +9,12 @@ import Reactor
 import SecureTransport
 import Trust
 
-/// Notes why dials, handshakes and links ended, for `causeway explain`.
+/// Records why dials, handshakes and links ended, for `causeway explain`.
 extension Relay {
-  /// A bearer could not make a stream.
+  /// Records that a bearer could not connect.
   func noteDialFailure(_ token: UInt32, _ candidate: Candidate, _ reason: String) {
     let hint = node.plan(token, now: loop.now)?.hint ?? candidate.hint
-    // Bearers that put the address before the reason do so for the journal.
+    // Some bearers put the address before the reason, for the journal.
     let address = Array(candidate.address.text.utf8) + [0x3A, 0x20]
     let bare =
       reason.utf8.starts(with: address) ? String(decoding: reason.utf8.dropFirst(address.count), as: UTF8.self) : reason
@@ -24,19 +24,19 @@ extension Relay {
       now: loop.now)
   }
 
-  /// A stream is proved, and the node gave it no slot.
+  /// Records that the node had no slot for a proven stream.
   func noteNoSlot(_ driver: LinkDriver) {
     note(driver, driver.peer == node.settings.id ? .ownKey : .fullHere)
   }
 
-  /// A driver has ended; its link, if it had one, is still in its slot.
+  /// Records why a driver ended. Its link, if any, is still in its slot.
   func noteEnd(_ driver: LinkDriver, _ reason: String) {
     if let cause = cause(driver, reason) { note(driver, cause) }
   }
 
   private func note(_ driver: LinkDriver, _ cause: ContactCause) {
     let handoff = driver.handoff
-    // That the key is this node's says nothing of who is meant to be there.
+    // A key equal to this node's does not show which node was expected there.
     var peer = driver.peer == node.settings.id ? .none : driver.peer
     if peer == .none && !handoff.isInbound {
       peer = NodeID(high: node.plan(handoff.token, now: loop.now)?.hint ?? 0, low: 0)
@@ -46,17 +46,16 @@ extension Relay {
       now: loop.now)
   }
 
-  /// Whether the operator pinned the node, or one with the upper half of its id that discovery claims: such claims take one
-  /// place for each pin and bearer.
+  /// Whether the operator pinned the node, or a node whose id has the upper half that discovery claims. Such claims
+  /// take one place per pin and bearer.
   private func isPinned(_ node: NodeID) -> Bool { trust.pins.contains { $0.isByOperator && $0.node.mayBe(node) } }
 
-  /// Nil for an end that is no failure.
+  /// The cause to record; nil for an end that is not a failure.
   private func cause(_ driver: LinkDriver, _ reason: String) -> ContactCause? {
     switch driver.streamEnd {
     case .refused(let refusal): return .refusedHere(TrustFault(refusal))
-    // Alerts about certificates (RFC 8446, section 6.2).
     case .alert(let alert) where (42...48).contains(alert) && alert != 47: return .refusedThere(alert: alert)
-    // What admission sends when it has no room.
+    // Admission sends this alert (internal_error) when it has no room.
     case .alert(80): return .fullThere
     case .noPeerCertificate, .peerKeyNotP256: return .refusedHere(.noUsableKey)
     case .closedHere, .closedByPeer, .truncated, .alert, .library, .notAUnit, .sealedTooEarly, .sealedReplayed,
@@ -64,7 +63,7 @@ extension Relay {
       break
     }
     guard let slot = driver.slot else {
-      // The node gave no slot, which `noteNoSlot` has noted, or this daemon stops.
+      // The node had no slot, which `noteNoSlot` has recorded, or this daemon stops.
       if driver.streamEnd == .closedHere || driver.isGivenUp { return nil }
       return driver.isTimedOut ? .handshakeTimedOut : .handshakeFailed(reason)
     }
@@ -73,7 +72,7 @@ extension Relay {
     case .idle, .parking, .parked: return nil
     case .opening, .up: return .broken(reason)
     case .closed(let close):
-      // Only a goodbye of the other end asks for a pause.
+      // Only a goodbye from the other end sets `retryAfterSeconds`.
       let isTheirs = link.retryAfterSeconds > 0
       switch close {
       case .duplicate: return node.isKeyHeldElsewhere(at: link.peer) ? .keyHeldElsewhere : nil

@@ -13,14 +13,14 @@ import Session
 import Trust
 import WiFiDirect
 
-/// A probe of a control client whose result is pending.
+/// A probe that a control client requested and whose result is pending.
 struct ControlProbe {
   let peer: NodeID
   let message: MessageID
   let token: UInt64
 }
 
-/// Requests of control clients, and reports to them.
+/// Handles requests of control clients and reports events to them.
 extension Relay: ControlDelegate {
   func controlStatus() -> StatusSnapshot {
     var box = BoxStatus(
@@ -119,7 +119,8 @@ extension Relay: ControlDelegate {
     }
   }
 
-  /// Before what is told of the peer, so that a reader of the journal has its name even where the ring begins there.
+  /// Records the peer's name before other records about the peer. A reader of the journal then has the name even if the
+  /// ring begins there.
   private func recordName(of peer: Peer, _ now: Instant) {
     var words: (UInt64, UInt64, UInt64) = (0, 0, 0)
     withUnsafeMutableBytes(of: &words) { bytes in
@@ -198,7 +199,7 @@ extension String {
 }
 
 extension Link {
-  /// One word for status.
+  /// The state as one word, for status.
   var stateName: String {
     switch state {
     case .idle: "idle"

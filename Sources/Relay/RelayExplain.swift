@@ -16,11 +16,11 @@ import Session
 import Trust
 import WiFiDirect
 
-/// What control clients ask about two nodes, and about applications.
+/// Answers what control clients ask about two nodes and about applications.
 extension Relay {
   func controlExplain(_ from: NodeID, _ to: NodeID) -> [UInt8] {
     if from == .none && to == .none { return knownNodes.toJSON() }
-    // The two are alike; this node knows most of its own links.
+    // The question is symmetric, and this node knows its own links best.
     let isTurned = to == node.settings.id
     return Explanation(facts(isTurned ? to : from, isTurned ? from : to)).toJSON()
   }
@@ -49,7 +49,8 @@ extension Relay {
 
   // MARK: Nodes
 
-  /// Whom `explain` may be asked about. An address that has not said who it is counts as a node of its own.
+  /// The nodes that `explain` can be asked about. An address that has not identified itself counts as a node of its
+  /// own.
   private var knownNodes: KnownNodes {
     var known = KnownNodes()
     known.add(node.settings.id, configuration.node.displayName)
@@ -114,10 +115,10 @@ extension Relay {
     return facts
   }
 
-  /// Why a key is refused here now; nil when it is not, as far as it has been tried.
+  /// Why this node refuses a key now; nil if it does not, or has not seen the key.
   func trustFault(_ id: NodeID) -> TrustFault? {
     if trust.isDenied(id) { return .revoked }
-    // A refusal is over once the key was accepted. That others have a route to its node proves nothing.
+    // A refusal ends once the key is accepted. A route to its node through others proves nothing.
     if isAccepted(id) { return nil }
     if trust.alarms.all.contains(where: { $0.offered == id }) { return .otherKeyPinned }
     return trust.strangers.all.first { $0.id == id }.map { TrustFault($0.reason) }
@@ -130,10 +131,10 @@ extension Relay {
     return false
   }
 
-  /// Nil for what is no obstacle any more, or is explained otherwise.
+  /// The obstacle to show; nil if it no longer exists or another finding explains it.
   private func sessionObstacle(_ reason: SealObstacle, with id: NodeID) -> SessionObstacle? {
     switch reason {
-    // Preferences are in the advertisements.
+    // Advertisements contain the preferences.
     case .refused(.preferences, _): nil
     case .refused(.rejected, byPeer: true), .refused(.undecided, byPeer: true): .refusedThere
     case .refused(.rejected, byPeer: false), .refused(.undecided, byPeer: false):
@@ -243,7 +244,7 @@ extension Relay {
 }
 
 extension MemberState {
-  /// One word.
+  /// The state as one word.
   var word: StaticString {
     switch self {
     case .connecting: "connecting"
@@ -258,6 +259,6 @@ extension MemberState {
 }
 
 extension SessionID {
-  /// 32 hexadecimal digits.
+  /// The id as 32 hexadecimal digits.
   var text: String { NodeID(high: high, low: low).text }
 }

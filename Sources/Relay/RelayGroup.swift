@@ -10,17 +10,17 @@ import Reactor
 import StatusPage
 import WiFiDirect
 
-/// What the box does for those in its Wi-Fi group: addresses (`DHCPServer`) and the status page (`PageServer`).
+/// Services of the box for stations in its Wi-Fi group: addresses (`DHCPServer`) and the status page (`PageServer`).
 extension Relay {
   private static let pagePort: UInt16 = 80
 
-  /// Serves on the interface that has the group's address; nil: there is no group. Its bridge is served without it, for peers
-  /// over Bluetooth, and keeps whom it has given addresses.
+  /// Serves on the interface that has the group's address; nil if there is no group. The bridge is served even without
+  /// a group, for peers over Bluetooth, and keeps its leases.
   func serveGroup(on interface: String?) {
     var interface = interface
     if interface == nil, configuration.bluetooth.joinsGroup {
       interface = GroupBridge.name
-      // The radio tells of a failure when it has a group, and the access point when a peer comes.
+      // The radio reports a failure when it has a group, and the access point when a peer connects.
       _ = try? GroupBridge.make(node.settings.id.high)
     }
     let index = interface.map { if_nametoindex($0) } ?? 0
@@ -30,7 +30,7 @@ extension Relay {
     showPage(on: interface)
   }
 
-  /// Gives addresses on the group's interface, and no more on the one before; nil: there is no group.
+  /// Serves DHCP on the group's interface and stops on the previous one; nil if there is no group.
   private func serveAddresses(on interface: String?) {
     dhcp?.close()
     dhcp = nil
@@ -44,19 +44,19 @@ extension Relay {
         addresses: WiFiDirectOptions.leasedAddresses,
         isStation: { [self] in isStation($0) })
     } catch {
-      // Devices with Wi-Fi Direct get their address without it.
+      // Devices with Wi-Fi Direct get their address without DHCP.
       dhcpProblem = serverProblem(error, "UDP port 67", key: "dhcp")
       bearerReport("dhcp", dhcpProblem, isFault: false)
     }
   }
 
-  /// Whether an Ethernet address is of somebody in the group.
+  /// Whether an Ethernet address belongs to a station of the group.
   private func isStation(_ hardware: UInt64) -> Bool {
     (wifiDirect?.snapshot.stations.contains(MACAddress(hardware)) ?? false)
       || bluetooth?.hasJoinedNetwork(hardware) ?? false
   }
 
-  /// Of the table of bearers; nil while there is none to tell of.
+  /// The DHCP server's entry in the table of bearers; nil if there is nothing to show.
   var dhcpStatus: BearerStatus? {
     if dhcp == nil && dhcpProblem.utf8.isEmpty { return nil }
     let range = "192.168.49.201–254"
@@ -71,7 +71,7 @@ extension Relay {
     }
   }
 
-  /// Serves the page on the group's interface, and ends the one before; nil: there is no group.
+  /// Serves the page on the group's interface and stops on the previous one; nil if there is no group.
   private func showPage(on interface: String?) {
     page?.close()
     page = nil
@@ -85,21 +85,22 @@ extension Relay {
         interface: interface, station: { [self] in station(of: $0, at: $1, on: interface) },
         content: { [self] in pageContent() })
     } catch {
-      // It is no fault of the relay: links and radios do not need the page.
+      // This is not a fault of the relay: links and radios do not need the page.
       pageProblem = serverProblem(error, "port 80", key: "status-page")
       bearerReport("status-page", pageProblem, isFault: false)
     }
   }
 
-  /// The station that a connection comes from: the one that has leased the address, or else one of the group that the kernel knows
-  /// at it, as Wi-Fi Direct assigns addresses without DHCP. Addresses that nobody was given prove nothing.
+  /// The station from which a connection comes: the lessee of the address, or else a station of the group that the
+  /// kernel's neighbour table has at this address. Wi-Fi Direct assigns addresses without DHCP. An unassigned address
+  /// proves nothing.
   private func station(of connection: CInt, at address: UInt32, on interface: String) -> UInt64? {
     if let station = dhcp?.station(at: address) { return station }
     let hardware = csystem_neighbour(connection, interface, address)
     return hardware != 0 && isStation(hardware) ? hardware : nil
   }
 
-  /// Of the table of bearers; nil while there is none to tell of.
+  /// The status page's entry in the table of bearers; nil if there is nothing to show.
   var pageStatus: BearerStatus? {
     if page == nil && pageProblem.utf8.isEmpty { return nil }
     let address = "http://\(WiFiDirectOptions.ownerAddressText)/"

@@ -10,7 +10,7 @@ import Reactor
 import Session
 import Trust
 
-/// The node for the clients of the local API.
+/// The node as the clients of the local API see it.
 final class LocalHost: LocalNode {
   private let node: Node
   private let trust: TrustKeeper
@@ -60,7 +60,7 @@ extension DisplayName {
 }
 
 extension Relay {
-  /// Serves applications, where the configuration wants it.
+  /// Starts the local API if the configuration enables it.
   func startLocalAPI() throws(StartError) {
     guard configuration.applications.isEnabled else { return }
     let granted = configuration.applications.serviceGroups

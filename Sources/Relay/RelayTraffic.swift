@@ -2,9 +2,9 @@ import Bearer
 import BearerBluetooth
 import Primitives
 
-/// What passes over links, for the radios that adapt to it.
+/// Reports the traffic of links to the radios, which adapt to it.
 extension Relay {
-  /// At the end of each wake-up.
+  /// Reports the bytes that links have passed. Called at the end of each wake-up.
   func tellBluetoothTraffic() {
     guard let bluetooth else { return }
     var overWiFi: UInt64 = 0
@@ -22,7 +22,7 @@ extension Relay {
 }
 
 extension BearerKind {
-  /// Its radio may have the antenna of Bluetooth's.
+  /// Whether the bearer's radio may share an antenna with Bluetooth.
   var isWiFi: Bool {
     switch self {
     case .wifi, .wifiDirect: true

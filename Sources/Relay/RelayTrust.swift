@@ -12,19 +12,19 @@ import Reactor
 import SecureTransport
 import Trust
 
-/// The persistent state of a process, open.
+/// The opened persistent state of the process.
 struct OpenState {
   let trust: TrustKeeper
   /// The epoch of this start.
   let epoch: UInt64
-  /// Why the epoch could not be written; nil when it was.
+  /// Why the epoch could not be written; nil if it was written.
   let writeFault: String?
-  /// Faults that do not prevent the start, by source; `status` and the light show it.
+  /// Faults that do not prevent the start, by source; shown by `status` and the light.
   let faults: [(source: StaticString, text: String)]
 }
 
-/// Opens the persistent state, once per process: key, pins, deny-lists, epoch, time. Problems that do not prevent the
-/// start are written to the journal.
+/// Opens the persistent state: key, pins, deny-lists, epoch, time. Called once per process. Faults that do not prevent
+/// the start are written to the journal.
 func openState(_ configuration: Configuration, _ journal: Journal) throws(StartError) -> OpenState {
   do throws(IdentityError) {
     let directory = try StateDirectory(configuration.node.stateDirectory)
@@ -35,7 +35,8 @@ func openState(_ configuration: Configuration, _ journal: Journal) throws(StartE
     clock_gettime(CLOCK_REALTIME, &wall)
     let milliseconds = Int64(wall.tv_sec) * 1000 + Int64(wall.tv_nsec) / 1_000_000
     let (epoch, failure) = try store.nextEpoch(wallMilliseconds: milliseconds)
-    // An epoch that was not written is used from the next quarter of a second on.
+    // An epoch that could not be written counts quarters of a second. This start must wait for its quarter to begin, so
+    // that no two such starts share an epoch (`TrustStore.nextEpoch`).
     if failure != nil {
       let quarter = TrustStore.quarterMilliseconds
       usleep(UInt32((quarter - milliseconds % quarter) * 1000))
@@ -50,7 +51,7 @@ func openState(_ configuration: Configuration, _ journal: Journal) throws(StartE
     var faults: [(source: StaticString, text: String)] = []
     for (source, text) in sources { if let text { faults.append((source, text)) } }
     for fault in faults { tell(.error, fault.text, journal) }
-    // Under other policies they decide nothing.
+    // Other policies do not use anchors.
     if keeper.policy != .authority { for fault in keeper.anchors.faults { tell(.warning, fault.text, journal) } }
     if configuration.trust.policy == .authority, let notice = clock.notice { tell(.warning, notice, journal) }
     if let failure {
@@ -69,7 +70,7 @@ private func tell(_ level: Level, _ text: String, _ journal: Journal) {
 }
 
 extension TrustKeeper {
-  /// The keeper as configured, with the wall clock of this machine.
+  /// Creates the keeper as configured, with the wall clock of this machine.
   public convenience init(
     _ identity: NodeIdentity, _ store: TrustStore, _ section: TrustSection, _ clock: SystemClock = SystemClock()
   ) {
@@ -79,7 +80,7 @@ extension TrustKeeper {
   }
 }
 
-/// Decides about the peer of one link, and charges its refusal to its address.
+/// Decides the admission of one link's peer and charges a refusal to its address.
 final class LinkJudge: PeerJudge {
   private let keeper: TrustKeeper
   private let source: UInt64
@@ -97,7 +98,7 @@ final class LinkJudge: PeerJudge {
   }
 }
 
-/// Adapts the keeper to the node's protocol.
+/// Adapts the keeper to the protocol that the node requires.
 final class TrustAdapter: NodeTrust {
   private let keeper: TrustKeeper
 
@@ -128,9 +129,9 @@ final class TrustAdapter: NodeTrust {
   }
 }
 
-/// Effects of trust on links, clients and operators.
+/// Applies trust to links, clients and operators.
 extension Relay {
-  /// How often the clock's synchronisation is checked, and how long a new pin may be in memory only.
+  /// The interval at which clock synchronisation is checked, and the maximum time that a new pin is only in memory.
   static let maintenanceInterval = TimeSpan.seconds(10)
 
   func startMaintenance() {
@@ -155,7 +156,6 @@ extension Relay {
     }
     keepRuntimeDirectory()
     journal.recordRepeats(at: loop.now)
-    // The validity of certificates could not be checked before the clock was set.
     let isSynchronised = trust.time.isSynchronised
     if isSynchronised && !wasSynchronised { reconsiderLinks() }
     wasSynchronised = isSynchronised
@@ -167,13 +167,13 @@ extension Relay {
     tellServiceManager()
   }
 
-  /// The next start must have a later epoch than the one that the node has taken.
+  /// Saves an epoch that the node has adopted, because the next start must have a later one.
   func epochRaised(to epoch: UInt64) {
     trust.epochRaised(to: epoch)
     maintain()
   }
 
-  /// Reports all refused streams in one line; one line each would fill the journal in a flood.
+  /// Reports all refused streams in one line, because one line each would fill the journal in a flood.
   private func tellRefusals() {
     guard let refusals = inbound?.gate.admission.refusals else { return }
     var text = ""
@@ -185,7 +185,7 @@ extension Relay {
     if !text.utf8.isEmpty { journal.report(.warning, at: loop.now, "admission", "not let in: \(text)") }
   }
 
-  /// Warns once when half of the pins are taken, and when all are; the status shows it as long as it is so.
+  /// Warns once when half of the pins are taken, and when all are. The status shows the fault while it lasts.
   private func reportPins() {
     let left = trust.pinsLeft
     if left == pinsLeft { return }
@@ -207,10 +207,10 @@ extension Relay {
     for driver in drivers { driver.reconsider() }
   }
 
-  /// The trust policy is the application's decision: it evaluates the chains of peers like those of neighbours.
+  /// Decides about the chain of a peer that began a session, by the same trust policy as for neighbours.
   func decide(_ peer: NodeID, _ chain: [[UInt8]], _ now: Instant) {
     var refusal: PeerRefusal?
-    // Its session has just proved the key, so an unused name that it advertises may be assigned to it.
+    // The peer's session has just proved its key, so an unused name that it advertises may be assigned to it.
     let proof = node.sessionProof(of: peer, now: now)
     let checks = checksMade {
       PeerChain.withDER(chain) { refusal = trust.refusal(of: $0, peer, from: proof?.source ?? 0) }
@@ -222,11 +222,11 @@ extension Relay {
     node.decide(peer, isAccepted: refusal == nil, checks: checks, now: now)
   }
 
-  /// After each wake-up: reports new alarms, and applies new deny-lists. True when links were checked against new
-  /// lists.
+  /// Reports new alarms and applies new deny-lists. Called after each wake-up. Returns whether links were checked
+  /// against new lists.
   func reportTrust(_ now: Instant) -> Bool {
     for (alarm, isFirst) in trust.takeFreshAlarms() {
-      // One line for each pin is written whatever is raised about others.
+      // The first alarm of each pin is always written, regardless of alarms about others.
       journal.report(.error, at: now, "trust", alarm.text, isCounted: !isFirst)
       say("trust", alarm.text)
     }
@@ -256,7 +256,7 @@ extension Relay {
     }
   }
 
-  /// The policy and its state, for status.
+  /// The trust policy and its state, for status.
   var trustText: String {
     var text = "\(trust.policy.name), \(trust.pins.count) pinned, \(trust.deniedCount) revoked"
     if trust.unverifiedCount > 0 { text += ", \(trust.unverifiedCount) pins unverified" }
@@ -271,7 +271,7 @@ extension Relay {
     return text
   }
 
-  /// The most important alarm, in one line; empty when there is none.
+  /// The most important alarm, in one line; empty if there is none.
   var alarmText: String {
     if trust.isSelfDenied { return "this box's own key is revoked by an operator" }
     let all = trust.alarms.all
@@ -297,7 +297,8 @@ extension Relay {
 }
 
 extension TrustAlarm {
-  /// One line. It contains no command with the name in it: the name is untrusted text, and people copy commands.
+  /// The alarm in one line. It contains no command with the name, because the name is untrusted text and people copy
+  /// commands.
   var text: String {
     let isSame = name == offeredName
     let came = isSame ? "under that name" : "as “\(shown(offeredName))”, which looks like it"
@@ -309,7 +310,7 @@ extension TrustAlarm {
 }
 
 extension TrustKeeper {
-  /// Carries out a trust operation. Returns a sentence about the result, with the whole id of the key.
+  /// Carries out a trust operation. Returns a sentence about the result, with the full node id of the key.
   public func carryOut(_ operation: TrustOperation, _ id: NodeID, name: String) throws(TrustError) -> String {
     let called = name.utf8.isEmpty ? id.text : "\(id.text) (“\(shown(name))”)"
     switch operation {

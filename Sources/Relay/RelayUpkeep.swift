@@ -9,7 +9,7 @@ import Primitives
 import Reactor
 import Trust
 
-/// Maintenance of the daemon's own files and configuration.
+/// Maintains the daemon's own files and configuration.
 extension Relay {
   /// Restores the journal and the sockets if they were removed.
   func keepRuntimeDirectory() {
@@ -19,7 +19,7 @@ extension Relay {
     keep("api") { [local] () throws(DiagnosticsError) in try local?.restore() ?? false }
   }
 
-  /// Restores a socket, and reports that.
+  /// Restores a socket and reports that.
   private func keep(_ source: StaticString, _ restore: () throws(DiagnosticsError) -> Bool) {
     do throws(DiagnosticsError) {
       if try restore() {
@@ -31,13 +31,13 @@ extension Relay {
     }
   }
 
-  /// Gives back what links had that have ended, and peers that are lost.
+  /// Returns memory of ended links and lost peers to the kernel.
   func returnMemory() {
     node.forEachUnusedMemory { csystem_release_pages($0.baseAddress!, $0.count) }
     csystem_release_unused_memory()
   }
 
-  /// A background write of the state has ended.
+  /// Handles the end of a background write of the state.
   func stateWritten() {
     var failure: String?
     do throws(IdentityError) {
@@ -46,20 +46,20 @@ extension Relay {
       failure = error.text
       trust.noteUnsaved()
     }
-    // If several changes were made, the last is still being written and includes the others.
+    // If several changes were made, the last one is still being written and includes the others.
     if failure == nil && !trust.store.isSettled { return }
     noteState(failure)
     control?.stateSettled(failure: failure)
   }
 
-  /// Reports whether the state could be written last time.
+  /// Reports whether the last write of the state succeeded.
   func noteState(_ failure: String?) {
     note("state", failure.map { "\($0); until then nothing that changes outlives a restart" })
   }
 
   var controlIsSettled: Bool { trust.store.isSettled }
 
-  /// Reports a fault once, and its end once.
+  /// Reports the start and the end of a fault, once each.
   func note(_ source: StaticString, _ fault: String?) {
     if let fault {
       if problem(source) == nil { bearerReport(source, fault, isFault: true) }
@@ -70,7 +70,8 @@ extension Relay {
 
   func controlReload() -> (isDone: Bool, text: String) { reload() }
 
-  /// Reloads the configuration (SIGHUP, `causeway reload`), and tells the result everywhere.
+  /// Reloads the configuration (SIGHUP, `causeway reload`) and reports the result to the journal, the status and the
+  /// service manager.
   @discardableResult
   func reload() -> (isDone: Bool, text: String) {
     serviceManager?.reloading(microseconds: loop.now.nanoseconds / 1000)
@@ -81,8 +82,8 @@ extension Relay {
     return (isDone, text)
   }
 
-  /// The journal's level and the anchors apply at once; changes that need a restart
-  /// are named. An invalid file changes nothing.
+  /// Reads the configuration again. The journal's level and the anchors apply at once; changes that need a restart are
+  /// named in the result. An invalid file changes nothing.
   private func readConfiguration() -> (isDone: Bool, text: String) {
     let fresh: Configuration
     do throws(ConfigurationError) {
@@ -97,7 +98,7 @@ extension Relay {
     for warning in fresh.warnings { journal.report(.warning, at: loop.now, "configuration", warning) }
     var later = ""
     for key in configuration.keysChanged(in: fresh) {
-      // Compared as bytes: the comparison of Strings would bring Unicode's tables into the firmware.
+      // Compares bytes, because comparing Strings would bring Unicode tables into the firmware.
       if Text(key).equals("[journal] level") || Text(key).equals("[trust] anchors") { continue }
       later += later.utf8.isEmpty ? key : ", " + key
     }
@@ -112,7 +113,7 @@ extension Relay {
     return (true, text)
   }
 
-  /// The line of `systemctl status`: the first fault, or who is there.
+  /// Sends the line for `systemctl status`: the first fault, or the numbers of links and peers.
   func tellServiceManager() {
     guard let serviceManager else { return }
     let links = drivers.count { $0.slot != nil }
@@ -122,7 +123,7 @@ extension Relay {
         ?? "\(links) \(links == 1 ? "link" : "links"), \(peers) \(peers == 1 ? "peer" : "peers")")
   }
 
-  /// Why these anchors would lock out peers that the current ones accept.
+  /// Why these anchors would lock out peers that the current anchors accept; nil if they would not.
   private func fault(in anchors: TrustAnchors, _ fresh: Configuration) -> String? {
     if let fault = anchors.faults.first { return fault.text }
     if trust.policy == .authority && anchors.certificateCount == 0 {

@@ -3,7 +3,7 @@ import BearerBluetooth
 import BearerIP
 
 extension RemoteAddress {
-  /// As people write it, for status and logs.
+  /// The address as text, for status and logs.
   var text: String {
     switch self {
     case .ip(let endpoint): endpoint.text
@@ -12,11 +12,12 @@ extension RemoteAddress {
     }
   }
 
-  /// Whom admission charges for a stream: an IPv4 address; a link-local address and its interface; the network of another IPv6
-  /// address, of which a host may take 2⁶⁴; a Bluetooth address. Ports do not count. It lasts as long as the process.
+  /// The source that admission charges for a stream: an IPv4 address, a link-local address with its interface, the
+  /// network of another IPv6 address, or a Bluetooth address. An IPv6 network counts as a whole, because a host may
+  /// have 2⁶⁴ addresses of it. Ports do not count. The value is stable for the life of the process.
   ///
-  /// A machine chooses its IPv6 address freely, so numbers of IPv6 are hashes under a random key. Else fe80::ffff:192.0.2.1
-  /// would be charged to 192.0.2.1, and fe80:: to nobody.
+  /// A machine chooses its IPv6 address freely, so IPv6 sources are hashes under a random key. Otherwise
+  /// fe80::ffff:192.0.2.1 would be charged to 192.0.2.1, and fe80:: to no source.
   var source: UInt64 {
     switch self {
     case .ip(let endpoint):
@@ -27,7 +28,7 @@ extension RemoteAddress {
         hasher.combine(endpoint.low)
         hasher.combine(endpoint.scope)
       }
-      // Never a number of IPv4 or Bluetooth.
+      // The top bit keeps these apart from IPv4 and Bluetooth sources.
       return 1 << 63 | UInt64(truncatingIfNeeded: hasher.finalize())
     case .bluetooth(let endpoint): return 1 << 48 | endpoint.address
     case .bluetoothClassic(let address): return 1 << 48 | address

@@ -3,9 +3,9 @@ import CSystem
 import Configuration
 import Reactor
 
-/// Shows on the status light that the daemon has ended: an LED is dark after a stop, and has the pattern of a fault after
-/// anything else; a light at a GPIO line, which nobody drives then, is dark. For the service manager, which knows of an end
-/// that the daemon could not see. Does nothing without a status light. Gives one line why it failed, or nil.
+/// Shows on the status light that the daemon has ended. An LED is dark after a stop and shows the fault pattern
+/// otherwise; a light at a GPIO line is dark. The service manager calls this, because it also notices ends that the
+/// daemon cannot. Without a status light nothing happens. Returns one line with the reason of a failure, or nil.
 public func showEndOfDaemon(_ configuration: Configuration, wasStopped: Bool) -> String? {
   var failure = drive(configuration, wasStopped ? .off : .fault)
   if let pin = configuration.board.statusPin {
@@ -16,11 +16,12 @@ public func showEndOfDaemon(_ configuration: Configuration, wasStopped: Bool) ->
   return failure
 }
 
-/// Lets the daemon's user drive the status LED. For the service manager, which is root. The user is the owner of the runtime
-/// directory. Does nothing without a status LED; for GPIO lines there is the group of their chip. Gives one line why it failed, or nil.
+/// Grants the status LED to the daemon's user, who owns the runtime directory. The service manager calls this as root.
+/// GPIO lines do not need it, because their chip has a group. Without a status LED nothing happens. Returns one line
+/// with the reason of a failure, or nil.
 public func prepareStatusLED(_ configuration: Configuration) -> String? { drive(configuration, nil) }
 
-/// Shows a pattern on the status LED, or prepares it: nil.
+/// Shows a pattern on the status LED; with nil grants it to the daemon's user instead. Returns the reason of a failure.
 private func drive(_ configuration: Configuration, _ pattern: StatusLED.Pattern?) -> String? {
   let name = configuration.board.statusLED
   if name.utf8.isEmpty { return nil }
