@@ -1,11 +1,11 @@
 import CMbedTLS
 
-/// A certificate of the anchors.
+/// A certificate in the set of trust anchors.
 struct Anchor {
   let certificate: UnsafeMutablePointer<mbedtls_x509_crt>
   let name: AuthorityName
   let issuerName: AuthorityName
-  /// Indices of the anchors that signed it, itself among them when it is self-signed; nil until that was checked. The
+  /// Indices of the anchors that signed this one, including itself if it is self-signed; nil until checked. The
   /// signatures are verified once, not in each handshake.
   var issuers: [Int]?
 
@@ -17,7 +17,7 @@ struct Anchor {
 }
 
 extension TrustAnchors {
-  /// Whether a certificate is signed by its own key. One that has its own name as its issuer's need not be: an authority
+  /// Whether a certificate is signed by its own key. Equal subject and issuer names do not prove that: an authority
   /// with a new key certifies that key with its old one.
   func isSelfSigned(_ certificate: UnsafeMutablePointer<mbedtls_x509_crt>) -> Bool {
     if let index = index(of: certificate) { return issuers(ofAnchor: index).contains(index) }
@@ -25,8 +25,8 @@ extension TrustAnchors {
       && signature(of: certificate, by: certificate) == .right
   }
 
-  /// The authorities that issued a certificate, among the anchors and these others. One whose signature the bound on
-  /// checks leaves open (`cmbedtls_begin_checks`) counts, as its revocation would.
+  /// The authorities, among the anchors and `others`, that issued a certificate. An authority also counts if the bound
+  /// on checks (`cmbedtls_begin_checks`) left its signature unchecked, because its list may revoke the certificate.
   func issuers(
     of certificate: UnsafeMutablePointer<mbedtls_x509_crt>, among others: [Anchor]
   ) -> [UnsafeMutablePointer<mbedtls_x509_crt>] {
@@ -52,7 +52,7 @@ extension TrustAnchors {
       case .wrong: break
       case .notChecked:
         isOpen = true
-        // It would be self-signed, and that must be certain.
+        // An unchecked signature by itself would mean self-signed, and that must be certain.
         if candidate != index { issuers.append(candidate) }
       }
     }

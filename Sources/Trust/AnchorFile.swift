@@ -1,13 +1,12 @@
 import Identity
 
-/// Something in the anchors directory that is not understood. It may be a revocation list, so those that it may revoke
-/// are not let in until it is corrected.
+/// A part of the anchors directory that cannot be interpreted. It may be a revocation list, so certificates that it may
+/// revoke are refused until it is corrected.
 public struct AnchorFault {
-  /// Whom it keeps out.
+  /// The certificates that the fault causes to be refused.
   enum Scope {
-    /// Nobody else: a whole certificate is no anchor, so those below it are refused in any case.
+    /// None. A complete certificate is unusable as an anchor, so certificates below it are refused in any case.
     case nobody
-    /// All certificates by this authority.
     case issuer(ListIssuer)
     /// Every certificate.
     case everybody
@@ -17,7 +16,7 @@ public struct AnchorFault {
   public let text: String
   let scope: Scope
 
-  /// The nodes that are not let in.
+  /// The effect on nodes, as text.
   public var effect: StaticString {
     switch scope {
     case .nobody: "nobody below it is let in"
@@ -26,7 +25,7 @@ public struct AnchorFault {
     }
   }
 
-  /// Whether it keeps out those that would be let in without it.
+  /// Whether the fault causes nodes to be refused that would be accepted without it.
   public var isClosing: Bool {
     switch scope {
     case .nobody: false
@@ -36,8 +35,8 @@ public struct AnchorFault {
 }
 
 extension TrustAnchors {
-  /// Adds the contents of one file: a certificate or a revocation list in DER, or any number of them in PEM. True when
-  /// all of it is understood; each fault that is found is added to `faults`.
+  /// Adds the contents of one file: one certificate or revocation list in DER, or any number of them in PEM. Returns
+  /// whether all of the file is understood; adds each fault to `faults`.
   @discardableResult
   public func add(_ file: [UInt8], path: String = "") -> Bool {
     let before = faults.count
@@ -59,7 +58,7 @@ extension TrustAnchors {
   }
 
   private func addPEM(_ file: PEMFile, _ path: String) {
-    // A part of a block that is lost may be a list, whatever the blocks around it are.
+    // A damaged block may be a list, regardless of the blocks around it.
     for fault in file.faults { fail("\(path):\(fault.line)", "\(fault.text)", .everybody) }
     for block in file.blocks {
       let place = "\(path):\(block.line)"
@@ -82,7 +81,7 @@ extension TrustAnchors {
     }
   }
 
-  /// Adds the fault of DER that is no usable certificate although it is to be one.
+  /// Adds the fault for DER that is meant to be a certificate but is not usable.
   private func failCertificate(_ der: [UInt8], _ place: String) {
     if isCertificate(der) {
       fail(place, "a certificate that cannot be used: \(certificateFault(der))", .nobody)
@@ -100,8 +99,8 @@ extension TrustAnchors {
     }
   }
 
-  /// Whether this is one whole certificate and nothing else, usable or not: its first field is a version, `[0]`, which no
-  /// revocation list has. Nothing behind it is lost when it is left out.
+  /// Whether this is exactly one complete certificate, usable or not. Its first field is a version, `[0]`, which no
+  /// revocation list has. Ignoring it loses no revocation list.
   private func isCertificate(_ der: [UInt8]) -> Bool {
     var whole = DERReader(der[...])
     guard var outer = try? whole.enter(DERReader.sequence), whole.isEmpty,

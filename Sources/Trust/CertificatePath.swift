@@ -2,15 +2,16 @@ import CMbedTLS
 import Identity
 import SecureTransport
 
-/// The certificates of a chain whose signatures are right, from an anchor down to the leaf, and the checks that mbedTLS
-/// does not make: who may issue, and for what, critical extensions, serial numbers, and revocation.
+/// A certificate chain with valid signatures, from an anchor down to the leaf, and the checks that mbedTLS does not
+/// make: which authorities may issue and for which use, critical extensions, serial numbers, and revocation.
 struct CertificatePath {
   var certificates: [UnsafeMutablePointer<mbedtls_x509_crt>] = []
 
-  /// Authorities that are looked at from an anchor upwards, itself among them. With more a chain is refused.
+  /// The maximum number of authorities to examine from an anchor upwards, including the anchor. A chain with more is
+  /// refused.
   static let authoritiesMax = 32
 
-  /// Why the leaf is refused; nil when nothing here speaks against it. `sent` is the chain as the peer sent it.
+  /// Why the leaf is refused; nil if these checks find nothing. `sent` is the chain as the peer sent it.
   func refusal(_ anchors: TrustAnchors, _ sent: PeerChain) -> PeerRefusal? {
     for (index, certificate) in certificates.enumerated() {
       if X509Extension.hasUnknownCritical(certificate) { return .wrongUsage }
@@ -18,7 +19,7 @@ struct CertificatePath {
       if index == 0 {
         if let refusal = refusal(ofAnchor: certificate, anchors, sent) { return refusal }
       } else {
-        // mbedTLS takes an anchor of version 1, which has no extensions, for an authority. It may be a node's.
+        // mbedTLS accepts a version 1 anchor, which has no extensions, as an authority. It may be a node's certificate.
         let issuer = certificates[index - 1]
         if cmbedtls_is_authority(issuer) == 0 { return .issuerNotAuthority }
         if !ChainRules.mayIssueNodes(issuer) { return .wrongUsage }
@@ -28,9 +29,9 @@ struct CertificatePath {
     return nil
   }
 
-  /// An anchor may be an intermediate: then its authority, or one further up, may have a list that revokes it or one
-  /// between them. All authorities above it are looked at that are anchors or that the peer sent. The peer's can only
-  /// speak against it.
+  /// Checks revocation above the anchor. An anchor may be an intermediate, and an authority above it may have a list
+  /// that revokes it or a certificate between them. The check covers all authorities above it that are anchors or that
+  /// the peer sent. Certificates from the peer can only lead to a refusal.
   private func refusal(
     ofAnchor anchor: UnsafeMutablePointer<mbedtls_x509_crt>, _ anchors: TrustAnchors, _ sent: PeerChain
   ) -> PeerRefusal? {
@@ -58,8 +59,9 @@ struct CertificatePath {
     return nil
   }
 
-  /// `issuer` is the authority of the path that signed the certificate; nil above the anchor, where only anchors may have
-  /// signed a list. A list is applied when it is by the issuer that the certificate states, or by one of `issuers`.
+  /// Checks one certificate against the revocation lists. `issuer` is the authority of the path that signed it; nil
+  /// above the anchor, where only anchors may sign lists. A list applies if it is by the issuer that the certificate
+  /// states, or by one of `issuers`.
   private func refusal(
     of certificate: UnsafeMutablePointer<mbedtls_x509_crt>, by issuer: UnsafeMutablePointer<mbedtls_x509_crt>?,
     _ issuers: [UnsafeMutablePointer<mbedtls_x509_crt>], _ anchors: TrustAnchors
@@ -73,8 +75,8 @@ struct CertificatePath {
     return anchors.isClosed(below: names) ? .revocationUnknown : nil
   }
 
-  /// Why a list does not count; nil when it is signed by its authority. An authority that changes its key keeps its name,
-  /// and signs its lists with the new one: any anchor of that name may have signed.
+  /// Why a list is not valid; nil if its authority signed it. An authority that changes its key keeps its name and
+  /// signs lists with the new key, so any anchor of that name may have signed.
   private func refusal(
     of list: RevocationList, by issuer: UnsafeMutablePointer<mbedtls_x509_crt>?, _ anchors: TrustAnchors
   ) -> PeerRefusal? {
@@ -87,7 +89,7 @@ struct CertificatePath {
     return isAuthorityKnown ? .revocationListForged : .revocationUnknown
   }
 
-  /// mbedTLS also takes a serial number that is no INTEGER.
+  /// mbedTLS also accepts a serial number that is not an INTEGER.
   private func hasSerialNumber(_ certificate: UnsafeMutablePointer<mbedtls_x509_crt>) -> Bool {
     certificate.pointee.serial.tag == Int32(DERReader.integer)
       && isSerialNumber(UnsafeRawBufferPointer(certificate.pointee.serial))

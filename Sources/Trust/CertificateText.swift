@@ -22,14 +22,14 @@ extension PeerChain {
     return lines
   }
 
-  /// mbedTLS escapes unprintable characters (RFC 4514).
+  /// A distinguished name as text. mbedTLS escapes unprintable characters (RFC 4514).
   static func text(_ name: inout mbedtls_x509_name) -> String {
     var buffer = [CChar](repeating: 0, count: 256)
     return mbedtls_x509_dn_gets(&buffer, buffer.count, &name) > 0 ? String(cString: buffer) : "a name beyond 255 bytes"
   }
 }
 
-/// 2026-11-21: the day in UTC of seconds since 1970.
+/// A time in seconds since 1970 as a UTC date, for example 2026-11-21.
 public func dateText(_ seconds: Int64) -> String {
   var time = time_t(seconds)
   var parts = tm()

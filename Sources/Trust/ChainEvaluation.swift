@@ -5,13 +5,14 @@ import SecureTransport
 /// The result of evaluating a chain against the anchors at a time.
 public enum ChainVerdict: Equatable, Sendable {
   case trusted
-  /// It leads to an anchor, but becomes valid after the floor and the clock is not synchronised: evaluate again when it
-  /// is.
+  /// The chain leads to an anchor, but becomes valid after the floor and the clock is not synchronised. Evaluate it
+  /// again once the clock is synchronised.
   case trustedForNow
   case refused(PeerRefusal)
 }
 
-/// The time that `body` takes for the verification of signatures in certificates and lists, in checks of one over P-256.
+/// The time that `body` spends on verifying signatures of certificates and lists, in units of one P-256 signature
+/// check.
 public func checksMade(by body: () -> Void) -> Int {
   let before = cmbedtls_cost_of_checks()
   body()
@@ -19,13 +20,13 @@ public func checksMade(by body: () -> Void) -> Int {
 }
 
 extension PeerChain {
-  /// Evaluates the chain (RFC 5280, section 6) with mbedTLS, except for two things. Dates are compared with `time`,
-  /// because the library would use the system's clock. Revocation lists are checked here, because the library ignores
-  /// what it does not understand of them.
+  /// Evaluates the chain (RFC 5280, section 6) with mbedTLS, with two exceptions. Dates are compared with `time`,
+  /// because the library would use the system clock. Revocation lists are checked here, because the library ignores
+  /// parts that it does not understand.
   ///
-  /// A list that is not understood keeps out all whom it may revoke. Lists are used whatever their dates: an old list
-  /// still revokes, and its age causes no refusal. The usage of the leaf must allow a client; that of a server is checked
-  /// in the handshake (`ChainRules`).
+  /// A list that is not understood causes a refusal of all certificates that it may revoke. Lists apply regardless of
+  /// their dates: an old list still revokes, and its age causes no refusal. The key usage of the leaf must allow a
+  /// client; the handshake checks the usage of a server (`ChainRules`).
   public func evaluate(_ anchors: TrustAnchors, _ time: TrustTime) -> ChainVerdict {
     guard let first, point != nil else { return .refused(.noUsableKey) }
     if cmbedtls_is_authority(first) != 0 { return .refused(.authorityAsLeaf) }
@@ -44,7 +45,7 @@ extension PeerChain {
     let weak = MBEDTLS_X509_BADCERT_BAD_MD | MBEDTLS_X509_BADCERT_BAD_PK | MBEDTLS_X509_BADCERT_BAD_KEY
     if flags & UInt32(weak) != 0 { return .refused(.weakAlgorithm) }
     if flags != 0 { return .refused(.wrongUsage) }
-    // The lists have a bound of their own: a long chain does not use it up.
+    // Lists have a separate bound on checks, which a long chain does not use up.
     cmbedtls_begin_checks()
     defer { cmbedtls_end_checks() }
     if let refusal = run.path.refusal(anchors, self) { return .refused(refusal) }
@@ -53,7 +54,7 @@ extension PeerChain {
     return run.isUncertain ? .trustedForNow : .trusted
   }
 
-  /// mbedTLS skips unsuitable issuers and then finds none. This only determines the reason.
+  /// The reason why no chain was found, for the message only: mbedTLS skips unsuitable issuers and then finds none.
   private func whyNotTrusted(
     _ leaf: UnsafeMutablePointer<mbedtls_x509_crt>, _ anchors: TrustAnchors
   ) -> PeerRefusal {
@@ -68,7 +69,7 @@ extension PeerChain {
       }
       let length = Int(cmbedtls_path_length(issuer))
       if length > 0 && length < 1 + depth { return .pathTooLong }
-      // The name of an anchor matches, so the signature below is not by that anchor's key.
+      // The name matches an anchor, so the certificate below was not signed with that anchor's key.
       if anchor != nil { return .wrongSignature }
       child = issuer
     }

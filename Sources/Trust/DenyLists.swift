@@ -3,16 +3,16 @@ import Identity
 import Primitives
 import SecureTransport
 
-/// A deny-list that is in force here.
+/// A deny-list in force on this node.
 public struct HeldDenyList {
   public let issuer: NodeID
   public let serial: UInt64
-  /// The keys that it revokes, ascending.
+  /// The ids of the revoked keys, ascending.
   public let nodes: [NodeID]
-  /// In wire format.
+  /// The list in wire format.
   public let bytes: [UInt8]
 
-  /// Nil for bytes that are not a deny-list or not signed by the key in them.
+  /// Returns nil if the bytes are not a deny-list or are not signed by the key in them.
   init?(_ payload: RawSpan) {
     guard let view = try? DenyListView(payload) else { return nil }
     guard NodeIdentity.verify(view.signature, over: view.signed, by: view.point) else { return nil }
@@ -25,7 +25,7 @@ public struct HeldDenyList {
   }
 }
 
-/// What became of a received deny-list.
+/// The result of handling a received deny-list.
 public enum DenyListOutcome: Sendable {
   case accepted
   case notWanted
@@ -33,12 +33,12 @@ public enum DenyListOutcome: Sendable {
   case notSaved
 }
 
-/// Deny-lists: this node's own, and those of the configured operators.
+/// Deny-lists of this node and of the configured operators.
 extension TrustKeeper {
   public func isDenied(_ node: NodeID) -> Bool { lists.contains { $0.nodes.contains(node) } }
 
-  /// Revokes a key permanently and removes its alarms and pins. The state is saved when this returns (`TrustStore`).
-  /// The caller closes the key's links and distributes the list.
+  /// Revokes a key permanently and removes its alarms and pins. The state is saved on return (`TrustStore`). The caller
+  /// closes the key's links and distributes the list.
   public func revoke(_ node: NodeID) throws(TrustError) {
     if node == identity.id { throw .isOwn }
     if store.state.denied.contains(node) { throw .isRevokedAlready }
@@ -55,14 +55,14 @@ extension TrustKeeper {
     alarms.remove { $0.offered == node }
   }
 
-  /// Whether a received list is by one of the operators and newer than the one that is held. Its signature is not looked at.
+  /// Whether a received list is by one of the operators and newer than the stored one. The signature is not checked.
   public func wants(_ payload: RawSpan, from issuer: NodeID) -> Bool {
     guard operators.contains(issuer), issuer != identity.id, let view = try? DenyListView(payload) else { return false }
     return !lists.contains { $0.issuer == issuer && $0.serial >= view.serial }
   }
 
-  /// Handles a received list. It is accepted when it is wanted and signed by its issuer, and could be saved (`TrustStore`): then
-  /// it is in force, and should be forwarded.
+  /// Handles a received list. It is accepted if it is wanted, signed by its issuer, and saved (`TrustStore`). An
+  /// accepted list is in force, and the caller should forward it.
   public func take(_ payload: RawSpan, from issuer: NodeID) -> DenyListOutcome {
     guard wants(payload, from: issuer) else { return .notWanted }
     guard let list = HeldDenyList(payload), list.issuer == issuer else { return .wrongSignature }
@@ -77,7 +77,7 @@ extension TrustKeeper {
     return .accepted
   }
 
-  /// The number of revoked keys; a key on several lists counts for each.
+  /// The number of revoked keys; a key on several lists counts once per list.
   public var deniedCount: Int {
     var count = 0
     for list in lists { count += list.nodes.count }
@@ -87,10 +87,11 @@ extension TrustKeeper {
   /// Whether one of the operators revoked this node.
   public var isSelfDenied: Bool { isDenied(identity.id) }
 
-  /// Deny-lists of the state that are not understood: a later version of this program has written them.
+  /// The number of stored deny-lists that this version does not understand, because a later version wrote them.
   public var unreadLists: Int { store.state.lists.count { HeldDenyList($0.span.bytes) == nil } }
 
-  /// Rebuilds the lists in force from the state. The own list is signed again, because the box may have a new key.
+  /// Rebuilds the lists in force from the state. This node's own list is signed again, because the box may have a new
+  /// key.
   func updateLists() {
     lists = []
     for bytes in store.state.lists {

@@ -1,14 +1,14 @@
 import CMbedTLS
 import Identity
 
-/// How a certificate names an authority: its own subject, or the issuer that it states.
+/// The name of an authority as a certificate states it: its own subject, or its issuer.
 struct AuthorityName {
-  /// The name for comparison: two spellings of one name are equal (`spelling`). The DER itself when that is malformed.
+  /// The normalised name: equal for all spellings of one name (`spelling`). The DER itself if that is malformed.
   let spelling: [UInt8]
-  /// Empty when the certificate has none.
+  /// The key identifier; empty if the certificate has none.
   let keyIdentifier: [UInt8]
 
-  /// The name of this authority itself.
+  /// The authority's own name.
   init(of authority: UnsafePointer<mbedtls_x509_crt>) {
     self.init(authority.pointee.subject_raw, authority.pointee.subject_key_id)
   }
@@ -24,8 +24,8 @@ struct AuthorityName {
     self.keyIdentifier = Array(UnsafeRawBufferPointer(keyIdentifier))
   }
 
-  /// A Name in DER for comparison (RFC 5280, 7.1, for ASCII): the kind of string, upper case and repeated blanks make no
-  /// difference. Nil when the DER is malformed.
+  /// Normalises a Name in DER for comparison (RFC 5280, section 7.1, for ASCII): the string type, upper case and
+  /// repeated blanks do not matter. Returns nil if the DER is malformed.
   static func spelling(_ name: ArraySlice<UInt8>) -> [UInt8]? {
     var whole = DERReader(name)
     guard var parts = try? whole.enter(DERReader.sequence), whole.isEmpty else { return nil }
@@ -52,10 +52,10 @@ struct AuthorityName {
   private static let universalString: UInt8 = 0x1C
   private static let bmpString: UInt8 = 0x1E
 
-  /// The contents of a string of this kind in UTF-8; nil when they are no text.
+  /// The contents of a string of this type in UTF-8; nil if they are not text.
   private static func utf8(_ value: ArraySlice<UInt8>, _ kind: UInt8) -> [UInt8]? {
     switch kind {
-    // As everybody uses it: ISO 8859-1.
+    // ISO 8859-1, as used in practice.
     case teletexString: decoded(value, unitBytes: 1)
     case bmpString: decoded(value, unitBytes: 2)
     case universalString: decoded(value, unitBytes: 4)
@@ -63,7 +63,7 @@ struct AuthorityName {
     }
   }
 
-  /// Characters of 1, 2 or 4 bytes; of 2 also surrogate pairs, as UTF-16 has them.
+  /// Decodes characters of 1, 2 or 4 bytes. Characters of 2 bytes may be surrogate pairs, as in UTF-16.
   private static func decoded(_ value: ArraySlice<UInt8>, unitBytes: Int) -> [UInt8]? {
     if value.count % unitBytes != 0 { return nil }
     var text: [UInt8] = []
@@ -99,25 +99,25 @@ struct AuthorityName {
   }
 }
 
-/// The authority that a revocation list is by: its name, and the identifier of its key if the list has one.
+/// The authority that issued a revocation list: its name, and its key identifier if the list has one.
 struct ListIssuer: Equatable {
   private let name: [UInt8]
-  /// RFC 5280, 5.2.1; empty when the list has none.
+  /// The key identifier (RFC 5280, section 5.2.1); empty if the list has none.
   var keyIdentifier: [UInt8] = []
 
-  /// `name` is a Name in DER. Nil when it is malformed.
+  /// `name` is a Name in DER. Returns nil if it is malformed.
   init?(name: ArraySlice<UInt8>) {
     guard let spelling = AuthorityName.spelling(name) else { return nil }
     self.name = spelling
   }
 
-  /// Whether the list is by the authority of this name: the name or the key's identifier is the same. Either is enough,
-  /// because a list that is not applied revokes nobody.
+  /// Whether this authority issued the list: the name or the key identifier is equal. Either is enough, because a list
+  /// that is not applied revokes nothing.
   func isNamed(_ authority: AuthorityName) -> Bool {
     if !keyIdentifier.isEmpty && authority.keyIdentifier == keyIdentifier { return true }
     return authority.spelling == name
   }
 
-  /// Whether the list is by the authority of this certificate.
+  /// Whether the subject of this certificate issued the list.
   func isNamed(by certificate: UnsafePointer<mbedtls_x509_crt>) -> Bool { isNamed(AuthorityName(of: certificate)) }
 }

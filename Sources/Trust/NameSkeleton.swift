@@ -4,13 +4,13 @@ import Primitives
 ///
 /// A subset of the skeletons of Unicode Technical Standard 39, section 4, small enough for firmware:
 /// - invisible characters are removed (`isInvisible`);
-/// - white space becomes one blank, and none at the ends;
-/// - Latin letters with diacritics (U+00C0 – U+017F) are decomposed (the D of NFD), and fullwidth and mathematical letters
-///   and digits become plain ones (the K of NFKD);
-/// - ASCII capitals become small; `0` is `o`, `1`, `i` and `|` are `l`, `m` is `rn`;
-/// - Cyrillic, Greek and Armenian letters, quotes, dashes and slashes become the ASCII characters that they look like.
+/// - runs of white space become one blank, and are removed at both ends;
+/// - Latin letters with diacritics (U+00C0 – U+017F) are decomposed (the D of NFD);
+/// - fullwidth and mathematical letters and digits become plain ones (the K of NFKD);
+/// - ASCII capitals become lower case; `0` becomes `o`; `1`, `i` and `|` become `l`; `m` becomes `rn`;
+/// - Cyrillic, Greek and Armenian letters, quotes, dashes and slashes become the ASCII characters that they resemble.
 ///
-/// Beyond the standard it also ignores case. Not in the subset: other scripts, and letters that only resemble each
+/// Unlike the standard it also ignores case. The subset excludes other scripts, and letters that only resemble each
 /// other within one script.
 func nameSkeleton(_ name: [UInt8]) -> [UInt8] {
   var decoder = UTF8()
@@ -50,7 +50,7 @@ private func appendASCII(_ byte: UInt8, to skeleton: inout [UInt8]) {
   }
 }
 
-/// White_Space of PropList.txt, and the Braille pattern without dots (U+2800).
+/// Whether a character is White_Space in PropList.txt, or the Braille pattern without dots (U+2800).
 private func isBlank(_ value: UInt32) -> Bool {
   switch value {
   case 0x20, 0xA0, 0x1680, 0x2000...0x200A, 0x202F, 0x205F, 0x2800, 0x3000: true
@@ -58,7 +58,8 @@ private func isBlank(_ value: UInt32) -> Bool {
   }
 }
 
-/// Fullwidth forms (U+FF01 – U+FF5E) and mathematical alphanumerics (U+1D400 – U+1D7FF): styles of ASCII characters.
+/// Maps fullwidth forms (U+FF01 – U+FF5E) and mathematical alphanumerics (U+1D400 – U+1D7FF), which are styles of ASCII
+/// characters, to ASCII.
 private func compatible(_ value: UInt32) -> UInt32 {
   switch value {
   case 0xFF01...0xFF5E: return value - 0xFF01 + 0x21
@@ -70,14 +71,13 @@ private func compatible(_ value: UInt32) -> UInt32 {
   }
 }
 
-/// The letter and the combining mark (less 0x300) of U+00C0 – U+017F, from UnicodeData.txt; nil without a
+/// The base letter and the combining mark (minus 0x300) of U+00C0 – U+017F, from UnicodeData.txt; nil without a
 /// decomposition.
 private func decomposed(_ value: UInt32) -> (UInt32, mark: UInt32)? {
-  // Two Cyrillic letters with decompositions look Latin.
   if value == 0x401 || value == 0x451 { return (UInt32(UInt8(ascii: "e")), mark: 8) }
   if value == 0x407 || value == 0x457 { return (UInt32(UInt8(ascii: "i")), mark: 8) }
   guard (0xC0...0x17F).contains(value) else { return nil }
-  // The letter of each, and its mark: “@” for U+0300 and so on; dots for none.
+  // Each character's base letter and its mark: “@” for U+0300 and so on; dots for characters without a decomposition.
   let letters: StaticString = """
     AAAAAA.CEEEEIIII.NOOOOO..UUUUY..aaaaaa.ceeeeiiii.nooooo..uuuuy.yAaAaAaCcCcCcCcDd..EeEeEeEeEeGgGgGgGg\
     Hh..IiIiIiIiI...JjKk.LlLlLl....NnNnNn...OoOoOo..RrRrRrSsSsSsSsTtTt..UuUuUuUuUuUuWwYyYZzZzZz.
@@ -92,7 +92,7 @@ private func decomposed(_ value: UInt32) -> (UInt32, mark: UInt32)? {
   return (UInt32(letter), mark: UInt32(marks.utf8Start[index]) - 0x40)
 }
 
-/// The ASCII character that a letter or sign of another script looks like; nil for none.
+/// The ASCII character that a character of another script resembles; nil if there is none.
 private func prototype(of value: UInt32) -> UInt8? {
   for run in prototypeRuns where value >= run.first && value < run.first + UInt32(run.looks.utf8CodeUnitCount) {
     let byte = run.looks.utf8Start[Int(value - run.first)]
@@ -134,7 +134,7 @@ private func prototype(of value: UInt32) -> UInt8? {
   }
 }
 
-/// Runs of characters, each with its ASCII look-alike; a dot for none.
+/// Runs of consecutive characters, each with its ASCII look-alike; a dot means none.
 private let prototypeRuns: [(first: UInt32, looks: StaticString)] = [
   // Greek
   (0x391, "ab..ezh.lk.mn.o.p..ty.x.........a.y.....lk..v.o.p.otu.x"),

@@ -1,29 +1,30 @@
 import CMbedTLS
 import Identity
 
-/// A revocation list (RFC 5280, section 5) of which every part is understood.
+/// A revocation list (RFC 5280, section 5) of which this program understands every part.
 ///
-/// It revokes the certificates that it lists. None needs to be on a list of any scope to be trusted, so an issuing
-/// distribution point that only names where the list is from, or that limits it to nodes or to authorities, changes
-/// nothing. Its dates do not matter: an old list still revokes.
+/// It revokes the certificates that it lists. A certificate is trusted without being in the scope of any list. So the
+/// issuing distribution point is ignored if it only names the list's source, or limits the list to end entities or
+/// authorities. Dates do not matter: an old list still revokes.
 final class RevocationList {
   /// The result of reading a list.
   enum Reading {
     case list(RevocationList)
-    /// Not understood: it may revoke any certificate of `issuer`; of everybody when that is nil.
+    /// The list is not understood. It may revoke any certificate of `issuer`, or any certificate at all if `issuer` is
+    /// nil.
     case refused(StaticString, issuer: ListIssuer?)
   }
 
   let issuer: ListIssuer
   private let list: UnsafeMutablePointer<mbedtls_x509_crl>
-  /// The TBSCertList in DER, as it was signed.
+  /// The signed TBSCertList in DER.
   private let body: [UInt8]
-  /// The key that the signature was verified with last, so that not each handshake verifies it again.
+  /// The key with which the signature was last verified, so that not every handshake verifies it again.
   private var signer: [UInt8] = []
-  /// Whether a certificate that was evaluated is by its authority.
+  /// Whether the list's authority issued any certificate evaluated so far.
   var hasApplied = false
 
-  /// Reads one list in DER. mbedTLS parses it too, but refuses every critical extension of the list, and ignores those
+  /// Reads one list in DER. mbedTLS parses it too, but rejects every critical extension of the list and ignores those
   /// of its entries.
   static func read(_ der: [UInt8]) -> Reading {
     var outer = DERReader(der[...])
@@ -66,7 +67,7 @@ final class RevocationList {
     list.deallocate()
   }
 
-  /// Whether this authority signed the list, and may sign lists.
+  /// Whether this authority signed the list and may sign lists.
   func isSigned(by authority: UnsafeMutablePointer<mbedtls_x509_crt>) -> Bool {
     guard mbedtls_x509_crt_check_key_usage(authority, UInt32(MBEDTLS_X509_KU_CRL_SIGN)) == 0 else { return false }
     let key = UnsafeRawBufferPointer(authority.pointee.pk_raw)
@@ -80,17 +81,17 @@ final class RevocationList {
     mbedtls_x509_crt_is_revoked(certificate, list) != 0
   }
 
-  /// Seconds since 1970 when the authority promised the next list by; nil when it promised none.
+  /// When the authority promised the next list, in seconds since 1970; nil if it promised none.
   var nextUpdate: Int64? { list.pointee.next_update.year == 0 ? nil : Validity.seconds(list.pointee.next_update) }
 
-  /// The authority's name, as people read it.
+  /// The authority's name as text.
   var issuerText: String {
     var name = list.pointee.issuer
     return PeerChain.text(&name)
   }
 }
 
-/// Why a list is not understood: the first reason, and whether it may revoke certificates of other authorities.
+/// Why a list is not understood: the first reason, and whether the list may revoke certificates of other authorities.
 private struct Refusal {
   let text: StaticString
   var isOfEverybody: Bool
@@ -102,8 +103,8 @@ extension Refusal? {
   }
 }
 
-/// Looks at the extensions of the list, adds the key's identifier to `issuer`, and makes those that are understood not
-/// critical in `plain`, the list that mbedTLS gets.
+/// Checks the extensions of the list and adds the key identifier to `issuer`. In `plain`, the copy for mbedTLS, it
+/// clears the critical flag of extensions that are understood.
 private func readExtensions(
   _ sequence: ArraySlice<UInt8>, _ issuer: inout ListIssuer, _ plain: inout [UInt8], _ refusal: inout Refusal?
 ) {
@@ -120,15 +121,15 @@ private func readExtensions(
   }
 }
 
-/// AuthorityKeyIdentifier (4.2.1.1): its `[0]`, or nothing.
+/// The `[0]` of an AuthorityKeyIdentifier (RFC 5280, section 4.2.1.1); empty if there is none.
 private func keyIdentifier(_ der: ArraySlice<UInt8>) -> [UInt8] {
   var whole = DERReader(der)
   guard var fields = try? whole.enter(DERReader.sequence) else { return [] }
   return (try? fields.take(DERReader.context0Primitive)).map { Array($0) } ?? []
 }
 
-/// IssuingDistributionPoint (5.2.5). `[0]` names the place that the list is from; `[1]` and `[2]` limit it to end
-/// entities, or to authorities.
+/// Checks an IssuingDistributionPoint (RFC 5280, section 5.2.5). `[0]` names the source of the list; `[1]` and `[2]`
+/// limit it to end entities or to authorities.
 private func readDistributionPoint(_ der: ArraySlice<UInt8>, _ refusal: inout Refusal?) {
   var whole = DERReader(der)
   guard var fields = try? whole.enter(DERReader.sequence), whole.isEmpty else {
@@ -149,14 +150,15 @@ private func readDistributionPoint(_ der: ArraySlice<UInt8>, _ refusal: inout Re
   }
 }
 
-/// Looks at the extensions of the entries (5.3). Whatever the reason says, a listed certificate is revoked.
+/// Checks the entries and their extensions (RFC 5280, section 5.3). A listed certificate is revoked regardless of the
+/// reason.
 private func readEntries(_ entries: ArraySlice<UInt8>, _ refusal: inout Refusal?) {
   var rest = DERReader(entries)
   while !rest.isEmpty {
     guard var entry = try? rest.enter(DERReader.sequence), let serial = try? entry.take(DERReader.integer),
       (try? entry.takeAny()) != nil
     else { return refusal.add("malformed entries") }
-    // mbedTLS ends its search at an empty one.
+    // mbedTLS stops its search at an empty serial number.
     if !isSerialNumber(serial) { return refusal.add("a serial number that is not 1 to 20 bytes in the shortest form") }
     if entry.isEmpty { continue }
     guard let extensions = try? entry.takeAny().whole, entry.isEmpty, let all = X509Extension.all(in: extensions) else {

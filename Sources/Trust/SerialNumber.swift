@@ -1,5 +1,5 @@
-/// Whether the contents of an INTEGER are a serial number (RFC 5280, 4.1.2.2): 1 to 20 bytes, and no more than the number
-/// needs. Serial numbers are compared by their bytes, so one number must not have two encodings.
+/// Whether the contents of an INTEGER are a serial number (RFC 5280, section 4.1.2.2): 1 to 20 bytes in the shortest
+/// form. Serial numbers are compared as bytes, so one number must not have two encodings.
 func isSerialNumber(_ bytes: some Collection<UInt8>) -> Bool {
   guard bytes.count <= 20, let first = bytes.first else { return false }
   guard let second = bytes.dropFirst().first else { return true }

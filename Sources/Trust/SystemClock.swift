@@ -3,8 +3,8 @@ import CSystem
 /// The wall clock of this machine, and whether a time service synchronises it.
 ///
 /// Every time service (chronyd, ntpd, systemd-timesyncd) reports to the kernel, and any process may read the result:
-/// adjtimex(2), STA_UNSYNC. The same call can set the clock, so a sandbox may forbid it. Then the flag file of
-/// systemd-timesyncd is used; other services have no such file, so their clock counts as unsynchronised.
+/// adjtimex(2), STA_UNSYNC. The same call can set the clock, so a sandbox may forbid it. In that case the flag file of
+/// systemd-timesyncd is used. Other services have no such file, so their clock counts as unsynchronised.
 public final class SystemClock {
   /// The kernel's report about its clock.
   public enum KernelState: Sendable {
@@ -14,7 +14,8 @@ public final class SystemClock {
     case refused(CInt)
   }
 
-  /// Updated at each synchronisation, on a file system that is cleared at boot (systemd-timesyncd.service(8), Files).
+  /// The flag file of systemd-timesyncd. It is updated at each synchronisation and lies on a file system that is
+  /// cleared at boot (systemd-timesyncd.service(8), Files).
   public static let timesyncFlag = "/run/systemd/timesync/synchronized"
 
   private let flag: String
@@ -38,7 +39,7 @@ public final class SystemClock {
     }
   }
 
-  /// Why the kernel cannot be queried and what to do about it, in one line; nil when it can.
+  /// Why the kernel cannot be queried, and the remedy, in one line; nil if it can.
   public var notice: String? {
     guard case .refused(let code) = kernel() else { return nil }
     return """

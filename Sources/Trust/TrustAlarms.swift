@@ -1,7 +1,7 @@
 import Primitives
 import SecureTransport
 
-/// A key was offered under a name that belongs to another key, or under a similar one.
+/// An alarm: a key was offered under a name that belongs to another key, or under a similar name.
 public struct TrustAlarm: Equatable, Sendable {
   /// The pinned name.
   public let name: [UInt8]
@@ -9,27 +9,28 @@ public struct TrustAlarm: Equatable, Sendable {
   public let offered: NodeID
   /// The offered name.
   public let offeredName: [UInt8]
-  /// Number of attempts.
+  /// The number of attempts.
   public internal(set) var count: UInt64
 }
 
-/// The open alarms. Each pin has a place for its newest alarm, whatever happens under other names; further alarms, up to
-/// `TrustLimits.alarmsOfPinMax` for one pin, share `TrustLimits.alarmsSharedMax` places. Not persistent: another attempt
-/// raises them again.
+/// The open alarms. Each pin has one place for its newest alarm that other pins cannot take. Further alarms, up to
+/// `TrustLimits.alarmsOfPinMax` per pin, share `TrustLimits.alarmsSharedMax` places. Alarms are not persistent: the
+/// next attempt raises them again.
 public struct TrustAlarms {
-  /// The keys that came under the name of one pin. There is one for each pin at most: it ends with its pin.
+  /// The alarms about one pin: the keys offered under its name. Each pin has at most one such entry, and it is removed
+  /// with the pin.
   private struct OfPin {
     var pin: Pin
-    /// The first ones, and the newest.
+    /// The first alarms, and the newest.
     var alarms: [TrustAlarm] = []
-    /// Keys that the operator declared not to be the pinned peer; the newest ones.
+    /// The newest keys that the operator declared not to be the pinned peer.
     var settled: [NodeID] = []
     var missedCount: UInt64 = 0
-    /// When its next alarm is logged; nil when none has been.
+    /// When the next alarm of this pin may be logged; nil if none has been logged.
     var logsAt: Instant?
   }
 
-  /// Both names of an alarm, and the keys that were settled, are arrays.
+  /// The maximum memory of all alarms, in bytes. Both names of an alarm and the settled keys are arrays.
   static let bytesMax =
     TrustLimits.pinsMax
     * (MemoryLayout<OfPin>.stride + 2 * arrayHead + TrustLimits.settledOfPinMax * MemoryLayout<NodeID>.stride)
@@ -40,14 +41,14 @@ public struct TrustAlarms {
   private var pins: [OfPin] = []
   private var fresh: [(alarm: TrustAlarm, isFirst: Bool)] = []
 
-  /// The alarms about pins of the operator first, then those that began first.
+  /// All alarms: those about the operator's pins first, then the others, in the order in which they began.
   public var all: [TrustAlarm] {
     pins.flatMap { $0.pin.isByOperator ? $0.alarms : [] } + pins.flatMap { $0.pin.isByOperator ? [] : $0.alarms }
   }
 
   public var isEmpty: Bool { pins.allSatisfy { $0.alarms.isEmpty } }
 
-  /// Alarms that were replaced by newer ones of the same pin.
+  /// The number of alarms that newer ones of the same pin replaced.
   public var missedCount: UInt64 { pins.reduce(0) { $0 &+ $1.missedCount } }
 
   mutating func raise(_ pin: Pin, offered: NodeID, under name: [UInt8], at now: Instant) {
@@ -71,14 +72,14 @@ public struct TrustAlarms {
     fresh.append((alarm, logsAt == nil))
   }
 
-  /// The alarms since the last call that are to be logged: of each pin one in `TrustLimits.alarmLogInterval`. `isFirst`: no
-  /// other one of its pin was logged before.
+  /// The alarms to log since the last call, at most one per pin in `TrustLimits.alarmLogInterval`. `isFirst`: no alarm
+  /// of the pin was logged before.
   mutating func takeFresh() -> [(alarm: TrustAlarm, isFirst: Bool)] {
     defer { fresh = [] }
     return fresh
   }
 
-  /// Removes alarms; the next attempt raises them again. Returns their number.
+  /// Removes alarms and returns their number. The next attempt raises them again.
   @discardableResult mutating func remove(_ isMeant: (TrustAlarm) -> Bool) -> Int {
     var count = 0
     for place in pins.indices {
@@ -90,7 +91,7 @@ public struct TrustAlarms {
     return count
   }
 
-  /// Removes alarms; the same keys raise none until a restart.
+  /// Removes alarms and returns their number. The same keys raise no alarm until a restart.
   mutating func settle(_ isMeant: (TrustAlarm) -> Bool) -> Int {
     for place in pins.indices {
       let keys = pins[place].alarms.filter { isMeant($0) }.map { $0.offered }
@@ -99,16 +100,17 @@ public struct TrustAlarms {
     return remove(isMeant)
   }
 
-  /// A key has taken another name. The alarm under the former one is gone; a name that changes gets no more log lines.
+  /// Handles a key that has taken another name. Alarms under the former name are removed. The log interval continues,
+  /// so a changing name causes no extra log lines.
   mutating func rename(_ pin: Pin, to new: Pin) {
     guard let place = pins.firstIndex(where: { $0.pin.node == pin.node && $0.pin.name == pin.name }) else { return }
     pins[place] = OfPin(pin: new, logsAt: pins[place].logsAt)
   }
 
-  /// A pin is gone: so is all about it.
+  /// Removes everything about a pin that no longer exists.
   mutating func forget(_ pin: Pin) { pins.removeAll { $0.pin.node == pin.node && $0.pin.name == pin.name } }
 
-  /// Places beyond the first one of each pin.
+  /// The number of places in use beyond the first of each pin.
   private var sharedCount: Int { pins.reduce(0) { $0 + max($1.alarms.count - 1, 0) } }
 
   private mutating func place(of pin: Pin) -> Int {
@@ -119,18 +121,19 @@ public struct TrustAlarms {
 }
 
 extension TrustKeeper {
-  /// The alarms since the last call that are to be logged. `isFirst`: no other one of its pin was logged before.
+  /// The alarms to log since the last call. `isFirst`: no alarm of the pin was logged before.
   public func takeFreshAlarms() -> [(alarm: TrustAlarm, isFirst: Bool)] { alarms.takeFresh() }
 
-  /// Confirms the pinned key: removes the alarms of a key, pinned or offered (`.none`: all alarms). The offered keys
-  /// stay refused, and raise no alarm until a restart. Returns the number of alarms.
+  /// Confirms the pinned key: removes the alarms about a key, pinned or offered (`.none`: all alarms). The offered keys
+  /// remain refused and raise no alarm until a restart. Returns the number of alarms.
   public func keep(_ key: NodeID) throws(TrustError) -> Int {
     let count = alarms.settle { key == .none || $0.pinned == key || $0.offered == key }
     if count == 0 { throw .noAlarm }
     return count
   }
 
-  /// Removes the alarms of a key, pinned or offered (`.none`: all alarms); the next attempt raises them again.
+  /// Removes the alarms about a key, pinned or offered (`.none`: all alarms), and returns their number. The next
+  /// attempt raises them again.
   public func dismiss(_ key: NodeID) throws(TrustError) -> Int {
     let count = alarms.remove { key == .none || $0.pinned == key || $0.offered == key }
     if count == 0 { throw .noAlarm }
@@ -141,18 +144,18 @@ extension TrustKeeper {
 /// A node whose link, session or advertisement was refused.
 public struct RefusedStranger: Equatable, Sendable {
   public let id: NodeID
-  /// Empty if the key was refused before a name was known.
+  /// The claimed name; empty if the key was refused before its name was known.
   public internal(set) var name: [UInt8]
   public internal(set) var reason: PeerRefusal
-  /// Number of refusals.
+  /// The number of refusals.
   public internal(set) var count: UInt64
 }
 
-/// The nodes refused last, so that the operator can find the key of one that should be accepted. At most
-/// `TrustLimits.strangersMax`, the latest last: one address with many keys leaves the others their places.
+/// The nodes that were refused last, so that the operator can find the key of a node to accept. At most
+/// `TrustLimits.strangersMax`, latest last. An address with many keys cannot evict the entries of others.
 public struct RefusedStrangers {
   public private(set) var all: [RefusedStranger] = []
-  /// The address from which each of them came last; 0 for none.
+  /// The address from which each node last came; 0 for none.
   private var sources: [UInt64] = []
 
   mutating func note(_ id: NodeID, _ name: [UInt8], _ reason: PeerRefusal, from source: UInt64) {
@@ -172,7 +175,7 @@ public struct RefusedStrangers {
     if let index = all.firstIndex(where: { $0.id == id }) { _ = remove(at: index) }
   }
 
-  /// The oldest one of the address that has most, with the newcomer.
+  /// The index of the oldest entry of the address with the most entries, counting the new one.
   private func oldestOfLargest(newcomer: UInt64) -> Int {
     var (largest, most) = (0, 0)
     for index in sources.indices {

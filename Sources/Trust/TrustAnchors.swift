@@ -2,38 +2,38 @@ import CMbedTLS
 import CSystem
 import Identity
 
-/// The greatest memory of trust, in bytes: the state, its copy while it is written, and the anchors, estimated at one
-/// megabyte of certificates; and the alarms of all pins.
+/// The maximum memory of trust, in bytes: the state, its copy during a write, the alarms of all pins, and the anchors,
+/// estimated at one megabyte of certificates.
 public enum TrustMemory {
   public static let bytesMax = 2 * TrustState.bytesMax + 1_048_576 + TrustAlarms.bytesMax
 }
 
-/// The trusted authorities and their revocation lists, from a directory.
+/// The trusted authorities and their revocation lists, read from a directory.
 ///
-/// Every file is read whose name does not begin with a dot: certificates and CRLs, in PEM any number per file, in DER one.
-/// A node's self-signed certificate is an anchor too, for that node only. A part that is not understood is a fault, and closes
-/// (`AnchorFault`).
+/// Every file whose name does not begin with a dot is read. A PEM file holds any number of certificates and CRLs, a DER
+/// file one. A node's self-signed certificate is an anchor for that node only. A part that is not understood is a
+/// fault, and causes refusals (`AnchorFault`).
 public final class TrustAnchors {
-  /// The most files, and the greatest size of each in bytes: an authority's list may be long.
+  /// The maximum number of files, and the maximum size of each in bytes. The size allows for long revocation lists.
   public static let filesMax = 64
   public static let fileBytesMax = 262_144
 
   let certificates: UnsafeMutablePointer<mbedtls_x509_crt>
-  /// The same certificates.
+  /// The same certificates, with their names and issuers.
   var authorities: [Anchor] = []
   public var certificateCount: Int { authorities.count }
   var lists: [RevocationList] = []
   public var listCount: Int { lists.count }
-  /// The parts that are not understood.
+  /// The parts of the directory that are not understood.
   public private(set) var faults: [AnchorFault] = []
 
-  /// No anchors.
+  /// Creates an empty set of anchors.
   public init() {
     certificates = .allocate(capacity: 1)
     mbedtls_x509_crt_init(certificates)
   }
 
-  /// Reads a directory; for nil or a missing one there are no anchors.
+  /// Reads the anchors of a directory; nil or a missing directory yields none.
   public convenience init(directory: String?) {
     self.init()
     if let directory { read(directory) }
@@ -44,9 +44,9 @@ public final class TrustAnchors {
     certificates.deallocate()
   }
 
-  /// Adds one certificate in DER. False when it is malformed or not supported.
+  /// Adds one certificate in DER. Returns false if it is malformed or not supported.
   func add(certificate der: [UInt8]) -> Bool {
-    // The parser ignores bytes behind the certificate.
+    // The parser ignores bytes after the certificate.
     var reader = DERReader(der[...])
     guard (try? reader.takeAny()) != nil, reader.isEmpty,
       mbedtls_x509_crt_parse_der(certificates, der, der.count) == 0
@@ -61,7 +61,7 @@ public final class TrustAnchors {
     faults.append(AnchorFault(text: "\(place): \(text)", scope: scope))
   }
 
-  /// Whether a fault keeps out every certificate.
+  /// Whether a fault causes every certificate to be refused.
   var isClosed: Bool {
     faults.contains {
       switch $0.scope {
@@ -71,7 +71,7 @@ public final class TrustAnchors {
     }
   }
 
-  /// Whether a fault keeps out the certificates by an authority that has one of these names.
+  /// Whether a fault causes certificates by an authority with one of these names to be refused.
   func isClosed(below names: [AuthorityName]) -> Bool {
     faults.contains {
       switch $0.scope {
@@ -82,7 +82,7 @@ public final class TrustAnchors {
     }
   }
 
-  /// The lists that their authorities promised to replace before this time, one line each: newer revocations are missing.
+  /// One line for each list that its authority promised to replace before `time`: newer revocations are missing.
   public func outdated(at time: TrustTime) -> [String] {
     lists.compactMap { list in
       guard let next = list.nextUpdate, next < time.seconds else { return nil }
@@ -90,8 +90,8 @@ public final class TrustAnchors {
     }
   }
 
-  /// The lists that are by no authority known here, one line each: their names may be misspelled. One that is by an
-  /// authority whose certificate peers send is among them until such a peer has come.
+  /// One line for each list whose authority is unknown here: its name may be misspelled. A list of an authority whose
+  /// certificate only peers send is included until such a peer has connected.
   public var unmatched: [String] {
     lists.compactMap { list in
       if list.hasApplied || authorities.contains(where: { isBy(list, $0) }) { return nil }
@@ -103,7 +103,7 @@ public final class TrustAnchors {
     list.issuer.isNamed(anchor.name) || list.issuer.isNamed(anchor.issuerName)
   }
 
-  /// Adds a fault for each list that may revoke an anchor and that nobody can verify.
+  /// Adds a fault for each list that may revoke an anchor but cannot be verified.
   private func checkAuthorities(_ directory: String) {
     for list in lists {
       guard authorities.contains(where: { isBy(list, $0) }),
@@ -143,11 +143,12 @@ public final class TrustAnchors {
     }
   }
 
-  /// The names in an open directory that do not begin with a dot; and why they are not all of them, an errno, or 0.
+  /// The names in an open directory that do not begin with a dot. `code` is the errno if the directory was not read to
+  /// its end; 0 otherwise.
   static func names(in stream: OpaquePointer) -> (names: [[UInt8]], code: CInt) {
     var names: [[UInt8]] = []
     while true {
-      // The end and an error are alike but for errno.
+      // readdir returns the same value at the end and on an error; only errno differs.
       csystem_set_errno(0)
       guard let entry = readdir(stream) else { return (names, csystem_errno()) }
       let name = withUnsafeBytes(of: &entry.pointee.d_name) { Array($0.prefix { $0 != 0 }) }

@@ -2,32 +2,32 @@ import Identity
 import Primitives
 import SecureTransport
 
-/// Decides which nodes are trusted: by deny-lists, pins, certificates and the known time.
+/// Decides which nodes are trusted, by deny-lists, pins, certificates and the known time.
 ///
-/// It is the `PeerJudge` of links and of the far ends of inner sessions. For names, which are known later, call
-/// `refusal(of:named:proof:)`. `saveIfChanged` saves pins of first use; every other change is saved at once. Saving
-/// may only begin a write in the background: see `TrustStore.writeInBackground`.
+/// It is the `PeerJudge` of links and of end-to-end sessions. For names, which are known later, call
+/// `refusal(of:named:proof:)`. `saveIfChanged` saves pins of first use; every other change is saved at once. Saving may
+/// only begin a write in the background (`TrustStore.writeInBackground`).
 public final class TrustKeeper: PeerJudge {
   public let policy: TrustPolicy
-  /// After a change the caller must have the links checked again.
+  /// The trust anchors. After changing them the caller must check the links again.
   public var anchors: TrustAnchors
   public let store: TrustStore
-  /// Keys that were offered under names of other keys.
+  /// Alarms about keys that were offered under names of other keys.
   public internal(set) var alarms = TrustAlarms()
-  /// Nodes that were refused lately.
+  /// Nodes that were refused recently.
   public internal(set) var strangers = RefusedStrangers()
-  /// Pins of first use that are not saved yet.
+  /// Whether there are changes, such as pins of first use, that are not saved yet.
   public internal(set) var hasUnsaved = false
-  /// Proven keys whose names were not pinned, as the rate was exceeded or the table was full.
+  /// The number of proven keys whose names were not pinned, because a rate was exceeded or the table was full.
   public private(set) var unpinnedCount: UInt64 = 0
   private var firstUse = FirstUsePins()
-  /// Keys that were used since the start and whose use is saved or about to be.
+  /// Keys used since the start whose use is saved or about to be saved.
   private var usedKeys: [NodeID] = []
 
   public let identity: NodeIdentity
-  /// Nodes whose deny-lists are accepted.
+  /// The nodes whose deny-lists are accepted.
   let operators: [NodeID]
-  /// All deny-lists in force, signed, including this node's own.
+  /// All deny-lists in force, signed, including this node's own list.
   public internal(set) var lists: [HeldDenyList] = []
   private var steadyClock = SteadyClock()
   private let clock: () -> (seconds: Int64, isSynchronised: Bool)
@@ -54,23 +54,23 @@ public final class TrustKeeper: PeerJudge {
   }
 
   /// Saves a synchronised time that is later than the saved one, as the floor for the next boot without a clock. Only a
-  /// clock that was right for `SteadyClock.time` raises the floor, so that one wrong answer of a time server does not.
+  /// clock that was steady for `SteadyClock.time` raises the floor, so one wrong answer from a time server does not.
   /// `uptimeSeconds` is a monotonic clock.
   public func keepTime(uptimeSeconds: Int64) throws(IdentityError) {
     let now = clock()
     steadyClock.look(wall: now.seconds, isSynchronised: now.isSynchronised, uptime: uptimeSeconds)
-    // One write a day is enough, and spares the card.
+    // One write per day is enough and reduces wear of the card.
     guard steadyClock.isSteady(uptime: uptimeSeconds), now.seconds >= store.state.keptSeconds + 86_400 else { return }
     store.state.keptSeconds = now.seconds
     try save()
   }
 
-  // MARK: Deciding
+  // MARK: Decisions
 
   public func refusal(of chain: PeerChain, _ peer: NodeID) -> PeerRefusal? { refusal(of: chain, peer, from: 0) }
 
-  /// Checks deny-lists and, if the policy requires it, the chain. `source`: the address from which the peer came, as admission
-  /// charges it; 0 for none.
+  /// Checks deny-lists and, if the policy requires it, the chain. `source` is the address from which the peer came, as
+  /// admission charges it; 0 for none.
   public func refusal(of chain: PeerChain, _ peer: NodeID, from source: UInt64) -> PeerRefusal? {
     let refusal = judge(chain, peer)
     if let refusal { strangers.note(peer, [], refusal, from: source) }
@@ -84,18 +84,18 @@ public final class TrustKeeper: PeerJudge {
     case .authority:
       if store.state.pins.contains(where: { $0.node == peer && $0.isByOperator }) { return nil }
       switch chain.evaluate(anchors, time) {
-      // Whether its validity has begun is uncertain: checked again when the clock is synchronised.
+      // It is uncertain whether the validity has begun; checked again once the clock is synchronised.
       case .trusted, .trustedForNow: return nil
       case .refused(let refusal): return refusal
       }
     }
   }
 
-  /// Checks deny-lists and the name that the peer claims, including names that look like it (`nameSkeleton`).
+  /// Checks deny-lists and the name that the peer claims, including similar names (`nameSkeleton`).
   ///
-  /// With a `proof` the peer has just proved its key. Only then is an unused name pinned to the peer under `firstUse`, as
-  /// long as it does not exceed the rate and a place is free, and only then does a name of another key raise an alarm: an
-  /// advertisement may be old, for example of this node's own former key.
+  /// A `proof` means that the peer has just proved its key. Two effects require it, because an advertisement may be
+  /// old, for example from this node's own former key. Under `firstUse` an unused name is pinned to the peer, within
+  /// the rate and while a place is free. A name of another key raises an alarm.
   public func refusal(of peer: NodeID, named name: [UInt8], proof: KeyProof?) -> PeerRefusal? {
     let refusal = judge(peer, name, proof)
     if let refusal { strangers.note(peer, name, refusal, from: proof?.source ?? 0) }
@@ -118,7 +118,7 @@ public final class TrustKeeper: PeerJudge {
   }
 
   private func pinAtFirstUse(_ pin: Pin, _ proof: KeyProof) {
-    // A key has one name of its own choice: a new one replaces it. Pins by the operator stay.
+    // A key has one self-chosen name; a new name replaces it. Pins by the operator stay.
     if let index = store.state.pins.firstIndex(where: { $0.node == pin.node && !$0.isByOperator }) {
       alarms.rename(store.state.pins[index], to: pin)
       store.state.pins[index] = pin
@@ -131,8 +131,9 @@ public final class TrustKeeper: PeerJudge {
     hasUnsaved = true
   }
 
-  /// Moves a peer's pin of first use to the end of the list, whose first one gives way when the operator pins another key. The
-  /// first use since the start is saved; the others only with something else, which spares the card.
+  /// Moves a peer's pin of first use to the end of the list. The first one is evicted when the operator pins another
+  /// key. The first use since the start is saved; later uses are saved only with other changes, which reduces wear of
+  /// the card.
   private func noteUse(of peer: NodeID) {
     guard let index = store.state.pins.firstIndex(where: { $0.node == peer && !$0.isByOperator }) else { return }
     store.state.pins.append(store.state.pins.remove(at: index))
@@ -142,16 +143,16 @@ public final class TrustKeeper: PeerJudge {
     hasUnsaved = true
   }
 
-  /// How many pins nobody verified.
+  /// The number of pins that the operator has not verified.
   public var unverifiedCount: Int { store.state.pins.count { !$0.isByOperator } }
 
-  /// Whether the operator should look at the pins.
+  /// The number of free places for pins, as far as it concerns the operator.
   public var pinsLeft: PinsLeft {
     if store.state.pins.count < TrustLimits.pinsWarned || unverifiedCount == 0 { return .many }
     return store.state.pins.count < TrustLimits.pinsMax ? .few : .none
   }
 
-  /// The fault of the anchors, in one line; nil when nothing is. Only the policy `ca` needs them.
+  /// The fault of the anchors in one line; nil if there is none. Only the policy `ca` needs anchors.
   public var anchorFault: String? {
     guard policy == .authority else { return nil }
     guard let first = anchors.faults.first(where: { $0.isClosing }) ?? anchors.faults.first else {
@@ -165,17 +166,17 @@ public final class TrustKeeper: PeerJudge {
   /// Whether the peer has a pin.
   public func isPinned(_ peer: NodeID) -> Bool { store.state.pins.contains { $0.node == peer } }
 
-  /// Whether the operator has pinned the peer, rather than the node at first sight.
+  /// Whether the operator pinned the peer, rather than the node by trust on first use.
   public func isPinnedByOperator(_ peer: NodeID) -> Bool {
     store.state.pins.contains { $0.node == peer && $0.isByOperator }
   }
 
   public var pins: [Pin] { store.state.pins }
 
-  /// The state in memory differs from the saved one, so `saveIfChanged` must write it.
+  /// Notes that the state in memory differs from the saved state, so that `saveIfChanged` writes it.
   public func noteUnsaved() { hasUnsaved = true }
 
-  /// The node takes a later epoch than that of this start; see `TrustStore.epochRaised`.
+  /// Notes that the node has adopted a later epoch than that of this start (`TrustStore.epochRaised`).
   public func epochRaised(to epoch: UInt64) {
     store.epochRaised(to: epoch)
     noteUnsaved()
@@ -190,7 +191,7 @@ public final class TrustKeeper: PeerJudge {
     hasUnsaved = false
   }
 
-  /// Saves the state; after a failure the change is undone.
+  /// Saves the state. If that fails, restores `before` and throws.
   func saveOr(_ before: TrustState) throws(TrustError) {
     do throws(IdentityError) {
       try save()
@@ -202,7 +203,7 @@ public final class TrustKeeper: PeerJudge {
 }
 
 extension TrustKeeper {
-  /// Why others with the same anchors refuse this box; nil when they accept it, or may at another time.
+  /// Why nodes with the same anchors refuse this box; nil if they accept it, or may accept it at another time.
   public var ownRefusal: String? {
     if case .refused(let refusal) = identity.chain.evaluate(anchors, time) { return "\(refusal.text)" }
     return nil

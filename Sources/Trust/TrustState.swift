@@ -2,14 +2,14 @@ import Frame
 import Primitives
 import SecureTransport
 
-/// A name and the key that stands for it.
+/// A pin: a display name and the key to which it belongs.
 public struct Pin: Equatable, Sendable {
   public let node: NodeID
-  /// The display name's bytes; empty for a key that was pinned without one.
+  /// The display name in UTF-8; empty for a key that was pinned without a name.
   public let name: [UInt8]
-  /// Pinned by the operator rather than at first sight.
+  /// Whether the operator set the pin, rather than trust on first use.
   public let isByOperator: Bool
-  /// What names are compared by: `nameSkeleton`.
+  /// The form by which names are compared (`nameSkeleton`).
   let skeleton: [UInt8]
 
   init(node: NodeID, name: [UInt8], isByOperator: Bool) {
@@ -19,25 +19,25 @@ public struct Pin: Equatable, Sendable {
     skeleton = nameSkeleton(name)
   }
 
-  /// Whether a name is this pin's, or looks like it.
+  /// Whether a name with this skeleton is this pin's name or looks like it.
   func holds(_ skeleton: [UInt8]) -> Bool { !name.isEmpty && self.skeleton == skeleton }
 }
 
-/// The persistent state besides the key: one file, replaced whole.
+/// The persistent state apart from the key: one file, replaced as a whole.
 struct TrustState: Equatable {
-  /// Starts so far.
+  /// The counter in the upper half of the node's epoch; each start raises it (`TrustStore.nextEpoch`).
   var epochCounter: UInt32 = 0
-  /// The latest synchronised time, seconds since 1970; 0 for none.
+  /// The latest saved synchronised time in seconds since 1970; 0 for none.
   var keptSeconds: Int64 = 0
   var pins: [Pin] = []
-  /// The keys that this node's operator revoked here, ascending, and how often that list was changed.
+  /// The keys that this node's operator revoked, ascending, and the number of changes of that list.
   var denied: [NodeID] = []
   var deniedSerial: UInt64 = 0
   var deniedSeconds: UInt64 = 0
-  /// Deny-lists of other operators, signed, as they came.
+  /// Signed deny-lists of other operators, as received.
   var lists: [[UInt8]] = []
 
-  /// Whether the same nodes are refused and known.
+  /// Whether both states refuse the same nodes and pin the same keys.
   func decidesLike(_ other: TrustState) -> Bool {
     pins == other.pins && denied == other.denied && deniedSerial == other.deniedSerial && lists == other.lists
   }
@@ -71,7 +71,7 @@ struct TrustState: Equatable {
 
   init() {}
 
-  /// Nil for bytes that no version of this program wrote.
+  /// Returns nil if no version of this program wrote these bytes.
   init?(_ bytes: [UInt8]) {
     guard let state = try? TrustState(checked: bytes) else { return nil }
     self = state
@@ -103,39 +103,40 @@ struct TrustState: Equatable {
   }
 }
 
-/// Whether there are places for pins. Pins of the operator alone are no reason to warn.
+/// How many places for pins are free. Pins by the operator alone cause no warning.
 public enum PinsLeft: Sendable {
   case many
-  /// Half of the places are taken, some of them by unverified pins.
+  /// At least half of the places are taken, some of them by unverified pins.
   case few
-  /// Names of new peers are not protected.
+  /// All places are taken, so names of new peers are not protected.
   case none
 }
 
-/// How much is kept.
+/// Limits on stored trust.
 public enum TrustLimits {
-  /// Pinned names. Strangers can fill the places with pins of first use, at the rates below. A pin by the operator always
-  /// finds a place: the unverified pin that was used longest ago gives way to it. Nothing gives way to a stranger: otherwise
-  /// 256 keys would be enough to take over any name.
+  /// The maximum number of pins. Strangers can fill the places with pins of first use, at the rates below. A pin by the
+  /// operator evicts the unverified pin that was used longest ago. Strangers evict no pin; otherwise 256 keys would be
+  /// enough to take over any name.
   public static let pinsMax = 256
-  /// From this count on the operator is warned when some of the pins are unverified.
+  /// The number of pins from which the operator is warned if some are unverified.
   public static let pinsWarned = pinsMax / 2
-  /// New pins of first use from one address. A key beyond it is linked without a pin.
+  /// The rate of new pins of first use from one address. A key that exceeds it gets a link without a pin.
   public static let newPinRate = TokenRate(interval: .seconds(600), burst: 16)
-  /// New pins of first use over one bearer, as addresses may be invented: all of Ethernet, Wi-Fi, Wi-Fi Direct and Bluetooth at
-  /// once fill half of the table.
+  /// The rate of new pins of first use over one bearer, because addresses may be invented. Ethernet, Wi-Fi, Wi-Fi
+  /// Direct and Bluetooth together can burst to fill half of the table.
   public static let bearerPinRate = TokenRate(interval: .seconds(120), burst: 32)
-  /// Stored alarms of one pin. A stranger with many keys can fill the places of one pin, and all shared ones, but not the first
-  /// place of another pin.
+  /// The maximum number of stored alarms per pin. A stranger with many keys can fill the places of one pin and all
+  /// shared places, but not the first place of another pin.
   public static let alarmsOfPinMax = 4
-  /// Stored alarms beyond one for each pin.
+  /// The number of places for alarms beyond the first one of each pin.
   public static let alarmsSharedMax = 16
-  /// One alarm of a pin is logged in this time; all are counted.
+  /// The interval in which at most one alarm per pin is logged; all are counted.
   public static let alarmLogInterval = TimeSpan.seconds(600)
-  /// Keys that the operator settled, for one pin: then the oldest may raise an alarm again.
+  /// The maximum number of settled keys per pin. Beyond it the oldest key may raise an alarm again.
   public static let settledOfPinMax = 8
-  /// Listed refused peers. A new one takes the place of the oldest of the address that has most of them.
+  /// The maximum number of listed refused peers. A new one evicts the oldest entry of the address with the most
+  /// entries.
   public static let strangersMax = 16
-  /// Operators whose deny-lists count here, besides this node itself.
+  /// The maximum number of operators whose deny-lists are accepted, besides this node.
   public static let operatorsMax = 4
 }

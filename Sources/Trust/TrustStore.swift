@@ -1,23 +1,23 @@
 import Identity
 import SecureTransport
 
-/// The file `state` of the state directory, and its contents in memory.
+/// The file `state` of the state directory and its contents in memory.
 ///
-/// A change of pins or revocations is written twice, so that the previous generation has it too: if the file is damaged,
-/// the one before it lets nobody in who was refused. When neither can be read, nothing says who is refused, and there is
-/// no store.
+/// A change of pins or revocations is written twice, so that the previous generation contains it too. If the file is
+/// damaged, the previous generation then still refuses every node that was refused. If neither can be read, the refused
+/// nodes are unknown, and opening the store fails.
 public final class TrustStore {
   let directory: StateDirectory
   var state: TrustState
-  /// A problem with the file, in one line. Its last change may be lost.
+  /// A fault of the file in one line. The last change of the file may be lost.
   public private(set) var notice: String?
 
   public var pins: [Pin] { state.pins }
 
   private static let file = "state"
 
-  /// Reads the file; a damaged one is replaced by the previous generation, which `notice` then says. Throws `.stateLost`
-  /// when neither can be read.
+  /// Reads the file. If it is damaged, the previous generation replaces it and `notice` reports that. Throws
+  /// `.stateLost` if neither can be read.
   public init(_ directory: StateDirectory) throws(IdentityError) {
     self.directory = directory
     state = TrustState()
@@ -29,7 +29,7 @@ public final class TrustStore {
       written = state
     case .previous(let bytes):
       try take(bytes)
-      // The lost generation may have been written by a start: its epoch must not be used again.
+      // A start may have written the lost generation: its epoch must not be used again.
       state.epochCounter &+= 2
       written = nil
       notice = """
@@ -44,30 +44,30 @@ public final class TrustStore {
     self.state = state
   }
 
-  /// The newest generation, or the write that runs; nil when the older generation is not known to be whole.
+  /// The newest generation, or the one that is being written; nil if the older generation may be incomplete.
   private var written: TrustState?
   private var writer: StateWriter?
-  /// The state has changed since the running write began.
+  /// Whether the state has changed since the current write began.
   private var isBehind = false
 
-  /// From now on writes in the background: `save` begins a write and returns, and `writeEnded` throws its errors.
-  /// Returns a descriptor that is readable when a write has ended (see `StateWriter.descriptor`); nil when that is not
-  /// possible.
+  /// Enables background writes: `save` begins a write and returns, and `writeEnded` throws its errors. Returns a
+  /// descriptor that becomes readable when a write has ended (`StateWriter.descriptor`); nil if background writes are
+  /// not possible.
   public func writeInBackground() -> CInt? {
     writer = StateWriter(directory, file: Self.file)
     return writer?.descriptor
   }
 
-  /// Whether no write is in progress: everything saved is on disk or has failed.
+  /// Whether no write is in progress: everything saved is on disk, or its write has failed.
   public var isSettled: Bool { writer.map { !$0.isBusy } ?? true }
 
-  /// Ends the finished write; begins the next if the state has changed meanwhile.
+  /// Completes a finished write, and begins the next if the state has changed meanwhile.
   public func writeEnded() throws(IdentityError) {
     try writer?.end()
     if isBehind { try save() }
   }
 
-  /// Waits for the running write, and then writes outstanding changes in the foreground.
+  /// Waits for the current write, then writes outstanding changes in the foreground.
   public func settle() throws(IdentityError) {
     let writer = writer
     self.writer = nil
@@ -85,11 +85,11 @@ public final class TrustStore {
       }
     }
     isBehind = false
-    // The second time for the older generation.
+    // The second write updates the older generation.
     for _ in 0..<(beginsNewTrust() ? 2 : 1) { try directory.writeChecked(state.encoded(), to: Self.file) }
   }
 
-  /// Whether what is being written decides otherwise about nodes than what was written before.
+  /// Whether the state to write decides differently about nodes than the last written state.
   private func beginsNewTrust() -> Bool {
     defer { written = state }
     return written.map { !$0.decidesLike(state) } ?? true
@@ -99,17 +99,16 @@ public final class TrustStore {
   /// disk before this returns, so no two starts share it, even after a power cut. The random half distinguishes two
   /// copies of one card.
   ///
-  /// A full or read-only disk does not prevent the start; `failure` says why nothing was written. A start that is
-  /// written raises the counter by two; the number between is for starts that are not written, so they are later than
-  /// the last written start and earlier than the next. The wall clock orders them: the lower half counts quarters of a
-  /// second, rounded up, and the caller waits until that quarter begins before it announces the epoch. So no two such
-  /// starts share an epoch. If the wall clock stands still over a reboot, a start may look older than the previous one;
-  /// see below.
+  /// A full or read-only disk does not prevent the start; `failure` states why nothing was written. A written start
+  /// raises the counter by two. Unwritten starts use the number between, so they are later than the last written start
+  /// and earlier than the next. The wall clock orders them: the lower half counts quarters of a second, rounded up. The
+  /// caller waits until that quarter begins before it announces the epoch, so no two such starts share one. If the wall
+  /// clock does not advance over a reboot, a start may look older than the previous one; `epochRaised` corrects that.
   ///
-  /// When the state is lost, the counter starts again. If peers still remember a larger epoch of this node, the node takes
-  /// a later one (`epochRaised`).
+  /// If the state is lost, the counter starts again. If peers still remember a larger epoch of this node, the node
+  /// adopts a later one (`epochRaised`).
   public func nextEpoch(wallMilliseconds: Int64) throws(IdentityError) -> (epoch: UInt64, failure: IdentityError?) {
-    // 2³¹ starts are one a second for 68 years; the counter then starts again, as after a lost file.
+    // 2³¹ starts are one per second for 68 years. Then the counter starts again, as after a lost file.
     if state.epochCounter > UInt32.max - 3 { state.epochCounter = 0 }
     state.epochCounter += 2
     do throws(IdentityError) {
@@ -124,12 +123,12 @@ public final class TrustStore {
     return (UInt64(state.epochCounter) << 32 | UInt64(random), nil)
   }
 
-  /// The node has taken a later epoch than that of its start. The next start must have a later one still; it is written
-  /// with the next `save`.
+  /// Notes that the node has adopted a later epoch than that of its start. The next start must have a later one still.
+  /// The next `save` writes it.
   func epochRaised(to epoch: UInt64) { state.epochCounter = max(state.epochCounter, UInt32(epoch >> 32)) }
 
-  /// The unit of the lower half of an epoch that could not be written.
+  /// The unit of the lower half of an unwritten start's epoch, in milliseconds.
   public static let quarterMilliseconds: Int64 = 250
-  /// 1 January 2026, 00:00 UTC: enough for 34 years of quarters of a second.
+  /// 1 January 2026, 00:00 UTC, in quarters of a second. 32 bits of quarters last for 34 years.
   private static let quartersBegin: Int64 = 4 * 1_767_225_600
 }

@@ -1,11 +1,11 @@
 import Identity
 import Primitives
 
-/// Commands of the operator. Each saves its change (`TrustStore`), and throws when there is nothing to do.
+/// Commands of the operator. Each saves its change (`TrustStore`) and throws if there is nothing to do.
 extension TrustKeeper {
   /// Pins a key for the operator, with or without a name. Former pins of the key, of the name and of similar names are
-  /// removed, and so are the alarms about them. In a full table the pin of first use that was used longest ago gives way; it
-  /// is returned.
+  /// removed with their alarms. A full table evicts the pin of first use that was used longest ago; that pin is
+  /// returned.
   @discardableResult public func pin(_ node: NodeID, named name: [UInt8]) throws(TrustError) -> Pin? {
     if node == identity.id { throw .isOwn }
     if isDenied(node) { throw .isRevoked }
@@ -31,13 +31,13 @@ extension TrustKeeper {
     return displaced
   }
 
-  /// The key that is pinned under a name, or under one that looks like it.
+  /// The key that is pinned under a name or a similar name.
   public func holder(of name: [UInt8]) -> NodeID? {
     let skeleton = Pin(node: .none, name: name, isByOperator: true).skeleton
     return store.state.pins.first { $0.holds(skeleton) }?.node
   }
 
-  /// Removes the pins of a key or, with `.none`, of a name. Returns them.
+  /// Removes the pins of a key, or of a name if the key is `.none`. Returns the removed pins.
   public func unpin(_ node: NodeID, name: [UInt8]) throws(TrustError) -> [Pin] {
     let before = store.state
     let gone = before.pins.filter { node == .none ? !name.isEmpty && $0.name == name : $0.node == node }
@@ -48,7 +48,7 @@ extension TrustKeeper {
     return gone
   }
 
-  /// Moves the pin of an alarm to the offered key: its owner changed the key. Returns the alarm.
+  /// Moves the pin of an alarm to the offered key, because the pin's owner changed the key. Returns the alarm.
   public func accept(_ offered: NodeID) throws(TrustError) -> TrustAlarm {
     guard let alarm = alarms.all.first(where: { $0.offered == offered }) else { throw .noAlarm }
     try pin(offered, named: alarm.name)
