@@ -1,8 +1,9 @@
 import CMbedTLS
 
-/// The rules for a node's chain that every peer applies, whatever its trust policy: length, memory, and key usage.
+/// The rules for a node's certificate chain that every peer applies under any trust policy: length, memory, and key
+/// usage.
 ///
-/// Peers refuse a chain that breaks one of them in the handshake, so a node must not present one (`fault`).
+/// Peers refuse a chain that breaks a rule during the handshake, so a node must not present one (`fault`).
 package enum ChainRules {
   /// The role of a node in a handshake.
   package enum Role {
@@ -10,15 +11,17 @@ package enum ChainRules {
     case server
   }
 
-  /// Certificates of a chain: the node's own and 8 intermediates. mbedTLS verifies no more (`MBEDTLS_X509_MAX_INTERMEDIATE_CA`).
+  /// The maximum number of certificates in a chain: the node's own and 8 intermediates. mbedTLS verifies no more
+  /// (`MBEDTLS_X509_MAX_INTERMEDIATE_CA`).
   package static let certificatesMax = 9
-  /// The Certificate message, in bytes: one TLS record's worth, which is mbedTLS's buffer for a handshake message.
+  /// The maximum size of the Certificate message in bytes: one TLS record, which is mbedTLS's buffer for a handshake
+  /// message.
   package static let messageBytesMax = 16_384
-  /// Entries of all lists of a chain; a chain of four usual certificates has about sixty.
+  /// The maximum number of entries in all lists of a chain. A typical chain of four certificates has about sixty.
   ///
-  /// mbedTLS keeps the parsed chain during the context's lifetime as lists, with an entry of up to 80 bytes for each
-  /// name, alternative name, usage and policy. The shortest takes two bytes of a certificate, so 16 KiB of certificates
-  /// could use 400 KiB for each link and each session.
+  /// mbedTLS keeps the parsed chain for the lifetime of the context. Each name, alternative name, usage and policy is a
+  /// list entry of up to 80 bytes. The shortest takes two bytes of a certificate, so 16 KiB of certificates could use
+  /// 400 KiB for each link and each session.
   package static let entriesMax = 256
   package static let entryBytes = 80
 
@@ -40,12 +43,12 @@ package enum ChainRules {
     return true
   }
 
-  /// Whether a node with this certificate may have this role (RFC 5280, 4.2.1.3 and 4.2.1.12). A key usage must allow
-  /// digitalSignature. An extended key usage must allow clientAuth, and serverAuth for a server: every node dials others,
-  /// so a certificate for servers alone is not a node's. A certificate without one of these extensions is not restricted
-  /// by it.
+  /// Whether a node with this certificate may have this role (RFC 5280, sections 4.2.1.3 and 4.2.1.12). A key usage
+  /// must allow digitalSignature. An extended key usage must allow clientAuth, and also serverAuth for a server. Every
+  /// node dials others, so a certificate for servers alone is not a node's. A missing extension does not restrict the
+  /// certificate.
   ///
-  /// mbedTLS makes a similar check, but not of a client in TLS 1.3, where it only verifies after the handshake.
+  /// mbedTLS makes a similar check, but not for a client in TLS 1.3, where it verifies only after the handshake.
   package static func allows(_ leaf: UnsafePointer<mbedtls_x509_crt>, _ role: Role) -> Bool {
     guard mbedtls_x509_crt_check_key_usage(leaf, UInt32(MBEDTLS_X509_KU_DIGITAL_SIGNATURE)) == 0, isFor(leaf, 2) else {
       return false
@@ -56,8 +59,8 @@ package enum ChainRules {
     }
   }
 
-  /// Whether an authority may issue certificates of nodes. An extended key usage of an authority limits those below it, as
-  /// `openssl verify -purpose` and the Web's rules have it, although RFC 5280 does not say so.
+  /// Whether an authority may issue node certificates. An authority's extended key usage limits the certificates below
+  /// it, as in `openssl verify -purpose` and the Web's rules. RFC 5280 does not require that.
   package static func mayIssueNodes(_ authority: UnsafePointer<mbedtls_x509_crt>) -> Bool { isFor(authority, 2) }
 
   /// Whether an extended key usage allows id-kp-serverAuth (1) or id-kp-clientAuth (2).
@@ -69,17 +72,18 @@ package enum ChainRules {
     }
   }
 
-  /// Why every peer refuses a node that presents this chain, as the end of a line; nil when peers take it.
+  /// Why every peer refuses a node that presents this chain, as the end of a line; nil if peers accept it.
   package static func fault(of chain: UnsafeMutablePointer<mbedtls_x509_crt>) -> StaticString? {
     if let fault = sizeFault(of: chain) { return fault }
     return allows(chain, .client)
       ? nil : "the node's own certificate is not for its use; it needs digitalSignature, clientAuth and serverAuth"
   }
 
-  /// The same of the chain's length and memory.
+  /// Why every peer refuses the length or memory of this chain, as the end of a line; nil if peers accept it.
   package static func sizeFault(of chain: UnsafeMutablePointer<mbedtls_x509_crt>) -> StaticString? {
     var count = 0
-    // A list of certificates with its length (RFC 8446, 4.4.2): of each its length and its extensions' length.
+    // The certificate list with its length; each entry has a length and the length of its extensions (RFC 8446, section
+    // 4.4.2).
     var messageBytes = 4 + 1 + 3
     var certificate: UnsafeMutablePointer<mbedtls_x509_crt>? = chain
     while let next = certificate {
@@ -94,7 +98,7 @@ package enum ChainRules {
     return isWithinBounds(chain) ? nil : "more than 256 names and other entries; use certificates with fewer"
   }
 
-  /// The entries of a list, of which no more than one beyond `most` are counted.
+  /// The number of entries of a list, counted up to one more than `most`.
   private static func count<Entry>(
     _ list: UnsafeMutablePointer<Entry>?, within most: Int,
     next: (UnsafeMutablePointer<Entry>) -> UnsafeMutablePointer<Entry>?

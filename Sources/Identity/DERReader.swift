@@ -1,6 +1,6 @@
-/// Reads DER elements (ITU-T X.690) from front to back. Supports only what PKCS #12 and X.509 need: single-byte tags and
-/// definite lengths of at most three bytes. Throws `.truncated` for a length beyond the end, `.notPKCS12` for another
-/// tag.
+/// Reads DER elements (ITU-T X.690) from front to back. Supports only the subset that PKCS #12 and X.509 need:
+/// single-byte tags and definite lengths of at most three bytes. Throws `.truncated` for a length beyond the end, and
+/// `.notPKCS12` for an unexpected tag.
 package struct DERReader {
   package static let integer: UInt8 = 0x02
   package static let boolean: UInt8 = 0x01

@@ -1,7 +1,8 @@
 extension NodeIdentity {
-  /// Sixteen unambiguous characters, 80 bits, that only the holder of the key can make: the same for a purpose each time, so that
-  /// they need not be kept. A signature is deterministic (RFC 6979), and nothing else that a node signs is as short as a purpose
-  /// (at most 32 bytes): in TLS it begins with 64 bytes that are not the signer's.
+  /// A passphrase of 16 unambiguous characters (80 bits) that only the holder of the key can derive. It is the same
+  /// each time for a purpose, so it need not be stored. The signature is deterministic (RFC 6979). No other message
+  /// that a node signs is as short as a purpose (at most 32 bytes): messages signed in TLS begin with 64 bytes that the
+  /// signer does not choose.
   public func passphrase(for purpose: StaticString) -> String {
     let signature = purpose.withUTF8Buffer { sign(UnsafeRawBufferPointer($0)) }
     let alphabet = Array("abcdefghjkmnpqrstuvwxyz23456789X".utf8)

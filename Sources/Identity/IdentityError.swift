@@ -1,6 +1,6 @@
 import CSystem
 
-/// Why there is no usable identity. Each case has the file, and its text says in one line what to do.
+/// Why there is no usable identity. Each case names the file; `text` states the remedy in one line.
 public enum IdentityError: Error, Equatable {
   /// The directory is missing and could not be created.
   case directory(path: String, code: Int32)
@@ -10,33 +10,33 @@ public enum IdentityError: Error, Equatable {
   case none(path: String)
   /// A file could not be opened or read.
   case unreadable(path: String, code: Int32)
-  /// A link whose target does not exist: a partition may not be mounted.
+  /// A symbolic link whose target does not exist, for example because a partition is not mounted.
   case deadLink(path: String)
   /// A file is larger than its contents can be.
   case tooLarge(path: String, bytesMax: Int)
-  /// A directory or another thing that is not a file.
+  /// A directory or another object that is not a regular file.
   case notAFile(path: String)
   /// A file could not be written, synchronised or renamed.
   case unwritable(path: String, code: Int32)
   /// Group or others can access the key file. `mode` holds its permission bits.
   case keyOpenToOthers(path: String, mode: UInt32)
-  /// Not a private key in PEM, or an encrypted one, or the private and public part do not match.
+  /// Not a private key in PEM, or an encrypted key, or the private and public parts do not match.
   case notAPrivateKey(path: String)
-  /// A private key of another kind than ECDSA P-256.
+  /// A private key other than ECDSA P-256.
   case notP256(path: String)
   /// Not a certificate in PEM.
   case notACertificate(path: String)
-  /// A key file with a certificate behind the key that cannot be used.
+  /// A key file whose certificate after the key cannot be used.
   case unusableCertificate(path: String, reason: String)
   /// The certificate is for another key.
   case certificateOfAnotherKey(certificate: String, key: String)
-  /// A certificate without its key: creating a new key would silently make another node.
+  /// A certificate without its key. Creating a new key would silently make this a different node.
   case keyMissing(certificate: String, key: String)
-  /// The key is missing, but there was one: `left` is its older generation, or the state file.
+  /// The key is missing although it existed. `left` is its previous generation or the state file.
   case keyLost(key: String, left: String)
   /// Neither generation of the state file can be read, so pins and revocations are unknown.
   case stateLost(path: String)
-  /// The state has a deny-list in a form that this version does not know.
+  /// The state contains a deny-list in a format that this version does not know.
   case stateOfLaterVersion(path: String)
   /// A file to import without a private key.
   case noPrivateKey(path: String)
@@ -44,15 +44,15 @@ public enum IdentityError: Error, Equatable {
   case bareDER(path: String, kind: String)
   /// An encrypted key with more iterations of key derivation than `PKCS12.iterationsMax`.
   case tooManyIterations(path: String)
-  /// An encrypted PEM file without a password.
+  /// An encrypted PEM file for which no password was given.
   case passwordNeeded(path: String)
   /// The password of the PEM file is wrong.
   case wrongPassword(path: String)
   /// None of the certificates is for the key.
   case noCertificateForKey(path: String)
-  /// A PEM file to import with a line that is not understood, or a block that is none of an identity.
+  /// A PEM file to import with a line that is not understood, or a block that does not belong to an identity.
   case malformedPEM(path: String, line: Int, reason: String)
-  /// The key's certificate in a file to import has expired. `date`: the last day of its validity.
+  /// The key's certificate in a file to import has expired. `date` is the last day of its validity.
   case expired(path: String, date: String)
   /// A file to import with a certificate that cannot be parsed.
   case unreadableCertificate(path: String)
@@ -64,10 +64,10 @@ public enum IdentityError: Error, Equatable {
   case pkcs12(path: String, PKCS12Error)
   /// The kernel returned no random bytes.
   case noRandomness(code: Int32)
-  /// mbedTLS failed, in practice for lack of memory. `code` is its error number.
+  /// mbedTLS failed, in practice because no memory is left. `code` is its error number.
   case library(code: Int32)
 
-  /// One line: what was wrong and what to do.
+  /// The fault and the remedy, in one line.
   public var text: String {
     switch self {
     case .directory(let path, EACCES):

@@ -15,8 +15,8 @@ package final class Key {
     context.deallocate()
   }
 
-  /// Loads the key of a PEM file, or of a PKCS #8 or SEC 1 structure in DER. Refuses other kinds, and pairs that do not
-  /// match. `password` decrypts an encrypted PEM.
+  /// Loads the key of a PEM file, or of a PKCS #8 or SEC 1 structure in DER. Refuses other kinds of key, and pairs that
+  /// do not match. `password` decrypts an encrypted PEM file.
   func parse(_ bytes: [UInt8], path: String, password: [UInt8] = []) throws(IdentityError) {
     // mbedTLS recognises PEM by a terminating zero, which DER tolerates.
     var text = bytes + [0]
@@ -42,7 +42,7 @@ package final class Key {
     try check(mbedtls_ecp_gen_key(MBEDTLS_ECP_DP_SECP256R1, cmbedtls_ec(context), mbedtls_psa_get_random, nil))
   }
 
-  /// SEC 1 in PEM, as `openssl ecparam -genkey -noout` writes it.
+  /// The key as SEC 1 in PEM, as `openssl ecparam -genkey -noout` writes it.
   func pem() throws(IdentityError) -> [UInt8] {
     var text = [UInt8](repeating: 0, count: 1024)
     defer { mbedtls_platform_zeroize(&text, text.count) }
@@ -50,7 +50,7 @@ package final class Key {
     return Array(text.prefix { $0 != 0 })
   }
 
-  /// SubjectPublicKeyInfo in DER, 91 bytes.
+  /// The SubjectPublicKeyInfo in DER, 91 bytes.
   func spki() throws(IdentityError) -> [UInt8] {
     var buffer = [UInt8](repeating: 0, count: 128)
     let count = mbedtls_pk_write_pubkey_der(context, &buffer, buffer.count)
@@ -85,7 +85,7 @@ package final class Key {
   }
 }
 
-/// Our certificate, or the chain that begins with it.
+/// This node's certificate, or the chain that begins with it.
 package final class Certificate {
   package let context: UnsafeMutablePointer<mbedtls_x509_crt>
 
@@ -105,9 +105,9 @@ package final class Certificate {
     if mbedtls_x509_crt_parse(context, text, text.count) != 0 { throw .notACertificate(path: path) }
   }
 
-  /// Adds a certificate in DER of a file that is not installed yet. The error names an extension that is not understood.
+  /// Adds a certificate in DER from a file to import. The error names an extension that is not understood.
   func append(imported der: [UInt8], path: String) throws(IdentityError) {
-    // The parser ignores bytes behind the certificate.
+    // The parser ignores bytes after the certificate.
     var reader = DERReader(der[...])
     guard (try? reader.takeAny()) != nil, reader.isEmpty else { throw .unreadableCertificate(path: path) }
     if mbedtls_x509_crt_parse_der(context, der, der.count) == 0 { return }
@@ -122,7 +122,7 @@ package final class Certificate {
     if mbedtls_x509_crt_parse_der(context, der, der.count) != 0 { throw .notACertificate(path: path) }
   }
 
-  /// SubjectPublicKeyInfo in DER of the first certificate.
+  /// The SubjectPublicKeyInfo of the first certificate in DER.
   var spki: [UInt8] { Array(UnsafeRawBufferPointer(context.pointee.pk_raw)) }
 
   /// Whether the first certificate has expired at a time in seconds since 1970.
@@ -138,7 +138,8 @@ package final class Certificate {
     return digits(last.year) + "-" + digits(last.mon) + "-" + digits(last.day)
   }
 
-  /// Seconds since 1970. mbedTLS counts months from 1 and refuses others when it parses the certificate.
+  /// An mbedTLS time in seconds since 1970. mbedTLS counts months from 1; its certificate parser rejects values out of
+  /// range.
   package static func seconds(_ time: mbedtls_x509_time) -> Int64 {
     var parts = tm()
     parts.tm_year = time.year - 1900
@@ -162,7 +163,7 @@ package final class Certificate {
   }
 
   static func pem(_ der: [UInt8]) throws(IdentityError) -> [UInt8] {
-    // Base64 is a third longer, and each line of 64 bytes has a newline.
+    // Base64 is a third longer, and each line of 64 characters ends with a newline.
     var text = [UInt8](repeating: 0, count: der.count * 3 / 2 + 128)
     var count = 0
     try check(
@@ -173,7 +174,7 @@ package final class Certificate {
 }
 
 extension UnsafeRawBufferPointer {
-  /// The bytes of a field of a parsed structure; empty when it is absent.
+  /// The bytes of a field of a parsed structure; empty if it is absent.
   package init(_ field: mbedtls_x509_buf) { self.init(start: field.p, count: field.p == nil ? 0 : field.len) }
 }
 
@@ -182,7 +183,7 @@ private func check(_ code: Int32) throws(IdentityError) {
 }
 
 extension Certificate {
-  /// Whether this certificate's subject is the issuer that `child` names, and it is not `child` itself.
+  /// Whether this certificate's subject is the issuer that `child` names.
   func isNamed(issuerOf child: Certificate) -> Bool {
     let issuer = UnsafeRawBufferPointer(child.context.pointee.issuer_raw)
     return issuer.elementsEqual(UnsafeRawBufferPointer(context.pointee.subject_raw))

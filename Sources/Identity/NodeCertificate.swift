@@ -1,25 +1,25 @@
 import Primitives
 
-/// The self-signed X.509 v3 certificate of a node (RFC 5280), encoded here: everything except key and name is constant,
-/// and mbedTLS's writer violates section 4.1.2.5 by encoding years before 2000 as GeneralizedTime.
+/// The self-signed X.509 v3 certificate of a node (RFC 5280). It is encoded here, because everything except key and
+/// name is constant. mbedTLS's writer violates section 4.1.2.5: it encodes years before 2000 as GeneralizedTime.
 ///
-/// Valid from 1970 to 9999 ("no well-defined expiration", section 4.1.2.5), so that it is valid for every clock, even
-/// one that was never set.
+/// The certificate is valid from 1970 to 9999 ("no well-defined expiration", section 4.1.2.5). So it is valid for every
+/// clock, even one that was never set.
 package enum NodeCertificate {
-  /// DER of the certificate for `spki`, signed by `sign`, which returns a DER ECDSA-Sig-Value over SHA-256.
+  /// Returns the DER of the certificate for `spki`. `sign` returns a DER ECDSA-Sig-Value over SHA-256.
   static func make(
     spki: [UInt8], id: NodeID, sign: ([UInt8]) throws(IdentityError) -> [UInt8]
   ) throws(IdentityError) -> [UInt8] {
     let name = sequence(set(sequence(commonName + tagged(0x0C, hexadecimal(id)))))
     let version3: [UInt8] = [0xA0, 0x03, 0x02, 0x01, 0x02]
-    // Must be unique per issuer: this name issues only one certificate.
+    // A serial number must be unique per issuer; this name issues only one certificate.
     let serial: [UInt8] = [0x02, 0x01, 0x01]
     let body = sequence(version3 + serial + ecdsaWithSHA256 + name + validity + name + spki)
     let signature = try sign(body)
     return sequence(body + ecdsaWithSHA256 + tagged(0x03, [0x00] + signature))
   }
 
-  /// SubjectPublicKeyInfo of a P-256 key up to its uncompressed point (RFC 5480).
+  /// The SubjectPublicKeyInfo of a P-256 key up to its uncompressed point (RFC 5480).
   package static let spkiPrefix: [UInt8] = [
     0x30, 0x59, 0x30, 0x13,
     0x06, 0x07, 0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x02, 0x01,  // id-ecPublicKey
@@ -27,7 +27,7 @@ package enum NodeCertificate {
     0x03, 0x42, 0x00,
   ]
   package static let pointBytes = 65
-  /// The first byte of an uncompressed point (SEC 1, 2.3.3).
+  /// The first byte of an uncompressed point (SEC 1, section 2.3.3).
   static let uncompressed: UInt8 = 0x04
   package static let spkiBytes = 26 + pointBytes
 
@@ -47,7 +47,7 @@ package enum NodeCertificate {
   private static func sequence(_ contents: [UInt8]) -> [UInt8] { tagged(0x30, contents) }
   private static func set(_ contents: [UInt8]) -> [UInt8] { tagged(0x31, contents) }
 
-  /// One DER element. No element of a node certificate reaches 64 KiB.
+  /// Encodes one DER element. No element of a node certificate reaches 64 KiB.
   private static func tagged(_ tag: UInt8, _ contents: [UInt8]) -> [UInt8] {
     let count = contents.count
     if count < 0x80 { return [tag, UInt8(count)] + contents }

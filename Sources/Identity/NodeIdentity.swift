@@ -5,37 +5,37 @@ import Primitives
 
 /// The identity of this node: an ECDSA P-256 key, and its certificate for TLS.
 ///
-/// On disk: `node.key`, PEM, mode 0600: the private key, followed by the chain of certificates that begins with the
-/// key's own. The key is the node: a copied card is a second box with the same identity. A self-signed certificate is
-/// only a wrapper, generated again from the key when it is missing. A chain of an operator's authority is installed by
-/// `importing`, or beside the key as `node.crt`.
+/// The file `node.key` (PEM, mode 0600) contains the private key, followed by the certificate chain that begins with
+/// the key's own certificate. The key defines the node: a copied card is a second box with the same identity. A
+/// self-signed certificate is only a wrapper, generated again from the key if it is missing. `importing` installs a
+/// chain of an operator's authority; alternatively the chain lies beside the key as `node.crt`.
 public final class NodeIdentity {
-  /// The first 16 bytes of SHA-256 over the key's SubjectPublicKeyInfo.
+  /// The node id: the first 16 bytes of SHA-256 over the key's SubjectPublicKeyInfo.
   public let id: NodeID
   /// The public key: 0x04, then x and y (SEC 1, uncompressed).
   public let publicPoint: InlineArray<65, UInt8>
 
-  /// A problem with the files that did not prevent the start; one line.
+  /// A fault of the files that did not prevent the start, in one line.
   public private(set) var notice: String?
 
   package let key: Key
   package let certificate: Certificate
   private let signingKey: psa_key_id_t
 
-  /// Reads the identity from `directory`, or creates it at the first start. Throws `.keyLost` if there was a key and it
-  /// is missing. Creates the directory (mode 0700) when only its last component is missing. Blocks until the kernel's
+  /// Reads the identity from `directory`, or creates it at the first start. Throws `.keyLost` if the key existed and is
+  /// missing. Creates the directory (mode 0700) if only its last component is missing. Blocks until the kernel's random
   /// generator is seeded.
   public static func loadOrCreate(directory path: String) throws(IdentityError) -> NodeIdentity {
     let directory = try StateDirectory(path)
     if let identity = try load(directory) { return identity }
-    // A box that had a key must not become another node by itself: its peers would see an unknown key under its name.
+    // A box that had a key must not become another node silently: its peers would see an unknown key under its name.
     for trace in [keyFile + ".old", stateFile, stateFile + ".old"] where directory.has(trace) {
       throw .keyLost(key: directory.file(keyFile), left: directory.file(trace))
     }
     return try create(directory)
   }
 
-  /// Reads the identity; nil when there is none. Instead of a damaged key file the previous one is used: see `notice`.
+  /// Reads the identity; nil if there is none. If the key file is damaged, the previous one is used (`notice`).
   public static func load(_ directory: StateDirectory) throws(IdentityError) -> NodeIdentity? {
     try startLibrary()
     let separate = try directory.read(certificateFile, bytesMax: fileBytesMax)
@@ -55,7 +55,7 @@ public final class NodeIdentity {
     }
   }
 
-  /// Generates a key and writes it. The former file stays as `node.key.old`.
+  /// Generates a key and writes it. The previous file remains as `node.key.old`.
   public static func create(_ directory: StateDirectory) throws(IdentityError) -> NodeIdentity {
     try startLibrary()
     let key = Key()
@@ -63,10 +63,10 @@ public final class NodeIdentity {
     return try write(key, [], directory)
   }
 
-  /// Installs the contents of a PEM or PKCS #12 file as the identity: its P-256 key, and the chain of certificates that
-  /// begins with the key's own. The former file stays as `node.key.old`. `password` decrypts an encrypted file. Several
-  /// certificates of the key: the first one that is valid at `time` counts, in seconds since 1970; an expired one is
-  /// refused. Errors: see the last cases of `IdentityError`.
+  /// Installs the contents of a PEM or PKCS #12 file as the identity: its P-256 key, and the certificate chain that
+  /// begins with the key's own certificate. The previous file remains as `node.key.old`. `password` decrypts an
+  /// encrypted file. If the key has several certificates, the first that is valid at `time` (seconds since 1970) is
+  /// used. An expired certificate is refused. Errors: the import cases of `IdentityError`.
   public static func importing(
     _ file: [UInt8], path: String, password: [UInt8], at time: Int64, into directory: StateDirectory
   ) throws(IdentityError) -> NodeIdentity {
@@ -91,8 +91,8 @@ public final class NodeIdentity {
       key, certificates.isEmpty ? [] : chain(certificates, of: key, at: time, path: path), directory)
   }
 
-  /// The certificates of a PEM file to import, in DER. Refuses a file with anything else than one key and its chain, text
-  /// aside: a block that is skipped may be the certificate that is meant.
+  /// The certificates of a PEM file to import, in DER. Refuses a file that contains more than one key and its chain,
+  /// apart from text: a skipped block may be the intended certificate.
   private static func certificates(inPEM bytes: [UInt8], path: String) throws(IdentityError) -> [[UInt8]] {
     let file = PEMFile(bytes)
     if let fault = file.faults.first { throw .malformedPEM(path: path, line: fault.line, reason: "\(fault.text)") }
@@ -128,7 +128,7 @@ public final class NodeIdentity {
     if let kind = bareDERKind(file) { throw .bareDER(path: path, kind: kind) }
   }
 
-  /// Parses a file that is not installed yet: the advice for a damaged `node.key` does not apply to it.
+  /// Parses the key of a file to import. The advice for a damaged `node.key` does not apply to it.
   private static func parse(
     _ key: Key, _ bytes: [UInt8], path: String, password: [UInt8] = []
   ) throws(IdentityError) {
@@ -140,7 +140,7 @@ public final class NodeIdentity {
     }
   }
 
-  /// Key and chain are one file, so that a power cut cannot separate them.
+  /// Writes key and chain to one file, so that a power cut cannot separate them.
   private static func write(
     _ key: Key, _ certificates: [[UInt8]], _ directory: StateDirectory
   ) throws(IdentityError) -> NodeIdentity {
@@ -151,14 +151,14 @@ public final class NodeIdentity {
     if text.count > fileBytesMax { throw .tooLarge(path: directory.file(keyFile), bytesMax: fileBytesMax) }
     let identity = try NodeIdentity(text, nil, directory, keyFile)
     try directory.write(text, to: keyFile, mode: 0o600)
-    // It would belong to another key, and is not used when the key file has a chain.
+    // A separate certificate would belong to another key, and is not used if the key file has a chain.
     unlink(directory.file(certificateFile))
     return identity
   }
 
   /// The certificate of `key`, then its issuers as far as they are present. Other certificates are omitted. Throws
-  /// `.expired` when the key has none that peers would take, and `.unusableChain` when every peer would refuse its length;
-  /// for its usage see `chainFault`.
+  /// `.expired` if the key has no certificate that peers accept, and `.unusableChain` if every peer would refuse its
+  /// length. Its usage is checked by `chainFault`.
   private static func chain(
     _ ders: [[UInt8]], of key: Key, at time: Int64, path: String
   ) throws(IdentityError) -> [[UInt8]] {
@@ -186,8 +186,8 @@ public final class NodeIdentity {
     return ders
   }
 
-  /// The index of the first of these certificates that is valid at a time; without one of the first that has not expired;
-  /// without one of the first.
+  /// The index of the preferred certificate: the first that is valid at `time`, else the first that has not expired,
+  /// else the first.
   private static func best(
     of certificates: [Certificate], at time: Int64, where isWanted: (Certificate) -> Bool
   ) -> Int? {
@@ -198,13 +198,13 @@ public final class NodeIdentity {
 
   private static let fileBytesMax = 16_384
   private static let keyFile = "node.key"
-  /// The file in which `Trust` keeps its state, from the first start on.
+  /// The file in which `Trust` keeps its state from the first start on.
   private static let stateFile = "state"
   private static let certificateFile = "node.crt"
   private static let certificateMark: StaticString = "-----BEGIN CERTIFICATE-----"
 
-  /// `stored` is the key in PEM, followed by the chain unless that is in a file of its own (`separate`). Without a
-  /// chain the certificate is generated from the key.
+  /// `stored` is the key in PEM, followed by the chain unless that is in a separate file (`separate`). Without a chain
+  /// the certificate is generated from the key.
   private init(
     _ stored: [UInt8], _ separate: [UInt8]?, _ directory: StateDirectory, _ name: String
   ) throws(IdentityError) {
@@ -215,7 +215,7 @@ public final class NodeIdentity {
       do throws(IdentityError) {
         try certificate.parse(stored, path: directory.file(name))
       } catch {
-        // The file is the box's key too: nobody is to remove it.
+        // The file also contains the box's key, so the message must not advise to remove it.
         throw .unusableCertificate(path: directory.file(name), reason: Self.certificateFault(in: stored))
       }
       if certificate.spki != spki {
@@ -252,19 +252,19 @@ public final class NodeIdentity {
     }
   }
 
-  /// The chain in PEM for export; with `key`, after the private key.
+  /// The chain in PEM for export; with `withKey`, after the private key.
   public func pem(withKey: Bool) throws(IdentityError) -> [UInt8] {
     var text = withKey ? try key.pem() : []
     for der in certificate.ders { text += try Certificate.pem(der) }
     return text
   }
 
-  /// Why every peer refuses the chain that this node presents, in one line with what to do; nil when peers take it.
+  /// Why every peer refuses the chain that this node presents, in one line with the remedy; nil if peers accept it.
   public var chainFault: String? {
     ChainRules.fault(of: certificate.context).map { "this box's certificates: \($0); every peer refuses them" }
   }
 
-  /// Whether peers take this node for a server, so that they can dial it.
+  /// Whether peers accept this node as a server, so that they can dial it.
   public var isForServers: Bool { ChainRules.allows(certificate.context, .server) }
 
   /// The chain that this node presents, in the form that peers evaluate.
@@ -272,7 +272,7 @@ public final class NodeIdentity {
 
   deinit { psa_destroy_key(signingKey) }
 
-  /// ECDSA with SHA-256 over the message: r ‖ s, 32 bytes each, big-endian. Deterministic (RFC 6979).
+  /// The ECDSA signature with SHA-256 over the message: r ‖ s, 32 bytes each, big-endian. Deterministic (RFC 6979).
   public func sign(_ message: UnsafeRawBufferPointer) -> InlineArray<64, UInt8> {
     var signature = InlineArray<64, UInt8>(repeating: 0)
     var span = signature.mutableSpan
@@ -282,13 +282,14 @@ public final class NodeIdentity {
         signingKey, cmbedtls_ecdsa_sha256(), message.bindMemory(to: UInt8.self).baseAddress, message.count,
         out.baseAddress, out.count, &count)
     }
-    // The key was imported for signing, so only memory can be missing, and without it the process cannot continue.
+    // The key was imported for signing, so the only possible error is lack of memory, and without memory the process
+    // cannot continue.
     precondition(status == PSA_SUCCESS, "signing failed")
     return signature
   }
 
-  /// True when `signature` (r ‖ s, 64 bytes) over `message` was made with the key of `point` (65 bytes, uncompressed).
-  /// False for anything malformed.
+  /// Whether `signature` (r ‖ s, 64 bytes) over `message` was made with the key of `point` (65 bytes, uncompressed).
+  /// False for malformed input.
   public static func verify(_ signature: RawSpan, over message: RawSpan, by point: RawSpan) -> Bool {
     guard point.byteCount == NodeCertificate.pointBytes, signature.byteCount == 64 else { return false }
     return point.withUnsafeBytes { point in
@@ -315,8 +316,8 @@ public final class NodeIdentity {
     }
   }
 
-  /// Starts mbedTLS, once or again: nothing of its PSA interface works before. Waits until the kernel's generator is
-  /// seeded, then seeds mbedTLS's. Throws `.library` with PSA's status.
+  /// Starts mbedTLS; may be called again. Its PSA interface does not work before. Waits until the kernel's random
+  /// generator is seeded, then seeds mbedTLS's. Throws `.library` with PSA's status.
   package static func startLibrary() throws(IdentityError) {
     var probe: UInt64 = 0
     try withUnsafeMutableBytes(of: &probe) { bytes throws(IdentityError) in try secureRandom(into: bytes) }

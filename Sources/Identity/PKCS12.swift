@@ -1,19 +1,19 @@
 import CMbedTLS
 
-/// Reads the usual form of PKCS #12 (RFC 7292): one private key and its certificates, under a password. mbedTLS has no
-/// parser for it.
+/// Reads the common form of PKCS #12 (RFC 7292): one private key and its certificates, protected by a password. mbedTLS
+/// has no parser for it.
 ///
-/// Supported: password integrity (MAC with SHA-1, SHA-256, SHA-384 or SHA-512), and contents in plaintext or encrypted
-/// by PBES2 (the form of OpenSSL 3: PBKDF2 and AES-CBC) or by pbeWithSHAAnd3-KeyTripleDES-CBC (the older form), in DER or
-/// BER (`BERElement`). Nothing that the MAC covers is parsed before the MAC is verified, and everything that takes time or
-/// memory has a limit.
+/// Supported are password integrity (MAC with SHA-1, SHA-256, SHA-384 or SHA-512), and plaintext or encrypted contents
+/// in DER or BER (`BERElement`). Supported ciphers are PBES2 (OpenSSL 3: PBKDF2 and AES-CBC) and the older
+/// pbeWithSHAAnd3-KeyTripleDES-CBC. Contents covered by the MAC are parsed only after the MAC is verified. Everything
+/// that takes time or memory has a limit.
 struct PKCS12 {
   static let bytesMax = 65_536
-  /// Key derivation iterations of all parts of one file: a minute on a small board. GnuTLS and NSS take 600,000 for each
-  /// part, and GnuTLS writes one key several times.
+  /// The maximum number of key derivation iterations for all parts of one file: a minute on a small board. GnuTLS and
+  /// NSS use 600,000 for each part, and GnuTLS writes one key several times.
   static let iterationsMax = 8_000_000
   static let passwordBytesMax = 256
-  /// Parts that are parsed; an identity has a handful.
+  /// The maximum number of parts that are parsed; an identity has only a few.
   static let partsMax = 64
 
   /// The contents of a file.
@@ -32,7 +32,7 @@ struct PKCS12 {
   private var keys: [[UInt8]] = []
   private var certificates: [[UInt8]] = []
 
-  /// `password` is UTF-8. Throws for anything but a well-formed file with the right password.
+  /// Opens a file. `password` is UTF-8. Throws unless the file is well formed and the password is right.
   static func open(_ file: [UInt8], password: [UInt8]) throws(PKCS12Error) -> Contents {
     if file.count > bytesMax { throw .tooLarge }
     guard password.count <= passwordBytesMax, let wide = PKCS12Key.bmpString(password) else { throw .unusablePassword }
@@ -48,14 +48,14 @@ struct PKCS12 {
     self.widePassword = widePassword
   }
 
-  /// PFX (section 4): version 3, authSafe, macData.
+  /// Reads a PFX (section 4): version 3, authSafe, macData.
   private mutating func read(_ file: [UInt8]) throws(PKCS12Error) {
     let der = try BERElement.der(file[...])
     var outer = DERReader(der[...])
     var pfx = try outer.enter(DERReader.sequence)
     if try pfx.number() != 3 { throw .notPKCS12 }
     var authSafe = try pfx.enter(DERReader.sequence)
-    // Integrity by signature has another type here.
+    // Integrity by signature has a different type here.
     if !matches(try authSafe.take(DERReader.objectIdentifier), .data) || pfx.isEmpty { throw .noMAC }
     var content = try authSafe.enter(DERReader.context0)
     let safes = try content.take(DERReader.octetString)
@@ -65,7 +65,7 @@ struct PKCS12 {
 
   // MARK: Integrity
 
-  /// MacData: DigestInfo, salt, iterations (1 when absent).
+  /// Verifies the MacData: DigestInfo, salt, iterations (1 if absent).
   private mutating func checkMAC(_ macData: DERReader, over safes: ArraySlice<UInt8>) throws(PKCS12Error) {
     var macData = macData
     var digestInfo = try macData.enter(DERReader.sequence)
@@ -86,7 +86,7 @@ struct PKCS12 {
 
   // MARK: Contents
 
-  /// AuthenticatedSafe: a sequence of ContentInfo, each plain or encrypted.
+  /// Reads the AuthenticatedSafe: a sequence of ContentInfo, each plain or encrypted.
   private mutating func readSafes(_ bytes: ArraySlice<UInt8>) throws(PKCS12Error) {
     let der = try BERElement.der(bytes)
     var whole = DERReader(der[...])
@@ -120,7 +120,7 @@ struct PKCS12 {
     return content
   }
 
-  /// SafeContents: a sequence of bags. CRLs, secrets and nested contents are skipped.
+  /// Reads SafeContents: a sequence of bags. CRLs, secrets and nested contents are skipped.
   private mutating func readBags(_ bytes: ArraySlice<UInt8>) throws(PKCS12Error) {
     let der = try BERElement.der(bytes)
     var whole = DERReader(der[...])
@@ -146,7 +146,7 @@ struct PKCS12 {
     }
   }
 
-  /// One key may be there several times.
+  /// Adds a key. A file may contain the same key several times.
   private mutating func add(key: [UInt8]) {
     if !keys.contains(key) { keys.append(key) }
   }
@@ -179,7 +179,8 @@ struct PKCS12 {
     throw .unsupported(name: "encrypted by a cipher other than PBES2 with AES and triple DES; export it again")
   }
 
-  /// PBES2-params (RFC 8018, A.4): keyDerivationFunc PBKDF2 { salt, iterationCount, … }, encryptionScheme.
+  /// The iteration count in PBES2-params (RFC 8018, appendix A.4): keyDerivationFunc PBKDF2 { salt, iterationCount, …
+  /// }, encryptionScheme.
   static func pbkdf2Iterations(_ parameters: ArraySlice<UInt8>) throws(PKCS12Error) -> Int {
     var reader = DERReader(parameters)
     var sequence = try reader.enter(DERReader.sequence)
@@ -224,8 +225,8 @@ enum ObjectName {
   /// 1.3.14.3.2.26, 2.16.840.1.101.3.4.2.1, .2 and .3
   case sha1, sha256, sha384, sha512
 
-  /// Its length, and its bytes as one big-endian number in two halves. Not arrays: Swift 6.3.1 duplicates constant
-  /// arrays of an internal function in other modules of an Embedded program, and the copies compare unequal.
+  /// The length, and the bytes as one big-endian number in two halves. Arrays do not work: Swift 6.3.1 duplicates
+  /// constant arrays of an internal function in other modules of an Embedded program, and the copies compare unequal.
   fileprivate var value: (count: Int, high: UInt64, low: UInt64) {
     switch self {
     case .data: (9, 0x2A, 0x8648_86F7_0D01_0701)

@@ -4,24 +4,24 @@ public enum PKCS12Error: Error, Equatable {
   case notPKCS12
   /// A length goes beyond the end of the file.
   case truncated
-  /// More than `PKCS12.bytesMax`.
+  /// The file is larger than `PKCS12.bytesMax`.
   case tooLarge
-  /// Protected by a signature or not at all: a wrong password could not be detected.
+  /// The file is protected by a signature or not at all, so a wrong password could not be detected.
   case noMAC
   /// More key derivation iterations than `PKCS12.iterationsMax`.
   case tooManyIterations
   /// An unsupported MAC or cipher. `name` describes it.
   case unsupported(name: StaticString)
   case wrongPassword
-  /// Not UTF-8, or more than `PKCS12.passwordBytesMax` bytes.
+  /// The password is not UTF-8, or longer than `PKCS12.passwordBytesMax` bytes.
   case unusablePassword
   case noKey
-  /// More than one private key: the choice is ambiguous.
+  /// The file has more than one private key, so the choice is ambiguous.
   case severalKeys
 
   public static func == (a: PKCS12Error, b: PKCS12Error) -> Bool { a.number == b.number }
 
-  /// The end of a line: what is wrong and what to do.
+  /// The fault and the remedy, as the end of a line.
   public var text: StaticString {
     switch self {
     case .notPKCS12: "neither PEM nor PKCS #12; make it by: openssl pkcs12 -export -inkey KEY -in CERTIFICATES"

@@ -1,15 +1,15 @@
 import CMbedTLS
 
-/// Key derivation from passwords, and decryption.
+/// Derives keys from passwords, and decrypts.
 enum PKCS12Key {
-  /// The use of derived bytes (RFC 7292, B.3).
+  /// The use of derived bytes (RFC 7292, appendix B.3).
   enum Purpose: UInt8 {
     case key = 1
     case initializationVector = 2
     case mac = 3
   }
 
-  /// A hash function: its output and block size in bytes.
+  /// A hash function with its output and block sizes in bytes.
   struct Hash {
     var type: mbedtls_md_type_t
     var byteCount: Int
@@ -24,7 +24,8 @@ enum PKCS12Key {
     throw .unsupported(name: "a MAC other than by SHA-1, SHA-256, SHA-384 and SHA-512; export it with -macalg sha256")
   }
 
-  /// UTF-8 as a BMPString with a terminating zero: UTF-16, big-endian (RFC 7292, B.1). Nil for invalid UTF-8.
+  /// Converts UTF-8 to a BMPString with a terminating zero: UTF-16, big-endian (RFC 7292, appendix B.1). Nil for
+  /// invalid UTF-8.
   static func bmpString(_ utf8: [UInt8]) -> [UInt8]? {
     var decoder = UTF8()
     var iterator = utf8.makeIterator()
@@ -39,7 +40,8 @@ enum PKCS12Key {
     }
   }
 
-  /// RFC 7292, B.2. mbedTLS's own function supports no password longer than 31 characters.
+  /// Derives bytes from a password (RFC 7292, appendix B.2). mbedTLS's own function supports no password longer than 31
+  /// characters.
   static func derive(
     _ purpose: Purpose, _ hash: Hash, _ password: [UInt8], _ salt: [UInt8], _ iterations: Int, byteCount: Int
   ) -> [UInt8] {
@@ -64,7 +66,7 @@ enum PKCS12Key {
     return Array(derived.prefix(byteCount))
   }
 
-  /// PBES2 (RFC 8018, section 6.2). `parameters` are its parameters without tag and length.
+  /// Decrypts PBES2 (RFC 8018, section 6.2). `parameters` are its parameters without tag and length.
   static func decryptPBES2(
     _ bytes: [UInt8], _ parameters: [UInt8], password: [UInt8]
   ) throws(PKCS12Error) -> [UInt8] {
@@ -88,7 +90,7 @@ enum PKCS12Key {
     }
   }
 
-  /// pbeWithSHAAnd3-KeyTripleDES-CBC (RFC 7292, appendix C), padded as in RFC 8018.
+  /// Decrypts pbeWithSHAAnd3-KeyTripleDES-CBC (RFC 7292, appendix C), padded as in RFC 8018.
   static func decryptTripleDES(
     _ bytes: [UInt8], _ password: [UInt8], _ salt: [UInt8], _ iterations: Int
   ) throws(PKCS12Error) -> [UInt8] {
@@ -115,7 +117,7 @@ enum PKCS12Key {
     return (0..<(bytes.count + v - 1) / v * v).map { bytes[$0 % bytes.count] }
   }
 
-  /// The block at `start` becomes (itself + `block` + 1) mod 2^(8v), big-endian.
+  /// Replaces the block at `start` by (itself + `block` + 1) mod 2^(8v), big-endian.
   private static func addOneAnd(_ block: ArraySlice<UInt8>, to input: inout [UInt8], at start: Int) {
     var carry = 1
     for index in (0..<block.count).reversed() {

@@ -1,15 +1,16 @@
 import CMbedTLS
 import Primitives
 
-/// The certificates that a node presents, its own first. Valid as long as the stream or identity that they belong to.
+/// The certificate chain that a node presents, its own certificate first. Valid while the stream or identity to which
+/// it belongs exists.
 public struct PeerChain {
   package let first: UnsafeMutablePointer<mbedtls_x509_crt>?
 
-  /// The certificates of an established mbedTLS session; empty when the peer presented none.
+  /// The chain of an established mbedTLS session; empty if the peer presented no certificate.
   public init(_ first: UnsafePointer<mbedtls_x509_crt>?) { self.first = UnsafeMutablePointer(mutating: first) }
 
-  /// Calls `body` with the chain of these certificates in DER, the peer's own first. The chain ends before one that
-  /// cannot be parsed.
+  /// Calls `body` with the chain of these DER certificates, the peer's own first. The chain ends before the first
+  /// certificate that cannot be parsed.
   public static func withDER(_ certificates: [[UInt8]], _ body: (PeerChain) -> Void) {
     let context = UnsafeMutablePointer<mbedtls_x509_crt>.allocate(capacity: 1)
     mbedtls_x509_crt_init(context)
@@ -29,7 +30,7 @@ public struct PeerChain {
     return NodeIdentity.nodeID(ofPoint: point)
   }
 
-  /// The uncompressed point of the first certificate's key, in the encoding that node ids are made from.
+  /// The uncompressed point of the first certificate's key, in the encoding from which node ids are derived.
   package var point: UnsafeRawBufferPointer? {
     guard let first else { return nil }
     let spki = UnsafeRawBufferPointer(first.pointee.pk_raw)

@@ -3,13 +3,13 @@ import CSystem
 
 /// The directory of the persistent state: the node's key, and the state files of other modules.
 ///
-/// A file is read whole and with a size limit. Writing is atomic: a power cut at any moment leaves the old or the new
-/// contents. A temporary file is written and synchronised, then renamed over the old one, and the directory is
-/// synchronised. The replaced file stays as `NAME.old`, in case the file system loses the new one anyway.
+/// A file is read whole and with a size limit. Writing is atomic: a power cut leaves either the old or the new
+/// contents. A temporary file is written and synchronised, then renamed over the old file, and the directory is
+/// synchronised. The replaced file remains as `NAME.old`, in case the file system loses the new one anyway.
 public final class StateDirectory {
   public let path: String
-  /// The number of system calls of writing that are still carried out; every later one fails with EIO, as if the
-  /// process had been killed. Only tests set it.
+  /// For tests only: the number of write system calls that still succeed. Later calls fail with EIO, as if the process
+  /// had been killed.
   var stepsLeft = CInt.max
   private var lockDescriptor: CInt = -1
 
@@ -26,8 +26,7 @@ public final class StateDirectory {
 
   deinit { if lockDescriptor >= 0 { close(lockDescriptor) } }
 
-  /// Makes this the only process that writes here, as long as this object exists. False when another process has the
-  /// lock.
+  /// Makes this process the only writer while this object exists. Returns false if another process has the lock.
   public func lock() throws(IdentityError) -> Bool {
     if lockDescriptor >= 0 { return true }
     let descriptor = csystem_open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0)
@@ -44,26 +43,26 @@ public final class StateDirectory {
 
   public func file(_ name: String) -> String { path + "/" + name }
 
-  /// Whether something has this name, be it a link that leads nowhere.
+  /// Whether an entry with this name exists, including a symbolic link without a target.
   public func has(_ name: String) -> Bool {
     var status = stat()
     return lstat(file(name), &status) == 0
   }
 
-  /// The file's bytes; nil when it does not exist. A `secret` file must not be accessible to group or others.
+  /// The file's bytes; nil if it does not exist. A `secret` file must not be accessible to group or others.
   public func read(_ name: String, bytesMax: Int, secret: Bool = false) throws(IdentityError) -> [UInt8]? {
     try readFile(file(name), bytesMax: bytesMax, secret: secret)
   }
 
-  /// Replaces the file; its former contents stay as `NAME.old`.
+  /// Replaces the file; its previous contents remain as `NAME.old`.
   public func write(_ bytes: [UInt8], to name: String, mode: mode_t) throws(IdentityError) {
     let code = bytes.withUnsafeBytes { csystem_replace_file(path, name, $0.baseAddress, $0.count, mode, &stepsLeft) }
     if code != 0 { throw .unwritable(path: file(name), code: code) }
   }
 }
 
-/// The bytes of a file; nil when it does not exist. Errors: unreadable, a link that leads nowhere, not a file, more than
-/// `bytesMax` bytes, a `secret` file that is accessible to group or others.
+/// The bytes of a file; nil if it does not exist. Errors: unreadable, a symbolic link without a target, not a regular
+/// file, more than `bytesMax` bytes, a `secret` file that is accessible to group or others.
 public func readFile(_ path: String, bytesMax: Int, secret: Bool = false) throws(IdentityError) -> [UInt8]? {
   let descriptor = csystem_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0)
   if descriptor < 0 {
@@ -110,15 +109,17 @@ extension StateDirectory {
     case lost
   }
 
-  /// Bytes after the contents of a file with a checksum: its SHA-256.
+  /// The number of bytes after the contents of a checksummed file: its SHA-256.
   static let checksumBytes = 32
 
+  /// Replaces the file by `bytes` and their SHA-256; its previous contents remain as `NAME.old`.
   public func writeChecked(_ bytes: [UInt8], to name: String) throws(IdentityError) {
     try write(bytes + sha256(bytes), to: name, mode: Self.checkedMode)
   }
 
   static let checkedMode: mode_t = 0o600
 
+  /// The contents of a file written by `writeChecked`, or of its previous generation.
   public func readChecked(_ name: String, bytesMax: Int) -> Checked {
     var wasThere = false
     for candidate in [name, name + ".old"] {
@@ -138,7 +139,7 @@ extension StateDirectory {
   }
 }
 
-/// SHA-256 (FIPS 180-4) of the bytes: 32 bytes.
+/// The SHA-256 (FIPS 180-4) of the bytes: 32 bytes.
 public func sha256(_ bytes: [UInt8]) -> [UInt8] {
   var digest = [UInt8](repeating: 0, count: 32)
   // Software SHA-256 over memory cannot fail.

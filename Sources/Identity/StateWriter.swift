@@ -1,14 +1,14 @@
 import CSystem
 
-/// Writes one checksummed file of the state directory in a thread of its own, because a card may take seconds and the
-/// reactor must not block. One write at a time.
+/// Writes one checksummed file of the state directory in its own thread. A card may take seconds, and the reactor must
+/// not block. At most one write runs at a time.
 public final class StateWriter {
-  /// Whether a write was begun and `end` was not called.
+  /// Whether a write has begun and `end` has not been called.
   public private(set) var isBusy = false
   private let writer: OpaquePointer
   private let file: String
 
-  /// Nil when there is no memory or no descriptor.
+  /// Nil if no memory or no descriptor is left.
   public init?(_ directory: StateDirectory, file name: String) {
     guard let writer = csystem_writer_new(directory.path, name, StateDirectory.checkedMode) else { return nil }
     self.writer = writer
@@ -20,17 +20,17 @@ public final class StateWriter {
     csystem_writer_free(writer)
   }
 
-  /// Readable when a write has ended: then call `end`. The writer owns the descriptor.
+  /// A descriptor that becomes readable when a write has ended; then call `end`. The writer owns it.
   public var descriptor: CInt { csystem_writer_descriptor(writer) }
 
-  /// Begins to write; must not be called while `isBusy`. False when no thread can be created.
+  /// Begins a write; must not be called while `isBusy`. Returns false if no thread can be created.
   public func begin(_ contents: [UInt8]) -> Bool {
     let bytes = contents + sha256(contents)
     isBusy = bytes.withUnsafeBytes { csystem_writer_begin(writer, $0.baseAddress, $0.count) } == 0
     return isBusy
   }
 
-  /// Waits for the end of the write, and throws its error.
+  /// Waits for the end of the write and throws its error.
   public func end() throws(IdentityError) {
     if !isBusy { return }
     isBusy = false

@@ -1,22 +1,23 @@
 import CMbedTLS
 
-/// One extension of a certificate, of a revocation list, or of an entry of one (RFC 5280, 4.1 and 5.1).
+/// An extension of a certificate, of a revocation list, or of an entry of a list (RFC 5280, sections 4.1 and 5.1).
 package struct X509Extension {
   /// The object identifier, in DER without tag and length.
   package let name: ArraySlice<UInt8>
-  /// The index of the byte that makes it critical, in the array that it was read from; nil when it is not critical.
+  /// The index of the critical flag in the array from which the extension was read; nil if the extension is not
+  /// critical.
   package let criticalIndex: Int?
-  /// The DER in the OCTET STRING.
+  /// The DER inside the OCTET STRING.
   package let value: ArraySlice<UInt8>
 
   package var isCritical: Bool { criticalIndex != nil }
 
-  /// The last number of an identifier below id-ce (2.5.29); nil for others.
+  /// The last number of an identifier below id-ce (2.5.29); nil for other identifiers.
   package var number: UInt8? {
     name.count == 3 && name.starts(with: [0x55, 0x1D]) ? name.last : nil
   }
 
-  /// Reads the extensions of a SEQUENCE; nil when they are malformed, or one of them is there twice.
+  /// Reads the extensions of a SEQUENCE; nil if they are malformed or one occurs twice.
   package static func all(in sequence: ArraySlice<UInt8>) -> [X509Extension]? {
     var whole = DERReader(sequence)
     guard var list = try? whole.enter(DERReader.sequence), whole.isEmpty else { return nil }
@@ -44,7 +45,7 @@ package struct X509Extension {
     self.value = value
   }
 
-  /// The object identifier in dotted decimals, and its usual name.
+  /// The object identifier in dotted decimals, with its common name.
   package var text: String {
     switch number {
     case 30: "\(dottedName) (nameConstraints)"
@@ -60,7 +61,7 @@ package struct X509Extension {
     var text = ""
     var arc = 0
     for byte in name {
-      // An arc of more than four bytes stands for no extension that anybody has registered.
+      // No registered extension has an arc of more than four bytes.
       if arc >> 21 != 0 { return "unknown" }
       arc = arc << 7 | Int(byte & 0x7F)
       if byte & 0x80 != 0 { continue }
@@ -76,10 +77,11 @@ package struct X509Extension {
 }
 
 extension X509Extension {
-  /// The first critical extension of a certificate in DER that is not processed here; nil when there is none.
+  /// The first critical extension of a certificate in DER that this program does not process; nil if there is none.
   ///
-  /// A certificate with one is refused (RFC 5280, 4.2). Processed are basic constraints, usages, key identifiers and
-  /// alternative names, as names do not matter here; mbedTLS also takes certificate policies if they are “any policy”.
+  /// A certificate with such an extension is refused (RFC 5280, section 4.2). Processed extensions are basic
+  /// constraints, usages, key identifiers and alternative names, because names do not matter here. mbedTLS also accepts
+  /// certificate policies if they are “any policy”.
   package static func unknownCritical(inCertificate der: [UInt8]) -> X509Extension? {
     var whole = DERReader(der[...])
     guard var certificate = try? whole.enter(DERReader.sequence), var body = try? certificate.enter(DERReader.sequence)
@@ -91,7 +93,7 @@ extension X509Extension {
     return nil
   }
 
-  /// The same of a certificate that mbedTLS has parsed, which took only policies that it processes.
+  /// Whether a certificate that mbedTLS parsed has such an extension. mbedTLS accepted only policies that it processes.
   package static func hasUnknownCritical(_ certificate: UnsafePointer<mbedtls_x509_crt>) -> Bool {
     let bytes = Array(UnsafeRawBufferPointer(certificate.pointee.v3_ext))
     if bytes.isEmpty { return false }
