@@ -1,15 +1,16 @@
 import CMbedTLS
 import Link
 
-/// The sealed frames of one stream: keys, link sequences and the frame that is being received.
+/// The bypass of one stream, which carries sealed frames beside TLS: its keys, its link sequences, and the frame that
+/// is being received.
 final class Bypass {
-  /// RFC 5705 and RFC 8446, section 7.5; without context.
+  /// The TLS exporter label (RFC 5705 and RFC 8446, section 7.5), without context.
   static let exporterLabel: StaticString = "EXPORTER-causeway-bypass-v2"
 
   enum Reading {
-    /// The last byte of the frame has not arrived.
+    /// The frame is not complete yet.
     case incomplete
-    /// Authentic. Valid until `frameTaken`.
+    /// An authentic frame, valid until `frameTaken`.
     case frame(header: UnsafeRawBufferPointer, payload: UnsafeRawBufferPointer)
     case replayed
     case forged
@@ -19,7 +20,8 @@ final class Bypass {
   private let receiving: HeaderAuthenticator
   private var lastSent: UInt64 = 0
   private var lastReceived: UInt64 = 0
-  /// The frame that arrives in several pieces, as long as it does: most links are idle, and never need it.
+  /// The buffer of a frame that arrives in several pieces, allocated only while it arrives. Most links are idle and
+  /// never need it.
   private var partial: UnsafeMutableRawBufferPointer?
   static let partialBytesMax = StreamDemultiplexer.sealedOverheadBytes + StreamDemultiplexer.sealedPayloadBytesMax
   private var partialCount = 0
@@ -33,7 +35,7 @@ final class Bypass {
     receiving = HeaderAuthenticator(key: role == .client ? ofServer : ofClient)
   }
 
-  /// Derives the keys from the established session by the TLS exporter.
+  /// Derives the keys from the established session with the TLS exporter.
   static func exported(
     from tls: UnsafeMutablePointer<mbedtls_ssl_context>, role: SecureStream.Role
   ) throws(SecureStreamError) -> Bypass {
@@ -46,7 +48,7 @@ final class Bypass {
 
   deinit { partial?.deallocate() }
 
-  /// Exports keying material of the established session; returns mbedTLS's error number or 0.
+  /// Exports keying material of the established session. Returns mbedTLS's error number, or 0.
   static func export(
     _ tls: UnsafeMutablePointer<mbedtls_ssl_context>, label: StaticString, into key: UnsafeMutableRawBufferPointer
   ) -> Int32 {
@@ -71,10 +73,10 @@ final class Bypass {
     sending.seal(room, tag: room + Offset.tag)
   }
 
-  /// Bytes between header and payload.
+  /// The number of bytes between header and payload.
   static let gap = Offset.payload - Offset.sequence
 
-  /// Adds the next bytes of a frame; verifies the frame when it is complete.
+  /// Adds the next bytes of a frame, and verifies the frame once it is complete.
   func read(_ bytes: UnsafeRawBufferPointer, begins: Bool, ends: Bool) -> Reading {
     if begins {
       partialCount = 0
@@ -88,7 +90,7 @@ final class Bypass {
     return ends ? check(UnsafeRawBufferPointer(rebasing: memory[..<partialCount])) : .incomplete
   }
 
-  /// Nobody reads the frame any more.
+  /// Releases the frame that `read` returned.
   func frameTaken() {
     partial?.deallocate()
     partial = nil

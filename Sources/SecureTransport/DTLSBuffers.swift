@@ -3,10 +3,10 @@ import Identity
 import Primitives
 import Seal
 
-/// The state that mbedTLS's callbacks of one inner session use: the received datagram, datagrams to send, the owner's
+/// The state of mbedTLS's callbacks for one end-to-end session: the received datagram, datagrams to send, the owner's
 /// last time, the peer's key. Its address is fixed, because it is the callbacks' context.
 struct DTLSBuffers {
-  /// Handshake datagrams queued at once: a chain of ten certificates in fragments, twice.
+  /// The maximum number of queued handshake datagrams: a chain of ten certificates in fragments, twice.
   static let outgoingMax = 24
 
   let peer: NodeID
@@ -14,11 +14,11 @@ struct DTLSBuffers {
   let peerRole: ChainRules.Role
   var incoming = UnsafeRawBufferPointer(start: nil, count: 0)
   var outgoing: [[UInt8]] = []
-  /// Destination of the record that is being sealed; nil during handshakes.
+  /// The destination of the record that is being sealed; nil during handshakes.
   var record: UnsafeMutableRawBufferPointer?
   var recordByteCount = 0
   var now: Instant
-  /// mbedTLS's timers; `never` when cancelled.
+  /// mbedTLS's timers; `.never` when cancelled.
   var intermediate = Instant.never
   var final = Instant.never
   var peerKey = PeerKey.unknown
@@ -34,7 +34,7 @@ struct DTLSBuffers {
     context!.assumingMemoryBound(to: DTLSBuffers.self)
   }
 
-  /// mbedtls_ssl_send_t: one datagram per call. Without room it is dropped, as datagrams may be.
+  /// mbedtls_ssl_send_t: sends one datagram per call. Without room the datagram is dropped, as DTLS permits.
   static func send(_ context: UnsafeMutableRawPointer?, _ bytes: UnsafePointer<UInt8>?, _ count: Int) -> Int32 {
     let buffers = of(context)
     let datagram = UnsafeRawBufferPointer(start: bytes, count: count)
@@ -48,7 +48,7 @@ struct DTLSBuffers {
     return Int32(count)
   }
 
-  /// mbedtls_ssl_recv_t: the whole datagram, once. mbedTLS's buffer is longer than any frame's payload.
+  /// mbedtls_ssl_recv_t: returns the whole datagram once. mbedTLS's buffer is longer than any frame's payload.
   static func receive(_ context: UnsafeMutableRawPointer?, _ bytes: UnsafeMutablePointer<UInt8>?, _ room: Int) -> Int32
   {
     let buffers = of(context)
@@ -75,8 +75,8 @@ struct DTLSBuffers {
     return buffers.pointee.intermediate <= buffers.pointee.now ? 1 : 0
   }
 
-  /// The x509 verify callback: the key must be that of the session's peer, the chain one that peers take. Names, dates and authorities are left to the
-  /// application, which gets the chain.
+  /// The X.509 verify callback. The key must be that of the session's peer, and the chain must obey `ChainRules`.
+  /// Names, dates and authorities are left to the application, which gets the chain.
   static func verify(
     _ context: UnsafeMutableRawPointer?, _ certificate: UnsafeMutablePointer<mbedtls_x509_crt>?, _ depth: Int32,
     _ flags: UnsafeMutablePointer<UInt32>?

@@ -1,17 +1,18 @@
 import CMbedTLS
 import Identity
 
-/// The configuration that all inner sessions of one role share. mbedTLS uses it during a session's lifetime, so each
-/// session retains it.
+/// The mbedTLS configuration that all end-to-end sessions of one role share. mbedTLS uses it during a session's
+/// lifetime, so each session retains it.
 ///
 /// DTLS 1.2 (RFC 6347) with AES-GCM or ChaCha20-Poly1305; replayed records are dropped (section 4.1.2.6).
 final class DTLSConfiguration {
   var settings: UnsafeMutablePointer<mbedtls_ssl_config> { shared.pointer }
-  /// Buffer for post-handshake messages, which are discarded.
+  /// A buffer for post-handshake messages, which are discarded.
   let unread = UnsafeMutableRawBufferPointer.allocate(byteCount: 64, alignment: 16)
 
-  /// Flights are retransmitted after the first of these, then after twice that, …; after the last one the handshake has
-  /// failed. The first is long enough for three relays and a queue before each.
+  /// The bounds of the retransmission timeout. A flight is retransmitted after the minimum, then after twice that, and
+  /// so on; after the maximum the handshake has failed. The minimum is long enough for three relays with a queue before
+  /// each.
   static let retransmissionMillisecondsMin: UInt32 = 500
   static let retransmissionMillisecondsMax: UInt32 = 8_000
 
@@ -29,7 +30,7 @@ final class DTLSConfiguration {
     mbedtls_ssl_conf_handshake_timeout(
       settings, Self.retransmissionMillisecondsMin, Self.retransmissionMillisecondsMax)
     if !isClient {
-      // A context is made only for a hello with a correct cookie, so the check that mbedTLS repeats always succeeds.
+      // A context is created only for a hello with a correct cookie, so the check that mbedTLS repeats always succeeds.
       mbedtls_ssl_conf_dtls_cookies(
         settings, { _, _, _, _, _ in MBEDTLS_ERR_SSL_INTERNAL_ERROR }, { _, _, _, _, _ in 0 }, nil)
     }

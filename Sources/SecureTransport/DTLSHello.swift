@@ -3,8 +3,9 @@ import Identity
 import Primitives
 import Seal
 
-/// A ClientHello alone in a datagram (RFC 6347, sections 4.1, 4.2.1, 4.2.2), as far as a stateless server parses it:
-/// bytes 0–12 record header, 13–24 handshake header, then version, random, session id, cookie.
+/// A ClientHello alone in a datagram (RFC 6347, sections 4.1, 4.2.1, 4.2.2), parsed as far as a stateless server needs
+/// it. Bytes 0–12 are the record header and 13–24 the handshake header; then follow version, random, session id and
+/// cookie.
 struct DTLSHello {
   static let cookieBytes = 16
   private static let recordHeaderBytes = 13
@@ -14,10 +15,10 @@ struct DTLSHello {
 
   let random: [UInt8]
   let cookie: [UInt8]
-  /// The record's sequence number, which the answer repeats.
+  /// The record's sequence number, which the reply repeats.
   private let sequence: [UInt8]
 
-  /// Nil for any other datagram. A fragmented hello is refused: every path carries it whole.
+  /// Nil for any other datagram. A fragmented hello is refused, because every path can carry it whole.
   init?(_ datagram: RawSpan) {
     let bytes = datagram.withUnsafeBytes { [UInt8]($0.prefix(2048)) }
     let bodyStart = Self.recordHeaderBytes + Self.handshakeHeaderBytes
@@ -37,7 +38,7 @@ struct DTLSHello {
     sequence = [UInt8](bytes[5..<11])
   }
 
-  /// HelloVerifyRequest, with version DTLS 1.0 in both places as section 4.2.1 recommends.
+  /// A HelloVerifyRequest, with version DTLS 1.0 in both places as RFC 6347, section 4.2.1, recommends.
   func verifyRequest(_ cookie: [UInt8]) -> [UInt8] {
     let body: [UInt8] = [0xFE, 0xFF, UInt8(cookie.count)] + cookie
     let length: [UInt8] = [0, 0, UInt8(body.count)]
@@ -45,7 +46,7 @@ struct DTLSHello {
     return [22, 0xFE, 0xFF, 0, 0] + sequence + [0, UInt8(message.count)] + message
   }
 
-  /// The alert that answers a hello for whose session there is no place.
+  /// The alert that answers a hello if the node has no place for the session.
   var busyAlert: [UInt8] {
     [DTLSAlert.record, 0xFE, 0xFD, 0, 0] + sequence + [0, 2, UInt8(MBEDTLS_SSL_ALERT_LEVEL_FATAL), DTLSAlert.busy]
   }
@@ -54,19 +55,20 @@ struct DTLSHello {
 }
 
 /// The alert by which a node reports that it has no place for a session: internal_error (RFC 5246, section 7.2), as on
-/// links. Like all of a handshake before its keys it proves nothing: any relay can write one, and the client tries again.
+/// links. Like all messages before the handshake's keys it proves nothing: any relay can forge it. So the client tries
+/// again.
 enum DTLSAlert {
   static let record: UInt8 = 21
   static let busy = UInt8(MBEDTLS_SSL_ALERT_MSG_INTERNAL_ERROR)
 
-  /// Whether a datagram is this alert in clear.
+  /// Whether a datagram is this alert in plaintext.
   static func isBusy(_ datagram: UnsafeRawBufferPointer) -> Bool {
     datagram.count == 15 && datagram[0] == record && datagram[3] == 0 && datagram[4] == 0 && datagram[14] == busy
   }
 }
 
-/// Stateless cookies: a server sends one to check that the client receives at the node id that it claims. A cookie is a
-/// keyed hash of both nodes' ids and epochs and of the minute.
+/// Stateless cookies. A server sends one to check that the client receives at the node id that it claims. A cookie is a
+/// keyed hash of both nodes' ids and epochs and of the current minute.
 struct HelloCookies {
   private static let seconds: UInt64 = 60
   private let key: [UInt8]
@@ -81,7 +83,7 @@ struct HelloCookies {
 
   func make(_ name: SessionName, now: Instant) -> [UInt8] { cookie(name, Self.minute(now)) }
 
-  /// Whether a cookie was made in this minute or the previous one.
+  /// Whether the cookie was made in this minute or the previous one.
   func check(_ cookie: [UInt8], _ name: SessionName, now: Instant) -> Bool {
     let minute = Self.minute(now)
     return cookie.count == DTLSHello.cookieBytes
@@ -102,7 +104,7 @@ struct HelloCookies {
     return [UInt8](digest.prefix(DTLSHello.cookieBytes))
   }
 
-  /// Constant-time comparison.
+  /// Compares in constant time.
   private func isSame(_ a: [UInt8], _ b: [UInt8]) -> Bool {
     var difference: UInt8 = 0
     for index in a.indices { difference |= a[index] ^ b[index] }

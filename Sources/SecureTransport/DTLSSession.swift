@@ -3,7 +3,7 @@ import Identity
 import Primitives
 import Seal
 
-/// An inner session between two nodes: DTLS 1.2 with datagrams carried in frames. docs/protocol.md, "Sealing".
+/// An end-to-end session between two nodes: DTLS 1.2 with datagrams carried in frames (docs/protocol.md, "Sealing").
 public final class DTLSSession: PeerSession {
   public private(set) var state = SessionState.handshaking
   public private(set) var peerChain: [[UInt8]] = []
@@ -13,13 +13,14 @@ public final class DTLSSession: PeerSession {
   private let buffers: UnsafeMutablePointer<DTLSBuffers>
   private let configuration: DTLSConfiguration
   private let isClient: Bool
-  /// How often the last flight was sent again, because the other end repeated its own, since the handshake last moved.
+  /// How often the last flight was retransmitted since the handshake last progressed, because the other end repeated
+  /// its own flight.
   private var repeats = 0
-  /// The random of the ClientHello that began the server's end.
+  /// The random value of the ClientHello that began the server's end.
   private let helloRandom: [UInt8]
 
-  /// The other end's timers repeat a flight five times. A relay can copy the message that asks for this end's flight
-  /// without end, and that flight is many times as long.
+  /// The limit on `repeats`. The other end's timers repeat a flight five times. A relay can copy the message that
+  /// triggers this end's flight endlessly, and that flight is many times longer.
   static let repeatsMax = 8
   private static let recordHeaderBytes = 13
   private static let handshakeRecord: UInt8 = 22
@@ -27,7 +28,7 @@ public final class DTLSSession: PeerSession {
   /// Bytes 1–4 of a record of an established session: DTLS 1.2, epoch 1.
   private static let establishedVersion: (UInt8, UInt8, UInt8, UInt8) = (0xFE, 0xFD, 0, 1)
 
-  /// `hello` is nil at the client; at the server it is the one with the correct cookie. Nil when no memory is left.
+  /// `hello` is nil at the client; at the server it is the hello with the correct cookie. Nil if no memory is left.
   init?(_ configuration: DTLSConfiguration, _ name: SessionName, hello: RawSpan?, now: Instant) {
     self.configuration = configuration
     isClient = name.isClient
@@ -44,7 +45,7 @@ public final class DTLSSession: PeerSession {
     mbedtls_ssl_set_verify(tls, { DTLSBuffers.verify($0, $1, $2, $3) }, buffers)
     mbedtls_ssl_set_mtu(tls, UInt16(SealLimits.handshakeBytesMax))
     if isClient {
-      // Disables the check of host names; mbedTLS otherwise refuses to verify a server.
+      // Disables the check of host names; otherwise mbedTLS refuses to verify a server.
       if mbedtls_ssl_set_hostname(tls, nil) != 0 { return nil }
       shakeHands()
     } else {
@@ -121,7 +122,7 @@ public final class DTLSSession: PeerSession {
     if code == MBEDTLS_ERR_SSL_WANT_READ || code == MBEDTLS_ERR_SSL_WANT_WRITE { return }
     if code == 0 && buffers.pointee.isPeer {
       peerChain = Self.chain(mbedtls_ssl_get_peer_cert(tls))
-      // From now on records may be as long as frames allow.
+      // Records may now be as long as frames allow.
       mbedtls_ssl_set_mtu(tls, 0)
       state = .established
     } else {
@@ -144,8 +145,9 @@ public final class DTLSSession: PeerSession {
     }
   }
 
-  /// The other end repeats its last flight because ours was lost. Only records under the session's keys are processed:
-  /// mbedTLS takes a plaintext hello for a client that restarts, and any relay can send one.
+  /// Repeats the last flight if the other end repeats its own, because this end's flight was lost. Only records under
+  /// the session's keys are processed. mbedTLS treats a plaintext hello as a client that restarts, and any relay can
+  /// send one.
   private func repeatLastFlight(_ datagram: UnsafeRawBufferPointer) {
     var rest = datagram
     while rest.count > Self.recordHeaderBytes {
@@ -184,7 +186,7 @@ public final class DTLSSession: PeerSession {
     }
   }
 
-  /// The cipher suite, like "TLS-ECDHE-ECDSA-WITH-CHACHA20-POLY1305-SHA256".
+  /// The cipher suite, for example "TLS-ECDHE-ECDSA-WITH-CHACHA20-POLY1305-SHA256"; empty until established.
   public var suiteText: String {
     guard state == .established, let suite = mbedtls_ssl_get_ciphersuite(tls) else { return "" }
     return String(cString: suite)
@@ -205,13 +207,13 @@ public final class DTLSSession: PeerSession {
   }
 }
 
-/// Creates the inner sessions of a node.
+/// Creates the end-to-end sessions of a node.
 public final class DTLSSessions: SessionMaker {
   private let client: DTLSConfiguration
   private let server: DTLSConfiguration
   private let cookies: HelloCookies
 
-  /// Errors: no memory, no random numbers.
+  /// Errors: no memory, or no random numbers.
   public init(_ identity: NodeIdentity) throws(SecureStreamError) {
     client = try DTLSConfiguration(key: identity.key, certificate: identity.certificate, isClient: true)
     server = try DTLSConfiguration(key: identity.key, certificate: identity.certificate, isClient: false)

@@ -1,15 +1,15 @@
 import CMbedTLS
 import CSodium
 
-/// Authenticates the heads of sealed frames in one direction of a link: SipHash-2-4 with an output of 128 bits (Aumasson
-/// and Bernstein, 2012) over header and link sequence as they stand on the wire.
+/// Authenticates the heads of sealed frames in one direction of a link: SipHash-2-4 with 128-bit output (Aumasson and
+/// Bernstein, 2012) over header and link sequence in wire format.
 ///
-/// It is a pseudorandom function of the whole head, so it needs no nonce: equal heads have equal tags, and the rising
-/// sequence keeps heads from being equal. Its time does not depend on the key, on any processor.
+/// SipHash is a pseudorandom function of the whole head, so it needs no nonce. Equal heads have equal tags, and the
+/// rising sequence makes every head different. Its time does not depend on the key, on any processor.
 struct HeaderAuthenticator: ~Copyable {
   static let keyBytes = 16
   static let tagBytes = 16
-  /// Header (48) ‖ link sequence (8).
+  /// Header (48 bytes) ‖ link sequence (8 bytes).
   static let headBytes = 56
 
   private let key = UnsafeMutableRawBufferPointer.allocate(byteCount: HeaderAuthenticator.keyBytes, alignment: 8)
@@ -27,17 +27,17 @@ struct HeaderAuthenticator: ~Copyable {
 
   /// Writes the tag (16 bytes) of `head` (56 bytes) to `tag`.
   func seal(_ head: UnsafeRawPointer, tag: UnsafeMutableRawPointer) {
-    // It cannot fail.
+    // The function cannot fail.
     _ = crypto_shorthash_siphashx24(
       tag.assumingMemoryBound(to: UInt8.self), head.assumingMemoryBound(to: UInt8.self), UInt64(Self.headBytes),
       key.baseAddress!.assumingMemoryBound(to: UInt8.self))
   }
 
-  /// True when `tag` (16 bytes) authenticates `head` (56 bytes); compared in constant time.
+  /// Whether `tag` (16 bytes) authenticates `head` (56 bytes); compared in constant time.
   func check(_ head: UnsafeRawPointer, tag: UnsafeRawPointer) -> Bool {
     var expected = (UInt64(0), UInt64(0))
     withUnsafeMutableBytes(of: &expected) { seal(head, tag: $0.baseAddress!) }
-    // Two words without a branch: libraries compare byte by byte, which is a fifth of the tag's own time.
+    // Compares two words without a branch. Libraries compare byte by byte, which takes a fifth of the tag's own time.
     let first = expected.0 ^ tag.loadUnaligned(as: UInt64.self)
     let second = expected.1 ^ tag.loadUnaligned(fromByteOffset: 8, as: UInt64.self)
     return first | second == 0

@@ -3,41 +3,41 @@ import Primitives
 
 /// Why a peer is refused although it proved its key. The raw value is stored in journal records.
 public enum PeerRefusal: UInt8, Error, Sendable {
-  /// A certificate of its chain has expired.
+  /// A certificate of the chain has expired.
   case expired = 1
   case notYetValid = 2
-  /// Its chain does not lead to an anchor.
+  /// The chain does not lead to an anchor.
   case unknownIssuer = 3
-  /// Its own certificate is that of an authority.
+  /// The peer's own certificate is that of an authority.
   case authorityAsLeaf = 4
-  /// An authority in its chain has more authorities below it than its path length allows.
+  /// An authority in the chain has more authorities below it than its path length allows.
   case pathTooLong = 5
-  /// A certificate of its chain was issued by one that is not an authority.
+  /// The issuer of a certificate in the chain is not an authority.
   case issuerNotAuthority = 6
-  /// Its certificate, or one above it, is on a revocation list.
+  /// The peer's certificate, or one above it, is on a revocation list.
   case revoked = 7
-  /// Its certificate is not for TLS, or an authority in its chain is not for issuing such certificates.
+  /// The peer's certificate is not for TLS, or an authority in its chain may not issue such certificates.
   case wrongUsage = 8
-  /// A signature in its chain is wrong.
+  /// A signature in the chain is wrong.
   case wrongSignature = 9
-  /// A signature uses a weak algorithm or key, for example SHA-1.
+  /// A signature in the chain uses a weak algorithm or key, for example SHA-1.
   case weakAlgorithm = 10
-  /// The revocation list in the anchors directory for its authority is not signed by that authority.
+  /// The anchors directory has a revocation list for the authority that this authority did not sign.
   case revocationListForged = 11
-  /// Its chain has more certificates than are checked.
+  /// The chain has more certificates than are checked.
   case chainTooLong = 12
-  /// It showed no certificate, or its key is not ECDSA P-256.
+  /// The peer presented no certificate, or its key is not ECDSA P-256.
   case noUsableKey = 13
-  /// Its key is on a deny-list.
+  /// The peer's key is on a deny-list.
   case denied = 14
-  /// Another key is pinned under its name.
+  /// Another key is pinned under the peer's name.
   case keyChanged = 15
-  /// A file of the anchors directory is not understood, and may revoke its certificate or one above it.
+  /// A file of the anchors directory is not understood, and may revoke a certificate of the chain.
   case revocationUnknown = 17
-  /// A certificate of its chain has a serial number that no revocation list can name.
+  /// A certificate of the chain has a serial number that no revocation list can contain.
   case malformedSerial = 18
 
-  /// One line: what is wrong and what to do.
+  /// The reason and the remedy, in one line.
   public var text: StaticString {
     switch self {
     case .expired: "its certificate, or one above it, has expired; issue a new one"
@@ -64,7 +64,7 @@ public enum PeerRefusal: UInt8, Error, Sendable {
     }
   }
 
-  /// The TLS alert for the peer (RFC 8446, section 6.2).
+  /// The TLS alert to send to the peer (RFC 8446, section 6.2).
   var alert: UInt8 {
     switch self {
     case .expired: 45
@@ -79,11 +79,12 @@ public enum PeerRefusal: UInt8, Error, Sendable {
   }
 }
 
-/// Decides about peers that proved their key: on links, and at the far end of an inner session.
+/// Decides whether to admit peers that proved their key, on links and at the far end of an end-to-end session.
 public protocol PeerJudge: AnyObject {
-  /// Nil accepts. `chain` is the peer's certificate chain, `peer` the key that it proved.
+  /// Why the peer is refused; nil admits it. `chain` is the peer's certificate chain, `peer` the id of the key that it
+  /// proved.
   func refusal(of chain: PeerChain, _ peer: NodeID) -> PeerRefusal?
-  /// The time that the verification of chains has taken so far, in checks of a signature over P-256.
+  /// The time spent on verifying chains so far, in units of one P-256 signature check.
   var checksMade: Int { get }
 }
 

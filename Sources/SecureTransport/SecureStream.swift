@@ -4,16 +4,16 @@ import Identity
 import Link
 import Primitives
 
-/// Mutual TLS over any byte stream, and sealed frames beside it. Sans-IO: `receive` takes received bytes, `outgoing`
-/// and `consume` give the bytes to send.
+/// Mutual TLS over any byte stream, with sealed frames beside it. Sans-IO: `receive` handles received bytes; `outgoing`
+/// and `consume` provide the bytes to send.
 ///
-/// After every call check `state` and send `outgoing`, even at the end, because it may hold an alert. The driver limits
-/// the time of a handshake. A client may be established and then refused by the server: in TLS 1.3 it has finished
-/// before the server has checked its certificate.
+/// After every call check `state` and send `outgoing`, even at the end, because it may contain an alert. The driver
+/// limits the time of a handshake. A client may be established and then refused by the server: in TLS 1.3 the client
+/// finishes before the server has checked its certificate.
 ///
 /// TLS 1.2 and 1.3, ECDHE-ECDSA with AES-GCM or ChaCha20-Poly1305; no renegotiation, tickets or session cache. The peer
-/// proves possession of a P-256 key, which is its identity (`peer`). A `PeerJudge` accepts or refuses the key and its
-/// chain before data flows; without one every key is accepted. mbedTLS's TLS 1.3 cannot update its keys: a link that
+/// proves possession of a P-256 key, which is its identity (`peer`). A `PeerJudge` admits or refuses the key and its
+/// chain before data flows; without one every key is admitted. mbedTLS's TLS 1.3 cannot update its keys. So a link that
 /// has carried 2²⁴ full records (256 GB) under AES-GCM in one direction should be reconnected (RFC 8446, section 5.5).
 public final class SecureStream {
   /// The role of a stream in the handshake.
@@ -35,22 +35,22 @@ public final class SecureStream {
 
   /// Input from the peer, in order. The bytes are valid only during the call.
   public enum Input {
-    /// Once, before all other input: `peer` is known.
+    /// Delivered once, before all other input: `peer` is known.
     case established
     case plaintext(UnsafeRawBufferPointer)
-    /// A sealed frame with an authentic header (48 bytes). The payload (1…16640 bytes) is still encrypted end to end.
+    /// A sealed frame with an authentic header (48 bytes). The payload (1…16640 bytes) remains encrypted end to end.
     case sealed(header: UnsafeRawBufferPointer, payload: UnsafeRawBufferPointer)
   }
 
-  /// From this many queued bytes on nothing more is accepted; the last record or frame may exceed it.
+  /// The number of queued bytes from which nothing more is accepted. The last record or frame may exceed it.
   public static let outgoingLimitMax = EncryptAhead.bytesMax
 
   public private(set) var state = State.handshaking
-  /// The id of the peer; `NodeID.none` until established.
+  /// The peer's id; `NodeID.none` until established.
   public private(set) var peer = NodeID.none
   /// The peer's public key, uncompressed; zeros until established.
   public var peerPoint: InlineArray<65, UInt8> { buffers.pointee.peerPoint }
-  /// True once `allowBypass` was called.
+  /// Whether sealed frames may pass (`allowBypass`).
   public var isBypassAllowed: Bool { bypass != nil }
 
   let tls: UnsafeMutablePointer<mbedtls_ssl_context>
@@ -60,7 +60,7 @@ public final class SecureStream {
   private var demultiplexer = StreamDemultiplexer()
   private var bypass: Bypass?
 
-  /// A client's first message is in `outgoing` at once.
+  /// Creates the stream; a client's first message is in `outgoing` at once. Errors: no memory.
   public init(
     _ credentials: TLSCredentials, role: Role, versionMax: TLSVersion = .tls13, judge: (any PeerJudge)? = nil
   ) throws(SecureStreamError) {
@@ -92,8 +92,8 @@ public final class SecureStream {
     buffers.deallocate()
   }
 
-  /// Takes bytes of the stream, split anywhere, and delivers their content. `deliver` may call anything on this stream
-  /// except `receive`, and nothing that makes another stream of this identity and role receive.
+  /// Handles received bytes, split anywhere, and delivers their content. `deliver` may call anything on this stream
+  /// except `receive`. It must not make another stream of this identity and role receive.
   public func receive(_ raw: UnsafeRawBufferPointer, _ deliver: (Input) -> Void) {
     var rest = raw
     while isOpen, !rest.isEmpty {
@@ -115,13 +115,14 @@ public final class SecureStream {
     }
   }
 
-  /// The byte stream has ended. After close_notify that is orderly, otherwise the stream was truncated.
+  /// Handles the end of the byte stream. Without a preceding close_notify the stream counts as truncated.
   public func receiveEnd() {
     if isOpen { state = .closed(.truncated) }
   }
 
-  /// Encrypts and queues as much as `outgoingLimitMax` allows, in records of up to 16 KiB. One call makes at least one
-  /// record, so pass small frames together. Returns the number of bytes taken; 0 before the stream is established.
+  /// Encrypts and queues as much as `outgoingLimitMax` allows, in records of up to 16 KiB. Each call creates at least
+  /// one record, so pass small frames together. Returns the number of bytes accepted; 0 before the stream is
+  /// established.
   public func write(_ plaintext: UnsafeRawBufferPointer) -> Int {
     var taken = 0
     while state == .established, taken < plaintext.count, buffers.pointee.outgoingCount < Self.outgoingLimitMax {
@@ -136,9 +137,9 @@ public final class SecureStream {
     return taken
   }
 
-  /// Queues one sealed frame beside the TLS records. False, and nothing is queued, while `outgoing` is at
-  /// `outgoingLimitMax` and after the stream has ended. `header` is the 48-byte frame header with the length of
-  /// `payload` (1…16640 bytes); requires `allowBypass`.
+  /// Queues one sealed frame beside the TLS records. `header` is the 48-byte frame header with the length of `payload`
+  /// (1…16640 bytes). Requires `allowBypass`. Returns false, and queues nothing, while `outgoing` is at
+  /// `outgoingLimitMax` and after the stream has ended.
   public func writeSealed(header: UnsafeRawBufferPointer, payload: UnsafeRawBufferPointer) -> Bool {
     guard state == .established, let bypass, buffers.pointee.outgoingCount < Self.outgoingLimitMax else {
       return false
@@ -153,7 +154,7 @@ public final class SecureStream {
     return true
   }
 
-  /// Room for whole frames, `byteCount` bytes, in which the first of them can be queued without a copy
+  /// A buffer of `byteCount` bytes for whole frames. The first of them can be queued without a copy
   /// (`queueSealedInPlace`). Nil while `writeSealed` would queue nothing. Valid until the next call on this stream.
   public func roomForFrames(_ byteCount: Int) -> UnsafeMutableRawBufferPointer? {
     guard state == .established, bypass != nil, buffers.pointee.outgoingCount < Self.outgoingLimitMax,
@@ -162,16 +163,16 @@ public final class SecureStream {
     return UnsafeMutableRawBufferPointer(start: room + Bypass.gap, count: byteCount)
   }
 
-  /// Queues the sealed frame of `byteCount` bytes at the beginning of `roomForFrames`. Bytes after it are lost. False
-  /// when the stream has ended.
+  /// Queues the sealed frame of `byteCount` bytes at the start of `roomForFrames`; bytes after it are lost. Returns
+  /// false if the stream has ended.
   public func queueSealedInPlace(_ byteCount: Int) -> Bool {
     guard let bypass, let room = buffers.pointee.append(Bypass.gap + byteCount) else { return false }
     bypass.writeHead(room + Bypass.gap, to: room)
     return true
   }
 
-  /// From now on sealed frames may pass in both directions; call it when both sides have announced the capability. No
-  /// effect unless established.
+  /// Allows sealed frames in both directions. Call it when both sides have announced the capability. No effect unless
+  /// established.
   public func allowBypass() {
     guard state == .established, bypass == nil else { return }
     do throws(SecureStreamError) {
@@ -186,27 +187,27 @@ public final class SecureStream {
   /// The bytes to send, valid until the next call on this stream.
   public var outgoing: UnsafeRawBufferPointer { buffers.pointee.outgoingBytes }
 
-  /// Removes the first `count` bytes of `outgoing`: they were sent.
+  /// Removes the first `count` bytes of `outgoing`, which were sent.
   public func consume(_ count: Int) { buffers.pointee.consume(count) }
 
-  /// Closes the stream orderly: `outgoing` then holds close_notify.
+  /// Closes the stream in order: `outgoing` then contains close_notify.
   public func close() {
     guard isOpen else { return }
     state = .closed(.closedHere)
     _ = mbedtls_ssl_close_notify(tls)
   }
 
-  /// The peer's certificates, as long as the stream exists; empty before it is established.
+  /// The peer's certificates, valid while the stream exists; empty before it is established.
   public var peerChain: PeerChain { PeerChain(mbedtls_ssl_get_peer_cert(tls)) }
 
-  /// Asks the judge again, because a key may have been revoked or the time become known. A peer that is refused now
-  /// gets an alert, and the stream ends.
+  /// Repeats the admission decision, because a key may have been revoked or the time may have become known. A refused
+  /// peer gets an alert, and the stream ends.
   public func reconsider() {
     guard state == .established, let refusal = judge?.refusal(of: peerChain, peer) else { return }
     fail(.refused(refusal), alert: Int32(refusal.alert))
   }
 
-  /// TLS version and suite, like "TLSv1.3 TLS1-3-AES-128-GCM-SHA256".
+  /// The TLS version and cipher suite, for example "TLSv1.3 TLS1-3-AES-128-GCM-SHA256"; empty until established.
   public var protocolText: String {
     guard state == .established, let version = mbedtls_ssl_get_version(tls) else { return "" }
     guard let suite = mbedtls_ssl_get_ciphersuite(tls) else { return "" }
@@ -230,7 +231,7 @@ public final class SecureStream {
       let code = mbedtls_ssl_handshake(tls)
       cmbedtls_end_checks()
       if code == MBEDTLS_ERR_SSL_WANT_READ { return setCertificateMode() }
-      // mbedTLS sends no alert for this one (TLS 1.2).
+      // mbedTLS sends no alert in this case (TLS 1.2).
       if code == MBEDTLS_ERR_SSL_NO_CLIENT_CERTIFICATE {
         return fail(.noPeerCertificate, alert: MBEDTLS_SSL_ALERT_MSG_HANDSHAKE_FAILURE)
       }
@@ -256,7 +257,8 @@ public final class SecureStream {
     while isOpen, readPlaintext(deliver) {}
   }
 
-  /// Decrypts until the input or the buffer is used up, and delivers the result. True while there may be more.
+  /// Decrypts until the input is consumed or the buffer is full, and delivers the result. Returns whether more may
+  /// follow.
   private func readPlaintext(_ deliver: (Input) -> Void) -> Bool {
     let buffer = configuration.plaintext
     var filled = 0
@@ -277,9 +279,9 @@ public final class SecureStream {
     return false
   }
 
-  /// In TLS 1.3 a client's certificate is checked after the handshake. mbedTLS's server would refuse one earlier, with
-  /// an alert under the handshake keys; the client already uses the application keys (RFC 8446, 4.4.4) and could not
-  /// read it.
+  /// Postpones the check of a client's certificate in TLS 1.3 until after the handshake. mbedTLS's server would refuse
+  /// it earlier, with an alert under the handshake keys. The client then already uses the application keys (RFC 8446,
+  /// section 4.4.4) and could not read that alert.
   private func setCertificateMode() {
     guard configuration.role == .server else { return }
     let isTLS13 = mbedtls_ssl_get_version_number(tls) == MBEDTLS_SSL_VERSION_TLS1_3
@@ -302,14 +304,14 @@ public final class SecureStream {
     }
   }
 
-  // MARK: - Ending
+  // MARK: - Closing
 
   private func end(_ code: Int32) -> SecureStreamEnd {
     let alert = code == MBEDTLS_ERR_SSL_FATAL_ALERT_MESSAGE ? cmbedtls_alert_description(tls) : 0
     return SecureStreamEnd(code: code, peerKey: buffers.pointee.peerKey, alert: alert)
   }
 
-  /// For its own failures mbedTLS has sent the alert; for ours it is sent here.
+  /// Closes the stream. mbedTLS sends the alert for its own failures; `alert` is sent for failures detected here.
   private func fail(_ end: SecureStreamEnd, alert: Int32? = nil) {
     guard isOpen else { return }
     if let alert { _ = mbedtls_ssl_send_alert_message(tls, UInt8(MBEDTLS_SSL_ALERT_LEVEL_FATAL), UInt8(alert)) }

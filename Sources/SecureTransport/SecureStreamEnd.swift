@@ -7,7 +7,7 @@ public enum SecureStreamError: Error, Equatable {
   /// mbedTLS failed, in practice because no memory is left. `code` is its error number.
   case library(code: Int32)
 
-  /// One line: what was wrong and what to do.
+  /// The fault and the remedy, in one line.
   public var text: String {
     switch self {
     case .library(let code): "no TLS context: mbedTLS \(hexadecimal(code)), in practice no memory; try again later"
@@ -19,7 +19,7 @@ public enum SecureStreamError: Error, Equatable {
 public enum SecureStreamEnd: Equatable, Sendable {
   /// `close()` was called here.
   case closedHere
-  /// The peer closed orderly, with close_notify.
+  /// The peer closed the stream with close_notify.
   case closedByPeer
   /// The byte stream ended without close_notify.
   case truncated
@@ -35,16 +35,16 @@ public enum SecureStreamEnd: Equatable, Sendable {
   case library(code: Int32)
   /// The bytes are neither TLS records nor sealed frames.
   case notAUnit(StreamDemultiplexer.Refusal)
-  /// A sealed frame before it was allowed.
+  /// A sealed frame arrived before the bypass was allowed.
   case sealedTooEarly
-  /// A sealed frame whose link sequence is not above the previous one's.
+  /// A sealed frame has a link sequence that is not above the previous one.
   case sealedReplayed
-  /// A sealed frame whose header has a wrong tag.
+  /// The header of a sealed frame has a wrong tag.
   case sealedForged
-  /// The peer causes answers but does not read them.
+  /// The peer causes replies but does not read them.
   case outgoingOverflow
 
-  /// One line for the journal and the status: what was wrong and, if there is something, what to do.
+  /// One line for the journal and the status: the fault and, if there is one, the remedy.
   public var text: String {
     switch self {
     case .closedHere: "closed here"
@@ -90,8 +90,8 @@ public enum SecureStreamEnd: Equatable, Sendable {
   }
 }
 
-/// Debian's library has no texts (with 100 KB they would be the largest table of the firmware), so these are the usual
-/// ones.
+/// The text for an mbedTLS error. Debian's library has no texts, and with 100 KB they would be the largest table of the
+/// firmware. So this function covers the common ones.
 private func libraryText(_ code: Int32) -> String {
   let text: StaticString =
     switch code {
@@ -113,7 +113,7 @@ private func libraryText(_ code: Int32) -> String {
   return "\(text) (mbedTLS \(hexadecimal(code)))"
 }
 
-/// The alerts that occur in practice (RFC 8446, section 6.2).
+/// The names of the alerts that occur in practice (RFC 8446, section 6.2).
 private func alertName(_ description: UInt8) -> StaticString {
   switch description {
   case 10: "unexpected_message"

@@ -3,17 +3,17 @@ import Identity
 import Link
 import Seal
 
-/// The greatest memory of mbedTLS per stream or session, in bytes. Measured on x86_64 with Debian's mbedTLS 3.6
-/// (`SecureMemoryTests` repeats it), because a library's memory cannot be derived.
+/// The maximum memory of mbedTLS per stream or session, in bytes. A library's memory cannot be derived, so it was
+/// measured on x86_64 with Debian's mbedTLS 3.6; `SecureMemoryTests` repeats the measurement.
 public enum SecureMemory {
   /// An established context: two record buffers of 16.7 KiB, keys, and the peer's chain of up to 16 KiB, parsed.
   static let contextBytesMax = 98_304
   /// Additional memory during a handshake.
   static let handshakeBytesMax = 24_576
 
-  /// An established link's stream.
+  /// The stream of an established link.
   public static let stream = contextBytesMax + StreamBuffers.capacity + Bypass.partialBytesMax
-  /// A stream during its handshake: only one flight of its outgoing buffer is used.
+  /// A stream during its handshake, when only one flight of its outgoing buffer is used.
   public static let streamHandshake = contextBytesMax + handshakeBytesMax + StreamBuffers.recordBytesMax
   /// An established session between two nodes.
   public static let session = contextBytesMax
@@ -22,15 +22,16 @@ public enum SecureMemory {
     contextBytesMax + handshakeBytesMax + DTLSBuffers.outgoingMax * SealLimits.handshakeBytesMax
 }
 
-/// The state that mbedTLS's callbacks of one stream use: received bytes, bytes to send, the peer's key. Its address is
+/// The state of mbedTLS's callbacks for one stream: received bytes, bytes to send, the peer's key. Its address is
 /// fixed, because it is the callbacks' context.
 struct StreamBuffers {
-  /// Room beyond the largest permitted backlog for another record or sealed frame, and for alerts.
+  /// The size of the outgoing buffer. It exceeds the maximum backlog by room for another record or sealed frame, and
+  /// for alerts.
   static let capacity = 2 * SecureStream.outgoingLimitMax
   /// mbedTLS's record limit: 16 KiB, header, and the overhead of the suites of both versions.
   static let recordBytesMax = 16384 + 5 + 256
 
-  /// The rest of the records that are being read; mbedTLS stores the beginning of an incomplete one.
+  /// The unread rest of the received records. mbedTLS stores the beginning of an incomplete record itself.
   var incoming = UnsafeRawBufferPointer(start: nil, count: 0)
   var peerKey = PeerKey.unknown
   var peerPoint = InlineArray<65, UInt8>(repeating: 0)
@@ -57,14 +58,14 @@ struct StreamBuffers {
     }
   }
 
-  /// Appends `count` bytes, to be filled at once; nil when the queue is full.
+  /// Appends `count` bytes, which the caller fills at once; nil if the queue is full.
   mutating func append(_ count: Int) -> UnsafeMutableRawPointer? {
     guard let room = room(count) else { return nil }
     tail &+= count
     return room
   }
 
-  /// The room that `append` of as many bytes would return; nothing is queued.
+  /// The room that `append(count)` would return; nothing is queued.
   mutating func room(_ count: Int) -> UnsafeMutableRawPointer? {
     if tail &+ count > Self.capacity {
       if tail &- head &+ count > Self.capacity { return nil }
@@ -75,7 +76,7 @@ struct StreamBuffers {
     return outgoing + tail
   }
 
-  /// mbedtls_ssl_send_t: all or nothing, so that the queue never holds part of a record.
+  /// mbedtls_ssl_send_t: queues all bytes or none, so that the queue never contains part of a record.
   static func send(_ context: UnsafeMutableRawPointer?, _ bytes: UnsafePointer<UInt8>?, _ count: Int) -> Int32 {
     let buffers = context!.assumingMemoryBound(to: StreamBuffers.self)
     guard let room = buffers.pointee.append(count) else { return MBEDTLS_ERR_SSL_WANT_WRITE }
@@ -101,14 +102,15 @@ enum PeerKey {
   case unknown
   case accepted
   case notP256
-  /// Its chain is larger than `ChainRules` allows.
+  /// The chain is larger than `ChainRules` allows.
   case chainTooLarge
-  /// Its certificate is not for its role.
+  /// The certificate is not for the peer's role.
   case wrongUsage
 
-  /// The x509 verify callback of a stream. Names, dates and authorities are not checked: a node is its key. The key
-  /// must be ECDSA P-256 in the encoding that node ids are made from; otherwise one key could have two ids. The usage of
-  /// the certificate is checked here, because it counts in both versions of TLS and under every trust policy.
+  /// The X.509 verify callback of a stream. Names, dates and authorities are not checked, because a node is identified
+  /// by its key. The key must be ECDSA P-256 in the encoding from which node ids are derived; otherwise one key could
+  /// have two ids. The usage of the certificate is checked here, because it matters in both TLS versions and under
+  /// every trust policy.
   static func verify(
     _ context: UnsafeMutableRawPointer?, _ certificate: UnsafeMutablePointer<mbedtls_x509_crt>?, _ depth: Int32,
     _ flags: UnsafeMutablePointer<UInt32>?
@@ -135,7 +137,7 @@ enum PeerKey {
     }
   }
 
-  /// The result of a verify callback for it.
+  /// The flags that a verify callback sets for this result.
   var flags: UInt32 {
     switch self {
     case .unknown, .accepted: 0

@@ -7,15 +7,15 @@ public enum TLSVersion: Sendable {
   case tls13
 }
 
-/// The configuration that all streams of one role share: versions, suites, groups, our certificate. mbedTLS uses it
-/// during a stream's lifetime, so each stream retains it.
+/// The mbedTLS configuration that all streams of one role share: versions, suites, groups, this node's certificate.
+/// mbedTLS uses it during a stream's lifetime, so each stream retains it.
 final class TLSConfiguration {
   let role: SecureStream.Role
   let versionMax: TLSVersion
   var settings: UnsafeMutablePointer<mbedtls_ssl_config> { shared.pointer }
-  /// Buffer for decrypted bytes while they are delivered: two records, so that small ones are delivered together.
+  /// A buffer for decrypted bytes during their delivery: two records long, so that small ones are delivered together.
   let plaintext = UnsafeMutableRawBufferPointer.allocate(byteCount: 32768, alignment: 16)
-  /// True while a stream delivers from `plaintext`.
+  /// Whether a stream is delivering from `plaintext`.
   var isDelivering = false
 
   private static let suites = TLSSettings.Suites(

@@ -1,9 +1,9 @@
 import CMbedTLS
 import Identity
 
-/// The mbedTLS settings that links and sealed channels have in common: certificates on both sides, TLS 1.2 or later,
-/// ECDHE over the listed groups, ECDSA P-256 with SHA-256; no renegotiation, tickets or session cache. It must outlive
-/// every context that was set up with it.
+/// The mbedTLS settings common to links and end-to-end sessions: certificates on both sides, TLS 1.2 or later, ECDHE
+/// over the listed groups, ECDSA P-256 with SHA-256; no renegotiation, tickets or session cache. It must outlive every
+/// context that was set up with it.
 final class TLSSettings {
   let pointer: UnsafeMutablePointer<mbedtls_ssl_config>
 
@@ -15,9 +15,9 @@ final class TLSSettings {
   private let key: Key
   private let certificate: Certificate
 
-  /// An end lists first what its processor is better at. A server that is better at AES follows the client's order, another
-  /// one its own: so AES-GCM is taken where both ends have instructions for it, and ChaCha20-Poly1305 where one has not. In
-  /// TLS 1.3 mbedTLS's server always follows the client.
+  /// The cipher suites. Each end lists first the suites for which its processor is faster. A server that is faster at
+  /// AES follows the client's order, any other server its own. So AES-GCM is chosen if both ends have instructions for
+  /// it, and ChaCha20-Poly1305 otherwise. In TLS 1.3 mbedTLS's server always follows the client.
   struct Suites {
     let aes, chaCha: [Int32]
   }
@@ -49,12 +49,13 @@ final class TLSSettings {
     if !isClient {
       let order = isBetterAtAES ? MBEDTLS_SSL_SRV_CIPHERSUITE_ORDER_CLIENT : MBEDTLS_SSL_SRV_CIPHERSUITE_ORDER_SERVER
       mbedtls_ssl_conf_preference_order(pointer, order)
-      // Our list of authorities is meaningless to a peer, and some clients send no certificate that it does not name.
+      // This node's list of authorities is meaningless to a peer, and some clients send no certificate that the list
+      // does not name.
       mbedtls_ssl_conf_cert_req_ca_list(pointer, CChar(MBEDTLS_SSL_CERT_REQ_CA_LIST_DISABLED))
     }
-    // Only possession of the key matters, which the handshake proves; the verify callback of each stream or session
-    // checks the key itself. mbedTLS refuses VERIFY_REQUIRED without an authority, so it gets our own certificate as
-    // one.
+    // Only possession of the key matters. The handshake proves it, and the verify callback of each stream or session
+    // checks the key itself. mbedTLS refuses VERIFY_REQUIRED without an authority, so it gets this node's own
+    // certificate as one.
     mbedtls_ssl_conf_authmode(pointer, MBEDTLS_SSL_VERIFY_REQUIRED)
     mbedtls_ssl_conf_ca_chain(pointer, certificate.context, nil)
     code = mbedtls_ssl_conf_own_cert(pointer, certificate.context, key.context)
