@@ -1,8 +1,8 @@
-// The memory of a context's two record buffers, 34 KB. A handshake leaves nearly all of it touched, for much of what it
-// writes goes through scratch space there; an idle link needs the first page of each.
+// Releases the memory of a context's two record buffers, 34 KB. A handshake touches nearly all of it, because much of
+// what it writes goes through scratch space there. An idle link needs only the first page of each.
 #include "CMbedTLS.h"
 
-// A sequence number stands at the beginning of each buffer, and stays.
+// The start of each buffer holds a sequence number, which must stay.
 enum { KEPT_BYTES = 64 };
 
 static void release(unsigned char *_Nonnull buffer) {

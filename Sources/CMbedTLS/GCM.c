@@ -1,5 +1,6 @@
-/// AES-GCM (NIST SP 800-38D) for mbedTLS, by nettle: mbedTLS's own takes ten times as long on a processor with instructions
-/// for AES and carry-less multiplication. These functions stand before those of the same names in mbedTLS's library.
+/// AES-GCM (NIST SP 800-38D) for mbedTLS, implemented with nettle. mbedTLS's own implementation takes ten times as long
+/// on a processor with instructions for AES and carry-less multiplication. The linker finds these functions before
+/// those of the same names in mbedTLS's library.
 
 #include "CMbedTLS.h"
 
@@ -15,8 +16,9 @@
 #include <stdbool.h>
 #include <string.h>
 
-/// What a key makes lives in the context. The table of 4 KiB that GHASH takes is made for each text: two contexts of each link
-/// and sealed channel would have one, and with the processor's instructions it takes less time than a block of text.
+/// The expanded key, stored in mbedTLS's context. The GHASH table of 4 KiB is computed for each message instead:
+/// otherwise two contexts of each link and session would keep one. With the processor's instructions the computation
+/// takes less time than one block.
 struct Cipher {
   unsigned int keyBits;
   union {
@@ -62,7 +64,7 @@ int mbedtls_gcm_crypt_and_tag(
   mbedtls_gcm_context *context, int mode, size_t length, const unsigned char *iv, size_t ivLength,
   const unsigned char *add, size_t addLength, const unsigned char *input, unsigned char *output, size_t tagLength,
   unsigned char *tag) {
-  // Output is the input, or does not overlap it.
+  // The output must be the input itself or not overlap it.
   bool overlaps = output != input && output < input + length && input < output + length;
   if (!cipher(context)->keyBits || ivLength == 0 || tagLength < 4 || tagLength > 16 || overlaps) {
     return MBEDTLS_ERR_GCM_BAD_INPUT;
@@ -97,7 +99,7 @@ int mbedtls_gcm_auth_decrypt(
   return MBEDTLS_ERR_GCM_AUTH_FAILED;
 }
 
-// Nothing here encrypts a text in parts.
+// This program never encrypts a message in parts.
 
 int mbedtls_gcm_starts(mbedtls_gcm_context *context, int mode, const unsigned char *iv, size_t ivLength) {
   return MBEDTLS_ERR_GCM_BAD_INPUT;

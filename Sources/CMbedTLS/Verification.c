@@ -1,5 +1,5 @@
-// ECDSA signatures in TLS, DTLS and certificates are verified by nettle: mbedTLS takes eight times as long, because it blinds
-// what is public. The linker puts the function below in the place of mbedTLS's own where mbedtls_pk_verify calls it.
+// Verifies ECDSA signatures in TLS, DTLS and certificates with nettle. mbedTLS takes eight times as long, because it
+// blinds public values. The linker substitutes the function below where mbedtls_pk_verify calls mbedTLS's own.
 #include <CNettle.h>
 
 #include "CMbedTLS.h"
@@ -11,8 +11,8 @@ int __real_mbedtls_ecdsa_read_signature(mbedtls_ecdsa_context *key, const unsign
 int __wrap_mbedtls_ecdsa_read_signature(mbedtls_ecdsa_context *key, const unsigned char *hash, size_t hash_length,
                                         const unsigned char *signature, size_t signature_length);
 
-/// Over P-256, of a hash of 32 bytes and more, of which the first 32 count (FIPS 186-5, 6.4.2). Everything else is left to
-/// mbedTLS.
+/// Verifies a signature over P-256 of a hash of at least 32 bytes, of which the first 32 count (FIPS 186-5, section
+/// 6.4.2). Everything else is left to mbedTLS.
 int __wrap_mbedtls_ecdsa_read_signature(mbedtls_ecdsa_context *key, const unsigned char *hash, size_t hash_length,
                                         const unsigned char *signature, size_t signature_length) {
   if (mbedtls_ecp_keypair_get_group_id(key) != MBEDTLS_ECP_DP_SECP256R1 || hash_length < P256_BYTES)
@@ -26,22 +26,24 @@ int __wrap_mbedtls_ecdsa_read_signature(mbedtls_ecdsa_context *key, const unsign
   return cnettle_verify_p256(point + 1, hash, numbers) ? 0 : MBEDTLS_ERR_ECP_VERIFY_FAILED;
 }
 
-// The chain of a certificate is checked before anybody knows whose it is, and its keys are what the other end wants: mbedTLS takes
-// keys of any length, and one chain could take it seconds.
+// Bounds the time of checking a chain. A chain is checked before the peer is known, and the peer chooses its keys.
+// mbedTLS accepts keys of any length, so one chain could take seconds.
 
 enum {
-  // In checks over P-256: two signatures by authorities over P-521, which mbedTLS verifies itself, or four over P-384.
+  // In units of one P-256 check: two signatures by authorities over P-521, which mbedTLS verifies itself, or four over
+  // P-384.
   CHECK_COST_MAX = 80,
   COST_P256 = 1,
   COST_RSA = 4,
   COST_P384 = 20,
   COST_P521 = 40,
   RSA_BITS_MAX = 4096,
-  // 65537 is what everybody has. With one as long as the modulus a check takes as long as a signature, a second and more.
+  // The common exponent is 65537. With an exponent of the modulus's length a check takes a second or more, like a
+  // signature.
   RSA_EXPONENT_BITS_MAX = 32,
 };
 
-// A check stays on its thread: verifications of other threads, as in tests, are not counted with it.
+// Counts are per thread, because a check stays on its thread. Other threads, as in tests, do not affect them.
 static _Thread_local bool is_bounded;
 static _Thread_local unsigned checks, cost;
 static _Thread_local uint64_t cost_of_all;
@@ -57,7 +59,7 @@ unsigned cmbedtls_checks(void) { return checks; }
 
 uint64_t cmbedtls_cost_of_checks(void) { return cost_of_all; }
 
-/// The cost of a check with this key; 0 for a key that nobody here verifies with.
+/// The cost of a check with this key; 0 for a key that this program does not verify with.
 static unsigned cost_of(mbedtls_pk_context *key) {
   switch (mbedtls_pk_get_type(key)) {
   case MBEDTLS_PK_RSA: {
@@ -97,9 +99,9 @@ int __wrap_mbedtls_x509_crt_verify_restartable(mbedtls_x509_crt *chain, mbedtls_
                                                int (*decide)(void *, mbedtls_x509_crt *, int, uint32_t *), void *context,
                                                mbedtls_x509_crt_restart_ctx *restart);
 
-/// In place of the verification of a chain in a handshake, which takes a stranger's signatures at once and whose result nobody
-/// needs: the function that decides on the leaf is called alone. `PeerChain.evaluate` verifies chains, where the policy wants it.
-/// A longer chain than mbedTLS follows is refused as by mbedTLS.
+/// Replaces the verification of a chain in a handshake, which would check a stranger's signatures for a result that
+/// nothing uses. Instead only the callback that decides about the leaf is called; `PeerChain.evaluate` verifies chains
+/// if the policy requires it. A chain longer than mbedTLS follows is refused as by mbedTLS.
 int __wrap_mbedtls_x509_crt_verify_restartable(mbedtls_x509_crt *chain, mbedtls_x509_crt *anchors, mbedtls_x509_crl *lists,
                                                const mbedtls_x509_crt_profile *profile, const char *name, uint32_t *flags,
                                                int (*decide)(void *, mbedtls_x509_crt *, int, uint32_t *), void *context,

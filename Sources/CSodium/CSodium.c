@@ -1,2 +1,2 @@
-// A module needs a source; the library has all that is called.
+// SwiftPM requires a source file for a module; the library contains all functions that are called.
 #include "CSodium.h"
