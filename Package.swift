@@ -1,13 +1,13 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// The same sources build twice: as Embedded Swift for the firmware (CAUSEWAY_EMBEDDED=1, set by the
-// Makefile with a sysroot's toolset) and as normal Swift for tests, sanitizers and fuzzers.
+// The same sources are built twice: as Embedded Swift for the firmware, and as normal Swift for tests, sanitizers and
+// fuzzers. The Makefile sets CAUSEWAY_EMBEDDED=1 for the firmware, with a sysroot's toolset.
 let embedded = Context.environment["CAUSEWAY_EMBEDDED"] == "1"
-/// A firmware for development, which nobody ships: compiled in seconds, and slower.
+/// Selects the development firmware: not optimised, built in less time, never shipped.
 let development = Context.environment["CAUSEWAY_DEVELOPMENT"] == "1"
 
-// Tests/Fuzz/run.sh asks for the fuzzers (CAUSEWAY_FUZZ=1), which nothing else can link.
+// Tests/Fuzz/run.sh sets CAUSEWAY_FUZZ=1 to build the fuzzers. No other build can link them.
 let fuzzing = Context.environment["CAUSEWAY_FUZZ"] == "1"
 
 let language: [SwiftSetting] = [
@@ -20,22 +20,22 @@ let mode: [SwiftSetting] = embedded
     .unsafeFlags(["-wmo", development ? "-Onone" : "-Osize"]),
   ]
   : []
-/// What each forwarded frame runs, and what costs little beside it, is compiled for speed, all else for size: of two settings
-/// the last is taken.
+/// Settings for code that every forwarded frame runs, and for code that costs little to optimise: compiled for speed,
+/// unlike the rest, which is compiled for size. The compiler uses the last of two settings.
 let fast: [SwiftSetting] = embedded && !development ? [.unsafeFlags(["-O"])] : []
-/// Modules of the forwarding path: the compiler rejects every heap allocation in them.
+/// Settings for modules of the forwarding path: the compiler rejects every heap allocation in them.
 let allocationFree: [SwiftSetting] = embedded && !development ? [.unsafeFlags(["-no-allocations"])] : []
 
-/// A bug that nobody sees in a review, for the simulation to find: never in a firmware.
+/// Enables a planted bug that a review would miss, to test whether the simulation finds it. Never part of the firmware.
 let planted: [SwiftSetting] =
   Context.environment["CAUSEWAY_PLANTED_BUG"] == "1" && !embedded ? [.define("PLANTED_BUG")] : []
 
-/// Core, simulator and channel tests are optimised in debug builds too, as they play hours of traffic. The checks of a debug
-/// build stay: of pointers, indices and overflows.
+/// Core, simulator and channel tests are optimised even in debug builds, because they simulate hours of traffic. The
+/// checks of a debug build remain: pointers, indices and overflows.
 let optimisedAndChecked: [SwiftSetting] =
   embedded ? [] : [.unsafeFlags(["-O", "-assert-config", "Debug"], .when(configuration: .debug))]
 
-/// Calls within libraries that come to functions of ours instead.
+/// Redirects calls inside libraries to replacement functions of this package.
 func wrapped(_ calls: [String]) -> LinkerSetting { .unsafeFlags(calls.flatMap { ["-Xlinker", "--wrap=" + $0] }) }
 let wrappedByCAvahi = wrapped(
   [
@@ -57,7 +57,7 @@ func tests(_ name: String, _ dependencies: [Target.Dependency], _ mode: [SwiftSe
 func support(_ name: String, _ dependencies: [Target.Dependency], path: String? = nil) -> Target {
   .target(name: name, dependencies: dependencies, path: path ?? "Tests/" + name, swiftSettings: language + optimisedAndChecked)
 }
-/// For what only the optimiser can break.
+/// Settings for tests of faults that only the optimiser can introduce.
 let optimised: [SwiftSetting] = [.unsafeFlags(["-O"])]
 
 
@@ -66,7 +66,7 @@ let package = Package(
   products: [.executable(name: "causeway", targets: ["Program"])]
     + (embedded ? [] : [.library(name: "Causeway", targets: ["Causeway"])]),
   targets: [
-    // Core: pure, sans-IO. A module imports only those above it.
+    // Core: pure, sans-IO. A module imports only the modules above it.
     core("Primitives", allocates: false),
     core("Journal", ["Primitives"], allocates: false),
     core("Frame", ["Primitives"], allocates: false),
@@ -76,12 +76,12 @@ let package = Package(
     core("Seal", ["Primitives", "Frame"]),
     core("Session", ["Primitives", "Frame", "Channel"]),
     core("LocalAPI", ["Primitives", "Channel", "Session"]),
-    // Pure as the core, but for SHA-256 by nettle in the firmware. The library for applications imports it too, so it has no
-    // unsafe flag outside of the firmware.
+    // Pure like the core, except that the firmware uses nettle's SHA-256. The library for applications imports it too,
+    // so it has no unsafe flag outside the firmware.
     .target(name: "Transfer", dependencies: embedded ? ["CNettle"] : [],
       exclude: [embedded ? "SHA256.swift" : "SHA256Nettle.swift"],
       swiftSettings: embedded ? language + mode : [.swiftLanguageMode(.v6)]),
-    // Files of transfers. The library imports it too; outside of the firmware it needs libc alone.
+    // Files of transfers. The library imports it too; outside the firmware it needs only libc.
     .target(name: "TransferFiles", dependencies: embedded ? ["Transfer", "CSystem"] : ["Transfer"],
       swiftSettings: embedded ? language + mode : [.swiftLanguageMode(.v6)]),
     core("Node", ["Primitives", "Journal", "Frame", "Link", "Mesh", "Channel", "Seal", "Session"], forwards: true),
@@ -131,7 +131,8 @@ let package = Package(
       "CSystem", "CMbedTLS", "CSodium", "CFormats", "Primitives", "Journal", "Frame", "Channel", "Seal", "Session", "LocalAPI", "Transfer", "TransferFiles", "Reactor",
       "Identity", "SecureTransport", "Trust", "Configuration", "Diagnostics", "Doctor", "LocalClient", "Terminal", "Monitor", "QRCode", "Relay",
     ]),
-    // The product is called causeway; a module of that name would clash with the library where file names have no case.
+    // The product is named causeway. A module of that name would clash with the library on file systems that ignore
+    // case.
     .executableTarget(
       name: "Program",
       dependencies: ["CSystem", "Commands"],
@@ -140,8 +141,8 @@ let package = Package(
         ? [.unsafeFlags(["-Xclang-linker", "-static", "-use-ld=lld", "-Xlinker", "--gc-sections"])]
         : []),
   ] + (embedded ? [] : [
-    // The library for applications, in full Swift. It needs libc alone, and no unsafe flag: SwiftPM refuses a package that
-    // depends on a target with one.
+    // The library for applications, in full Swift. It needs only libc, and no unsafe flag: SwiftPM refuses a package
+    // that depends on a target with one.
     .target(name: "Causeway", dependencies: ["Transfer", "TransferFiles"], swiftSettings: [.swiftLanguageMode(.v6)]),
     .testTarget(name: "CausewayTests", dependencies: ["Causeway", "Transfer", "TransferFiles"], swiftSettings: [.swiftLanguageMode(.v6)]),
     .testTarget(name: "TransferTests", dependencies: ["Transfer"], swiftSettings: [.swiftLanguageMode(.v6)]),
