@@ -24,7 +24,7 @@ struct LocalOptions {
       help: "The daemon's socket for applications; default api.sock in the configuration's runtime-directory"),
   ]
   static let json = CommandOption(
-    name: "json", key: jsonKey, argument: nil, help: "Print one JSON object a line (docs/operations.md)")
+    name: "json", key: jsonKey, argument: nil, help: "Print one JSON object a line (docs/operations/read-the-box.md)")
   static let stay = CommandOption(name: "for", key: forKey, argument: "SECONDS", help: "Stay so long")
   static let name = CommandOption(
     name: "name", key: nameKey, argument: "NAME",

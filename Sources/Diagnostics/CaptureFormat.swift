@@ -4,7 +4,7 @@ import Primitives
 /// The format of a capture: a big-endian pcap file with nanoseconds (draft-ietf-opsawg-pcap) and link type USER0.
 ///
 /// A record consists of the 16-byte pcap header, 16 bytes that state where the frame was seen, and the frame.
-/// docs/operations.md, “Captures”, describes the fields; docs/wireshark/causeway.lua decodes them.
+/// docs/operations/read-the-box.md, “Captures”, describes the fields; docs/wireshark/causeway.lua decodes them.
 public enum CaptureFormat {
   /// The link type LINKTYPE_USER0.
   public static let linkType: UInt32 = 147

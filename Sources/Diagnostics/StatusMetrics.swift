@@ -1,6 +1,6 @@
 /// The status as OpenMetrics text (OpenMetrics specification, version 1.0): the output of `causeway metrics`.
 ///
-/// Names and labels are stable: new ones may be added, none are removed. docs/operations.md lists them.
+/// Names and labels are stable: new ones may be added, none are removed. docs/operations/read-the-box.md lists them.
 extension StatusReport {
   /// The metrics. The format requires the final “# EOF”, which Prometheus' older text format treats as a comment.
   public func metricsText() -> TextBuilder {

@@ -66,7 +66,7 @@ extension Doctor {
         radios.hasBNEP
           ? "[bluetooth] nap names no bridge" : "the kernel has no BNEP, which [bluetooth] nap needs",
         remedy: radios.hasBNEP
-          ? "run “ip link add NAME type bridge”; docs/operations.md, “IP over Bluetooth”"
+          ? "run “ip link add NAME type bridge”; docs/operations/radios.md, “IP over Bluetooth”"
           : "run “modprobe bnep”, or remove nap")
     ]
   }

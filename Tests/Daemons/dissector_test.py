@@ -126,7 +126,7 @@ class DissectorTest(unittest.TestCase):
     def test_the_papers_name_every_field(self):
         with open(SCRIPT) as script:
             names = set(re.findall(r'^field\("\w+", "([a-z_.]+)"', script.read(), re.M))
-        with open(os.path.join(PROJECT, "docs/operations.md")) as file:
+        with open(os.path.join(PROJECT, "docs/operations/read-the-box.md")) as file:
             documented = set(re.findall(r"`causeway\.([a-z_.]+)`", file.read()))
         self.assertEqual(names - documented, set())
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`causeway metrics`, what docs/operations.md says of it, and the dashboard in config/grafana: metrics_test.py BINARY
+"""`causeway metrics`, what docs/operations/read-the-box.md says of it, and the dashboard in config/grafana: metrics_test.py BINARY
 
 Two real daemons on the loopback interface."""
 import json
@@ -83,7 +83,7 @@ class MetricsTest(DaemonsTest):
 
     def test_the_papers_name_them_all(self):
         names = sample_names(self.metrics(self.pair()))
-        with open(os.path.join(PROJECT, "docs/operations.md")) as file:
+        with open(os.path.join(PROJECT, "docs/operations/read-the-box.md")) as file:
             documented = set(re.findall(r"^\| `(causeway_[a-z_]+)`", file.read(), re.M))
         self.assertEqual(documented, names)
 

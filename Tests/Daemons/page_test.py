@@ -2,7 +2,7 @@
 """The status page of a Wi-Fi group, in a browser and for those who mean it no good: page_test.py BINARY
 
 A real daemon, a cable in the place of the radio, and headless Chromium at its other end. With SCREENSHOT=FILE the picture of
-docs/operations.md is made. Needs root."""
+docs/operations/radios.md is made. Needs root."""
 import os
 import re
 import shutil

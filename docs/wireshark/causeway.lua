@@ -34,7 +34,7 @@ local MESSAGES = {
   [16] = "client_key_exchange", [20] = "finished",
 }
 
--- Name in filters → the field. docs/operations.md, “Captures”, lists them.
+-- Name in filters → the field. docs/operations/read-the-box.md, “Captures”, lists them.
 local f = {}
 local function field(kind, name, title, ...)
   f[name] = ProtoField[kind]("causeway." .. name, title, ...)

@@ -69,7 +69,7 @@ def connects(port):
 
 
 def scenario():
-    with step("a box; the account is made as docs/operations.md says; sshd"):
+    with step("a box; the account is made as docs/operations/install.md says; sshd"):
         Machine("box")
         UNIT_FILE.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy("/lab/config/causeway.service", UNIT_FILE)
