@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # board/deb.sh amd64|arm64 [VERSION]   package build/ARCH/causeway as build/causeway_VERSION_ARCH.deb
 #
-# With dpkg-deb alone: there is nothing to configure or to link. The same input makes the same bytes (SOURCE_DATE_EPOCH).
+# Uses dpkg-deb alone, because there is nothing to configure or to link. The same input gives the same bytes (SOURCE_DATE_EPOCH).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -29,7 +29,7 @@ put 644 config/causeway.sysusers usr/lib/sysusers.d/causeway.conf
 put 644 config/sshd/causeway.sysusers usr/lib/sysusers.d/causeway-diag.conf
 put 644 config/causeway.conf etc/causeway/causeway.conf
 put 644 config/sshd/causeway.conf etc/ssh/sshd_config.d/causeway.conf
-# Examples: both scripts would be /etc/init.d/causeway, and Debian, which starts services by systemd, asks for neither (Policy 9.3).
+# Both scripts are examples: each would be /etc/init.d/causeway. Debian starts services by systemd and requires neither (Policy 9.3).
 put 644 config/causeway.openrc usr/share/doc/causeway/examples/causeway.openrc
 put 644 config/causeway.init usr/share/doc/causeway/examples/causeway.init
 put 644 config/grafana/causeway.json usr/share/causeway/grafana.json
@@ -38,9 +38,9 @@ put 644 board/deb/copyright usr/share/doc/causeway/copyright
 put 644 NOTICE usr/share/doc/causeway/NOTICE
 put 644 board/deb/lintian-overrides usr/share/lintian/overrides/causeway
 
-# Manual pages, from what the program says of itself.
+# Manual pages, from the help texts of the program.
 mkdir -p "$root/usr/share/man/man1"
-page() { # NAME SUMMARY COMMAND; help2man takes the first word of a command for its name
+page() { # NAME SUMMARY COMMAND. help2man takes the first word of a command as its name.
   local title
   title=$(tr a-z A-Z <<< "$1")
   help2man --no-info --no-discard-stderr --source="Causeway $version" --manual=Causeway --version-string="$version" \

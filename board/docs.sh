@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# board/docs.sh: the library's reference from its comments and Sources/Causeway/Causeway.docc, into build/docs. A warning is an
-# error: a link that leads nowhere, a symbol that no topic has. Nothing but the Swift toolchain is needed.
+# board/docs.sh: builds the library's reference from its comments and Sources/Causeway/Causeway.docc, into build/docs. A warning is an
+# error: a broken link, a symbol without a topic. It needs only the Swift toolchain.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 rm -rf build/docs

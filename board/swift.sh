@@ -3,7 +3,7 @@
 # board/swift.sh development ARCH          the same sources in seconds, not optimised, into build/development/ARCH/causeway
 # board/swift.sh host ARGUMENTS…           swift with the third-party libraries of the sysroot (build, test, run)
 #
-# Every compiler run is capped in memory and time: a generics bug can otherwise eat the machine.
+# Every compiler run is limited in memory and time, because a bug with generics can otherwise exhaust the machine.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -15,7 +15,7 @@ swift_lib=$(realpath "$swift_bin/../lib/swift")
 
 capped() { (ulimit -v "$SWIFT_MEMORY_KB_MAX"; exec timeout --kill-after=10 "$SWIFT_SECONDS_MAX" "$@"); }
 
-# The toolset tells SwiftPM how to reach a sysroot: its headers for C and Swift, its libraries for the linker.
+# The toolset gives SwiftPM the paths of a sysroot: headers for C and Swift, libraries for the linker.
 write_toolset() {
   local arch=$1 sysroot=$2
   cat > "$root/build/toolset-$arch.json" <<JSON
@@ -42,13 +42,14 @@ firmware() { # firmware|development ARCH
     out=build/development/$arch scratch=build/.development-$arch
     export CAUSEWAY_DEVELOPMENT=1
   else
-    # Modules, ours and the shims in C, are compiled to the compiler's own code, and to instructions all at once when they are
-    # linked: one module's functions are inlined into another, and one copy of what is the same in several stays. Without it
-    # the firmware is an eighth larger on aarch64, and a forwarded frame takes a quarter more instructions. Libraries of Debian
-    # stay as they are. It takes a minute, and 1.2 GB.
+    # Link-time optimisation: our modules and the shims in C are compiled to bitcode, and to machine code together at link
+    # time. The linker then inlines across modules, and keeps one copy of identical functions. Without it the firmware is an
+    # eighth larger on aarch64, and a forwarded frame takes a quarter more instructions. Debian's libraries are not affected.
+    # The link takes a minute and 1.2 GB.
     optimised=(--experimental-lto-mode full -Xlinker --icf=all)
   fi
-  # board/firmware.ld says what is left out, and why. The archive has to be found before the compiler's own.
+  # board/firmware.ld lists the parts that are left out, with the reasons. The linker must find this archive before the
+  # compiler's own.
   mkdir -p "$scratch/without"
   "$swift_bin/llvm-ar" rc "$scratch/without/libgcc_eh.a"
   CAUSEWAY_EMBEDDED=1 capped swift build -c release --product causeway --disable-local-rpath --omit-frame-pointers \
@@ -62,7 +63,7 @@ firmware() { # firmware|development ARCH
   mv "$out/causeway.new" "$out/causeway"
 }
 
-# _GNU_SOURCE for all: CSystem and the toolchain's own Glibc module must see one and the same glibc.
+# _GNU_SOURCE for all modules: CSystem and the toolchain's own Glibc module must see the same declarations of glibc.
 host() {
   # Tests of the core alone need no library.
   [ "${CAUSEWAY_CORE:-}" = 1 ] || board/sysroot.sh x86_64 > /dev/null

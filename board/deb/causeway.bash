@@ -1,4 +1,4 @@
-# Completion for bash. The program itself says what there is: its commands, and the options of each.
+# Completion for bash. The commands, and the options of each, come from the program's own help.
 _causeway() {
     local word=${COMP_WORDS[COMP_CWORD]} choices
     if [ "$COMP_CWORD" -eq 1 ]; then

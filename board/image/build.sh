@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
-# build.sh BOARD: a card for a board, in build/image/BOARD: causeway.img to flash, causeway.update for cards that are in use.
+# build.sh BOARD: builds a card for a board in build/image/BOARD: causeway.img to flash, causeway.update for cards in use.
 #
-# From Debian's arm64 packages and build/causeway_VERSION_arm64.deb (board/deb.sh). No loop device, no mount on the host. Needs root, and
-# what board/virtual/host-packages.sh installs for “image”. CAUSEWAY_UPDATE_KEY=NAME.key signs updates (board/image/update-key.sh makes it,
-# and NAME.crt beside it): without it there is no causeway.update, and the card takes none. The card trusts every certificate in NAME.crt,
-# the first is the key's own.
+# Uses Debian's arm64 packages and build/causeway_VERSION_arm64.deb (board/deb.sh), without a loop device or a mount on the host. Needs
+# root, and the packages that board/virtual/host-packages.sh installs for “image”.
+# CAUSEWAY_UPDATE_KEY=NAME.key signs updates. board/image/update-key.sh creates this key and NAME.crt beside it. Without the key there is
+# no causeway.update, and the card accepts no update. The card trusts every certificate in NAME.crt; the first one is the key's own.
 # CAUSEWAY_CACHE moves the cache.
 set -euo pipefail
 update_key='' update_certificate=''
 if [ -n "${CAUSEWAY_UPDATE_KEY:-}" ]; then
     update_key=$(realpath -e "$CAUSEWAY_UPDATE_KEY")
     update_certificate=$(realpath -e "${update_key%.*}.crt")
-    # RAUC on the card accepts no other certificate.
+    # RAUC on the card accepts only certificates for code signing.
     openssl x509 -in "$update_certificate" -noout -ext extendedKeyUsage 2> /dev/null | grep -q 'Code Signing' ||
         { echo "image: $update_certificate is not for code signing; board/image/update-key.sh makes one that is" >&2; exit 1; }
 fi
@@ -24,7 +24,7 @@ here=$PWD/board/image
 . "board/$board/image.conf"
 . board/virtual/image/apt-root.sh
 
-# In the order of semantic versions, as RAUC compares them: the second of the commit in UTC decides between two of one release.
+# RAUC compares semantic versions. The time of the commit in UTC, to the second, orders two versions of one release.
 version=$(sed -n 's/.*causewayVersion = "\(.*\)"/\1/p' Sources/Diagnostics/Version.swift)
 version+=-$(TZ=UTC0 git log -1 --format=%cd --date=format-local:%Y%m%d%H%M%S)+$(git rev-parse --short HEAD)
 package=$(ls build/causeway_*_arm64.deb)
@@ -33,14 +33,14 @@ out=$PWD/build/image/$board
 started=$SECONDS
 step() { printf 'image: [%3d s] %s\n' $((SECONDS - started)) "$*" >&2; }
 mkdir -p "$cache" "$out"
-# The packages are the radio lab's too.
+# The radio lab shares the cached packages.
 exec 9> "$cache/lab.lock"
 flock 9
 work=$(mktemp -d "$cache/image.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
 
-# --- Debian: a root whose maintainer scripts have run, under an emulator -------------------------------------------------------------
+# --- Debian: a root file system, with its maintainer scripts run under an emulator -------------------------------------------------------------
 apt=$cache/apt-$suite-arm64
 step "packages of Debian $suite"
 make_apt_root "$apt" arm64 "$suite"
@@ -151,7 +151,7 @@ rm -f "$out/causeway.update"
 if [ -n "$update_key" ]; then
     step "update"
     bundle=$work/bundle
-    # All files in one directory: RAUC 1.13 makes no bundle with a directory in it. `slots` knows these names, and takes no other.
+    # All files are in one directory, because RAUC 1.13 makes no bundle with a subdirectory. `slots` accepts only these names.
     mkdir "$bundle"
     mv "$work/slot" "$bundle/slot.img"
     cp "$work"/boot/a/* "$bundle/"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# boot.sh IMAGE [QEMU-OPTION…]: one start of the virtual board with a card, on this terminal, until it is switched off or restarts.
+# boot.sh IMAGE [QEMU-OPTION…]: starts the virtual board once with a card, on this terminal, until it is switched off or restarts.
 #
-# It stands for a board's firmware: config.txt on the card's first partition names the slot, and tryboot.txt once, where the system has
-# asked for that (the file tryboot; a Raspberry Pi keeps it in a register). CAUSEWAY_DRIVE: another way to the card, in QEMU's words.
+# The script replaces a board's firmware. config.txt on the card's first partition names the slot. tryboot.txt names it once if the
+# system requested that by the file tryboot; a Raspberry Pi uses a register. CAUSEWAY_DRIVE replaces the options of QEMU's -blockdev.
 set -euo pipefail
 
 image=$1

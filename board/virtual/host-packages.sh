@@ -1,18 +1,19 @@
 #!/bin/bash
-# host-packages.sh: install what the radio lab needs on a Debian 12 or 13 host, and only what is missing.
+# host-packages.sh: installs the packages that the radio lab needs on a Debian 12 or 13 host, if they are missing.
 #
 # usage: board/virtual/host-packages.sh [amd64|arm64|package ...]     (default: both guests)
-#        package: what makes and tests the Debian package; image: what makes and tests a board's card
-#        load: what compiles the benchmarks' generator; peers: what stands beside the relay in them (Debian starts their services); bench: what counts instructions
+#        package: for building and testing the Debian package; image: for building and testing a board's card
+#        load: for compiling the load generator of the benchmarks; peers: other relays in the benchmarks (Debian starts their services)
+#        bench: for counting instructions
 set -euo pipefail
 
 architectures=("$@")
 [ ${#architectures[@]} -gt 0 ] || architectures=(amd64 arm64)
 
-# xz-utils unpacks the kernel source, python3-pip fetches the Bluetooth controller model, util-linux has flock; openssl,
-# strace and curl are for the tests of identity, state and files, python3-pyte reads the screen of a
-# test's terminal, python3-zbar reads QR codes, chromium-headless-shell (amd64) the status page, tshark (amd64) captures;
-# busybox-static (amd64) has a client of DHCP; iproute2 makes the interfaces of the daemons' tests.
+# xz-utils unpacks the kernel source, python3-pip fetches the Bluetooth controller model, util-linux has flock. openssl, strace and curl
+# are for the tests of identity, state and files. python3-pyte reads the screen of a test's terminal, python3-zbar reads QR codes,
+# chromium-headless-shell (amd64) the status page, tshark (amd64) captures. busybox-static (amd64) has a DHCP client. iproute2 creates
+# the interfaces of the daemons' tests.
 wanted=(ca-certificates coreutils curl debian-archive-keyring iproute2 openssl python3 python3-pip python3-pyte python3-zbar strace util-linux xz-utils)
 for architecture in "${architectures[@]}"; do
     case $architecture in
@@ -39,5 +40,5 @@ export DEBIAN_FRONTEND=noninteractive
 install_missing() {
     apt-get -qq -y -o Dpkg::Use-Pty=0 --no-install-recommends install "${missing[@]}" >/dev/null
 }
-# The package lists of a fresh machine may be absent or stale: fetch them only when the first attempt fails.
+# A fresh machine may have no package lists, or stale ones. They are fetched only if the first attempt fails.
 install_missing 2>/dev/null || { apt-get -qq update && install_missing; }

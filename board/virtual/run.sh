@@ -1,15 +1,15 @@
 #!/bin/bash
 # run.sh [-a amd64|arm64] [-t SECONDS] [-o DIRECTORY] [-m MIB] [-c CPUS] [-f FIRMWARE] SCENARIO [ARGUMENT...]
 #
-# Boot the radio lab and run one scenario in it: a Python or bash file, named by its path or by its name in
-# Tests/Lab/scenarios or Tests/Lab/alone. The scenario's output appears on stdout as it is written, nothing else does.
+# Boots the radio lab and runs one scenario in it: a Python or bash file, named by its path or by its name in Tests/Lab/scenarios or
+# Tests/Lab/alone. Only the scenario's output appears on stdout, as it is written.
 #
-# exit status: the scenario's; 125 if the machine hung, panicked or ran out of time; 126 for a wrong call.
-# left behind: DIRECTORY (default build/lab/SCENARIO-ARCH) with console.log (kernel), scenario.log and the nodes' logs.
+# Exit status: the scenario's; 125 if the machine hung, panicked or ran out of time; 126 for a wrong call.
+# Result: DIRECTORY (default build/lab/SCENARIO-ARCH) with console.log (kernel), scenario.log and the logs of the nodes.
 #
-# The guest gets Tests/Lab, config, README.md, Examples/python, the Bluetooth air and the firmware (build/ARCH/causeway if it
-# exists, or FIRMWARE). A scenario with the line `# init: systemd` is run by systemd, as one of its services. Runs share no state but
-# the read-only image, so any number of them can go side by side.
+# The guest gets Tests/Lab, config, README.md, Examples/python, the Bluetooth air and the firmware: FIRMWARE, or
+# build/ARCH/causeway if it exists. systemd runs a scenario with the line `# init: systemd`, as one of its services. Runs share only the read-only image, so any number
+# of them can run at the same time.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -54,7 +54,7 @@ rm -rf "${output:?}"/*
 
 image=$("$here/image.sh" "$arch") || { echo "run.sh: no image" >&2; exit 125; }
 
-# --- what travels with this run, as a second archive behind the image's --------------------------------------------
+# --- the files of this run, as a second archive behind the image's --------------------------------------------
 work=$(mktemp -d)
 qemu=
 finish() {
@@ -88,7 +88,7 @@ accelerator=tcg,thread=multi,tb-size=512
 case $arch in
     amd64)
         board=(qemu-system-x86_64 -M q35) cpu=max serial=ttyS0
-        # A /dev/kvm without either flag (nested, paravirtual) creates machines but cannot run a stock kernel.
+        # A /dev/kvm without either flag (nested, paravirtual) creates machines, but cannot run a stock kernel.
         if [ "$(uname -m)" = x86_64 ] && [ -w /dev/kvm ] && grep -qwE 'vmx|svm' /proc/cpuinfo; then
             accelerator=kvm cpu=host
         fi
@@ -96,12 +96,12 @@ case $arch in
     arm64) board=(qemu-system-aarch64 -M virt) cpu=cortex-a72 serial=ttyAMA0 ;;
 esac
 
-# The story goes through a pipe of our own (QEMU would make the caller's stdout non-blocking), and stdin is a pipe that
-# never ends (at end of file QEMU would consider the scenario's port unplugged).
+# The scenario's output goes through a pipe of our own, because QEMU would make the caller's stdout non-blocking. stdin is a pipe that
+# never ends, because at its end QEMU would consider the scenario's port unplugged.
 mkfifo "$work/story" "$work/silence"
 cat "$work/story" &
 relay=$!
-# no_timer_check, nowatchdog: on a busy host an emulated timer is late enough to make the kernel panic or complain.
+# no_timer_check, nowatchdog: on a busy host an emulated timer is so late that the kernel would panic or complain.
 kernel_options="console=$serial panic=-1 quiet loglevel=4 rdinit=/init net.ifnames=0"
 kernel_options+=" random.trust_cpu=on mitigations=off no_timer_check nowatchdog $boot"
 timeout --kill-after=5 "$seconds" "${board[@]}" -accel "$accelerator" -cpu "$cpu" -smp "$cpus" -m "$memory" \

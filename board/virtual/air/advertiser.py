@@ -1,5 +1,5 @@
-"""Advertising, legacy and extended, as bumble models it, plus what it leaves out: kinds of event, scan responses,
-intervals in their real unit and the end of a limited advertising period."""
+"""Legacy and extended advertising as bumble models it, plus event types, scan responses, intervals in their real unit, and the end
+of a limited advertising period."""
 
 import asyncio
 
@@ -19,7 +19,7 @@ SHORTEST_INTERVAL = 0.02                 # s
 
 
 class Repeating:
-    """Sends an advertising event at every interval while enabled."""
+    """Sends one advertising event per interval while enabled."""
 
     timer = None
 
@@ -40,7 +40,7 @@ class Repeating:
 
 
 class LegacyAdvertiser(Repeating, bumble_controller.LegacyAdvertiser):
-    """The one advertiser of a controller before Bluetooth 5."""
+    """The only advertiser of a controller before Bluetooth 5."""
 
     sid = hci.HCI_LE_Extended_Advertising_Report_Event.NO_ADI_FIELD_PROVIDED
     target = None
@@ -96,7 +96,7 @@ class AdvertisingSet(Repeating, bumble_controller.AdvertisingSet):
             self.deadline = None
 
     def limit(self, seconds):
-        """Advertise for so long, then tell the host."""
+        """Advertises for `seconds`, then notifies the host."""
 
         def expire():
             self.stop()

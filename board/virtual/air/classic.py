@@ -1,4 +1,4 @@
-"""What a controller lacks of BR/EDR: to be found by an inquiry, to be paged within range only, and links of the medium."""
+"""The parts of BR/EDR that bumble's controller lacks: inquiry, paging within range only, and links of the medium."""
 
 import asyncio
 
@@ -10,14 +10,14 @@ ErrorCode = hci.HCI_ErrorCode
 LinkType = hci.HCI_Connection_Complete_Event.LinkType
 
 INQUIRY_UNIT = 1.28                      # s
-RESPONSE_TIME = 0.1                      # s until those in range have answered an inquiry
-PAGE_TIMEOUT = 2.0                       # s until a page that nobody answers is given up
+RESPONSE_TIME = 0.1                      # s until the controllers in range have answered an inquiry
+PAGE_TIMEOUT = 2.0                       # s until an unanswered page fails
 SUPERVISION_TIMEOUT = 5.0                # s
 INQUIRY_SCAN, PAGE_SCAN = 1, 2           # bits of the scan enable
-RESPONSE_BYTES = 240                     # of an extended inquiry response
-COMBINATION_KEY_P192 = b"\x04"           # the type of a key that was made without Secure Connections
+RESPONSE_BYTES = 240                     # the size of an extended inquiry response
+COMBINATION_KEY_P192 = b"\x04"           # the type of a key without Secure Connections
 
-# A Linux host uses a command only when its bit says that the controller has it.
+# A Linux host uses a command only if the controller reports it as supported.
 COMMANDS = {
     hci.HCI_INQUIRY_COMMAND,
     hci.HCI_INQUIRY_CANCEL_COMMAND,
@@ -40,7 +40,7 @@ COMMANDS = {
 
 
 class ClassicController:
-    """Stands before bumble's controller, whose link manager connects, pairs and tells features."""
+    """Comes before bumble's controller, whose link manager connects, pairs and exchanges features."""
 
     def start_classic(self):
         self.class_of_device = 0
@@ -131,9 +131,9 @@ class ClassicController:
         own = self.classic_connections[peer_address]
         peer = self.link.find_classic_controller(peer_address)
         other = peer.classic_connections.get(self.public_address)
-        if other and other.handle:                   # the second end is there
+        if other and other.handle:                   # the second end exists
             for end in (own, other):
-                end.__class__ = LinkEnd              # bumble made them
+                end.__class__ = LinkEnd              # bumble created them
             self.link.join(own, other, SUPERVISION_TIMEOUT)
 
     # --- encryption --------------------------------------------------------------------------------------------------

@@ -1,11 +1,11 @@
-"""Changing the air while it runs: a unix socket that takes one command per line and answers with a line of JSON.
+"""Changes the air while it runs: a unix socket that takes one command per line, and answers with a line of JSON.
 
     nodes                       every controller, its address, whether it advertises, scans or connects, the data packets that it has
-                                sent, and how long it was busy with data where data has a rate
+                                sent, and the time that it was busy with data, if data has a rate
     links                       every link
     range A B far|near|DBM      both ways; `range A>B ...` for one direction only
-    cut A B                     the link between the two ends as if its supervision timeout had passed
-    rate none|BITS-PER-SECOND   how fast data travels
+    cut A B                     ends the link between the two, as after its supervision timeout
+    rate none|BITS-PER-SECOND   the rate of data
     events on|off               whether data waits for the next connection event of its link (with a rate)
 
 An answer is {"ok": true, ...} or {"ok": false, "error": "..."}."""

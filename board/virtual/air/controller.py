@@ -1,4 +1,4 @@
-"""One controller: bumble's, completed for a Linux host and for a medium with distance."""
+"""One controller: bumble's, extended for a Linux host and for a medium with distance."""
 
 import asyncio
 import collections
@@ -35,11 +35,11 @@ EXTENDED_COMMANDS = {
     hci.HCI_LE_EXTENDED_CREATE_CONNECTION_COMMAND,
 }
 
-# What a host that believes in BR/EDR asks while it starts, and bumble does not answer: return parameters after the
-# status. Every other unknown command is answered with success and nothing.
+# Commands that a BR/EDR host sends while it starts, and that bumble does not answer: the return parameters after the status. Every
+# other unknown command is answered with success and no parameters.
 BREDR_ANSWERS = {
     0x080E: bytes(2),                    # Read Default Link Policy Settings
-    0x0C0D: bytes(4),                    # Read Stored Link Key: room for none, none there
+    0x0C0D: bytes(4),                    # Read Stored Link Key: no capacity, no key
     0x0C12: bytes(2),                    # Delete Stored Link Key
     0x0C1B: b"\x00\x08\x12\x00",         # Read Page Scan Activity: interval, window
     0x0C1D: b"\x00\x08\x12\x00",         # Read Inquiry Scan Activity
@@ -59,10 +59,10 @@ class Controller(ClassicController, bumble_controller.Controller):
     def __init__(self, name, medium, address, *, extended, forget_duplicates):
         super().__init__(name, link=medium, public_address=hci.Address(address, hci.Address.PUBLIC_DEVICE_ADDRESS))
         self.extended = extended
-        self.forget_duplicates = forget_duplicates   # s after which a filtered advertiser is reported again
+        self.forget_duplicates = forget_duplicates   # s until a filtered advertiser is reported again
         self.port = None
         self.busy_until = 0.0
-        self.busy_seconds = 0.0                      # with data, where the air has a rate
+        self.busy_seconds = 0.0                      # with data, if the air has a rate
         self.packets_sent = 0
         self.local_name = name
         self.active_scan = False
@@ -88,7 +88,7 @@ class Controller(ClassicController, bumble_controller.Controller):
             | Feature.LMP_5_SLOT_PACKETS
         )
         self.lmp_features_max_page_number = 1
-        # Private addresses are not resolved here and there is one PHY, so the host must not count on more.
+        # Private addresses are not resolved and there is one PHY, so the host must not see other features.
         self.le_features &= ~(hci.LeFeatureMask.LL_PRIVACY | hci.LeFeatureMask.LE_CODED_PHY)
         self.le_features &= ~hci.LeFeatureMask.LE_PERIODIC_ADVERTISING
         self.supported_commands = set(type(self).supported_commands)
@@ -101,7 +101,7 @@ class Controller(ClassicController, bumble_controller.Controller):
     # --- the host's side -------------------------------------------------------------------------------------------
 
     def on_packet(self, packet):
-        """A packet from the host. Data goes straight to the medium, in the fragments the host made."""
+        """Handles a packet from the host. Data goes directly to the medium, in the host's fragments."""
         if packet[0] == ACL_PACKET:
             handle = packet[1] | packet[2] << 8
             connection = self.find_end(handle & 0xFFF)
@@ -110,13 +110,13 @@ class Controller(ClassicController, bumble_controller.Controller):
             return
         try:
             super().on_packet(packet)
-        except Exception as error:                   # one bad command must not stop the air for everybody
+        except Exception as error:                   # one bad command must not stop the air for all controllers
             print(f"air: {self.name}: {packet[:40].hex()}: {type(error).__name__}: {error}", file=sys.stderr)
 
     def send_hci_packet(self, packet):
-        """To the host at once: bumble's detour through the event loop would let data overtake events."""
+        """Sends to the host at once. Through the event loop, as in bumble, data would overtake events."""
         if isinstance(packet, hci.HCI_Link_Key_Notification_Event):
-            # bumble says that each key is one of Secure Connections, which the host has not asked for.
+            # bumble marks each key as one of Secure Connections, which the host has not requested.
             packet = bytes(packet)[:-1] + COMBINATION_KEY_P192
         self.send_raw(bytes(packet))
 
@@ -125,7 +125,7 @@ class Controller(ClassicController, bumble_controller.Controller):
             self.port.send(packet)
 
     def find_end(self, handle):
-        """The end of a link of either kind, by the host's handle."""
+        """Returns the end of a link of either kind, by the host's handle."""
         connection = self.find_le_connection_by_handle(handle) or self.find_classic_connection_by_handle(handle)
         return connection if connection and getattr(connection, "air_link", None) else None
 
@@ -138,7 +138,7 @@ class Controller(ClassicController, bumble_controller.Controller):
         self.send_raw(bytes([hci.HCI_EVENT_PACKET, hci.HCI_COMMAND_COMPLETE_EVENT, len(complete)]) + complete)
 
     def power_down(self):
-        """Silence: advertising, scanning and connecting stop; the other ends of links notice by their timeout."""
+        """Stops advertising, scanning and connecting. The other ends of links notice it by their timeout."""
         self.le_legacy_advertiser.stop()
         for advertising_set in self.advertising_sets.values():
             advertising_set.stop()
@@ -165,7 +165,7 @@ class Controller(ClassicController, bumble_controller.Controller):
             self.send_raw(b"\x04\x13\x05\x01" + connection.handle.to_bytes(2, "little") + b"\x01\x00")
 
     def on_acl_received(self, connection, boundary, data):
-        # A host starts a message with boundary flag 0, a controller hands it over with flag 2; 1 continues in both.
+        # A host starts a message with boundary flag 0, a controller with flag 2. Flag 1 continues in both directions.
         handle = connection.handle | (boundary or 2) << 12
         self.send_raw(bytes([ACL_PACKET]) + handle.to_bytes(2, "little") + len(data).to_bytes(2, "little") + data)
 
@@ -216,7 +216,7 @@ class Controller(ClassicController, bumble_controller.Controller):
         return super().on_hci_le_set_extended_scan_enable_command(command)
 
     def on_advertisement(self, advertiser, rssi):
-        """An advertising event of another controller was heard."""
+        """Handles an advertising event of another controller."""
         if self.le_scan_enable and self.passes_scan_filter(advertiser.address):
             self.report(advertiser, advertiser.event_type, advertiser.payload, rssi)
             if self.active_scan and advertiser.event_type & EventType.SCANNABLE_ADVERTISING:
@@ -230,7 +230,7 @@ class Controller(ClassicController, bumble_controller.Controller):
 
     def report(self, advertiser, event_type, data, rssi):
         if self.filter_duplicates:
-            # A controller's table of what it has reported is small, so entries fall out of it after a while.
+            # A controller has a small table of reported advertisers, so entries expire.
             key, now = (advertiser.address, advertiser.sid, event_type, data), self.link.now()
             if now < self.reported.get(key, 0):
                 return
@@ -313,7 +313,7 @@ class Controller(ClassicController, bumble_controller.Controller):
         pending, self.pending_le_connection = self.pending_le_connection, None
         if not pending:
             return hci.HCI_StatusReturnParameters(ErrorCode.COMMAND_DISALLOWED_ERROR)
-        # The command completes first; then the attempt does, with this status.
+        # The command completes first; then the connection attempt does, with this status.
         status = ErrorCode.UNKNOWN_CONNECTION_IDENTIFIER_ERROR
         peer = pending.peer_address
         asyncio.get_running_loop().call_soon(
@@ -322,7 +322,7 @@ class Controller(ClassicController, bumble_controller.Controller):
         return hci.HCI_StatusReturnParameters(ErrorCode.SUCCESS)
 
     def initiate(self, advertiser):
-        """Connect, if this advertiser is the one the host is waiting for."""
+        """Connects if the host is waiting for this advertiser."""
         pending = self.pending_le_connection
         if pending.initiator_filter_policy:
             wanted = self.accepts(advertiser.address)
@@ -330,7 +330,7 @@ class Controller(ClassicController, bumble_controller.Controller):
             wanted = pending.peer_address == advertiser.address
         if not wanted:
             return
-        # Address types 2 and 3 fall back to public and random when there is nothing to resolve.
+        # Address types 2 and 3 fall back to public and random if there is nothing to resolve.
         own_address = self.public_address if pending.own_address_type in (0, 2) else self.random_address
         if isinstance(pending, hci.HCI_LE_Extended_Create_Connection_Command):
             parameters = LinkParameters(
@@ -381,7 +381,7 @@ class Controller(ClassicController, bumble_controller.Controller):
             "supervision_timeout": parameters.supervision_timeout,
             "central_clock_accuracy": 0,
         }
-        # A host that asked for the enhanced event gets that one and not the other: Linux with extended advertising.
+        # A host that enabled the enhanced event gets only that one: Linux with extended advertising.
         if self.le_event_mask & ENHANCED_CONNECTION_COMPLETE:
             none = hci.Address.ANY
             event = hci.HCI_LE_Enhanced_Connection_Complete_Event(
@@ -412,7 +412,7 @@ class Controller(ClassicController, bumble_controller.Controller):
     def on_hci_le_connection_update_command(self, command):
         if connection := self.find_le_connection_by_handle(command.connection_handle):
             connection.air_link.supervision_timeout = command.supervision_timeout * 0.01
-            # As for a new connection the controller takes the shortest interval.
+            # As for a new connection, the controller chooses the shortest interval.
             command.connection_interval_max = command.connection_interval_min
             connection.air_link.set_interval(command.connection_interval_min * INTERVAL_UNIT)
         super().on_hci_le_connection_update_command(command)

@@ -1,4 +1,4 @@
-"""The medium: who hears whom and how well, and the links between controllers."""
+"""The medium: reachability and signal strength between controllers, and the links between them."""
 
 import asyncio
 import math
@@ -11,23 +11,23 @@ DEFAULT_RSSI = -60                       # dBm, at one hop's distance
 SUPERVISION_TICK = 0.05                  # s
 INTERVAL_UNIT = 0.00125                  # s
 SLOT = 0.000625                          # s
-BYTES_OVERHEAD = 14                      # preamble, address, header, checksum and the empty packet that acknowledges
+BYTES_OVERHEAD = 14                      # preamble, address, header, checksum and the empty packet of the acknowledgement
 
 
 class LinkEnd(controller.Connection):
     """A connection as one controller sees it."""
 
     air_link = None
-    # The dataclass compares by value; the ends of links are told apart by identity.
+    # The dataclass compares by value; ends of links are distinguished by identity.
     __eq__ = object.__eq__
     __hash__ = object.__hash__
 
 
 class Link:
-    """One connection, LE or BR/EDR: its two ends, and what is under way between them.
+    """One connection, LE or BR/EDR: its two ends, and the packets in transit between them.
 
-    A packet that the other end cannot hear is repeated by the link layer until it gets through or the supervision
-    timeout ends the link, so it waits here meanwhile."""
+    The link layer retransmits a packet that the other end does not receive, until it arrives or the supervision timeout ends the
+    link. Meanwhile the packet waits here."""
 
     def __init__(self, medium, central, peripheral, supervision_timeout, interval):
         self.medium = medium
@@ -36,18 +36,18 @@ class Link:
         self.set_interval(interval)
         self.waiting = {central: [], peripheral: []}
         self.heard_last = medium.now()
-        self.alive = {central, peripheral}           # ends whose host still believes in the link
+        self.alive = {central, peripheral}           # ends whose host still considers the link up
 
     def other(self, end):
         return self.ends[1] if end is self.ends[0] else self.ends[0]
 
     def set_interval(self, interval):
-        """Connection events begin every `interval` seconds from now on."""
+        """Connection events begin every `interval` seconds from now."""
         self.interval = interval
         self.anchor = self.event_end = self.medium.now()
 
     def next_turn(self, at):
-        """When a packet that could be sent at this moment is: in the event that has not ended, or in the next one."""
+        """The time at which a packet that is ready at `at` is sent: in the current connection event, or in the next one."""
         if at <= self.event_end:
             return at
         return self.anchor + math.ceil((at - self.anchor) / self.interval) * self.interval
@@ -57,7 +57,7 @@ class Link:
         return len(self.alive) == 2 and self.medium.hears(a, b) and self.medium.hears(b, a)
 
     def send(self, end, deliver):
-        """Run deliver() once the other end hears this one; in order."""
+        """Runs deliver() when the other end can receive this one, in order."""
         if self.waiting[end] or not self.is_audible():
             self.waiting[end].append(deliver)
         else:
@@ -74,12 +74,12 @@ class Link:
             self.break_off()
 
     def break_off(self):
-        """Both ends find out that the other is gone."""
+        """Ends the link at both ends by a timeout."""
         for end in tuple(self.alive):
             self.end_at(end, hci.HCI_ErrorCode.CONNECTION_TIMEOUT_ERROR)
 
     def end_at(self, end, reason):
-        """The link is over as far as this end is concerned."""
+        """Ends the link at this end."""
         if end not in self.alive:
             return
         self.alive.discard(end)
@@ -102,16 +102,16 @@ class Link:
 class Medium(LocalLink):
     """bumble's link bus, with distance.
 
-    The bus of bumble finds the receiver of a packet by its address, delivers everything to everybody and raises when a
-    receiver has gone. Here a connection belongs to a Link that knows its ends."""
+    bumble's bus finds the receiver of a packet by its address, delivers to all controllers, and raises if a receiver is gone. Here a
+    connection belongs to a Link that knows its ends."""
 
     def __init__(self, rate=None):
         super().__init__()
         self.nodes = []                              # controllers, in order of creation
         self.links = []
-        self.rate = rate                             # bit/s of payload, None: as fast as it goes
-        self.has_events = False                      # data waits for its link's connection events; needs a rate
-        self.path_rssi = {}                          # (sender, receiver) -> dBm; None: not heard
+        self.rate = rate                             # bit/s of payload; None: unlimited
+        self.has_events = False                      # data waits for the connection events of its link; needs a rate
+        self.path_rssi = {}                          # (sender, receiver) -> dBm; None: out of range
 
     @staticmethod
     def now():
@@ -141,7 +141,7 @@ class Medium(LocalLink):
     # --- advertising -----------------------------------------------------------------------------------------------
 
     def advertise(self, advertiser):
-        """One advertising event: every controller in range hears it, and may connect."""
+        """One advertising event: every controller in range receives it, and may connect."""
         sender = advertiser.controller
         for receiver in self.nodes:
             if receiver is not sender and (rssi := self.rssi(sender, receiver)) is not None:
@@ -150,9 +150,9 @@ class Medium(LocalLink):
                 break
 
     def connect(self, initiator, advertiser, own_address, parameters):
-        """Make the link between an initiator and the advertiser it has just heard."""
+        """Creates the link between an initiator and the advertiser that it has just received."""
         peripheral_node = advertiser.controller
-        # One link per pair of addresses and direction of radio contact both ways: otherwise the request is not heard.
+        # One link for each pair of addresses, and only if both receive each other. Otherwise the request is lost.
         if own_address in peripheral_node.le_connections or advertiser.address in initiator.le_connections:
             return None
         if not self.hears(initiator, peripheral_node):
@@ -164,7 +164,7 @@ class Medium(LocalLink):
         return central
 
     def join(self, central, peripheral, supervision_timeout, interval=2 * SLOT):
-        """BR/EDR has no connection events: its ends take turns by slots."""
+        """Adds the link of two ends. BR/EDR has no connection events; its ends take turns by slots."""
         link = Link(self, central, peripheral, supervision_timeout, interval)
         central.air_link = peripheral.air_link = link
         self.links.append(link)
@@ -172,7 +172,7 @@ class Medium(LocalLink):
     # --- data and control on links -------------------------------------------------------------------------------
 
     def send_acl(self, connection, boundary, data):
-        """A fragment of the host's data. The credit goes back when the fragment has left, at the rate of the air."""
+        """Sends a fragment of the host's data. The credit returns when the fragment has left, at the rate of the air."""
         link = connection.air_link
         receiver = link.other(connection)
         connection.controller.packets_sent += 1
@@ -186,7 +186,7 @@ class Medium(LocalLink):
             if not self.rate:
                 arrive()
                 return
-            # Both radios are busy for as long as the packet takes: a node's links share its air time.
+            # Both radios are busy while the packet is sent, because the links of a node share its air time.
             ends = (connection.controller, receiver.controller)
             start = max(self.now(), *(node.busy_until for node in ends))
             if self.has_events:
@@ -200,7 +200,7 @@ class Medium(LocalLink):
         link.send(connection, deliver)
 
     def send_ll_control_pdu(self, sender_address, receiver_address, packet):
-        """Called by bumble's Connection, for LE. Several links may join the same two addresses' nodes; one matches exactly."""
+        """Called by bumble's Connection, for LE. Two nodes may share several links; one link matches both addresses."""
         for link in self.links:
             for end in link.ends:
                 if end.transport == PhysicalTransport.LE and (end.self_address, end.peer_address) == (sender_address, receiver_address):
@@ -221,7 +221,7 @@ class Medium(LocalLink):
         receiver.controller.on_ll_control_pdu(receiver.peer_address, packet)
 
     async def supervise(self):
-        """Until cancelled: notice links that are out of range, and what can be delivered again."""
+        """Checks all links until cancelled: times out links out of range, and delivers waiting packets."""
         while True:
             await asyncio.sleep(SUPERVISION_TICK)
             now = self.now()

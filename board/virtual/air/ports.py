@@ -1,4 +1,4 @@
-"""How a host reaches its controller: through the kernel's virtual HCI device, or through a unix socket."""
+"""The ports between a host and its controller: the kernel's virtual HCI device, or a unix socket."""
 
 import asyncio
 import os
@@ -8,7 +8,7 @@ from bumble.transport.common import PacketParser
 
 VENDOR_PACKET = 0xFF
 CREATE_PRIMARY = b"\xff\x00"
-READS_AT_ONCE = 32                       # packets taken from one host before the others get their turn
+READS_AT_ONCE = 32                       # packets read from one host in a row
 PACKET_LIMIT = 4096
 
 
@@ -28,7 +28,7 @@ class KernelPort:
                 packet = os.read(self.device, PACKET_LIMIT)
             except BlockingIOError:
                 return
-            if packet[0] == VENDOR_PACKET:           # the kernel says which index the new controller has
+            if packet[0] == VENDOR_PACKET:           # the kernel reports the index of the new controller
                 self.controller.name = f"hci{int.from_bytes(packet[2:4], 'little')}"
             else:
                 self.controller.on_packet(packet)
