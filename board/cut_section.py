@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""cut_section.py OBJECT SECTION PREFIX: end a section of an ELF object where its symbols with that prefix begin.
+"""cut_section.py OBJECT SECTION PREFIX: ends a section of an ELF object at its first symbol with that prefix.
 
-Fails unless these are the last ones of the section. What refers to them then refers to what the linker puts behind it: nobody may
-read it. (llvm-objcopy --update-section loses the section's symbols when its size changes.)"""
+Fails unless these symbols are the last ones of the section. References to them then point to the data that the linker places behind
+the section, so no code may read them. (llvm-objcopy --update-section loses the section's symbols when its size changes.)"""
 import struct
 import sys
 

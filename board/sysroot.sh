@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# board/sysroot.sh x86_64|aarch64: make build/sysroot/ARCH from Debian 13 packages.
+# board/sysroot.sh x86_64|aarch64: makes build/sysroot/ARCH from Debian 13 packages.
 #
 # The firmware is linked statically against Debian 13's libraries (mbedTLS 3.6) whatever the host runs.
 # Nothing is installed on the host: a private apt fetches, dpkg-deb unpacks. The result is cached by its
-# inputs and put in place in one rename, so a run that was cut short leaves no half-made sysroot.
+# inputs and moved into place by one rename, so an interrupted run leaves no incomplete sysroot.
 #
 #   build/sysroot/ARCH/               the target's / (headers, static libraries)
-#   build/sysroot/ARCH/third-party/   only the libraries the host has not: for builds in normal Swift,
-#                                     which must keep the host's own glibc
+#   build/sysroot/ARCH/third-party/   only the libraries that the host lacks: for builds in normal Swift,
+#                                     which must use the host's own glibc
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . board/private-apt.sh
@@ -16,7 +16,7 @@ SUITE=trixie
 PACKAGES="libc6-dev linux-libc-dev libgcc-14-dev libmbedtls-dev libbluetooth-dev libdbus-1-dev
  nettle-dev libgmp-dev libsodium-dev libqrcodegen-dev
  libavahi-client-dev libavahi-core-dev libavahi-common-dev libinih-dev libjansson-dev libwpa-client-dev"
-PACKAGES="$PACKAGES libc6 libgcc-s1 libcrypt-dev"   # what the -dev packages' linker scripts point at
+PACKAGES="$PACKAGES libc6 libgcc-s1 libcrypt-dev"   # required by the linker scripts of the -dev packages
 THIRD_PARTY_LIBRARIES="mbedtls mbedx509 mbedcrypto hogweed nettle gmp sodium bluetooth dbus-1 avahi-client avahi-core avahi-common inih jansson wpa_client qrcodegen"
 THIRD_PARTY_HEADERS="mbedtls psa nettle sodium bluetooth avahi-client avahi-common avahi-core ini.h jansson.h jansson_config.h wpa_ctrl.h qrcodegen"
 
@@ -47,19 +47,19 @@ if [ ! -d "$home" ]; then
   tools=$(dirname "$(readlink -f "$(command -v swift)")")
   objcopy=$tools/llvm-objcopy
   libraries=$work/root/usr/lib/$triple
-  # An internal function of libavahi-core has the name of a public one of libavahi-client: only one of the two could
-  # be linked, and the wrong one would be called. For the other function see CAvahi.c.
+  # An internal function of libavahi-core has the name of a public one of libavahi-client. Only one of the two could
+  # be linked, and the wrong one would be called. CAvahi.c describes the second function.
   "$objcopy" --redefine-sym avahi_entry_group_free=avahi_core_entry_group_free \
     --redefine-sym avahi_reverse_lookup_name=cavahi_reverse_lookup_name "$libraries/libavahi-core.a"
-  # What libdbus asks the machine's name services and system log: see NameService.c.
+  # Functions by which libdbus uses the machine's name services and system log: see NameService.c.
   for name in getaddrinfo freeaddrinfo getnameinfo getpwnam_r getpwuid_r getgrouplist openlog __vsyslog_chk; do
     "$objcopy" --redefine-sym "$name=cavahi_$name" "$libraries/libdbus-1.a"
   done
-  # UTC alone, see CSystem.h; what reads the machine's time zone is never called.
+  # UTC alone, see CSystem.h. The functions that read the machine's time zone are never called.
   "$objcopy" --redefine-sym gmtime_r=csystem_gmtime_r "$libraries/libmbedcrypto.a"
   "$objcopy" --weaken-symbol=gmtime --weaken-symbol=localtime --weaken-symbol=mktime "$libraries/libwpa_client.a"
-  # The tables by which iconv transliterates are the end of one section of the locale “C”, 50 kB. board/firmware.ld says
-  # that iconv is not linked.
+  # The transliteration tables of iconv are the end of one section of the locale “C”, 50 kB. board/firmware.ld ensures that iconv is
+  # not linked.
   (cd "$work" && "$tools/llvm-ar" x "$libraries/libc.a" C-ctype.o)
   board/cut_section.py "$work/C-ctype.o" .rodata translit_
   (cd "$work" && "$tools/llvm-ar" r "$libraries/libc.a" C-ctype.o)

@@ -1,8 +1,8 @@
 #!/bin/bash
-# image.sh [amd64|arm64]: build the radio lab's image, i.e. a stock Debian kernel and a userland of Debian packages,
-# or do nothing if it is there already. Prints the directory of the image.
+# image.sh [amd64|arm64]: builds the radio lab's image, a stock Debian kernel and a userland of Debian packages, unless it exists
+# already. Prints the directory of the image.
 #
-# The host is not touched: packages come through a private apt, compilers run in a root that is thrown away.
+# The host is not changed: packages come through a private apt, and compilers run in a temporary root.
 # Needs root (chroot) and the packages of host-packages.sh, which it installs if they are missing.
 # CAUSEWAY_CACHE moves the cache, CAUSEWAY_DEBIAN_MIRROR overrides the archive apt is configured with.
 set -euo pipefail
@@ -42,7 +42,7 @@ trap 'rm -rf "$work"' EXIT
 unpack() { # DIRECTORY PACKAGE-FILE...
     local directory=$1 file
     shift
-    # Debian's directories are merged; packages expect the links to exist.
+    # Debian merges these directories, and packages expect the links.
     mkdir -p "$directory"/usr/{bin,sbin,lib}
     for link in bin sbin lib; do [ -e "$directory/$link" ] || ln -s "usr/$link" "$directory/$link"; done
     [ -e "$directory/lib64" ] || { mkdir -p "$directory/usr/lib64"; ln -s usr/lib64 "$directory/lib64"; }
@@ -79,7 +79,7 @@ if [ ! -f "$kernel_files/complete" ]; then
         cd "$kernel_files"
         export APT_CONFIG=$guest_apt/apt.conf
         apt-get -qq download "linux-image-$kernel" "linux-headers-$kernel" "linux-headers-$release-common" "$source_package"
-        # Four files are wanted of the whole kernel: keep those, drop the rest.
+        # Only four files of the kernel source are needed.
         dpkg-deb --fsys-tarfile "$source_package"_*.deb | tar -xO "./usr/src/$source_package.tar.xz" | xz -dc -T0 |
             tar -x --no-anchored --transform='s,.*/,,' "${extra_sources[@]/#/$source_package/}"
         rm "$source_package"_*.deb
@@ -125,7 +125,7 @@ ln -sf mawk "$tools/usr/bin/awk"
 mknod -m 666 "$tools/dev/null" c 1 3
 chroot "$tools" /usr/bin/env -i PATH=/usr/sbin:/usr/bin LC_ALL=C /bin/bash /build/compile.sh "$kernel" "$arch"
 
-# --- what maintainer scripts would have made -------------------------------------------------------------------------
+# --- files that maintainer scripts would have created -------------------------------------------------------------------------
 step "assemble"
 ln -sf bash "$guest/usr/bin/sh"
 ln -sf mawk "$guest/usr/bin/awk"
@@ -157,7 +157,7 @@ printf '%s\n' "$kernel" > "$work/image/kernel-version"
 printf '%s\n' "${guest_files[@]##*/}" "${wheels##*/}: $(grep -o '^[a-z].*==[^ ]*' "$here/image/wheels.txt" | xargs)" > "$work/image/contents"
 printf '%s\n' "$stamp" > "$work/image/stamp"
 
-# The new image appears in one step; a build that is killed leaves the old one or none, never half of one.
+# The new image appears in one step. A killed build leaves the old image or none, never a partial one.
 rm -rf "$image"
 mv "$work/image" "$image"
 step "done, $(du -m "$image/base.cpio" | cut -f 1) MiB"

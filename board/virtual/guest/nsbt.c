@@ -1,13 +1,13 @@
-/* nsbt: run a program in a network namespace and give it Bluetooth there.
+/* nsbt: runs a program in a network namespace, with Bluetooth sockets.
  *
  *     nsbt NAMESPACE PROGRAM [ARGUMENT...]          NAMESPACE: a file such as /run/netns/box
  *
  * Linux has Bluetooth sockets in the initial network namespace only: elsewhere socket(AF_BLUETOOTH, ...) fails with
- * EAFNOSUPPORT. A descriptor that was made outside works inside, though. So the program's socket() calls for that
- * family, and only those, are stopped by a seccomp filter and handed to this process, which has stayed in the initial
- * namespace: it makes the socket and installs it in the program. The program is any binary, unmodified and static too.
+ * EAFNOSUPPORT. A descriptor that was created outside works inside, though. A seccomp filter therefore stops only the
+ * program's socket() calls for that family, and passes them to this process, which stays in the initial namespace. It
+ * creates the socket and installs it in the program. The program may be any unmodified binary, also a static one.
  *
- * What this process promises to whoever started it:
+ * Guarantees of this process to its parent:
  *   - its exit status is the program's (128 + signal if a signal ended it);
  *   - SIGTERM, SIGINT, SIGHUP, SIGUSR1 and SIGUSR2 sent to it reach the program;
  *   - when it dies in any way, SIGKILL included, the program is killed at once: the program is a child that asked for
@@ -95,7 +95,7 @@ static int receive_descriptor(int channel)
 
 /* ---- the child ---------------------------------------------------------------------------------------------------- */
 
-/* Every socket(AF_BLUETOOTH, ...) from now on waits for the answer of whoever reads the returned descriptor. */
+/* Every socket(AF_BLUETOOTH, ...) from now on waits for an answer through the returned descriptor. */
 static int install_filter(void)
 {
 	struct sock_filter instructions[] = {
@@ -119,7 +119,7 @@ static void become_program(const char *namespace, char **command, int channel, p
 
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL))
 		fail("PR_SET_PDEATHSIG");
-	if (getppid() != parent) /* it died before the line above */
+	if (getppid() != parent) /* the parent died before the line above */
 		exit(CANNOT_START);
 	descriptor = open(namespace, O_RDONLY | O_CLOEXEC);
 	if (descriptor < 0 || setns(descriptor, CLONE_NEWNET))
@@ -199,7 +199,7 @@ int main(int count, char **arguments)
 	close(channel[1]);
 	listener = receive_descriptor(channel[0]);
 	close(channel[0]);
-	if (listener < 0) { /* the child has said why */
+	if (listener < 0) { /* the child has printed the reason */
 		waitpid(child, &status, 0);
 		return CANNOT_START;
 	}
@@ -211,7 +211,7 @@ int main(int count, char **arguments)
 		if (waits[1].revents & POLLIN)
 			answer(listener);
 		else if (waits[1].revents)
-			waits[1].fd = -1; /* nobody is left under the filter */
+			waits[1].fd = -1; /* no process is left under the filter */
 		if (waits[0].revents & POLLIN) {
 			struct signalfd_siginfo arrived;
 

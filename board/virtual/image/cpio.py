@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""cpio.py DIRECTORY > ARCHIVE: a directory tree as an initramfs ("newc" cpio) archive.
+"""cpio.py DIRECTORY > ARCHIVE: writes a directory tree as an initramfs ("newc" cpio) archive.
 
-Everything belongs to root, times are zero (the same tree gives the same bytes), hard links become copies. The console
-and null devices, which the kernel wants before devtmpfs is mounted, are added with --devices. The kernel accepts
-several archives one behind the other: the later ones add to and replace what the earlier ones brought."""
+All files belong to root, times are zero (the same tree gives the same bytes), hard links become copies. --devices adds the console
+and null devices, which the kernel needs before devtmpfs is mounted. The kernel accepts several archives in a row: later ones add
+files, and replace files of earlier ones."""
 
 import argparse
 import os
@@ -28,7 +28,7 @@ class Archive:
     def add_tree(self, root):
         for directory, subdirectories, files in os.walk(root):
             subdirectories.sort()
-            # os.walk counts a link to a directory among the directories; here it is an entry like any other.
+            # os.walk lists a link to a directory among the directories; here it is an ordinary entry.
             for entry in sorted(files + subdirectories):
                 path = os.path.join(directory, entry)
                 name = os.path.relpath(path, root)
@@ -47,7 +47,7 @@ class Archive:
 
 
 class Counted:
-    """An output that knows how much went through it (a pipe has no position)."""
+    """An output that counts its bytes, because a pipe has no position."""
 
     def __init__(self, output):
         self.output, self.count = output, 0

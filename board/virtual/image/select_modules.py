@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""select_modules.py SOURCE TARGET MODULE...: copy kernel modules and their dependencies, uncompressed.
+"""select_modules.py SOURCE TARGET MODULE...: copies kernel modules and their dependencies, uncompressed.
 
-SOURCE and TARGET are lib/modules/VERSION directories; SOURCE has been through depmod. The guest's own depmod index is
-made afterwards, from TARGET."""
+SOURCE and TARGET are lib/modules/VERSION directories, and depmod has run on SOURCE. The guest's own depmod index is made
+afterwards, from TARGET."""
 
 import lzma
 import pathlib
@@ -11,7 +11,7 @@ import sys
 
 
 def module_name(path):
-    """drivers/gpio/gpio-sim.ko.xz -> gpio_sim, the way modprobe spells it"""
+    """drivers/gpio/gpio-sim.ko.xz -> gpio_sim, as modprobe spells it."""
     return pathlib.PurePath(path).name.split(".ko")[0].replace("-", "_")
 
 
