@@ -1,4 +1,4 @@
-/// Pauses that double from `first` to `longest`.
+/// A back-off whose pauses double from `first` up to `longest`.
 public struct Backoff: Sendable {
   public let first: TimeSpan
   public let longest: TimeSpan
@@ -10,11 +10,13 @@ public struct Backoff: Sendable {
     next = first
   }
 
+  /// Returns the pause before the next attempt, and doubles the one after it.
   public mutating func take() -> TimeSpan {
     let pause = next
     next = min(next * 2, longest)
     return pause
   }
 
+  /// Starts again with `first`.
   public mutating func reset() { next = first }
 }

@@ -1,4 +1,4 @@
-/// The medium of a link. The raw value is sent on the wire (advertisements), but for what `advertised` says.
+/// The medium of a link. Advertisements carry the raw value of `advertised`.
 public enum BearerKind: UInt8, Sendable {
   case ethernet = 1
   case wifi = 2
@@ -7,8 +7,8 @@ public enum BearerKind: UInt8, Sendable {
   case loopback = 5
   case bluetoothClassic = 6
 
-  /// Routing cost of a link over this bearer before it is measured: about the microseconds that one KiB takes at the
-  /// bearer's usual goodput.
+  /// The routing cost of a link over this bearer before it is measured. The unit is roughly the microseconds that one
+  /// KiB takes at the bearer's usual goodput.
   public var cost: UInt16 {
     switch self {
     case .loopback: 1
@@ -16,12 +16,12 @@ public enum BearerKind: UInt8, Sendable {
     case .wifi: 100
     case .wifiDirect: 120
     case .bluetoothLE: 8000
-    // At its best faster than LE, but it takes more of the air: LE stays first.
+    // It can be faster than LE but uses more airtime, so LE is preferred.
     case .bluetoothClassic: 9000
     }
   }
 
-  /// The word used in status, logs and documentation.
+  /// The name used in status, logs and documentation.
   public var name: StaticString {
     switch self {
     case .ethernet: "ethernet"
@@ -33,10 +33,10 @@ public enum BearerKind: UInt8, Sendable {
     }
   }
 
-  /// Of either kind, over one radio.
+  /// Whether the bearer is LE or classic Bluetooth. Both use the same radio.
   public var isBluetooth: Bool { self == .bluetoothLE || self == .bluetoothClassic }
 
-  /// As an advertisement names it: a receiver refuses one with a bearer that it does not know, and both kinds of Bluetooth
-  /// are one to it.
+  /// The kind that advertisements carry: LE for both kinds of Bluetooth. A receiver rejects an advertisement with an
+  /// unknown bearer.
   public var advertised: BearerKind { self == .bluetoothClassic ? .bluetoothLE : self }
 }

@@ -1,20 +1,19 @@
-/// A first-in first-out queue of bytes in a ring of memory that the caller owns.
+/// A FIFO queue of bytes in a ring of memory that the caller owns.
 ///
-/// When it becomes empty it starts again at the ring's beginning, so that a short queue touches only the first pages of
-/// its memory.
+/// An empty queue restarts at the beginning of the ring, so a short queue touches only the first pages of its memory.
 public struct ByteQueue {
   private let memory: UnsafeMutableRawBufferPointer
   private var head = 0
   public private(set) var count = 0
 
-  /// `memory` must outlive the queue, and no one else may use it.
+  /// `memory` must outlive the queue and be used by nothing else.
   public init(_ memory: UnsafeMutableRawBufferPointer) { self.memory = memory }
 
   public var capacity: Int { memory.count }
   public var free: Int { memory.count - count }
   public var isEmpty: Bool { count == 0 }
 
-  /// Appends all of `bytes`. Check `free` first.
+  /// Appends all of `bytes`. Traps when `free` is less than their count.
   public mutating func append(_ bytes: RawSpan) {
     bytes.withUnsafeBytes { append($0) }
   }
@@ -30,13 +29,13 @@ public struct ByteQueue {
     count += bytes.count
   }
 
-  /// Copies the first `byteCount` bytes out and removes them. The queue must hold as many.
+  /// Copies the first `byteCount` bytes out and removes them. Traps when the queue holds fewer.
   public mutating func pop(_ byteCount: Int, into destination: UnsafeMutableRawPointer) {
     copy(byteCount, from: 0, into: destination)
     drop(byteCount)
   }
 
-  /// Copies `byteCount` bytes from `offset` on, without removing any.
+  /// Copies `byteCount` bytes starting at `offset` without removing them.
   public func copy(_ byteCount: Int, from offset: Int, into destination: UnsafeMutableRawPointer) {
     precondition(offset >= 0 && byteCount >= 0 && offset + byteCount <= count)
     guard let base = memory.baseAddress else { return }
@@ -47,7 +46,7 @@ public struct ByteQueue {
     (destination + first).copyMemory(from: base, byteCount: byteCount - first)
   }
 
-  /// The byte at `offset` from the first.
+  /// The byte at `offset`, counted from the front.
   public subscript(offset: Int) -> UInt8 {
     precondition(offset >= 0 && offset < count)
     var index = head + offset
@@ -55,7 +54,7 @@ public struct ByteQueue {
     return memory[index]
   }
 
-  /// Removes the first `byteCount` bytes. The queue must hold as many.
+  /// Removes the first `byteCount` bytes. Traps when the queue holds fewer.
   public mutating func drop(_ byteCount: Int) {
     precondition(byteCount >= 0 && byteCount <= count)
     count -= byteCount

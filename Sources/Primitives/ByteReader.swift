@@ -1,6 +1,8 @@
-/// Takes fields from bytes, front to back: the numbers of the wire and of files are big-endian, those of Bluetooth's HCI,
-/// L2CAP and ATT (`u16le`, `u32le`) little-endian. Every read is checked. A field that is not all there throws what the
-/// owner of the format throws for it, and leaves the reader where it was.
+/// Reads fields from bytes, front to back, with every read checked.
+///
+/// Numbers of the wire and of files are big-endian. Those of Bluetooth's HCI, L2CAP and ATT (`u16le`, `u32le`) are
+/// little-endian. An incomplete field throws the `Truncated` error that the format chose, and leaves the reader where
+/// it was.
 public struct ByteReader<Truncated: Error>: ~Escapable {
   @usableFromInline let bytes: RawSpan
   @usableFromInline let truncated: Truncated
@@ -14,7 +16,7 @@ public struct ByteReader<Truncated: Error>: ~Escapable {
 
   @inlinable public var remaining: Int { bytes.byteCount - offset }
 
-  /// Where the next `byteCount` bytes begin, which are behind the reader now.
+  /// Moves past the next `byteCount` bytes and returns the offset at which they begin.
   @inlinable mutating func advance(_ byteCount: Int) throws(Truncated) -> Int {
     if byteCount < 0 || remaining < byteCount { throw truncated }
     defer { offset += byteCount }
@@ -69,8 +71,8 @@ public struct ByteReader<Truncated: Error>: ~Escapable {
   }
 }
 
-/// Big-endian fields at known offsets, for views whose length was checked once: an offset out of bounds is a fault of ours
-/// and traps.
+/// Big-endian fields at known offsets, for views whose length was checked once. An offset out of bounds is a bug of the
+/// caller and traps.
 extension RawSpan {
   @inlinable public func octet(_ offset: Int) -> UInt8 { unsafeLoad(fromByteOffset: offset, as: UInt8.self) }
   @inlinable public func word16(_ offset: Int) -> UInt16 {
@@ -85,7 +87,7 @@ extension RawSpan {
   @inlinable public func nodeID(_ offset: Int) -> NodeID { NodeID(high: word64(offset), low: word64(offset + 8)) }
 }
 
-// Generic, so that the array is made in the module that asks for it: this one allocates nothing.
+// Generic, so that the calling module allocates the array: this module allocates nothing.
 extension RangeReplaceableCollection<UInt8> {
   /// The bytes of a span.
   @inlinable public init(copying bytes: RawSpan) {

@@ -1,5 +1,5 @@
-/// The fields that `ByteReader` reads, written in order to memory whose size is known. What does not fit is a fault of
-/// ours, and traps.
+/// Writes the fields that `ByteReader` reads, in order, into memory of fixed size. A field that does not fit is a bug
+/// of the caller and traps.
 extension OutputRawSpan {
   @_lifetime(self: copy self)
   public mutating func append(bigEndian value: UInt16) { append(value.bigEndian, as: UInt16.self) }
@@ -23,7 +23,7 @@ extension OutputRawSpan {
 }
 
 extension UnsafeMutableRawBufferPointer {
-  /// Write fields from the start of the buffer on, which must have room for them; the rest stays as it is.
+  /// Writes fields from the start of the buffer. The buffer must have room for them; the rest of it is unchanged.
   @inlinable public func write(_ body: (inout OutputRawSpan) -> Void) {
     var output = OutputRawSpan(buffer: self, initializedCount: 0)
     body(&output)
@@ -31,7 +31,7 @@ extension UnsafeMutableRawBufferPointer {
   }
 }
 
-/// The same for arrays, which grow. Generic, so that they grow in the module that asks for it: this one allocates nothing.
+/// The same for arrays, which grow. Generic, so that the calling module allocates: this module allocates nothing.
 extension RangeReplaceableCollection<UInt8> {
   @inlinable public mutating func append<Number: FixedWidthInteger>(bigEndian value: Number) {
     for index in 1...Number.bitWidth / 8 { append(UInt8(truncatingIfNeeded: value >> (Number.bitWidth - 8 * index))) }

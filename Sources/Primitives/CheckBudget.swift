@@ -1,15 +1,17 @@
-/// The signatures that this node checks because another one sent them: of advertisements, deny-lists and session tables.
+/// Limits how many signatures this node verifies because others sent them: those of advertisements, deny-lists and
+/// session tables.
 ///
-/// Two bounds hold for all of them together. The rate is shared by the links over which they came (`FairRate`). A piece is what
-/// is checked between two looks at other events (`Limits.checksPerPiece`); the owner begins the next one in a wake-up of its own.
-/// The unit is the check of one signature; other work counts as so many checks as it takes time.
+/// Two bounds hold for all of them together. The rate is shared among the links that delivered them (`FairRate`). A
+/// piece (`Limits.checksPerPiece`) bounds the checks made in a row before other events are handled. The owner begins
+/// each further piece in its own wake-up. The unit is the check of one signature; other work counts as the number of
+/// checks that take the same time.
 public struct CheckBudget {
   /// The answer to a request for a check.
   public enum Answer {
     case granted
-    /// The link has its share already.
+    /// The link has used its share.
     case overShare
-    /// The piece is used up: ask again in the next one.
+    /// The piece is used up: retry in the next one.
     case pieceUsed
   }
 
@@ -19,13 +21,13 @@ public struct CheckBudget {
 
   public init() {}
 
-  /// Begins the next piece. The caller has looked at other events since the last one.
+  /// Begins the next piece. Call it after other events were handled.
   public mutating func beginPiece(now: Instant) {
     pieceBegan = now
     left = Limits.checksPerPiece
   }
 
-  /// Asks for one check for a link.
+  /// Takes one check for a link.
   public mutating func take(by holder: Int, now: Instant) -> Answer {
     renew(now)
     guard left > 0 else { return .pieceUsed }
@@ -34,8 +36,8 @@ public struct CheckBudget {
     return .granted
   }
 
-  /// Takes what may be checked of session tables for a link now, at most a piece. A table leaves the link some of its share for
-  /// advertisements, without which nobody finds a way.
+  /// Takes checks of session tables for a link: as many as its share and the piece allow. Some of the share is left for
+  /// advertisements, because nodes cannot find routes without them.
   public mutating func takeForTables(by holder: Int, now: Instant) -> Int {
     renew(now)
     let taken = rate.take(upTo: left, by: holder, sparing: Limits.checksSparedByTables, now: now)
@@ -43,13 +45,14 @@ public struct CheckBudget {
     return taken
   }
 
-  /// Gives back what was taken for tables and not used.
+  /// Returns unused checks that were taken for tables.
   public mutating func giveBack(_ checks: Int, by holder: Int) {
     rate.giveBack(checks, by: holder)
     left += checks
   }
 
-  /// Takes a check of the piece alone: for what another rule bounds. False when the piece is used up.
+  /// Takes one check from the piece but not from the rate, for work that has its own rate limit. Returns false when the
+  /// piece is used up.
   public mutating func takeOfPiece(now: Instant) -> Bool {
     renew(now)
     guard left > 0 else { return false }
@@ -57,7 +60,7 @@ public struct CheckBudget {
     return true
   }
 
-  /// After a while without a check there were other events.
+  /// Begins a new piece when none was begun for `Limits.pieceTime`: other events were handled in between.
   private mutating func renew(_ now: Instant) {
     if now - pieceBegan >= Limits.pieceTime { beginPiece(now: now) }
   }

@@ -1,13 +1,13 @@
 /// A node's preference for end-to-end encryption. The raw value is sent on the wire.
 public enum EncryptionPreference: UInt8, Sendable {
-  /// Encrypted, or no communication.
+  /// Communicate only encrypted.
   case required = 0
-  /// Encrypted if the other node supports it.
+  /// Encrypt if the other node supports it.
   case optional = 1
-  /// Plaintext: relays can read and alter the payloads.
+  /// Send plaintext: relays can read and alter the payloads.
   case none = 2
 
-  /// The result of two preferences.
+  /// The outcome of both nodes' preferences.
   public enum Agreement: Equatable, Sendable {
     case sealed
     case clear
@@ -15,7 +15,7 @@ public enum EncryptionPreference: UInt8, Sendable {
     case refused
   }
 
-  /// Symmetric: both ends get the same result.
+  /// The agreement of two preferences. Symmetric, so both ends compute the same one.
   public static func agreement(_ a: EncryptionPreference, _ b: EncryptionPreference) -> Agreement {
     switch (a, b) {
     case (.required, .none), (.none, .required): .refused

@@ -1,13 +1,13 @@
-/// A capacity that holders share: the links of a node, by slot, and the node itself as the last holder.
+/// A capacity shared by holders: the node's links, by slot, and the node itself as the last holder.
 ///
-/// `ShareRule` with factor 1: k greedy holders hold 1/(k + 1) of the capacity each, and a newcomer finds as much. Everybody
-/// may take one unit while one is free.
+/// It applies `ShareRule` with a factor of 1. Each of k greedy holders gets 1/(k + 1) of the capacity, and the same
+/// amount stays free for a newcomer. A holder that has none may take one unit while one is free.
 @frozen
 public struct FairShare {
-  /// The number of the node itself. A link's is its slot.
+  /// The holder number of the node itself. A link's holder number is its slot.
   public static let ownHolder = Limits.linksMax
   public static let holders = Limits.linksMax + 1
-  /// The holders that a share has places for.
+  /// The number of holders that the arrays have room for.
   static let fits = FixedArray<65, UInt16>.count
 
   @usableFromInline var used = FixedArray<65, UInt16>(repeating: 0)
@@ -22,12 +22,13 @@ public struct FairShare {
     unheld = capacity
   }
 
-  /// Units that nobody holds.
+  /// Units that no holder has.
   @inlinable public var free: Int { unheld }
 
-  // The next two change nothing. Swift 6.3.1 reads an element of a share that is only borrowed from a copy of all of them.
+  // The next two methods change nothing. They are `mutating` because Swift 6.3.1 copies a whole borrowed share to read
+  // one element.
 
-  /// The units of a holder.
+  /// The units that a holder has.
   @inlinable public mutating func held(by holder: Int) -> Int { Int(used[holder]) }
 
   /// Whether a holder may take `units` more.
@@ -35,20 +36,20 @@ public struct FairShare {
     ShareRule.allows(units, held: held(by: holder), free: free, factor: 1)
   }
 
-  /// So many must be free.
+  /// Takes units for a holder. Traps when fewer are free.
   @inlinable public mutating func take(_ units: Int, by holder: Int) {
     precondition(units <= unheld)
     used[holder] += UInt16(units)
     unheld -= units
   }
 
-  /// The holder must hold so many.
+  /// Returns units of a holder. Traps when it has fewer.
   @inlinable public mutating func giveBack(_ units: Int, by holder: Int) {
     used[holder] -= UInt16(units)
     unheld += units
   }
 
-  /// Takes up to `units` back, one after the other, from the holders that have any: each in its turn.
+  /// Takes back up to `units` units from the holders that have any, one at a time in round-robin order.
   mutating func reclaim(_ units: Int) {
     var left = min(units, capacity - free)
     while left > 0 {
@@ -60,25 +61,25 @@ public struct FairShare {
   }
 }
 
-/// A rate that holders share: what they take comes back by itself, in equal parts to all that hold something. A single
-/// holder gets the whole rate, k greedy ones 1/k of it each.
+/// A rate shared by holders. Units that were taken return over time, in equal parts for all holders that have any. A
+/// single holder gets the whole rate, and each of k greedy ones 1/k of it.
 public struct FairRate {
   private var share: FairShare
   private let interval: TimeSpan
   private var reclaimedAt = Instant.zero
-  /// Units that holders have used beyond their shares.
+  /// Units that holders used beyond their shares.
   private var owed = FixedArray<65, UInt16>(repeating: 0)
 
-  /// `burst` units at once by all together, then `perSecond`.
+  /// Allows a burst of `burst` units for all holders together, then `perSecond`.
   public init(burst: Int, perSecond: UInt64) {
     share = FairShare(capacity: burst)
     interval = .seconds(1) / perSecond
   }
 
-  /// Takes one unit; false when the holder has its share already.
+  /// Takes one unit. Returns false when the holder has used its share.
   public mutating func take(by holder: Int, now: Instant) -> Bool { take(upTo: 1, by: holder, now: now) == 1 }
 
-  /// Takes up to `units`, as many as the holder may have while `sparing` more would still be its. Returns how many.
+  /// Takes up to `units`, while `sparing` more would remain available to the holder. Returns the number taken.
   public mutating func take(upTo units: Int, by holder: Int, sparing: Int = 0, now: Instant) -> Int {
     reclaim(now)
     pay(by: holder)
@@ -91,8 +92,8 @@ public struct FairRate {
     return taken
   }
 
-  /// Takes units that a holder has used already. It owes those beyond its share, at most half of the burst, and pays them before it
-  /// takes the next one.
+  /// Charges units that a holder has already used. It owes those beyond its share, at most half of the burst, and pays
+  /// them off before it can take more.
   public mutating func charge(_ units: Int, to holder: Int, now: Instant) {
     reclaim(now)
     owed[holder] = UInt16(min(Int(owed[holder]) + units, share.capacity / 2))
@@ -106,7 +107,7 @@ public struct FairRate {
     }
   }
 
-  /// Gives units back that were taken and not used.
+  /// Returns unused units.
   public mutating func giveBack(_ units: Int, by holder: Int) {
     share.giveBack(min(units, share.held(by: holder)), by: holder)
   }

@@ -1,9 +1,10 @@
 /// A fixed number of elements, stored in place.
 ///
-/// It replaces `InlineArray` wherever elements are changed one by one. Swift 6.3.1 (`-O`) assumes that a function which
-/// stores into an `InlineArray` at a variable index does not change its memory; a caller then uses elements that it had
-/// read before the call. Here elements are accessed through spans, whose memory the optimiser assumes to be changed by
-/// any call. `Tests/OptimisedTests` proves that, and `make check` restricts `InlineArray` to bytes.
+/// It replaces `InlineArray` wherever elements are changed individually. Swift 6.3.1 (`-O`) assumes that a function
+/// which stores into an `InlineArray` at a variable index does not change its memory. Its caller may then use elements
+/// that it read before the call. This type accesses elements through spans, whose memory the optimiser assumes to
+/// change with any call. `Tests/OptimisedTests` demonstrates the defect, and `make check` restricts `InlineArray` to
+/// bytes.
 @frozen
 public struct FixedArray<let count: Int, Element> {
   @usableFromInline var storage: InlineArray<count, Element>
@@ -14,7 +15,7 @@ public struct FixedArray<let count: Int, Element> {
 
   /// Traps when `index` is not in `indices`.
   @inlinable public subscript(index: Int) -> Element {
-    // Read in place: a getter would often copy the whole array first.
+    // Read in place: a getter often copies the whole array first.
     _read { yield storage.span[index] }
     _modify {
       var elements = storage.mutableSpan

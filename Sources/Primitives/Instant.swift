@@ -1,4 +1,4 @@
-/// A length of time in nanoseconds. Negative spans do not exist: subtraction saturates at zero.
+/// A duration in nanoseconds. It is never negative: subtraction of instants saturates at zero.
 public struct TimeSpan: Comparable, Sendable {
   public var nanoseconds: UInt64
 
@@ -24,14 +24,14 @@ public struct TimeSpan: Comparable, Sendable {
   }
 }
 
-/// A point on the monotonic clock, in nanoseconds since an origin that only the rim knows. The core gets every instant
-/// as an argument; it never reads a clock.
+/// A point on the monotonic clock, in nanoseconds since an origin that only the rim knows. The core receives every
+/// instant as an argument and never reads a clock.
 public struct Instant: Comparable, Sendable {
   public var nanoseconds: UInt64
 
   @inlinable public init(nanoseconds: UInt64) { self.nanoseconds = nanoseconds }
   public static let zero = Instant(nanoseconds: 0)
-  /// Later than every instant of a clock: "no deadline".
+  /// Later than every instant of a clock. It means "no deadline".
   public static let never = Instant(nanoseconds: .max)
 
   @inlinable public static func < (a: Instant, b: Instant) -> Bool { a.nanoseconds < b.nanoseconds }

@@ -1,7 +1,8 @@
-/// A node has just proved its key: in the handshake of a link, or of a session whose packets came over a link.
+/// A recent proof that a node holds its key: the handshake of a link, or of a session whose packets arrived over a
+/// link.
 public struct KeyProof: Sendable {
-  /// The address at the other end of that link, as admission charges it; 0 for a process of this machine. For a session it is
-  /// the neighbour that relays it: the address of a node behind it is only claimed.
+  /// The address at the other end of that link, as admission charges it, or 0 for a local process. For a session it is
+  /// the relaying neighbour's address, because the address of a node behind it is only claimed.
   public let source: UInt64
   /// The bearer of that link.
   public let bearer: BearerKind

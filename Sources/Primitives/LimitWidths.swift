@@ -1,11 +1,12 @@
 extension Limits {
-  /// An element for each link slot.
+  /// One element for each link slot.
   public typealias PerLink<Element> = FixedArray<64, Element>
-  /// An element for each node's record.
+  /// One element for each node record.
   public typealias PerNode<Element> = FixedArray<256, Element>
 
-  /// Calls `body` with each field of the core whose width bounds a limit: its content, the greatest value that the
-  /// limits allow, and the greatest that fits. Indexes of tables are not included: `Table` checks its own.
+  /// Calls `body` for each field of the core whose width bounds a limit. The arguments are its description, the
+  /// greatest value that the limits allow, and the greatest that fits. Table indices are not included, because `Table`
+  /// checks its own.
   public static func eachWidth(_ body: (_ field: StaticString, _ greatest: Int, _ fits: Int) -> Void) {
     body("links: sets of slots, 64 bits", linksMax, UInt64.bitWidth)
     body("links: arrays by slot", linksMax, PerLink<UInt8>.count)
@@ -31,7 +32,7 @@ extension Limits {
     body("peers: bytes of a pair, 8 bits", infoPairBytesMax, 0xFF)
   }
 
-  /// Traps when a limit exceeds what a field can hold. Called once, at start.
+  /// Traps when a limit exceeds the width of a field. Called once at start.
   public static func checkWidths() {
     eachWidth { _, greatest, fits in precondition(greatest <= fits) }
   }

@@ -1,12 +1,12 @@
-/// A node is identified by its key: the first 16 bytes of SHA-256 over the key's SubjectPublicKeyInfo. Ordered as the
-/// bytes are, so that every node breaks ties alike.
+/// The identity of a node: the first 16 bytes of the SHA-256 of its key's SubjectPublicKeyInfo. Ordered by bytes, so
+/// all nodes break ties alike.
 public struct NodeID: Hashable, Comparable, Sendable {
   /// Bytes 0–7 and 8–15, big-endian.
   public let high: UInt64
   public let low: UInt64
 
   public static let byteCount = 16
-  /// No node: the destination of link-local and flooded frames.
+  /// No node. It is the destination of link-local and flooded frames.
   public static let none = NodeID(high: 0, low: 0)
 
   @inlinable public init(high: UInt64, low: UInt64) {

@@ -1,6 +1,6 @@
-/// UTF-8 without Unicode's tables: only well-formedness is asked (RFC 3629 section 4).
+/// UTF-8 checks that need no Unicode tables: they test only well-formedness (RFC 3629, section 4).
 public enum UTF8Text {
-  /// Whether the bytes are well-formed: no overlong form, no surrogate, nothing above U+10FFFF.
+  /// Whether the bytes are well-formed: no overlong form, no surrogate, and nothing above U+10FFFF.
   public static func isValid(_ bytes: RawSpan) -> Bool {
     var offset = 0
     while offset < bytes.byteCount {
@@ -10,7 +10,7 @@ public enum UTF8Text {
     return true
   }
 
-  /// The longest prefix of at most `byteCountMax` bytes that does not end within a character of valid `bytes`.
+  /// The length of the longest prefix of valid `bytes` that has at most `byteCountMax` bytes and splits no character.
   public static func prefixLength(_ bytes: RawSpan, byteCountMax: Int) -> Int {
     guard bytes.byteCount > byteCountMax else { return bytes.byteCount }
     var length = byteCountMax
@@ -18,7 +18,7 @@ public enum UTF8Text {
     return length
   }
 
-  /// The length of the character at `offset`, which is within the bytes; nil when it is malformed.
+  /// The length of the character at `offset`, or nil if it is malformed. `offset` must be within the bytes.
   public static func sequenceLength(_ bytes: RawSpan, at offset: Int) -> Int? {
     let first = bytes.octet(offset)
     let length: Int
@@ -55,7 +55,8 @@ public func isPlainText(_ bytes: RawSpan) -> Bool {
   return true
 }
 
-/// 1 … 15 of `a–z 0–9 -`, at least one letter, no hyphen at either end nor two together (RFC 6335, 5.1).
+/// Whether `bytes` are a service type: 1 to 15 of `a–z 0–9 -`, with at least one letter. A hyphen is neither first,
+/// last nor next to another one (RFC 6335, section 5.1).
 public func isServiceType(_ bytes: RawSpan) -> Bool {
   var hasLetter = false
   var previous = UInt8(ascii: "-")

@@ -1,53 +1,53 @@
-/// What is done about a radio that fails, is away or is blocked, and when. One for each radio, whatever its kind.
+/// Decides when and how to recover a radio that fails, is absent or is blocked. Each radio of any kind has its own.
 ///
-/// A radio that fails climbs a ladder: it is armed again, power-cycled, then everything about it is made anew, after pauses that
-/// double. At the end of the ladder its owner says so, and the last two steps are repeated for as long as it takes. A radio that is
-/// away or blocked is not tried: nothing helps it but somebody's hand. As soon as it is usable again it is armed at once, from
-/// the foot of the ladder.
+/// Recovery of a failing radio escalates, with pauses that double: first re-arm it, then power-cycle it, then rebuild
+/// everything around it. After the last of these the owner reports the failure, and the last two steps alternate until
+/// one succeeds. An absent or blocked radio is not tried, because only a person can change that. When it becomes usable
+/// it is armed immediately, starting with the first step.
 ///
-/// Drain rule: after every `handle`, and at `deadline`, call `nextStep` until it returns nil. Carry out the step, and report its
-/// end with `.works` or `.failed`.
+/// Drain rule: after every `handle`, and at `deadline`, call `nextStep` until it returns nil. Carry out the step and
+/// report its result with `.works` or `.failed`.
 public struct RadioRecovery: Equatable, Sendable {
-  /// What an attempt consists of.
+  /// A recovery step.
   public enum Step: UInt8, Sendable {
-    /// Settings are made and the radio is used.
+    /// Apply the settings and use the radio.
     case arm
-    /// The same, after the radio was switched off and on.
+    /// Switch the radio off and on, then arm it.
     case powerCycle
-    /// The same, after the connection to what drives the radio was made anew, too.
+    /// Also reopen the connection to whatever drives the radio, then arm it.
     case reset
   }
 
-  /// What has happened to the radio.
+  /// Something that happened to the radio.
   public enum Event: Sendable {
-    /// Whether there is a radio.
+    /// Whether the radio exists.
     case present(Bool)
-    /// Whether it is switched off by rfkill.
+    /// Whether rfkill switches it off.
     case blocked(Bool)
-    /// What drives the radio is new: failures of the time before do not count.
+    /// The driving service was replaced, so earlier failures do not count.
     case renewed
     case works
     case failed
-    /// It failed without a word: to arm it again would not help.
+    /// It failed without a response, so re-arming would not help.
     case silent
   }
 
   private enum State: Equatable {
-    /// Away or blocked, or never told of.
+    /// Absent, blocked, or not yet reported.
     case held
     case resting(until: Instant)
     case trying
     case working(since: Instant)
   }
 
-  /// The failures after which the whole ladder was in vain.
+  /// The number of failures after which every step has been tried.
   private static let stepsMax: UInt8 = 6
   public static let pauseMin = TimeSpan.seconds(1)
   public static let pauseMax = TimeSpan.seconds(60)
-  /// A radio that has worked for so long begins at the foot of the ladder.
+  /// A radio that worked for this long starts again with the first step.
   public static let stableTime = TimeSpan.seconds(30)
 
-  /// Failures in a row, at most 255.
+  /// Consecutive failures, at most 255.
   public private(set) var failures: UInt8 = 0
   private var isPresent = false
   private var isBlocked = false
@@ -55,11 +55,11 @@ public struct RadioRecovery: Equatable, Sendable {
 
   public init() {}
 
-  /// Whether the whole ladder was in vain. Steps go on all the same.
+  /// Whether every step has failed. Attempts continue.
   public var isHopeless: Bool { failures > Self.stepsMax }
   public var isUsable: Bool { isPresent && !isBlocked }
 
-  /// When `nextStep` returns a step without another event.
+  /// The time at which `nextStep` returns a step without a further event.
   public var deadline: Instant {
     if case .resting(let until) = state { until } else { .never }
   }
@@ -100,7 +100,7 @@ public struct RadioRecovery: Equatable, Sendable {
     case .trying: break
     }
     if isSilent { failures = max(failures, 2) }
-    // Beyond the ladder only its evenness counts.
+    // Beyond the last step only the parity counts.
     failures = failures < 254 ? failures + 1 : 253
     state = .resting(until: now + min(Self.pauseMin * (1 << UInt64(min(failures - 1, 6))), Self.pauseMax))
   }

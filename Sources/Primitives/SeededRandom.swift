@@ -1,5 +1,5 @@
-/// A reproducible stream of random numbers for simulations, jitter and tests: SplitMix64 (Steele, Lea and
-/// Flood 2014). One seed gives one sequence on every machine. Not for keys.
+/// A reproducible stream of random numbers for simulations, jitter and tests: SplitMix64 (Steele, Lea and Flood 2014).
+/// A seed gives the same sequence on every machine. Not suitable for keys.
 public struct SeededRandom: RandomNumberGenerator, Sendable {
   private var state: UInt64
 
@@ -13,7 +13,7 @@ public struct SeededRandom: RandomNumberGenerator, Sendable {
     return mixed ^ (mixed >> 31)
   }
 
-  /// A number in `0 ..< bound`; 0 when `bound` is 0. The bias is below 2⁻³² for bounds below 2³².
+  /// A number in `0 ..< bound`, or 0 when `bound` is 0. The bias is below 2⁻³² for bounds below 2³².
   public mutating func below(_ bound: UInt64) -> UInt64 {
     bound == 0 ? 0 : next().multipliedFullWidth(by: bound).high
   }

@@ -1,4 +1,5 @@
-/// The slots whose bits are set, ascending. Not a `Sequence`: that protocol can make arrays, which the core's modules may not.
+/// Iterates over the slots whose bits are set, in ascending order. It is not a `Sequence`, because that protocol can
+/// create arrays, which core modules must not.
 public struct Slots {
   private var bits: UInt64
   public init(_ bits: UInt64) { self.bits = bits }

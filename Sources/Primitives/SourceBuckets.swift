@@ -1,5 +1,5 @@
-/// How often something may happen from one address, for the 64 addresses from which it happened most: a further address
-/// takes the place of the one whose bucket is the fullest.
+/// Token buckets for the 64 source addresses that used the most tokens. A new address replaces the one with the fullest
+/// bucket.
 public struct SourceBuckets {
   private struct Entry {
     var source: UInt64 = 0
@@ -11,18 +11,18 @@ public struct SourceBuckets {
 
   public init(_ rate: TokenRate) { self.rate = rate }
 
-  /// When `source` has its next token; a time in the past when it has one.
+  /// The time of the next token of `source`, which is in the past if it has one.
   public func next(_ source: UInt64) -> Instant {
     index(of: source).map { entries[$0].bucket.next(rate) } ?? .zero
   }
 
-  /// Takes a token of `source`; false when it has none.
+  /// Takes a token of `source`. Returns false if it has none.
   public mutating func take(_ source: UInt64, now: Instant) -> Bool {
     let place = index(of: source) ?? replaceFullest(source)
     return entries[place].bucket.take(rate, now: now)
   }
 
-  /// Takes tokens of `source`, whether it has them or not: those that it has not are taken from what comes later.
+  /// Takes tokens of `source` even if it has too few. The missing ones are deducted from future tokens.
   public mutating func charge(_ source: UInt64, _ tokens: UInt64, now: Instant) {
     let place = index(of: source) ?? replaceFullest(source)
     entries[place].bucket.charge(tokens, rate, now: now)

@@ -1,7 +1,8 @@
-/// Brings indices into order, as the elements that they stand for `precede` each other; of equal ones the lower index comes
-/// first. Heapsort (Williams, 1964): n log n comparisons at most, and no memory.
+/// Sorts indices by the elements that they stand for. Among equal elements the lower index comes first. Heapsort
+/// (Williams, 1964): O(n log n) comparisons and no memory.
 ///
-/// The library's `sorted` is specialised for each type of element, 4 to 5 kB each time. This is one function for all.
+/// The standard library's `sorted` is specialised for each element type, at 4 to 5 kB each. This is a single function
+/// for all of them.
 public func putInOrder(_ indices: inout MutableSpan<Int>, _ precede: (_ one: Int, _ other: Int) -> Bool) {
   func sift(_ indices: inout MutableSpan<Int>, _ start: Int, _ end: Int) {
     var parent = start

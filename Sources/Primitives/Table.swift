@@ -1,19 +1,19 @@
 /// Allocates parts of one piece of memory, in order. Each part begins at a multiple of `alignment` bytes.
 public struct Arena {
-  /// A cache line; no record needs more.
+  /// The size of a cache line. No record needs a greater alignment.
   public static let alignment = 64
   private var rest: UnsafeMutableRawBufferPointer
 
-  /// `memory` must be aligned to `alignment`, and outlive everything made from its parts.
+  /// `memory` must be aligned to `alignment` and outlive everything allocated from it.
   public init(_ memory: UnsafeMutableRawBufferPointer) {
     precondition(Int(bitPattern: memory.baseAddress) % Self.alignment == 0)
     rest = memory
   }
 
-  /// The bytes that a part of `byteCount` bytes takes, with alignment.
+  /// The bytes that a part of `byteCount` bytes takes up, including alignment.
   public static func byteCount(_ byteCount: Int) -> Int { (byteCount + alignment - 1) / alignment * alignment }
 
-  /// Traps when fewer bytes are left.
+  /// Allocates `byteCount` bytes. Traps when fewer are left.
   public mutating func take(_ byteCount: Int) -> UnsafeMutableRawBufferPointer {
     let taken = Self.byteCount(byteCount)
     precondition(byteCount >= 0 && taken <= rest.count)
@@ -25,13 +25,13 @@ public struct Arena {
 /// A fixed number of records in memory of the caller, accessed by a checked index.
 ///
 /// Copies of the value share the records. Records must be trivial types without a destructor. The memory of a record is
-/// neither touched nor valid before the record is assigned.
+/// untouched and invalid until the record is assigned.
 @frozen
 public struct Table<Record, Index: FixedWidthInteger> {
   @usableFromInline let base: UnsafeMutablePointer<Record>
   public let count: Int
 
-  /// `Index` must be able to hold `count`, which the caller may use for “none”.
+  /// `Index` must be able to hold `count`, which the caller may use for "none".
   public init(count: Int, in arena: inout Arena) {
     precondition(_isPOD(Record.self) && MemoryLayout<Record>.alignment <= Arena.alignment)
     precondition(count > 0 && UInt64(count) <= UInt64(Index.max))
@@ -39,18 +39,18 @@ public struct Table<Record, Index: FixedWidthInteger> {
     self.count = count
   }
 
-  /// Bytes that `count` records take in an arena.
+  /// The bytes that `count` records take up in an arena.
   public static func byteCount(_ count: Int) -> Int { Arena.byteCount(count * MemoryLayout<Record>.stride) }
 
   public var indices: Range<Int> { 0..<count }
 
-  /// Traps when the index is out of range.
+  /// The record at `index`. Traps when the index is out of range.
   @inlinable public subscript(index: Index) -> Record {
     unsafeAddress { UnsafePointer(address(index)) }
     nonmutating unsafeMutableAddress { address(index) }
   }
 
-  /// Assigns all records.
+  /// Assigns `record` to all records.
   public func fill(_ record: Record) { base.initialize(repeating: record, count: count) }
 
   @inlinable func address(_ index: Index) -> UnsafeMutablePointer<Record> {
@@ -59,7 +59,7 @@ public struct Table<Record, Index: FixedWidthInteger> {
   }
 }
 
-/// A fixed number of byte strings of one length, accessed by a checked index. Copies of the value share the bytes.
+/// A fixed number of byte strings of equal length, accessed by a checked index. Copies of the value share the bytes.
 public struct ByteTable<Index: FixedWidthInteger> {
   private let memory: UnsafeMutableRawBufferPointer
   private let recordBytes: Int
@@ -72,10 +72,10 @@ public struct ByteTable<Index: FixedWidthInteger> {
     self.count = count
   }
 
-  /// Bytes that `count` strings take in an arena.
+  /// The bytes that `count` strings take up in an arena.
   public static func byteCount(_ count: Int, recordBytes: Int) -> Int { Arena.byteCount(count * recordBytes) }
 
-  /// Traps when the index is out of range.
+  /// The string at `index`. Traps when the index is out of range.
   public subscript(index: Index) -> UnsafeMutableRawBufferPointer {
     precondition(index >= 0 && Int(index) < count)
     let start = Int(index) * recordBytes

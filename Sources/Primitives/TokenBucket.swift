@@ -1,4 +1,4 @@
-/// How often something may happen: once in `interval` on average, `burst` times at once.
+/// A rate limit: one token per `interval` on average, and a burst of `burst` tokens.
 public struct TokenRate: Sendable {
   public let interval: TimeSpan
   public let burst: UInt64
@@ -8,31 +8,32 @@ public struct TokenRate: Sendable {
     self.burst = burst
   }
 
-  /// `perSecond` times a second on average.
+  /// `perSecond` tokens per second on average.
   public init(perSecond: UInt64, burst: UInt64) { self.init(interval: .seconds(1) / perSecond, burst: burst) }
 }
 
-/// The tokens left of a `TokenRate`, as one instant (the generic cell rate algorithm, ITU-T I.371). Full at first.
+/// A token bucket for a `TokenRate`, stored as one instant (the generic cell rate algorithm, ITU-T I.371). Initially
+/// full.
 public struct TokenBucket: Sendable {
   private var fullAt = Instant.zero
 
   public init() {}
 
-  /// When the next token is there.
+  /// The time of the next token.
   public func next(_ rate: TokenRate) -> Instant {
     Instant.zero + (fullAt - (Instant.zero + rate.interval * (rate.burst - 1)))
   }
 
   public func hasToken(_ rate: TokenRate, now: Instant) -> Bool { next(rate) <= now }
 
-  /// Takes a token; false when there is none.
+  /// Takes a token. Returns false if there is none.
   public mutating func take(_ rate: TokenRate, now: Instant) -> Bool {
     guard hasToken(rate, now: now) else { return false }
     charge(1, rate, now: now)
     return true
   }
 
-  /// Takes tokens, whether they are there or not: those that are not are taken from what comes later.
+  /// Takes tokens even if there are too few. The missing ones are deducted from future tokens.
   public mutating func charge(_ tokens: UInt64, _ rate: TokenRate, now: Instant) {
     fullAt = max(fullAt, now) + rate.interval * tokens
   }

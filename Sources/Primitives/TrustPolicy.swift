@@ -1,10 +1,10 @@
-/// Which keys are accepted.
+/// The policy that decides which keys are accepted.
 public enum TrustPolicy: UInt8, Sendable {
   /// Every proven key.
   case open
-  /// Every key; the name of a new key is pinned to it.
+  /// Every proven key, with trust on first use: the name of a new key is pinned to it.
   case firstUse
-  /// Keys whose certificate chain leads to an anchor, and keys that the operator pinned.
+  /// Keys whose certificate chain leads to an anchor, and keys pinned by the operator.
   case authority
 
   public var name: StaticString {
