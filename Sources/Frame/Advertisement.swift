@@ -6,7 +6,7 @@ public enum AdvertisementKind: UInt8, Sendable {
   case topology = 1
   /// The node's display name, service type and discovery info.
   case profile = 2
-  /// The services that its applications offer.
+  /// The services that the node's applications offer.
   case services = 3
 
   public static let count = 3
@@ -14,8 +14,8 @@ public enum AdvertisementKind: UInt8, Sendable {
 
 /// A checked view of a signed advertisement. docs/protocol.md, "Advertisement".
 ///
-/// Checked: lengths, kind, reserved fields, the format of the body. Not checked here: the signature, and that the
-/// source's id is the hash of `point`; both need cryptography, which the caller has.
+/// The view has valid lengths, kind, reserved fields and body format. The caller must verify the signature and that the
+/// source's id is the hash of `point`, because both need cryptography.
 public struct AdvertisementView: ~Escapable {
   /// Bytes before the body: kind, reserved, lifetime, epoch, sequence, point.
   static let fixedByteCount = 20 + pointByteCount
@@ -23,14 +23,14 @@ public struct AdvertisementView: ~Escapable {
   public static let signatureByteCount = 64
 
   public let kind: AdvertisementKind
-  /// Lifetime in seconds since the source made it (so the frame's age counts); 1 … 3600.
+  /// The lifetime since the source made the advertisement, in seconds (1 to 3600). The frame's age counts against it.
   public let lifetimeSeconds: UInt16
   public let epoch: UInt64
   public let sequence: UInt64
-  /// The node's public key: an uncompressed P-256 point (SEC 1, 2.3.3).
+  /// The node's public key: an uncompressed P-256 point (SEC 1, section 2.3.3).
   public let point: RawSpan
   public let body: RawSpan
-  /// ECDSA with SHA-256 over `signed`: r then s, 32 bytes each.
+  /// ECDSA with SHA-256 over `signed`: r, then s, 32 bytes each.
   public let signature: RawSpan
   /// All bytes that the signature covers.
   public let signed: RawSpan
@@ -63,14 +63,14 @@ public struct AdvertisementView: ~Escapable {
   }
 }
 
-/// Encoding of advertisements.
+/// Constants and encoding of advertisements.
 public enum Advertisement {
   public static let lifetimeSecondsMax: UInt16 = 3_600
   /// The longest body, in bytes.
   public static let bodyBytesMax =
     Limits.advertisementBytesMax - AdvertisementView.fixedByteCount - AdvertisementView.signatureByteCount
 
-  /// Writes everything before the body; the caller appends the body, then the signature.
+  /// Writes everything before the body. The caller appends the body and the signature.
   @_lifetime(output: copy output)
   public static func writeHead(
     _ kind: AdvertisementKind, lifetimeSeconds: UInt16, epoch: UInt64, sequence: UInt64, point: RawSpan,
@@ -89,7 +89,7 @@ public enum Advertisement {
 public struct Neighbour: Equatable, Sendable {
   public static let byteCount = 24
   public var node: NodeID
-  /// Cost of the link to it, 1 … 65535; see `BearerKind.cost`.
+  /// The cost of the link to the node, 1 to 65535. See `BearerKind.cost`.
   public var cost: UInt16
   /// The longest frame payload that the link accepts, in bytes.
   public var payloadBytesMax: UInt16
@@ -132,7 +132,7 @@ public struct TopologyView: ~Escapable {
     for index in 0..<count { _ = try entry(index) }
   }
 
-  /// Of the bytes of a topology advertisement that was accepted before and is held since: nothing is checked again.
+  /// Views a stored topology advertisement, given whole. It was accepted earlier, so nothing is checked again.
   @_lifetime(copy payload)
   public init(ofHeld payload: RawSpan) {
     let body = AdvertisementView.fixedByteCount
@@ -141,10 +141,10 @@ public struct TopologyView: ~Escapable {
     entries = payload.extracting(body + 4..<body + 4 + count * Neighbour.byteCount)
   }
 
-  /// The node of neighbour `index`, 0 … `count` − 1.
+  /// The node of the neighbour at `index`, 0 to `count` − 1.
   public func node(_ index: Int) -> NodeID { entries.nodeID(index * Neighbour.byteCount) }
 
-  /// Neighbour `index`, 0 … `count` − 1. Never throws after a successful `init`.
+  /// The neighbour at `index`, 0 to `count` − 1. Never throws after a successful `init`.
   public func entry(_ index: Int) throws(FrameRefusal) -> Neighbour {
     let entry = entries.extracting(index * Neighbour.byteCount..<(index + 1) * Neighbour.byteCount)
     var reader = ByteReader(entry, orThrow: FrameRefusal.truncated)
@@ -170,7 +170,7 @@ public struct TopologyView: ~Escapable {
 /// The body of a profile advertisement: display name, service type, discovery info.
 public struct ProfileView: ~Escapable {
   public let name: DisplayName
-  /// Lower-case letters, digits and hyphens (RFC 6335, 5.1).
+  /// Lower-case letters, digits and hyphens (RFC 6335, section 5.1).
   public let serviceType: RawSpan
   public let info: InfoPairs
 
@@ -187,7 +187,8 @@ public struct ProfileView: ~Escapable {
   }
 }
 
-/// `key=value`: a key of printable ASCII without `=`, not empty; a value of UTF-8 (RFC 6763, 6.4 and 6.5).
+/// Whether `bytes` are a valid `key=value` pair: a non-empty key of printable ASCII without `=`, and a value of plain
+/// UTF-8. RFC 6763, sections 6.4 and 6.5.
 public func isInfoPair(_ bytes: RawSpan) -> Bool {
   for offset in bytes.byteOffsets {
     let byte = bytes.octet(offset)

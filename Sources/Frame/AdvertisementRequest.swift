@@ -1,12 +1,12 @@
 import Primitives
 
-/// Asks a neighbour to send advertisements again that it has sent before. docs/protocol.md, "Request".
+/// A request to a neighbour to resend advertisements. docs/protocol.md, "Request".
 public struct AdvertisementRequest: ~Escapable {
-  /// The most nodes that one request names.
+  /// The most nodes in one request.
   public static let nodesMax = 64
   static let headByteCount = 4
 
-  /// Nodes whose advertisements are asked for; 0 asks for all that the neighbour holds.
+  /// The number of nodes whose advertisements are requested. 0 requests all that the neighbour has.
   public let count: Int
   private let nodes: RawSpan
 
@@ -22,12 +22,12 @@ public struct AdvertisementRequest: ~Escapable {
     for index in 0..<count where node(index) == .none { throw .malformed }
   }
 
-  /// Node `index`, 0 … `count` − 1.
+  /// The node at `index`, 0 to `count` − 1.
   public func node(_ index: Int) -> NodeID { nodes.nodeID(index * NodeID.byteCount) }
 
   public static func byteCount(_ count: Int) -> Int { headByteCount + count * NodeID.byteCount }
 
-  /// Writes everything before the ids; the caller appends `count` of them.
+  /// Writes everything before the ids. The caller appends `count` of them.
   @_lifetime(output: copy output)
   public static func writeHead(count: Int, to output: inout OutputRawSpan) {
     output.append(UInt8(count))

@@ -2,19 +2,19 @@ import Primitives
 
 /// A checked view of a deny-list: keys that its issuer has revoked. docs/protocol.md, "Deny-list".
 ///
-/// Checked: lengths, reserved fields, order. Not checked here: the signature, and that the issuer's id is the hash of
-/// `point`; both need cryptography, which the caller has.
+/// The view has valid lengths, reserved fields and order. The caller must verify the signature and that the issuer's id
+/// is the hash of `point`, because both need cryptography.
 public struct DenyListView: ~Escapable {
   static let fixedByteCount = 20 + AdvertisementView.pointByteCount
 
-  /// Greater in every later list of the issuer.
+  /// The serial number. It increases with every list of the issuer.
   public let serial: UInt64
-  /// Time of issue by the issuer's clock: seconds since 1970.
+  /// The time of issue by the issuer's clock, in seconds since 1970.
   public let issuedSeconds: UInt64
-  /// The issuer's public key: an uncompressed P-256 point (SEC 1, 2.3.3).
+  /// The issuer's public key: an uncompressed P-256 point (SEC 1, section 2.3.3).
   public let point: RawSpan
   public let count: Int
-  /// ECDSA with SHA-256 over `signed`: r then s, 32 bytes each.
+  /// ECDSA with SHA-256 over `signed`: r, then s, 32 bytes each.
   public let signature: RawSpan
   /// All bytes that the signature covers.
   public let signed: RawSpan
@@ -41,13 +41,13 @@ public struct DenyListView: ~Escapable {
     for index in 1..<max(count, 1) where node(index - 1) >= node(index) { throw .malformed }
   }
 
-  /// Revoked key `index`, 0 … `count` − 1, in ascending order.
+  /// The revoked key at `index`, 0 to `count` − 1, in ascending order.
   public func node(_ index: Int) -> NodeID {
     // The length was checked in `init`.
     entries.nodeID(index * NodeID.byteCount)
   }
 
-  /// Writes everything before the ids; the caller appends them in ascending order, then the signature.
+  /// Writes everything before the ids. The caller appends them in ascending order, then the signature.
   @_lifetime(output: copy output)
   public static func writeHead(
     count: Int, serial: UInt64, issuedSeconds: UInt64, point: RawSpan, to output: inout OutputRawSpan

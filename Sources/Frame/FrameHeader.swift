@@ -2,7 +2,7 @@ import Primitives
 
 /// The type of a frame. docs/protocol.md, "Frame types".
 public enum FrameType: UInt8, Sendable {
-  // Between neighbours: never forwarded.
+  // Between neighbours; never forwarded.
   case hello = 1
   case ping = 2
   case pong = 3
@@ -17,9 +17,9 @@ public enum FrameType: UInt8, Sendable {
   case datagram = 34
   case reset = 35
   case handshake = 36
-  /// One record of the session between the two end nodes; sent with the flag `FrameHeader.sealed`.
+  /// One record of the encrypted session between the two end nodes. It has the flag `FrameHeader.sealed`.
   case sealed = 37
-  /// An acknowledgement, and a segment behind it: to nodes that have said that they read it.
+  /// An acknowledgement followed by a segment. Sent only to nodes that announced support for it.
   case joined = 38
 
   /// Whether the frame is never forwarded.
@@ -36,25 +36,25 @@ public enum FramePriority: UInt8, Sendable {
   public static let count = 4
 }
 
-/// The 48-byte header of every frame, all fields valid. docs/protocol.md, "Frame header".
+/// The 48-byte header of every frame, with all fields valid. docs/protocol.md, "Frame header".
 public struct FrameHeader: Equatable, Sendable {
-  /// The first byte: 0x80, which begins no TLS record, plus the version.
+  /// The first byte: the version and bit 0x80, with which no TLS record begins.
   public static let marker: UInt8 = 0x81
   public static let byteCount = Limits.frameHeaderBytes
 
   /// Flag bit 0: the payload is encrypted end to end, so the frame may be sent outside TLS.
   public static let sealed: UInt8 = 1
 
-  /// Unknown types are valid: the receiver skips the frame by its length.
+  /// Unknown types are valid: the receiver uses the length to skip the frame.
   public var type: UInt8
   public var flags: UInt8
   public var ttl: UInt8
   public var priority: FramePriority
-  /// 1 … `Limits.framePayloadBytesMax`.
+  /// 1 to `Limits.framePayloadBytesMax`.
   public var payloadByteCount: Int
   public var destination: NodeID
   public var source: NodeID
-  /// The low half of the source's boot epoch, and a counter: unique among the forwarded frames of one source. Zero in
+  /// The low half of the source's boot epoch, and a counter. Unique among the forwarded frames of one source. Zero in
   /// link-local frames.
   public var identifier: UInt64
 
@@ -72,9 +72,9 @@ public struct FrameHeader: Equatable, Sendable {
     self.identifier = identifier
   }
 
-  /// The type; nil when this version does not know it.
+  /// The type, or nil if this version does not know it.
   public var knownType: FrameType? { FrameType(rawValue: type) }
-  /// Whether the frame has one destination and is forwarded to it, even if the type is unknown.
+  /// Whether the frame is forwarded to one destination. This is defined for unknown types too.
   public var isRouted: Bool { type >= 32 }
   public var frameByteCount: Int { Self.byteCount + payloadByteCount }
 
@@ -104,7 +104,7 @@ public struct FrameHeader: Equatable, Sendable {
   /// Writes the header. `output` must have room for 48 bytes.
   @_lifetime(output: copy output)
   public func write(to output: inout OutputRawSpan) {
-    // The first eight bytes at once: every frame that is forwarded passes here.
+    // Written as one word, because every forwarded frame passes here.
     let kind = UInt64(Self.marker) << 56 | UInt64(type) << 48 | UInt64(flags) << 40 | UInt64(ttl) << 32
     output.append(bigEndian: kind | UInt64(priority.rawValue) << 24 | UInt64(UInt16(payloadByteCount)))
     output.append(destination)
@@ -113,16 +113,16 @@ public struct FrameHeader: Equatable, Sendable {
   }
 }
 
-/// Access to fields of an encoded frame whose header is not parsed. Field offsets are known only here.
+/// Access to fields of an encoded frame without parsing its header. Only this file knows the field offsets.
 extension FrameHeader {
-  /// The number of leading bytes that contain the length. The last two of them are the payload's length, big-endian.
+  /// The number of leading bytes that include the payload length. Its two big-endian bytes are the last of them.
   public static let lengthEnd = 8
   private static let lengthOffset = lengthEnd - 2
   private static let flagsOffset = 2
 
-  /// The length of the frame that begins with `bytes`; nil for fewer than `lengthEnd` bytes.
+  /// The length of the frame that begins with `bytes`, or nil for fewer than `lengthEnd` bytes.
   ///
-  /// Throws `.unknownVersion` from the first byte on, and `.overLength`.
+  /// Throws `.unknownVersion` if the first byte is wrong, and `.overLength`.
   public static func frameByteCount(beginning bytes: RawSpan) throws(FrameRefusal) -> Int? {
     if bytes.byteCount > 0, bytes.octet(0) != marker { throw .unknownVersion }
     if bytes.byteCount < lengthEnd { return nil }
@@ -131,18 +131,18 @@ extension FrameHeader {
     return byteCount
   }
 
-  /// The length of the valid frame that begins with `bytes`, which has at least `lengthEnd` bytes.
+  /// The length of the valid frame that begins with `bytes`, of which there are at least `lengthEnd`.
   public static func frameByteCount(of bytes: RawSpan) -> Int {
     precondition(bytes.byteCount >= lengthEnd)
     return byteCount + Int(bytes.word16(lengthOffset))
   }
 
-  /// The length of a valid frame that is not contiguous: `byte` returns its bytes by offset.
+  /// The length of a valid frame that is not contiguous in memory. `byte` returns the byte at an offset.
   public static func frameByteCount(_ byte: (_ offset: Int) -> UInt8) -> Int {
     byteCount + (Int(byte(lengthOffset)) << 8 | Int(byte(lengthOffset + 1)))
   }
 
-  /// Whether the valid frame that begins with `bytes` is end-to-end encrypted. `bytes` has at least `lengthEnd` bytes.
+  /// Whether the valid frame that begins with `bytes` is end-to-end encrypted. There are at least `lengthEnd` bytes.
   public static func isSealed(_ bytes: RawSpan) -> Bool {
     precondition(bytes.byteCount >= lengthEnd)
     return bytes.octet(flagsOffset) & sealed != 0

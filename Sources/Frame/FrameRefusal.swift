@@ -1,45 +1,45 @@
 import Primitives
 
-/// Why a frame or its payload was refused. Each is counted; the raw value is the index in the counters and the code in
-/// the journal.
+/// The reason for rejecting a frame or its payload. Rejections are counted by reason. The raw value is the counter's
+/// index and the code in the journal.
 public enum FrameRefusal: UInt8, Error, Sendable {
   /// The input ends within a field or the payload.
   case truncated = 0
-  /// The length field is zero: every frame has a payload.
+  /// The length field is zero, but every frame has a payload.
   case zeroLength = 1
-  /// The length field, a count or a text is above its limit.
+  /// A length field, a count or a text exceeds its limit.
   case overLength = 2
-  /// Not a version that this node supports.
+  /// This node does not support the version.
   case unknownVersion = 3
   /// The TTL is used up.
   case ttlZero = 4
-  /// A frame of this node's own came back.
+  /// A frame that this node originated came back.
   case loopedSource = 5
-  /// An advertisement's signature is wrong, or its key is not the source's.
+  /// An advertisement has a wrong signature, or its key is not the source's.
   case wrongSignature = 6
-  /// A reserved field is not zero, a number is undefined, or bytes follow the end.
+  /// A reserved field is not zero, a value is undefined, or extra bytes follow.
   case malformed = 7
-  /// A type that this node does not know; the frame is skipped by its length.
+  /// This node does not know the type; it skips the frame by its length.
   case unknownType = 8
-  /// Seen before.
+  /// The frame was received before.
   case duplicate = 9
-  /// Older than what is held of its source.
+  /// Older than the stored advertisement or list of the same source.
   case stale = 10
-  /// Not allowed in the current state: data before the hello, a second hello.
+  /// Not allowed in the current state, such as data before the hello or a second hello.
   case unexpected = 11
-  /// From a node that is not trusted here: its key is revoked, or its name belongs to another node.
+  /// The source is not trusted: its key is revoked, or its name belongs to another node.
   case notTrusted = 12
-  /// Plaintext, although the preferences of the two end nodes require sealing.
+  /// Plaintext, although the preferences of both end nodes require encryption.
   case inClear = 13
-  /// A sealed payload that no session can open: altered, replayed, or of a session that has ended.
+  /// No session can decrypt the payload: it was altered or replayed, or its session has ended.
   case notOpened = 14
-  /// An advertisement beyond what this node verifies for the neighbour or of the source; it will be asked for again.
+  /// An advertisement beyond the verification limit of the neighbour or the source. It is requested again later.
   case tooMany = 15
 
   /// The number of reasons.
   public static let count = 16
 
-  /// The word in status.
+  /// The name used in status output.
   public var name: StaticString {
     switch self {
     case .truncated: "truncated"
@@ -62,7 +62,7 @@ public enum FrameRefusal: UInt8, Error, Sendable {
   }
 }
 
-/// Number of refusals by reason.
+/// Rejection counters by reason.
 public struct RefusalCounters: Sendable {
   private var counts = FixedArray<16, UInt64>(repeating: 0)
   public init() {}

@@ -1,15 +1,15 @@
 import Primitives
 
-/// Where a frame was seen, and which way it went.
+/// The link on which a frame was observed, and its direction.
 public struct FramePassage: Equatable, Sendable {
   /// The link's slot.
   public var slot: Int
   /// The node at the other end of the link.
   public var neighbour: NodeID
   public var bearer: BearerKind
-  /// Handed to the stream; otherwise received from it.
+  /// Whether the frame was sent on the link; otherwise it was received.
   public var isSent: Bool
-  /// It travels beside the TLS records of the link, not inside them.
+  /// Whether the frame travels beside the link's TLS records instead of inside them.
   public var isBesideTLS: Bool
 
   public init(slot: Int, neighbour: NodeID, bearer: BearerKind, isSent: Bool, isBesideTLS: Bool) {
@@ -21,9 +21,9 @@ public struct FramePassage: Equatable, Sendable {
   }
 }
 
-/// Sees each frame of every link: those received as they came, before any check but of their length; those sent as they
-/// leave the queue. The bytes are valid only during the call, which must not call the node.
+/// An observer of every frame on every link. It gets received frames before any check except that of their length, and
+/// sent frames when they leave the queue. The bytes are valid only during the call, which must not call the node.
 public protocol FrameTap: AnyObject {
-  /// `header` has 48 bytes. `payload` is all of the payload, possibly empty.
+  /// `header` has 48 bytes. `payload` is the complete payload and may be empty.
   func passed(_ passage: FramePassage, _ header: UnsafeRawBufferPointer, _ payload: UnsafeRawBufferPointer)
 }

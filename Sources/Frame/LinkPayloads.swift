@@ -1,16 +1,17 @@
 import Primitives
 
-/// The capabilities of a node, announced in its hello. Unknown bits are ignored. (Not an `OptionSet`: its array
-/// literals allocate.)
+/// The capabilities of a node, announced in its hello. Unknown bits are ignored. It is no `OptionSet`, whose array
+/// literals allocate.
 public struct Capabilities: Equatable, Sendable {
   public let rawValue: UInt32
   public init(rawValue: UInt32) { self.rawValue = rawValue }
   public static let none = Capabilities(rawValue: 0)
-  /// Forwards frames for others.
+  /// Forwards frames for other nodes.
   public static let relay = Capabilities(rawValue: 1)
-  /// May be parked by a relay (`CloseReason.parked`).
+  /// A relay may park links to this node (`CloseReason.parked`).
   public static let parks = Capabilities(rawValue: 4)
-  /// Accepts sealed frames outside TLS, with the tags of docs/protocol.md, "Bypass". (Bit 1 was that of other tags.)
+  /// Accepts sealed frames outside TLS, with the tags of docs/protocol.md, "Bypass". Bit 1 announced an earlier kind of
+  /// tag and is not reused.
   public static let bypass = Capabilities(rawValue: 8)
 
   public func contains(_ other: Capabilities) -> Bool { rawValue & other.rawValue == other.rawValue }
@@ -28,9 +29,9 @@ public struct Hello: Equatable, Sendable {
   /// The longest frame payload that the sender accepts on this link, in bytes.
   public var payloadBytesMax: UInt16
   public var capabilities: Capabilities
-  /// The sender's boot epoch: a restarted node has a greater one.
+  /// The sender's boot epoch. A restarted node has a greater one.
   public var epoch: UInt64
-  /// Must be the id that the link's certificate authenticates.
+  /// The sender's id. It must match the id that the link's certificate authenticates.
   public var node: NodeID
   public var name: DisplayName
 
@@ -44,19 +45,19 @@ public struct Hello: Equatable, Sendable {
     self.name = name
   }
 
-  /// Throws `.truncated`, `.overLength`, `.malformed`; `.unknownVersion` when the two nodes share no version.
+  /// Throws `.truncated`, `.overLength`, `.malformed`, and `.unknownVersion` when the nodes have no version in common.
   public init(_ payload: RawSpan) throws(FrameRefusal) {
     var reader = ByteReader(payload, orThrow: FrameRefusal.truncated)
     versionMin = try reader.u8()
     versionMax = try reader.u8()
-    // Checked first: the rest may have another format in another version.
+    // Checked first, because other versions may have another format after it.
     if versionMin > Self.version || versionMax < Self.version { throw .unknownVersion }
     payloadBytesMax = try reader.u16()
     capabilities = Capabilities(rawValue: try reader.u32())
     epoch = try reader.u64()
     node = try reader.nodeID()
     name = try DisplayName(&reader)
-    // Bytes after the name belong to a later version and are ignored.
+    // Bytes after the name belong to later versions and are ignored.
     if Int(payloadBytesMax) < Limits.framePayloadBytesFloor || node == .none { throw .malformed }
   }
 
@@ -74,14 +75,14 @@ public struct Hello: Equatable, Sendable {
   }
 }
 
-/// A display name: 1 … 63 bytes of UTF-8 without control characters, stored without allocation. A name of 8 or 32
-/// hexadecimal digits is invalid, because it looks like a node id.
+/// A display name: 1 to 63 bytes of UTF-8 without control characters, stored in place. A name of 8 or 32 hexadecimal
+/// digits is invalid, because it looks like a node id.
 public struct DisplayName: Equatable, Sendable {
   private var storage: FixedArray<64, UInt8>
   public let byteCount: Int
 
-  /// Throws `.malformed` for an empty name, control characters, invalid UTF-8, or a name that looks like a node id;
-  /// `.overLength` above 63 bytes.
+  /// Throws `.malformed` for an empty name, control characters, invalid UTF-8, or a name that looks like a node id.
+  /// Throws `.overLength` above 63 bytes.
   public init(_ bytes: RawSpan) throws(FrameRefusal) {
     if bytes.byteCount == 0 { throw .malformed }
     if bytes.byteCount > Limits.displayNameBytesMax { throw .overLength }
@@ -91,13 +92,13 @@ public struct DisplayName: Equatable, Sendable {
     for offset in bytes.byteOffsets { storage[offset] = bytes.octet(offset) }
   }
 
-  /// A length byte, then the name.
+  /// Reads a length byte and the name.
   public init(_ reader: inout ByteReader<FrameRefusal>) throws(FrameRefusal) {
     let count = Int(try reader.u8())
     self = try DisplayName(try reader.span(count))
   }
 
-  /// A length byte, then the name.
+  /// Writes a length byte and the name.
   @_lifetime(output: copy output)
   public func write(to output: inout OutputRawSpan) {
     output.append(UInt8(byteCount))
@@ -113,26 +114,27 @@ public struct DisplayName: Equatable, Sendable {
   }
 }
 
-/// Why a link is closed. Sent in the goodbye.
+/// The reason for closing a link, sent in the goodbye.
 public enum CloseReason: UInt8, Error, Sendable {
   case shutdown = 1
   /// Another link to the same node over the same bearer was kept.
   case duplicate = 2
-  /// No slot is free; retry after the given time.
+  /// No slot is free. Retry after the given time.
   case full = 3
   case protocolError = 4
   /// The hello claims an id that the certificate does not authenticate.
   case identityMismatch = 5
   case unsupportedVersion = 6
-  /// Nothing was received for too long.
+  /// Nothing was received within the timeout.
   case timedOut = 7
-  /// The stream below broke.
+  /// The underlying stream broke.
   case streamLost = 8
-  /// The other side's key is revoked, or its name belongs to another node here.
+  /// The other node's key is revoked, or its name belongs to another node here.
   case notTrusted = 9
-  /// Both nodes reach each other without this link, and the node that dialled it wants others instead.
+  /// Both nodes can reach each other without this link, and the node that dialled it prefers other links.
   case notNeeded = 10
-  /// The link rests: another neighbour needs the radio's place. Both ends keep it, and dial when there is something to say.
+  /// The link is parked because another neighbour needs the radio slot. Both ends keep its state, and dial when they
+  /// have something to send.
   case parked = 11
 
   public var name: StaticString {
@@ -156,7 +158,7 @@ public enum CloseReason: UInt8, Error, Sendable {
 public struct Goodbye: Equatable, Sendable {
   public static let byteCount = 4
   public var reason: CloseReason
-  /// How long the other side should wait before it dials again, in seconds; 0 to 3600.
+  /// The time the other node should wait before it dials again, in seconds (0 to 3600).
   public var retryAfterSeconds: UInt16
 
   public static let retryAfterSecondsMax: UInt16 = 3_600
@@ -166,7 +168,7 @@ public struct Goodbye: Equatable, Sendable {
     self.retryAfterSeconds = min(retryAfterSeconds, Self.retryAfterSecondsMax)
   }
 
-  /// Throws `.truncated`. An unknown reason reads as `.protocolError`.
+  /// Throws `.truncated`. Maps an unknown reason to `.protocolError`.
   public init(_ payload: RawSpan) throws(FrameRefusal) {
     var reader = ByteReader(payload, orThrow: FrameRefusal.truncated)
     reason = CloseReason(rawValue: try reader.u8()) ?? .protocolError

@@ -1,11 +1,11 @@
 import Primitives
 
-/// `key=value` pairs as they are advertised, each behind its length. docs/protocol.md, "Profile".
+/// Advertised `key=value` pairs, each preceded by its length. docs/protocol.md, "Profile".
 public struct InfoPairs: ~Escapable {
   public let count: Int
   private let bytes: RawSpan
 
-  /// `bytes` are `count` pairs and nothing else. Throws `.truncated`, `.overLength`, `.malformed`.
+  /// `bytes` must be exactly `count` pairs. Throws `.truncated`, `.overLength`, `.malformed`.
   @_lifetime(copy bytes)
   init(count: Int, _ bytes: RawSpan) throws(FrameRefusal) {
     if bytes.byteCount > Limits.infoBytesMax { throw .overLength }
@@ -32,9 +32,9 @@ public struct InfoPairs: ~Escapable {
 ///
 ///     0–3 endpoint · 4 length of the type · 5… type · then the number of pairs (1), their bytes with lengths (2), the pairs
 public struct ServiceView: ~Escapable {
-  /// Names it among the services of its node. Never 0.
+  /// Identifies the service within its node. Never 0.
   public let endpoint: UInt32
-  /// See `isServiceType`.
+  /// The service type. See `isServiceType`.
   public let type: RawSpan
   public let info: InfoPairs
 
@@ -51,7 +51,8 @@ public struct ServiceView: ~Escapable {
   }
 }
 
-/// The body of a services advertisement: what applications on the node offer, and where they are invited to sessions.
+/// The body of a services advertisement: the services of the node's applications, and the endpoints that accept session
+/// invitations.
 ///
 ///     0 count, at most 16 · then the services, ascending by endpoint
 public struct ServicesView: ~Escapable {

@@ -1,7 +1,7 @@
 import Primitives
 
-/// The first byte of a topology advertisement: bit 0 forwards for others, bits 1–2 the encryption preference. Other
-/// bits belong to a later version: they are kept and ignored.
+/// The first byte of a topology advertisement. Bit 0 means that the node forwards for others; bits 1–2 are its
+/// encryption preference. Other bits belong to later versions; they are kept and ignored.
 public struct TopologyFlags: Equatable, Sendable {
   public let rawValue: UInt8
 
@@ -12,6 +12,6 @@ public struct TopologyFlags: Equatable, Sendable {
   }
 
   public var relays: Bool { rawValue & 1 != 0 }
-  /// An unknown preference counts as the strictest.
+  /// The encryption preference. An unknown one counts as the strictest.
   public var encryption: EncryptionPreference { EncryptionPreference(rawValue: rawValue >> 1 & 3) ?? .required }
 }
