@@ -3,17 +3,17 @@ import Synchronization
 
 /// Writes the ring of records described in `JournalLayout`.
 ///
-/// A small value that points to memory owned by the rim; every module that logs gets a copy. One thread writes. Writing
-/// a record makes no system call and allocates nothing. A reader in another process, or after this one has died, sees
-/// each record completely or not at all. Repeated records are counted (`RepeatFilter`).
+/// A journal is a small value that points to memory owned by the rim. Every module that logs gets a copy, and a single
+/// thread writes. Writing a record makes no system call and does not allocate. A reader in another process sees each
+/// record completely or not at all, even after this process has died. Repeated records are counted (`RepeatFilter`).
 public struct Journal: @unchecked Sendable {
-  /// Shared by all copies of this value; nil: write every record.
+  /// The filter shared by all copies of this value. Without one, every record is written.
   private let filter: UnsafeMutablePointer<RepeatFilter>?
   private let fixedLevel: Level
   private let base: UnsafeMutableRawPointer?
   private let capacity: UInt64
 
-  /// A journal that drops everything.
+  /// A journal that drops all records.
   public static let none = Journal()
 
   private init() {
@@ -23,13 +23,13 @@ public struct Journal: @unchecked Sendable {
     capacity = 1
   }
 
-  /// Continues the journal in `memory`, or formats it when it holds none.
-  /// - `memory`: page-aligned, at least `JournalLayout.fileBytes(capacity: JournalLayout.capacityMin)` bytes, valid as
-  ///   long as this journal or a copy of it is used. A smaller one gives `.none`.
-  /// - `level`: less important records are dropped. If there is a filter, its level is used instead.
-  /// - `filter`: counts repeated records; valid as long as `memory`. Without one every record is written.
+  /// Continues the journal in `memory`, or formats the memory if it has none.
+  /// - `memory`: page-aligned and at least `JournalLayout.fileBytes(capacity: JournalLayout.capacityMin)` bytes. It
+  ///   must outlive this journal and its copies. Smaller memory gives `.none`.
+  /// - `level`: less severe records are dropped. If there is a filter, its level is used instead.
+  /// - `filter`: counts repeated records and must live as long as `memory`. Without one, every record is written.
   /// - `wallOffset`: wall clock minus monotonic clock, in nanoseconds.
-  /// - `boot`: the machine's boot id, to detect that the monotonic clock began again.
+  /// - `boot`: the machine's boot id, which reveals that the monotonic clock restarted.
   public init(
     _ memory: UnsafeMutableRawBufferPointer, level: Level, wallOffset: Int64, boot: MachineBoot,
     filter: UnsafeMutablePointer<RepeatFilter>? = nil
@@ -53,23 +53,24 @@ public struct Journal: @unchecked Sendable {
     beginBase(base, wallOffset, boot)
   }
 
-  /// Records less important than this are dropped.
+  /// Less severe records are dropped.
   public var level: Level {
     if let filter { return filter.pointee.level }
     return fixedLevel
   }
 
-  /// Changes the level for every copy of this value. No effect without a filter.
+  /// Changes the level of all copies of this value. Has no effect without a filter.
   public func setLevel(_ level: Level) { filter?.pointee.level = level }
 
-  /// The memory was lost and is now all zero: writes the header again. Existing records stay.
+  /// Rewrites the header after the memory was lost and replaced by zeros. Does nothing if the header exists; records
+  /// are kept.
   public func restoreHeader(wallOffset: Int64, boot: MachineBoot) {
     guard let base, base.load(fromByteOffset: JournalLayout.magicOffset, as: UInt64.self) == 0 else { return }
     beginFile(base)
     beginBase(base, wallOffset, boot)
   }
 
-  /// Writes one record. The comment of the event defines `a`, `b`, `c` and `node`.
+  /// Writes one record. `Event` defines the meaning of `a`, `b`, `c` and `node`.
   @inline(never)
   public func record(
     _ level: Level, _ event: Event, at now: Instant, link: UInt8 = 0xFF,
@@ -78,7 +79,7 @@ public struct Journal: @unchecked Sendable {
     admit(level, event, now, link, a, b, c, node.high.bigEndian, node.low.bigEndian)
   }
 
-  /// Writes one record whose 16 bytes are the start of a text.
+  /// Writes one record whose 16 bytes are the beginning of a text.
   @inline(never)
   public func record(
     _ level: Level, _ event: Event, at now: Instant, link: UInt8 = 0xFF,
@@ -87,9 +88,9 @@ public struct Journal: @unchecked Sendable {
     admit(level, event, now, link, a, b, c, text.first, text.second)
   }
 
-  /// Writes a text, “source: text”, in records of 40 bytes each (a, b, c and the 16 bytes), at most `textRecordsMax` of
-  /// them. `event` is `report` or `panic`. `isCounted`: repetitions are counted instead of written; false for a caller with a
-  /// limit of its own.
+  /// Writes a text, “source: text”, as at most `textRecordsMax` records of 40 bytes each (a, b, c and the 16 bytes).
+  /// `event` is `report` or `panic`. If `isCounted`, repetitions are counted instead of written; callers with their own
+  /// rate limit pass false.
   public func recordText(
     _ level: Level, _ event: Event, at now: Instant, _ words: UnsafeRawBufferPointer, isCounted: Bool = true
   ) {
@@ -111,10 +112,10 @@ public struct Journal: @unchecked Sendable {
     } while offset < words.count
   }
 
-  /// Records that one text may take.
+  /// The most records for one text.
   public static let textRecordsMax = 8
 
-  /// Writes the counts of repeated records that are due. Call it every few seconds, and once at the end (`isLast`).
+  /// Writes the counts of repeated records that are due. Call it every few seconds, and once at the end with `isLast`.
   public func recordRepeats(at now: Instant, isLast: Bool = false) {
     while let count = filter?.pointee.nextCount(at: now, isLast: isLast) {
       let subject = count.subject
@@ -124,9 +125,9 @@ public struct Journal: @unchecked Sendable {
     }
   }
 
-  /// The wall clock was set: from now on the times of this boot's records use the new offset.
+  /// Applies a new wall-clock offset to the times of all records of this boot. Call it when the wall clock was set.
   public func wallClockStepped(offset: Int64, at now: Instant) {
-    // Memory that was lost and is not restored yet has no clock base.
+    // Lost memory has no clock base until it is restored.
     guard let base, base.load(fromByteOffset: JournalLayout.baseCountOffset, as: UInt64.self) > 0 else { return }
     let entry = clockBase(base, Int(base.load(fromByteOffset: JournalLayout.baseCountOffset, as: UInt64.self)) - 1)
     let before = entry.load(fromByteOffset: 8, as: Int64.self)
@@ -158,7 +159,7 @@ public struct Journal: @unchecked Sendable {
     let slot = Int((sequence &- 1) % capacity)
     let record = base + (JournalLayout.headerBytes &+ slot &* JournalLayout.recordBytes)
     let mark = record.assumingMemoryBound(to: Atomic<UInt64>.self)
-    // Sequence lock: the slot is marked invalid before its first byte changes, and valid after its last.
+    // Sequence lock: the slot is invalid from before its first byte changes until after its last.
     mark.pointee.store(0, ordering: .relaxed)
     atomicMemoryFence(ordering: .releasing)
     record.storeBytes(of: now.nanoseconds, toByteOffset: 8, as: UInt64.self)

@@ -1,4 +1,4 @@
-/// The journal file, byte by byte; integers in the machine's byte order (the file stays on the machine).
+/// The byte layout of the journal file. Integers have the machine's byte order, because the file stays on the machine.
 ///
 ///     header page (4096 bytes)                       record (64 bytes)
 ///     0   magic "CWJRNL", format version, 0          0   sequence, 0 while it is being written
@@ -10,21 +10,20 @@
 ///         machine boot (8 + 8 + 16 bytes each)
 ///
 /// Sequence numbers begin at 1 and never repeat in one file; record n is in slot (n − 1) % capacity. A clock base gives
-/// the wall time of the records from `first sequence` on: monotonic time + wall offset. When the wall clock is set, the
-/// base is updated, so records from before get the right time too. After a reboot a new base is added, because
-/// monotonic time begins again.
+/// the wall time of the records from `first sequence` on: monotonic time + wall offset. Setting the wall clock updates
+/// the base, which corrects the times of earlier records too. A reboot restarts monotonic time, so it adds a new base.
 public enum JournalLayout {
   public static let headerBytes = 4096
   public static let recordBytes = 64
-  /// Fewer would not hold the records of one start-up.
+  /// A smaller ring cannot hold the records of one start-up.
   public static let capacityMin = 64
   public static let clockBasesMax = 8
-  /// "CWJRNL", then the format version.
+  /// "CWJRNL" and the format version.
   public static let magic: UInt64 = 0x4357_4A52_4E4C_0001
 
-  /// The newest sequence of a file that can be read. What is added to it cannot overflow.
+  /// The newest sequence of a readable file. It leaves room for additions without overflow.
   static let sequenceMax = UInt64.max / 2
-  /// The newest sequence of a file that is continued: a writer never comes from here to `sequenceMax`.
+  /// The newest sequence of a file that a writer continues. A writer that starts below it never reaches `sequenceMax`.
   static let continuedSequenceMax = UInt64.max / 4
 
   static let magicOffset = 0
@@ -38,7 +37,7 @@ public enum JournalLayout {
   /// The size of a file with `capacity` records, in bytes.
   public static func fileBytes(capacity: Int) -> Int { headerBytes + capacity * recordBytes }
 
-  /// Why these bytes are not a readable journal; nil when they are.
+  /// The reason why `memory` is not a readable journal, or nil if it is one.
   public static func fault(in memory: UnsafeRawBufferPointer) -> JournalFault? {
     guard memory.count >= headerBytes, let base = memory.baseAddress else { return .truncated }
     let magic = base.load(fromByteOffset: magicOffset, as: UInt64.self)
@@ -48,22 +47,22 @@ public enum JournalLayout {
     if base.load(fromByteOffset: recordSizeOffset, as: UInt64.self) != UInt64(recordBytes) { return .version }
     if capacity < UInt64(capacityMin) || capacity > UInt64(Int.max / 2 / recordBytes) { return .corrupt }
     if memory.count < fileBytes(capacity: Int(capacity)) { return .truncated }
-    // No journal reaches this number.
+    // No valid journal reaches this number.
     if base.load(fromByteOffset: newestOffset, as: UInt64.self) > sequenceMax { return .corrupt }
     let bases = base.load(fromByteOffset: baseCountOffset, as: UInt64.self)
     return bases >= 1 && bases <= UInt64(clockBasesMax) ? nil : .corrupt
   }
 }
 
-/// Why bytes are not a readable journal.
+/// The reason why bytes are not a readable journal.
 public enum JournalFault: Error, Sendable {
-  /// Shorter than its header says, or than the header itself.
+  /// Shorter than the header, or than the size in the header.
   case truncated
   /// Not a journal.
   case foreign
   /// A journal of another format version.
   case version
-  /// The header contradicts itself.
+  /// The header is inconsistent.
   case corrupt
 }
 

@@ -1,20 +1,20 @@
 import Primitives
 import Synchronization
 
-/// One record as written.
+/// A decoded record.
 public struct JournalRecord: Sendable {
   public var sequence: UInt64
   public var instant: Instant
-  /// Nanoseconds since 1970 (UTC), as far as the wall clock is known now.
+  /// Nanoseconds since 1970 (UTC), by the wall-clock offset that is known now.
   public var wallNanoseconds: Int64
-  /// The raw values: a journal of a later version may hold unknown levels and events.
+  /// Level and event are raw values, because a journal of a later version may contain unknown ones.
   public var level: UInt8
   public var event: UInt16
   public var link: UInt8
   public var a: UInt64
   public var b: UInt64
   public var c: UInt64
-  /// The 16 bytes as a node id. In order they are also the start of the text.
+  /// The 16 bytes as a node id. For a text record, its bytes in order are the beginning of the text.
   public var node: NodeID
 }
 
@@ -23,7 +23,7 @@ public struct JournalReader: @unchecked Sendable {
   private let base: UnsafeRawPointer
   private let capacity: UInt64
 
-  /// `memory` must stay valid as long as the reader is used.
+  /// `memory` must outlive the reader.
   public init(_ memory: UnsafeRawBufferPointer) throws(JournalFault) {
     if let fault = JournalLayout.fault(in: memory) { throw fault }
     guard let base = memory.baseAddress else { throw .truncated }
@@ -31,18 +31,18 @@ public struct JournalReader: @unchecked Sendable {
     capacity = base.load(fromByteOffset: JournalLayout.capacityOffset, as: UInt64.self)
   }
 
-  /// The sequence of the newest record; 0 when there is none.
+  /// The sequence of the newest record, or 0 if there is none.
   public var newest: UInt64 { word(JournalLayout.newestOffset) }
 
-  /// The sequence of the oldest record still in the ring; 1 when there is none.
+  /// The sequence of the oldest record in the ring, or 1 if there is none.
   public var oldest: UInt64 { newest > capacity ? newest - capacity + 1 : 1 }
 
-  /// The offset in the file of the record with this sequence, even if it was overwritten; nil for 0.
+  /// The file offset of the record with this sequence, even if it was overwritten. nil for 0.
   public func offset(of sequence: UInt64) -> Int? {
     sequence > 0 ? JournalLayout.headerBytes + Int((sequence - 1) % capacity) * JournalLayout.recordBytes : nil
   }
 
-  /// The record with this sequence; nil when it was overwritten, is being written or never existed.
+  /// The record with this sequence, or nil if it was overwritten, is being written or never existed.
   public func record(_ sequence: UInt64) -> JournalRecord? {
     guard let offset = offset(of: sequence) else { return nil }
     guard word(offset) == sequence else { return nil }

@@ -1,21 +1,21 @@
-/// The severity of a record. Lower values are more severe; the raw value is stored in the journal file.
+/// The severity of a record. Lower values are more severe. The raw value is stored in the journal file.
 public enum Level: UInt8, Comparable, Sendable {
-  /// The daemon cannot continue: a broken invariant, no memory.
+  /// The daemon cannot continue: an invariant is violated, or memory is exhausted.
   case fault = 0
-  /// A request cannot be fulfilled until a person acts.
+  /// A request fails until a person acts.
   case error = 1
-  /// Something is missing or refused; the daemon continues without it and watches for it.
+  /// Something is missing or was refused. The daemon continues without it and watches for a change.
   case warning = 2
-  /// Normal operation: peers and links that come and go.
+  /// Normal operation, such as peers and links that appear and disappear.
   case notice = 3
-  /// Intermediate steps of those.
+  /// Intermediate steps of normal operation.
   case info = 4
-  /// Single frames and timers.
+  /// Individual frames and timers.
   case debug = 5
 
   @inlinable public static func < (a: Level, b: Level) -> Bool { a.rawValue < b.rawValue }
 
-  /// The word in the log, in the configuration and on the command line.
+  /// The name used in the log, the configuration and on the command line.
   public var name: StaticString {
     switch self {
     case .fault: "fault"

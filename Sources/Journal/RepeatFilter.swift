@@ -1,42 +1,42 @@
 import Primitives
 
-/// Decides which records are written: repeated records are counted, and the count is written now and then.
+/// Decides which records are written. Repeated records are counted, and their counts are written periodically.
 ///
 /// There are two rate limits. A **subject** (an event about one node, link or text) gets `subjectBurst` records a
-/// minute; further ones are counted over periods that double from one minute to 16. A **kind** (all records of one
-/// event) gets 1/32 of the ring at once and as much again per hour, over all subjects. So even when eight kinds are
-/// flooded for an hour, with any number of invented subjects, half of the ring keeps older records.
+/// minute. Further ones are counted over periods that double from one minute to 16. A **kind** (all records of one
+/// event) gets a burst of 1/32 of the ring, which refills within an hour, for all subjects together. Eight kinds may be
+/// flooded for an hour with any number of invented subjects, and half of the ring still keeps older records.
 ///
-/// Faults are never counted. Neither are debug records: whoever enables them wants all of them.
+/// Faults are never counted. Neither are debug records, because a person who enables them wants all of them.
 public struct RepeatFilter {
-  /// Records of one subject that are written before the rest is counted.
+  /// Records of one subject that are written before further ones are counted.
   static let subjectBurst: UInt8 = 8
-  /// Subjects tracked at once, in sets of `setCount` places; a subject is looked up in one set. When its set is full,
-  /// only the limit of its kind applies.
+  /// Subjects tracked concurrently, in sets of `setCount` entries. A subject is looked up in only one set. When that
+  /// set is full, only the limit of its kind applies.
   static let subjectsMax = 64
   static let setCount = 4
-  /// The shortest counting period, and how often it doubles.
+  /// The shortest counting period, and the number of times it may double.
   static let span = TimeSpan.seconds(60)
   static let doublingsMax: UInt8 = 4
-  /// Kinds: one per event, and the last `sourcesMax` for the sources of texts (`Event.report`).
+  /// Kinds: one for each event, and the last `sourcesMax` for sources of texts (`Event.report`).
   static let kindsMax = 240
   static let sourcesMax = 16
   private static let hourNanoseconds: UInt64 = 3_600_000_000_000
 
-  /// The subject of a record, for comparison and for the record of its count.
+  /// The subject of a record, for comparison and for the record with its count.
   struct Subject {
     var event: Event
     var level = Level.debug
     var link: UInt8 = 0xFF
     var first: UInt64 = 0
     var second: UInt64 = 0
-    /// Equal for records of one subject; never 0.
+    /// Equal for records of the same subject. Never 0.
     var key: UInt64
     var kind: Int
   }
 
   private struct Watch {
-    /// 0: this place is free.
+    /// 0 if this entry is free.
     var key: UInt64 = 0
     var since = Instant.zero
     var until = Instant.zero
@@ -54,13 +54,13 @@ public struct RepeatFilter {
     var subject = Subject(event: .report, key: 1, kind: 0)
   }
 
-  /// Less important records are dropped.
+  /// Less severe records are dropped.
   var level: Level
   private let kindBurst: UInt32
   private var watches = FixedArray<64, Watch>(repeating: Watch())
   private var kinds = FixedArray<240, Kind>(repeating: Kind())
 
-  /// `capacity` is the ring's, in records.
+  /// `capacity` is the number of records in the ring.
   public init(level: Level, capacity: Int) {
     self.level = level
     kindBurst = UInt32(clamping: max(16, capacity / 32))
@@ -73,7 +73,7 @@ public struct RepeatFilter {
     }
   }
 
-  /// Whether to write the `records` records of one text about a subject.
+  /// Whether to write the `records` records of one message about a subject.
   mutating func admits(_ subject: Subject, records: Int, at now: Instant) -> Bool {
     var place: Int?
     let set = Int(subject.key >> 32) & (Self.subjectsMax - 1) & ~(Self.setCount - 1)
@@ -107,7 +107,7 @@ public struct RepeatFilter {
     return false
   }
 
-  /// Takes records from the kind's budget. Records beyond it are counted for the kind.
+  /// Takes records from the kind's budget. Records beyond the budget are counted for the kind.
   private mutating func spend(_ subject: Subject, _ records: Int, _ now: Instant) -> Bool {
     let kind = subject.kind
     let step = Self.hourNanoseconds / UInt64(kindBurst)
@@ -125,7 +125,7 @@ public struct RepeatFilter {
     return false
   }
 
-  /// The next count that is due, which is then reset; nil when there is none. With `isLast` all are due.
+  /// Returns and resets the next count that is due, or nil if there is none. With `isLast` all counts are due.
   mutating func nextCount(at now: Instant, isLast: Bool) -> (subject: Subject, repeats: UInt64, seconds: UInt64)? {
     for index in 0..<Self.subjectsMax where watches[index].repeats > 0 {
       guard isLast || watches[index].until <= now else { continue }
@@ -145,7 +145,7 @@ public struct RepeatFilter {
       let repeats = kinds[index].repeats
       kinds[index].repeats = 0
       var subject = kinds[index].subject
-      // They had many subjects, and only the last is known. The source of a text is kept.
+      // The records had many subjects, of which only the last is known. The source of a text is the same for all.
       subject.link = 0xFF
       if subject.event != .report { (subject.first, subject.second) = (0, 0) }
       return (subject, repeats, span / 1_000_000_000)
@@ -155,8 +155,8 @@ public struct RepeatFilter {
 }
 
 extension RepeatFilter.Subject {
-  /// A record with integers and 16 bytes. `a` distinguishes subjects if it is small (a reason or a bearer, not a
-  /// quantity).
+  /// The subject of a record with integers and 16 bytes. `a` distinguishes subjects only if it is small: a reason or a
+  /// bearer, not a quantity.
   init(_ event: Event, _ level: Level, _ link: UInt8, a: UInt64, _ first: UInt64, _ second: UInt64) {
     var hash = mixed(UInt64(event.rawValue) << 16 | UInt64(link) << 8 | (a < 256 ? a : 255))
     hash = mixed(hash ^ first)
@@ -165,7 +165,7 @@ extension RepeatFilter.Subject {
     self.init(event: event, level: level, link: link, first: first, second: second, key: hash | 1, kind: kind)
   }
 
-  /// A text, “source: text”. Digits after a colon are ignored: a port differs each time.
+  /// The subject of a text, “source: text”. Digits after a colon are ignored, because ports differ each time.
   init(_ event: Event, _ level: Level, words: UnsafeRawBufferPointer, _ first: UInt64, _ second: UInt64) {
     var hash: UInt64 = 0
     var source: UInt64?
