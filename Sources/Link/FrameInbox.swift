@@ -1,22 +1,22 @@
 import Frame
 import Primitives
 
-/// Splits a byte stream into frames. A frame that lies whole in the input is returned in place; any other is assembled
+/// Splits a byte stream into frames. A frame that is complete in the input is returned in place. Any other is assembled
 /// in the inbox's own memory.
 public struct FrameInbox {
   private let memory: UnsafeMutableRawBufferPointer
   private var held = 0
 
-  /// `memory` has at least `Limits.frameBytesMax` bytes (one frame). No one else may use it.
+  /// `memory` has at least `Limits.frameBytesMax` bytes (one frame) and must be used by nothing else.
   public init(_ memory: UnsafeMutableRawBufferPointer) {
     precondition(memory.count >= Limits.frameBytesMax)
     self.memory = memory
   }
 
-  /// The next frame, or nil when `input` from `offset` on does not complete one: those bytes are then stored, and
-  /// `offset` is at the end. The result is valid until the next call and as long as `input` is.
+  /// The next frame, or nil when `input` from `offset` on does not complete one. In that case the bytes are stored and
+  /// `offset` is moved to the end. The result is valid until the next call, and only while `input` is.
   ///
-  /// Throws `.unknownVersion` or `.overLength`: the frame boundaries are lost, and the link must be closed.
+  /// Throws `.unknownVersion` or `.overLength`. The frame boundaries are lost then, and the link must be closed.
   public mutating func next(
     _ input: UnsafeRawBufferPointer, _ offset: inout Int
   ) throws(FrameRefusal) -> UnsafeRawBufferPointer? {
@@ -27,7 +27,7 @@ public struct FrameInbox {
         return UnsafeRawBufferPointer(rebasing: rest[..<byteCount])
       }
     }
-    // First as many bytes as tell the length, then the rest of the frame.
+    // First up to the end of the length field, then the rest of the frame.
     take(upTo: FrameHeader.lengthEnd, input, &offset)
     let begun = UnsafeRawBufferPointer(rebasing: memory[..<held])
     guard let byteCount = try FrameHeader.frameByteCount(beginning: begun.bytes) else { return nil }

@@ -1,17 +1,17 @@
 import Frame
 import Primitives
 
-/// Memory for queued frames, shared by all links of a node: blocks of one size, and the flows that own them.
+/// Memory for queued frames, shared by all links of a node: blocks of equal size and the flows that own them.
 ///
 /// The blocks of a frame are charged to its ingress (a neighbour or this node itself) until the frame leaves. An
-/// ingress may hold as much as is free (`FairShare`), up to its quota: a single ingress gets plenty. However many
-/// ingresses hold all they may, a new one finds at once half as much room as each of them has, and as much when frames
-/// have left.
+/// ingress may hold as much as is free (`FairShare`), up to its quota, so a single ingress has plenty. When several
+/// ingresses hold their full share, a new one immediately gets half as much room as each of them. It gets as much as
+/// they have once frames have left.
 ///
-/// Free blocks and flows are reused last in, first out, before new ones are touched, so the pool touches only as many
-/// pages as frames ever waited at once. Copies of the value share the pool.
+/// Free blocks and flows are reused last in, first out, before unused memory is touched. The pool thus touches only as
+/// many pages as the most frames ever queued. Copies of the value share the pool.
 public struct FramePool {
-  /// The ingress number of this node itself. A neighbour's is its link slot.
+  /// The ingress number of this node itself. A neighbour's ingress number is its link slot.
   public static let ownIngress = FairShare.ownHolder
 
   public static let byteCount =
@@ -23,10 +23,10 @@ public struct FramePool {
 
   static let none = TurnRing.none
 
-  /// The classes of a queue.
+  /// The number of priority classes of a queue.
   static let classes = 3
 
-  /// Behind one pointer, so that the pool is a small value wherever it is passed.
+  /// Stored behind one pointer, so that the pool is a small value to pass.
   private struct Contents {
     var freeBlock = FramePool.none
     var freshBlock: UInt16 = 0
@@ -38,7 +38,7 @@ public struct FramePool {
     var share = FairShare(capacity: Limits.queueBlocksMax)
     var drops = QueueDropCounters()
     let ingresses: Table<Ingress, Int>
-    /// The block after each block, in its flow or in the free list.
+    /// The successor of each block, in its flow or in the free list.
     let next: Table<UInt16, UInt16>
     let flows: Table<Flow, UInt16>
     let groups: Table<FlowGroup, UInt16>
@@ -60,14 +60,14 @@ public struct FramePool {
     }
   }
 
-  /// What one ingress holds of the pool besides blocks.
+  /// The use of the pool by one ingress, besides its blocks.
   struct Ingress {
     var frames: UInt16 = 0
   }
 
   private let contents: Table<Contents, UInt8>
 
-  /// `memory` has `byteCount` bytes, aligned as an `Arena`. No one else may use it.
+  /// `memory` has `byteCount` bytes, is aligned as an `Arena`, and must be used by nothing else.
   public init(_ memory: UnsafeMutableRawBufferPointer) {
     var arena = Arena(memory)
     contents = Table(count: 1, in: &arena)
@@ -82,34 +82,34 @@ public struct FramePool {
   private var ingresses: Table<Ingress, Int> { state.ingresses }
   private var next: Table<UInt16, UInt16> { state.next }
   private var blocks: ByteTable<UInt16> { state.blocks }
-  /// As many as blocks: each holds at least one, so that no ingress can take the places of others' flows.
+  /// There are as many flows as blocks. Each holds at least one block, so no ingress can use up the flows of others.
   var flows: Table<Flow, UInt16> { state.flows }
-  /// As many as flows: each has at least one.
+  /// There are as many groups as flows. Each has at least one flow.
   var groups: Table<FlowGroup, UInt16> { state.groups }
-  /// `classes` for each queue, from `classes` times its number on.
+  /// The rings of queue n are the `classes` entries from `n * classes` on.
   var rings: Table<QueueRing, UInt8> { state.rings }
-  /// Blocks that each queue holds, by ingress.
+  /// The blocks that each queue holds, by ingress.
   var shares: Table<FairShare, UInt8> { state.shares }
 
-  /// The number of a new queue. There are `Limits.linksMax` at most.
+  /// Registers a queue and returns its number. Traps beyond `Limits.linksMax` queues.
   func addQueue() -> UInt8 {
     precondition(Int(state.queues) < Limits.linksMax)
     defer { state.queues += 1 }
     return state.queues
   }
 
-  /// Frames dropped, by reason.
+  /// Counters of dropped frames, by reason.
   public var drops: QueueDropCounters { state.drops }
-  /// Free bytes.
+  /// Free memory, in bytes.
   public var freeBytes: Int { state.share.free * Limits.queueBlockBytes }
-  /// Bytes that an ingress (a link slot, or this node) holds in blocks.
+  /// The bytes of the blocks that an ingress (a link slot or this node) holds.
   public func heldBytes(by ingress: Int) -> Int { state.share.held(by: ingress) * Limits.queueBlockBytes }
 
   func count(_ drop: QueueDrop) { state.drops.count(drop) }
 
   // MARK: Flows
 
-  /// Allocates a flow for a frame that is appended at once. A block must be free.
+  /// Allocates a flow for a frame that is appended immediately. A block must be free.
   func makeFlow(_ header: FrameHeader, ingress: Int, isRelayed: Bool) -> UInt16 {
     var number = state.freeFlow
     if number != Self.none {
@@ -129,7 +129,7 @@ public struct FramePool {
     state.freeFlow = number
   }
 
-  /// Allocates an empty group, for a flow that has none.
+  /// Allocates an empty group for the first flow of an ingress.
   func makeGroup(ingress: UInt8) -> UInt16 {
     var number = state.freeGroup
     if number != Self.none {
@@ -157,15 +157,15 @@ public struct FramePool {
     }
   }
 
-  /// How many further blocks a flow needs for `byteCount` bytes; one that does not exist yet: all.
+  /// The further blocks that a flow needs for `byteCount` bytes. A flow that does not exist yet needs all of them.
   func blocksNeeded(_ number: UInt16?, for byteCount: Int) -> Int {
     var room = 0
     if let number, flows[number].tail != Self.none { room = Limits.queueBlockBytes - Int(flows[number].tailEnd) }
     return (max(byteCount - room, 0) + Limits.queueBlockBytes - 1) / Limits.queueBlockBytes
   }
 
-  /// Why an ingress may not have a frame more that takes `blocks` more blocks; nil when it may. Of its quotas `kept` blocks
-  /// and frames stay free.
+  /// The reason why an ingress may not queue another frame that needs `blocks` more blocks, or nil if it may. The
+  /// `kept` blocks and frames of its quotas must remain free.
   func refusal(_ ingress: Int, blocks: Int, kept: (blocks: Int, frames: Int)) -> QueueDrop? {
     if blocks > state.share.free { return .poolFull }
     let more = blocks + kept.blocks
@@ -178,7 +178,7 @@ public struct FramePool {
 
   // MARK: Frames
 
-  /// Appends a frame's head and payload to a flow. Enough blocks must be free.
+  /// Appends a frame's header and payload to a flow. Enough blocks must be free.
   func append(_ number: UInt16, _ head: RawSpan, _ payload: RawSpan) {
     head.withUnsafeBytes { write(number, $0) }
     payload.withUnsafeBytes { write(number, $0) }
@@ -192,7 +192,7 @@ public struct FramePool {
     FrameHeader.frameByteCount { byte(number, $0) }
   }
 
-  /// Removes a flow's first frame, and copies it to `output` unless that is nil. Returns its length.
+  /// Removes a flow's first frame and copies it to `output` unless that is nil. Returns its length.
   func take(_ number: UInt16, into output: UnsafeMutableRawPointer?) -> Int {
     let byteCount = frameByteCount(number)
     var done = 0
@@ -246,7 +246,7 @@ public struct FramePool {
     }
   }
 
-  /// Byte `offset` of a flow's first frame; `offset` is less than a block.
+  /// The byte at `offset` of a flow's first frame. `offset` is less than a block.
   private func byte(_ number: UInt16, _ offset: Int) -> UInt8 {
     let head = flows[number].head, place = Int(flows[number].headOffset) + offset
     return place < Limits.queueBlockBytes ? blocks[head][place] : blocks[next[head]][place - Limits.queueBlockBytes]
@@ -276,25 +276,25 @@ public struct FramePool {
   }
 }
 
-/// The groups of flows of one class of a queue.
+/// The flow groups of one class of a queue.
 struct QueueRing {
   var groups = TurnRing()
   var byteCount = 0
-  /// The part of `byteCount` that this node sends itself.
+  /// The part of `byteCount` that this node itself sends.
   var ownByteCount = 0
-  /// Bytes of more urgent frames sent since this class last sent, while it had frames queued.
+  /// The bytes of more urgent frames sent since this class last sent, while it had queued frames.
   var passedOver = 0
 }
 
-/// Frames of one priority on one link that have the same source, destination and ingress.
+/// Queued frames of one priority on one link with the same source, destination and ingress.
 struct Flow: TakesTurns {
   let source: NodeID
   let destination: NodeID
   let ingress: UInt8
   let isRelayed: Bool
-  /// The next flow in its ring; for a free flow, the next free one.
+  /// The next flow in its ring, or the next free flow.
   var next = FramePool.none
-  // The first and the last block; `FramePool.none` when the flow is empty.
+  // The first and the last block, or `FramePool.none` when the flow is empty.
   var head = FramePool.none
   var tail = FramePool.none
   var headOffset: UInt16 = 0
@@ -312,16 +312,16 @@ struct Flow: TakesTurns {
   }
 }
 
-/// The flows of one priority on one link that came from one ingress: the neighbour's own, whose source its link proves, and
-/// those that it relays, each in a ring. Byte for byte the two take turns.
+/// The flows of one priority on one link with the same ingress. One ring holds those that originate at the neighbour
+/// itself, whose identity its link proves. The other holds those that it relays. The rings take turns byte by byte.
 struct FlowGroup: TakesTurns {
   let ingress: UInt8
-  /// The next group in the ring of its link and priority; for a free group, the next free one.
+  /// The next group in the ring of its link and priority, or the next free group.
   var next = FramePool.none
   var own = TurnRing()
   var relayed = TurnRing()
   var deficit: Int32 = 0
-  /// Bytes that own flows have sent more than relayed ones since both have had frames.
+  /// The bytes that own flows sent in excess of relayed ones while both had frames.
   private var ownLead: Int32 = 0
 
   init(ingress: UInt8) { self.ingress = ingress }
@@ -329,7 +329,7 @@ struct FlowGroup: TakesTurns {
   var isEmpty: Bool { own.isEmpty && relayed.isEmpty }
   var hasRelayedTurn: Bool { own.isEmpty || !relayed.isEmpty && ownLead > 0 }
 
-  /// Counts a frame in the turn of the group and of one of its rings.
+  /// Charges a frame to the turn of the group and of one of its rings.
   mutating func charge(_ byteCount: Int, isRelayed: Bool) {
     deficit -= Int32(byteCount)
     let isAlone = own.isEmpty || relayed.isEmpty

@@ -1,26 +1,26 @@
 import Frame
 import Primitives
 
-/// The frames queued for one link. Control frames between neighbours have a small memory of their own, so that they
-/// never starve; all other frames wait in the pool that all links share.
+/// The frames queued for one link. Control frames between neighbours have a small memory of their own, so they never
+/// starve. All other frames wait in the pool that all links share.
 ///
-/// Strict priority between classes. Within a class ingresses (neighbours and this node) take turns, within an ingress what
-/// the neighbour sends itself and what it relays, and within each of these the flows: source and destination in a frame are
-/// only claimed, so many flows get a neighbour no more than one does. Ingresses and flows in a `TurnRing`, with the
-/// length of the longest frame as quantum. A class that was passed over for `Limits.passedOverBytesMax` bytes may send
-/// one frame, so that no class starves.
+/// Classes have strict priority. Within a class the ingresses (neighbours and this node) take turns. Within an ingress,
+/// frames that the neighbour originates take turns with frames that it relays, and within both the flows take turns.
+/// Source and destination of a frame are only claimed, so many flows give a neighbour no advantage over one. Ingresses
+/// and flows take turns in a `TurnRing`, whose quantum is the length of the longest frame. A class that was passed over
+/// for `Limits.passedOverBytesMax` bytes may send one frame, so no class starves.
 ///
-/// Of the room of an ingress what it relays leaves that of one longest frame and an eighth of the count of frames to
-/// what the neighbour sends itself.
+/// Relayed frames leave some of their ingress's quota to frames that the neighbour originates. They leave room for one
+/// frame of maximum length and an eighth of the frame count.
 public struct FrameQueue {
-  /// Classes that wait in the pool, most urgent first.
+  /// The classes that wait in the pool, most urgent first.
   private enum Class: Int {
     case realtime = 0
     case interactive = 1
     case bulk = 2
 
-    /// The class of a routed frame. Only neighbours send control frames: a routed frame that claims control is
-    /// interactive.
+    /// The class of a routed frame. Only neighbours send control frames, so a routed frame that claims control priority
+    /// is interactive.
     init(_ priority: FramePriority) {
       switch priority {
       case .realtime: self = .realtime
@@ -38,7 +38,7 @@ public struct FrameQueue {
     }
   }
 
-  /// The ring of each class, in the pool's memory: so the queue is a small value, and none is copied to be read.
+  /// The ring of each class, in the pool's memory. This keeps the queue a small value, and reading a ring copies none.
   private struct Rings {
     let table: Table<QueueRing, UInt8>
     let first: UInt8
@@ -51,7 +51,7 @@ public struct FrameQueue {
       return self[.bulk].byteCount > 0 ? .bulk : nil
     }
 
-    /// A class that was passed over for too long.
+    /// A class that has been passed over for too long.
     var overdue: Class? {
       if self[.bulk].passedOver >= Limits.passedOverBytesMax { return .bulk }
       if self[.interactive].passedOver >= Limits.passedOverBytesMax { return .interactive }
@@ -64,17 +64,17 @@ public struct FrameQueue {
     }
   }
 
-  /// The queue's own memory, for control frames.
+  /// The memory that the queue itself needs for control frames, in bytes.
   public static let byteCount = Limits.queueBytesMaxControl
 
   private var control: ByteQueue
   private let pool: FramePool
   private let rings: Rings
   private let number: UInt8
-  /// The longest frame that the link accepts; also the quantum of a flow.
+  /// The longest frame that the link accepts, in bytes. It is also the quantum of a flow.
   public var frameBytesMax = Limits.frameHeaderBytes + Limits.framePayloadBytesFloor
 
-  /// `memory` has `byteCount` bytes. No one else may use it.
+  /// `memory` has `byteCount` bytes and must be used by nothing else.
   public init(_ memory: UnsafeMutableRawBufferPointer, _ pool: FramePool) {
     precondition(memory.count >= Self.byteCount)
     control = ByteQueue(UnsafeMutableRawBufferPointer(rebasing: memory[..<Self.byteCount]))
@@ -83,7 +83,7 @@ public struct FrameQueue {
     rings = Rings(table: pool.rings, first: number * UInt8(FramePool.classes))
   }
 
-  /// Blocks of the pool that the queue holds, by ingress.
+  /// The blocks of the pool that the queue holds, by ingress.
   private var share: FairShare {
     _read { yield pool.shares[number] }
     nonmutating _modify { yield &pool.shares[number] }
@@ -95,27 +95,27 @@ public struct FrameQueue {
   public var isEmpty: Bool { byteCount == 0 }
   public var controlByteCount: Int { control.count }
 
-  /// Bytes queued in one priority.
+  /// The bytes queued with one priority.
   public func byteCount(_ priority: FramePriority) -> Int {
     priority == .control ? control.count : rings[Class(priority)].byteCount
   }
 
-  /// Bytes queued in one priority that this node sends itself.
+  /// The bytes queued with one priority that this node itself sends.
   public func ownByteCount(_ priority: FramePriority) -> Int {
     priority == .control ? control.count : rings[Class(priority)].ownByteCount
   }
 
-  /// Whether frames of one priority from this node to a destination are queued; not for control frames.
+  /// Whether frames of one priority from this node to a destination are queued. Not for control frames.
   public func hasOwn(_ priority: FramePriority, to destination: NodeID) -> Bool {
     let kind = Class(priority)
     guard rings[kind].ownByteCount > 0, let group = group(kind, FramePool.ownIngress) else { return false }
     return pool.groups[group].own.first(in: pool.flows) { $0.destination == destination } != nil
   }
 
-  /// Whether frames that came from `ingress` are queued; not for control frames.
+  /// Whether frames from `ingress` are queued. Not for control frames.
   public func hasFrames(from ingress: Int) -> Bool { share.held(by: ingress) > 0 }
 
-  /// Whether the pool and the link have room for a frame of the greatest length from `ingress`.
+  /// Whether the pool and the link have room for a frame of maximum length from `ingress`.
   public func hasRoom(for ingress: Int) -> Bool {
     share.mayTake(longestFrameBlocks, by: ingress)
       && pool.refusal(ingress, blocks: longestFrameBlocks, kept: (0, 0)) == nil
@@ -125,8 +125,8 @@ public struct FrameQueue {
 
   // MARK: In
 
-  /// Queues a frame that came from `ingress`: a link slot, or `FramePool.ownIngress`. `isRelayed`: its source is not
-  /// the neighbour whose link it came over. False when it was dropped; the pool counts the reason.
+  /// Queues a frame from `ingress`: a link slot or `FramePool.ownIngress`. `isRelayed` means that its source is not the
+  /// neighbour that delivered it. Returns false if the frame was dropped; the pool counts the reason.
   public mutating func append(_ header: FrameHeader, _ payload: RawSpan, from ingress: Int, isRelayed: Bool) -> Bool {
     var bytes = InlineArray<48, UInt8>(repeating: 0)
     var head = bytes.mutableSpan
@@ -162,7 +162,7 @@ public struct FrameQueue {
       }
       pool.count(.overtaken)
       remove(victim, .realtime, into: nil)
-      // A flow whose own frame gives way keeps its turn.
+      // A flow that loses its own frame keeps its turn.
       if victim != known && pool.flows[victim].frames == 0 { leave(victim, .realtime) }
     }
     let flow = known ?? enter(header, kind, ingress, isRelayed)
@@ -173,8 +173,8 @@ public struct FrameQueue {
     return nil
   }
 
-  /// The realtime flow whose oldest frame is dropped: for a newer frame of the same flow, or for an interactive or bulk
-  /// frame.
+  /// The realtime flow whose oldest frame is dropped to make room. Realtime frames displace only their own flow's
+  /// frames; interactive and bulk frames displace those of other flows.
   private func victim(
     of drop: QueueDrop, _ flow: UInt16?, _ kind: Class, _ ingress: Int, _ isRelayed: Bool
   ) -> UInt16? {
@@ -195,7 +195,7 @@ public struct FrameQueue {
     }
   }
 
-  /// Why a flow may not have a frame more. Nil for `flow` stands for one that does not exist yet.
+  /// The reason why a flow may not queue another frame. A nil `flow` has not been created yet.
   private func refusal(
     _ flow: UInt16?, _ byteCount: Int, _ kind: Class, _ ingress: Int, _ isRelayed: Bool
   ) -> QueueDrop? {
@@ -208,9 +208,9 @@ public struct FrameQueue {
       blocksHeld = Int(held.blocks)
     }
     let needed = pool.blocksNeeded(flow, for: byteCount)
-    // Of what its ingress may still take a flow holds as much as is left: others behind the same relay find room.
+    // A flow may hold only as much as its ingress may still take, so other flows behind the same relay find room.
     let left = share.free - share.held(by: ingress)
-    // A block that is taken is one block less that is free, too.
+    // `needed` is added because taking a block also leaves one fewer free.
     let kept = isRelayed && needed > 0 ? longestFrameBlocks + needed : 0
     if needed > 0 && blocksHeld + needed + kept > left { return .linkQuota }
     return pool.refusal(ingress, blocks: needed, kept: (kept, isRelayed ? Limits.neighbourFramesMax / 8 : 0))
@@ -218,8 +218,8 @@ public struct FrameQueue {
 
   // MARK: Out
 
-  /// Moves whole frames into `output`, `framesMax` at most, until the next one does not fit or the link's greatest frame
-  /// length is written. The caller asks again for more, so that an urgent frame that arrived meanwhile is sent first.
+  /// Moves whole frames into `output`, at most `framesMax`. Stops when the next one does not fit or the link's maximum
+  /// frame length is written. The caller asks again for more, so an urgent frame that arrived meanwhile goes first.
   /// Returns the bytes written.
   public mutating func pop(
     into output: UnsafeMutableRawBufferPointer, framesMax: Int = .max, controlOnly: Bool = false
@@ -265,7 +265,7 @@ public struct FrameQueue {
     written + byteCount <= (written == 0 ? room : min(room, frameBytesMax))
   }
 
-  /// Counts a frame of class `kind` (nil: control) that was sent.
+  /// Updates the passed-over counts after a frame of class `kind` (nil: control) was sent.
   private mutating func passOver(_ kind: Class?, _ byteCount: Int) {
     passOver(.realtime, kind, byteCount)
     passOver(.interactive, kind, byteCount)
@@ -292,7 +292,7 @@ public struct FrameQueue {
     return ring.first(in: pool.flows) { $0.source == header.source && $0.destination == header.destination }
   }
 
-  /// The flow that has the turn.
+  /// The flow whose turn it is.
   private func turn(_ kind: Class) -> UInt16? {
     rings[kind].groups.isEmpty ? nil : turn(of: rings[kind].groups.turn(in: pool.groups))
   }
@@ -311,14 +311,14 @@ public struct FrameQueue {
     return turn(of: group)
   }
 
-  /// Counts a frame that a flow sends in its turn and its group's.
+  /// Charges a frame to the turn of its flow and of the flow's group.
   private func charge(_ flow: UInt16, _ kind: Class, _ byteCount: Int) {
     pool.flows[flow].deficit -= Int32(byteCount)
     let group = rings[kind].groups.turn(in: pool.groups)
     pool.groups[group].charge(byteCount, isRelayed: pool.flows[flow].isRelayed)
   }
 
-  /// A new flow, in the group of its ingress.
+  /// Creates a flow in the group of its ingress.
   private mutating func enter(_ header: FrameHeader, _ kind: Class, _ ingress: Int, _ isRelayed: Bool) -> UInt16 {
     let flow = pool.makeFlow(header, ingress: ingress, isRelayed: isRelayed)
     let group = group(kind, ingress) ?? enterGroup(UInt8(ingress), kind)
@@ -336,7 +336,7 @@ public struct FrameQueue {
     return group
   }
 
-  /// Removes a flow and drops its frames; its group too, when that was the last one.
+  /// Removes a flow and drops its frames. Removes its group too if that was the last flow.
   private mutating func leave(_ flow: UInt16, _ kind: Class) {
     while pool.flows[flow].frames > 0 { remove(flow, kind, into: nil) }
     guard let group = group(kind, Int(pool.flows[flow].ingress)) else { preconditionFailure("a flow without a group") }
@@ -352,7 +352,7 @@ public struct FrameQueue {
     if rings[kind].groups.isEmpty { rings[kind] = QueueRing() }
   }
 
-  /// Removes the first frame of a flow, and copies it unless `output` is nil. The flow stays in its ring.
+  /// Removes the first frame of a flow and copies it to `output` unless that is nil. The flow stays in its ring.
   private mutating func remove(_ flow: UInt16, _ kind: Class, into output: UnsafeMutableRawPointer?) {
     let before = Int(pool.flows[flow].blocks)
     let byteCount = pool.take(flow, into: output)

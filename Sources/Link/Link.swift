@@ -1,83 +1,83 @@
 import Frame
 import Primitives
 
-/// A link to one neighbour over one bearer, above an authenticated byte stream: hello, liveness, outgoing queues.
+/// A link to one neighbour over one bearer, above an authenticated byte stream: hello, liveness and outgoing queues.
 ///
-/// Sans-IO: `open`, `receive` and `handleTimeout` take events; `pop` returns the bytes to send; `deadline` is when
-/// `handleTimeout` is due. After each of these calls the caller must check `state`.
+/// Sans-IO: `open`, `receive` and `handleTimeout` take events, and `pop` returns the bytes to send. `handleTimeout` is
+/// due at `deadline`. The caller must check `state` after each of these calls.
 ///
 /// A link does not fragment, because a byte stream carries frames of any length. The end nodes segment messages to the
-/// path's frame size.
+/// frame size of the path.
 public struct Link {
   /// The state of a link.
   public enum State: Equatable, Sendable {
     /// The slot is free.
     case idle
-    /// Hello is sent, the neighbour's has not arrived.
+    /// The hello was sent, and the neighbour's has not arrived.
     case opening
     /// Frames of every type are accepted.
     case up
-    /// This node has said goodbye until later (`CloseReason.parked`). What the neighbour sent before its own goodbye is
-    /// still received; frames for it wait. Or the neighbour, which was parked, opened a stream and sent no hello.
+    /// This node sent a goodbye with `CloseReason.parked`. Frames that the neighbour sent before its own goodbye are
+    /// still received, and frames for it wait. A resumed link whose hello timed out is in this state too.
     case parking
-    /// Both ends rest without a stream. Frames for the neighbour wait until one of them dials.
+    /// Both ends keep the link's state without a stream. Frames for the neighbour wait until one end dials.
     case parked
-    /// To be torn down; a goodbye may still be queued.
+    /// The link must be torn down. A goodbye may still be queued.
     case closed(CloseReason)
   }
 
-  /// The neighbour's hello, or its agreement to be parked, must arrive within this time.
+  /// The timeout for the neighbour's hello, or for its agreement to be parked.
   public static let helloTimeout = TimeSpan.seconds(5)
-  /// A link is proven when a pong has arrived and the link has been up for this time.
+  /// A link is proven when a pong has arrived and the link has been up for this long.
   public static let provingTime = TimeSpan.seconds(2)
 
   public private(set) var state = State.idle
   /// The node that the link's certificate authenticates.
   public private(set) var peer = NodeID.none
   public private(set) var bearer = BearerKind.ethernet
-  /// True when the neighbour dialled.
+  /// Whether the neighbour dialled.
   public private(set) var isInbound = false
-  /// From the neighbour's hello; valid once the link is up.
+  /// From the neighbour's hello. Valid once the link is up.
   public private(set) var peerEpoch: UInt64 = 0
   public private(set) var peerCapabilities = Capabilities.none
   public private(set) var peerName: DisplayName?
   /// The longest frame payload that both ends accept, in bytes.
   public private(set) var payloadBytesMax = Limits.framePayloadBytesFloor
-  /// How long the neighbour asked not to be dialled, in its goodbye.
+  /// The time for which the neighbour's goodbye asked not to be dialled.
   public private(set) var retryAfterSeconds: UInt16 = 0
-  /// The last measured round trip; zero before the first.
+  /// The last measured round-trip time, or zero before the first measurement.
   public private(set) var roundTrip = TimeSpan(nanoseconds: 0)
   /// The measured cost of the link.
   public private(set) var meter = LinkMeter(.ethernet)
-  /// A pong has arrived, and the link has been up for `provingTime`.
+  /// Whether a pong has arrived and the link has been up for `provingTime`.
   public private(set) var isProven = false
-  /// A frame other than a hello has come since it is up: so the neighbour has it up, too.
+  /// Whether a frame other than a hello has arrived since the link came up. The neighbour has it up too, then.
   public private(set) var isMutual = false
-  /// The link was parked and opens again.
+  /// Whether the link was parked before this stream opened.
   public private(set) var isResumed = false
-  /// Both ends have said that the link is parked: what each sent before has arrived.
+  /// Whether both ends agreed to park. Everything that either sent before has arrived, then.
   public private(set) var isParkingAgreed = false
   public private(set) var upSince = Instant.zero
   public private(set) var bytesIn: UInt64 = 0
   public private(set) var bytesOut: UInt64 = 0
 
   private var queue: FrameQueue
-  /// When it was opened, or the parking began.
+  /// The time at which the stream opened or parking began.
   private var openedAt = Instant.zero
-  /// This node lets the neighbour park it.
+  /// Whether the neighbour may park this node.
   private var parks = false
   private var liveness = Liveness(.ethernet, now: .zero)
   private var pingSentAt = Instant.zero
   private var awaitsPong = false
   private var hasPonged = false
   private var stall = Stall()
-  /// Bytes that `pop` returned and that are not in the goodput yet.
+  /// The bytes that `pop` returned and that no goodput measurement includes yet.
   private var unmeasuredBytes = 0
 
-  /// `memory` has `FrameQueue.byteCount` bytes for control frames; all other frames wait in the pool.
+  /// `memory` has `FrameQueue.byteCount` bytes for control frames. All other frames wait in the pool.
   public init(_ memory: UnsafeMutableRawBufferPointer, _ pool: FramePool) { queue = FrameQueue(memory, pool) }
 
-  /// What this node announces in its hello.
+  /// The properties that this node announces in its hello.
   public struct Local {
     public var node: NodeID
     public var epoch: UInt64
@@ -91,8 +91,8 @@ public struct Link {
     }
   }
 
-  /// The longest frame payload that this node accepts over a bearer. Slow bearers use short frames, so that an urgent
-  /// frame does not wait long for a bulk one: 4 KiB take 33 ms at 1 Mbit/s.
+  /// The longest frame payload that this node accepts over a bearer, in bytes. Slow bearers use short frames, so an
+  /// urgent frame does not wait long for a bulk one: 4 KiB take 33 ms at 1 Mbit/s.
   public static func payloadBytesMax(over bearer: BearerKind) -> Int {
     switch bearer {
     case .bluetoothLE, .bluetoothClassic: 4_096
@@ -100,7 +100,7 @@ public struct Link {
     }
   }
 
-  /// The stream is authenticated: the other end holds the key of `peer`. Queues the hello.
+  /// Opens the link on an authenticated stream, whose other end has proved the key of `peer`. Queues the hello.
   public mutating func open(
     peer: NodeID, bearer: BearerKind, isInbound: Bool, local: Local, now: Instant
   ) {
@@ -122,7 +122,7 @@ public struct Link {
     begin(isInbound, local, now)
   }
 
-  /// A parked link has a stream again. What it knew of the neighbour, and the frames that wait, stay.
+  /// Opens a parked link on a new stream. The neighbour's properties and the waiting frames are kept.
   public mutating func resume(isInbound: Bool, local: Local, now: Instant) {
     isResumed = true
     begin(isInbound, local, now)
@@ -148,12 +148,12 @@ public struct Link {
     enqueue(.hello, hello.byteCount, local.node) { output in hello.write(to: &output) }
   }
 
-  /// See `isMutual`.
+  /// Sets `isMutual`.
   public mutating func confirm() { isMutual = true }
 
-  /// Handles a frame from the neighbour that is not routed. Answers are queued; `state` may change.
+  /// Handles a frame from the neighbour that is not routed. Replies are queued, and `state` may change.
   ///
-  /// Throws why the frame is refused. The link is then in the state that `state` says.
+  /// Throws the reason if the frame is rejected. `state` is valid in that case too.
   public mutating func receive(
     _ header: FrameHeader, _ payload: RawSpan, _ type: FrameType, local: NodeID, now: Instant
   ) throws(FrameRefusal) {
@@ -170,7 +170,7 @@ public struct Link {
     case .pong:
       var reader = ByteReader(payload, orThrow: FrameRefusal.truncated)
       let sentAt = Instant(nanoseconds: try reader.u64())
-      // The echo is the neighbour's claim: only the outstanding ping counts.
+      // The neighbour can put any time into its pong, so only that of the outstanding ping counts.
       if state == .parking { return }
       if state != .up || !awaitsPong || sentAt != pingSentAt || sentAt > now { throw .unexpected }
       awaitsPong = false
@@ -192,23 +192,23 @@ public struct Link {
     }
   }
 
-  /// Bytes of any kind arrived.
+  /// Records that bytes of any kind arrived.
   public mutating func arrived(_ byteCount: Int, now: Instant) {
     bytesIn &+= UInt64(byteCount)
     liveness.arrived(now: now)
   }
 
-  /// A whole frame arrived: the neighbour is alive.
+  /// Records that a whole frame arrived, which proves that the neighbour is alive.
   public mutating func heard(now: Instant) { liveness.heard(now: now) }
 
-  /// A whole frame of this length arrived at once.
+  /// Records that a whole frame of this length arrived in one piece.
   public mutating func heard(_ byteCount: Int, now: Instant) {
     arrived(byteCount, now: now)
     heard(now: now)
   }
 
-  /// Queues a frame that came from `ingress`: a link slot, or `FramePool.ownIngress`. `isRelayed`: its source is not
-  /// the neighbour whose link it came over. False when it was dropped; the pool counts the reason.
+  /// Queues a frame from `ingress`: a link slot or `FramePool.ownIngress`. `isRelayed` means that its source is not the
+  /// neighbour that delivered it. Returns false if the frame was dropped; the pool counts the reason.
   public mutating func append(
     _ header: FrameHeader, _ payload: RawSpan, from ingress: Int, isRelayed: Bool = false
   ) -> Bool {
@@ -219,7 +219,7 @@ public struct Link {
   public mutating func close(_ reason: CloseReason, retryAfterSeconds: UInt16, local: NodeID) {
     switch state {
     case .idle, .closed: return
-    // The goodbye was said, or nobody hears it.
+    // The goodbye was sent already, or no stream exists for it.
     case .parking, .parked: queue.removeAll()
     case .opening, .up:
       queue.removeAll()
@@ -229,7 +229,8 @@ public struct Link {
     state = .closed(reason)
   }
 
-  /// Asks the neighbour to park and not to call for some seconds, or agrees to it. Until it has agreed the stream stays.
+  /// Asks the neighbour to park the link and not to dial for some seconds, or agrees to its request. The stream stays
+  /// open until both have agreed.
   public mutating func park(retryAfterSeconds: UInt16, local: NodeID, now: Instant) {
     let goodbye = Goodbye(reason: .parked, retryAfterSeconds: retryAfterSeconds)
     enqueue(.goodbye, Goodbye.byteCount, local) { output in goodbye.write(to: &output) }
@@ -238,7 +239,8 @@ public struct Link {
     openedAt = now
   }
 
-  /// The neighbour's goodbye answers this node's, or is a relay's to a node that lets itself be parked.
+  /// Whether the neighbour's parking goodbye is valid: it answers this node's, or comes from a relay to a node that may
+  /// be parked.
   private mutating func isParkable(_ local: NodeID, _ now: Instant) -> Bool {
     if state == .parking { return true }
     guard state == .up, parks, peerCapabilities.contains(.relay) else { return false }
@@ -246,8 +248,8 @@ public struct Link {
     return true
   }
 
-  /// The stream of a link in `.parking`, or of a resumed one in `.opening`, is closed. False when something may have been
-  /// lost on the way.
+  /// Parks a link in `.parking`, or a resumed one in `.opening`, whose stream has closed. Returns false if frames may
+  /// have been lost.
   public mutating func rest() -> Bool {
     let isWhole = isParkingAgreed && queue.controlByteCount == 0
     queue.removeControl()
@@ -255,14 +257,14 @@ public struct Link {
     return isWhole
   }
 
-  /// Frames are received.
+  /// Whether frames are accepted.
   public var isReceiving: Bool {
     switch state {
     case .up, .parking: true
     case .idle, .opening, .closed, .parked: false
     }
   }
-  /// The neighbour is one, whether its link has a stream now or not.
+  /// Whether the node at the other end counts as a neighbour, with or without a stream.
   public var isStanding: Bool {
     switch state {
     case .up, .parking, .parked: true
@@ -271,14 +273,14 @@ public struct Link {
     }
   }
 
-  /// The stream is closed: the slot is free again.
+  /// Frees the slot after the stream has closed.
   public mutating func reset() {
     queue.removeAll()
     state = .idle
     peer = .none
   }
 
-  /// When `handleTimeout` is due.
+  /// The time at which `handleTimeout` is due.
   public var deadline: Instant {
     switch state {
     case .idle, .closed, .parked: .never
@@ -287,7 +289,7 @@ public struct Link {
     }
   }
 
-  /// Whether `deadline` may come.
+  /// Whether the link has a deadline.
   public var isTimed: Bool {
     switch state {
     case .opening, .parking, .up: true
@@ -297,11 +299,11 @@ public struct Link {
 
   private var provenDue: Instant { hasPonged && !isProven ? upSince + Self.provingTime : .never }
 
-  /// Sends a ping if it is due, or closes a dead link. `isHeld`: the stream below has bytes that it cannot send.
+  /// Sends a ping if one is due, or closes a dead link. `isHeld` means that the stream has bytes that it cannot send.
   public mutating func handleTimeout(local: NodeID, now: Instant, isHeld: Bool = false) {
     if deadline > now { return }
     if state == .opening && isResumed {
-      // The stream goes, and the link rests on.
+      // The stream is closed, and the link stays parked.
       state = .parking
       openedAt = now
       return
@@ -320,35 +322,35 @@ public struct Link {
         stall.excuse()
         return liveness.excuse(until: end)
       }
-      // The last ping waits still.
+      // The last ping is still queued.
       if awaitsPong { return liveness.pingSent(now: now) }
     } else if due == .death {
-      // The ping may just have left.
+      // The ping may only just have been sent.
       if wasExcused { return liveness.excuse(until: now + Liveness.answerMax) }
       return close(.timedOut, retryAfterSeconds: 0, local: local)
     }
     sendPing(local, now)
   }
 
-  /// The neighbour takes nothing, and is not judged yet because its radio answers.
+  /// Whether the neighbour accepts no frames but is not considered dead yet, because its radio responds.
   public var isStalled: Bool { stall.isExcuse }
-  /// How long the neighbour has taken nothing; zero while it takes what is sent.
+  /// How long the neighbour has accepted no frames. Zero while it accepts them.
   public func stalledSpan(now: Instant) -> TimeSpan { stall.span(now: now) }
 
-  /// The stream of a stalled link has taken frames again, the ping first.
+  /// Ends a stall after the stream accepted frames again, beginning with the ping.
   public mutating func goesOn(now: Instant) {
     stall = Stall()
     liveness.pingSent(now: now)
   }
 
-  /// Sends a ping that is due within `span`. True when it did.
+  /// Sends a ping if one is due within `span`. Returns true if it did.
   public mutating func pingEarly(dueWithin span: TimeSpan, local: NodeID, now: Instant) -> Bool {
     guard state == .up, liveness.isPingDue(within: span, now: now) else { return false }
     sendPing(local, now)
     return true
   }
 
-  /// Sends a ping, if none awaits its answer. True when it did.
+  /// Sends a ping unless one awaits its pong. Returns true if it did.
   public mutating func pingNow(local: NodeID, now: Instant) -> Bool {
     guard state == .up, !awaitsPong else { return false }
     sendPing(local, now)
@@ -359,39 +361,39 @@ public struct Link {
     if provenDue <= now { isProven = true }
   }
 
-  /// The stream has accepted the bytes that `pop` returned since the last call. Frames that are still queued make this
-  /// a measurement of goodput. True when the cost has changed.
+  /// Records that the stream has accepted the bytes that `pop` returned since the last call. If more frames are queued,
+  /// this is a measurement of goodput. Returns true if the cost changed.
   public mutating func measureGoodput(now: Instant) -> Bool {
     defer { unmeasuredBytes = 0 }
     return meter.sent(unmeasuredBytes, isBusy: hasFrames, now: now)
   }
 
-  /// Moves whole queued frames into `output`, the most urgent first, and stops when the link's greatest frame length is
-  /// written. Routed frames wait until the link is up. Returns the bytes written.
+  /// Moves whole queued frames into `output`, most urgent first, and stops after the link's maximum frame length.
+  /// Routed frames wait until the link is up. Returns the bytes written.
   public mutating func pop(into output: UnsafeMutableRawBufferPointer, framesMax: Int = .max) -> Int {
     let written = queue.pop(into: output, framesMax: framesMax, controlOnly: state != .up)
     passed(written)
     return written
   }
 
-  /// The stream has taken a frame of so many bytes that was not queued.
+  /// Records that the stream accepted a frame of `byteCount` bytes that bypassed the queue.
   public mutating func passed(_ byteCount: Int) {
     bytesOut &+= UInt64(byteCount)
     unmeasuredBytes += byteCount
   }
 
   public var queuedByteCount: Int { queue.byteCount }
-  /// Whether another advertisement should be queued. Few wait in this queue; the others wait in the database, where a
-  /// newer one replaces them.
+  /// Whether another advertisement should be queued. Few wait in this queue. The others wait in the database, where
+  /// newer ones replace them.
   public var takesAdvertisement: Bool { state == .up && queue.controlByteCount < Self.controlBytesAhead }
   public var hasFrames: Bool { !queue.isEmpty }
-  /// Whether routed frames are queued that came from `ingress`: a link slot, or `FramePool.ownIngress`.
+  /// Whether routed frames from `ingress` are queued: a link slot or `FramePool.ownIngress`.
   public func hasFrames(from ingress: Int) -> Bool { queue.hasFrames(from: ingress) }
-  /// Bytes queued in one priority.
+  /// The bytes queued with one priority.
   public func queuedByteCount(_ priority: FramePriority) -> Int { queue.byteCount(priority) }
-  /// Whether there is room for a frame of the greatest length from this node.
+  /// Whether there is room for a frame of maximum length from this node.
   public var hasRoomForOwn: Bool { queue.hasRoom(for: FramePool.ownIngress) }
-  /// Bytes queued in one priority that this node sends itself.
+  /// The bytes queued with one priority that this node itself sends.
   public func ownQueuedByteCount(_ priority: FramePriority) -> Int { queue.ownByteCount(priority) }
   /// Whether frames of one priority from this node to a destination are queued.
   public func hasOwnQueued(_ priority: FramePriority, to destination: NodeID) -> Bool {
@@ -399,8 +401,8 @@ public struct Link {
   }
 
   private static let pingByteCount = 8
-  /// Another advertisement is queued while fewer bytes than this wait in the control queue. The rest of the queue has
-  /// room for the longest advertisement and for pings and pongs meanwhile.
+  /// Another advertisement is queued while the control queue has fewer bytes than this. The rest of the queue has room
+  /// for the longest advertisement, pings and pongs.
   private static let controlBytesAhead = 1_024
 
   private mutating func receiveHello(
@@ -423,13 +425,13 @@ public struct Link {
     peerName = hello.name
     let payloadBytesBefore = payloadBytesMax
     payloadBytesMax = min(Int(hello.payloadBytesMax), Self.payloadBytesMax(over: bearer))
-    // What waited may be too long now.
+    // Waiting frames may exceed the new limit.
     if isResumed && payloadBytesMax < payloadBytesBefore { queue.removeAll() }
     queue.frameBytesMax = FrameHeader.byteCount + payloadBytesMax
     upSince = now
     state = .up
     isParkingAgreed = false
-    // The first ping is sent at once, to measure the round trip early.
+    // An immediate ping measures the round-trip time early.
     sendPing(local, now)
   }
 

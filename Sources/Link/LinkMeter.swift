@@ -1,32 +1,32 @@
 import Primitives
 
-/// The cost of a link, in the unit of `BearerKind.cost`: about the microseconds per KiB.
+/// Measures the cost of a link, in the unit of `BearerKind.cost`: roughly microseconds per KiB.
 ///
-/// A link costs what is usual for its bearer, unless measurements prove that it is much slower. Only the rate of a
-/// stream that frames wait for is measured. Round trips do not count: they grow with load, and costs that follow the
-/// load move the load, which changes costs again. For the same reason the best of the last measurements counts, costs
-/// change in powers of two, and a link that is only somewhat slower or faster than usual costs the same.
+/// A link has its bearer's usual cost unless measurements show that it is much slower. Only a stream with frames
+/// waiting is measured. Round-trip times are ignored, because they grow with load. Costs that follow the load would
+/// move the load, which would change the costs again. For the same reason the best of the last measurements counts,
+/// costs change in powers of two, and moderate deviations have no effect.
 public struct LinkMeter {
-  /// A link is slow when a KiB takes at least this many times as long as usual. Processors that are busy with several
-  /// links do not make a link that slow.
+  /// A link is slow when a KiB takes at least this many times as long as usual. A processor that is busy with several
+  /// links does not make a link that slow.
   static let slowFactor: UInt64 = 8
-  /// A measurement takes at least this time and this many bytes. The first after an idle period is discarded, because it
-  /// only fills the buffers below.
+  /// The least duration and bytes of a measurement. The first after an idle period is discarded, because it only fills
+  /// the buffers below.
   static let windowTime = TimeSpan.milliseconds(500)
   static let windowBytes: UInt64 = 16_384
-  /// A link is slow when the best of so many measurements in a row is.
+  /// A link is slow when the best of this many consecutive measurements is.
   static let windows = 8
-  /// How long a link counts as slow that nothing measures, so that it gets its chance again. Each time that it proves slow
-  /// once more the time doubles.
+  /// How long a link counts as slow without new measurements, before it gets another chance. The time doubles whenever
+  /// the link proves slow again.
   static let memoryMin = TimeSpan.seconds(300)
   static let memoryMax = TimeSpan.seconds(4_800)
-  /// The greatest measured cost. Costs above it are for links in quarantine.
+  /// The greatest measured cost. Greater costs are for links in quarantine.
   public static let costMax: UInt16 = 32_767
 
   private let bearer: BearerKind
-  /// How many times the usual cost: 1, or a power of two from `slowFactor`.
+  /// The multiple of the usual cost: 1, or a power of two of at least `slowFactor`.
   private var factor: UInt64 = 1
-  /// Bytes per second, in a ring.
+  /// A ring of measured rates, in bytes per second.
   private var rates = FixedArray<8, UInt64>(repeating: 0)
   private var measurements = 0
   private var measuredAt = Instant.zero
@@ -40,7 +40,7 @@ public struct LinkMeter {
   /// The cost that this node advertises for the link.
   public var cost: UInt16 { UInt16(min(UInt64(bearer.cost) * factor, UInt64(Self.costMax))) }
 
-  /// The stream accepted frames; `isBusy` means that more are queued already. True when the cost has changed.
+  /// Records that the stream accepted frames. `isBusy` means that more are queued. Returns true if the cost changed.
   mutating func sent(_ byteCount: Int, isBusy: Bool, now: Instant) -> Bool {
     defer {
       if !isBusy {
@@ -69,7 +69,7 @@ public struct LinkMeter {
     return factor != before
   }
 
-  /// Forgets measurements that are too old.
+  /// Discards measurements that are too old.
   mutating func review(now: Instant) {
     guard measurements > 0, now - measuredAt >= memory else { return }
     measurements = 0

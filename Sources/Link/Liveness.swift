@@ -1,37 +1,37 @@
 import Primitives
 
-/// Detects that a neighbour is dead: it was silent, was pinged, and did not answer in time.
+/// Detects a dead neighbour: one that was silent, was pinged, and did not answer in time.
 ///
-/// A ping travels on a stream that repeats what is lost, so one ping is enough. How long the answer may take follows
-/// the round trips that were measured: a slow or lossy link is not taken for a dead one. The time counts from the moment
-/// when the ping was queued, not from when it was due, and a node that runs late itself pings once more before it
-/// judges: the answer may be there, unread.
+/// A ping travels on a reliable stream, so one ping is enough. The timeout for the answer follows the measured
+/// round-trip times, so a slow or lossy link is not mistaken for a dead one. It counts from when the ping was queued,
+/// not from when it was due. A node that itself runs late sends another ping before it decides, because the answer may
+/// have arrived unread.
 public struct Liveness {
-  /// A ping is sent at least this often, so that the round trip is known.
+  /// A ping is sent at least this often, to measure the round-trip time.
   static let measureInterval = TimeSpan.seconds(15)
-  /// The time for an answer before a round trip is known, and the longest ever.
+  /// The longest timeout for an answer. It also applies before a round-trip time is known.
   static let answerMax = TimeSpan.seconds(7)
-  /// The time for an answer is at least this many times the slowest of the last round trips.
+  /// The timeout is at least this multiple of the slowest recent round-trip time.
   static let answerRoundTrips: UInt64 = 3
-  /// A timeout that is handled later than this after it was due judges nobody …
+  /// A timeout that is handled later than this sends another ping instead of closing the link.
   static let latenessMax = TimeSpan.milliseconds(250)
-  /// … at most so many times in a row.
+  /// The most such pings in a row.
   static let latePingsMax: UInt8 = 3
 
-  /// What is due.
+  /// The action that is due.
   enum Due { case nothing, ping, death }
 
   private let bearer: BearerKind
   private var heardAt: Instant
-  /// When bytes of a frame that is not whole arrived.
+  /// The time at which bytes of an incomplete frame arrived.
   private var arrivedAt = Instant.zero
   private var pingSentAt: Instant
-  /// Nothing was heard since the last ping.
+  /// Whether nothing was received since the last ping.
   private var isAsking = false
   private var latePings: UInt8 = 0
-  /// Nobody is judged before.
+  /// The neighbour is not considered dead before this time.
   private var excusedUntil = Instant.zero
-  /// The last round trips; the slowest counts.
+  /// The last round-trip times, of which the slowest counts.
   private var roundTrips = FixedArray<4, TimeSpan>(repeating: TimeSpan(nanoseconds: 0))
   private var measured = 0
 
@@ -41,7 +41,7 @@ public struct Liveness {
     pingSentAt = now
   }
 
-  /// A neighbour that was silent for this time is pinged.
+  /// The silence after which a neighbour is pinged.
   public static func silenceMax(over bearer: BearerKind) -> TimeSpan {
     switch bearer {
     case .ethernet, .loopback: .milliseconds(2_200)
@@ -49,7 +49,7 @@ public struct Liveness {
     }
   }
 
-  /// The time for an answer on a link whose round trips are short.
+  /// The timeout for an answer on a link with short round trips.
   static func answerMin(over bearer: BearerKind) -> TimeSpan {
     switch bearer {
     case .ethernet, .loopback: .milliseconds(700)
@@ -57,20 +57,21 @@ public struct Liveness {
     }
   }
 
-  /// How long a death goes unnoticed on a link whose round trips are short: 2.9 s on wired bearers, 5 s on others.
+  /// The longest time until a death is detected on a link with short round trips: 2.9 s on wired bearers, 5 s on
+  /// others.
   public static func unnoticedMax(over bearer: BearerKind) -> TimeSpan {
     silenceMax(over: bearer) + answerMin(over: bearer)
   }
 
-  /// A whole frame arrived.
+  /// Records that a whole frame arrived.
   mutating func heard(now: Instant) {
     heardAt = now
     isAsking = false
     latePings = 0
   }
 
-  /// Bytes of a frame arrived. They postpone a ping that is not sent yet, up to twice the silence: on a slow link a frame takes
-  /// its time. They answer none: a neighbour that sends a byte now and then is not alive.
+  /// Records that bytes of a frame arrived. They postpone an unsent ping up to twice the silence limit, because a frame
+  /// takes long on a slow link. They do not answer a ping: a neighbour that sends a byte now and then is not alive.
   mutating func arrived(now: Instant) { arrivedAt = now }
 
   mutating func pingSent(now: Instant) {
@@ -84,13 +85,13 @@ public struct Liveness {
     measured += 1
   }
 
-  /// The ping could not leave, or left late: the answer has time until then.
+  /// Extends the timeout to `instant`, for a ping that was not sent or was sent late.
   mutating func excuse(until instant: Instant) { excusedUntil = instant }
 
-  /// When `due` may change without another event.
+  /// The time at which `due` may change without another event.
   var deadline: Instant { isAsking ? answerDue : pingDue }
 
-  /// What is due now. A ping that is due because this node was late is counted as one.
+  /// The action due now. A ping that is due because this node was late is counted.
   mutating func due(now: Instant) -> Due {
     if !isAsking { return pingDue <= now ? .ping : .nothing }
     let end = answerDue
@@ -100,7 +101,7 @@ public struct Liveness {
     return .ping
   }
 
-  /// Whether a ping is due within `span`: sent together with others, it costs no wake-up of its own.
+  /// Whether a ping is due within `span`. Sent together with others, it needs no wake-up of its own.
   func isPingDue(within span: TimeSpan, now: Instant) -> Bool { !isAsking && pingDue <= now + span }
 
   private var answerDue: Instant { max(pingSentAt + answerTime, excusedUntil) }

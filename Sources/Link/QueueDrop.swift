@@ -1,23 +1,23 @@
 import Primitives
 
-/// Why a frame was dropped instead of queued.
+/// The reason for dropping a frame instead of queueing it.
 public enum QueueDrop: UInt8, Sendable {
-  /// No free memory is left.
+  /// The pool has no free memory.
   case poolFull = 0
-  /// The ingress holds its limit.
+  /// The ingress has reached its quota.
   case neighbourQuota = 1
-  /// The ingress holds its share of the link's limit.
+  /// The ingress has reached its share of the link's quota.
   case linkQuota = 2
-  /// The flow holds its limit.
+  /// The flow has reached its limit.
   case flowQuota = 3
-  /// A realtime frame was dropped for a newer one, or for an interactive or bulk frame.
+  /// A realtime frame was dropped for a newer one or for an interactive or bulk frame.
   case overtaken = 4
-  /// The memory of the link's control frames is full.
+  /// The memory for the link's control frames is full.
   case controlFull = 5
 
   public static let count = 6
 
-  /// The word used in status.
+  /// The name used in status output.
   public var name: StaticString {
     switch self {
     case .poolFull: "pool-full"
@@ -30,7 +30,7 @@ public enum QueueDrop: UInt8, Sendable {
   }
 }
 
-/// Number of drops by reason.
+/// Drop counters by reason.
 public struct QueueDropCounters: Sendable {
   private var counts = FixedArray<6, UInt64>(repeating: 0)
   public init() {}

@@ -1,45 +1,45 @@
 import Frame
 import Primitives
 
-/// Tells the two kinds of unit on a link's byte stream apart by their first byte (the technique of RFC 7983): TLS
-/// records begin with 20–23 (RFC 8446, section 5.1), sealed frames with 0x81.
+/// Separates the two kinds of unit on a link's byte stream by their first byte (the technique of RFC 7983). TLS records
+/// begin with 20–23 (RFC 8446, section 5.1), sealed frames with 0x81.
 ///
-/// Incremental: `next` takes input that is split anywhere and says what its first bytes are; the caller continues after
-/// them. It stores no bytes, so a caller that needs a whole sealed frame must join the pieces.
+/// It works incrementally: `next` accepts input that is split anywhere and returns the kind of its first bytes. The
+/// caller continues after them. No bytes are stored, so a caller that needs a whole sealed frame must join the pieces.
 ///
-/// A sealed frame on the wire: frame header (48) ‖ link sequence (8, big-endian) ‖ tag (16) ‖ payload, whose length is
-/// in the header (`FrameHeader.lengthEnd`).
+/// A sealed frame on the wire: frame header (48) ‖ link sequence (8, big-endian) ‖ tag (16) ‖ payload. The header
+/// contains the payload length (`FrameHeader.lengthEnd`).
 public struct StreamDemultiplexer: Sendable {
-  /// A TLS record header: five bytes, of which the last two are the length.
+  /// The TLS record header in bytes. Its last two bytes are the length.
   public static let recordHeaderBytes = 5
-  /// The longest protected record of TLS 1.3 (RFC 8446, section 5.2); the AEAD suites of TLS 1.2 stay below.
+  /// The longest protected record of TLS 1.3 (RFC 8446, section 5.2). Those of the AEAD suites of TLS 1.2 are shorter.
   public static let recordBytesMax = 16384 + 256
-  /// The first byte of a sealed frame: frame marker and version.
+  /// The first byte of a sealed frame, which includes the frame version.
   public static let sealedMarker = FrameHeader.marker
   public static let sealedHeaderBytes = FrameHeader.byteCount
   public static let sealedSequenceBytes = 8
   public static let sealedTagBytes = 16
-  /// Bytes before the payload.
+  /// The bytes before the payload.
   public static let sealedOverheadBytes = sealedHeaderBytes + sealedSequenceBytes + sealedTagBytes
   public static let sealedPayloadBytesMax = Limits.framePayloadBytesMax
 
-  /// Why a stream cannot be parsed any further. The raw value is used in counters and the journal.
+  /// The reason why a stream cannot be parsed further. The raw value is used in counters and the journal.
   public enum Refusal: UInt8, Error, Sendable {
     /// The byte begins neither a TLS record nor a sealed frame.
     case unknownFirstByte = 1
-    /// A TLS record longer than `recordBytesMax`.
+    /// A TLS record is longer than `recordBytesMax`.
     case recordTooLong = 2
-    /// A sealed frame without payload.
+    /// A sealed frame has no payload.
     case sealedEmpty = 3
-    /// A sealed frame with a payload above `sealedPayloadBytesMax`.
+    /// A sealed frame has a payload longer than `sealedPayloadBytesMax`.
     case sealedTooLong = 4
   }
 
   /// The kind of the first bytes of the input.
   public enum Piece: Equatable, Sendable {
-    /// Bytes of one or more TLS records; the first and the last may be incomplete.
+    /// Bytes of one or more TLS records. The first and the last may be incomplete.
     case records(byteCount: Int)
-    /// Bytes of one sealed frame: from its first byte when `begins`, up to its last when `ends`.
+    /// Bytes of one sealed frame: from its first byte if `begins`, up to its last if `ends`.
     case sealed(byteCount: Int, begins: Bool, ends: Bool)
   }
 
@@ -50,16 +50,16 @@ public struct StreamDemultiplexer: Sendable {
   private var unit = Unit.none
   /// Bytes of the unit read so far, counted up to and including its length field.
   private var seen = 0
-  /// While the length field is read: its value so far. Then: the remaining bytes of the unit.
+  /// The value of the length field while it is being read, then the remaining bytes of the unit.
   private var remaining = 0
   private var refusal: Refusal?
 
   public init() {}
 
-  /// True between two units. A stream may end only there.
+  /// Whether the stream is between two units, the only place where it may end.
   public var isBetweenUnits: Bool { unit == .none }
 
-  /// The kind of the first bytes of `input`; nil when it is empty. A refusal is final: every later call throws it
+  /// The kind of the first bytes of `input`, or nil if it is empty. An error is final: every later call throws it
   /// again.
   public mutating func next(in input: UnsafeRawBufferPointer) throws(Refusal) -> Piece? {
     if let refusal { throw refusal }
@@ -72,7 +72,7 @@ public struct StreamDemultiplexer: Sendable {
     }
   }
 
-  /// As many consecutive records as the input holds, for one pass through TLS.
+  /// Takes as many consecutive records as the input has, for one pass through TLS.
   private mutating func records(_ input: UnsafeRawBufferPointer) throws(Refusal) -> Piece {
     var offset = 0
     while true {
@@ -80,7 +80,7 @@ public struct StreamDemultiplexer: Sendable {
       do throws(Refusal) {
         try advance(input, &offset)
       } catch {
-        // The records before it are valid: return them first.
+        // The records before it are valid, so they are returned first.
         if start > 0 { return .records(byteCount: start) }
         throw error
       }
@@ -106,9 +106,9 @@ public struct StreamDemultiplexer: Sendable {
 
   private static func isRecord(_ first: UInt8) -> Bool { first >= 20 && first <= 23 }
 
-  /// Advances through the unit as far as the input reaches. At the unit's end the next one may begin.
+  /// Advances through the unit as far as the input reaches. The next unit may begin at the end of this one.
   private mutating func advance(_ input: UnsafeRawBufferPointer, _ offset: inout Int) throws(Refusal) {
-    // The header up to and including the two bytes of the length field.
+    // The header, up to and including the two bytes of the length field.
     let prefixBytes = unit == .record ? Self.recordHeaderBytes : FrameHeader.lengthEnd
     if seen < prefixBytes {
       while seen < prefixBytes, offset < input.count {

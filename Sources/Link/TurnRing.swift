@@ -1,26 +1,26 @@
 import Primitives
 
-/// A record that takes turns with others.
+/// A record that takes turns with others in a `TurnRing`.
 protocol TakesTurns {
-  /// The next record of its ring.
+  /// The next record in its ring.
   var next: UInt16 { get set }
-  /// Bytes that it may still send in its turn.
+  /// The bytes that the record may still send in its turn.
   var deficit: Int32 { get set }
 }
 
-/// Records of a table that take turns by deficit round robin (Shreedhar and Varghese, 1995). Each turn lets a record send
-/// `quantum` bytes more.
+/// Records of a table that take turns by deficit round robin (Shreedhar and Varghese, 1995). Each turn lets a record
+/// send `quantum` more bytes.
 struct TurnRing {
   static let none = UInt16.max
-  /// The record after this one has the turn.
+  /// The predecessor of the record whose turn it is.
   private var last = Self.none
 
   var isEmpty: Bool { last == Self.none }
 
-  /// The record that has the turn. The ring must not be empty.
+  /// The record whose turn it is. The ring must not be empty.
   func turn<Record: TakesTurns>(in table: Table<Record, UInt16>) -> UInt16 { table[last].next }
 
-  /// The first record, from the last turn on, that `matches`.
+  /// The first record that `matches`, starting with the last in turn order.
   func first<Record: TakesTurns>(in table: Table<Record, UInt16>, where matches: (Record) -> Bool) -> UInt16? {
     if isEmpty { return nil }
     var number = last
@@ -44,7 +44,7 @@ struct TurnRing {
     }
   }
 
-  /// Adds a record, whose turn comes after that of all others.
+  /// Adds a record. Its turn comes after those of all others.
   mutating func enter<Record: TakesTurns>(_ number: UInt16, in table: Table<Record, UInt16>, quantum: Int) {
     if isEmpty {
       table[number].next = number
@@ -56,7 +56,7 @@ struct TurnRing {
     last = number
   }
 
-  /// Removes a record. If it had the turn, that of the next one begins.
+  /// Removes a record. If it was this record's turn, the next one's begins.
   mutating func leave<Record: TakesTurns>(_ number: UInt16, in table: Table<Record, UInt16>, quantum: Int) {
     let following = table[number].next
     if following == number {
