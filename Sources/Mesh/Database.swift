@@ -1,11 +1,11 @@
 import Frame
 import Primitives
 
-/// The advertisements that a node holds, its own included, and which neighbours each must still be sent to.
+/// The advertisements that a node stores, including its own, and the neighbours that each must still be sent to.
 ///
-/// A record keeps its number while its node is known. Flooding has no queue: a bit in an advertisement's stamp says
-/// that it must still be sent over a link, and a link takes the next one when its stream has room. So nothing
-/// overflows, a newer advertisement replaces one that still waits, and none is lost.
+/// A record keeps its number while its node is known. Flooding has no queue. A bit in an advertisement's stamp marks it
+/// as unsent on a link, and the link takes the next one when its stream has room. Nothing can overflow, a newer
+/// advertisement replaces a waiting one, and none is lost.
 struct Database {
   static let byteCount =
     Table<NodeRecord, Int>.byteCount(Limits.nodesMax) + NodeIndex.byteCount + AdvertisementStore.byteCount
@@ -15,12 +15,12 @@ struct Database {
   private let index: NodeIndex
   /// One past the highest record ever used. Memory beyond it was never touched.
   private(set) var end = 0
-  /// Records in use.
+  /// The number of records in use.
   private(set) var count = 0
   /// No advertisement expires before this time.
   private(set) var expiryDeadline = Instant.never
 
-  /// The first record is this node's own and is never removed. Takes `byteCount` bytes of `arena`.
+  /// The first record is this node's own and is never removed. Allocates `byteCount` bytes from `arena`.
   init(local: NodeID, in arena: inout Arena) {
     records = Table(count: Limits.nodesMax, in: &arena)
     index = NodeIndex(over: records, in: &arena)
@@ -30,32 +30,32 @@ struct Database {
 
   func find(_ id: NodeID) -> Int? { index.find(id) }
 
-  /// The links that the node of record `number` advertises; nil when its topology is not held.
+  /// The links that the node of record `number` advertises, or nil if its topology is not stored.
   @_lifetime(borrow self)
   func topology(of number: Int) -> TopologyView? {
     guard let bytes = bytes(number, .topology) else { return nil }
     return TopologyView(ofHeld: _overrideLifetime(bytes.bytes, borrowing: self))
   }
 
-  /// What the node of record `number` advertises about its link to `node`.
+  /// The entry for the link to `node` in the topology of record `number`.
   func entry(_ number: Int, of node: NodeID) -> Neighbour? {
     guard let topology = topology(of: number) else { return nil }
     for index in 0..<topology.count where topology.node(index) == node { return try? topology.entry(index) }
     return nil
   }
 
-  /// The bytes of an advertisement; nil when none is held.
+  /// The bytes of an advertisement, or nil if it is not stored.
   func bytes(_ number: Int, _ kind: AdvertisementKind) -> UnsafeRawBufferPointer? {
     advertisements[place(number, kind)]
   }
 
-  /// Whether the advertisement that is held consists of these bytes.
+  /// Whether the stored advertisement has exactly these bytes.
   func holds(_ number: Int, _ kind: AdvertisementKind, _ payload: RawSpan) -> Bool {
     guard let held = bytes(number, kind) else { return false }
     return isEqual(held.bytes, payload)
   }
 
-  /// Whether every record is taken.
+  /// Whether every record is in use.
   var isFull: Bool { count == Limits.nodesMax }
 
   /// Whether there is room for another node. A node without a route can be replaced.
@@ -65,19 +65,19 @@ struct Database {
     return false
   }
 
-  /// How an advertisement differs from the one that it replaces.
+  /// The difference between an advertisement and its predecessor.
   enum Change {
-    /// It says the same.
+    /// The content is the same.
     case renewal
-    /// The profile or the services: no route depends on them.
+    /// The profile or the services changed, on which no route depends.
     case profile
     /// The node is new or has restarted.
     case node
-    /// A known node has other links: routes may have changed.
+    /// A known node has other links, so routes may have changed.
     case ways
   }
 
-  /// Stores an advertisement, and replaces the former one.
+  /// Stores an advertisement, which replaces the previous one.
   mutating func install(
     _ source: NodeID, _ view: borrowing AdvertisementView, _ payload: RawSpan, expiresAt: Instant, unsent: UInt64,
     from ingress: Int
@@ -107,7 +107,7 @@ struct Database {
     advertisements.replace(place(number, view.kind), by: payload)
   }
 
-  /// Removes expired advertisements. True when that may have changed routes or the known epoch of a node.
+  /// Removes expired advertisements. Returns true if that may have changed routes or the known epoch of a node.
   mutating func expire(now: Instant) -> Bool {
     if expiryDeadline > now { return false }
     var isLess = false
@@ -137,8 +137,8 @@ struct Database {
 
   // MARK: Advertisements still to send
 
-  /// The next advertisement to send over a link; the search starts at record `start`. Those of nodes without a route come
-  /// last: anybody can invent such nodes, and what others say need not wait behind them.
+  /// The next advertisement to send over a link. The search starts at record `start`. Advertisements of nodes without a
+  /// route come last: anyone can invent such nodes, and they must not delay the others.
   func nextUnsent(_ link: UInt64, from start: Int) -> (number: Int, kind: AdvertisementKind)? {
     var last: (number: Int, kind: AdvertisementKind)?
     for step in 0..<end {
@@ -159,19 +159,19 @@ struct Database {
     return last
   }
 
-  /// Marks every advertisement to be sent over a link.
+  /// Marks all advertisements as unsent on a link.
   func markAllUnsent(_ link: UInt64) {
     for number in 0..<end { markUnsent(link, of: number) }
   }
 
-  /// Marks the advertisements of one node to be sent over a link.
+  /// Marks the advertisements of one node as unsent on a link.
   func markUnsent(_ link: UInt64, of number: Int) {
     if records[number].topology.isHeld { records[number].topology.unsent |= link }
     if records[number].profile.isHeld { records[number].profile.unsent |= link }
     if records[number].services.isHeld { records[number].services.unsent |= link }
   }
 
-  /// Moves the marks of link `old` to link `new`; removes them when `new` is zero.
+  /// Moves the marks of link `old` to link `new`, or removes them if `new` is zero.
   func moveUnsent(_ old: UInt64, to new: UInt64) {
     for number in 0..<end {
       if records[number].topology.unsent & old != 0 {
@@ -198,7 +198,7 @@ struct Database {
     advertisements.remove(place(number, kind))
   }
 
-  /// A renewed advertisement usually has the same content.
+  /// Whether an advertisement has the content of the stored one, as most renewals do.
   private func isSame(_ number: Int, _ view: borrowing AdvertisementView) -> Bool {
     guard let held = bytes(number, view.kind), let old = try? AdvertisementView(held.bytes) else { return false }
     return isEqual(old.body, view.body)
@@ -210,8 +210,8 @@ struct Database {
     return true
   }
 
-  /// The node without a route that gives way first: of the link over which most of them became known the one whose
-  /// advertisement expires first. So a neighbour that invents nodes replaces its own.
+  /// The node without a route that is evicted first. It is the earliest to expire among those from the link that
+  /// introduced most of them. A neighbour that invents nodes thus replaces its own.
   var unreachable: Int? {
     var counts = FixedArray<65, UInt16>(repeating: 0)
     for number in 1..<end where isUnreachable(number) { counts[Int(records[number].ingress)] += 1 }
@@ -232,7 +232,7 @@ struct Database {
     min(records[number].topology.expiresAt, records[number].profile.expiresAt)
   }
 
-  /// A node whose advertisement follows takes the place of another one.
+  /// Evicts the node of record `number` for another one, whose advertisement is stored next.
   mutating func replace(_ number: Int, by node: NodeID, below parent: Int, from ingress: Int) {
     remove(number)
     let place = append(node, from: ingress)

@@ -1,14 +1,14 @@
 import Primitives
 
-/// Detects links that break often, by neighbour and bearer, similar to route flap damping (RFC 2439).
+/// Detects links that break often, by neighbour and bearer, in the manner of route flap damping (RFC 2439).
 ///
-/// A link that breaks soon after it came up gets a penalty, or twice its remaining penalty. Penalties halve with time.
-/// From the second break on the link is in quarantine until the penalty has decayed to that of one break: it is used
-/// only where there is no other way, so that routes do not flap with it.
+/// A link that breaks soon after it came up gets a penalty, or twice its remaining penalty. Penalties decay
+/// exponentially. From its second break on, the link is quarantined until its penalty has decayed to that of one break.
+/// A quarantined link is used only if no other route exists, so routes do not flap with it.
 ///
-/// The addresses of neighbours share the places (`SourcePlaces`), because keys cost nothing.
+/// Neighbours' addresses share the entries (`SourcePlaces`), because new keys cost nothing.
 public struct FlapDamping {
-  /// A link that was up for at least this time has not flapped.
+  /// A link that was up for at least this long has not flapped.
   public static let lifeMin = TimeSpan.seconds(30)
   static let halfLife = TimeSpan.seconds(30)
   static let penaltyOfOne: UInt32 = 1_000
@@ -25,13 +25,13 @@ public struct FlapDamping {
 
   private var entries = FixedArray<64, Entry>(repeating: Entry())
   private var sources = SourcePlaces()
-  /// The entries that were ever used are the first ones: in a calm network there is none to look at.
+  /// All entries that were ever used come first. A stable network has none, so nothing is scanned.
   private var used = 0
 
   public init() {}
 
-  /// A link with the address `source` broke that was up for `life`. Returns the time that it is in quarantine from now on;
-  /// nil when it is not.
+  /// Records that a link from address `source` broke after it was up for `life`. Returns the length of its quarantine,
+  /// or nil if there is none.
   public mutating func linkBroke(
     _ peer: NodeID, _ bearer: BearerKind, from source: UInt64, life: TimeSpan, now: Instant
   ) -> TimeSpan? {
@@ -56,7 +56,7 @@ public struct FlapDamping {
     return entries[index].quarantinedUntil > now
   }
 
-  /// When the next quarantine ends after `now`.
+  /// The time at which the next quarantine after `now` ends.
   public func deadline(after now: Instant) -> Instant {
     var earliest = Instant.never
     for index in 0..<used where entries[index].quarantinedUntil > now {
@@ -65,7 +65,7 @@ public struct FlapDamping {
     return earliest
   }
 
-  /// The rest of a penalty: halved for every half-life, linear in between.
+  /// The remaining penalty: halved in every half-life, and linear in between.
   static func decayed(_ penalty: UInt32, _ time: TimeSpan) -> UInt32 {
     let halves = time.nanoseconds / halfLife.nanoseconds
     if halves >= 32 { return 0 }
@@ -73,7 +73,7 @@ public struct FlapDamping {
     return UInt32(left - left / 2 * (time.nanoseconds % halfLife.nanoseconds) / halfLife.nanoseconds)
   }
 
-  /// How long a penalty takes to decay to that of one break.
+  /// The time that a penalty takes to decay to that of one break.
   private static func timeToOne(_ penalty: UInt32) -> TimeSpan {
     var left = penalty
     var time = TimeSpan(nanoseconds: 0)
@@ -90,7 +90,7 @@ public struct FlapDamping {
     return nil
   }
 
-  /// A place without a penalty, or the least penalty of the address with most places.
+  /// An entry without a penalty, or the one with the least penalty of the address with the most entries.
   private func place(for source: UInt64, _ now: Instant) -> Int {
     let most = sources.most(beside: source)
     var place = 0

@@ -8,24 +8,24 @@ struct LocalLink {
   /// The cost that this node advertises.
   var cost: UInt16 = 0
   var payloadBytesMax: UInt16 = 0
-  /// Frames have passed in both directions.
+  /// Whether frames have passed in both directions.
   var isProven = false
-  /// This is the link in use, among all links to the neighbour.
+  /// Whether this is the link in use among all links to the neighbour.
   var carries = false
   var hasCarried = false
 }
 
-/// The links of this node, and which of several links to one neighbour is in use ("carries").
+/// The links of this node, and which of several links to a neighbour is in use (the carrier).
 ///
-/// The choice is local to this node and stable: another link takes over only when it is proven and clearly cheaper. The
-/// former link stays up and drains its queue.
+/// Each node chooses its own carriers, and its choice is stable: another link takes over only when it is proven and
+/// clearly cheaper. The previous link stays up and drains its queue.
 struct LocalLinks {
-  /// A link takes over when its own cost plus this fraction (an eighth) is at most the cost of the link in use. The
-  /// difference between any two bearers is greater, the error of measurement is smaller.
+  /// A link takes over if its cost plus this fraction of it (an eighth) is at most the cost of the link in use. The
+  /// costs of any two bearers differ by more, and measurement errors are smaller.
   static let advantage = 8
 
   private var links = Limits.PerLink<LocalLink>(repeating: LocalLink())
-  /// Slots in use, one bit each.
+  /// The slots of the links in use, one bit each.
   private(set) var carriers: UInt64 = 0
   private var used: UInt64 = 0
 
@@ -77,7 +77,7 @@ struct LocalLinks {
     return (before, best)
   }
 
-  /// Proven before unproven, then lower cost, then lower slot.
+  /// Prefers proven links, then lower cost, then the lower slot.
   private func isPreferred(_ slot: Int, to other: Int) -> Bool {
     if links[slot].isProven != links[other].isProven { return links[slot].isProven }
     return links[slot].cost < links[other].cost

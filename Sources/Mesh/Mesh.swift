@@ -3,66 +3,68 @@ import Primitives
 
 /// The link-state database of one node and the routes computed from it.
 ///
-/// Sans-IO and without cryptography: the owner verifies a signature between `assess` and `install`. After a change of
-/// links or advertisements the owner checks `needsRoutes` and calls `computeRoutes` before it asks for routes. It
-/// renews its own topology advertisement as `takeTopologyChange` says.
+/// Sans-IO and without cryptography: the owner verifies a signature between `assess` and `install`. After links or
+/// advertisements changed, the owner checks `needsRoutes` and calls `computeRoutes` before it uses routes.
+/// `takeTopologyChange` reports when it must renew its own topology advertisement.
 public struct Mesh {
-  /// How an advertisement compares to the one that is held.
+  /// The result of comparing an advertisement to the stored one.
   public enum Assessment: Equatable, Sendable {
-    /// Newer than what is held: verify it, then `install`.
+    /// Newer than the stored one. Verify it, then `install` it.
     case new
-    /// The same as the one that is held.
+    /// The same as the stored one.
     case duplicate
-    /// Older than the one that is held, or its lifetime is over.
+    /// Older than the stored one, or expired.
     case stale
-    /// This node's own, current or older.
+    /// This node's own advertisement, current or older.
     case ownEcho
-    /// Signed by this node's key but newer than its newest: this node lost its state, or two nodes use its key.
+    /// Signed with this node's key but newer than its newest. Either this node lost its state, or two nodes use its
+    /// key.
     case ownFromElsewhere
-    /// The database is full: the node needs a place (`place(for:isKept:)`).
+    /// The database is full, so the node needs a place (`place(for:isKept:)`).
     case full
-    /// Newer than what is held, but the source has renewed it too often: ask for it again later.
+    /// Newer than the stored one, but its source has renewed it too often. Request it again later.
     case tooOften
   }
 
-  /// How soon a change of this node's links must be advertised.
+  /// How urgently a change of this node's links must be advertised.
   public enum TopologyChange: UInt8, Sendable {
     case none
-    /// A cost, another link to a neighbour, a link to a node that has a route: it can wait.
+    /// A cost, the link in use to a neighbour, or a link to a node with a route changed. It can wait.
     case routine
-    /// The only way to a node.
+    /// A link became the only route to a node.
     case newWay
     case loss
   }
 
   public static let byteCount = Database.byteCount + ShortestPaths.byteCount
-  /// How often a node's advertisement of one kind is renewed here.
+  /// The rate at which this node accepts renewals of one kind of advertisement from one node.
   static let renewalRate = TokenRate(perSecond: 1, burst: 4)
-  /// A neighbour's copy of an advertisement may be older than the one that is held by this time, from the way that it
-  /// took. An older one was held by others for long, or its age is false.
+  /// The age difference in milliseconds by which a neighbour's copy may lag because of its path. An older copy was
+  /// delayed by other nodes, or its age is false.
   static let ageDifferenceMax: UInt64 = 30_000
-  /// A longer life of an advertisement is passed on from this rest on, whenever it has doubled.
+  /// A longer lifetime is passed on if at least this much of it remains and it has doubled.
   static let restToldMin = TimeSpan.seconds(10)
 
   public let local: NodeID
   private(set) var database: Database
   private let paths: ShortestPaths
   private var links = LocalLinks()
-  /// Links over which an advertisement may have to be sent, one bit each, and where each continues its search.
+  /// The links over which an advertisement may have to be sent, one bit each. `cursors` has the position at which each
+  /// continues its search.
   private var linksWithUnsent: UInt64 = 0
   private var linksToFlood: UInt64 = 0
-  /// Those of them over which something must be sent that matters to any neighbour: nodes that came, went or restarted,
-  /// and what they say of themselves.
+  /// The links with unsent advertisements that matter to every neighbour: nodes that appeared, vanished or restarted,
+  /// and their profiles and services.
   private var linksWithNews: UInt64 = 0
-  /// The nodes in reach when this node last advertised its links.
+  /// The value of `nodesInReach` when this node last advertised its links.
   private var reachTold: UInt64 = 0
   private var cursors = Limits.PerLink<UInt16>(repeating: 0)
-  /// True after a change that may affect a route.
+  /// Whether a change may have affected a route.
   public private(set) var needsRoutes = false
   private var topologyChange = TopologyChange.none
 
-  /// `memory` has `byteCount` bytes, aligned as an `Arena`. No one else may use it. Little of it is touched before
-  /// nodes are known.
+  /// `memory` has `byteCount` bytes, is aligned as an `Arena`, and must be used by nothing else. Little of it is
+  /// touched until nodes are known.
   public init(local: NodeID, _ memory: UnsafeMutableRawBufferPointer) {
     self.local = local
     var arena = Arena(memory)
@@ -72,7 +74,7 @@ public struct Mesh {
 
   // MARK: Links of this node
 
-  /// A link to `peer` is up. One of several links to a neighbour is in use: see `proveLink`.
+  /// Adds a link to `peer` that is up. One of several links to a neighbour is in use; see `proveLink`.
   public mutating func setLink(_ slot: Int, peer: NodeID, bearer: BearerKind, cost: UInt16, payloadBytesMax: Int) {
     links.set(
       slot, LocalLink(peer: peer, bearer: bearer, cost: max(cost, 1), payloadBytesMax: UInt16(payloadBytesMax)))
@@ -87,15 +89,15 @@ public struct Mesh {
     choose(links[slot].peer)
   }
 
-  /// The link is proven (`Link.isProven`), so it may take over from another one to the same neighbour. A neighbour's
-  /// only link is used at once.
+  /// Marks a link as proven (`Link.isProven`), so it may take over from another one to the same neighbour. A
+  /// neighbour's only link is used immediately.
   public mutating func proveLink(_ slot: Int) {
     if links[slot].peer == .none || links[slot].isProven { return }
     links.prove(slot)
     choose(links[slot].peer)
   }
 
-  /// False when there was no link in the slot.
+  /// Removes the link in a slot. Returns false if there was none.
   @discardableResult
   public mutating func removeLink(_ slot: Int) -> Bool {
     let peer = links[slot].peer
@@ -116,10 +118,10 @@ public struct Mesh {
   /// The slot of the link in use to a neighbour.
   public func link(to peer: NodeID) -> Int? { links.carrier(to: peer) }
 
-  /// The cost that this node advertises for a link; zero when the slot holds none.
+  /// The cost that this node advertises for a link, or zero if the slot has none.
   public func cost(of slot: Int) -> UInt16 { links[slot].cost }
 
-  /// Writes the body of this node's topology advertisement: each neighbour once, with its link in use.
+  /// Writes the body of this node's topology advertisement. It lists each neighbour once, with the link in use.
   @_lifetime(output: copy output)
   public func writeTopology(flags: TopologyFlags, to output: inout OutputRawSpan) {
     TopologyView.writeHead(flags: flags, count: links.carriers.nonzeroBitCount, to: &output)
@@ -127,7 +129,7 @@ public struct Mesh {
     while let slot = slots.next() { ownEntry(slot).write(to: &output) }
   }
 
-  /// Whether this node's topology advertisement says what `writeTopology` would write.
+  /// Whether this node's stored topology advertisement equals what `writeTopology` would write.
   public func hasTold(flags: TopologyFlags, epoch: UInt64) -> Bool {
     guard let payload = advertisement(of: 0, .topology), let view = try? AdvertisementView(payload),
       view.epoch == epoch, let told = try? TopologyView(view.body), told.flags == flags,
@@ -145,7 +147,7 @@ public struct Mesh {
     return Neighbour(node: link.peer, cost: link.cost, payloadBytesMax: link.payloadBytesMax, bearer: link.bearer)
   }
 
-  /// How the output of `writeTopology` has changed since the last call.
+  /// The urgency of changes to the output of `writeTopology` since the last call.
   public mutating func takeTopologyChange() -> TopologyChange {
     defer { topologyChange = .none }
     return topologyChange
@@ -169,8 +171,8 @@ public struct Mesh {
 
   // MARK: Advertisements
 
-  /// Compares an advertisement to the one that is held, before its signature is verified. `age` is the age in
-  /// milliseconds that the neighbour stated.
+  /// Compares an advertisement to the stored one, before its signature is verified. `age` is the age in milliseconds
+  /// that the neighbour sent.
   public func assess(_ source: NodeID, _ view: borrowing AdvertisementView, age: UInt64 = 0, now: Instant) -> Assessment
   {
     guard let number = database.find(source) else {
@@ -185,14 +187,14 @@ public struct Mesh {
     return stamp.renewals.hasToken(Self.renewalRate, now: now) ? .new : .tooOften
   }
 
-  /// The age of an advertisement that is newer than the held one: it was made later, so it cannot be older, whatever a
-  /// neighbour states. The age is not signed.
+  /// The age of an advertisement that is newer than the stored one. It was made later, so it cannot be older than that
+  /// one. The neighbour's age is not signed and may be false.
   private func bounded(_ age: UInt64, _ held: Stamp, _ now: Instant) -> UInt64 {
     held.isHeld ? min(age, held.age(now: now)) : age
   }
 
-  /// Stores a verified advertisement that `assess` called new, received on link `slot`. It will be sent to all other
-  /// neighbours. `payload` are the bytes of `view`. True when it is a topology that differs from the one that was held.
+  /// Stores a verified advertisement that `assess` found `.new`, received on link `slot`. It will be sent to all other
+  /// neighbours. `payload` has the bytes of `view`. Returns true if it is a topology that differs from the stored one.
   @discardableResult
   public mutating func install(
     _ source: NodeID, _ view: borrowing AdvertisementView, _ payload: RawSpan, age: UInt64 = 0, from slot: Int,
@@ -201,7 +203,7 @@ public struct Mesh {
     var held = Stamp()
     if let number = database.find(source) { held = database.records[number][view.kind] }
     let bounded = bounded(age, held, now)
-    // A neighbour whose copy would expire much earlier is told as well.
+    // If the neighbour's copy would expire much earlier, this one is sent to it too.
     let knows = isMuchOlder(age, than: bounded) ? 0 : told(by: slot)
     let hasChanged = keep(
       source, view, payload, Self.expiry(view, age: bounded, now), links.carriers & ~knows, from: slot)
@@ -211,7 +213,7 @@ public struct Mesh {
     return hasChanged
   }
 
-  /// A node whose signature was verified takes its place in a full database. `install` its advertisement then.
+  /// Makes room for a node with a verified signature in a full database. `install` its advertisement next.
   public mutating func take(_ place: Place, for newcomer: NodeID, from slot: Int) {
     database.replace(place.leaver, by: newcomer, below: place.parent, from: slot)
     needsRoutes = true
@@ -222,9 +224,9 @@ public struct Mesh {
     _ = keep(local, view, payload, .never, links.carriers, from: FairShare.ownHolder)
   }
 
-  /// The neighbour on link `slot` sent an advertisement. If it equals the one that is held, it need not be sent to that
-  /// neighbour, unless the neighbour's is much older. A younger copy of the same bytes lives longer: their signature is
-  /// verified already.
+  /// Records that the neighbour on link `slot` sent an advertisement. If it equals the stored one, it need not be sent
+  /// to that neighbour, unless the neighbour's copy is much older. A younger copy of the same bytes extends the
+  /// lifetime, because their signature was verified already.
   public mutating func neighbour(
     on slot: Int, holds view: borrowing AdvertisementView, _ payload: RawSpan, of source: NodeID, age: UInt64 = 0,
     now: Instant
@@ -237,7 +239,7 @@ public struct Mesh {
     if source == local || age >= held || !database.holds(number, view.kind, payload) { return }
     let expiry = Self.expiry(view, age: age, now)
     database.records[number][view.kind].expiresAt = expiry
-    // Passed on a few times at most, however often the age changes: the rest doubles each time.
+    // The remaining lifetime must double each time, so it is passed on only a few times even if the age keeps changing.
     guard expiry - now >= max(Self.restToldMin, (stamp.toldExpiry - now) * 2) else { return }
     database.records[number][view.kind].toldExpiry = expiry
     let others = links.carriers & ~told(by: slot)
@@ -273,8 +275,9 @@ public struct Mesh {
     return isTopology
   }
 
-  /// To a parked leaf it makes no difference by which way its relay reaches a node. `computeRoutes` sees who comes into
-  /// reach; but where this node is the way, others see it by its topology, which may follow later.
+  /// Whether a change matters to a parked leaf, which does not care by which route its relay reaches a node.
+  /// `computeRoutes` detects nodes that become reachable. If they are reachable through this node, others learn that
+  /// from its topology, which may follow later.
   private mutating func isNews(_ change: Database.Change, isOwn: Bool) -> Bool {
     switch change {
     case .renewal: return false
@@ -287,20 +290,21 @@ public struct Mesh {
     }
   }
 
-  /// The link in use to the neighbour on `slot`.
+  /// The bit of the link in use to the neighbour on `slot`, or 0 if there is none.
   private func told(by slot: Int) -> UInt64 {
     links.carrier(to: links[slot].peer).map { 1 << UInt64($0) } ?? 0
   }
 
   // MARK: Advertisements still to send
 
-  /// Links that got something to send since the last call, one bit each.
+  /// The links that got something to send since the last call, one bit each.
   public mutating func takeLinksToFlood() -> UInt64 {
     defer { linksToFlood = 0 }
     return linksToFlood
   }
 
-  /// The next advertisement to send over a link; it counts as sent from now on. Its bytes are `advertisement(of:_:)`.
+  /// The next advertisement to send over a link, which counts as sent from now on. `advertisement(of:_:)` returns its
+  /// bytes.
   public mutating func nextUnsent(_ slot: Int) -> (index: Int, kind: AdvertisementKind)? {
     let link: UInt64 = 1 << UInt64(slot)
     if linksWithUnsent & link == 0 { return nil }
@@ -317,11 +321,12 @@ public struct Mesh {
   /// Whether a link may have something to send.
   public func mayHaveUnsent(_ slot: Int) -> Bool { linksWithUnsent & 1 << UInt64(slot) != 0 }
 
-  /// Whether a link may have something to send that matters to any neighbour. Renewals do not, and other links of a node
-  /// that stays in reach.
+  /// Whether a link may have something to send that matters to every neighbour. Renewals do not matter, nor do other
+  /// links of a node that stays reachable.
   public func mayHaveNews(_ slot: Int) -> Bool { linksWithNews & 1 << UInt64(slot) != 0 }
 
-  /// The neighbour on a link asks for the advertisements of `node` again; `.none`: for all.
+  /// Marks the advertisements of `node` to be sent again on a link, at its neighbour's request. `.none` marks those of
+  /// all nodes.
   public mutating func tellAgain(_ node: NodeID, on slot: Int) {
     guard let carrier = links.carrier(to: links[slot].peer) else { return }
     if node == .none { return markAllUnsent(carrier) }
@@ -343,24 +348,24 @@ public struct Mesh {
 
   // MARK: Nodes
 
-  /// Whether there is room for another node: a free place, or a node without a route.
+  /// Whether there is room for another node: a free record, or a node without a route.
   public var hasRoom: Bool { database.hasRoom }
 
-  /// Whether every record is taken: a newcomer then needs a place.
+  /// Whether every record is in use. A new node then needs a place.
   public var isFull: Bool { database.isFull }
 
-  /// Number of known nodes, without this one.
+  /// The number of known nodes, without this one.
   public var nodeCount: Int { database.count - 1 }
 
-  /// Upper bound (exclusive) of node indexes. A node keeps its index while it is known.
+  /// The exclusive upper bound of node indices. A node keeps its index while it is known.
   public var indexEnd: Int { database.end }
 
-  /// The node at an index; `.none` at a free one.
+  /// The node at an index, or `.none` if the record is free.
   public func node(at index: Int) -> NodeID { database.records[index].id }
 
   public func index(of node: NodeID) -> Int? { database.find(node) }
 
-  /// The epoch in a node's newest advertisement; nil when none is held.
+  /// The epoch in a node's newest advertisement, or nil if none is stored.
   public func epoch(of node: NodeID) -> UInt64? {
     guard let number = database.find(node) else { return nil }
     let record = database.records[number]
@@ -368,27 +373,27 @@ public struct Mesh {
     return record.profile.isHeld ? max(record.topology.epoch, record.profile.epoch) : record.topology.epoch
   }
 
-  /// The bytes of the advertisement that is held for a node, from its kind field to its signature.
+  /// The bytes of a node's stored advertisement, from its kind field to its signature.
   @_lifetime(borrow self)
   public func advertisement(of index: Int, _ kind: AdvertisementKind) -> RawSpan? {
     guard let bytes = database.bytes(index, kind) else { return nil }
     return _overrideLifetime(bytes.bytes, borrowing: self)
   }
 
-  /// Epoch and sequence of the advertisement that is held for a node.
+  /// The epoch and sequence of a node's stored advertisement.
   public func stamp(of index: Int, _ kind: AdvertisementKind) -> (epoch: UInt64, sequence: UInt64)? {
     let stamp = database.records[index][kind]
     return stamp.isHeld ? (stamp.epoch, stamp.sequence) : nil
   }
 
-  /// The age of the advertisement that is held for a node, in milliseconds since its origin made it.
+  /// The age of a node's stored advertisement, in milliseconds since its origin made it.
   public func age(of index: Int, _ kind: AdvertisementKind, now: Instant) -> UInt64 {
     database.records[index][kind].age(now: now)
   }
 
   // MARK: Routes
 
-  /// Computes all routes by shortest paths; see `ShortestPaths` for the order of preference.
+  /// Computes all routes as shortest paths. See `ShortestPaths` for the order of preference.
   public mutating func computeRoutes() {
     needsRoutes = false
     let before = nodesInReach
@@ -396,7 +401,7 @@ public struct Mesh {
     if nodesInReach != before { linksWithNews |= linksWithUnsent }
   }
 
-  /// Equal as long as the same nodes can be reached, but for rare cases.
+  /// A checksum of the reachable nodes. Except for rare collisions it changes when they do.
   private var nodesInReach: UInt64 {
     var sum: UInt64 = 0
     for number in 1..<database.end where database.records[number].route != nil {
@@ -405,17 +410,17 @@ public struct Mesh {
     return sum
   }
 
-  /// This node forwards for others, as it has advertised.
+  /// Whether this node forwards for others, as it has advertised.
   private var isRelay: Bool { database.records[0].relays }
 
-  // Inlined: a call would get a copy of the whole mesh, 2 KB for each forwarded frame.
+  // Inlined: a call would copy the whole mesh, 2 KB for each forwarded frame.
   @inline(__always)
   public func route(to node: NodeID) -> Route? {
     guard let number = database.find(node) else { return nil }
     return database.records[number].route
   }
 
-  /// Whether a path to `node` remains when the link in `slot` is gone.
+  /// Whether a path to `node` remains without the link in `slot`.
   public func reaches(_ node: NodeID, without slot: Int) -> Bool {
     for other in 0..<Limits.linksMax where other != slot && links[other].peer == node { return true }
     guard let number = database.find(node) else { return false }

@@ -1,16 +1,16 @@
 import Primitives
 
-/// Finds a node's record by its id: open addressing with linear probing (Knuth, The Art of Computer Programming 3,
-/// 6.4, algorithms L and R), at most half full.
+/// Finds a node's record by its id. A hash table with linear probing (Knuth, The Art of Computer Programming 3, section
+/// 6.4, algorithms L and R) that is at most half full.
 struct NodeIndex {
   private static let capacity = 2 * Limits.nodesMax
   static let byteCount = Table<UInt16, Int>.byteCount(capacity)
 
-  /// The number of a record plus one; zero at a free place.
+  /// The number of a record plus one, or zero for a free place.
   private let places: Table<UInt16, Int>
   private let records: Table<NodeRecord, Int>
 
-  /// Takes `byteCount` bytes of `arena`.
+  /// Allocates `byteCount` bytes from `arena`.
   init(over records: Table<NodeRecord, Int>, in arena: inout Arena) {
     places = Table(count: Self.capacity, in: &arena)
     places.fill(0)

@@ -1,18 +1,18 @@
 import Frame
 import Primitives
 
-/// The held advertisement of one kind of a node.
+/// The state of one stored advertisement of a node.
 struct Stamp {
   var epoch: UInt64 = 0
   var sequence: UInt64 = 0
   var expiresAt = Instant.never
   var lifetimeSeconds: UInt16 = 0
   var isHeld = false
-  /// Links over which the advertisement must still be sent, one bit per slot.
+  /// The links over which the advertisement must still be sent, one bit per slot.
   var unsent: UInt64 = 0
-  /// The expiry that all neighbours were to be told of.
+  /// The expiry time that was last passed on to all neighbours.
   var toldExpiry = Instant.never
-  /// How often the node may renew it.
+  /// Limits how often the node may renew the advertisement.
   var renewals = TokenBucket()
 
   func isOlder(thanEpoch epoch: UInt64, _ sequence: UInt64) -> Bool {
@@ -26,7 +26,7 @@ struct Stamp {
   }
 }
 
-/// One known node, and the route to it.
+/// A known node and the route to it.
 struct NodeRecord {
   /// `.none` in a free record.
   var id = NodeID.none
@@ -37,8 +37,8 @@ struct NodeRecord {
   var services = Stamp()
   var relays = false
   var route: Route?
-  /// The record before it on the path of its route; with `isPlaced`, which is until it has a route, the one below which
-  /// it was let in.
+  /// The record before it on the path of its route. If `isPlaced`, the node has no route yet, and this is the record
+  /// below which it was admitted.
   var parent: UInt16 = 0
   var isPlaced = false
 
@@ -62,15 +62,15 @@ struct NodeRecord {
   }
 }
 
-/// The route to a node.
+/// A route to a node.
 public struct Route: Equatable, Sendable {
   /// The link slot of the first hop.
   public var link: UInt8
-  /// The neighbour at its other end.
+  /// The neighbour at the other end of that link.
   public var firstHop: NodeID
-  /// Links on the path: 1 for a neighbour.
+  /// The number of links on the path. 1 for a neighbour.
   public var hops: UInt8
-  /// Sum of the links' costs.
+  /// The sum of the link costs.
   public var cost: UInt32
   /// The longest frame payload that every link on the path accepts, in bytes.
   public var payloadBytesMax: Int

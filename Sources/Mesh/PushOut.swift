@@ -1,27 +1,27 @@
 import Frame
 import Primitives
 
-/// Who gives way to a newcomer when the database is full: a node without a route; where none is, one of the largest part
-/// of the route tree.
+/// Chooses the node that a full database evicts for a newcomer. It is a node without a route or, if there is none, one
+/// in the largest subtree of the route tree.
 ///
-/// An invented node is listed by its inventor, or by another invented node: honest nodes list only neighbours that
-/// proved their keys. So all of them hang in one part of the route tree. The search goes from this node to the child
-/// with most nodes, again and again, until none is below; that node gives way (the push-out of Choudhury and Hahne,
-/// 1998, with the part of the tree as the holder). A newcomer counts in the part that it would join, so who invents
-/// nodes replaces his own. Of equal parts its own is searched, and of equal nodes it gives way itself: parts become
-/// equal, and then nothing changes any more.
+/// An invented node is listed by its inventor or by another invented node, because honest nodes list only neighbours
+/// that proved their keys. All invented nodes are therefore in one subtree. The search descends from this node, each
+/// time to the child with the most nodes, and evicts the node at the end. This is the push-out of Choudhury and Hahne
+/// (1998), with the subtree as the holder. A newcomer counts in the subtree that it would join, so a node that invents
+/// others replaces its own. Among equal subtrees the newcomer's is searched, and among equal nodes the newcomer itself
+/// is refused. Subtrees thus become equal, and then nothing changes any more.
 ///
-/// The time is proportional to the number of nodes, times `Limits.neighboursMax`: the owner limits how often it asks.
+/// The time is proportional to the number of nodes times `Limits.neighboursMax`. The owner limits how often it is used.
 extension Mesh {
   /// A place for a node that is not known yet.
   public struct Place {
-    /// The node that gives way, and the one that lists the newcomer, by their indexes.
+    /// The indices of the node to evict and of the one that lists the newcomer.
     let leaver: Int
     let parent: Int
   }
 
-  /// The place for `newcomer`; nil when no node with a route lists it, or when it is itself the one to give way.
-  /// Neighbours never give way, nor do nodes that are kept, nor those on the paths to them.
+  /// The place for `newcomer`, or nil if no node with a route lists it or if the newcomer is the one to refuse.
+  /// Neighbours, kept nodes, and nodes on the paths to them are never evicted.
   public func place(for newcomer: NodeID, isKept: (NodeID) -> Bool) -> Place? {
     guard let parent = parent(for: newcomer) else { return nil }
     if let number = database.unreachable { return Place(leaver: number, parent: parent) }
@@ -43,8 +43,8 @@ extension Mesh {
     return place == RouteTree.root ? nil : Place(leaver: place, parent: parent)
   }
 
-  /// The record of the node below which a newcomer would be: this node's own for a neighbour, otherwise the nearest
-  /// relay that lists it.
+  /// The record below which a newcomer would be placed: this node's own for a neighbour, otherwise the nearest relay
+  /// that lists it.
   private func parent(for newcomer: NodeID) -> Int? {
     if link(to: newcomer) != nil { return RouteTree.root }
     var best: (number: Int, cost: UInt32)?
@@ -61,7 +61,7 @@ extension Mesh {
   }
 }
 
-/// The tree of all routes, and how many nodes that can give way are in each part of it.
+/// The tree of all routes, with the number of evictable nodes in each subtree.
 private struct RouteTree {
   /// This node's own record.
   static let root = 0
@@ -75,7 +75,7 @@ private struct RouteTree {
 
   func holds(_ number: Int) -> Bool { database.records[number].id != .none && database.records[number].isInTree }
 
-  /// A node stays, and so does its path.
+  /// Protects a node and its path from eviction.
   mutating func keep(_ number: Int) {
     var number = number
     while number != Self.root, !isKept[number] {

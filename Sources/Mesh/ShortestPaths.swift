@@ -5,14 +5,14 @@ import Primitives
 /// linear scan for the nearest is as fast as a heap, and simpler.
 ///
 /// A path is one number: its cost, then its hop count, then the rank of its first hop by id. The lowest is preferred,
-/// so that all nodes choose alike. Every link costs at least 1, so no path has a loop.
+/// so all nodes choose alike. Every link costs at least 1, so no path has a loop.
 struct ShortestPaths {
   static let byteCount =
     Table<UInt64, Int>.byteCount(Limits.nodesMax) + Table<UInt16, Int>.byteCount(Limits.nodesMax)
     + Table<Bool, Int>.byteCount(Limits.nodesMax) + Table<UInt8, Int>.byteCount(Limits.linksMax)
   private static let unreached = UInt64.max
 
-  /// Tentative paths by record; `unreached` again once a node is settled.
+  /// Tentative paths by record. Reset to `unreached` once a node is settled.
   private let ways: Table<UInt64, Int>
   /// The longest frame payload on the tentative path.
   private let payloads: Table<UInt16, Int>
@@ -20,7 +20,7 @@ struct ShortestPaths {
   /// The links in use, by the rank of their neighbours.
   private let slots: Table<UInt8, Int>
 
-  /// Takes `byteCount` bytes of `arena`.
+  /// Allocates `byteCount` bytes from `arena`.
   init(in arena: inout Arena) {
     ways = Table(count: Limits.nodesMax, in: &arena)
     payloads = Table(count: Limits.nodesMax, in: &arena)
@@ -70,7 +70,7 @@ struct ShortestPaths {
           payloads[next] = payload
           database.records[next].parent = UInt16(number)
         } else if onward == ways[next] {
-          // A node on the way may choose either of two equal paths.
+          // A node on the path may choose either of two equal paths.
           payloads[next] = min(payloads[next], payload)
         }
       }
@@ -78,7 +78,7 @@ struct ShortestPaths {
     settlePlaces(database, links)
   }
 
-  /// Who was let in below a node stays so until it has a route, as long as that node lists it.
+  /// A node that was admitted below another keeps that place until it has a route, as long as the other one lists it.
   private func settlePlaces(_ database: borrowing Database, _ links: borrowing LocalLinks) {
     for number in 1..<database.end where database.records[number].isPlaced {
       let record = database.records[number]
@@ -91,8 +91,8 @@ struct ShortestPaths {
     }
   }
 
-  /// Whether a path to record `target` remains without the link in `slot`: counted in links, as the least number of
-  /// them is what decides.
+  /// Whether a path to record `target` remains without the link in `slot`. Distances are hop counts, because the hop
+  /// limit alone decides reachability.
   func reaches(
     _ target: Int, _ database: borrowing Database, _ links: borrowing LocalLinks, without slot: Int, local: NodeID
   ) -> Bool {

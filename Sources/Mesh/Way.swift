@@ -2,12 +2,12 @@ import Frame
 import Primitives
 
 extension Mesh {
-  /// The last link of the route to a node, as its nearer end lists it, and that end; nil without a route. It is what this
-  /// node computed from the topologies that it holds: relays on the way may know better.
+  /// The last link of the route to a node, as its nearer end lists it, and that end. nil without a route. This node
+  /// computed it from its stored topologies; relays on the path may have newer ones.
   public func lastHop(to node: NodeID) -> (hop: Neighbour, from: NodeID)? {
     guard let number = database.find(node), database.records[number].route != nil else { return nil }
     let parent = Int(database.records[number].parent)
-    // Parent 0 is this node, whose links may be newer than what it has advertised.
+    // Parent 0 is this node, whose links may be newer than its advertisement.
     let own = parent == 0 ? link(to: node).map { ownEntry($0) } : nil
     guard let hop = own ?? database.entry(parent, of: node) else { return nil }
     return (hop, database.records[parent].id)
