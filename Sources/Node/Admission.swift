@@ -1,49 +1,52 @@
 import Primitives
 
-/// Admission control for inbound streams, before a TLS context is created. Pure: it counts, and the owner acts.
+/// Admission control for inbound streams, before a TLS context is created. It only counts; the owner acts.
 ///
-/// An inbound stream starts as a pending stream: a descriptor and a few bytes, until its first bytes look like TLS.
-/// Then it gets a handshake, which costs memory and computing. Both are limited in total and by source, and some places
-/// of each are reserved for sources where a known peer was met before. Known sources take the reserved places first: beyond
-/// these they compete with strangers, so that many known addresses exclude nobody. Above half full, a stream of a source
-/// without one takes the place of a source with several; without such a source streams are dropped at random (like OpenSSH's
-/// MaxStartups), so that honest ones have a chance during a flood.
+/// An inbound stream starts as a pending stream: a descriptor and a few bytes, until its first bytes look like TLS. It
+/// then begins a handshake, which costs memory and computing. Both are limited in total and per source address. Some
+/// places of each kind are reserved for known sources, at which a known peer proved its key before. Known sources use
+/// their reserve first and beyond it compete with unknown ones, so many known addresses do not exclude the others.
 ///
-/// A handshake costs computing. One that fails, or whose link ends before it is proven, is charged to its address, and with it the
-/// verification of its chain; an address with too many of them is refused before the next one.
+/// When more than half of the pending places are taken, a stream from a new source replaces one of a source with
+/// several. If no source has several, streams are dropped at random (like OpenSSH's MaxStartups), so honest ones have a
+/// chance during a flood.
 ///
-/// Order of calls: `arrive`; then `begin` when the stream has sent TLS, and again whenever a handshake has ended;
-/// finally `leave`, in every state.
+/// A handshake that fails, or whose link ends before it is proven, is charged to its address, including the
+/// verification of its chain. An address with too many of them is refused.
+///
+/// Order of calls: `arrive`, then `begin` when the stream has sent TLS and again whenever another handshake has ended,
+/// finally `leave` in every case.
 public struct Admission {
-  /// Pending streams at once. Anybody who can connect may hold a place, for at most `deadline`.
+  /// Concurrent pending streams. Anyone who can connect may hold one, for at most `deadline`.
   public static let pendingStreamsMax = 256
-  /// Handshakes at once: about 140 kB each.
+  /// Concurrent handshakes. Each takes about 140 kB.
   public static let handshakesMax = 32
-  /// Pending streams and handshakes at once from one address.
+  /// Concurrent pending streams and handshakes of one address.
   public static let perSourceMax = 4
-  /// Handshakes of one address without a link that lasts.
+  /// The rate of handshakes without a lasting link from one address.
   public static let wasteRate = TokenRate(interval: .seconds(1), burst: 16)
-  /// A chain that takes the time of so many checks of a signature over P-256 counts as a further handshake.
+  /// A chain counts as a further handshake for each time that its verification takes as long as this many P-256
+  /// signature checks.
   public static let checksPerHandshake = 16
-  /// Places of each kind reserved for known sources: half of them for sources of peers that the operator pinned.
+  /// Places of each kind reserved for known sources. Half of them are for sources of peers that the operator pinned.
   public static let reserved = 8
   /// Above this number of pending streams, some new ones are dropped.
   public static let dropFrom = pendingStreamsMax / 2
-  /// Known sources that are remembered. The one met longest ago is replaced, those of the operator's pins last.
+  /// Known sources that are remembered. The one seen longest ago is replaced, and those of operator pins last.
   public static let knownMax = 64
-  /// How long a refused peer should wait, in seconds.
+  /// The time a refused peer should wait, in seconds.
   public static let retryAfterSeconds: UInt16 = 5
 
-  /// Why a stream is refused.
+  /// The reason for refusing a stream.
   public enum Refusal: UInt8, Sendable, CaseIterable {
     case sourceFull
-    /// Too many handshakes from this address led to no link that lasts.
+    /// Too many handshakes from this address led to no lasting link.
     case wasteful
     case full
     case dropped
-    /// The first bytes are not a TLS ClientHello.
+    /// The first bytes are no TLS ClientHello.
     case notTLS
-    /// Nothing was sent in time.
+    /// Nothing was received in time.
     case silent
 
     /// The text in the journal's summary.
@@ -59,18 +62,18 @@ public struct Admission {
     }
   }
 
-  /// Number of refusals by reason.
+  /// The number of refusals by reason.
   public private(set) var refusals = FixedArray<6, UInt64>(repeating: 0)
   public var pendingStreams: Int { pending.total }
   public var handshakes: Int { running.total }
   private var pending = Holders()
   private var running = Holders()
-  /// The standing of a source is that at its first stream, as long as it has any.
+  /// The sources that have streams. A source keeps the standing that it had at its first stream until it has none.
   private var sources: [(source: UInt64, standing: Standing, count: Int)] = []
   private var known: [(source: UInt64, standing: Standing)] = []
   private var waste = SourceBuckets(wasteRate)
 
-  /// How many places of one kind each standing holds.
+  /// The number of places of one kind that each standing holds.
   private struct Holders {
     private var counts = FixedArray<3, Int>(repeating: 0)
 
@@ -81,10 +84,11 @@ public struct Admission {
       set { counts[standing.rawValue] = newValue }
     }
 
-    /// Whether one more of this standing finds a place among `max`. Each standing takes its own reserve first.
+    /// Whether another stream of this standing finds a place among `max`. Each standing uses its own reserve first.
     func hasRoom(_ standing: Standing, max: Int) -> Bool {
       let reserve = Admission.reserved / 2
-      // Known sources, without those in the operator's reserve; and of these the ones that compete with strangers.
+      // `known` are known sources outside the operator's reserve. `others` are those among them that compete with
+      // unknown ones.
       let known = self[.proven] + Swift.max(self[.pinned] - reserve, 0)
       let others = Swift.max(known - reserve, 0)
       return switch standing {
@@ -97,9 +101,10 @@ public struct Admission {
 
   public init() {}
 
-  /// When others wait: how long a handshake may receive no bytes, and how long it may take in all, before it gives way. Over
-  /// Bluetooth a round trip takes up to 400 ms. `isCrowded`: more addresses wait than there are places. Then bytes alone
-  /// keep no place over IP, because 24 handshakes of 2 s each would let only 60 of the waiting begin within their 5 s.
+  /// How long a handshake may receive no bytes, and how long it may take in total, before it makes room for a waiting
+  /// stream. Over Bluetooth a round trip takes up to 400 ms. `isCrowded` means that more addresses wait than there are
+  /// places. Over IP, received bytes then no longer extend the time. Otherwise 24 handshakes of 2 s each would let only
+  /// 60 of the waiting streams begin within their 5 s.
   public static func patience(_ bearer: BearerKind, isCrowded: Bool) -> (silence: TimeSpan, total: TimeSpan) {
     switch bearer {
     case .bluetoothLE, .bluetoothClassic: (.milliseconds(2500), .seconds(8))
@@ -108,7 +113,7 @@ public struct Admission {
     }
   }
 
-  /// Time from admission to the proof of a key. Over Bluetooth a handshake takes three round trips of up to 400 ms,
+  /// The time from admission to the proof of a key. Over Bluetooth a handshake takes three round trips of up to 400 ms,
   /// and some kilobytes at as little as 5 kB/s.
   public static func deadline(_ bearer: BearerKind) -> TimeSpan {
     switch bearer {
@@ -117,8 +122,8 @@ public struct Admission {
     }
   }
 
-  /// A stream from `source` arrived. Nil admits it as a pending stream. `random` is 64 random bits. `replaces`: the place of
-  /// another pending stream was taken back for it.
+  /// Requests admission for a stream from `source`. Returns nil if it is admitted as a pending stream. `random` is 64
+  /// random bits. `replaces` means that another pending stream was closed to make room.
   public mutating func arrive(_ source: UInt64, random: UInt64, replaces: Bool = false, now: Instant) -> Refusal? {
     let index = sources.firstIndex { $0.source == source }
     let standing = index.map { sources[$0].standing } ?? standing(met: source)
@@ -135,26 +140,27 @@ public struct Admission {
     return nil
   }
 
-  /// The standing of a source, which stays the same as long as it has streams.
+  /// The standing of a source. It stays the same while the source has streams.
   public func standing(of source: UInt64) -> Standing {
     sources.first { $0.source == source }?.standing ?? standing(met: source)
   }
 
-  /// Whether a stream of a standing would find a pending place when one of the other standing has left.
+  /// Whether a stream of `standing` would find a pending place after one of the `other` standing left.
   public func mayArrive(_ standing: Standing, after other: Standing) -> Bool {
     var rest = pending
     rest[other] -= 1
     return rest.hasRoom(standing, max: Self.pendingStreamsMax)
   }
 
-  /// Whether a handshake of a standing may begin; `other`: when one of this standing has ended.
+  /// Whether a handshake of `standing` may begin, or could begin after one of the `other` standing ended.
   public func mayBegin(_ standing: Standing, after other: Standing? = nil) -> Bool {
     var rest = running
     if let other { rest[other] -= 1 }
     return rest.hasRoom(standing, max: Self.handshakesMax)
   }
 
-  /// The pending stream sends TLS. True when its handshake may begin; otherwise it waits until another handshake ends.
+  /// Records that the pending stream sends TLS. Returns true if its handshake may begin. Otherwise it waits until
+  /// another handshake ends.
   public mutating func begin(_ source: UInt64) -> Bool {
     let standing = standing(of: source)
     guard mayBegin(standing) else { return false }
@@ -163,7 +169,7 @@ public struct Admission {
     return true
   }
 
-  /// A stream has ended or has proved its key.
+  /// Records that a stream has ended or has proved its key.
   public mutating func leave(_ source: UInt64, hadHandshake: Bool) {
     guard let index = sources.firstIndex(where: { $0.source == source }) else { return }
     if hadHandshake { running[sources[index].standing] -= 1 } else { pending[sources[index].standing] -= 1 }
@@ -174,13 +180,14 @@ public struct Admission {
     }
   }
 
-  /// A handshake from this source led to no link that lasts. `checks`: the time that its chain has taken, in checks of a signature over
-  /// P-256.
+  /// Records that a handshake from this source led to no lasting link. `checks` is the verification time of its chain,
+  /// in P-256 signature checks.
   public mutating func wasted(_ source: UInt64, checks: Int = 0, now: Instant) {
     waste.charge(source, 1 + UInt64(checks / Self.checksPerHandshake), now: now)
   }
 
-  /// A peer of this standing proved its key from this source. A source keeps the highest standing of its peers.
+  /// Records that a peer of this standing proved its key from this source. A source keeps the highest standing of its
+  /// peers.
   public mutating func met(_ source: UInt64, _ standing: Standing) {
     let standing = max(standing, self.standing(met: source))
     if standing == .stranger { return }
@@ -203,8 +210,8 @@ public struct Admission {
     return refusal
   }
 
-  /// Whether the first bytes of a stream begin a TLS ClientHello (RFC 8446, sections 5.1 and 4); nil while there are
-  /// too few to tell.
+  /// Whether the first bytes of a stream begin a TLS ClientHello (RFC 8446, sections 5.1 and 4). nil if there are too
+  /// few bytes to decide.
   public static func isClientHello(_ bytes: [UInt8]) -> Bool? {
     // handshake, version 3.x, length, client_hello
     for (index, byte) in bytes.prefix(6).enumerated() {

@@ -6,15 +6,15 @@ import Mesh
 import Primitives
 import Seal
 
-/// Why a message was refused.
+/// The reason for refusing a message.
 public enum AssociationRefusal: Error, Equatable, Sendable {
-  /// The peer is unknown, or there is no route to it.
+  /// The peer is unknown, or no route leads to it.
   case unknownPeer
-  /// There are already associations with `Limits.channelsMax` peers, and none gives way.
+  /// There are associations with `Limits.channelsMax` peers, and none can be evicted.
   case tooManyPeers
-  /// The nodes' encryption preferences do not match, or one node refused the other's key.
+  /// The encryption preferences are incompatible, or one node refused the other's key.
   case refused(SealRefusal)
-  /// The channel is full, or the message too long.
+  /// The channel is full, or the message is too long.
   case channel(SendRefusal)
 }
 
@@ -26,18 +26,18 @@ final class Association {
   var epoch: UInt64
   var protection: Protection
   var route: Route?
-  /// The link to which the place is charged; nil after it has closed, until there is a route again.
+  /// The link to which the association is charged. nil after that link has closed, until there is a route again.
   var ingress: Int?
-  /// When a payload was last sent or received, at first when the association began.
+  /// When a payload was last sent or received; initially when the association began.
   var usedAt: Instant
-  /// The handshake that a peer asked for was charged to the link that brought the request.
+  /// Whether a handshake that the peer requested was charged to the link that delivered the request.
   var isHandshakeCharged = false
-  /// The lanes whose first message waits until it may be received, one bit each.
+  /// The lanes whose first message is held until it may be received, one bit each.
   var heldLanes: UInt8 = 0
-  /// Frames are ready, but the link's queue has enough. The association is served again when the link has sent, not by
-  /// a timer.
+  /// Frames are ready, but the link has enough queued. The link serves the association again after it has sent; no
+  /// timer does.
   var isBlocked = false
-  /// Bytes of payloads to and from the peer in the present window of `TrafficDemand`.
+  /// The bytes of payloads to and from the peer in the current window of `TrafficDemand`.
   var windowByteCount = 0
   /// The lanes whose first message was reported to the application, one bit each.
   private var toldLanes: UInt8 = 0
@@ -53,18 +53,19 @@ final class Association {
     self.protection = protection
   }
 
-  /// Nobody misses it: the peer is unreachable or never proved its key, and the application has read everything.
+  /// Whether eviction does no harm: the peer is unreachable or never proved its key, and the application has read
+  /// everything.
   var isEvictable: Bool { (route == nil || protection.isUnproven) && isRead }
 
-  /// The application has taken every completion that there is or will be, and every whole message.
+  /// Whether the application has taken all completions, present and future, and all complete messages.
   fileprivate var isRead: Bool { !channel.hasUntakenCompletions && !hasUnreadMessages }
 
-  /// Whole messages that were acknowledged wait for the application.
+  /// Whether complete, acknowledged messages wait for the application.
   var hasUnreadMessages: Bool {
     channel.pendingMessage(.interactive) != nil || channel.pendingMessage(.bulk) != nil
   }
 
-  /// The application was told of a message and has not taken it. Messages that wait here do not count.
+  /// Whether the application was notified of a message and has not taken it. Held messages do not count.
   var awaitsApplication: Bool {
     [Lane.interactive, .bulk].contains {
       (toldLanes & ~heldLanes) & 1 << $0.rawValue != 0 && channel.pendingMessage($0) != nil
@@ -98,31 +99,31 @@ final class Association {
 
 /// The associations of a node, oldest first.
 struct Associations {
-  /// How many of its longest frames a link's queue takes from this node at once. The rest waits in the channel, where
-  /// an urgent message overtakes it.
+  /// How many frames of maximum length from this node a link queues. The rest waits in the channel, where an urgent
+  /// message can overtake it.
   static let framesAhead = 2
 
   private(set) var all: [Association] = []
   private let budget = RingBudget()
   private var epoch: UInt64
-  /// Incremented when a channel is made after another was discarded, so that no two channels use the same epoch.
+  /// Incremented when a channel replaces a discarded one, so no two channels use the same epoch.
   private var lives: UInt64 = 0
 
-  /// Results of sends of associations that gave way.
+  /// The results of sends of evicted associations.
   private var leftCompletions: [(peer: NodeID, completion: Completion)] = []
 
-  /// Round-robin positions: for sending frames, for outputs to the application, and for messages that are held.
+  /// Round-robin positions for sending frames, for outputs to the application, and for held messages.
   private var turn = 0, outputTurn = 0, heldTurn = 0
 
   init(epoch: UInt64) { self.epoch = epoch }
 
-  /// The next association in the round. There must be at least one.
+  /// The next association in round-robin order. There must be at least one.
   mutating func nextTurn() -> Association {
     turn = turn + 1 < all.count ? turn + 1 : 0
     return all[turn]
   }
 
-  /// All of them, from another one on each time.
+  /// All associations, each time starting with the next one.
   mutating func nextRound() -> [Association] {
     heldTurn = heldTurn + 1 < all.count ? heldTurn + 1 : 0
     return Array(all[heldTurn...] + all[..<heldTurn])
@@ -143,7 +144,7 @@ struct Associations {
 
   func association(with peer: NodeID) -> Association? { all.first { $0.peer == peer } }
 
-  /// Begins an association, for which there must be a place.
+  /// Begins an association, for which there must be room.
   mutating func begin(
     with peer: NodeID, epoch remoteEpoch: UInt64, _ protection: Protection, route: Route?, from ingress: Int?,
     now: Instant
@@ -156,7 +157,7 @@ struct Associations {
     return association
   }
 
-  /// Ends an association that gives way. Its unfinished sends fail.
+  /// Evicts an association. Its unfinished sends fail.
   mutating func remove(_ association: Association) {
     guard let index = all.firstIndex(where: { $0 === association }) else { return }
     association.channel.close()
@@ -167,13 +168,13 @@ struct Associations {
     all.remove(at: index)
   }
 
-  /// The link of a slot has closed.
+  /// Updates the associations that were charged to a closed link.
   func linkClosed(_ slot: Int) {
     for association in all where association.ingress == slot { association.ingress = nil }
   }
 
-  /// An association that was refused and no longer is gets a new channel once the application has taken all completions
-  /// and messages of the old one: its messages were acknowledged.
+  /// Gives an association that is no longer refused a new channel, once the application has taken all completions and
+  /// messages of the old one. Those messages were acknowledged.
   mutating func revive(_ association: Association, now: Instant) {
     guard association.channel.isClosed, association.protection.refusal == nil, association.isRead else { return }
     beginLife(after: association.channel)
@@ -184,21 +185,21 @@ struct Associations {
     Self.setRoute(association, route, oldPathLives: false, now)
   }
 
-  /// This node has a later epoch, and every association begins again under it.
+  /// Restarts all associations with this node's new epoch.
   mutating func epochRaised(to epoch: UInt64) {
     self.epoch = epoch
     lives = 0
     for association in all {
       association.channel.localRestarted(epoch: epoch)
-      // As if the peer's were unknown: sessions begin again under both, at once or when the peer is known again.
+      // An unknown peer epoch makes sessions restart with both epochs, now or when the peer is known again.
       association.epoch = 0
     }
   }
 
-  /// The next channel gets a later epoch than the former one reached by itself.
+  /// Gives the next channel a later epoch than the previous one reached.
   private mutating func beginLife(after former: Channel) { lives = max(lives, former.localEpoch &- epoch) + 1 }
 
-  /// `isUp`: whether a link slot still connects to this neighbour.
+  /// Applies new routes. `isUp` returns whether a link slot still connects to this neighbour.
   func routesChanged(_ mesh: borrowing Mesh, now: Instant, isUp: (_ slot: Int, _ neighbour: NodeID) -> Bool) {
     for association in all {
       if let epoch = mesh.epoch(of: association.peer), epoch > association.channel.remoteEpoch {
@@ -244,15 +245,15 @@ struct Associations {
     association.channel.routeChanged(
       pathMTU: association.protection.payloadBytesMax(route), hops: Int(route.hops), oldPathLives: oldPathLives,
       now: now)
-    // Timers stand without a route. One may have become due meanwhile.
+    // Timers stop without a route, and one may have become due meanwhile.
     if old == nil { association.channel.handleTimeout(now: now) }
   }
 }
 
 /// Messages between this node and its peers.
 extension Node {
-  /// Queues a message for reliable delivery: complete, once, in the order of its lane. `Output.completed` reports the
-  /// result. Throws why it was refused; after `.channel(.full)` try again later.
+  /// Queues a message for reliable delivery: complete, exactly once, and in the order of its lane. `Output.completed`
+  /// reports the result. Throws the reason for a refusal; after `.channel(.full)` retry later.
   public func send(
     kind: UInt8, _ message: RawSpan, to peer: NodeID, lane: Lane, now: Instant
   ) throws(AssociationRefusal) -> MessageID {
@@ -268,10 +269,10 @@ extension Node {
     return id
   }
 
-  /// Sends a message once, at once and unreliably: it arrives complete and at most once, or not at all. False when it
-  /// was dropped, because the link's realtime queue is full, or no session with the peer exists yet (then one is
-  /// begun). Throws `.unknownPeer`, `.tooManyPeers`, `.refused`, or `.channel(.tooLong)` when the message does not fit
-  /// one frame of the path (`datagramBytesMax`).
+  /// Sends a message immediately and unreliably. It arrives complete and at most once, or not at all. Returns false if
+  /// it was dropped because the link's realtime queue is full or no session exists yet. In the latter case a session is
+  /// begun. Throws `.unknownPeer`, `.tooManyPeers`, `.refused`, or `.channel(.tooLong)` if the message exceeds one
+  /// frame of the path (`datagramBytesMax`).
   @discardableResult
   public func sendUnreliable(
     kind: UInt8, _ message: RawSpan, to peer: NodeID, now: Instant
@@ -292,7 +293,7 @@ extension Node {
     return sendPayload(.datagram, byteCount, .realtime, to: association)
   }
 
-  /// The longest message that `sendUnreliable` accepts for a peer now, in bytes; nil without a route to it.
+  /// The longest message that `sendUnreliable` accepts for a peer now, in bytes. nil without a route.
   public func datagramBytesMax(to peer: NodeID) -> Int? {
     if let association = associations.association(with: peer) { return association.channel.datagramBytesMax }
     guard let route = mesh.route(to: peer), let protection = protection(of: peer) else { return nil }
@@ -306,8 +307,8 @@ extension Node {
     return association.channel.canSend(byteCount: byteCount, lane: lane)
   }
 
-  /// Takes the message that `Output.messageWaiting` reported, and opens the window of its lane. Nil when it is gone,
-  /// because the association began again.
+  /// Takes the message that `Output.messageWaiting` reported, which opens the window of its lane. nil if the
+  /// association was restarted meanwhile.
   public func takeMessage(from peer: NodeID, _ lane: Lane, now: Instant) -> ReceivedMessage? {
     guard let message = associations.association(with: peer)?.takeMessage(lane) else { return nil }
     intake.took(message.bytes.count, now: now)
@@ -315,12 +316,12 @@ extension Node {
     return message
   }
 
-  /// Counters of a lane to one peer; nil without an association.
+  /// The counters of a lane to one peer, or nil without an association.
   public func statistics(of peer: NodeID, _ lane: Lane) -> LaneStatistics? {
     associations.association(with: peer)?.channel.statistics(lane)
   }
 
-  /// Handles a routed frame addressed to this node that came over the link of `slot`.
+  /// Handles a routed frame for this node that arrived on link `slot`.
   func deliver(_ header: FrameHeader, _ payload: RawSpan, from slot: Int, _ now: Instant) throws(FrameRefusal) {
     guard let type = header.knownType else { throw .unknownType }
     // A frame outside TLS is authenticated only by its end-to-end encryption.
@@ -330,7 +331,7 @@ extension Node {
       guard let isClear = isClear(with: header.source) else { throw .unexpected }
       guard isClear else { throw .inClear }
       if associations.association(with: header.source) == nil {
-        // Nothing is known that these could be about.
+        // No state exists that these could refer to.
         if type == .acknowledgement || type == .reset { throw .unexpected }
         if !handshakes.take(by: slot, now: now) { throw .tooMany }
       }
@@ -358,7 +359,7 @@ extension Node {
         if type == .segment || type == .joined { sendReset(meant, association, from: slot, now) }
         throw .stale
       case .otherSourceEpoch(let epoch):
-        // The other end restarted, and its advertisement has not arrived yet.
+        // The peer restarted, and its advertisement has not arrived yet.
         guard epoch > association.channel.remoteEpoch else { throw .stale }
         association.channel.remoteRestarted(epoch: epoch)
         do throws(ChannelRefusal) { try receive(type, payload, association, now) } catch { throw .malformed }
@@ -372,11 +373,11 @@ extension Node {
     }
   }
 
-  /// Moves frames from the channels to the links, one frame per peer in turn, while the links accept more. The next
-  /// call continues the turn, so that a link with room for one frame serves all peers over time.
+  /// Moves frames from the channels to the links while the links accept more, one frame per peer in turn. The next call
+  /// continues the round, so a link with room for one frame serves all peers over time.
   ///
-  /// What applications ask for only notes that it is due: `nextOutput` does it when all else is done, so that the messages
-  /// of one wake-up share segments.
+  /// Requests of applications only set `isPumpDue`. `nextOutput` pumps last, so the messages of one wake-up share
+  /// segments.
   func pumpAssociations(_ now: Instant) {
     isPumpDue = false
     var idleCount = 0
@@ -399,15 +400,15 @@ extension Node {
     }
   }
 
-  /// The association with a peer, created on demand; nil when there are too many. `slot` is the link that brought the frame
-  /// for which it is needed; without one this node needs it, and the first link of the route is charged. `isClaimed`: anybody
-  /// can have forged that frame.
+  /// The association with a peer, created on demand. nil if there are too many. `slot` is the link of the frame that
+  /// needs it. Without a slot this node needs it, and the first link of the route is charged. `isClaimed` means that
+  /// anyone could have forged the frame.
   func association(
     with peer: NodeID, from slot: Int? = nil, isClaimed: Bool = false, _ now: Instant
   ) throws(AssociationRefusal) -> Association? {
     if let known = associations.association(with: peer) {
       associations.revive(known, now: now)
-      // A frame in the peer's name may have opened it. What this node itself needs is not charged to whoever sent that.
+      // A forged frame may have created it. This node's own use must not be charged to the sender of that frame.
       if slot == nil, known.protection.seal?.isOpen != true, let route = known.route { known.ingress = Int(route.link) }
       return known
     }
@@ -425,8 +426,8 @@ extension Node {
     return associations.begin(with: peer, epoch: epoch, protection, route: route, from: ingress, now: now)
   }
 
-  /// There is a route to the peer, or was until a moment ago. Messages to a peer that applications still see wait for
-  /// the next link.
+  /// Whether the peer has a route, or had one moments ago. Messages to a peer that applications still see wait for its
+  /// next link.
   private func isPresent(_ peer: NodeID) -> Bool { mesh.route(to: peer) != nil || directory.peer(peer) != nil }
 
   private func pump(_ association: Association, _ now: Instant) -> Bool {
@@ -453,7 +454,7 @@ extension Node {
     return sendPayload(FrameType(frame.type), frame.byteCount, FramePriority(frame), to: association)
   }
 
-  /// In clear anybody can have forged the payload that is answered, so the link that brought it is charged.
+  /// Anyone could have forged an unencrypted payload, so a reset in reply is charged to the link that delivered it.
   private func sendReset(_ meant: UInt64, _ association: Association, from slot: Int, _ now: Instant) {
     guard association.protection.seal != nil || replies.take(by: slot, now: now) else { return }
     Reset(meantEpoch: meant, currentEpoch: association.channel.localEpoch)
@@ -475,7 +476,7 @@ extension FrameType {
 }
 
 extension FramePriority {
-  /// Acknowledgements are small, and windows depend on them: they never wait behind bulk data.
+  /// Acknowledgements are small, and windows depend on them, so they never wait behind bulk data.
   fileprivate init(_ payload: OutgoingPayload) {
     self = payload.lane == .bulk && payload.type != .acknowledgement ? .bulk : .interactive
   }

@@ -1,21 +1,22 @@
 import Primitives
 
-/// With whom a node links over Bluetooth LE. A radio has few places, and not everybody hears everybody:
+/// Chooses the nodes with which this one links over Bluetooth LE. A radio supports few connections, and not all nodes
+/// are in range of each other.
 ///
-/// - A leaf dials the relay that it ranks first among those that it hears, and keeps the one that it has. It links with
-///   another relay, or with a leaf, only when no way leads there.
-/// - Without any relay in reach leaves link with each other, after a while: a relay may show up.
-/// - A relay links with every relay. It dials a leaf only when the leaf did not dial it and no way leads there.
+/// - A leaf dials the relay in range that it ranks first, and keeps a relay that it has. It links with another relay,
+///   or with a leaf, only if no route leads there.
+/// - Leaves without any relay in range link with each other after a delay, because a relay may appear.
+/// - A relay links with every relay. It dials a leaf only if the leaf did not dial it and no route leads there.
 ///
-/// Classic is for those that have nothing else: a node that was found by an inquiry is dialled when no way has led to it for a
-/// moment, and such a link is given up when LE links both.
+/// Classic Bluetooth is a fallback. A node found by an inquiry is dialled when no route has led to it for a short time.
+/// The link is closed when LE links both nodes.
 ///
 /// docs/protocol.md, "Who links with whom".
 extension Connector {
-  /// How long a leaf that has or hears a relay waits for a way to another leaf.
+  /// How long a leaf that has a relay, or has one in range, waits for a route to another leaf.
   static let leafDeferral = TimeSpan.seconds(30)
-  /// How long a leaf that hears no relay waits for one before it dials leaves: a relay whose places are all taken, as when
-  /// many start at once, does not advertise.
+  /// How long a leaf without a relay in range waits for one before it dials leaves. A relay with no free connection, as
+  /// when many nodes start together, does not advertise.
   static let relayDeferral = TimeSpan.seconds(10)
 
   mutating func chooseOverBluetooth(_ now: Instant, _ standing: (_ hint: UInt64, _ bearer: BearerKind) -> Standing) {
@@ -37,7 +38,7 @@ extension Connector {
       case .parked: setWanted(index, false, isMutual: false, now)
       case .called: want(index, isMutual: false, now)
       case .linked:
-        // A link between leaves is given up when a relay leads to both.
+        // Links between leaves are closed when a relay connects both.
         candidates[index].isSpare = false
         setWanted(index, relays || isRelay || !hasRelay, isMutual: true, now)
       case .none:
@@ -87,7 +88,7 @@ extension Connector {
       candidates[index].isWanted = true
     }
     candidates[index].spareDeferral = deferral
-    // The pause after a failure stays.
+    // The pause after a failure still applies.
     guard candidates[index].failures == 0, case .waiting(let start) = candidates[index].phase else { return }
     candidates[index].phase = .waiting(max(candidates[index].wantedAt + deferral, min(start, now + deferral)))
   }

@@ -3,10 +3,10 @@ import Link
 import Mesh
 import Primitives
 
-/// The places of the Bluetooth adapter: how many are free, and who gives one up.
+/// The connections of the Bluetooth adapter: how many are free, and which links release theirs.
 extension Node {
-  /// Places of the Bluetooth adapter with which this node may dial, and those that links have. As long as leaves take turns
-  /// the last place is for callers.
+  /// The adapter's connections that this node may use for dials, and those that links use. While leaves take turns, the
+  /// last free connection is kept for inbound links.
   var bluetoothPlaces: (toDial: Int, taken: Int) {
     var taken = 0
     var takesTurns = parking.parked != 0
@@ -21,7 +21,7 @@ extension Node {
     return (settings.bluetoothPlaces - taken - (isKept ? 1 : 0), taken)
   }
 
-  /// Parks idle leaves until a place is free for a caller, and for the next dials.
+  /// Parks idle leaves until a connection is free for an inbound link and for the next dials.
   func parkIdle(_ now: Instant) {
     guard bluetoothLinks != 0, settings.bluetoothPlaces >= Parking.placesMin else { return }
     var leaving = 0
@@ -35,7 +35,7 @@ extension Node {
     let taken = bluetoothPlaces.taken + connector.bluetoothDials
     let free = settings.bluetoothPlaces - taken + leaving
     let wanted = 1 + min(connector.dialsWithoutPlace, Parking.placesAhead)
-    // As long as leaves are idle one more is free, so that the next call of this node need not wait for it.
+    // While other leaves are idle, one more connection is kept free, so the next call by this node need not wait.
     let spare = wanted == 1 && parking.parked.nonzeroBitCount > 1 ? 1 : 0
     var missing = wanted + spare - free
     while missing > 0, parking.parked.nonzeroBitCount < Parking.parkedMax,
@@ -54,7 +54,8 @@ extension Node {
     }
   }
 
-  /// A leaf that took its last place for another leaf would be out of a relay's reach.
+  /// Closes a leaf's link to another leaf if it uses the last connection, which would put the leaf out of reach of
+  /// relays.
   func leavePlaceForRelay(_ now: Instant) {
     if bluetoothPlaces.taken < settings.bluetoothPlaces { return }
     var newest: Int?
@@ -74,8 +75,9 @@ extension Node {
     settle(now)
   }
 
-  /// A leaf that a relay has parked keeps the relay that serves it: at both, each visit would take a place from another
-  /// leaf, and all news would come twice. One at a time, when nothing has changed for a while.
+  /// Closes a leaf's parked link to one relay if another relay serves it. With both, each visit would take a connection
+  /// from another leaf, and all updates would arrive twice. One link is closed at a time, after a period without
+  /// changes.
   func leaveParkedRelay(_ now: Instant) {
     guard parking.parked != 0, hasRelayUp else { return }
     var slots = Slots(parking.parked)
@@ -92,7 +94,8 @@ extension Node {
     }
   }
 
-  /// There is a stream with a relay that discovery knows: with another one the leaf would dial the relay that it left.
+  /// Whether a relay known to discovery has a stream. If discovery did not know it, the leaf would dial the relay that
+  /// it left.
   private var hasRelayUp: Bool {
     links.indices.contains {
       links[$0].state == .up && links[$0].peerCapabilities.contains(.relay)
@@ -100,8 +103,8 @@ extension Node {
     }
   }
 
-  /// The link that is to be parked next, and when: the one that has been idle for longest. When none is idle and it is
-  /// urgent, one that has had its turn.
+  /// The link to park next, and when: the one that has been idle longest. If none is idle and `isUrgent`, one that has
+  /// had its turn.
   private func nextToPark(_ now: Instant, isUrgent: Bool) -> (slot: Int, due: Instant)? {
     var next: (slot: Int, due: Instant)?
     var idlest: Int?
@@ -120,7 +123,8 @@ extension Node {
     return idlest.map { ($0, now) } ?? next
   }
 
-  /// When a leaf counts as idle: it is a peer, neither end has anything to say, and no frame from it waits for another.
+  /// When a leaf counts as idle: it is a peer, neither end has anything to send, and none of its frames waits
+  /// elsewhere.
   private func idleTime(_ slot: Int) -> Instant {
     let link = links[slot]
     if link.hasFrames || mesh.mayHaveUnsent(slot) || directory.peer(link.peer) == nil { return .never }

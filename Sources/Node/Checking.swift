@@ -5,32 +5,33 @@ import Mesh
 import Primitives
 import Session
 
-/// The checks of signatures that others cause, piece by piece: see `CheckBudget`.
+/// Checks of signatures that others cause, piece by piece. See `CheckBudget`.
 extension Node {
-  /// Something waits for a piece: `nextDeadline` says when it is due.
+  /// Whether anything waits for a piece. `nextDeadline` then includes its due time.
   var hasChecksWaiting: Bool { !waitingFrames.isEmpty || sessions.inCheckCount > 0 || hasHeldMessages }
 
   private var hasHeldMessages: Bool { associations.all.contains { $0.heldLanes != 0 } }
 
-  /// Keeps a frame for the next piece. False without room for it.
+  /// Keeps a frame for the next piece. Returns false if there is no room.
   func keepForPiece(_ header: FrameHeader, _ payload: RawSpan, on slot: Int) -> Bool {
     if !hasChecksWaiting { pieceDue = .zero }
     return waitingFrames.append(header, payload, on: slot)
   }
 
-  /// Does the next piece of what waits: frames first, then tables in turn. Messages that wait are received in the drain.
+  /// Processes the next piece of the waiting checks: frames first, then session tables in turn. `nextOutput` receives
+  /// held messages.
   func checkPiece(_ now: Instant) {
     checks.beginPiece(now: now)
     let hadFrames = checkFrames(now)
     let hadTables = checkTables(now)
-    // Links with something to check may all have had their shares. The next piece belongs to another wake-up.
+    // All links with pending checks may have used their shares. The next piece belongs to another wake-up.
     pieceDue = now + (hadFrames || hadTables ? Self.untilNextPiece : Limits.checkPause)
   }
 
-  /// A piece is never due at the instant at which the one before was done: other events come between.
+  /// The next piece is never due at the same instant as the previous one, so other events come between.
   private static let untilNextPiece = TimeSpan(nanoseconds: 1_000)
 
-  /// True when there was one.
+  /// Returns true if a frame was taken.
   private func checkFrames(_ now: Instant) -> Bool {
     let buffer = UnsafeMutableRawBufferPointer(rebasing: payloadScratch[..<Limits.waitingFrameBytesEach])
     var taken = 0
@@ -48,7 +49,7 @@ extension Node {
     return taken > 0
   }
 
-  /// True when anything was checked.
+  /// Returns true if anything was checked.
   private func checkTables(_ now: Instant) -> Bool {
     var hasChecked = false
     for _ in 0..<sessions.inCheckCount {
@@ -65,11 +66,11 @@ extension Node {
 
   // MARK: Messages of sessions
 
-  /// Receives the first message of a lane, which is one of sessions, or holds it until it may be received.
+  /// Receives the first message of a lane, which belongs to sessions, or holds it until it may be received.
   func hearFirst(_ lane: Lane, _ association: Association, _ now: Instant) {
     let bit: UInt8 = 1 << lane.rawValue
     guard let pending = association.channel.pendingMessage(lane) else {
-      // It is gone: the peer began again. The next one is reported.
+      // The message is gone because the peer restarted. The next one is reported.
       association.heldLanes &= ~bit
       _ = takeMessage(from: association.peer, lane, now: now)
       return
@@ -115,12 +116,12 @@ extension Node {
     if !hadChecksWaiting && hasChecksWaiting { pieceDue = now + Self.untilNextPiece }
   }
 
-  /// Receives an unreliable message of sessions, which has no records.
+  /// Receives an unreliable session message, which has no signed records.
   func hear(_ datagram: ReceivedDatagram, from peer: NodeID, _ now: Instant) {
     hear(datagram.kind, datagram.bytes, from: peer, over: nil, now)
   }
 
-  /// Receives what was held, in turn: the association that comes first is another one each time.
+  /// Receives held messages, each time starting with another association.
   func hearHeld(_ now: Instant) {
     guard hasHeldMessages else { return }
     let all = associations.nextRound()

@@ -1,60 +1,60 @@
 import Primitives
 
-/// Which candidate to dial, and when.
+/// Decides which candidate to dial, and when.
 ///
-/// Candidates of a broadcast domain are dialled when `LinkSelection` or `TrafficDemand` wants them; those over Bluetooth, of both
-/// kinds, as `BluetoothChoice.swift` says; all others always.
-/// Of two nodes that both want a link the one with the lower id dials at once. The other dials only when no link was
-/// made in time, because the first may be unable to. A failed dial is retried with growing pauses.
+/// Candidates of a broadcast domain are dialled when `LinkSelection` or `TrafficDemand` wants them.
+/// `BluetoothChoice.swift` decides on those over Bluetooth LE and classic; all others are always dialled. If two nodes
+/// both want a link, the one with the lower id dials immediately. The other dials only if no link was made in time,
+/// because the first may be unable to. Failed dials are retried with back-off.
 struct Connector {
   struct Candidate {
     var handle: UInt32
     var bearer: BearerKind
-    /// First 8 bytes of the id, claimed by discovery or learned from a link; 0 when unknown.
+    /// The first 8 bytes of the id, claimed by discovery or learned from a link. 0 if unknown.
     var hint: UInt64
-    /// The broadcast domain where it was found; 0 for none.
+    /// The broadcast domain in which it was found, or 0 for none.
     var domain: UInt32
-    /// It forwards for others, as far as discovery says.
+    /// Whether it forwards for others, as discovery claims.
     var relays: Bool
     var phase: Phase
     /// Failed dials and closed links since a link last came up.
     var failures: UInt32 = 0
     let foundAt: Instant
-    /// Its node has proved its key on a link.
+    /// Whether its node has proved its key on a link.
     var isProven = false
-    /// It is dialled in its turn as one of those that nothing is known of (`Trials.swift`).
+    /// Whether it is dialled as one of the unproven candidates in their turn (`Trials.swift`).
     var isTrial = false
-    /// A link with it is wanted; else it is not dialled.
+    /// Whether a link with it is wanted. Otherwise it is not dialled.
     var isWanted: Bool
-    /// Since when it has been wanted.
+    /// The time since which it has been wanted.
     var wantedAt = Instant.zero
     /// When a candidate of its domain was last found or lost.
     var domainChangedAt: Instant
-    /// Its domain is crowded: a link in haste would soon be one too many.
+    /// Whether its domain is crowded. A link made in haste would soon be one too many.
     var isInCrowd = false
-    /// It is dialled only when no way has led to it for `spareDeferral`.
+    /// Whether it is dialled only if no route has led to it for `spareDeferral`.
     var isSpare = false
     var spareDeferral = TimeSpan(nanoseconds: 0)
-    /// A way led to it when it was last looked at.
+    /// Whether a route led to it at the last check.
     var wasReached = false
-    /// How it is called, if its link is parked.
+    /// The reason for dialling it if its link is parked.
     var call = Call.news
-    /// Since when the dial under way had been due.
+    /// The time at which the dial in progress was due.
     var dialDueAt = Instant.zero
-    /// Its dial is due, but the adapter has no place for it now, or is busy with another one.
+    /// Whether its dial is due, but the adapter has no free connection or is busy with another dial.
     var lacksPlace = false
 
     /// Whether `LinkSelection` decides on it.
     var isSelected: Bool { domain != 0 && hint != 0 }
-    /// It was heard over Bluetooth, where places are few and hearing is not mutual.
+    /// Whether it was heard over Bluetooth LE, where connections are few and range is not mutual.
     var isHeard: Bool { bearer == .bluetoothLE && domain == 0 && hint != 0 }
-    /// It answered an inquiry.
+    /// Whether it answered an inquiry.
     var isClassic: Bool { bearer == .bluetoothClassic }
 
-    /// It was announced in a domain without saying of which node.
+    /// Whether it was announced in a domain without a node id.
     var isNameless: Bool { domain != 0 && hint == 0 }
 
-    /// When it may be dialled, if it is to be dialled from `start` on.
+    /// The time from which it may be dialled if its dial is due at `start`.
     func dialTime(_ start: Instant) -> Instant {
       if !isSelected || isTrial { return start }
       let (calm, patience) =
@@ -69,76 +69,77 @@ struct Connector {
     case dialling
     /// This dial led to the link in this slot.
     case linked(Int)
-    /// Another link or dial leads to the same node over the same bearer. Looked at again when one of them ends.
+    /// Another link or dial leads to the same node over the same bearer. Reconsidered when that one ends.
     case served
   }
 
-  /// What this node has with the node of a candidate, over the candidate's bearer.
+  /// The link that this node has with a candidate's node over the candidate's bearer.
   enum Standing: Equatable {
     case none
     /// A link with a stream.
     case linked
-    /// A parked link, to be left alone or to be dialled.
+    /// A parked link that need not be dialled.
     case parked
+    /// A parked link that is to be dialled.
     case called(Call)
   }
 
-  /// The reason for a call of a parked neighbour. A later case is dialled before an earlier one.
+  /// The reason for a call: a dial to a parked neighbour. A later case is dialled before an earlier one.
   enum Call: UInt8 {
     case news
     /// Frames wait for it.
     case frames
-    /// Their sender is here and may leave again, or they have waited for `Parking.answerPatience`.
+    /// The frames' sender is connected now and may leave again, or they have waited for `Parking.answerPatience`.
     case answers
   }
 
-  /// Dials under way at once, over all bearers.
+  /// Concurrent dials over all bearers.
   static let dialsMax = 8
-  /// Of these over Bluetooth, where a radio makes one connection at a time: one that connects, and one that shakes hands.
-  /// A dial that waits in the radio would be made although the other end has come by itself.
+  /// Concurrent dials over Bluetooth: one that connects and one that shakes hands, because a radio makes one connection
+  /// at a time. A dial that waits in the radio would be made even if the other node had connected meanwhile.
   static let bluetoothDialsMax = 2
   /// How long the node with the higher id waits for the other to dial.
   static let dialDeferral = TimeSpan.seconds(2)
-  /// When a spare candidate to which a way led is looked at again.
+  /// When a spare candidate with a route is checked again.
   static let spareInterval = TimeSpan.seconds(10)
-  /// In a domain a dial waits until no candidate has come or gone for `calm`, at most `patience`; in a crowded one longer:
-  /// when many nodes start at once, nobody knows yet who stays next to whom.
+  /// In a domain, a dial waits until no candidate has appeared or vanished for `calm`, at most for `patience`. The
+  /// crowded values are longer, because the neighbours on the rings are unknown while many nodes start together.
   static let calm = TimeSpan.milliseconds(250)
   static let patience = TimeSpan.seconds(1)
   static let crowdCalm = TimeSpan.milliseconds(500)
   static let crowdPatience = TimeSpan.seconds(3)
-  /// The pause after a failed dial doubles from `pauseMin` to `pauseMiddle`, so that a box that restarts is reached
-  /// within seconds. After `retriesMax` failures in a row it is not restarting, and `pauseMax` spares the channel.
+  /// The pause after a failed dial doubles from `pauseMin` to `pauseMiddle`, so a box that restarts is reached within
+  /// seconds. After `retriesMax` consecutive failures it is probably not restarting, and `pauseMax` spares the channel.
   static let pauseMin = TimeSpan.milliseconds(250)
   static let pauseMiddle = TimeSpan.seconds(3)
   static let pauseMax = TimeSpan.seconds(30)
   static let retriesMax: UInt32 = 16
-  /// After so many failures in a row another node of the domain takes a candidate's place, until a dial succeeds.
+  /// After this many consecutive failures another node of the domain replaces a candidate, until a dial succeeds.
   static let failuresMax: UInt32 = 2
 
   let localHint: UInt64
   let relays: Bool
   var candidates: [Candidate] = []
-  /// Places of the Bluetooth adapter for dials, those under way included.
+  /// The connections of the Bluetooth adapter for dials, including those in progress.
   var bluetoothPlaces = Int.max
-  /// Counts how often a candidate has come, gone or got another hint.
+  /// Counts how often a candidate was found, lost or got another hint.
   private(set) var candidateChanges: UInt64 = 0
-  /// Candidates, links or the demand have changed since `choose`.
+  /// Whether candidates, links or the demand have changed since `choose`.
   private var isStale = false
-  /// A domain is crowded.
+  /// Whether a domain is crowded.
   private(set) var isInCrowd = false
-  /// There are candidates of broadcast domains.
+  /// Whether there are candidates of broadcast domains.
   private(set) var hasDomains = false
   private(set) var demand = TrafficDemand()
 
-  /// `relays`: whether this node forwards for others.
+  /// `relays` is whether this node forwards for others.
   init(local: NodeID, relays: Bool) {
     localHint = local.high
     self.relays = relays
     candidates.reserveCapacity(Limits.candidatesMax)
   }
 
-  /// False when the table is full and the candidate was dropped.
+  /// Adds or updates a candidate. Returns false if the table is full and the candidate was dropped.
   mutating func found(_ candidate: FoundCandidate, now: Instant) -> Bool {
     if candidate.hint == localHint { return true }
     isStale = true
@@ -151,7 +152,7 @@ struct Connector {
         reviewServed(candidate.hint, now)
       }
       candidates[index].relays = candidate.relays
-      // What is to be dialled always stays so, in whichever domain the same address is found too.
+      // A candidate that is always dialled stays so, even if its address is also found in a domain.
       if candidates[index].domain != 0 { candidates[index].domain = candidate.domain }
       return true
     }
@@ -188,21 +189,21 @@ struct Connector {
     isStale = true
   }
 
-  /// A dial failed because a caller took the adapter's last place. It keeps its turn for the next one.
+  /// Reschedules a dial that failed because an inbound link took the adapter's last connection. It keeps its turn.
   mutating func dialLostPlace(_ handle: UInt32) {
     guard let index = index(of: handle) else { return }
     candidates[index].phase = .waiting(candidates[index].dialDueAt)
     isStale = true
   }
 
-  /// A dial ended without a stream, but the neighbour had dialled, too, and there is a link.
+  /// Ends a dial without a stream because the neighbour dialled too and there is a link.
   mutating func dialOvertaken(_ handle: UInt32) {
     guard let index = index(of: handle) else { return }
     candidates[index].phase = .served
     isStale = true
   }
 
-  /// A link opened. `handle` is nil when the neighbour dialled.
+  /// Records an opened link. `handle` is nil if the neighbour dialled.
   mutating func linkOpened(_ slot: Int, _ handle: UInt32?, peer: NodeID, now: Instant) {
     isStale = true
     for index in candidates.indices where candidates[index].hint == peer.high { candidates[index].isProven = true }
@@ -216,14 +217,14 @@ struct Connector {
     candidates[index].phase = .linked(slot)
   }
 
-  /// The link came up: count failures from zero again.
+  /// Resets the failure count after the link came up.
   mutating func linkUp(_ slot: Int) {
     isStale = true
     for index in candidates.indices where candidates[index].phase == .linked(slot) { candidates[index].failures = 0 }
   }
 
-  /// A link to `peer` closed. Its candidates wait as long as the neighbour asked, or a short pause. `isFailure` is false
-  /// for a link that one end no longer needed.
+  /// Records that a link to `peer` closed. Its candidates wait for the time that the neighbour requested, or a short
+  /// pause. `isFailure` is false for a link that one end no longer needed.
   mutating func linkClosed(
     _ slot: Int, peer: NodeID, retryAfterSeconds: UInt16, isFailure: Bool = true, now: Instant
   ) {
@@ -232,12 +233,12 @@ struct Connector {
       let isPeer = candidates[index].hint == peer.high
       let isThisLink = candidates[index].phase == .linked(slot)
       if isThisLink && isFailure { candidates[index].failures = min(candidates[index].failures + 1, Self.retriesMax) }
-      // Who dialled a link that was closed in agreement does not dial again.
+      // The dialling node does not redial a link that was closed by agreement.
       let isReleased = isPeer && !isFailure && candidates[index].phase == .served
       guard isThisLink || isReleased || isPeer && retryAfterSeconds > 0 else { continue }
       let asked = TimeSpan.seconds(UInt64(retryAfterSeconds))
       candidates[index].phase = .waiting(now + max(asked, pause(candidates[index])))
-      // Who asked not to be dialled leaves its place to another one.
+      // A node that asked not to be dialled is replaced by another one.
       if retryAfterSeconds > 0 && candidates[index].isSelected {
         candidates[index].failures = max(candidates[index].failures, Self.failuresMax)
       }
@@ -245,8 +246,8 @@ struct Connector {
     reviewServed(peer.high, now)
   }
 
-  /// Chooses the wanted candidates anew; false when nothing has changed since the last call. `standing` says what there is
-  /// over `bearer` with the node of this hint.
+  /// Updates which candidates are wanted. Returns false if nothing changed since the last call. `standing` returns the
+  /// link to the node of a hint over a bearer.
   mutating func choose(now: Instant, standing: (_ hint: UInt64, _ bearer: BearerKind) -> Standing) -> Bool {
     if !isStale { return false }
     isStale = false
@@ -265,7 +266,7 @@ struct Connector {
     return true
   }
 
-  /// The links or the calls of parked neighbours have changed.
+  /// Records that links, or the calls of parked neighbours, have changed.
   mutating func standingChanged() { isStale = true }
 
   private mutating func choose(in domain: UInt32, _ now: Instant, _ standing: (UInt64, BearerKind) -> Standing) {
@@ -310,10 +311,10 @@ struct Connector {
     for index in candidates.indices where candidates[index].domain == domain { candidates[index].domainChangedAt = now }
   }
 
-  /// A payload of a peer was counted.
+  /// Opens a traffic window when a payload of a peer was counted.
   mutating func openTrafficWindow(now: Instant) { demand.openWindow(now: now) }
 
-  /// Much passes to or from the node with this hint: it gets a direct link, if discovery shows it.
+  /// Records heavy traffic with the node of this hint. It gets a direct link if discovery finds it.
   mutating func addDemand(_ hint: UInt64, from holder: Int, now: Instant) {
     guard candidates.contains(where: { $0.isSelected && $0.hint == hint }) else { return }
     if demand.add(hint, from: holder, now: now) { isStale = true }
@@ -323,8 +324,8 @@ struct Connector {
     if demand.closeWindow(now: now) { isStale = true }
   }
 
-  /// When the domains of a node last changed that is known over `bearer` and of which no candidate is wanted; nil when
-  /// one is, or none is known.
+  /// When the domains of a node last changed, if it is known over `bearer` and none of its candidates is wanted.
+  /// Otherwise nil.
   func domainChange(ofUnwanted hint: UInt64, _ bearer: BearerKind) -> Instant? {
     var changedAt: Instant?
     for candidate in candidates where candidate.hint == hint && candidate.bearer == bearer {
@@ -334,13 +335,14 @@ struct Connector {
     return changedAt
   }
 
-  /// Whether a link that is wanted in a crowded domain may soon be up: none has failed yet.
+  /// Whether a wanted link in a crowded domain may come up soon, because its dials have not failed.
   func makesLinksInCrowd(_ isUp: (_ hint: UInt64, _ bearer: BearerKind) -> Bool) -> Bool {
     candidates.contains { $0.isInCrowd && $0.isWanted && $0.failures == 0 && !isUp($0.hint, $0.bearer) }
   }
 
-  /// The next wanted candidate to dial: urgent ones, then those that have not failed and those that are proven, then the others;
-  /// the longest due first. It is then in `.dialling`. `isReached` says whether a way leads to a node. Call `choose` first.
+  /// The next wanted candidate to dial, which is then in `.dialling`. Urgent ones come first, then those that are
+  /// proven or have not failed, then the others; within a rank the longest due. `isReached` returns whether a route
+  /// leads to a node. Call `choose` first.
   mutating func nextDial(
     now: Instant, isLinked: (_ hint: UInt64, _ bearer: BearerKind) -> Bool, isReached: (_ hint: UInt64) -> Bool
   ) -> UInt32? {
@@ -369,7 +371,8 @@ struct Connector {
     return nil
   }
 
-  /// How many may be dialled at once. A leaf keeps its last place for a relay: a radio without a free place hears nobody.
+  /// Concurrent dials allowed for a candidate. A leaf keeps its last connection for a relay, because a radio without a
+  /// free connection does not receive advertisements.
   private func places(for candidate: Candidate) -> Int {
     min(Self.bluetoothDialsMax, relays || candidate.relays ? bluetoothPlaces : bluetoothPlaces - 1)
   }
@@ -389,7 +392,7 @@ struct Connector {
     return longest?.index
   }
 
-  /// Announced addresses where nobody answers do not make a newcomer wait.
+  /// Announced addresses at which nothing answers must not delay new candidates.
   private func rank(_ index: Int) -> Int {
     switch candidates[index].call {
     case .answers: 0
@@ -398,7 +401,7 @@ struct Connector {
     }
   }
 
-  /// When `nextDial` may have a new result. That a place is free again is an event.
+  /// When `nextDial` may have a new result. A connection that becomes free is an event.
   var deadline: Instant {
     // The end of a dial is an event.
     if isDiallingAll { return .never }
@@ -409,23 +412,24 @@ struct Connector {
     return earliest
   }
 
-  /// A link or a dial to a node has ended: candidates that it served wait for a link that may come in its place.
+  /// Reconsiders the served candidates of a node after a link or dial to it ended. They wait for a link that may
+  /// replace it.
   private mutating func reviewServed(_ hint: UInt64, _ now: Instant) {
     for index in candidates.indices where candidates[index].hint == hint && candidates[index].phase == .served {
       candidates[index].phase = .waiting(now + Self.dialDeferral)
     }
   }
 
-  /// Dials over Bluetooth that are under way, and those that wait for a place.
+  /// The Bluetooth LE dials in progress, and the LE dials that wait for a connection.
   var bluetoothDials: Int { candidates.count { $0.phase == .dialling && $0.bearer == .bluetoothLE } }
   var dialsWithoutPlace: Int { candidates.count { $0.lacksPlace && !$0.isClassic } }
 
-  /// Discovery knows the node with this hint over `bearer`.
+  /// Whether discovery knows the node with this hint over `bearer`.
   func knows(_ hint: UInt64, _ bearer: BearerKind) -> Bool {
     candidates.contains { $0.hint == hint && $0.bearer == bearer }
   }
 
-  /// The node that a candidate leads to; nil when it is gone, or named none.
+  /// The node of a candidate, or nil if the candidate is unknown or has no hint.
   func target(_ handle: UInt32) -> (hint: UInt64, bearer: BearerKind)? {
     guard let index = index(of: handle), candidates[index].hint != 0 else { return nil }
     return (candidates[index].hint, candidates[index].bearer)
@@ -443,7 +447,7 @@ struct Connector {
     candidates.contains { $0.phase == .dialling && $0.hint == other.hint && $0.bearer == other.bearer }
   }
 
-  /// Randomised by up to a quarter, so that two boxes do not dial at the same time.
+  /// The pause after a failure, lengthened at random by up to a quarter, so that two boxes do not dial simultaneously.
   private func pause(_ candidate: Candidate) -> TimeSpan {
     let doubled = TimeSpan(nanoseconds: Self.pauseMin.nanoseconds << UInt64(candidate.failures))
     let base = candidate.failures < Self.retriesMax ? min(doubled, Self.pauseMiddle) : Self.pauseMax

@@ -8,38 +8,38 @@ public struct Peer: Equatable {
   public var epoch: UInt64
   public var name: DisplayName
   public var serviceType: [UInt8]
-  /// `key=value` pairs in the order advertised.
+  /// `key=value` pairs in advertised order.
   public var info: [[UInt8]]
-  /// Links on the path to it.
+  /// The number of links on the path to it.
   public var hops: UInt8
   /// The bearer of the first link of the path.
   public var bearer: BearerKind
-  /// The neighbour at the end of that link: the peer itself when `hops` is 1.
+  /// The neighbour at the end of the first link, which is the peer itself if `hops` is 1.
   public var firstHop: NodeID
 }
 
 /// A change of a peer.
 public enum PeerEvent: Equatable {
   case found(Peer)
-  /// Its profile, its epoch or its route changed.
+  /// The profile, the epoch or the route changed.
   case changed(Peer)
   case lost(NodeID)
 }
 
-/// Derives peers from routes and profiles. A peer is found once and lost once, over however many bearers it is seen.
+/// Derives peers from routes and profiles. A peer is found once and lost once, over any number of bearers.
 struct Directory {
   private struct Entry {
     var peer: Peer
-    /// Epoch and sequence of the profile in `peer`.
+    /// The epoch and sequence of the profile in `peer`.
     var profile: (UInt64, UInt64)
     var unreachableSince: Instant?
   }
 
-  /// One peer: its entry, and an array for each pair of discovery info.
+  /// The memory of one peer: its entry, and an array for each pair of discovery info.
   static let entryBytesMax =
     MemoryLayout<Entry>.stride + Limits.infoBytesMax
     + Limits.infoPairsMax * (MemoryLayout<[UInt8]>.stride + Self.arrayOverheadBytes)
-  /// Memory of an array besides its elements: its header, and the allocator's rounding.
+  /// The overhead of an array: its header and the allocator's rounding.
   private static let arrayOverheadBytes = 48
 
   private var entries: [Entry] = []
@@ -55,7 +55,7 @@ struct Directory {
 
   mutating func nextEvent() -> PeerEvent? { events.isEmpty ? nil : events.removeFirst() }
 
-  /// When the next unreachable node has been without a route for `Timing.peerGrace` and is lost.
+  /// When the next node will have been without a route for `Timing.peerGrace` and is lost.
   var deadline: Instant {
     var earliest = Instant.never
     for entry in entries {
@@ -85,7 +85,7 @@ struct Directory {
       else { continue }
       let entry = entry(id, epoch, profile, stamp, route, first)
       if let known {
-        // A profile that was only renewed is no change.
+        // A renewed profile with the same content is not a change.
         if entries[known].peer != entry.peer { events.append(.changed(entry.peer)) }
         entries[known] = entry
       } else {
@@ -133,8 +133,8 @@ struct Directory {
     return Entry(peer: peer, profile: stamp, unreachableSince: nil)
   }
 
-  /// Most peers have the type of others, and share one array with them: each of many small ones would keep a page of what
-  /// its link had from being given back.
+  /// The service type as an array. Most peers have the type of another peer and share its array. Many small arrays
+  /// would prevent pages that closed links used from being returned to the system.
   private func sharedType(_ type: RawSpan) -> [UInt8] {
     for entry in entries where type.withUnsafeBytes({ $0.elementsEqual(entry.peer.serviceType) }) {
       return entry.peer.serviceType

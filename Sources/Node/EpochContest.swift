@@ -1,38 +1,41 @@
 import Primitives
 
-/// Decides when this node takes a later epoch because an advertisement with its key is newer than its own (RFC 2328,
-/// 13.4, for sequence numbers).
+/// Decides when this node raises its epoch because an advertisement with its key is newer than its own. RFC 2328,
+/// section 13.4, does the same with sequence numbers.
 ///
-/// Usually the stored epoch counter was lost, and others still hold advertisements of a former start: the first time
-/// the node answers at once, and so it does when one comes that is about as old as its last answer: others kept it while
-/// they were out of reach. If a newer one was made later, another node uses the key. Two such nodes must not race,
-/// so from then on each answers after a pause that doubles.
+/// Usually the stored epoch counter was lost, and others still have advertisements from before. The node answers the
+/// first of these immediately. It does the same for one that is about as old as its last answer, because an unreachable
+/// part of the network kept it. A newer advertisement that was made later means that another node uses the key. Two
+/// such nodes must not race, so each then answers after a pause that doubles.
 struct EpochContest {
   static let pauseMin = TimeSpan.seconds(60)
   static let pauseMax = TimeSpan.seconds(3_600)
-  /// The age of an advertisement is not signed, so only so many are answered at once for their age, and then one in every
-  /// `formerPause`. Nor can a false age hide a rival for longer: after so many in all each is a rival's.
+  /// The age of an advertisement is not signed. Only this many are therefore answered immediately because of their age,
+  /// and then one per `formerPause`. A false age also cannot hide a rival for longer: after this many in total, each is
+  /// considered a rival's.
   static let formersMax = 4
   static let formerPause = TimeSpan.seconds(600)
 
-  /// The latest epoch that another advertisement claims; zero for none.
+  /// The latest epoch that another advertisement claims, or zero for none.
   private(set) var rival: UInt64 = 0
   private var answeredAt: Instant?
   private var pause = Self.pauseMin
-  /// How many were answered for their age, when all of these answers are given back, and whether `rival` is to be.
+  /// How many advertisements were answered because of their age, when all these answers are available again, and
+  /// whether `rival` gets one.
   private var formers = 0
   private var formersBackAt = Instant.zero
   private var isFormer = false
 
-  /// An advertisement with this node's key and a later epoch was heard, which was made `age` ago. True when another node
-  /// must be using the key.
+  /// Records an advertisement with this node's key and a later epoch, made `age` ago. Returns true if another node must
+  /// be using the key.
   mutating func heard(_ epoch: UInt64, age: TimeSpan, now: Instant) -> Bool {
     guard let answeredAt else {
       rival = max(rival, epoch)
       return false
     }
-    // Nobody holds a newer word for older than the answer that it held before (`Mesh.install`), so a former one looks
-    // about as old as the answer; a rival's, which was made when that had come, much younger.
+    // A node never considers a newer advertisement older than the answer it replaces (`Mesh.install`). An advertisement
+    // from before a restart thus appears about as old as the answer. A rival's is made after the answer arrived, so it
+    // appears much younger.
     let mayAnswer = formersBackAt <= now + Self.formerPause * UInt64(Self.formersMax - 1)
     let isOld = now - answeredAt < age * 2 && mayAnswer
     isFormer = isOld && (isFormer || rival == 0)
@@ -47,8 +50,8 @@ struct EpochContest {
     return answeredAt.map { $0 + pause } ?? .zero
   }
 
-  /// The epoch to take now: the counter in the upper half one higher, the random lower half of `current`. Nil when it is
-  /// not due, or when there is no higher counter.
+  /// The epoch to take now, or nil if none is due or no higher counter exists. The counter in the upper half is one
+  /// higher than the rival's; the random lower half is that of `current`.
   mutating func next(current: UInt64, now: Instant) -> UInt64? {
     guard deadline <= now else { return nil }
     let counter = rival >> 32

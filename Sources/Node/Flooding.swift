@@ -14,13 +14,14 @@ struct Originator {
   private var servicesDue = Instant.never
   private var lastServices = Instant.zero
   private var lastTopology = Instant.zero
-  /// The pause before the next urgent one.
+  /// The pause before the next urgent topology advertisement.
   private var pause = Timing.urgentPauseMin
-  /// Until when new ways wait for further ones; `.never` when none waits.
+  /// The time until which new routes wait for further ones. `.never` if none waits.
   private var gatheringEnd = Instant.never
 
-  /// In a crowd new ways are told together: when no further link will soon be up (`makesLinks`), or after
-  /// `Timing.gatheringMax`, and not more often than that.
+  /// Schedules the topology advertisement after a change. In a crowded domain new routes are advertised together: when
+  /// no further link will come up soon (`makesLinks`), or after `Timing.gatheringMax`. This is also the least interval
+  /// between them.
   mutating func topologyChanged(
     _ change: Mesh.TopologyChange, inCrowd: Bool, makesLinks: @autoclosure () -> Bool, now: Instant
   ) {
@@ -36,11 +37,11 @@ struct Originator {
     gatheringEnd = .never
   }
   mutating func profileChanged() { profileDue = .zero }
-  /// A node that never had a service has no such advertisement. Changes are told at once, and
-  /// in a series `urgentPauseMax` apart.
+  /// Schedules the services advertisement, which a node that never had a service does not have. A change is advertised
+  /// immediately, and a series of changes `urgentPauseMax` apart.
   mutating func servicesChanged() { servicesDue = min(servicesDue, lastServices + Timing.urgentPauseMax) }
 
-  /// Both advertisements are due, under a new epoch.
+  /// Schedules all advertisements, because the epoch is new.
   mutating func epochChanged() {
     topologyDue = .zero
     profileDue = .zero
@@ -49,8 +50,8 @@ struct Originator {
 
   var deadline: Instant { min(topologyDue, min(min(profileDue, servicesDue), gatheringEnd)) }
 
-  /// The kind that is due and its new sequence number; nil when none is due. A link that went and came again is no
-  /// reason for a topology: `hasTold` says whether the last one still says what there is.
+  /// The kind that is due and its new sequence number, or nil if none is due. A link that vanished and came back does
+  /// not require a topology. `hasTold` is whether the last topology is still correct.
   mutating func next(now: Instant, hasTold: @autoclosure () -> Bool) -> (AdvertisementKind, UInt64)? {
     if topologyDue <= now && topologyRenewal > now && hasTold() {
       gatheringEnd = .never
@@ -80,12 +81,12 @@ struct Originator {
   }
 }
 
-/// Signed advertisements: receive, forward, originate.
+/// Signed advertisements: receiving, forwarding, originating.
 extension Node {
   func receiveAdvertisement(_ header: FrameHeader, _ payload: RawSpan, on slot: Int, now: Instant) throws(FrameRefusal)
   {
     let view = try AdvertisementView(payload)
-    // A flooded frame's identifier is the advertisement's age.
+    // The identifier of a flooded frame is the advertisement's age.
     let age = header.identifier
     var place: Mesh.Place?
     switch mesh.assess(header.source, view, age: age, now: now) {
@@ -95,7 +96,7 @@ extension Node {
       throw .duplicate
     case .stale: throw .stale
     case .full:
-      // To find a place costs as much time as a signature, and one of the two is charged.
+      // Searching for a place takes as long as checking a signature. Only one of the two is charged.
       guard try mayCheck(header, payload, on: slot, now) else { return }
       place = try findPlace(for: header.source, on: slot, now)
     case .tooOften:
@@ -105,7 +106,7 @@ extension Node {
       mesh.neighbour(on: slot, holds: view, payload, of: header.source, age: age, now: now)
       throw .loopedSource
     case .ownFromElsewhere:
-      // Others still hold advertisements of an earlier epoch of this node.
+      // Others still store advertisements of an earlier epoch of this node.
       if view.epoch < settings.epoch { throw .loopedSource }
       guard try mayCheck(header, payload, on: slot, now) else { return }
       try verify(view, of: header.source, on: slot, now)
@@ -147,7 +148,7 @@ extension Node {
     }
   }
 
-  /// Queues advertisements that must be sent over a link, as many as its queue takes.
+  /// Queues unsent advertisements on a link until its queue has enough.
   func queueAdvertisements(on slot: Int, _ now: Instant) {
     while links[slot].takesAdvertisement, mesh.mayHaveUnsent(slot) {
       guard flooding[slot].sending.hasToken(LinkFlooding.sendingRate, now: now) else {
@@ -166,7 +167,7 @@ extension Node {
     }
   }
 
-  /// A place for a node that is not known, in a full database.
+  /// A place for an unknown node in a full database.
   private func findPlace(for source: NodeID, on slot: Int, _ now: Instant) throws(FrameRefusal) -> Mesh.Place {
     let place = mesh.place(for: source) {
       associations.association(with: $0) != nil || trust?.isPinnedByOperator($0) ?? false
@@ -177,8 +178,8 @@ extension Node {
     throw .overLength
   }
 
-  /// A link has its share of checks. An advertisement beyond it is refused, and the neighbour will be asked for it again. False
-  /// when it waits for the next piece, in which it is received again.
+  /// Charges a check to the link's share. Returns false if the frame was kept for the next piece, in which it is
+  /// received again. Throws if the link has used its share; the neighbour is asked for the advertisement again later.
   private func mayCheck(_ header: FrameHeader, _ payload: RawSpan, on slot: Int, _ now: Instant) throws(FrameRefusal)
     -> Bool
   {
@@ -191,7 +192,7 @@ extension Node {
     throw .tooMany
   }
 
-  /// Verifies a signature. A neighbour that does not verify itself is cut off.
+  /// Verifies a signature. A neighbour that does not verify signatures itself is disconnected.
   private func verify(_ view: borrowing AdvertisementView, of source: NodeID, on slot: Int, _ now: Instant)
     throws(FrameRefusal)
   {
@@ -200,7 +201,7 @@ extension Node {
     throw .wrongSignature
   }
 
-  /// A neighbour passed on a wrong signature.
+  /// Records that a neighbour passed on a wrong signature.
   func noteWrongSignature(on slot: Int, _ now: Instant) {
     let peer = links[slot].peer
     if forgers.note(peer, now: now) {
@@ -208,8 +209,8 @@ extension Node {
     }
   }
 
-  /// Takes a later epoch when others hold advertisements of a later one: to them this node has restarted. True when it
-  /// did; protection and routes of all associations must be renewed.
+  /// Raises the epoch if others store advertisements of a later one. To them this node has restarted. Returns true if
+  /// it did; protection and routes of all associations must then be renewed.
   func raiseEpochIfDue(_ now: Instant) -> Bool {
     guard let epoch = epochContest.next(current: settings.epoch, now: now) else { return false }
     journal.record(.warning, .epochRaised, at: now, settings.epoch, epoch)

@@ -1,10 +1,10 @@
 import Primitives
 
-/// Neighbours that passed on advertisements with wrong signatures. Every node verifies before it passes on, so a wrong
-/// signature proves that this neighbour did not. A few are forgiven; then its key is refused for a while, twice as long
-/// each time.
+/// Neighbours that passed on advertisements with wrong signatures. Every node verifies before it forwards, so a wrong
+/// signature proves that this neighbour did not verify. A few are tolerated. Then the neighbour's key is refused for a
+/// time that doubles with each repetition.
 struct Forgers {
-  /// So many wrong signatures within `window` end the link.
+  /// The wrong signatures that are tolerated within `window`. The next one ends the link.
   static let forgivenMax = 2
   static let window = TimeSpan.seconds(600)
   static let refusalMin = TimeSpan.seconds(60)
@@ -12,20 +12,20 @@ struct Forgers {
 
   private struct Entry {
     var peer = NodeID.none
-    /// The last wrong signatures, the newest first; `.zero` for none.
+    /// The last wrong signatures, newest first. `.zero` for none.
     var last = Instant.zero
     var lastButOne = Instant.zero
     var refusedUntil = Instant.zero
     var refusals: UInt8 = 0
 
-    /// After this time nothing is left to remember.
+    /// The time after which nothing need be remembered.
     var end: Instant { max(last + Forgers.window, refusedUntil + Forgers.refusalMax) }
   }
 
-  /// Any neighbour with a proven key can take a place. The one with the least left to remember is replaced.
+  /// Any neighbour with a proven key can take an entry. The entry that ends first is replaced.
   private var entries = FixedArray<64, Entry>(repeating: Entry())
 
-  /// `peer` passed on a wrong signature. True when its key is refused from now on.
+  /// Records that `peer` passed on a wrong signature. Returns true if its key is refused from now on.
   mutating func note(_ peer: NodeID, now: Instant) -> Bool {
     let index = find(peer) ?? least
     if entries[index].peer != peer || entries[index].end <= now { entries[index] = Entry(peer: peer) }
@@ -37,13 +37,13 @@ struct Forgers {
     entries[index].refusedUntil = now + min(doubled, Self.refusalMax)
     // 60 s, doubled six times, is more than an hour.
     entries[index].refusals = min(entries[index].refusals + 1, 6)
-    // It begins anew when it comes back.
+    // After the refusal the neighbour starts again without wrong signatures.
     entries[index].last = .zero
     entries[index].lastButOne = .zero
     return true
   }
 
-  /// How long the key is still refused, in seconds, rounded up; 0 when it is not.
+  /// How long the key is still refused, in seconds, rounded up. 0 if it is not refused.
   func secondsRefused(_ peer: NodeID, now: Instant) -> UInt16 {
     guard let index = find(peer) else { return 0 }
     return UInt16(((entries[index].refusedUntil - now).milliseconds + 999) / 1000)

@@ -6,7 +6,7 @@ import Primitives
 
 /// Received frames: link-local, flooded or routed.
 extension Node {
-  /// Throws why the frame is refused; that alone does not close the link.
+  /// Handles a received frame. Throws the reason if it is rejected; that alone does not close the link.
   func receiveFrame(_ header: FrameHeader, _ payload: RawSpan, on slot: Int, now: Instant) throws(FrameRefusal) {
     if !links[slot].isMutual && links[slot].state == .up && header.knownType != .hello {
       links[slot].confirm()
@@ -27,7 +27,7 @@ extension Node {
     try receiveAdvertisement(header, payload, on: slot, now: now)
   }
 
-  /// Sends a frame of this node to its destination. False without room in the link's queue.
+  /// Sends a frame of this node to its destination. Returns false if the link's queue has no room.
   func send(_ header: FrameHeader, _ payload: RawSpan, over route: Route) -> Bool {
     let slot = Int(route.link)
     guard cutThrough(header, payload, to: slot) || links[slot].append(header, payload, from: FramePool.ownIngress)
@@ -39,11 +39,11 @@ extension Node {
 
   /// Forwards a frame without reading its payload.
   ///
-  /// There is no memory of frames that were forwarded: a neighbour could fill it in another node's name. Hops end a loop,
-  /// and the ends drop duplicates (DTLS, offsets of segments, numbers of datagrams).
+  /// Nothing remembers forwarded frames, because a neighbour could fill that memory in another node's name. The hop
+  /// limit ends loops. The end nodes drop duplicates (DTLS, segment offsets, datagram numbers).
   private func forward(_ header: FrameHeader, _ payload: RawSpan, cameFrom slot: Int) throws(FrameRefusal) {
     guard settings.relays else { throw .unexpected }
-    // A TTL of 1 is for the destination only; the frame is not forwarded further.
+    // A frame with a TTL of 1 is for the destination only and is not forwarded.
     if header.ttl == 1 { throw .ttlZero }
     guard let route = mesh.route(to: header.destination), route.firstHop != links[slot].peer else {
       return count { $0.dropsNoRoute &+= 1 }

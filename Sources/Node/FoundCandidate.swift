@@ -1,15 +1,15 @@
 import Primitives
 
-/// An address where a node may be reached, as discovery found it. Only `handle` and `bearer` are certain; the rest is
-/// claimed.
+/// An address at which a node may be reached, as discovery found it. Only `handle` and `bearer` are certain; the rest
+/// is claimed.
 public struct FoundCandidate {
-  /// The caller's number for it from now on.
+  /// The number by which the caller identifies the candidate from now on.
   public var handle: UInt32
   public var bearer: BearerKind
-  /// The broadcast domain where it was found: nodes of one domain all reach each other, so each links with a few of
-  /// them only. 0 for none: such a candidate is always dialled.
+  /// The broadcast domain in which it was found. All nodes of a domain can reach each other, so each links with only a
+  /// few of them. 0 means no domain; such a candidate is always dialled.
   public var domain: UInt32
-  /// The first 8 bytes of the claimed node id, 0 when none is claimed.
+  /// The first 8 bytes of the claimed node id, or 0 if none is claimed.
   public var hint: UInt64
   /// Whether the node forwards for others.
   public var relays: Bool

@@ -3,7 +3,7 @@ import Link
 import Mesh
 import Primitives
 
-/// With whom this node links.
+/// Chooses the nodes with which this one links.
 extension Node {
   /// The next candidate to dial.
   func nextDial(_ now: Instant) -> UInt32? {
@@ -24,7 +24,7 @@ extension Node {
     return nil
   }
 
-  /// Who dialled a link may close it: the other end dials if it wants the link.
+  /// Finds unwanted links that this node dialled, which it may close. If the other node wants such a link, it dials.
   private func findSurplusLinks(_ now: Instant) {
     for slot in links.indices {
       if links[slot].state == .up, !links[slot].isInbound,
@@ -37,7 +37,7 @@ extension Node {
     }
   }
 
-  /// Closes links that are not wanted, if nothing waits in their queues and their neighbours stay in reach.
+  /// Closes unwanted links whose queues are empty and whose neighbours remain reachable.
   func closeSurplusLinks(_ now: Instant) {
     while let slot = surplus.next(now: now) {
       if links[slot].hasFrames || !mesh.reaches(links[slot].peer, without: slot) {
@@ -64,7 +64,7 @@ extension Node {
     return .none
   }
 
-  /// Whether there is a way to a node: through others, or by a link over another bearer.
+  /// Whether a route leads to a node, through others or over another bearer.
   private func isReached(_ hint: UInt64) -> Bool {
     for index in 0..<mesh.indexEnd where mesh.node(at: index).high == hint && mesh.route(at: index) != nil {
       return true

@@ -3,32 +3,35 @@ import Link
 import Mesh
 import Primitives
 
-/// Advertisements over one link: the pace at which they are sent, and which of the neighbour's are owed a request.
+/// The state of advertisements on one link: the rate at which they are sent, and which ones must be requested from the
+/// neighbour.
 struct LinkFlooding {
-  /// How fast advertisements are sent to a neighbour: slower than a neighbour verifies those of a single link.
+  /// The rate at which advertisements are sent to a neighbour. It is lower than the rate at which a neighbour verifies
+  /// those of a single link.
   static let sendingRate = TokenRate(perSecond: 150, burst: 16)
-  /// How often a neighbour is asked.
+  /// The rate of requests to a neighbour.
   static let requestRate = TokenRate(perSecond: 1, burst: 1)
-  /// How often a neighbour is answered. One early request is answered, because the way delays one more than the other.
+  /// The rate of replies to a neighbour's requests. One early request is answered, because delays on the path vary.
   static let answerRate = TokenRate(perSecond: 1, burst: 2)
-  /// A request waits for so long, so that it names what a burst left behind.
+  /// The delay of a request, so that it names everything that a burst left behind.
   static let requestDelay = TimeSpan.milliseconds(200)
 
   var sending = TokenBucket()
   var answers = TokenBucket()
-  /// When advertisements that waited for their pace may be sent.
+  /// When advertisements that exceeded the rate may be sent.
   var sendingDue = Instant.never
-  /// When the request is due; `.never` when nothing is owed.
+  /// When the request is due. `.never` if there is nothing to request.
   private(set) var requestDue = Instant.never
   private var requests = TokenBucket()
   private var owed = FixedArray<64, NodeID>(repeating: .none)
   private var owedCount = 0
-  /// More is owed than a request can name.
+  /// Whether more is to be requested than one request can name.
   private var owesAll = false
 
   var deadline: Instant { min(sendingDue, requestDue) }
 
-  /// An advertisement of `node` was refused unverified; `.none`: of many nodes.
+  /// Notes that an advertisement of `node` was rejected unverified and must be requested. `.none` stands for many
+  /// nodes.
   mutating func owe(_ node: NodeID, now: Instant) {
     requestDue = min(requestDue, max(now + Self.requestDelay, requests.next(Self.requestRate)))
     if owesAll { return }
@@ -50,7 +53,7 @@ struct LinkFlooding {
     for index in 0..<owedCount { output.append(owed[index]) }
   }
 
-  /// The request was queued.
+  /// Records that the request was queued.
   mutating func asked(now: Instant) {
     _ = requests.take(Self.requestRate, now: now)
     requestDue = .never
@@ -58,13 +61,13 @@ struct LinkFlooding {
     owesAll = false
   }
 
-  /// The request could not be queued.
+  /// Reschedules a request that could not be queued.
   mutating func askLater(now: Instant) { requestDue = now + Self.requestRate.interval }
 }
 
-/// Requests for advertisements: those that this node owes, and those of neighbours.
+/// Requests for advertisements, by this node and by its neighbours.
 extension Node {
-  /// The neighbour asks for advertisements again.
+  /// Handles a neighbour's request to resend advertisements.
   func receiveRequest(_ payload: RawSpan, on slot: Int, now: Instant) throws(FrameRefusal) {
     if !links[slot].isReceiving { throw .unexpected }
     let request = try AdvertisementRequest(payload)
@@ -73,7 +76,7 @@ extension Node {
     for index in 0..<request.count { mesh.tellAgain(request.node(index), on: slot) }
   }
 
-  /// Sends what is due: requests, and advertisements that waited for their pace.
+  /// Sends what is due: requests, and advertisements that exceeded the rate.
   func handleFloodingTimeouts(_ now: Instant) {
     for slot in links.indices where flooding[slot].deadline <= now && links[slot].isReceiving {
       if flooding[slot].requestDue <= now { sendRequest(on: slot, now) }
@@ -84,15 +87,14 @@ extension Node {
     }
   }
 
-  /// Asks again for what was refused because the table of nodes was full.
+  /// Requests the advertisements that were rejected because the node table was full.
   func askForRoom(_ now: Instant) {
     if linksWithoutRoom == 0 || !mesh.hasRoom { return }
     for slot in links.indices where linksWithoutRoom & 1 << UInt64(slot) != 0 { flooding[slot].owe(.none, now: now) }
     linksWithoutRoom = 0
   }
 
-  /// Asks for nodes that a changed topology lists and that are not known: in a full database they were refused as long
-  /// as nobody listed them.
+  /// Requests unknown nodes that a changed topology lists. A full database rejects nodes that no topology lists.
   func askForUnknown(_ view: borrowing AdvertisementView, on slot: Int, _ now: Instant) {
     guard let topology = try? TopologyView(view.body) else { return }
     for index in 0..<topology.count {

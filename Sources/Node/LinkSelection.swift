@@ -1,22 +1,24 @@
 import Primitives
 
-/// With whom a node links in one broadcast domain, where everybody could reach everybody.
+/// Selects the links of a node in one broadcast domain, where all nodes can reach each other.
 ///
 /// - A few relays all link with each other.
-/// - More relays form two rings, each ordered by a number that follows from the id. A relay links with its successor
-///   and its predecessor on both: four links however large the domain is, paths as short as in a random graph, and no
-///   single node whose loss divides it. A node that comes or goes changes the links of its neighbours only.
-/// - A leaf links with two relays, which follow from both ids, so that leaves spread evenly over the relays. Without a
-///   relay in its domain it links with everybody.
+/// - More relays form two rings, each ordered by a number derived from the id. A relay links with its successor and
+///   predecessor on both. It thus has four links in a domain of any size. Paths are as short as in a random graph, and
+///   the loss of a single node cannot partition the domain. A node that appears or vanishes changes only the links of
+///   its neighbours.
+/// - A leaf links with two relays, which are derived from both ids, so leaves spread evenly over the relays. If its
+///   domain has no relay, it links with all nodes.
 ///
-/// The choice depends on ids alone. Nodes that see the same domain agree: of two relays both want the link or none
-/// does. docs/protocol.md, "Who links with whom".
+/// The selection depends on ids alone, so nodes that see the same domain agree: of two relays, both want the link or
+/// neither does. docs/protocol.md, "Who links with whom".
 struct LinkSelection {
-  /// So many relays, this node included, all link with each other: as many links as two rings give.
+  /// Up to this many relays, including this node, all link with each other. Each then has as many links as on two
+  /// rings.
   static let cliqueMax = 5
   static let ringCount = 2
 
-  /// The distances to the nearest usable relays on a ring, in both directions; `.max` without any.
+  /// The distances to the nearest usable relays on a ring, in both directions. `.max` without any.
   private struct Nearest {
     var ahead = UInt64.max
     var behind = UInt64.max
@@ -24,20 +26,20 @@ struct LinkSelection {
 
   private let local: UInt64
   private let relays: Bool
-  /// The first usable relays of the domain, as many as tell a clique from a larger domain.
+  /// The first usable relays of the domain, enough to distinguish a clique from a larger domain.
   private var few = FixedArray<5, UInt64>(repeating: 0)
   private var fewCount = 0
   private var nearest = FixedArray<2, Nearest>(repeating: Nearest())
   /// For a leaf: the ranks of its two best usable relays.
   private var ranks = (best: UInt64.max, second: UInt64.max)
 
-  /// `local` is the hint of this node (the first 8 bytes of its id), `relays` whether it forwards.
+  /// `local` is this node's hint (the first 8 bytes of its id). `relays` is whether it forwards.
   init(local: UInt64, relays: Bool) {
     self.local = local
     self.relays = relays
   }
 
-  /// A relay of the domain that can be reached, as far as this node knows. One that is added twice counts once.
+  /// Adds a relay of the domain that this node believes reachable. Adding it twice has no effect.
   mutating func add(_ relay: UInt64) {
     if relay == local { return }
     if !isAmongFew(relay), fewCount < Self.cliqueMax {
@@ -63,14 +65,14 @@ struct LinkSelection {
   /// Whether any usable relay was added.
   var hasRelay: Bool { fewCount > 0 }
 
-  /// For a leaf: whether a relay is the best one. One that was not added is judged as if it was.
+  /// For a leaf: whether a relay is the best. A relay that was not added is treated as if it were.
   func prefers(_ relay: UInt64) -> Bool { rank(relay) <= ranks.best }
 
-  /// Whether there are too many relays for everybody to link with everybody.
+  /// Whether there are too many relays for all of them to link with each other.
   var isCrowd: Bool { fewCount >= Self.cliqueMax }
 
-  /// Whether this node wants a link with another one. A relay that was not added is judged as if it was: it is wanted
-  /// when it would take the place of one that was.
+  /// Whether this node wants a link with another one. A relay that was not added is treated as if it were, so it is
+  /// wanted if it would displace one that was.
   func wants(_ other: UInt64, relays isRelay: Bool) -> Bool {
     if !relays { return isRelay ? rank(other) <= ranks.second : fewCount == 0 }
     if !isRelay { return false }
@@ -83,7 +85,7 @@ struct LinkSelection {
     return false
   }
 
-  /// Whether the other one wants each link that this node wants with it, as far as this node can know.
+  /// Whether the other node wants every link that this node wants with it, as far as this node can know.
   func isMutual(relays isRelay: Bool) -> Bool { relays == isRelay }
 
   private func isAmongFew(_ relay: UInt64) -> Bool {
@@ -91,20 +93,20 @@ struct LinkSelection {
     return false
   }
 
-  /// From this node to another one, around a ring in both directions.
+  /// The distances from this node to another one around a ring, in both directions.
   private func distances(_ other: UInt64, _ ring: Int) -> (ahead: UInt64, behind: UInt64) {
     let (from, to) = (Self.place(local, ring), Self.place(other, ring))
     return (to &- from, from &- to)
   }
 
-  /// A node's place on a ring: the first, and the second number after the seed that is its hint.
+  /// A node's position on a ring: the first or second random number whose seed is its hint.
   private static func place(_ hint: UInt64, _ ring: Int) -> UInt64 {
     var numbers = SeededRandom(seed: hint)
     for _ in 0..<ring { _ = numbers.next() }
     return numbers.next()
   }
 
-  /// The lower, the more a leaf prefers a relay.
+  /// A leaf's rank of a relay. Lower is preferred.
   private func rank(_ relay: UInt64) -> UInt64 {
     var numbers = SeededRandom(seed: Self.place(local, 0) ^ relay)
     return numbers.next()

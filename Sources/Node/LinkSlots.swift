@@ -3,30 +3,34 @@ import Journal
 import Link
 import Primitives
 
-/// Whose link gives way when the slots run out, and how many new keys an address may bring. Keys cost nothing: without
-/// these limits one machine with 64 keys takes all slots. A key that is pinned at first sight costs nothing either, so only
-/// pins by the operator protect a link.
+/// Decides which link is evicted when slots run out, and limits how many new keys an address may bring. Keys cost
+/// nothing: without these limits a machine with 64 keys could take all slots. A key pinned by trust on first use costs
+/// nothing either, so only the operator's pins protect a link.
 ///
-/// The node decides it, not the admission before TLS: only the node knows which links it dialled, and their age.
+/// The node decides this and not the admission before TLS, because only the node knows which links it dialled, and
+/// their age.
 struct LinkSlots {
-  /// Links that this node dialled, and links to nodes that the operator pinned, that never give way: the oldest of either.
+  /// How many of the oldest links that this node dialled are never evicted. The same limit applies to the oldest links
+  /// to nodes that the operator pinned.
   static let protectedMax = 8
-  /// New keys from one address. Known nodes, dialled ones and those met lately do not count.
+  /// The rate of new keys from one address. Known nodes, dialled nodes and recently seen ones do not count.
   static let newKeyRate = TokenRate(interval: .seconds(5), burst: 4)
-  /// New keys over Bluetooth: a hall of phones comes in at once, and the adapter has few places to lose.
+  /// The rate of new keys over Bluetooth. A hall of phones arrives together, and the adapter has few connections to
+  /// lose.
   static let bluetoothKeyRate = TokenRate(interval: .seconds(1), burst: 16)
   /// Bluetooth addresses are free, so all of them count as one.
   static let bluetooth: UInt64 = 1 << 48
-  /// ::ffff:127.0.0.1, from which the nodes of this machine dial. Another loopback address is charged like a machine.
+  /// ::ffff:127.0.0.1, from which nodes on this machine dial. Any other loopback address is charged like a remote
+  /// machine.
   static let localhost: UInt64 = 0xFFFF_7F00_0001
 
   private struct Place {
-    /// The address at the other end; 0 for a link that never gives way.
+    /// The address at the other end, or 0 for a link that is never evicted.
     var source: UInt64 = 0
-    /// Counts up with every link; 0 in a free slot.
+    /// Increases with every link. 0 in a free slot.
     var order: UInt64 = 0
     var isDialled = false
-    /// The operator pinned its node.
+    /// Whether the operator pinned its node.
     var isPinned = false
   }
 
@@ -34,11 +38,11 @@ struct LinkSlots {
   private var lastOrder: UInt64 = 0
   private var newKeys = SourceBuckets(newKeyRate)
   private var newBluetoothKeys = TokenBucket()
-  /// Keys that had a link lately; the oldest is replaced.
+  /// Keys that recently had a link. The oldest is replaced.
   private var met = FixedArray<256, NodeID>(repeating: .none)
   private var nextMet = 0
 
-  /// Whom a link is charged to.
+  /// The address to which a link is charged.
   static func holder(_ source: UInt64, over bearer: BearerKind) -> UInt64 {
     switch bearer {
     case .bluetoothLE, .bluetoothClassic: bluetooth
@@ -47,8 +51,8 @@ struct LinkSlots {
     }
   }
 
-  /// A link opened. `isKnown`: its key is pinned; `isPinned`: by the operator. Returns the time after which it may come back,
-  /// when its address has brought too many new keys.
+  /// Records an opened link. `isKnown` means that its key is pinned, `isPinned` that the operator did so. If its
+  /// address has brought too many new keys, returns the time after which it may come back.
   mutating func open(
     _ slot: Int, _ peer: NodeID, from source: UInt64, isDialled: Bool, isKnown: Bool, isPinned: Bool, now: Instant
   ) -> TimeSpan? {
@@ -61,27 +65,28 @@ struct LinkSlots {
     return nil
   }
 
-  /// Whom what comes over a link is charged to: the address at its other end, or the link itself where there is none.
+  /// The address to which frames from a link are charged: that of the other end or, without one, a number for the link
+  /// itself.
   func ingress(_ slot: Int) -> UInt64 {
     places[slot].source == 0 ? UInt64.max - UInt64(Limits.linksMax) + UInt64(slot) : places[slot].source
   }
 
   mutating func close(_ slot: Int) { places[slot] = Place() }
 
-  /// The address at the other end of a link; 0 for a link that is charged to nobody.
+  /// The address at the other end of a link, or 0 for a link that is not charged.
   func source(of slot: Int) -> UInt64 { places[slot].source }
 
-  /// The link that gives way to the one in slot `newcomer`, which may be itself: the youngest of the address with most links, if
-  /// that would still have as many as the newcomer's. Pins of the operator go last. For a peer that the operator pinned it may
-  /// be the youngest link of any address.
+  /// The link to evict for the one in slot `newcomer`, which may be that one itself. It is the youngest link of the
+  /// address with the most links, if that address would still have at least as many as the newcomer's. The operator's
+  /// pins are evicted last. For a peer that the operator pinned, the victim may be the youngest link of any address.
   func victim(for newcomer: Int) -> Int? {
     let crowded = crowdedVictim(for: newcomer)
     guard places[newcomer].isPinned, crowded == nil || crowded == newcomer else { return crowded }
     return youngest { $0.source != 0 && !$0.isPinned } ?? crowded
   }
 
-  /// Whether a link in the last slot gives it back, so that a peer that the operator pinned finds it: the other side dialled,
-  /// and is charged for it.
+  /// Whether a link in the last slot must release it, to keep it free for a peer that the operator pinned. This holds
+  /// if the other side dialled and is charged for it.
   func isStranger(_ slot: Int) -> Bool {
     places[slot].source != 0 && !places[slot].isDialled && !places[slot].isPinned
   }
@@ -120,7 +125,7 @@ struct LinkSlots {
     return place.isDialled && isAmongOldest { $0.isDialled } || place.isPinned && isAmongOldest { $0.isPinned }
   }
 
-  /// Counts a new key of an address. Returns the time until it may bring the next one when this one is too many.
+  /// Counts a new key of an address. If that is one too many, returns the time until it may bring the next one.
   private mutating func takeNewKey(_ source: UInt64, _ now: Instant) -> TimeSpan? {
     if source == Self.bluetooth {
       let rate = Self.bluetoothKeyRate
@@ -131,10 +136,10 @@ struct LinkSlots {
 }
 
 extension Node {
-  /// A stream is authenticated: its other end holds the key of `peer`. Returns the slot of the new link; nil when all
-  /// slots are taken (ask the other side to retry later, and close the stream) and when `peer` is this node itself.
-  /// `handle` is that of the dialled candidate, nil when the other side dialled. `source` is the address of the other
-  /// end, 0 for one that never gives way to others.
+  /// Opens a link on an authenticated stream, whose other end has proved the key of `peer`. Returns its slot. Returns
+  /// nil if all slots are taken or `peer` is this node itself. In the former case ask the other side to retry later,
+  /// and close the stream. `handle` identifies the dialled candidate, or is nil if the other side dialled. `source` is
+  /// the address of the other end, or 0 for a link that is never evicted.
   public func openLink(peer: NodeID, bearer: BearerKind, source: UInt64 = 0, dialled handle: UInt32?, now: Instant)
     -> Int?
   {
@@ -162,8 +167,8 @@ extension Node {
     return slot
   }
 
-  /// Keeps one slot free as long as an address has more links than others, so that a newcomer finds it, and in any case one
-  /// for a peer that the operator pinned.
+  /// Keeps one slot free for newcomers while an address has more links than others. One slot is always kept for a peer
+  /// that the operator pinned.
   private func makeRoom(for slot: Int, _ source: UInt64, isDialled: Bool, _ now: Instant) {
     let peer = links[slot].peer
     let pause = linkSlots.open(

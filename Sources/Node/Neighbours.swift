@@ -7,7 +7,7 @@ import Session
 
 /// Links that come up and go down.
 extension Node {
-  /// Handles a link-local frame. The link keeps its own state; the node acts on changes of it.
+  /// Handles a link-local frame. The link keeps its own state, and the node reacts to its changes.
   func receiveLinkLocal(_ header: FrameHeader, _ payload: RawSpan, _ type: FrameType, on slot: Int, now: Instant)
     throws(FrameRefusal)
   {
@@ -30,11 +30,11 @@ extension Node {
     guard isOpen(slot) || isParked else { return }
     links[slot].close(reason, retryAfterSeconds: retryAfterSeconds, local: settings.id)
     linkWentDown(slot, reason, now)
-    // There is no stream whose end would be reported.
+    // A parked link has no stream whose end would be reported.
     if isParked { linkClosed(slot, now) }
   }
 
-  /// The rim reports that the stream is closed.
+  /// Handles the rim's report that the stream is closed.
   func linkClosed(_ slot: Int, _ now: Instant) {
     switch links[slot].state {
     case .idle, .parked: return
@@ -51,7 +51,7 @@ extension Node {
     forgetOutputs(slot)
   }
 
-  /// The neighbour has closed the link because it has another one to this node's key.
+  /// Handles that the neighbour closed the link because it has another one to this node's key.
   private func linkRefused(_ slot: Int, from source: UInt64, _ now: Instant) {
     let peer = links[slot].peer
     let isOwn = links.indices.contains { links[$0].peer == peer && (isOpen($0) || links[$0].state == .parked) }
@@ -81,7 +81,7 @@ extension Node {
       payloadBytesMax: links[slot].payloadBytesMax)
   }
 
-  /// Passes a link's measured cost and `isProven` to the mesh. A quarantine ends for a parked link, too.
+  /// Passes a link's measured cost and `isProven` to the mesh. The quarantine of a parked link ends here too.
   func linkMeasured(_ slot: Int, _ now: Instant) {
     guard links[slot].isStanding else { return }
     let peer = links[slot].peer
@@ -103,7 +103,7 @@ extension Node {
     }
   }
 
-  /// The measured cost of a link. In quarantine it is above that of every link that is not.
+  /// The cost to advertise for a link. In quarantine it exceeds that of every link that is not.
   private func statedCost(_ slot: Int, _ now: Instant) -> UInt16 {
     let cost = min(links[slot].meter.cost, LinkMeter.costMax)
     return flaps.isQuarantined(links[slot].peer, links[slot].bearer, now: now) ? LinkMeter.costMax + 1 + cost : cost
@@ -115,7 +115,7 @@ extension Node {
     for slot in links.indices { linkMeasured(slot, now) }
   }
 
-  /// The state of a link after its deadline.
+  /// Handles a link's deadline and returns its new state.
   func handleLinkTimeout(_ slot: Int, _ now: Instant) -> Link.State {
     let wasOpening = links[slot].state == .opening
     let wasStalled = links[slot].isStalled
@@ -137,7 +137,7 @@ extension Node {
     return links[slot].state
   }
 
-  /// A stalled link's stream has taken frames again.
+  /// Handles that the stream of a stalled link accepted frames again.
   func linkGoesOn(_ slot: Int, _ now: Instant) {
     links[slot].goesOn(now: now)
     journal.record(
@@ -162,7 +162,8 @@ extension Node {
     wantClose(slot)
   }
 
-  /// A link in use is gone. Links that were closed on purpose do not count; links that break may be flapping.
+  /// Handles the loss of a link in use. Links that break may be flapping; links that were closed on purpose do not
+  /// count.
   private func linkBroke(_ slot: Int, from source: UInt64, _ reason: CloseReason, _ now: Instant) {
     switch reason {
     case .shutdown, .duplicate, .full, .identityMismatch, .unsupportedVersion, .notTrusted, .notNeeded, .parked:
@@ -178,12 +179,13 @@ extension Node {
       node: peer)
   }
 
-  /// Closes links from an earlier epoch of the neighbour. Of two links to one neighbour over one bearer one stays: the
-  /// one that the node with the lower id dialled. If one side dialled both, the newer one stays, because that side has
-  /// given up the older one. A link that is parked, or is to be, goes: what waits there would wait on.
+  /// Closes redundant links to the neighbour in `slot`, and returns false if that link itself was closed. Links from an
+  /// earlier epoch of the neighbour are closed. If two links use the same bearer, the one dialled by the node with the
+  /// lower id stays. If one side dialled both, the newer one stays, because that side has given up the older one. A
+  /// link that is parked or being parked is closed, because frames in its queue would go on waiting.
   ///
-  /// Where both ends have dialled, the other link goes when the one that stays is up at both ends: else the neighbour would
-  /// tell all that this node is gone, and 5 s later that it is back.
+  /// If both ends dialled, the redundant link is closed only when the other one is up at both ends. Otherwise the
+  /// neighbour would advertise that this node is lost, and 5 s later that it is back.
   private func keepsAgainstDuplicates(_ slot: Int, _ now: Instant) -> Bool {
     let peer = links[slot].peer
     for other in links.indices where other != slot && links[other].peer == peer {
@@ -204,7 +206,7 @@ extension Node {
         : !isCrossed || links[slot].isInbound == (peer < settings.id)
       let kept = keepsNew ? slot : other
       if isOneLife && isCrossed && !links[kept].isMutual {
-        // Its answer shows that the neighbour has it up.
+        // Its pong proves that the neighbour has the link up.
         if links[kept].pingNow(local: settings.id, now: now) { wantTransmit(kept) }
         continue
       }
@@ -214,7 +216,7 @@ extension Node {
     return true
   }
 
-  /// The neighbour has a link up that was not known to be: one that it dialled at the same time goes.
+  /// Handles that the neighbour is now known to have the link up. Closes a link that was dialled simultaneously.
   func closeDuplicates(of slot: Int, _ now: Instant) {
     let (peer, bearer, epoch) = (links[slot].peer, links[slot].bearer, links[slot].peerEpoch)
     guard links[slot].isInbound == (peer < settings.id) else { return }

@@ -6,66 +6,65 @@ import Mesh
 import Primitives
 import Session
 
-/// A complete sans-IO node: links, mesh, discovery of peers, associations with them. The firmware and the simulator run
-/// the same code.
+/// A complete sans-IO node: links, mesh, discovery of peers, and associations with them. Firmware and simulator run the
+/// same code.
 ///
 /// **Drain rule.** Report events with `openLink`, `handle`, `receive` and `receiveSealed`, and requests of the
-/// application with `send`, `takeMessage`, `decide` and `trustChanged`, in any number. Then, before waiting, call
-/// `nextOutput` until it returns nil and act on each output. That may report further events or `pop` frames; the drain
-/// continues afterwards. At the end set a timer for `nextDeadline(now:)`, and call `handle(.timeout)` no later than
-/// that.
+/// application with `send`, `takeMessage`, `decide` and `trustChanged`, in any number. Before waiting, call
+/// `nextOutput` until it returns nil, and act on each output. That may report further events or `pop` frames; the drain
+/// then continues. Finally set a timer for `nextDeadline(now:)`, and call `handle(.timeout)` no later than that.
 ///
-/// `pop` may be called whenever a stream has room. The next `nextOutput` fills the room that it made in the queues.
+/// `pop` may be called whenever a stream has room. The next `nextOutput` refills the queues.
 ///
-/// Time is an argument; nothing here reads a clock, a file or a random source.
+/// Time is an argument. Nothing here reads a clock, a file or a random source.
 public final class Node {
-  /// What the rim reports to the node.
+  /// An event that the rim reports to the node.
   public enum Event {
-    /// Discovery found an address where a node may be reached, or found it again.
+    /// Discovery found an address at which a node may be reached, or found it again.
     case candidateFound(FoundCandidate)
     case candidateLost(UInt32)
     /// A dial that the node requested failed.
     case dialFailed(UInt32)
-    /// So many links can stand over Bluetooth at once: adapters came or went.
+    /// The number of concurrent Bluetooth links changed, because adapters were added or removed.
     case bluetoothPlaces(Int)
     /// The stream of a link slot is closed.
     case linkClosed(Int)
-    /// `nextDeadline` was reached.
+    /// `nextDeadline` has passed.
     case timeout
   }
 
-  /// A request to the rim, or a report to the application. Requests about streams come first; reports come round-robin
+  /// A request to the rim or a report to the application. Requests about streams come first. Reports come round-robin
   /// over peers.
   public enum Output: Equatable {
-    /// Connect to the candidate with this handle; then call `openLink` or report `.dialFailed`.
+    /// Connect to the candidate with this handle, then call `openLink` or report `.dialFailed`.
     case dial(UInt32)
-    /// Frames are queued for this link: take them with `pop` while its stream has room.
+    /// Frames are queued for this link. Take them with `pop` while its stream has room.
     case transmit(Int)
     /// Send what `pop` still returns, close the stream, then report `.linkClosed`.
     case close(Int)
     /// A peer was found, changed or lost.
     case peer(PeerEvent)
-    /// A peer proved its key; no data flows before `decide`. The chain is in DER, the peer's own certificate first.
+    /// A peer proved its key, and no data flows before `decide`. The chain is in DER, the peer's own certificate first.
     /// Occurs only with `NodeSettings.asksApplication`, once per chain in each epoch of a peer.
     case decisionWanted(NodeID, chain: [[UInt8]])
-    /// The result of a send; every accepted send has exactly one.
+    /// The result of a send. Every accepted send has exactly one.
     case completed(NodeID, Completion)
-    /// This message is now the first of its lane from this peer; reported once per message. It stays until
+    /// This message is now the first of its lane from this peer. Reported once per message. It is kept until
     /// `takeMessage`; unread messages close the window of the lane.
     case messageWaiting(NodeID, PendingMessage)
-    /// The node has taken a later epoch, because a former start had one later than its own. Store it: the next start
-    /// must have a later one still.
+    /// The node raised its epoch, because its epoch before a restart was later. Store the new one: the next start must
+    /// use a later epoch.
     case epochRaised(UInt64)
-    /// A message that was sent unreliably. When the buffer is full, the oldest unread one is dropped for a newer one.
+    /// A message that was sent unreliably. If the buffer is full, a newer one displaces the oldest unread one.
     case datagram(NodeID, ReceivedDatagram)
-    /// Of a session, an invitation or a service; see `Sessions`.
+    /// An event of a session, an invitation or a service. See `Sessions`.
     case session(SessionEvent)
   }
 
   public internal(set) var settings: NodeSettings
   public private(set) var counters = NodeCounters()
   public internal(set) var talkers = Talkers()
-  /// Sees the frames of all links; nil, as a rule, because it costs time for each of them.
+  /// Observes the frames of all links. Usually nil, because it costs time for each frame.
   public var tap: (any FrameTap)?
 
   let cryptography: any NodeCryptography
@@ -76,38 +75,38 @@ public final class Node {
   private let inboxes: Table<FrameInbox, Int>
   let flooding: Table<LinkFlooding, Int>
   private let memory: UnsafeMutableRawBufferPointer
-  /// Of each slot in turn, `SlotMemory.byteCount` bytes.
+  /// `SlotMemory.byteCount` bytes for each slot in turn.
   let slotMemory: UnsafeMutableRawBufferPointer
   let pool: FramePool
-  /// Buffer for a payload and its type byte: before it is queued or sealed, and after it was opened.
+  /// A payload and its type byte, before it is queued or encrypted and after it was decrypted.
   let payloadScratch: UnsafeMutableRawBufferPointer
-  /// Buffer for a sealed payload before it is queued.
+  /// An encrypted payload before it is queued.
   let sealScratch: UnsafeMutableRawBufferPointer
   var mesh: Mesh
   var connector: Connector
   var surplus = SurplusLinks()
   var parking = Parking()
-  /// Slots of links over Bluetooth, one bit each.
+  /// The slots of links over Bluetooth LE, one bit each.
   var bluetoothLinks: UInt64 = 0
   var flaps = FlapDamping()
   var directory = Directory()
   var associations: Associations
   var provenPeers = ProvenPeers()
-  /// Certificates that the application was not asked about yet.
+  /// Certificates that await a decision and were not yet reported to the application.
   var decisions: [(peer: NodeID, chain: [[UInt8]])] = []
   var originator = Originator()
-  /// The body of this node's services advertisement: none.
+  /// The body of this node's services advertisement. Initially it has no services.
   var services: [UInt8] = [0]
   var hosted: SessionHost
   var epochContest = EpochContest()
   var otherHolder = OtherHolder()
-  /// The rim does not know the epoch yet.
+  /// Whether the new epoch must still be reported to the rim.
   var isEpochUntold = false
-  /// Signatures that are checked because others sent them, by the link over which they came.
+  /// Checks of signatures that others sent, by the link that delivered them.
   var checks = CheckBudget()
-  /// Handshakes of sealed sessions that others began, by the link over which they came.
+  /// Handshakes of encrypted sessions that others began, by the link that delivered them.
   var handshakes = FairRate(burst: Limits.handshakesAtOnceMax, perSecond: Limits.handshakesPerSecond)
-  /// Answers without state to frames that anybody can forge, by the link that brought the frame.
+  /// Stateless replies to frames that anyone can forge, by the link that delivered the frame.
   var replies = FairRate(burst: Limits.repliesAtOnceMax, perSecond: Limits.repliesPerSecond)
   /// Advertisements and deny-lists that wait for the next piece.
   var waitingFrames: WaitingFrames
@@ -117,24 +116,23 @@ public final class Node {
   var pieceDue = Instant.zero
   var forgers = Forgers()
   var linkSlots = LinkSlots()
-  /// Links over which advertisements came that found no room in the table of nodes, one bit each.
+  /// The links whose advertisements found no room in the node table, one bit each.
   var linksWithoutRoom: UInt64 = 0
 
-  /// Slots with an output for the caller.
+  /// The slots with an output for the caller.
   private var transmitPending: UInt64 = 0
   private var closePending: UInt64 = 0
-  /// Slots whose frames were taken with `pop` since their queues were last refilled.
+  /// The slots whose frames were taken with `pop` since their queues were last refilled.
   private var poppedSlots: UInt64 = 0
-  /// By link slot.
+  /// The streams of links, by slot.
   var sinks = [(any FrameSink)?](repeating: nil, count: Limits.linksMax)
-  /// Channels may have frames that no link was offered yet: `nextOutput` seals and sends them.
+  /// Whether channels may have frames that were not offered to a link. `nextOutput` then encrypts and sends them.
   public internal(set) var isPumpDue = false
   private var identifierCounter: UInt32 = 0
-  /// When a link's quarantine ends.
+  /// When the next quarantine of a link ends.
   var quarantineEnd = Instant.never
 
-  /// Memory of the forwarding path: the pool, the mesh, and for each link its record, control frames and incoming
-  /// frame.
+  /// The memory of the forwarding path: the pool, the mesh, and each link's record, control frames and incoming frame.
   static let tableBytes =
     FramePool.byteCount + Mesh.byteCount + WaitingFrames.byteCount + Table<Link, Int>.byteCount(Limits.linksMax)
     + Table<FrameInbox, Int>.byteCount(Limits.linksMax) + Table<LinkFlooding, Int>.byteCount(Limits.linksMax)
@@ -205,14 +203,14 @@ public final class Node {
     settle(now)
   }
 
-  /// Handles bytes of a link's stream that arrived inside TLS, in order, split anywhere.
+  /// Handles bytes of a link's stream that arrived inside TLS. They are in order and may be split anywhere.
   public func receive(_ bytes: UnsafeRawBufferPointer, on slot: Int, now: Instant) {
     guard isOpen(slot) else { return }
     links[slot].arrived(bytes.count, now: now)
     var offset = 0
     do throws(FrameRefusal) {
       while isOpen(slot), let frame = try inboxes[slot].next(bytes, &offset) {
-        // A whole frame, not its bytes: a neighbour that sends one byte now and then is not alive.
+        // Only a whole frame counts: a neighbour that sends a byte now and then is not alive.
         links[slot].heard(now: now)
         if let tap { show(received: frame, on: slot, to: tap) }
         do throws(FrameRefusal) {
@@ -240,7 +238,7 @@ public final class Node {
     if let tap { show(header, payload, slot, isSent: false, isBesideTLS: true, to: tap) }
     do throws(FrameRefusal) {
       let checked = try FrameHeader(header.bytes)
-      // Only end-to-end sealed frames travel outside TLS, and those are always routed.
+      // Only end-to-end encrypted frames travel outside TLS, and those are always routed.
       if checked.flags & FrameHeader.sealed == 0 || !checked.isRouted || checked.payloadByteCount != payload.count {
         throw .unexpected
       }
@@ -258,10 +256,10 @@ public final class Node {
 
   // MARK: State
 
-  /// Peers that can be reached now.
+  /// All currently reachable peers.
   public var peers: [Peer] { directory.peers }
 
-  /// A peer that can be reached now.
+  /// A currently reachable peer.
   public func peer(_ id: NodeID) -> Peer? { directory.peer(id) }
 
   /// The current route to a node.
@@ -272,19 +270,19 @@ public final class Node {
     mesh.link(to: neighbour).map { ($0, mesh.cost(of: $0)) }
   }
 
-  /// Frames dropped because a queue was full, by reason.
+  /// The frames dropped because a queue was full, by reason.
   public var queueDrops: QueueDropCounters { pool.drops }
 
   /// The current state of a link slot.
   public func link(_ slot: Int) -> Link { links[slot] }
 
-  /// Whether frames other than bulk ones are queued for a link.
+  /// Whether frames other than bulk are queued for a link.
   public func hasUrgentFrames(_ slot: Int) -> Bool {
     links[slot].queuedByteCount > links[slot].queuedByteCount(.bulk)
   }
 
-  /// Whether the link of a slot, whose stream has ended, was not worth its handshake: it was not used long enough to be
-  /// proven, and this node has not asked it to rest.
+  /// Whether the link of a slot, whose stream has ended, was not worth its handshake. Such a link never became proven,
+  /// and this node did not park it.
   public func isLinkWasted(_ slot: Int) -> Bool {
     switch links[slot].state {
     case .idle, .parking, .parked: false
@@ -310,8 +308,8 @@ public final class Node {
 
   // MARK: Outputs
 
-  /// The next output; nil when there is none until the next event. See the drain rule. Without `sends` the channels keep what
-  /// they have to send.
+  /// The next output, or nil if there is none until the next event. See the drain rule. Without `sends` the channels
+  /// keep their unsent data.
   public func nextOutput(now: Instant, sends: Bool = true) -> Output? {
     if closePending != 0 { return .close(Self.takeLowest(&closePending)) }
     // Every link gets its turn before any gets a second one.
@@ -356,8 +354,8 @@ public final class Node {
     return earliest
   }
 
-  /// Moves whole frames of a link into `output`, `framesMax` at most, the most urgent first. Returns the bytes written, 0
-  /// when none is queued or the next one does not fit. `Limits.frameBytesMax` bytes of room suffice for any frame.
+  /// Moves whole frames of a link into `output`, at most `framesMax`, most urgent first. Returns the bytes written: 0
+  /// if none is queued or the next one does not fit. `Limits.frameBytesMax` bytes of room suffice for any frame.
   public func pop(_ slot: Int, into output: UnsafeMutableRawBufferPointer, framesMax: Int = .max) -> Int {
     let written = links[slot].pop(into: output, framesMax: framesMax)
     if let tap, written > 0 { show(sent: UnsafeRawBufferPointer(rebasing: output[..<written]), on: slot, to: tap) }
@@ -365,7 +363,7 @@ public final class Node {
     return written
   }
 
-  /// The stream of a link has taken frames.
+  /// Records that the stream of a link accepted frames.
   func notePopped(_ slot: Int) { poppedSlots |= 1 << UInt64(slot) }
 
   /// Closes every link with a goodbye. The caller drains once more and exits.
@@ -436,7 +434,7 @@ public final class Node {
     if directory.deadline <= now { directory.update(mesh, now: now) { links[$0].bearer } }
   }
 
-  /// One wake-up for the pings of many links.
+  /// Sends the pings of many links in one wake-up.
   private func pingTogether(_ now: Instant) {
     for slot in links.indices
     where links[slot].pingEarly(dueWithin: Timing.pingsTogether, local: settings.id, now: now) { wantTransmit(slot) }
@@ -444,7 +442,7 @@ public final class Node {
 
   func wantTransmit(_ slot: Int) { transmitPending |= 1 << UInt64(slot) & ~parking.parked }
   func wantClose(_ slot: Int) { closePending |= 1 << UInt64(slot) }
-  /// The slot is free: discard the pending outputs of its stream.
+  /// Discards the pending outputs of a slot whose stream is closed.
   func forgetOutputs(_ slot: Int) {
     if links[slot].state == .idle { bluetoothLinks &= ~(1 << UInt64(slot)) }
     sinks[slot] = nil
@@ -455,13 +453,14 @@ public final class Node {
 
   func refuse(_ refusal: FrameRefusal, on slot: Int, _ now: Instant) {
     counters.refusals.count(refusal)
-    // Duplicates and unknown types are normal in a mesh, and what is too many would fill the journal: only count them.
+    // Duplicates and unknown types are normal in a mesh, and `.tooMany` would fill the journal, so these are only
+    // counted.
     if refusal != .duplicate && refusal != .unknownType && refusal != .tooMany {
       journal.record(.info, .frameRefused, at: now, link: UInt8(slot), UInt64(refusal.rawValue), node: links[slot].peer)
     }
   }
 
-  /// Queues the hello of a link in a free slot, or of one that was parked.
+  /// Queues the hello of a link in a free slot or of a parked one.
   func open(_ slot: Int, peer: NodeID, bearer: BearerKind, isInbound: Bool, now: Instant) {
     inboxes[slot].removeAll()
     if links[slot].state == .parked {

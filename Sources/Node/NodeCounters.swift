@@ -5,19 +5,19 @@ public struct NodeCounters: Sendable {
   public var refusals = RefusalCounters()
   public var framesForwarded: UInt64 = 0
   public var bytesForwarded: UInt64 = 0
-  /// Routed frames without a route.
+  /// Routed frames dropped for lack of a route.
   public var dropsNoRoute: UInt64 = 0
-  /// Frames longer than the next link accepts.
+  /// Frames dropped because they are longer than the next link accepts.
   public var dropsTooLong: UInt64 = 0
   public var advertisementsAccepted: UInt64 = 0
-  /// Sessions with peers that were established, renewals included.
+  /// Established sessions with peers, including renewals.
   public var sessionsOpened: UInt64 = 0
-  /// Handshakes that failed.
+  /// Session handshakes that failed.
   public var sessionsFailed: UInt64 = 0
-  /// Sessions that either end refused although the keys were right.
+  /// Sessions with correct keys that either end refused.
   public var sessionsRefused: UInt64 = 0
-  /// Messages of sessions that were not legal.
+  /// Session messages that were invalid.
   public var sessionMessagesRefused: UInt64 = 0
-  /// Handshakes for which there was no place.
+  /// Session handshakes refused for lack of room.
   public var handshakesTurnedAway: UInt64 = 0
 }

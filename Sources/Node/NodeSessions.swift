@@ -5,10 +5,10 @@ import Primitives
 import Seal
 import Session
 
-/// What a node keeps to host the sessions of its applications.
+/// The state that a node keeps to host the sessions of its applications.
 struct SessionHost {
   let sessions: Sessions
-  /// Messages of sessions on their way: which result belongs to which.
+  /// Session messages in flight, to map results to messages.
   private var flights: [(peer: NodeID, message: MessageID, tag: UInt64)] = []
   static let flightBytes = MemoryLayout<(NodeID, MessageID, UInt64)>.stride
   /// The services advertisements that the sessions know.
@@ -23,7 +23,7 @@ struct SessionHost {
 
   mutating func sent(_ message: MessageID, to peer: NodeID, tag: UInt64) { flights.append((peer, message, tag)) }
 
-  /// The message that a result is about; nil when it is of no session.
+  /// Removes and returns the tag of a completed message, or nil if no session sent it.
   mutating func takeFlight(_ message: MessageID, to peer: NodeID) -> UInt64? {
     guard let index = flights.firstIndex(where: { $0.message == message && $0.peer == peer }) else { return nil }
     return flights.remove(at: index).tag
@@ -32,7 +32,7 @@ struct SessionHost {
   /// The nodes whose services the sessions know.
   var advertisers: [NodeID] { heard.map { $0.node } }
 
-  /// True when this advertisement, or nil for none, is another one than before.
+  /// Records a node's services advertisement, or nil for none. Returns true if it differs from the last one.
   mutating func hears(_ stamp: (epoch: UInt64, sequence: UInt64)?, of node: NodeID) -> Bool {
     let known = heard.firstIndex { $0.node == node }
     if let stamp, let known, heard[known].epoch == stamp.epoch, heard[known].sequence == stamp.sequence { return false }
@@ -44,23 +44,23 @@ struct SessionHost {
 
 /// The sessions of applications on this node.
 extension Node {
-  /// For the application's requests; see `Sessions`. `advertise`, `withdraw` and `sendInSession` are here, because the node
-  /// has a part in them. Drain after each call.
+  /// The sessions, for requests of applications. `advertise`, `withdraw` and the send methods are on `Node` instead,
+  /// because the node takes part in them. Drain after each call.
   public var sessions: Sessions { hosted.sessions }
 
-  /// Offers a service to all nodes; see `Sessions.advertise`.
+  /// Offers a service to all nodes. See `Sessions.advertise`.
   public func advertise(_ service: Service, now: Instant) throws(SessionError) {
     try sessions.advertise(service)
     servicesChanged(now)
   }
 
-  /// Takes a service back; see `Sessions.withdraw`.
+  /// Withdraws a service. See `Sessions.withdraw`.
   public func withdraw(_ endpoint: UInt32, now: Instant) {
     sessions.withdraw(endpoint, now: now)
     servicesChanged(now)
   }
 
-  /// Sends a message to members of a session; see `Sessions.send`.
+  /// Sends a message to members of a session. See `Sessions.send`.
   public func sendInSession(
     _ data: [UInt8], _ handle: SessionHandle, to: [MemberAddress]? = nil, lane: Lane = .interactive, now: Instant
   ) throws(SessionError) -> SessionMessageID {
@@ -70,7 +70,7 @@ extension Node {
     return id
   }
 
-  /// Sends a message to members of a session unreliably; see `Sessions.sendUnreliably`.
+  /// Sends a message to members of a session unreliably. See `Sessions.sendUnreliably`.
   public func sendUnreliablyInSession(
     _ data: [UInt8], _ handle: SessionHandle, to: [MemberAddress]? = nil, now: Instant
   ) throws(SessionError) {
@@ -83,9 +83,9 @@ extension Node {
     settle(now)
   }
 
-  // MARK: What the sessions hear
+  // MARK: Input of the sessions
 
-  /// A peer was found, changed or lost.
+  /// Notifies the sessions that a peer was found, changed or lost.
   func tellSessions(_ event: PeerEvent, _ now: Instant) {
     switch event {
     case .found(let peer), .changed(let peer):
@@ -98,7 +98,7 @@ extension Node {
     }
   }
 
-  /// The services of a peer, where they are those of its present boot epoch.
+  /// Notifies the sessions of a peer's services, if they are those of its current boot epoch.
   func tellServices(of node: NodeID) {
     guard directory.isPeer(node), let index = mesh.index(of: node) else { return }
     var stamp = mesh.stamp(of: index, .services)
@@ -114,22 +114,22 @@ extension Node {
     sessions.peerServices(node, body)
   }
 
-  /// Reports to the sessions to whom places for a node are charged: before they hear what takes one.
+  /// Notifies the sessions to which address a node's places are charged. Called before input that may take a place.
   func noteIngress(of node: NodeID) {
     guard let route = mesh.route(to: node) else { return }
     sessions.note(
       node, ingress: linkSlots.ingress(Int(route.link)), isPinned: trust?.isPinnedByOperator(node) ?? false)
   }
 
-  /// Services whose advertisement has expired are lost.
+  /// Removes expired advertisements, and notifies the sessions of lost services.
   func expireAdvertisements(_ now: Instant) {
     if mesh.expiryDeadline > now { return }
     mesh.expire(now: now)
     for node in hosted.advertisers { tellServices(of: node) }
   }
 
-  /// The next output that is not the sessions' own: their messages and results go to them, and probes to nobody. Nil, too, when
-  /// this wake-up has taken its part of what waits (`MessageIntake`).
+  /// The next output that is not for the sessions, which get their own messages and results here. Probes are dropped.
+  /// nil also if this wake-up has taken its part of the messages (`MessageIntake`).
   func nextApplicationOutput(_ now: Instant) -> Output? {
     if !intake.isSpent(now: now) { hearHeld(now) }
     while !intake.isSpent(now: now), let output = associations.nextOutput() {
@@ -151,9 +151,9 @@ extension Node {
     return nil
   }
 
-  // MARK: What the sessions say
+  // MARK: Output of the sessions
 
-  /// Sends what is due, and returns the next event for an application.
+  /// Sends due session messages, and returns the next event for an application.
   func nextSessionOutput(_ now: Instant) -> Output? {
     while let output = sessions.nextOutput(now: now, canSend: { hasRoom($2, to: $0, $1) }) { post(output, now) }
     guard let event = sessions.nextEvent() else { return nil }
@@ -161,7 +161,7 @@ extension Node {
     return .session(event)
   }
 
-  /// In the bulk lane the sessions have streams, which take turns. So no more than a few turns wait there.
+  /// Whether a session message may be queued. Streams take turns in the bulk lane, so only a few turns may wait there.
   private func hasRoom(_ byteCount: Int, to peer: NodeID, _ lane: Lane) -> Bool {
     guard canSend(byteCount: byteCount, to: peer, lane: lane) else { return false }
     guard lane == .bulk, let channel = associations.association(with: peer)?.channel else { return true }

@@ -6,41 +6,41 @@ import Mesh
 import Primitives
 import Seal
 
-/// Trust decisions beyond the proof of keys. The firmware brings pins, deny-lists and authorities; a node without a
-/// `NodeTrust` accepts everybody.
+/// Trust decisions beyond the proof of keys. The firmware implements pinned keys, deny-lists and authorities. A node
+/// without a `NodeTrust` accepts every key.
 public protocol NodeTrust: AnyObject {
   /// Whether this node is refused because of its key alone.
   func refuses(_ node: NodeID) -> Bool
-  /// Whether this node is refused under the name that it claims. With a `proof` the node has just proved its key, so an
-  /// unused name may be assigned to it. An advertisement alone does not assign a name.
+  /// Whether this node is refused under the name that it claims. A `proof` shows that it has just proved its key, so an
+  /// unused name may be pinned to it. An advertisement alone pins no name.
   func refuses(_ node: NodeID, named name: DisplayName, proof: KeyProof?) -> Bool
   /// Whether the node's key is pinned here.
   func isKnown(_ node: NodeID) -> Bool
-  /// Whether the operator pinned it: keys that are pinned at first sight are strangers' too.
+  /// Whether the operator pinned the key. Keys pinned by trust on first use may be anyone's.
   func isPinnedByOperator(_ node: NodeID) -> Bool
-  /// Whether a deny-list of `issuer` that arrived would be accepted if its signature is right: the issuer is followed here, and
-  /// it is newer than the one that is held. It costs no check of a signature.
+  /// Whether a received deny-list of `issuer` would be accepted with a correct signature. The issuer must be followed
+  /// here, and the list must be newer than the stored one. Checks no signature.
   func wantsDenyList(_ payload: RawSpan, from issuer: NodeID) -> Bool
-  /// Takes a deny-list that is wanted. Accepted, it is forwarded.
+  /// Verifies and stores a deny-list that is wanted. An accepted list is forwarded.
   func takeDenyList(_ payload: RawSpan, from issuer: NodeID) -> DenyListAnswer
-  /// Calls `body` with each deny-list that is in force here, and its issuer.
+  /// Calls `body` with each deny-list in force here and its issuer.
   func forEachDenyList(_ body: (NodeID, RawSpan) -> Void)
 }
 
-/// What became of a deny-list.
+/// The result of `takeDenyList`.
 public enum DenyListAnswer: Sendable {
   case accepted
   case wrongSignature
-  /// It could not be stored.
+  /// The list could not be stored.
   case notStored
 }
 
 extension Node {
-  /// The set of revoked keys changed: closes links to nodes that are refused now, and sends the deny-lists to every
-  /// neighbour.
+  /// Applies a change of the revoked keys. Closes links to nodes that are now refused, and sends the deny-lists to all
+  /// neighbours.
   public func trustChanged(now: Instant) {
     guard let trust else { return }
-    // Before the links: the other end learns why its session is over.
+    // Before the links are closed, so that the other end learns why its session is over.
     for association in associations.all where trust.refuses(association.peer) {
       endSession(with: association, .rejected, now)
       association.protection = .refused(.rejected)
@@ -52,8 +52,8 @@ extension Node {
     for slot in links.indices where links[slot].state == .up { sendDenyLists(on: slot) }
   }
 
-  /// Whether an advertisement is refused: its node's key is revoked, or the name in its profile belongs to another
-  /// node.
+  /// Whether an advertisement is refused, because its node's key is revoked or the name in its profile belongs to
+  /// another node.
   func refuses(_ source: NodeID, _ view: borrowing AdvertisementView) -> Bool {
     guard let trust else { return false }
     switch view.kind {
@@ -64,7 +64,7 @@ extension Node {
     }
   }
 
-  /// Whether the neighbour on a link that came up is accepted by key and name; if not, the link is closed.
+  /// Whether the neighbour on a link that came up is accepted by key and name. If not, the link is closed.
   func isTrusted(_ slot: Int, _ now: Instant) -> Bool {
     guard let trust, let name = links[slot].peerName,
       trust.refuses(links[slot].peer, named: name, proof: proof(on: slot, now))
@@ -77,7 +77,7 @@ extension Node {
     KeyProof(from: linkSlots.source(of: slot), over: links[slot].bearer, at: now)
   }
 
-  /// The proof of a peer's key by its session, charged to the link over which packets for it leave; nil without a route.
+  /// The proof of a peer's key by its session, charged to the link of the route to it. nil without a route.
   public func sessionProof(of peer: NodeID, now: Instant) -> KeyProof? {
     route(to: peer).map { proof(on: Int($0.link), now) }
   }
@@ -88,12 +88,13 @@ extension Node {
     // A node without trust follows no operator.
     guard let trust else { throw .notTrusted }
     _ = try DenyListView(payload)
-    // The most frequent reason is that it is already held.
+    // Usually the list is already stored.
     guard trust.wantsDenyList(payload, from: header.source) else { throw .duplicate }
-    // Wrong signatures end the link, so it needs no share. It is not sent again soon: without a place to wait it is checked now.
+    // A list needs no share, because wrong signatures end the link. It is not resent soon, so without room to wait it
+    // is checked now.
     if !checks.takeOfPiece(now: now) && keepForPiece(header, payload, on: slot) { return }
     switch trust.takeDenyList(payload, from: header.source) {
-    // Send it to all neighbours. By its serial they see whether they have it.
+    // Sent to all neighbours, which recognise by the serial whether they have it.
     case .accepted: trustChanged(now: now)
     case .wrongSignature:
       noteWrongSignature(on: slot, now)
@@ -107,7 +108,7 @@ extension Node {
       let header = FrameHeader(
         type: .denyList, ttl: Limits.hopsMax, priority: .control, payloadByteCount: bytes.byteCount, source: issuer,
         identifier: 0)
-      // A list that does not fit now is sent at the next change, or when the link comes up again.
+      // A list that does not fit now is sent at the next change or when the link comes up again.
       if links[slot].append(header, bytes, from: FramePool.ownIngress) { wantTransmit(slot) }
     }
   }

@@ -4,37 +4,37 @@ import Mesh
 import Primitives
 import Seal
 
-/// What the node does about a candidate.
+/// The node's plan for a candidate.
 public enum DialPlan: Equatable, Sendable {
-  /// Other links suffice: see `LinkSelection` and `BluetoothChoice`.
+  /// Other links suffice. See `LinkSelection` and `BluetoothChoice.swift`.
   case notWanted
-  /// It is dialled at this instant, or soon after it: earlier dials go first.
+  /// The candidate is dialled at this instant or soon after it, because earlier dials go first.
   case waiting(until: Instant)
-  /// Its dial is due, and the radio has no place.
+  /// The dial is due, but the radio has no free connection.
   case lacksPlace
   case dialling
-  /// There is a link or a dial to its node over this bearer.
+  /// A link or dial to its node over this bearer exists.
   case served
 }
 
-/// What a node advertises, as far as this one holds it.
+/// The advertised topology of a node, as stored here.
 public struct NodeTopology: Equatable {
   public let id: NodeID
-  /// Nil as long as its profile is not known.
+  /// nil if the profile is unknown.
   public let name: [UInt8]?
   public let relays: Bool
-  /// Nil as long as its links are not known.
+  /// nil if the topology is unknown.
   public let encryption: EncryptionPreference?
-  /// Since it said so.
+  /// The age of the topology advertisement.
   public let age: TimeSpan
   public let neighbours: [Neighbour]
 }
 
-/// The state of the node, for people who ask why it talks to somebody or does not. These calls allocate: they are not for the
-/// forwarding path.
+/// The state of the node, for people who ask why it does or does not communicate with another one. These calls
+/// allocate, so they must not be used on the forwarding path.
 extension Node {
-  /// What is done about a candidate, how many tries in a row have failed, and the first 8 bytes of the node's id that is
-  /// expected there (0: none). Nil for an unknown handle.
+  /// The plan for a candidate, its consecutive failures, and the first 8 bytes of the expected node id (0: none). nil
+  /// for an unknown handle.
   public func plan(_ handle: UInt32, now: Instant) -> (plan: DialPlan, failures: UInt32, hint: UInt64)? {
     guard let candidate = connector.candidates.first(where: { $0.handle == handle }) else { return nil }
     let plan: DialPlan =
@@ -48,7 +48,7 @@ extension Node {
     return (plan, candidate.failures, candidate.hint)
   }
 
-  /// What each known node advertises, this one included, in no order.
+  /// The topologies of all known nodes, including this one, in no order.
   public func topologies(now: Instant) -> [NodeTopology] {
     var all: [NodeTopology] = []
     for index in 0..<mesh.indexEnd where mesh.node(at: index) != .none { all.append(topology(at: index, now)) }
@@ -76,18 +76,19 @@ extension Node {
       neighbours: neighbours)
   }
 
-  /// The longest frame payload on the route to a node, in bytes; 0 without a route.
+  /// The longest frame payload on the route to a node, in bytes. 0 without a route.
   public func payloadBytesMax(to node: NodeID) -> Int { mesh.route(to: node)?.payloadBytesMax ?? 0 }
 
-  /// Whether a link keeps breaking, so that it is used last.
+  /// Whether a link breaks so often that it is used last.
   public func isQuarantined(_ slot: Int, now: Instant) -> Bool {
     flaps.isQuarantined(links[slot].peer, links[slot].bearer, now: now)
   }
 
-  /// Links with a stream, of which there may be `NodeSettings.linksMax`.
+  /// The number of links with a stream, at most `NodeSettings.linksMax`.
   public var openLinkCount: Int { links.indices.count(where: isOpen) }
 
-  /// Why there is no sealed session with a peer, and for how long; nil with one, in clear, and before one was tried.
+  /// The reason why there is no encrypted session with a peer, and for how long. nil if there is one, if traffic is in
+  /// plaintext, and before the first attempt.
   public func sealObstacle(with peer: NodeID, now: Instant) -> (reason: SealObstacle, age: TimeSpan)? {
     let none = TimeSpan(nanoseconds: 0)
     switch associations.association(with: peer)?.protection ?? protection(of: peer) {
@@ -102,8 +103,8 @@ extension Node {
     }
   }
 
-  /// Since when a peer has answered no attempt to begin a session, and when the last one was made; nil when it has
-  /// answered, and without an attempt.
+  /// The time since which a peer has answered no session attempt, and the time of the last one. nil if it has answered
+  /// or none was made.
   public func unansweredSeal(with peer: NodeID) -> (since: Instant, last: Instant)? {
     guard let seal = associations.association(with: peer)?.protection.seal, !seal.isOpen else { return nil }
     return seal.unanswered
@@ -114,7 +115,7 @@ extension Node {
     associations.association(with: peer)?.protection.seal?.isOpen ?? false
   }
 
-  /// Whether nothing is sent to a peer now, because one of the two refused the other a moment ago.
+  /// Whether sending to a peer is paused, because one of the two nodes recently refused the other.
   public func isInRefusalPause(with peer: NodeID) -> Bool {
     associations.association(with: peer)?.protection.refusal != nil
   }

@@ -1,17 +1,18 @@
 import Primitives
 
-/// Notices that another node uses this node's key where nobody passes on its advertisements (`EpochContest`): a neighbour
-/// that is linked with the other one closes each link of this node as the lesser of the two (`CloseReason.duplicate`).
+/// Detects another node that uses this node's key when no path forwards its advertisements (`EpochContest`). A
+/// neighbour linked with that node closes each link of this node as a duplicate (`CloseReason.duplicate`).
 ///
-/// A former link of this node looks the same to it, until it has given that up: within 7 s. A neighbour that lies looks the
-/// same to this node, so it is reported as the neighbour's statement, and nothing else follows from it. Each neighbour is
-/// watched by itself, and their addresses share the places (`SourcePlaces`): a liar hides no other neighbour's statement.
+/// To the neighbour, a former link of this node looks the same until it times out, within 7 s. To this node, a lying
+/// neighbour looks the same, so only the neighbour's claim is reported, and nothing else follows from it. Each
+/// neighbour is watched separately, and addresses share the entries (`SourcePlaces`), so a liar cannot hide the claim
+/// of another neighbour.
 struct OtherHolder {
-  /// One neighbour has closed links for so long.
+  /// How long a neighbour must have closed links before it is reported.
   static let patience = TimeSpan.seconds(20)
-  /// Above the longest pause between two dials. A refusal after a longer time begins another watch.
+  /// Longer than the longest pause between two dials. A refusal after a longer time starts a new watch.
   static let memory = TimeSpan.seconds(60)
-  /// It is reported again after so long, by the neighbours of one address together.
+  /// The interval of reports about the neighbours of one address.
   static let pause = TimeSpan.seconds(600)
 
   private struct Watch {
@@ -24,8 +25,8 @@ struct OtherHolder {
   private var watches = FixedArray<64, Watch>(repeating: Watch())
   private var sources = SourcePlaces()
 
-  /// A neighbour with the address `source` has closed a link as the lesser of two, and this node has no other one to it.
-  /// True when it is to be reported that another node uses the key.
+  /// Records that a neighbour at address `source` closed a link as a duplicate, although this node has no other one to
+  /// it. Returns true if another node with the same key must be reported.
   mutating func linkRefused(by peer: NodeID, from source: UInt64, now: Instant) -> Bool {
     let index: Int
     if let known = find(peer) {
@@ -42,14 +43,14 @@ struct OtherHolder {
     return true
   }
 
-  /// A link of this node to a neighbour has lasted.
+  /// Ends the watch of a neighbour after a link to it has lasted.
   mutating func linkStands(with peer: NodeID) {
     guard let index = find(peer) else { return }
     watches[index] = Watch()
     sources[index] = 0
   }
 
-  /// Whether a neighbour has closed links for long enough to be linked with the other node.
+  /// Whether a neighbour has closed links long enough to be linked with the other node.
   func isKnown(to peer: NodeID) -> Bool {
     guard let index = find(peer) else { return false }
     return watches[index].last >= watches[index].since + Self.patience
@@ -67,7 +68,7 @@ struct OtherHolder {
     return nil
   }
 
-  /// A free place, or that of the address with most whose neighbour was silent longest.
+  /// A free entry, or that of the longest silent neighbour among those of the address with the most entries.
   private func place(for source: UInt64) -> Int {
     let most = sources.most(beside: source)
     var place = 0

@@ -4,80 +4,82 @@ import Link
 import Mesh
 import Primitives
 
-/// Turns at the places of the Bluetooth adapter, which are few.
+/// Lets neighbours take turns at the few connections of the Bluetooth adapter.
 ///
-/// A relay keeps one place free for callers, and when it has parked several, one more for its dials. When too few are
-/// free it parks the leaf that has been idle for longest: the link stays, without a stream, and so do routes, topologies
-/// and what waits in the queue. Either end dials when it has something to say: frames at once, news after a moment,
-/// renewals with the next visit. A parked leaf is called when discovery no longer hears it, and visited now and then, so
-/// that one that left does not stay on the map. docs/protocol.md, "Parking".
+/// A relay keeps one connection free for inbound links and, when it has parked several, one more for its dials. If too
+/// few are free, it parks the leaf that has been idle longest. The link is kept without a stream, as are routes,
+/// topologies and queued frames. Either end dials when it has something to send: for frames immediately, for news after
+/// a short delay, for renewals at the next visit. A parked leaf is called when discovery has lost it. It is also
+/// visited now and then, so that one that left does not stay in the topology. docs/protocol.md, "Parking".
 struct Parking {
-  /// A leaf is idle when no routed frame has passed for this time, and it has been up for as long.
+  /// A leaf is idle when its link has been up, and no routed frame has passed, for this time.
   static let idleMin = TimeSpan.seconds(1)
-  /// A leaf that talks keeps its place for so long, from when it began, while others wait for one.
+  /// A leaf with traffic keeps its connection for this time from its beginning, even if others wait for one.
   static let turnMax = TimeSpan.seconds(3)
-  /// A leaf that was parked while it talked calls after this time at the earliest, so that others come first. A relay may
-  /// ask for no more than `pauseSecondsMax`.
+  /// A leaf that was parked while it had traffic calls no earlier than after this time, so that others come first. A
+  /// relay may request at most `pauseSecondsMax`.
   static let pauseSecondsMin: UInt16 = 3
   static let pauseSecondsMax: UInt16 = 10
-  /// News for a parked neighbour wait for so long: more will come. As long as others call they wait up to `newsPatience`:
-  /// who comes has news, and Linux takes a link that comes for the one that it is just making.
+  /// News for a parked neighbour waits this long, because more may follow. While others call it waits up to
+  /// `newsPatience`. A node that connects brings news itself, and Linux takes an inbound connection for the one that it
+  /// is just making.
   static let newsDelay = TimeSpan.seconds(1)
   static let newsPatience = TimeSpan.seconds(5)
-  /// After this time without a visit the relay dials a leaf that it hears, or else the leaf. Each visit costs another leaf
-  /// its place for a moment, and advertisements live for 600 s.
+  /// After this time without a visit the relay dials a leaf that discovery finds. If it does not, the leaf dials. Each
+  /// visit briefly takes another leaf's connection, and advertisements live for 600 s.
   static let visitInterval = TimeSpan.seconds(150)
   static let leafInterval = TimeSpan.seconds(200)
-  /// A neighbour that was not met for `restMax` is gone; `callMax` after the first dial when `failuresMax` dials have failed,
-  /// and after it was no longer heard. A call may wait for a place for long, and where two dials cross, the kernel may
-  /// need 10 s to find out.
+  /// A neighbour without contact for `restMax` is considered gone. So is one that was not reached within `callMax` of
+  /// the first dial when `failuresMax` dials have failed, or within `callMax` after discovery lost it. A call may wait
+  /// long for a connection, and after two crossed dials the kernel may need 10 s to detect that.
   static let restMax = TimeSpan.seconds(300)
   static let callMax = TimeSpan.seconds(30)
   static let failuresMax: UInt8 = 3
-  /// A leaf that has another relay leaves one that has parked it for so long.
+  /// A leaf with another relay closes its link to a relay that parked it this long ago.
   static let leaveTime = TimeSpan.seconds(8)
-  /// Neighbours parked at once: the others find link slots.
+  /// Concurrent parked neighbours. The rest of the link slots is for others.
   static let parkedMax = Limits.linksMax / 2
-  /// With fewer places nobody takes turns.
+  /// With fewer connections leaves do not take turns.
   static let placesMin = 3
-  /// Dials that are given a place ahead.
+  /// The number of waiting dials for which connections are freed in advance.
   static let placesAhead = 2
-  /// A call with frames that has waited for so long may take the place that is kept for callers.
+  /// A call with frames that has waited this long may use the connection that is kept for inbound links.
   static let callPatience = TimeSpan.seconds(3)
-  /// A neighbour with frames waiting from one that is here is called before all others: two neighbours that answer each
-  /// other would else come in turn and never be here together. Others with frames wait for so long at most.
+  /// A neighbour for which frames wait from a connected one is called before all others. Otherwise two neighbours that
+  /// answer each other would take turns and never be connected together. Other frames wait at most this long.
   static let answerPatience = TimeSpan.seconds(10)
 
-  /// One link. Instants are `.never` for what does not apply.
+  /// The state of one link. Instants are `.never` if they do not apply.
   struct Turn {
-    /// When a routed frame passed, or at first when the link came up.
+    /// When a routed frame last passed; initially when the link came up.
     var talkedAt = Instant.zero
-    /// When the talk began to which that frame belongs.
+    /// When the traffic that includes that frame began.
     var turnAt = Instant.zero
-    /// When it was parked. It stays so until the link is up again.
+    /// When it was parked. Kept until the link is up again.
     var parkedAt = Instant.never
-    /// The neighbour asked not to be called before.
+    /// The neighbour asked not to be called before this time.
     var pauseEnd = Instant.zero
-    /// Since when there are news to send.
+    /// When the pending news appeared.
     var newsAt = Instant.never
     var calledAt = Instant.never
-    /// When it was first dialled since it was called: a call may have to wait for a place.
+    /// When it was first dialled during this call, which may have waited for a connection.
     var dialledAt = Instant.never
-    /// Since when it is called and frames wait for it.
+    /// When it was first called with frames waiting.
     var urgentAt = Instant.never
     var isUrgent: Bool { urgentAt != .never }
     var call = Connector.Call.news
-    /// Discovery has heard the neighbour since it was parked, and since when it does not any more.
+    /// Whether discovery has found the neighbour since it was parked.
     var wasHeard = false
+    /// When discovery lost the neighbour.
     var unheardAt = Instant.never
     /// Dials that failed since it was parked.
     var failures: UInt8 = 0
-    /// The neighbour's epoch and frame length when it was parked.
+    /// The neighbour's epoch and maximum payload when it was parked.
     var epoch: UInt64 = 0
     var payloadBytesMax = 0
-    /// All that both ends had sent has arrived.
+    /// Whether everything that both ends had sent has arrived.
     var isWhole = true
-    /// The neighbour has said that it knows nothing of the link.
+    /// Whether an advertisement of the neighbour shows that it no longer has the link.
     var isForgotten = false
 
     mutating func talk(_ now: Instant) {
@@ -97,24 +99,24 @@ struct Parking {
   }
 
   var turns = Limits.PerLink<Turn>(repeating: Turn())
-  /// Slots of parked links, one bit each.
+  /// The slots of parked links, one bit each.
   private(set) var parked: UInt64 = 0
-  /// Slots of parked links whose neighbours discovery hears, as of `candidateChanges`.
+  /// The slots of parked links whose neighbours discovery finds, as of `candidateChanges`.
   private var heard: UInt64 = 0
   private var candidateChanges: UInt64?
-  /// Slots over which a routed frame has passed since the last review.
+  /// The slots over which a routed frame has passed since the last review.
   var talking: UInt64 = 0
-  /// When somebody last came over Bluetooth.
+  /// When a neighbour last connected over Bluetooth.
   var visitedAt = Instant.zero
   /// When the review has something to do.
   var deadline = Instant.never
-  /// Frames have waited for a neighbour for longer than `callPatience`.
+  /// Whether frames have waited for a neighbour longer than `callPatience`.
   var isCallOverdue = false
 
   func isCalled(_ slot: Int) -> Bool { turns[slot].calledAt != .never }
   func isHeard(_ slot: Int) -> Bool { heard & 1 << UInt64(slot) != 0 }
 
-  /// A neighbour is called and has not failed to come.
+  /// Whether a neighbour is being called without failures so far.
   var isCalling: Bool {
     var slots = Slots(parked)
     while let slot = slots.next() {
@@ -123,8 +125,8 @@ struct Parking {
     return false
   }
 
-  /// How long a leaf that was parked while it talked is asked to wait: as long as all others that are called need for their
-  /// turns at so many places.
+  /// How long a leaf that is parked during traffic is asked to wait. All other called neighbours need this time for
+  /// their turns at `places` connections.
   func pauseSeconds(places: Int) -> UInt16 {
     var called: UInt64 = 0
     var slots = Slots(parked)
@@ -145,7 +147,7 @@ struct Parking {
     candidateChanges = nil
   }
 
-  /// Looks who is heard, if candidates have come or gone.
+  /// Updates `heard` if candidates were found or lost.
   mutating func listen(_ connector: borrowing Connector, _ peer: (_ slot: Int) -> (hint: UInt64, bearer: BearerKind)) {
     if candidateChanges == connector.candidateChanges { return }
     candidateChanges = connector.candidateChanges
@@ -157,17 +159,17 @@ struct Parking {
     }
   }
 
-  /// Its link has a stream again.
+  /// Marks a parked link as having a stream again.
   mutating func resume(_ slot: Int) { parked &= ~(1 << UInt64(slot)) }
 
-  /// The stream ended before the link was up: it is parked as before. A stream that leads nowhere gains no time.
+  /// Parks a link again whose stream ended before it was up. Such a stream does not extend its time.
   mutating func restAgain(_ slot: Int, isCallFailed: Bool) {
     parked |= 1 << UInt64(slot)
     candidateChanges = nil
     if isCallFailed { turns[slot].failures = min(turns[slot].failures + 1, Self.failuresMax) }
   }
 
-  /// The link is up again.
+  /// Records that the link is up again.
   mutating func resumed(_ slot: Int) {
     turns[slot].parkedAt = .never
     turns[slot].newsAt = .never
@@ -185,7 +187,7 @@ struct Parking {
 }
 
 extension Node {
-  /// The stream of a link is closed that is to be parked, or that was parked and is not up again.
+  /// Handles the end of the stream of a link that is being parked, or that was parked and is not up again.
   func linkParked(_ slot: Int, _ now: Instant) {
     let wasUp = parking.turns[slot].parkedAt == .never
     let isWhole = links[slot].rest() || !wasUp
@@ -194,7 +196,7 @@ extension Node {
     } else {
       parking.restAgain(slot, isCallFailed: !links[slot].isInbound)
     }
-    // What it said while it did not agree.
+    // Handle what its advertisement stated before the parking was agreed.
     if !isWhole, let index = mesh.index(of: links[slot].peer), let topology = mesh.advertisement(of: index, .topology),
       let view = try? AdvertisementView(topology)
     {
@@ -208,7 +210,7 @@ extension Node {
       (now - links[slot].upSince).milliseconds, node: links[slot].peer)
   }
 
-  /// The slot of the parked link to a node whose stream has come.
+  /// The slot of the parked link to a node that has opened a stream.
   func parkedSlot(of peer: NodeID, _ bearer: BearerKind) -> Int? {
     var slots = Slots(parking.parked)
     while let slot = slots.next() {
@@ -217,12 +219,12 @@ extension Node {
     return nil
   }
 
-  /// A parked link is up again. What may have been lost when it was parked is sent again.
+  /// Handles that a parked link is up again. Advertisements that may have been lost during parking are sent again.
   func linkResumed(_ slot: Int, _ now: Instant) {
     let turn = parking.turns[slot]
     parking.resumed(slot)
     if links[slot].peerEpoch != turn.epoch || links[slot].payloadBytesMax != turn.payloadBytesMax {
-      // It has restarted, and knows nothing of the link.
+      // The neighbour has restarted and no longer has the link.
       _ = mesh.removeLink(slot)
       addToMesh(slot, now)
     } else if !turn.isWhole {
@@ -232,7 +234,8 @@ extension Node {
     wantTransmit(slot)
   }
 
-  /// A dial has failed, and not for lack of a place. A parked neighbour that cannot be reached is given up.
+  /// Handles a dial that failed for a reason other than a lack of connections. A parked neighbour that cannot be
+  /// reached is given up.
   func callFailed(_ handle: UInt32, _ now: Instant) {
     guard let (hint, bearer) = connector.target(handle) else { return }
     var slots = Slots(parking.parked)
@@ -243,7 +246,7 @@ extension Node {
     }
   }
 
-  /// Gives up parked neighbours that were not met for too long. False when there were none.
+  /// Gives up parked neighbours without contact for too long. Returns false if there were none.
   func expireParked(_ now: Instant) -> Bool {
     let before = parking.parked
     var slots = Slots(before)
@@ -254,8 +257,9 @@ extension Node {
     return parking.parked != before
   }
 
-  /// A parked neighbour has said something by another way. If it has restarted, or no longer lists this node, the link ends
-  /// with the next review: routes still lead over it, and its slot must not be free before.
+  /// Handles an advertisement of a parked neighbour that arrived by another path. If the neighbour has restarted or no
+  /// longer lists this node, its link ends at the next review. Routes still use the link, so its slot must not be freed
+  /// earlier.
   func heardParked(_ node: NodeID, _ view: borrowing AdvertisementView) {
     var slots = Slots(parking.parked)
     while let slot = slots.next() {
@@ -274,7 +278,7 @@ extension Node {
     return false
   }
 
-  /// A candidate is dialled.
+  /// Records that a candidate is dialled.
   func callTried(_ handle: UInt32, _ now: Instant) {
     guard parking.parked != 0, let (hint, bearer) = connector.target(handle) else { return }
     var slots = Slots(parking.parked)
@@ -284,7 +288,7 @@ extension Node {
     }
   }
 
-  /// Calls the parked neighbours for whom there is something.
+  /// Calls the parked neighbours for which there is something to send.
   func callParked(_ now: Instant) {
     parking.deadline = .never
     parking.isCallOverdue = false
@@ -332,23 +336,23 @@ extension Node {
     connector.standingChanged()
   }
 
-  /// Frames wait for a parked neighbour that come from this node, or from a neighbour that has a stream.
+  /// Whether frames from this node, or from a neighbour with a stream, wait for a parked neighbour.
   private func isAwaited(_ slot: Int) -> Bool {
     if links[slot].hasFrames(from: FramePool.ownIngress) { return true }
     return links.indices.contains { links[$0].state == .up && links[slot].hasFrames(from: $0) }
   }
 
-  /// When a neighbour is called for whom no frames wait.
+  /// When a neighbour without waiting frames is called.
   private func callTime(_ slot: Int, _ now: Instant) -> Instant {
-    // Nobody can dial it: it may still call.
+    // It can no longer be dialled, but may still call itself.
     if parking.turns[slot].unheardAt != .never { return now }
     var due = Instant.never
     if parking.isHeard(slot) {
       due = parking.turns[slot].parkedAt + (settings.relays ? Parking.visitInterval : Parking.leafInterval)
-      // One visit at a time, and none that another call would have to wait for.
+      // One visit at a time, and none that delays another call.
       if due <= now && parking.isCalling { due = now + Parking.newsDelay }
     }
-    // A request is one, too: what it asks for was refused and is not told again by itself.
+    // A request counts as news: what it asks for was refused and will not be resent unasked.
     if mesh.mayHaveNews(slot) || flooding[slot].requestDue != .never {
       let newsAt = min(parking.turns[slot].newsAt, now)
       parking.turns[slot].newsAt = newsAt

@@ -5,34 +5,36 @@ import Mesh
 import Primitives
 import Seal
 
-/// Whose place in a full table a newcomer takes.
+/// The place that a newcomer gets in a table.
 enum Place {
-  /// There is a free one for it.
+  /// A free place.
   case free
-  /// That of another association.
+  /// The place of another association, which is evicted.
   case taken(from: Association)
-  /// None gives way: the newcomer is refused.
+  /// No place: nothing can be evicted, and the newcomer is refused.
   case none
 }
 
-/// Places for handshakes and for associations, shared by the links over which the peers are reached.
+/// Places for handshakes and associations, shared by the links over which the peers are reached.
 ///
-/// Ids cost nothing, so a place is charged to a link, whose neighbour has proved its key: the one that brought the frame
-/// which opened the association, or the first one of the route when this node needs it. It moves with the last frame that
-/// was opened, and after the link has closed to that of the next route.
+/// Ids cost nothing, so a place is charged to a link, whose neighbour has proved its key. This is the link of the frame
+/// that opened the association, or the first link of the route if this node needs it. The charge moves to the link of
+/// the last frame that could be decrypted. After the link has closed it moves to that of the next route.
 extension Associations {
-  /// A channel that was not used for this time and holds nothing undelivered gives its place to any newcomer.
+  /// A channel that was unused for this time and has nothing undelivered can be evicted by any newcomer.
   static let idleTime = TimeSpan.seconds(10)
-  /// So does one whose peer has not proved its key after this time, even if messages wait for it.
+  /// So can one whose peer has not proved its key after this time, even if messages wait for it.
   static let unprovenTime = TimeSpan.seconds(5)
 
   /// The place for a handshake with `peer`, charged to the link of `holder`.
   ///
-  /// Strangers share what is not reserved, proven peers all, each link at most as much as is free afterwards. A peer that the
-  /// operator pinned takes any free place. In a full table these give way, whatever their standing: a handshake without a
-  /// route, then an overdue one or one of the link with most places, if the link then still has as many as that of the
-  /// newcomer. The exceptions: only an overdue handshake of a pinned peer gives way to others, and known peers that hold no
-  /// more than the reserve give way to strangers only when they are overdue.
+  /// Unknown peers share the unreserved places, proven peers all places, and each link gets at most as much as is free
+  /// afterwards. A peer that the operator pinned takes any free place. In a full table the first choice for eviction,
+  /// of any standing, is a handshake without a route. Next come overdue ones, and those of the link with the most
+  /// places if it would still have as many as the newcomer's.
+  ///
+  /// There are two exceptions. A handshake of a pinned peer is evicted for others only if it is overdue. Known peers
+  /// that hold no more than the reserve are evicted for unknown ones only if they are overdue.
   func handshakePlace(for peer: NodeID, _ holder: Int, _ standing: (Association?) -> Standing, now: Instant) -> Place {
     var share = FairShare(capacity: SealLimits.handshakesMax)
     var known = 0
@@ -69,14 +71,14 @@ extension Associations {
 
   /// The place for an association with `peer`, charged to the link of `holder`.
   ///
-  /// In a full table the largest holder gives way as long as it has more than the newcomer's link would have; otherwise
-  /// one that is idle, or whose peer proves nothing. A holder's channels of lower standing go first, of these
-  /// those that carry nothing, and the one unused for longest. A pinned peer whose messages are undelivered goes last,
-  /// and one whose messages the application has not read stays. Messages that wait here for a turn or for their link's budget
-  /// keep no place of the largest holder.
+  /// In a full table an association of the largest holder is evicted while that holder has more than the newcomer's
+  /// link would have. Otherwise it is one that is idle or whose peer proves nothing. A holder's channels of lower
+  /// standing go first, among them those that carry nothing, and then the one unused for longest. A pinned peer with
+  /// undelivered messages goes last. An association with unread messages stays, but messages held here for their turn
+  /// or their link's budget do not protect one of the largest holder.
   ///
-  /// `isClaimed`: only a frame that anybody can forge names the newcomer. Then a channel in use gives way only if its link
-  /// holds more than half of the places.
+  /// `isClaimed` means that only a forgeable frame names the newcomer. A channel in use is then evicted only if its
+  /// link holds more than half of the places.
   func place(
     for peer: NodeID, _ holder: Int, isClaimed: Bool = false, _ standing: (Association?) -> Standing, now: Instant
   ) -> Place {
@@ -116,7 +118,7 @@ extension Associations {
     return found.map { .taken(from: $0.association) } ?? .none
   }
 
-  /// The order in which places are given up.
+  /// The order of eviction.
   private struct Order {
     var isLast = false
     var group: Int
@@ -135,13 +137,13 @@ extension Associations {
 }
 
 extension Association {
-  /// Whom its place and its handshake are charged to.
+  /// The link to which its place and its handshake are charged.
   var holder: Int { ingress ?? FairShare.ownHolder }
 
-  /// When its handshake last made progress; nil without one.
+  /// When its handshake last made progress, or nil without one.
   var handshakeProgressAt: Instant? { protection.seal?.progressAt }
 
-  /// It was not used for long and carries nothing, or its peer does not prove its key.
+  /// Whether it carries nothing and was unused for long, or its peer does not prove its key.
   fileprivate func isUseless(_ now: Instant) -> Bool {
     if !channel.hasUnfinishedSends { return usedAt + Associations.idleTime <= now }
     guard let seal = protection.seal, !seal.isOpen else { return false }
@@ -150,7 +152,7 @@ extension Association {
 }
 
 extension Node {
-  /// How well a peer is known whose frames are sealed, or are not.
+  /// The standing of a peer. `isSealed` is whether its frames are encrypted.
   func standing(of peer: NodeID, isSealed: Bool) -> Standing {
     if !isSealed { return .stranger }
     if trust?.isPinnedByOperator(peer) ?? false { return .pinned }
@@ -161,7 +163,7 @@ extension Node {
     standing(of: association.peer, isSealed: association.protection.seal != nil)
   }
 
-  /// Takes a place for a handshake with `peer`, charged to the link of `holder`. False when there is none.
+  /// Takes a place for a handshake with `peer`, charged to the link of `holder`. Returns false if there is none.
   func takeHandshakePlace(for peer: NodeID, _ holder: Int, _ now: Instant) -> Bool {
     let newcomer = standing(of: peer, isSealed: true)
     switch associations.handshakePlace(for: peer, holder, { $0.map { standing(of: $0) } ?? newcomer }, now: now) {
@@ -176,7 +178,7 @@ extension Node {
     }
   }
 
-  /// Takes a place for an association with `peer`, charged to the link of `holder`. False when there is none.
+  /// Takes a place for an association with `peer`, charged to the link of `holder`. Returns false if there is none.
   func takePlace(for peer: NodeID, _ holder: Int, isSealed: Bool, isClaimed: Bool, _ now: Instant) -> Bool {
     let newcomer = standing(of: peer, isSealed: isSealed)
     let place = associations.place(

@@ -9,7 +9,7 @@ import Session
 
 /// How an association is protected from the nodes that forward its frames.
 enum Protection {
-  /// Plaintext: both nodes chose it in signed advertisements.
+  /// Plaintext, which both nodes chose in signed advertisements.
   case clear
   case sealed(Seal)
   /// One node requires encryption and the other does not support it, or the peer's key is refused here.
@@ -22,7 +22,7 @@ enum Protection {
     }
   }
 
-  /// Why nothing may be sent; nil when it may.
+  /// The reason why nothing may be sent, or nil if sending is allowed.
   var refusal: SealRefusal? {
     switch self {
     case .clear: nil
@@ -40,7 +40,7 @@ enum Protection {
     }
   }
 
-  /// The peer's identity is not proven, and no handshake or decision is in progress.
+  /// Whether the peer's key is not proven, and no handshake or decision is in progress.
   var isUnproven: Bool {
     switch self {
     case .clear: false
@@ -61,8 +61,9 @@ enum Protection {
 
 /// The application's decisions on certificates.
 extension Node {
-  /// The application's decision on a peer. Without one within `SealLimits.decisionTime` the peer is refused.
-  /// `checks`: the time that the decision has taken, in checks of a signature over P-256; the link that brings the peer's frames is charged.
+  /// Applies the application's decision on a peer. Without one within `SealLimits.decisionTime` the peer is refused.
+  /// `checks` is the time that the decision took, in P-256 signature checks. It is charged to the link that delivers
+  /// the peer's frames.
   public func decide(_ peer: NodeID, isAccepted: Bool, checks: Int = 0, now: Instant) {
     guard let association = associations.association(with: peer) else { return }
     handshakes.charge(checks / Admission.checksPerHandshake, to: association.holder, now: now)
@@ -70,8 +71,8 @@ extension Node {
     isPumpDue = true
   }
 
-  /// The certificates with which a peer has proved its key, in DER, its own first; none where traffic is not sealed, as with
-  /// this node itself. Nil while it has not proved it, or is out of reach.
+  /// The certificates with which a peer has proved its key, in DER, its own first. Empty if traffic is not encrypted,
+  /// as with this node itself. nil if the peer has not proved its key or is unreachable.
   public func certificates(of peer: NodeID) -> [[UInt8]]? {
     if peer == settings.id { return [] }
     switch associations.association(with: peer)?.protection ?? protection(of: peer) {
@@ -81,7 +82,7 @@ extension Node {
     }
   }
 
-  /// Makes a peer prove its key, if traffic with it is sealed.
+  /// Makes a peer prove its key, if traffic with it is encrypted.
   func wantCertificates(of peer: NodeID, _ now: Instant) {
     guard certificates(of: peer) == nil, let association = try? association(with: peer, now) else { return }
     association.protection.seal?.want()
@@ -89,15 +90,15 @@ extension Node {
   }
 }
 
-/// Sealing outgoing payloads, and opening incoming ones.
+/// Encrypting outgoing payloads, and decrypting incoming ones.
 extension Node {
-  /// How this node and `peer` communicate, according to both signed preferences; nil while the peer's is not known.
-  /// Whether traffic with a peer is sealed, by the preferences of both.
+  /// Whether traffic with a peer is encrypted, by the preferences of both nodes.
   func isSealed(_ peer: NodeID) -> Bool {
     guard let epoch = mesh.epoch(of: peer), let flags = flags(of: peer, in: epoch) else { return false }
     return EncryptionPreference.agreement(settings.encryption, flags.encryption) == .sealed
   }
 
+  /// The protection of traffic with `peer`, by both signed preferences. nil if the peer's preference is unknown.
   func protection(of peer: NodeID) -> Protection? {
     if let trust, trust.refuses(peer) { return .refused(.rejected) }
     guard let epoch = mesh.epoch(of: peer), let flags = flags(of: peer, in: epoch) else { return nil }
@@ -113,16 +114,16 @@ extension Node {
     }
   }
 
-  /// Whether plaintext from `peer`, which any relay could have written, is accepted: both nodes chose not to seal. Nil
-  /// when the peer's preference is not known.
+  /// Whether plaintext from `peer`, which any relay could have written, is accepted because both nodes chose no
+  /// encryption. nil if the peer's preference is unknown.
   public func isClear(with peer: NodeID) -> Bool? {
     guard let protection = associations.association(with: peer)?.protection ?? protection(of: peer) else { return nil }
     if case .clear = protection { return true }
     return false
   }
 
-  /// Begins again with peers whose advertised epoch has changed. A lower epoch is possible too: the peer lost its
-  /// counter, or shared its identity with another node, and the advertisements of the later epoch have expired.
+  /// Restarts associations with peers whose advertised epoch has changed. The new one may be lower. The peer lost its
+  /// counter, or shared its key with another node, and the advertisements of the later epoch have expired.
   func renewProtection() {
     for association in associations.all {
       guard let epoch = mesh.epoch(of: association.peer), epoch != association.epoch,
@@ -136,11 +137,11 @@ extension Node {
     }
   }
 
-  /// Drives the session of an association: begins and renews it, sends its frames, handles its events.
+  /// Drives the session of an association: begins and renews it, sends its frames, and handles its events.
   func tend(_ association: Association, _ now: Instant) {
     associations.revive(association, now: now)
     guard let seal = association.protection.seal else { return }
-    // A question without certificates stays open until a handshake succeeds, whatever gets lost.
+    // A session question without certificates stays open until a handshake succeeds, despite losses.
     seal.isWanted =
       association.channel.hasUnfinishedSends || (!seal.isOpen && sessions.hasQuestion(about: association.peer))
     seal.channelEpoch = association.channel.localEpoch
@@ -162,8 +163,9 @@ extension Node {
     while let event = seal.nextEvent() { note(event, association, now) }
   }
 
-  /// Takes a place and a share of the rate for a handshake that this node begins. False without one of them. A handshake that a
-  /// peer requested was charged to the link that brought the request; this node's own needs have a share like a link's.
+  /// Takes a place and a share of the rate for a handshake that this node begins. Returns false without either. A
+  /// handshake that a peer requested was charged to the link of the request. This node's own needs have a share like a
+  /// link's.
   private func takeHandshake(with association: Association, _ now: Instant) -> Bool {
     let isCharged = association.isHandshakeCharged
     guard isCharged || handshakes.take(by: FairShare.ownHolder, now: now) else { return false }
@@ -181,13 +183,13 @@ extension Node {
     _ = queue(.handshake, sealScratch[..<byteCount], .interactive, association.peer, route)
   }
 
-  /// Sends the sealed payload at the start of `sealScratch`.
+  /// Sends the encrypted payload at the start of `sealScratch`.
   func sendSealed(_ byteCount: Int, to association: Association) {
     guard let route = association.route else { return }
     _ = queue(.sealed, sealScratch[..<byteCount], .interactive, association.peer, route)
   }
 
-  /// Ends the session of an association, and reports it to the other end. The seal must not be used afterwards.
+  /// Ends the session of an association and notifies the other end. The seal must not be used afterwards.
   func endSession(with association: Association, _ reason: SealRefusal, _ now: Instant) {
     switch association.protection.seal?.end(reason, into: sealScratch, now: now) {
     case nil: break
@@ -196,7 +198,7 @@ extension Node {
     }
   }
 
-  /// Sends the payload that starts at byte 1 of `payloadScratch`, sealed if required.
+  /// Sends the payload that starts at byte 1 of `payloadScratch`, encrypted if required.
   func sendPayload(_ type: FrameType, _ byteCount: Int, _ priority: FramePriority, to association: Association)
     -> Bool
   {
@@ -212,7 +214,7 @@ extension Node {
     }
   }
 
-  /// Handles a sealed payload for this node.
+  /// Handles an encrypted payload for this node.
   func receiveSealed(
     _ header: FrameHeader, _ payload: RawSpan, from slot: Int, _ now: Instant
   ) throws(FrameRefusal) {
@@ -225,7 +227,7 @@ extension Node {
       _ = ask(association, from: slot, now)
       throw .notOpened
     }
-    // Only the peer can have sealed it, so its place is charged to the link that brings its frames now.
+    // Only the peer can have encrypted it, so its place is charged to the link that now delivers its frames.
     association.ingress = slot
     switch opened {
     case .hello(let epoch): if let epoch { association.channel.remoteSaid(epoch: epoch) }
@@ -241,14 +243,14 @@ extension Node {
     }
   }
 
-  /// Handles a handshake datagram, or a request for a handshake (an empty one).
+  /// Handles a handshake datagram. An empty one requests a handshake.
   func receiveHandshake(
     _ header: FrameHeader, _ payload: RawSpan, from slot: Int, _ now: Instant
   ) throws(FrameRefusal) {
     var reader = ByteReader(payload, orThrow: FrameRefusal.truncated)
     let meant = try reader.u64()
     let epoch = try reader.u64()
-    // Only epochs from signed advertisements are accepted; the other end retries.
+    // Only epochs from signed advertisements are accepted. The other end retries.
     guard meant == settings.epoch, epoch == mesh.epoch(of: header.source) else { throw .stale }
     let name = SessionName(
       local: settings.id, peer: header.source, localEpoch: settings.epoch, peerEpoch: epoch)
@@ -269,8 +271,8 @@ extension Node {
     }
   }
 
-  /// Sends the handshake datagram in `sealReply`, for which no state is kept. It is charged to the link that brought the frame:
-  /// anybody can have forged that frame.
+  /// Sends the handshake datagram in `sealReply`, for which no state is kept. It is charged to the link that delivered
+  /// the frame, because anyone could have forged that frame.
   private func sendReply(
     _ byteCount: Int, to name: SessionName, from slot: Int, _ now: Instant
   ) throws(FrameRefusal) {
@@ -289,7 +291,7 @@ extension Node {
       if seal.receiveAgain(hello, now: now) { return }
       guard seal.mayAccept(now: now) else { throw .unexpected }
     }
-    // Whose link has its share sends the hello again.
+    // A client whose link has used its share sends its hello again.
     if !handshakes.take(by: slot, now: now) { return try turnAway(hello, name, from: slot, now) }
     guard takeHandshakePlace(for: name.peer, slot, now) else { return try turnAway(hello, name, from: slot, now) }
     let association: Association?
@@ -305,7 +307,7 @@ extension Node {
     seal.accept(session, now: now)
   }
 
-  /// There is no place for a session: its client is told, and tries again.
+  /// Refuses a session for lack of room. The client is notified and retries.
   private func turnAway(
     _ hello: RawSpan, _ name: SessionName, from slot: Int, _ now: Instant
   ) throws(FrameRefusal) {
@@ -314,23 +316,23 @@ extension Node {
     if byteCount > 0 { try sendReply(byteCount, to: name, from: slot, now) }
   }
 
-  /// A peer uses a session that this node no longer has. False when the link has its share.
+  /// Handles that a peer uses a session that this node no longer has. Returns false if the link has used its share.
   private func requestSession(_ peer: NodeID, from slot: Int, _ now: Instant) -> Bool {
     if settings.id < peer { return beginRequested(by: peer, from: slot, now) != .tooMany }
     guard replies.take(by: slot, now: now) else { return false }
     guard case .sealed(let seal)? = protection(of: peer), let route = mesh.route(to: peer) else { return true }
-    // Keep no state for a node that only sent something undecryptable.
+    // No state is kept for a node that only sent something undecryptable.
     writeEpochs(seal.peerEpoch)
     _ = queue(.handshake, sealScratch[..<SealLimits.handshakeHeaderBytes], .interactive, peer, route)
     return true
   }
 
-  /// A frame that anybody can forge wants this node to begin a handshake with `peer`. Before anything is made for it, the link
-  /// that brought it is charged. Returns why nothing is begun: `.tooMany` when the link has its share.
+  /// Handles a forgeable frame that requests a handshake with `peer`. The link that delivered it is charged before any
+  /// state is created. Returns the reason if nothing is begun: `.tooMany` if the link has used its share.
   private func beginRequested(by peer: NodeID, from slot: Int, _ now: Instant) -> FrameRefusal? {
     if let known = associations.association(with: peer) { return ask(known, from: slot, now) ? nil : .tooMany }
     guard handshakes.take(by: slot, now: now) else { return .tooMany }
-    // The key of the neighbour itself is proven by its link.
+    // The neighbour's own key is proven by its link.
     guard isSealed(peer),
       let association = try? association(with: peer, from: slot, isClaimed: links[slot].peer != peer, now),
       let seal = association.protection.seal
@@ -340,8 +342,8 @@ extension Node {
     return nil
   }
 
-  /// A frame that anybody can forge asks for a session with a peer of this node. A handshake that this node begins for it is
-  /// charged to the link that brought the frame. False when the link has its share.
+  /// Handles a forgeable frame that requests a session with a known peer. A handshake that this node begins for it is
+  /// charged to the link that delivered the frame. Returns false if the link has used its share.
   private func ask(_ association: Association, from slot: Int, _ now: Instant) -> Bool {
     guard let seal = association.protection.seal, seal.mayBeAsked(now: now) else { return true }
     if seal.sessionName.isClient {
@@ -362,7 +364,7 @@ extension Node {
       sessions.askAgain(about: peer)
     case .failed(let reason):
       count { $0.sessionsFailed &+= 1 }
-      // A peer that begins handshakes without end can cause these without end.
+      // A peer that keeps beginning handshakes can cause any number of these.
       let level: Level = reason == .displaced ? .debug : .notice
       journal.record(level, .sessionFailed, at: now, UInt64(reason.rawValue), node: peer)
       sessions.askAgain(about: peer)

@@ -1,31 +1,32 @@
 import Primitives
 
-/// How well a peer is known here. A peer keeps its place against those of a lower standing.
+/// How well a peer is known. A peer keeps its place against peers of lower standing.
 public enum Standing: Int, Comparable, Sendable {
-  /// It has proved nothing to this node, or its frames prove nothing, because they are in clear.
+  /// It has proved nothing to this node, or its frames prove nothing because they are plaintext.
   case stranger
-  /// It proved its key in a session before. For `Admission`: its key was pinned at first sight, or the policy is `open`.
+  /// It proved its key in an earlier session. For `Admission`: its key was pinned by trust on first use, or the policy
+  /// is `open`.
   case proven
-  /// The operator pinned its key. A key that is pinned at first sight costs nothing, and is no more than a proven one.
+  /// The operator pinned its key. A key pinned by trust on first use costs nothing and counts only as proven.
   case pinned
 
   public static func < (left: Standing, right: Standing) -> Bool { left.rawValue < right.rawValue }
 }
 
-/// The peers that proved their key in a session last. When one of them comes back, it finds a place for its handshake that
-/// strangers do not get.
+/// The peers that most recently proved their key in a session. One that comes back gets a place for its handshake that
+/// unknown peers do not.
 ///
-/// A node with many keys can take places, each for a whole handshake. A place is charged to the link that brought the
-/// peer. When all are taken, the oldest of the link with most places is replaced.
+/// A node with many keys can take entries at the cost of a whole handshake each. An entry is charged to the link that
+/// delivered the peer's frames. In a full table, the oldest entry of the link with the most entries is replaced.
 struct ProvenPeers {
   /// One for each association.
   static let placesMax = Limits.channelsMax
 
   private struct Entry {
     var node = NodeID.none
-    /// The slot of the link; `FairShare.ownHolder` after it has closed.
+    /// The slot of the link, or `FairShare.ownHolder` after it has closed.
     var holder = FairShare.ownHolder
-    /// Counts up with each proof.
+    /// Increases with each proof.
     var order: UInt64 = 0
   }
 
@@ -34,7 +35,7 @@ struct ProvenPeers {
 
   func contains(_ node: NodeID) -> Bool { entries.indices.contains { entries[$0].node == node } }
 
-  /// `node` proved its key over the link of `holder`.
+  /// Records that `node` proved its key over the link of `holder`.
   mutating func note(_ node: NodeID, on holder: Int) {
     lastOrder += 1
     let place = entries.indices.first { entries[$0].node == node } ?? entries.indices.first { entries[$0].order == 0 }

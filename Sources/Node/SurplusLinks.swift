@@ -1,35 +1,37 @@
 import Primitives
 
-/// When links that this node dialled are closed because it no longer wants them: nodes that came later took their place.
+/// Decides when to close links that this node dialled and no longer wants, because nodes that appeared later replaced
+/// them.
 ///
-/// A link has been unwanted for `calm`, and its domain did not change meanwhile: while many nodes come at once, nobody
-/// knows yet who stays next to whom. In a domain that changes all the time `patienceMax` is enough. Up to `closedAtOnce`
-/// links are closed together, which is one change of topology for others; then none for `pause`, so that the network
-/// adapts.
+/// A link is closed when it was unwanted, and its domain unchanged, for `calm`. While many nodes appear together, the
+/// neighbours on the rings are unknown. In a domain that changes constantly, `patienceMax` suffices. Up to
+/// `closedAtOnce` links are closed together, which is one topology change for others. Then none is closed for `pause`,
+/// so that the network can adapt.
 struct SurplusLinks {
   static let calm = TimeSpan.seconds(10)
   static let patienceMax = TimeSpan.seconds(60)
   static let pause = TimeSpan.seconds(2)
   static let closedAtOnce = 8
 
-  /// Since when a link has been unwanted, and when it is to be closed; `.never` for all others.
+  /// When a link became unwanted, and when it is to be closed. `.never` for all others.
   private var since = Limits.PerLink<Instant>(repeating: .never)
   private var due = Limits.PerLink<Instant>(repeating: .never)
-  /// The slots in `due` that are to be closed. `deadline` is asked for several times in a wake-up: none is the usual case.
+  /// The slots in `due` that are to be closed. `deadline` is read several times in a wake-up, and usually there are
+  /// none.
   private var unwanted: UInt64 = 0
-  /// When the next turn may begin; when the last one began, and how many links it has closed.
+  /// When the next turn may begin, when the last one began, and how many links it has closed.
   private var nextAt = Instant.zero
   private var turnAt = Instant.zero
   private var closedInTurn = 0
 
-  /// The link of a slot is not wanted.
+  /// Adds the link of a slot that is no longer wanted.
   mutating func add(_ slot: Int, domainChangedAt: Instant, now: Instant) {
     unwanted |= 1 << UInt64(slot)
     since[slot] = min(since[slot], now)
     due[slot] = min(max(since[slot], domainChangedAt) + Self.calm, since[slot] + Self.patienceMax)
   }
 
-  /// It is wanted, or gone, or not this node's to close.
+  /// Removes a link that is wanted again, is gone, or is not this node's to close.
   mutating func remove(_ slot: Int) {
     if unwanted & 1 << UInt64(slot) == 0 { return }
     unwanted &= ~(1 << UInt64(slot))
@@ -37,7 +39,7 @@ struct SurplusLinks {
     due[slot] = .never
   }
 
-  /// It cannot be closed yet.
+  /// Postpones a link that cannot be closed yet.
   mutating func postpone(_ slot: Int, now: Instant) {
     unwanted |= 1 << UInt64(slot)
     since[slot] = now

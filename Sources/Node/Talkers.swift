@@ -1,10 +1,10 @@
 import Primitives
 
-/// The sources of forwarded frames that send most, in a table of fixed size: “Space-Saving” (Metwally, Agrawal, El Abbadi:
-/// Efficient Computation of Frequent and Top-k Elements in Data Streams, ICDT 2005).
+/// The sources that send the most forwarded bytes, in a table of fixed size. The algorithm is “Space-Saving” (Metwally,
+/// Agrawal, El Abbadi: Efficient Computation of Frequent and Top-k Elements in Data Streams, ICDT 2005).
 ///
-/// A source that is not in the full table replaces the one of least weight, and takes its weight over. So whoever sends
-/// more than 1/`entriesMax` of all bytes is in it, however many sources a neighbour invents.
+/// In a full table a new source replaces the one of least weight and inherits its weight. A source with more than
+/// 1/`entriesMax` of all bytes is always in the table, however many sources a neighbour invents.
 public struct Talkers {
   /// Enough for every row that a screen shows.
   public static let entriesMax = 16
@@ -12,9 +12,9 @@ public struct Talkers {
   /// One source.
   public struct Entry: Sendable {
     public internal(set) var node = NodeID.none
-    /// Bytes since it came into the table.
+    /// The bytes since it entered the table.
     public internal(set) var bytes: UInt64 = 0
-    /// These, and the weight of those that it replaced.
+    /// These bytes plus the weight of the entry that it replaced.
     var weight: UInt64 = 0
   }
 
@@ -39,6 +39,6 @@ public struct Talkers {
     entries[place] = Entry(node: node, bytes: UInt64(bytes), weight: entries[place].weight &+ UInt64(bytes))
   }
 
-  /// All of them, in no order.
+  /// All entries, in no order.
   public var all: [Entry] { (0..<count).map { entries[$0] } }
 }

@@ -2,7 +2,7 @@ import Frame
 import Link
 import Primitives
 
-/// What a tap is shown. Without one none of this runs.
+/// Passes frames to a tap. Without a tap none of this runs.
 extension Node {
   /// Shows a whole frame that arrived inside TLS.
   func show(received frame: UnsafeRawBufferPointer, on slot: Int, to tap: any FrameTap) {
@@ -10,7 +10,7 @@ extension Node {
     show(header, payload, slot, isSent: false, isBesideTLS: false, to: tap)
   }
 
-  /// Shows frames that follow each other, on their way into the stream.
+  /// Shows consecutive frames that are about to enter the stream.
   func show(sent frames: UnsafeRawBufferPointer, on slot: Int, to tap: any FrameTap) {
     let isBypassed = isBypassAgreed(slot)
     var offset = 0

@@ -1,28 +1,28 @@
 import Mesh
 import Primitives
 
-/// The peers of a broadcast domain with which a direct link is worth its cost: much passes to and from them over relays.
+/// The peers of a broadcast domain whose traffic over relays is worth a direct link.
 ///
-/// Bytes are counted in windows. A peer with more than `bytesMin` in one has a place, and keeps it until there was no
-/// such window for `keepTime`. A place is charged to the link that brings the peer's frames. When all places are taken,
-/// the peer of the link with most that was busy longest ago gives way, as long as that link has more than the newcomer's
-/// would have.
+/// Bytes are counted in windows. A peer with more than `bytesMin` in one window gets a place, and keeps it until
+/// `keepTime` has passed without such a window. A place is charged to the link that delivers the peer's frames. If all
+/// places are taken, one is evicted from the link with the most places, if that link has more than the newcomer's would
+/// have. Among that link's peers it is the one whose traffic ended longest ago.
 struct TrafficDemand {
   static let placesMax = 8
   static let window = TimeSpan.seconds(10)
-  /// Bytes of payloads in both directions.
+  /// Payload bytes in both directions.
   static let bytesMin = 262_144
   static let keepTime = TimeSpan.seconds(60)
 
   private struct Place {
-    /// 0 in a free place.
+    /// 0 if the place is free.
     var hint: UInt64 = 0
     var busyAt = Instant.zero
     var holder = FairShare.ownHolder
   }
 
   private var places = FixedArray<8, Place>(repeating: Place())
-  /// When the window ends; `.never` while none is open.
+  /// When the window ends. `.never` if none is open.
   private(set) var windowEnd = Instant.never
 
   func contains(_ hint: UInt64) -> Bool {
@@ -30,12 +30,13 @@ struct TrafficDemand {
     return false
   }
 
-  /// Bytes are counted from now on.
+  /// Starts counting bytes unless a window is open.
   mutating func openWindow(now: Instant) {
     if windowEnd == .never { windowEnd = now + Self.window }
   }
 
-  /// Much passed in this window to or from a peer whose frames come over the link of `holder`. True when it got a place.
+  /// Records heavy traffic in this window with a peer whose frames arrive over the link of `holder`. Returns true if it
+  /// got a new place.
   mutating func add(_ hint: UInt64, from holder: Int, now: Instant) -> Bool {
     var free: Int?
     for index in places.indices {
@@ -51,7 +52,7 @@ struct TrafficDemand {
     return true
   }
 
-  /// The place that is given up for one more of `holder`, when all are taken.
+  /// The place to evict for another one of `holder`, when all are taken.
   private func leaver(for holder: Int) -> Int? {
     var share = FairShare(capacity: Self.placesMax)
     for index in places.indices { share.take(1, by: places[index].holder) }
@@ -66,7 +67,7 @@ struct TrafficDemand {
     return found
   }
 
-  /// Ends a window; another one follows while there is anybody whose time may end. True when a peer lost its place.
+  /// Ends a window. Another one follows while a peer has a place. Returns true if a peer lost its place.
   mutating func closeWindow(now: Instant) -> Bool {
     var (isEmpty, hasChanged) = (true, false)
     for index in places.indices where places[index].hint != 0 {
@@ -82,7 +83,7 @@ struct TrafficDemand {
   }
 }
 
-/// Direct links with the peers to which this node says much.
+/// Direct links with the peers of heavy traffic.
 extension Node {
   /// Counts the bytes of a payload to or from a peer.
   func countTraffic(_ byteCount: Int, with association: Association, _ now: Instant) {

@@ -1,32 +1,34 @@
 import Primitives
 
-/// Candidates that are dialled in turn because nothing speaks for them but an announcement, and anybody on a network can
+/// Candidates that are dialled in turn because only an announcement vouches for them, and anyone on a network can
 /// announce any number of nodes.
 ///
-/// The links in a broadcast domain follow from the ids of all its nodes, so invented ones would take the places of
-/// the real ones next to a node. As soon as some of the chosen ones do not answer, the domain is doubtful: only nodes that
-/// have proved their key count, and the others have one dial each: of those with the fewest failures the newcomers in their order,
-/// then the newest, and beside it the oldest. So a real node that comes is dialled soon, however many invented ones there are.
+/// The links in a broadcast domain are derived from the ids of its nodes, so invented nodes would displace the real
+/// neighbours of a node. When several chosen nodes do not answer, the domain becomes doubtful. Then only nodes that
+/// have proved their key count, and the others are dialled in turn. Those with the fewest failures come first:
+/// newcomers in their order, then the newest, and in parallel the oldest. A real newcomer is thus dialled soon,
+/// regardless of the number of invented ones.
 ///
 /// docs/protocol.md, "Who links with whom".
 extension Connector {
-  /// A domain is doubtful when so many of its nodes, none of them proven, failed `failuresMax` times: as many as a node dials in
-  /// a crowd.
+  /// A domain is doubtful when this many of its unproven nodes failed `failuresMax` times. A node dials as many in a
+  /// crowded domain.
   static let unansweredMax = 4
-  /// Unproven candidates dialled at once, by a node with fewer than `trialLinks` links in the domain: two dials are left for others.
+  /// Unproven candidates that are dialled concurrently by a node with fewer than `trialLinks` links in the domain. Two
+  /// dials are left for others.
   static let trialsMax = 6
-  /// A node with so many links in a domain has what it needs there, and tries one candidate at a time.
+  /// A node with this many links in a domain has enough, and tries one candidate at a time.
   static let trialLinks = 4
 
-  /// A domain, as far as it is known.
+  /// The known state of a domain.
   private struct Domain {
     let number: UInt32
     let isDoubtful: Bool
     var links = 0
   }
 
-  /// How long a candidate is a newcomer. In that time announcements bring at most as many as are dialled, once their first burst is over
-  /// (`DialBudget` in Discovery).
+  /// How long a candidate is a newcomer. After their initial burst, announcements bring at most as many candidates in
+  /// this time as are dialled (`DialBudget` in Discovery).
   static let newTime = TimeSpan.seconds(10)
 
   func isDoubtful(_ domain: UInt32) -> Bool {
@@ -35,7 +37,7 @@ extension Connector {
     } >= Self.unansweredMax
   }
 
-  /// Chooses those whose turn it is. Call it after the choice in all domains.
+  /// Chooses the candidates whose turn it is. Call it after the selection in all domains.
   mutating func chooseTrials(_ now: Instant, _ standing: (_ hint: UInt64, _ bearer: BearerKind) -> Standing) {
     var domains: [Domain] = []
     for index in candidates.indices where candidates[index].domain != 0 {
@@ -60,7 +62,8 @@ extension Connector {
     }
   }
 
-  /// Among those that failed least: the newcomers in their order, then the newest one; for the last place the oldest.
+  /// The next trial among those that failed least: newcomers in their order, then the newest. The last trial goes to
+  /// the oldest.
   private func nextTrial(_ trials: Int, _ domains: [Domain], _ now: Instant) -> Int? {
     let isOldest = trials == Self.trialsMax - 1
     var next: (index: Int, failures: UInt32, isNew: Bool)?
@@ -84,7 +87,7 @@ extension Connector {
       return false
     }
     if candidate.isNameless { return true }
-    // A leaf links with leaves only where it has no relay.
+    // A leaf links with leaves only if it has no relay.
     return domain.isDoubtful && (candidate.relays || !relays && domain.links == 0)
   }
 }

@@ -1,14 +1,14 @@
 import Link
 import Primitives
 
-/// What a link's slot has in the memory of the forwarding path besides its records: room for control frames, and for a
-/// frame that comes in parts.
+/// The memory of a link's slot on the forwarding path, besides its records: control frames, and one frame that arrives
+/// in parts.
 enum SlotMemory {
   static let byteCount = Arena.byteCount(FrameQueue.byteCount) + Arena.byteCount(Limits.frameBytesMax)
 }
 
 extension Node {
-  /// Calls `body` with memory of slots without a link. Its bytes say nothing to anybody, so its pages may go back to the
+  /// Calls `body` with the memory of slots without a link. Its content is unused, so its pages may be returned to the
   /// system until the next link touches them.
   public func forEachUnusedMemory(_ body: (UnsafeMutableRawBufferPointer) -> Void) {
     var first = 0

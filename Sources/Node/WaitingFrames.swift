@@ -1,12 +1,12 @@
 import Frame
 import Primitives
 
-/// Advertisements and deny-lists whose signatures are checked in the next pieces (`CheckBudget`), the oldest first. They share
-/// the room by the links over which they came.
+/// Advertisements and deny-lists whose signatures are checked in the next pieces (`CheckBudget`), oldest first. The
+/// links that delivered them share the room.
 struct WaitingFrames {
   static let byteCount = Limits.waitingFrameBytesMax
   private static let blockBytes = 64
-  /// Before each frame: the link's slot, or `removed`, and the blocks that it has.
+  /// The header before each frame: the link's slot, or `removed`, and the number of its blocks.
   private static let headBytes = 4
   private static let removed: UInt16 = .max
 
@@ -16,12 +16,12 @@ struct WaitingFrames {
   private var end = 0
   private(set) var count = 0
 
-  /// `memory` has `byteCount` bytes, aligned to two.
+  /// `memory` has `byteCount` bytes and is aligned to two.
   init(_ memory: UnsafeMutableRawBufferPointer) { self.memory = memory }
 
   var isEmpty: Bool { count == 0 }
 
-  /// Keeps a frame that came over a link. False when the link has no room for it.
+  /// Keeps a frame from a link. Returns false if the link has no room for it.
   mutating func append(_ header: FrameHeader, _ payload: RawSpan, on slot: Int) -> Bool {
     let blocks = (Self.headBytes + FrameHeader.byteCount + payload.byteCount + Self.blockBytes - 1) / Self.blockBytes
     guard payload.byteCount <= Limits.advertisementBytesMax, share.mayTake(blocks, by: slot) else { return false }
@@ -43,7 +43,8 @@ struct WaitingFrames {
     return true
   }
 
-  /// Takes the oldest frame: the link's slot, and the frame's bytes, copied to the start of `buffer`, which has room for it.
+  /// Removes the oldest frame, copies it to the start of `buffer`, and returns its link's slot. `buffer` must have room
+  /// for it.
   mutating func takeFirst(into buffer: UnsafeMutableRawBufferPointer) -> Int? {
     while first < end {
       let (slot, blocks) = head(at: first)
@@ -84,7 +85,7 @@ struct WaitingFrames {
     memory.storeBytes(of: blocks, toByteOffset: place + 2, as: UInt16.self)
   }
 
-  /// Moves what waits to the front, without what was removed.
+  /// Moves the waiting frames to the front and drops the removed ones.
   private mutating func compact() {
     var place = first, target = 0
     while place < end {
