@@ -219,7 +219,7 @@ public final class SessionStory {
       machines.append(machine)
       members.append((MemberAddress(node: simulation.machines[machine].key.id, endpoint: 1), table))
     }
-    let companies = TestSupport.companies(of: members) { isMutual(machines[$0], machines[$1]) }
+    let companies = SessionSupport.companies(of: members) { isMutual(machines[$0], machines[$1]) }
     return Dictionary(uniqueKeysWithValues: zip(machines, companies.map { machines[$0] }))
   }
 }
