@@ -4,7 +4,7 @@ import Testing
 private let start = Instant.zero + .seconds(1000)
 
 extension FairShare {
-  // To look at a share is a change for the compiler; a copy of it does.
+  // `mayTake` is mutating, so this asks a copy.
   fileprivate func wouldTake(_ units: Int, by holder: Int) -> Bool {
     var copy = self
     return copy.mayTake(units, by: holder)
@@ -48,7 +48,7 @@ extension FairShare {
   #expect(share.wouldTake(1, by: 9) && share.free == 1)
 }
 
-/// How many units each of `greedy` holders gets in `seconds`, when all ask every millisecond.
+/// The number of units that each of `greedy` holders gets in `seconds` when all of them ask every millisecond.
 private func taken(_ rate: inout FairRate, _ greedy: [Int], seconds: UInt64, from start: Instant) -> [Int] {
   var taken = [Int](repeating: 0, count: greedy.count)
   for millisecond in 0..<seconds * 1000 {
@@ -92,13 +92,13 @@ private func taken(_ rate: inout FairRate, _ greedy: [Int], seconds: UInt64, fro
 
 @Test func whatAHolderHasUsedBeyondItsShareIsPaidBeforeItTakesMore() {
   var rate = FairRate(burst: 32, perSecond: 10)
-  // 16 at once, and none is owed yet.
+  // Its share is 16 units at once, so it owes nothing yet.
   rate.charge(16, to: 3, now: start)
   rate.charge(5, to: 3, now: start)
   #expect(rate.take(by: 3, now: start + .milliseconds(500)) == false)
   #expect(rate.take(by: 4, now: start + .milliseconds(500)) == true)
   #expect(rate.take(by: 3, now: start + .seconds(1)) == true)
-  // It owes half of the burst at most.
+  // The debt is limited to half of the burst.
   rate.charge(1000, to: 3, now: start + .seconds(1))
   #expect(rate.take(by: 3, now: start + .seconds(2)) == false)
   #expect(rate.take(by: 3, now: start + .seconds(5)) == true)

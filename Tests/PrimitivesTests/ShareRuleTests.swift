@@ -1,7 +1,7 @@
 import Primitives
 import Testing
 
-/// What each of `holders` has when all take one unit after the other until nobody may.
+/// The units that each of `holders` holds after all have taken one unit in turn until nobody may take another.
 private func greedy(_ rule: ShareRule, _ holders: Int) -> [Int] {
   var held = [Int](repeating: 0, count: holders)
   var isGreedy = true

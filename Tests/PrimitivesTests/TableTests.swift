@@ -46,7 +46,7 @@ private struct Record {
   await #expect(processExitsWith: .failure) {
     let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: 4096, alignment: Arena.alignment)
     var arena = Arena(memory)
-    // 0 … 255 leaves no number to mean none.
+    // Indices 0 … 255 leave no value for "none".
     _ = Table<UInt64, UInt8>(count: 256, in: &arena)
   }
 }
