@@ -102,7 +102,7 @@ final class Memory {
   let reader = try memory.reader()
   #expect(reader.record(12)?.wallNanoseconds == 12_000)
   #expect(reader.record(6)?.wallNanoseconds == 6000)
-  // Only the last eight boots are known; older records count to the oldest of them.
+  // The journal knows the last eight boots only; older records are assigned to the oldest of them.
   #expect(reader.record(1)?.wallNanoseconds == 5000)
 }
 
