@@ -58,7 +58,7 @@ private func decodeProfile(_ bytes: [UInt8]) -> FrameRefusal? {
   #expect(parts.3 == topologyHead + point + topologyBytes)
 }
 
-/// Without its last byte an advertisement reads on into its signature, so a shorter one is refused somewhere.
+/// A truncated advertisement takes bytes of its body as its signature, so the decoder refuses it at some later point.
 @Test(arguments: 0..<topology.count) func aTopologyAdvertisementCutShortIsRefused(byteCount: Int) {
   let reason = decode([UInt8](topology.prefix(byteCount)))
   #expect(reason == (byteCount < 20 + 65 + 64 ? .truncated : reason))
@@ -143,7 +143,7 @@ private func decodeProfile(_ bytes: [UInt8]) -> FrameRefusal? {
 }
 
 @Test func aNeighbourThatCannotBeIsMalformed() {
-  // Cost 0, a frame too short for an advertisement, an unknown bearer, nobody.
+  // In order: cost 0, a frame length below that of an advertisement, an unknown bearer, the null node id.
   #expect(decodeTopology(topologyBytes.with { $0.replaceSubrange(20...21, with: [0, 0]) }) == .malformed)
   #expect(decodeTopology(topologyBytes.with { $0.replaceSubrange(22...23, with: [0x07, 0xff]) }) == .malformed)
   for bearer in [0, 6, 7, 9] as [UInt8] {

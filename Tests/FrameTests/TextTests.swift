@@ -22,7 +22,8 @@ func controlCharactersAreNoText(digits: String) {
 }
 
 @Test(arguments: [
-  // A continuation first; overlong forms; surrogates; above U+10FFFF; bytes that UTF-8 never has.
+  // In order: a lone continuation byte, overlong forms, surrogates, scalars above U+10FFFF, bytes that never occur in
+  // UTF-8.
   "80", "bf", "c0af", "c1bf", "e08080", "e09fbf", "f0808080", "f08fbfbf", "eda080", "edbfbf", "f4908080", "f5808080",
   "fe",
   "ff",
@@ -35,7 +36,7 @@ func aSequenceThatEndsEarlyIsNoText(digits: String) {
   #expect(!isText(hex(digits)))
 }
 
-/// The standard library's decoder is the reference: over all scalars' encodings and over random bytes.
+/// Compares with the standard library's decoder for the encoding of every scalar and for random bytes.
 @Test func theTextCheckAgreesWithTheStandardLibrary() {
   func reference(_ bytes: [UInt8]) -> Bool {
     guard let text = String(validating: bytes, as: UTF8.self) else { return false }
