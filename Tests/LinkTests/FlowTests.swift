@@ -4,14 +4,15 @@ import Primitives
 import TestSupport
 import Testing
 
-// Flows have no table of their own that could be full: each holds a block, of which its neighbour has a share.
+// The number of flows has no limit of its own. Each flow holds at least one block, and each neighbour has a share of
+// the blocks.
 
 @Test func aNeighbourHasAsManyFlowsAsItMayHoldBlocks() {
   let queue = Queue()
   let most = Limits.linkQueueBytesMax / 2 / Limits.queueBlockBytes
   for source in 0..<most { #expect(queue.append([1], .bulk, source: UInt64(source + 1), from: 3)) }
   #expect(!queue.append([1], .bulk, source: 1000, from: 3) && queue.drops[.linkQuota] == 1)
-  // Who has a place keeps it, and others have theirs.
+  // A flow that already holds a block keeps it, and flows of other neighbours find room.
   #expect(queue.append([1], .bulk, source: 7, from: 3) && queue.append([1], .bulk, source: 1000, from: 4))
   _ = queue.popAll()
   #expect(queue.append([1], .bulk, source: 1000, from: 3))
@@ -32,7 +33,7 @@ import Testing
   #expect(queues[0].freeBytes == Limits.queueBlocksMax * Limits.queueBlockBytes)
 }
 
-/// A relay behind which flows live that have one frame each on the way, beside neighbours that open flow after flow.
+/// One relay forwards many flows with one frame under way each, beside neighbours that keep opening new flows.
 @Test(arguments: [(60, 0), (65, 0), (200, 0), (60, 3), (65, 1), (100, 1)])
 func aRelayWithManyFlowsLosesNothingAndKeepsItsTurn(flows: Int, hostile: Int) {
   let queue = Queue()
@@ -63,7 +64,7 @@ func aRelayWithManyFlowsLosesNothingAndKeepsItsTurn(flows: Int, hostile: Int) {
   #expect(lost == 0 && share > 0.98 / Double(hostile + 1), "\(lost) lost, share \(share)")
 }
 
-/// A neighbour that sends one flow itself, and relays as many as find room; another neighbour with one flow.
+/// One neighbour sends a flow of its own and relays as many flows as find room. Another neighbour has one flow.
 @Test func whatANeighbourSendsItselfTakesTurnsWithAllThatItRelays() {
   let queue = Queue()
   queue.frameBytesMax = 4144

@@ -8,7 +8,7 @@ private let here = NodeID(high: 1, low: 1)
 private let there = NodeID(high: 2, low: 2)
 private let start = Instant.zero + .seconds(100)
 
-/// One link of `here` towards `there`, opened at `start`.
+/// One link from `here` to `there`, opened at `start`.
 private final class Bench {
   private let memory = Borrowed(FrameQueue.byteCount)
   private let poolMemory = Borrowed(FramePool.byteCount)
@@ -20,7 +20,7 @@ private final class Bench {
     link.open(peer: there, bearer: bearer, isInbound: isInbound, local: local, now: start)
   }
 
-  /// Takes out the queued frames.
+  /// Removes and returns all queued frames.
   func sent() -> [(header: FrameHeader, payload: [UInt8])] {
     var all: [(header: FrameHeader, payload: [UInt8])] = []
     while true {
@@ -32,7 +32,7 @@ private final class Bench {
     }
   }
 
-  /// Receive a frame as the node would; nil or why it was refused.
+  /// Receives a frame as the node would. Returns why the link refused it, or nil.
   func receive(
     _ type: FrameType, _ payload: [UInt8], from source: NodeID = there, at now: Instant = start
   ) -> FrameRefusal? {
@@ -44,7 +44,7 @@ private final class Bench {
     }
   }
 
-  /// Why the link is closed, as its state and the goodbye that waits say alike.
+  /// The reason why the link closed; requires that the link's state and the queued goodbye agree on it.
   func closed() throws -> CloseReason {
     let last = try #require(sent().last)
     let goodbye = try Goodbye(bytes: last.payload)
@@ -52,7 +52,7 @@ private final class Bench {
     return goodbye.reason
   }
 
-  /// A link that is up at `start`, with nothing waiting; the ping sent on the way.
+  /// Brings the link up at `start`, with nothing queued. Returns the payload of the first ping.
   func comeUp() -> [UInt8] {
     _ = sent()
     #expect(receive(.hello, helloPayload(there, epoch: 9, name: "there", capabilities: .bypass)) == nil)

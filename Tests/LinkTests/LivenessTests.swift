@@ -5,7 +5,7 @@ import Testing
 
 private let start = Instant.zero + .seconds(100)
 
-/// When a neighbour that says nothing from `start` on is pinged, and when it is dead, in milliseconds.
+/// The times at which a neighbour that is silent from `start` on is pinged and declared dead, in milliseconds.
 private func silence(_ liveness: Liveness) -> (pings: [UInt64], death: UInt64) {
   var liveness = liveness
   var pings: [UInt64] = []
@@ -22,7 +22,7 @@ private func silence(_ liveness: Liveness) -> (pings: [UInt64], death: UInt64) {
   return (pings, .max)
 }
 
-/// A neighbour that has answered within `milliseconds` a few times.
+/// The liveness of a neighbour that has answered four pings after `milliseconds` each.
 private func answering(_ bearer: BearerKind, within milliseconds: UInt64) -> Liveness {
   var liveness = Liveness(bearer, now: start)
   for _ in 0..<4 { liveness.answered(after: .milliseconds(milliseconds)) }
@@ -46,7 +46,7 @@ private func answering(_ bearer: BearerKind, within milliseconds: UInt64) -> Liv
   var liveness = Liveness(.ethernet, now: start)
   for milliseconds in [10, 900, 10, 10] as [UInt64] { liveness.answered(after: .milliseconds(milliseconds)) }
   #expect(silence(liveness).death == 2200 + 2700)
-  // Four fast ones later it counts no longer.
+  // After four fast answers the slow round trip no longer counts.
   liveness = answering(.ethernet, within: 900)
   for _ in 0..<4 { liveness.answered(after: .milliseconds(10)) }
   #expect(silence(liveness).death == 2900)

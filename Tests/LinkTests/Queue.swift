@@ -3,7 +3,7 @@ import Link
 import Primitives
 import TestSupport
 
-/// A queue with its own pool, or one of several that share a pool.
+/// A queue with a pool of its own, or one of several that share a pool.
 final class Queue {
   private let memory = Borrowed(FrameQueue.byteCount)
   private let poolMemory: Borrowed
@@ -28,7 +28,8 @@ final class Queue {
     return [first] + (1..<count).map { _ in Queue(first.poolMemory, first.pool) }
   }
 
-  // The memory lives as long as its owner: no pointer into it is given away.
+  // `pool` and `queue` point into memory that this object owns. `withExtendedLifetime` keeps the object alive during a
+  // call.
   var drops: QueueDropCounters { withExtendedLifetime(self) { pool.drops } }
   var freeBytes: Int { withExtendedLifetime(self) { pool.freeBytes } }
   func heldBytes(by ingress: Int) -> Int { withExtendedLifetime(self) { pool.heldBytes(by: ingress) } }
@@ -75,7 +76,7 @@ final class Queue {
     }
   }
 
-  /// Blocks in which a row of this byte stands.
+  /// The number of blocks that contain a run of this byte.
   func touchedBlocks(_ byte: UInt8) -> Int {
     stride(
       from: poolMemory.bytes.count - Limits.queueBlocksMax * Limits.queueBlockBytes, to: poolMemory.bytes.count,

@@ -1,7 +1,7 @@
 import Link
 import Testing
 
-/// What a stream's units are, byte for byte, whatever the pieces: one entry a unit.
+/// The units of a stream, one entry each, independent of how the stream was cut into pieces.
 private struct Transcript: Equatable {
   var units: [String] = []
   var refusal: StreamDemultiplexer.Refusal?
@@ -16,7 +16,8 @@ private func next(
   return try result.get()
 }
 
-/// Feeds `chunks` in their order. Records that come in one piece are not told apart, so runs of them are joined.
+/// Feeds `chunks` in order. Records that arrive in one piece are not separated, so adjacent records are joined in the
+/// result.
 private func demultiplex(_ chunks: [[UInt8]]) -> Transcript {
   var demultiplexer = StreamDemultiplexer()
   var transcript = Transcript()
