@@ -4,7 +4,7 @@ import Testing
 
 @testable import Mesh
 
-/// A store, and what should be in it.
+/// A store and the content that it should have.
 private final class Shelf {
   private let memory = Borrowed(AdvertisementStore.byteCount)
   var store: AdvertisementStore
@@ -26,7 +26,7 @@ private final class Shelf {
     expected[place] = nil
   }
 
-  /// Whether every place holds what was put there last, and no byte is kept that belongs to none.
+  /// Whether every place holds the bytes last put there, and the store holds no other byte.
   var isWhole: Bool {
     for place in 0..<AdvertisementStore.places {
       if store[place].map({ [UInt8]($0) }) != expected[place] { return false }

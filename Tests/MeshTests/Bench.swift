@@ -6,7 +6,7 @@ import TestSupport
 
 let start = Instant.zero + .seconds(1000)
 
-/// The mesh of one node, and the identities of others numbered from 1.
+/// The mesh of one node, with numbered identities: 0 is this node, 1 and above are others.
 final class Bench {
   let memory = Borrowed(Mesh.byteCount)
   var mesh: Mesh
@@ -26,7 +26,7 @@ final class Bench {
     var payloadBytesMax = 16_640
   }
 
-  /// Lets node `number` advertise links to `others`.
+  /// Receives a topology advertisement in which node `number` lists links to `others`.
   func state(
     _ number: Int, relays: Bool = true, _ others: [Side], epoch: UInt64 = 1, sequence: UInt64 = 1,
     lifetime: UInt16 = 180, age: UInt64 = 0, from slot: Int = 63, at now: Instant = start
@@ -77,7 +77,7 @@ final class Bench {
     return span.array
   }
 
-  /// The neighbour on a link sends an advertisement of node `number` that is known, or an older one.
+  /// Receives an advertisement of node `number` that this node already holds, or an older one, over the link at `slot`.
   func hears(
     _ number: Int, _ body: [UInt8] = topologyBody([]), sequence: UInt64, lifetime: UInt16 = 180, age: UInt64 = 0,
     from slot: Int, at now: Instant = start
@@ -88,14 +88,14 @@ final class Bench {
     mesh.neighbour(on: slot, holds: view, bytes.span.bytes, of: id(number), age: age, now: now)
   }
 
-  /// A profile of this node's own.
+  /// Installs a profile of this node.
   func makeOwn(sequence: UInt64) {
     let bytes = advertisement(of: Self.identities[0], .profile, sequence: sequence, body: profileBody())
     guard let view = try? AdvertisementView(bytes.span.bytes) else { preconditionFailure("a bad advertisement") }
     mesh.installOwn(view, bytes.span.bytes)
   }
 
-  /// Takes what is pending for the neighbour on a link.
+  /// Removes and returns the advertisements pending for the neighbour on a link.
   func told(_ slot: Int) -> [String] {
     var all: [String] = []
     while let (index, kind) = mesh.nextUnsent(slot) {

@@ -31,7 +31,7 @@ import Testing
   #expect(bench.mesh.link(to: bench.id(1)) == 0)
   bench.mesh.setCost(1, 88)
   #expect(bench.mesh.link(to: bench.id(1)) == 1)
-  // And back no sooner.
+  // The way back needs the same difference in cost.
   bench.mesh.setCost(0, 79)
   #expect(bench.mesh.link(to: bench.id(1)) == 1)
   bench.mesh.setCost(0, 78)
@@ -45,7 +45,7 @@ import Testing
   bench.link(2, to: 1, .wifi)
   bench.mesh.proveLink(1)
   bench.mesh.removeLink(0)
-  // Slow and proven before fast and new.
+  // A slow proven link takes precedence over a fast unproven one.
   #expect(bench.mesh.link(to: bench.id(1)) == 1)
   bench.mesh.removeLink(1)
   #expect(bench.mesh.link(to: bench.id(1)) == 2)
@@ -82,7 +82,7 @@ import Testing
 }
 
 @Test func ofWaysThatCostTheSameTheFramesAreAsLongAsTheNarrowestTakes() {
-  // Node 1 reaches 4 over 2 or 3 at the same cost: which of them it takes is its own choice.
+  // Node 1 reaches node 4 through 2 or 3 at the same cost, and this node cannot know which of them node 1 uses.
   let bench = Bench()
   bench.link(0, to: 1)
   bench.state(1, [.init(number: 0), .init(number: 2), .init(number: 3)])

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Mesh
 
-/// Ids that share few homes, so that rows of the table fill up and holes open in their middle.
+/// The ids share few home slots, so runs of the hash table fill up and removals leave holes inside them.
 @Test func everyNodeIsFoundWhateverCameAndWent() {
   let memory = Borrowed(Table<NodeRecord, Int>.byteCount(Limits.nodesMax) + NodeIndex.byteCount)
   var arena = Arena(memory.bytes)

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Mesh
 
-/// A connected network: a ring, and chords up to four links a node.
+/// A connected network: a ring with chords, up to four links per node.
 private func network(_ count: Int) -> [[Int]] {
   var random = SeededRandom(seed: UInt64(count))
   var others = [[Int]](repeating: [], count: count)
@@ -35,8 +35,8 @@ private func microseconds(_ body: () -> Void) -> Double {
   return best
 }
 
-/// Printed, not checked: how the time of a route computation and the memory of the tables grow. Meaningful where the
-/// build is optimised.
+/// Prints how the time of a route computation and the memory of the tables grow. It checks nothing; the figures are
+/// meaningful in an optimised build only.
 @Test(arguments: [16, 32, 64, 128, 256, 512, 1000].filter { $0 <= Limits.nodesMax })
 func whatAMeshOfThisSizeCosts(count: Int) {
   let bench = Bench()
