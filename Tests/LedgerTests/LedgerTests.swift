@@ -4,7 +4,7 @@ import Testing
 
 @testable import Relay
 
-/// A file of the project, from its top.
+/// The text of a project file. `name` is relative to the root of the repository.
 private func projectFile(_ name: String) throws -> String {
   let here = "\(#filePath)"
   let top = here.dropLast("Tests/LedgerTests/LedgerTests.swift".utf8.count)
@@ -15,7 +15,7 @@ private func projectFile(_ name: String) throws -> String {
   return String(decoding: bytes[..<count], as: UTF8.self)
 }
 
-/// The cells of the rows of docs/security.md, "Bounded tables", without the headings.
+/// The cells of the table "Bounded tables" in docs/security.md, one array per row, without the heading.
 private func boundedTables() throws -> [[String]] {
   let page = lines(try projectFile("docs/security.md"))
   let start = try #require(page.firstIndex(of: "## Bounded tables"))
@@ -61,7 +61,7 @@ private func lines(_ text: String) -> [Substring] { text.split(separator: "\n", 
 @Test func eachRowOfTheSecurityPageSaysWhoFillsItWhatIsKeptAndWhichTestShowsIt() throws {
   for row in try boundedTables() {
     #expect(row.count == 4 && row.allSatisfy { !$0.isEmpty }, "\(row)")
-    // Parts of the code between backquotes are the paths of tests; “–” is for memory that no peer can cause.
+    // Text between backquotes that starts with `Tests/` is the path of a test. “–” marks memory that no peer can fill.
     let tests = row[3].split(separator: "`").filter { $0.hasPrefix("Tests/") }
     #expect(!tests.isEmpty || row[3] == "–", "\(row[0]): which test?")
     for test in tests { #expect(throws: Never.self, "\(row[0]): \(test)") { try projectFile(String(test)) } }
