@@ -1,5 +1,5 @@
-// This target is built with -O whatever the configuration: what is proved here is what the optimiser makes of the
-// code. On a bare `InlineArray` the same test passes in a debug build and fails in this one.
+// This target is built with -O in every configuration, because the test is about code that the optimiser produces. With
+// a bare `InlineArray` the same test passes in a debug build and fails in this one.
 import Primitives
 import Testing
 
@@ -8,7 +8,7 @@ private struct Stretch {
   var end: UInt64
 }
 
-/// Ascending stretches, of which the first ones go.
+/// Ascending stretches; the first ones are removed.
 private struct Stretches {
   private var stretches = FixedArray<32, Stretch>(repeating: Stretch(start: 0, end: 0))
   private(set) var count = 0
@@ -37,7 +37,7 @@ private struct Stretches {
   }
 }
 
-/// Reads the first stretch, calls what moves the stretches, and reads the first again.
+/// Reads the first stretch, makes a call that moves the stretches, and reads the first one again.
 private final class Receiver {
   private(set) var position: UInt64 = 0
   private var stretches = Stretches()
