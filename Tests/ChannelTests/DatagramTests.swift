@@ -5,7 +5,7 @@ import Testing
 private let start = at(1_000)
 
 extension Channel {
-  /// The payload of a datagram; nil when it is too long.
+  /// The payload of a datagram, or nil if the message is too long.
   fileprivate func datagram(_ message: [UInt8], kind: UInt8 = 9) -> [UInt8]? {
     var buffer = [UInt8](repeating: 0xee, count: ChannelLimits.pathMTUMax)
     guard let longest = datagramBytesMax, message.count <= longest else { return nil }
@@ -18,7 +18,7 @@ extension Channel {
   }
 }
 
-/// A datagram from the channel that `pair` calls a to b.
+/// A datagram from channel a of `pair` to channel b.
 private func datagramFromA(_ number: UInt64, _ message: [UInt8] = [1], epoch: UInt64 = 0xa1) -> [UInt8] {
   let header = Datagram(epochs: EpochPair(destination: 0xb1, source: epoch), kind: 9, number: number)
   return encoded(Datagram.headerBytes) { header.encodeHeader(into: $0) } + message

@@ -25,9 +25,9 @@ private func oneDecimal(_ value: Double) -> String {
   return (tenths < 0 ? "-" : "") + "\(abs(tenths) / 10).\(abs(tenths) % 10)"
 }
 
-/// How much of the slowest link's raw rate arrives, and how much later the slowest hundredth of short interactive
-/// messages comes than on the idle path, in times of that link's longest frame. The clock is simulated: the floors are
-/// of the protocol, whatever machine runs it.
+/// Measures the share of the slowest link's raw rate that bulk data reaches. Also measures how much later than on an
+/// idle path the slowest hundredth of short interactive messages arrives, in times of that link's longest frame. The
+/// clock is simulated, so the results are those of the protocol on any machine.
 @Test func `bulk gets nine tenths of a clean path, and most of one that loses frames`() {
   let heads = [
     ("loss", 6), ("goodput", 9), ("p99 busy", 12), ("p99 idle", 12), ("frames", 8), ("queue", 9), ("window", 9),

@@ -4,7 +4,7 @@ import Testing
 
 private let chunk = [UInt8](repeating: 0x55, count: 15_360)
 
-/// A path that carries bulk all the time; `arrived` counts its messages.
+/// A path that is always loaded with bulk data. `arrived` counts the messages that arrived.
 private final class Transfer {
   let path: Path
   private(set) var arrived = 0
@@ -73,7 +73,7 @@ private final class Transfer {
 }
 
 @Suite struct LossTests {
-  /// Paths and shares of loss, and the seconds within which a megabyte must be there: many times what is measured.
+  /// Paths, loss in thousandths, and the seconds within which one megabyte must arrive: many times the measured values.
   @Test(
     arguments: [
       ([Hop.bluetooth], 20, 20), ([.bluetooth], 100, 40), ([.bluetooth, .bluetooth, .bluetooth], 100, 60),

@@ -11,7 +11,7 @@ private let start = at(1_000)
   #expect(a.localEpoch == own)
   a.remoteRestarted(epoch: other)
   #expect(a.localEpoch == own + 1)
-  // The other end learns by the reset that both streams begin again.
+  // The reset informs the other end that both streams start anew.
   _ = try a.send([1], now: start)
   let sent = try #require(a.frames(start).first)
   #expect(refusal { () throws(ChannelRefusal) in try b.receive(sent, now: start) } == .otherSourceEpoch(own + 1))
@@ -116,7 +116,7 @@ private let start = at(1_000)
     _ = a.frames(start, max: 3)
     a.handleTimeout(now: at(61_000))
     #expect(a.completions().map(\.outcome) == [.failed(.timedOut), .failed(.timedOut)])
-    // Again, while only the begun message is still being sent.
+    // The same happens again while only the message already begun is being sent.
     let third = try a.send([3], now: at(61_000))
     a.handleTimeout(now: at(121_000))
     #expect(a.completions() == [Completion(message: third, lane: .interactive, outcome: .failed(.timedOut))])
@@ -245,7 +245,7 @@ private let start = at(1_000)
         let (header, count) = try segmentOf(frame)
         end = max(end, header.offset + count)
       }
-      // Says that everything arrived, and of room only what it must.
+      // Acknowledges everything and grants no more window than it must.
       let value = Acknowledgement(
         epochs: EpochPair(destination: 0xa1, source: 0xb2), lane: .bulk, echo: 0, cumulative: end, windowLimit: end)
       let payload = encoded(value.byteCount) { value.encode(into: $0) }

@@ -5,7 +5,7 @@ import Primitives
 struct PathModel {
   var bitsPerSecond: UInt64 = 10_000_000
   var delayMilliseconds: UInt64 = 10
-  /// A frame is dropped if more than this waits for the bottleneck.
+  /// A frame is dropped if more bytes than this wait for the bottleneck.
   var queueBytesMax = 65_536
   var lossPerThousand: UInt64 = 0
   var duplicatePerThousand: UInt64 = 0
@@ -13,8 +13,8 @@ struct PathModel {
   var reorderMilliseconds: UInt64 = 30
 }
 
-/// Two ends and a path between them: a bottleneck with a queue that drops its tail, then a delay. Each seed
-/// gives one run.
+/// Two channels and a simulated path between them: a bottleneck with a tail-drop queue, followed by a delay. Each seed
+/// gives one reproducible run.
 final class Network {
   private struct Flying {
     var arrival: Instant
@@ -24,7 +24,7 @@ final class Network {
     var bytes: [UInt8]
   }
 
-  /// Bytes of the frame header, which the path carries too.
+  /// The length of a frame header in bytes, which the path carries for each frame.
   static let frameHeaderBytes = 48
 
   var a: Channel
@@ -34,9 +34,9 @@ final class Network {
   private(set) var now = at(1_000)
   /// Called after every event, before frames are taken.
   var afterEvent: (Network) -> Void = { _ in }
-  /// The applications act this often even when no frame and no timer comes.
+  /// The longest time between two calls of `afterEvent`, even if no frame arrives and no timer expires.
   var applicationTick = TimeSpan.milliseconds(100)
-  /// What a channel refused.
+  /// The errors that the channels returned for received frames.
   private(set) var refusals: [ChannelRefusal] = []
   private(set) var framesCarried = 0
   private var flying: [Flying] = []
@@ -50,7 +50,7 @@ final class Network {
     random = SeededRandom(seed: seed)
   }
 
-  /// Runs until `end` or until `isDone`, whichever comes first.
+  /// Runs until `end` or until `isDone` returns true, whichever comes first.
   func run(until end: Instant, isDone: () -> Bool = { false }) {
     handleTimeouts()
     drain()
@@ -80,7 +80,7 @@ final class Network {
     take(from: b, toA: true)
   }
 
-  /// Everything in flight is lost.
+  /// Loses all frames in flight.
   func cut() { flying.removeAll() }
 
   private func deliver(_ frame: Flying) {

@@ -1,15 +1,15 @@
 @testable import Channel
 import Primitives
 
-/// One hop of a path, the same in both directions.
+/// One hop of a path, with the same properties in both directions.
 struct Hop {
   var bytesPerSecond: UInt64
-  /// From the end of sending to arrival: each frame takes something between the two, and none overtakes.
+  /// The time from the end of transmission to arrival. It is random between the two limits, but frames never overtake.
   var delay: (least: TimeSpan, most: TimeSpan)
-  /// The longest frame payload.
+  /// The longest frame payload in bytes.
   var mtu: Int
 
-  /// Limits of a link's queue at a relay.
+  /// The limits of a relay's link queue, in bytes per class.
   static let urgentBytesMax = 65_536
   static let bulkBytesMax = 262_144
 
@@ -21,12 +21,12 @@ struct Hop {
 
   static let bluetooth = Hop(125_000, .milliseconds(30), mtu: 4_096)
   static let wifi = Hop(6_250_000, .milliseconds(5))
-  /// A round trip of anything from 5 to 20 ms.
+  /// The round trip varies between 5 and 20 ms.
   static let restlessWifi = Hop(6_250_000, .microseconds(2_500), .milliseconds(10))
   static let ethernet = Hop(125_000_000, .microseconds(150))
 }
 
-/// One direction of one hop: a queue of two classes, one frame on its way out at a time, then the delay.
+/// One direction of one hop: a queue with two classes, a transmitter for one frame at a time, and a delay.
 private struct Line {
   struct Frame {
     var type: PayloadType
@@ -48,7 +48,7 @@ private struct Line {
 
   var next: Instant { min(sending?.until ?? .never, flying.first?.at ?? .never) }
 
-  /// False when the queue of its class is full.
+  /// Returns false if the queue of the frame's class is full.
   mutating func append(_ frame: Frame, now: Instant) -> Bool {
     if frame.isBulk {
       guard bulkBytes + frame.size <= Hop.bulkBytesMax else { return false }
@@ -85,24 +85,24 @@ private struct Line {
   }
 }
 
-/// Two channels, and between them relays that queue by class as links do: first what is urgent, and what finds its
-/// class full is dropped. The first link of either end pulls frames from its channel, as a node does.
+/// Two channels connected by relays that queue frames by class as links do: urgent frames leave first, and a full class
+/// drops the frame. The first link of each end pulls frames from its channel, as a node does.
 final class Path {
   let a: Channel
   let b: Channel
   private(set) var now = at(1_000)
-  /// Frames that are lost, in either direction.
+  /// The loss in thousandths, in both directions.
   var lossPerThousand: UInt64 = 0
   /// Called after every event, before frames are taken; it may move `wakeAt`.
   var afterEvent: (Path) -> Void = { _ in }
-  /// The applications act by then at the latest.
+  /// The time of the next `afterEvent` call if no other event comes first.
   var wakeAt = Instant.never
-  /// What a channel refused.
+  /// The errors that the channels returned for received frames.
   private(set) var refusals: [ChannelRefusal] = []
   private(set) var dropsQueueFull = 0
   private(set) var bulkQueueMax = 0
   private var random: SeededRandom
-  /// From a to b, and back.
+  /// The lines from a to b and the lines back.
   private var lines: [[Line]]
   private var buffer = [UInt8](repeating: 0, count: ChannelLimits.pathMTUMax)
 
@@ -114,7 +114,7 @@ final class Path {
     lines = [hops.map { Line($0) }, hops.reversed().map { Line($0) }]
   }
 
-  /// Switches to another path. Frames in flight still arrive if `oldPathLives`.
+  /// Switches to another path. If `oldPathLives`, frames in flight still arrive.
   func handOver(to hops: [Hop], oldPathLives: Bool) {
     let mtu = hops.map(\.mtu).min() ?? 1_000
     if oldPathLives { old += lines.indices.map { ($0, lines[$0]) } }
@@ -125,10 +125,10 @@ final class Path {
 
   private var old: [(direction: Int, lines: [Line])] = []
 
-  /// Everything in flight is lost.
+  /// Loses all frames in flight.
   func cut() { lines = lines.map { $0.map { Line($0.hop) } } }
 
-  /// Runs until `end` or until `isDone`, whichever comes first.
+  /// Runs until `end` or until `isDone` returns true, whichever comes first.
   func run(until end: Instant, isDone: () -> Bool = { false }) {
     settle()
     while !isDone() {
@@ -185,7 +185,7 @@ final class Path {
 /// The results of a bulk transfer and of interactive messages beside it.
 struct Measurement {
   var bulkBytesPerSecond = 0.0
-  /// Time from send to arrival of interactive messages.
+  /// Times from sending to arrival of the interactive messages, in microseconds.
   var latencies: [UInt64] = []
   var dropsQueueFull = 0
   var bulkQueueMax = 0
@@ -197,8 +197,8 @@ struct Measurement {
   }
 }
 
-/// Bulk from a to b for `seconds`, the reader always reading, and beside it a short interactive message every
-/// `interval`.
+/// Sends bulk data from a to b for `milliseconds`; the reader never pauses. Beside it, sends 397 short interactive
+/// messages at equal intervals.
 func measure(
   _ hops: [Hop], lossPerThousand: UInt64, milliseconds: UInt64, withBulk: Bool = true, seed: UInt64 = 1
 ) -> Measurement {

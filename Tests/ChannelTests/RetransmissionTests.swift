@@ -6,7 +6,7 @@ private let start = at(1_000)
 private let wide: UInt64 = 60_000
 
 @Suite struct RetransmissionTests {
-  /// a with `count` segments of 968 bytes on their way.
+  /// Channel a with `count` segments of 968 bytes in flight.
   private func flying(_ count: Int) throws -> Channel {
     let (a, _) = pair()
     _ = try a.send([UInt8](repeating: 0, count: count * 968 - 5), now: start)
@@ -41,7 +41,7 @@ private let wide: UInt64 = 60_000
   @Test func `the timeout follows the measured round trip and what an acknowledgement may wait`() throws {
     let a = try flying(2)
     try acknowledge(a, 968, now: at(1_400))
-    // RFC 6298: 400 + 4 × 200, and the delay of an acknowledgement.
+    // RFC 6298: 400 + 4 × 200 ms, plus the acknowledgement delay of 25 ms.
     #expect(a.nextDeadline == at(1_400 + 1_225))
     let (quick, _) = pair()
     _ = try quick.send([UInt8](repeating: 0, count: 1_500), now: start)
@@ -134,7 +134,7 @@ private let wide: UInt64 = 60_000
     let a = try flying(8)
     try acknowledge(a, 0, [ByteRange(start: 968, end: 4_840)], now: at(1_050))
     #expect(a.frames(at(1_050)).count == 1)
-    // Sent before the retransmission: proves nothing.
+    // These bytes were sent before the retransmission, so their acknowledgement proves no loss.
     try acknowledge(a, 0, [ByteRange(start: 968, end: 5_808)], now: at(1_060))
     #expect(a.frames(at(1_060)).isEmpty)
     _ = try a.send([UInt8](repeating: 0, count: 963), now: at(1_080))

@@ -4,7 +4,7 @@ import Testing
 
 func at(_ milliseconds: UInt64) -> Instant { .zero + .milliseconds(milliseconds) }
 
-/// "00 01 ff" → bytes. Spaces are free.
+/// Converts hexadecimal text such as "00 01 ff" to bytes. White space is ignored.
 func bytes(_ hex: String) -> [UInt8] {
   var result: [UInt8] = []
   var high: UInt8?
@@ -33,7 +33,7 @@ extension Channel {
     try send(kind: kind, message.span.bytes, lane: lane, now: now)
   }
 
-  /// All frames that `nextFrame` returns.
+  /// All frames that `nextFrame` returns, at most `max`.
   func frames(_ now: Instant, max: Int = .max, joins: Bool = false) -> [(type: PayloadType, bytes: [UInt8])] {
     var result: [(PayloadType, [UInt8])] = []
     var buffer = [UInt8](repeating: 0, count: ChannelLimits.pathMTUMax)
@@ -68,7 +68,7 @@ extension Channel {
   }
 }
 
-/// Two channels that know each other, with a route.
+/// Two channels that know each other's epoch and have a route.
 func pair(
   pathMTU: Int = 1_000, hops: Int = 1, settings: ChannelSettings = ChannelSettings(), now: Instant = at(1_000)
 ) -> (a: Channel, b: Channel) {
@@ -79,7 +79,7 @@ func pair(
   return (a, b)
 }
 
-/// Delivers every frame at once, both ways, until no frame is left.
+/// Delivers every frame at once in both directions, until none is left.
 func exchange(_ a: Channel, _ b: Channel, now: Instant) throws {
   var moved = true
   while moved {
@@ -95,7 +95,7 @@ func exchange(_ a: Channel, _ b: Channel, now: Instant) throws {
   }
 }
 
-/// As `exchange`, and waits for acknowledgements that are held back.
+/// Calls `exchange` repeatedly and also waits for delayed acknowledgements.
 func settle(_ a: Channel, _ b: Channel, now: Instant) throws {
   var now = now
   var carried: UInt64
@@ -109,7 +109,7 @@ func settle(_ a: Channel, _ b: Channel, now: Instant) throws {
   } while carried != Lane.allCases.reduce(0) { $0 + a.statistics($1).segmentsSent + b.statistics($1).segmentsSent }
 }
 
-/// A segment from the channel that `pair` calls a to b.
+/// A segment from channel a of `pair` to channel b.
 func segmentFromA(
   _ offset: UInt64, _ data: [UInt8], lane: Lane = .interactive, timestamp: UInt32 = 77, epoch: UInt64 = 0xa1
 ) -> [UInt8] {
@@ -118,7 +118,7 @@ func segmentFromA(
   return encoded(Segment.headerBytes) { segment.encodeHeader(into: $0) } + data
 }
 
-/// An acknowledgement from the channel that `pair` calls b to a.
+/// An acknowledgement from channel b of `pair` to channel a.
 func acknowledgementFromB(
   _ cumulative: UInt64, window: UInt64, _ ranges: [ByteRange] = [], lane: Lane = .interactive, echo: UInt32 = 0
 ) -> [UInt8] {
@@ -139,7 +139,7 @@ func acknowledgementOf(_ frame: (type: PayloadType, bytes: [UInt8])) throws -> A
   return try AcknowledgementView(frame.bytes.span.bytes).checked()
 }
 
-/// The refusal that `body` throws.
+/// The error that `body` throws, or nil.
 func refusal(_ body: () throws(ChannelRefusal) -> Void) -> ChannelRefusal? {
   do throws(ChannelRefusal) {
     try body()
