@@ -8,7 +8,7 @@ import TestSupport
 let required = TopologyFlags(relays: true, encryption: .required)
 let optional = TopologyFlags(relays: true, encryption: .optional)
 
-/// Two seals, and a path between them that the test controls.
+/// Two seals and a path between them that the test controls.
 final class Pair {
   final class End {
     let seal: Seal
@@ -29,7 +29,7 @@ final class Pair {
   var now = Instant.zero + .seconds(1000)
   var random: SeededRandom
   var lossPerThousand: UInt64 = 0
-  /// Looks at every frame, and may drop (nil) or change it. The type is 36 or 37.
+  /// Inspects every frame and returns it, changed or unchanged, or nil to drop it. The type is 36 or 37.
   var onTheWay: (_ fromClient: Bool, _ type: UInt8, [UInt8]) -> [UInt8]? = { _, _, payload in payload }
 
   init(
@@ -92,7 +92,7 @@ final class Pair {
     if let payload = onTheWay(end === client, type, payload) { receive(payload, type, at: other(end)) }
   }
 
-  /// Steps 1 to 3 of the drain rule at one end; true when a frame left.
+  /// Runs steps 1 to 3 of the drain rule at one end. Returns true if a frame was sent.
   private func drain(_ end: End) -> Bool {
     if end.seal.needsSession(now: now) {
       end.seal.begin(end.cryptography.beginSession(end.seal.sessionName, now: now), now: now)

@@ -29,7 +29,7 @@ import TestSupport
     #expect(pair.client.seal.nextDeadline(hasRoute: true) == .never)
   }
 
-  /// A peer that has proved its key but has not accepted ours may not send yet.
+  /// A peer that has proved its key but has not accepted ours must not send yet.
   @Test func nothingIsOpenedBeforeTheOtherEndsHello() throws {
     let people = [Identity(1), Identity(2)].sorted { $0.id < $1.id }
     let now = Instant.zero + .seconds(1000)
@@ -143,7 +143,7 @@ import TestSupport
       return pair
     }
     #expect(pair().areOpen)
-    // The last of the server's flights, and all after it, do not arrive until the client has given up.
+    // The server's last flight and everything after it is lost until the client has given up.
     lastFrame = frames
     let broken = pair()
     broken.pass(SealLimits.stallTime)
@@ -155,7 +155,7 @@ import TestSupport
 
   @Test func `a handshake without progress fails before its retransmissions end`() {
     let pair = Pair()
-    // The client shows that it receives, and proves nothing.
+    // The client shows that it receives, but never sends a proof.
     pair.onTheWay = { isFromClient, type, payload in
       isFromClient && type == 36 && payload[SealLimits.handshakeHeaderBytes] != 1 ? nil : payload
     }
@@ -215,7 +215,7 @@ import TestSupport
 
   @Test func theServerMakesNothingForAHelloWithoutCookie() {
     let pair = Pair()
-    // The answer does not reach the hello's sender: it gave a false source.
+    // The answer never reaches the sender of the hello, because the hello had a false source.
     pair.onTheWay = { fromClient, _, payload in fromClient ? payload : nil }
     pair.client.seal.isWanted = true
     pair.pass(.seconds(60))
@@ -256,7 +256,7 @@ import TestSupport
   }
 
   @Test func aPreferenceOrCapabilityThatWasFlippedOnTheWayEndsInRefusal() {
-    // The server's flags were altered before the client saw them; then the client's before the server did.
+    // The server's flags are altered before the client sees them, then the client's before the server sees them.
     for (clientSeen, serverSeen) in [(required, optional), (TopologyFlags(rawValue: 0), required)] {
       let pair = Pair(clientFlags: (required, clientSeen), serverFlags: (required, serverSeen))
       pair.client.seal.isWanted = true
@@ -283,7 +283,7 @@ import TestSupport
     let pair = try Pair.open(lifetime)
     pair.pass(.seconds(10))
     for number in 0..<250 {
-      // Either direction: the client also counts the records that it decrypts.
+      // Both directions count: the client also counts the records that it decrypts.
       pair.say([UInt8(number)], from: number < 125 ? pair.client : pair.server)
       pair.pass(.milliseconds(100))
     }
@@ -332,9 +332,9 @@ import TestSupport
     for clientForgets in [false, true] {
       let pair = try Pair.open()
       pair.pass(.seconds(10))
-      // Both keep their boot epochs.
+      // Both ends keep their boot epochs.
       let fresh = clientForgets ? Pair().client : Pair().server
-      // Another random number than in the life that is forgotten.
+      // Draws one random number, so that this one differs from that of the forgotten session.
       _ = fresh.cryptography.beginSession(fresh.seal.sessionName, now: pair.now)
       if clientForgets { pair.client = fresh } else { pair.server = fresh }
       let (speaker, listener) = clientForgets ? (pair.server, pair.client) : (pair.client, pair.server)
@@ -425,7 +425,7 @@ import TestSupport
   }
 }
 
-/// A handshake that each datagram moves, and that never ends.
+/// A handshake that progresses with each datagram and never ends.
 private final class EndlessHandshake: PeerSession {
   let state = SessionState.handshaking
   let peerChain: [[UInt8]] = []
