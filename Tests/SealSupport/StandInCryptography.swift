@@ -2,14 +2,14 @@ import Primitives
 import Seal
 import TestSupport
 
-/// What a node needs of cryptography, by an `Identity`.
+/// The cryptography of a node, based on an `Identity`.
 public final class StandInCryptography: SessionMaker {
   public let identity: Identity
-  /// Signatures made, to see what an event costs.
+  /// The number of signatures made, to measure the cost of an event.
   public private(set) var signCount = 0
-  /// Signatures verified, likewise.
+  /// The number of signatures verified.
   public private(set) var verifyCount = 0
-  /// Sessions made, likewise.
+  /// The number of sessions created.
   public private(set) var sessionCount = 0
   private var random: SeededRandom
 

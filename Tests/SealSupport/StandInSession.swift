@@ -2,15 +2,16 @@ import Primitives
 import Seal
 import TestSupport
 
-/// A datagram of the stand-in's handshake: hello, verify with a cookie, hello with the cookie, proof, finish,
-/// finished; busy when there is no place, or none any more. Both proofs carry a point and a hash over all of it.
+/// A datagram of the stand-in handshake: hello, verify with a cookie, hello with that cookie, proof, finish, finished.
+/// `busy` answers when there is no place, or no longer one. Both proofs carry a point and a hash over the whole
+/// message.
 struct StandInMessage {
   enum Kind: UInt8 { case hello = 1, verify, proof, finish, finished, busy }
 
   static let byteCount = 90
   var kind: Kind
   var client: UInt64
-  /// The cookie in hello and verify.
+  /// In hello and verify, the cookie.
   var server: UInt64
   var point: [UInt8]
 
@@ -41,8 +42,8 @@ struct StandInMessage {
   }
 }
 
-/// A session without cryptography, but with the behaviour of DTLS: cookie, retransmission, a record layout of the same
-/// shape, replay window, nothing readable on the wire.
+/// A session without cryptography that behaves like DTLS: cookie, retransmission, replay window, and a record layout of
+/// the same shape. The content of a record is not readable on the wire.
 public final class StandInSession: PeerSession {
   public private(set) var state = SessionState.handshaking
   public private(set) var peerChain: [[UInt8]] = []
@@ -185,7 +186,7 @@ public final class StandInSession: PeerSession {
     pause = pause * 2
   }
 
-  /// Whether the message proves the key of the node that the other end is to be.
+  /// Returns whether the message proves the key of the expected peer; fails the session if not.
   private func prove(_ received: StandInMessage) -> Bool {
     if Identity.id(of: received.point.span.bytes) == name.peer { return true }
     fail(.wrongIdentity)
@@ -232,7 +233,7 @@ public final class StandInSession: PeerSession {
     tag.storeBytes(of: StandInHash.of(plaintext.bytes, seed: key ^ 6), toByteOffset: 8, as: UInt64.self)
   }
 
-  /// The window of 64 records of RFC 6347, 4.1.2.6.
+  /// Checks the anti-replay window of 64 records (RFC 6347, 4.1.2.6).
   private func isFresh(_ sequence: UInt64) -> Bool {
     if window == 0 || sequence > highest { return true }
     return highest - sequence < 64 && window & 1 << (highest - sequence) == 0

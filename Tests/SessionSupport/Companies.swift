@@ -1,7 +1,8 @@
 import Session
 
-/// The parts of sessions that must be whole: for each of these members the first one of its part. Two parts of one session
-/// of which nobody is left that knew both do not meet, although they have one id.
+/// Groups members whose parts of a session must converge into one. The result holds, for each member, the index of a
+/// representative of its group. Two parts of a session can have one id and still never merge: no member that knew both
+/// is left.
 public func companies(
   of members: [(address: MemberAddress, table: SessionTable)], mayMeet: (Int, Int) -> Bool
 ) -> [Int] {

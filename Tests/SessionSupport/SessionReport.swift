@@ -2,7 +2,8 @@ import Primitives
 import Session
 
 extension Sessions {
-  /// How a session stands at this node, with numbers for nodes: for whoever replays a seed.
+  /// Describes the state of a session at this node as text, with node numbers instead of ids. It helps when a seed is
+  /// replayed.
   public func report(_ handle: SessionHandle, number: (NodeID) -> Int) -> [String] {
     guard let table = table(of: handle) else { return [] }
     let members = members(of: handle).map { "\(number($0.address.node)) \($0.state)" }

@@ -5,7 +5,7 @@ import Session
 import TestSupport
 
 extension Sessions {
-  /// Takes a message and checks all its signatures at once.
+  /// Receives a message and checks all its signatures at once.
   public func receive(
     _ kind: UInt8, _ bytes: RawSpan, from node: NodeID, over lane: Lane? = .interactive, now: Instant
   ) throws(SessionRefusal) {
@@ -15,7 +15,7 @@ extension Sessions {
 }
 
 extension StandInCryptography: SessionCryptography {
-  /// No SHA-256, but another value for other bytes, the same on every machine.
+  /// A stand-in for SHA-256: different bytes give different values, the same on every machine.
   public func digest(_ bytes: RawSpan) -> InlineArray<32, UInt8> {
     let words = (1...4).map { StandInHash.of(bytes, seed: 100 + UInt64($0)) }
     return InlineArray { UInt8(truncatingIfNeeded: words[$0 / 8] >> UInt64(56 - 8 * ($0 % 8))) }

@@ -1,10 +1,11 @@
 import Primitives
 import Session
 
-/// Sees both ends of every stream of a story: what comes is a prefix of what was written; each end hears of the end once;
-/// nobody holds more than it granted; and who does not read holds up no other.
+/// Observes both ends of every stream in a scenario and checks four rules. Received data is a prefix of the written
+/// data. Each end is notified of the end once. No node holds more bytes than it granted. A reader that does not read
+/// blocks no other stream.
 public final class StreamWitness {
-  /// A node in one of its lives.
+  /// One incarnation of a node, from a start to the next restart.
   public struct Place: Hashable, Sendable {
     public var node: Int
     public var life: UInt64
@@ -15,10 +16,10 @@ public final class StreamWitness {
     }
   }
 
-  /// How an application treats a stream that somebody opened to it.
+  /// How an application treats an incoming stream.
   public enum Manner: CaseIterable {
     case reads
-    /// Takes a part of what is there now and then.
+    /// Takes a part of the available bytes from time to time.
     case readsLate
     case stops
     case refuses
@@ -29,7 +30,7 @@ public final class StreamWitness {
   public final class Flow {
     let number: Int
     let writer: Place
-    /// Nil where a liar wrote it: then only the amount counts.
+    /// Nil if a malicious node wrote the stream; then only the amount of data is checked.
     let total: Int?
     let closes: Bool
     public let handle: StreamHandle
@@ -55,25 +56,25 @@ public final class StreamWitness {
     func byte(_ offset: Int) -> UInt8 { UInt8(truncatingIfNeeded: number &* 31 &+ offset &* 7 &+ offset >> 8) }
   }
 
-  /// What a node's streams may hold besides `SessionLimits.streamWindowSure` each.
+  /// The number of bytes that all streams of a node may hold beyond `SessionLimits.streamWindowSure` each.
   private let pool: Int
   private var flows: [Flow] = []
   private var byWriter: [Place: [StreamHandle: Flow]] = [:]
   private var byReader: [Place: [StreamHandle: Flow]] = [:]
-  /// The first thing that went wrong.
+  /// The first violation, or nil.
   public private(set) var wrong: String?
   public private(set) var bytes = 0
-  /// Streams that were read to their end.
+  /// The number of streams that were read to their end.
   public private(set) var finishedCount = 0
 
   public init(pool: Int) { self.pool = pool }
 
   private func fail(_ what: String) { if wrong == nil { wrong = what } }
 
-  // MARK: What applications do
+  // MARK: Actions of applications
 
-  /// Opens a stream and writes what there is room for; nil when it is refused. The reader treats it in this manner, or as it
-  /// likes.
+  /// Opens a stream and writes as much as there is room for. Returns nil if the stream is refused. Without `manner` the
+  /// reader chooses how it treats the stream.
   public func open(
     _ place: Place, _ sessions: Sessions, _ session: SessionHandle, to: MemberAddress, total: Int, closes: Bool = true,
     _ manner: Manner? = nil, now: Instant
@@ -101,7 +102,7 @@ public final class StreamWitness {
     try? sessions.finishStream(flow.handle, now: now)
   }
 
-  /// Late readers at a place take a part of what is there.
+  /// Lets the late readers at a place take a part of the available bytes.
   public func readLate(_ place: Place, _ sessions: Sessions, _ random: inout SeededRandom, now: Instant) {
     for flow in flows where flow.reader?.place == place && flow.manner == .readsLate && flow.readerEnd == nil {
       if flow.taken < flow.heard {
@@ -115,9 +116,10 @@ public final class StreamWitness {
     if let reader = flow.reader { sessions.takenFromStream(reader.handle, count, now: now) }
   }
 
-  // MARK: What applications hear
+  // MARK: Events for applications
 
-  /// An event of a stream at a place. `sender` is who opened it, nil for somebody who lies.
+  /// Handles a stream event at a place. `sender` is the number of the node that opened the stream, or nil for a
+  /// malicious node.
   public func hears(
     _ place: Place, _ sessions: Sessions, _ handle: StreamHandle, _ event: StreamEvent, from sender: Int?,
     _ random: inout SeededRandom, now: Instant
@@ -197,7 +199,7 @@ public final class StreamWitness {
     }
   }
 
-  /// Nobody holds more than it granted: of a stream, and of all together.
+  /// Checks that no node holds more than it granted, per stream and in total.
   private func checkHeld(_ flow: Flow) {
     guard let place = flow.reader?.place else { return }
     if flow.heard - flow.taken > SessionLimits.streamWindow { fail("node \(place.node) holds too much of a stream") }
@@ -210,7 +212,8 @@ public final class StreamWitness {
 
   // MARK: The end
 
-  /// Once nothing is on its way: what must have ended. `isPresent` says whether a node is still in that life.
+  /// Checks which streams must have ended once no data is in flight. `isPresent` returns whether that incarnation of
+  /// the node still runs.
   public func check(isPresent: (Place) -> Bool) {
     for flow in flows where flow.total != nil && isPresent(flow.writer) {
       let isReaderPresent = flow.reader.map { isPresent($0.place) } ?? false
@@ -224,7 +227,8 @@ public final class StreamWitness {
     }
   }
 
-  /// A stream that was opened in calm, and is read, has arrived whatever became of others.
+  /// Checks that a stream has arrived. It was opened when the network was quiet and is read, so no other stream may
+  /// delay it.
   public func checkRace(_ flow: Flow) {
     if flow.writerEnd != .finished || flow.readerEnd != .finished {
       fail("a stream is held up by another one: \(flow.heard) of \(flow.written) bytes came")

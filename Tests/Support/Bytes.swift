@@ -1,7 +1,7 @@
 import Frame
 import Primitives
 
-/// The bytes that hexadecimal digits spell; blanks and line ends between them are free.
+/// Converts lower-case hexadecimal digits to bytes. Spaces and line feeds are ignored.
 public func hex(_ digits: String) -> [UInt8] {
   var bytes: [UInt8] = []
   var high: UInt8?
@@ -19,7 +19,7 @@ public func hex(_ digits: String) -> [UInt8] {
   return bytes
 }
 
-/// What `write` writes.
+/// The bytes that `write` writes, at most 20 000.
 public func encoded(_ write: (inout OutputRawSpan) -> Void) -> [UInt8] {
   [UInt8](unsafeUninitializedCapacity: 20_000) { buffer, count in
     var output = OutputRawSpan(buffer: UnsafeMutableRawBufferPointer(buffer), initializedCount: 0)
@@ -28,7 +28,7 @@ public func encoded(_ write: (inout OutputRawSpan) -> Void) -> [UInt8] {
   }
 }
 
-/// The refusal that `body` throws; nil when it throws none.
+/// The error that `body` throws, or nil.
 public func refusal(_ body: () throws(FrameRefusal) -> Void) -> FrameRefusal? {
   do throws(FrameRefusal) {
     try body()
@@ -39,12 +39,12 @@ public func refusal(_ body: () throws(FrameRefusal) -> Void) -> FrameRefusal? {
 }
 
 extension RawSpan {
-  /// The bytes, copied.
+  /// A copy of the bytes.
   public var array: [UInt8] { withUnsafeBytes { [UInt8]($0) } }
 }
 
 extension Array where Element == UInt8 {
-  /// The bytes with some of them exchanged.
+  /// A copy of the bytes after `changes`.
   public func with(_ changes: (inout [UInt8]) -> Void) -> [UInt8] {
     var copy = self
     changes(&copy)
@@ -53,7 +53,7 @@ extension Array where Element == UInt8 {
 }
 
 extension DisplayName {
-  /// A name for tests. Traps when the text is no display name.
+  /// Creates a display name for tests. Traps if the text is not a legal display name.
   public init(_ text: String) {
     let bytes = [UInt8](text.utf8)
     do throws(FrameRefusal) {
@@ -66,7 +66,7 @@ extension DisplayName {
   public var text: String { String(decoding: (0..<byteCount).map { byte($0) }, as: UTF8.self) }
 }
 
-/// Memory that a structure of the core borrows, given back with its owner.
+/// Page-aligned zeroed memory for a structure of the core. It is freed with this object.
 public final class Borrowed {
   public let bytes: UnsafeMutableRawBufferPointer
   public init(_ byteCount: Int) {

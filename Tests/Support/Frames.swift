@@ -1,7 +1,7 @@
 import Frame
 import Primitives
 
-/// A whole frame as it stands on the wire.
+/// A whole frame in its wire format.
 public func frame(
   _ type: FrameType, flags: UInt8 = 0, ttl: UInt8 = 1, priority: FramePriority = .control,
   to destination: NodeID = .none, from source: NodeID, identifier: UInt64 = 0, _ payload: [UInt8]
@@ -12,7 +12,7 @@ public func frame(
   return encoded { output in header.write(to: &output) } + payload
 }
 
-/// The frames that lie one behind the other in `bytes`, up to the first that is not whole or not legal.
+/// The frames in `bytes`, one after the other, up to the first incomplete or illegal frame.
 public func frames(in bytes: [UInt8]) -> [(header: FrameHeader, payload: [UInt8])] {
   var rest = bytes[...]
   var found: [(header: FrameHeader, payload: [UInt8])] = []
@@ -50,14 +50,14 @@ public func topologyBody(
   }
 }
 
-/// The body of a profile advertisement, right or wrong.
+/// The body of a profile advertisement. Its parts need not be legal.
 public func profileBody(name: [UInt8] = [0x61], service: [UInt8] = [0x78], pairs: [[UInt8]] = []) -> [UInt8] {
   var body = [UInt8(name.count)] + name + [UInt8(service.count)] + service + [UInt8(pairs.count)]
   for pair in pairs { body += [UInt8(pair.count)] + pair }
   return body
 }
 
-/// An advertisement's payload, signed by the stand-in.
+/// The payload of an advertisement, signed with the stand-in signature.
 public func advertisement(
   of identity: Identity, _ kind: AdvertisementKind, epoch: UInt64 = 1, sequence: UInt64 = 1,
   lifetimeSeconds: UInt16 = 180, body: [UInt8]

@@ -1,6 +1,6 @@
 import Primitives
 
-/// A hash that tells every changed bit, and hides nothing from whoever knows the seed.
+/// A hash that detects every changed bit but hides nothing from a reader who knows the seed.
 public enum StandInHash {
   public static func of(_ bytes: RawSpan, seed: UInt64) -> UInt64 {
     bytes.withUnsafeBytes { bytes in
@@ -19,8 +19,8 @@ public enum StandInHash {
   }
 }
 
-/// A node's key in tests and in the simulator. Whoever knows the point can sign for it, so a signature proves
-/// nothing against an attacker; it does tell every changed byte, and it is the same on every machine.
+/// A node's key in tests and in the simulator. Anyone who knows the point can sign for it, so a signature proves
+/// nothing against an attacker. It detects every changed byte, and it is the same on every machine.
 public struct Identity: Sendable {
   public let point: [UInt8]
   public let id: NodeID
