@@ -38,7 +38,7 @@ struct AdmissionTests {
 
   @Test func `a chain that takes long counts as several handshakes, and those that it owes are waited for`() {
     var admission = Admission()
-    // Two signatures over P-521.
+    // Chains with two P-521 signatures each.
     for _ in 0..<3 {
       #expect(admission.arrive(1, random: 0, now: now) == nil)
       #expect(admission.begin(1) == true)
@@ -50,7 +50,7 @@ struct AdmissionTests {
     admission.wasted(1, checks: 80, now: now + .seconds(3))
     #expect(admission.arrive(1, random: 0, now: now + .milliseconds(8999)) == .wasteful)
     #expect(admission.arrive(2, random: 0, now: now) == nil)
-    // Eight over P-256 count for nothing more.
+    // A chain with eight P-256 signatures counts as a single handshake.
     for _ in 0..<15 { admission.wasted(3, checks: 8, now: now) }
     #expect(admission.arrive(3, random: 0, now: now) == nil)
   }
@@ -77,10 +77,10 @@ struct AdmissionTests {
     #expect(begin(100..<110, .proven) == 4)
     #expect(begin(200..<210, .pinned) == 4)
     #expect(admission.handshakes == Admission.handshakesMax)
-    // A freed place is one of those for everybody.
+    // The freed place is a general one, so a stranger gets it.
     admission.leave(0, hadHandshake: true)
     #expect(admission.begin(30) == true && admission.begin(109) == false)
-    // One of the operator's peers leaves its place to no other.
+    // The place of an operator's peer stays reserved for the operator's peers.
     admission.leave(200, hadHandshake: true)
     #expect(admission.begin(31) == false && admission.begin(109) == false && admission.begin(209) == true)
   }

@@ -92,7 +92,8 @@ import Testing
   let first = Partner(bench, 1)
   var later = Partner(bench, 1, on: first.slot)
   try send("to the first life", bench, to: 1)
-  // Epochs of a partner are fixed: the later life is one with a greater epoch on the wire.
+  // The epoch of a `Partner` is fixed, so the later incarnation is a segment with a greater epoch written into its
+  // bytes.
   try later.say("hello")
   let bytes = later.frames().with { $0.replaceSubrange(48 + 8..<48 + 16, with: [0, 0, 0, 0, 0, 0, 0, 2]) }
   bench.receive(bytes, on: first.slot)
@@ -110,7 +111,7 @@ import Testing
 }
 
 @Test func messagesThatNobodyReadAreNotForgottenWhenPlacesRunOut() throws {
-  // All peers are behind neighbour 1; then they are all gone, and a new peer sends a message.
+  // All peers are behind neighbour 1. Then its link closes, and a new peer sends a message.
   let bench = Bench(20)
   let crowd = Array(0..<Limits.channelsMax).map { Identity(UInt64(1000 + $0)) }
   let slot = bench.neighbour(1)
@@ -195,8 +196,8 @@ import Testing
   #expect(bench.nextWaiting()?.pending.lane == .interactive)
 }
 
-/// For each number a neighbour, a peer behind it, and a long message to either: more than a link's queue takes of this
-/// node at once. Nothing is drained any more. Gives the links.
+/// For each number, links a neighbour and adds a peer behind it. Sends a long message to both: more than a link's queue
+/// accepts from this node at once. Stops draining the node and returns the links.
 private func busyLinks(_ bench: Bench, _ people: [Int]) throws -> [Int] {
   let slots = people.map { person in
     let slot = bench.neighbour(person)
@@ -246,7 +247,7 @@ private func busyLinks(_ bench: Bench, _ people: [Int]) throws -> [Int] {
   bench.drains = false
   trust.revoked = bench.id(1)
   bench.node.trustChanged(now: bench.now)
-  // It is accepted again after its restart, all before the failure of the message was reported.
+  // The peer is accepted again after its restart, before the failure of the message is reported.
   trust.revoked = nil
   bench.receive(bench.topology(1, [2], epoch: 2), on: relay)
   bench.drains = true
@@ -268,7 +269,7 @@ private func busyLinks(_ bench: Bench, _ people: [Int]) throws -> [Int] {
   #expect(bench.node.datagramBytesMax(to: bench.id(5)) == nil)
 }
 
-/// The segments that a node sends to its neighbour 1, by the number of bytes in them.
+/// The byte counts of the segments that the node sends to neighbour 1.
 private func segmentSizes(_ bench: Bench, on slot: Int) -> [Int] {
   bench.sent(.segment, on: slot).map { $0.payload.count - 32 }
 }

@@ -10,27 +10,27 @@ import Session
 import Testing
 import TestSupport
 
-/// One node under the test's control: the test acts as its neighbours.
+/// One node under the control of a test, which plays the node's neighbours.
 final class Bench {
-  /// Identities in the order of their ids, so that a test may choose who is the lower one.
+  /// Identities in ascending order of their ids, so that a test can choose which of two nodes has the lower id.
   static let people = (0..<40).map { Identity(UInt64($0)) }.sorted { $0.id < $1.id }
 
   let node: Node
   let identity: Identity
   private let cryptography: StandInCryptography
   var now = Instant.zero + .seconds(1000)
-  /// Outputs for the streams that the bench does not carry out itself, oldest first.
+  /// The `close` and `dial` outputs since the last `takeCommands`, oldest first.
   private(set) var commands: [Node.Output] = []
   /// Outputs for the application, oldest first.
   private var news: [Node.Output] = []
   private var raisedEpoch: UInt64?
-  /// Bytes that left through each slot and were not read by the test yet.
+  /// The bytes sent through each slot that the test has not read yet.
   private var sentBytes = [[UInt8]](repeating: [], count: Limits.linksMax)
   private let journalMemory = UnsafeMutableRawBufferPointer.allocate(
     byteCount: JournalLayout.fileBytes(capacity: 1024), alignment: 4096)
-  /// False leaves the frames in the links' queues.
+  /// If false, frames stay in the queues of the links.
   var carriesOutTransmit = true
-  /// False while everything that happens belongs to one wake-up, whose drain is still to come.
+  /// If false, everything that happens belongs to one wake-up, and the node is drained when this becomes true again.
   var drains = true {
     didSet { drain() }
   }
@@ -59,10 +59,10 @@ final class Bench {
 
   // MARK: Driving
 
-  /// Take all outputs; frames are taken at once.
+  /// Takes all outputs and all frames.
   func drain() {
     drainOnce()
-    // What waits for the next look at other events: here are none.
+    // Work that the node defers until it has handled other events goes on at once, because there are no other events.
     var pieces = 0
     while drains, pieces < 100, node.nextDeadline(now: now) <= now {
       node.handle(.timeout, now: now)
@@ -88,19 +88,19 @@ final class Bench {
     }
   }
 
-  /// The outputs for the streams since the last call.
+  /// The `close` and `dial` outputs since the last call.
   func takeCommands() -> [Node.Output] {
     defer { commands = [] }
     return commands
   }
 
-  /// The epoch that the node has taken since the last call.
+  /// The epoch that the node has adopted since the last call, or nil.
   func takeRaisedEpoch() -> UInt64? {
     defer { raisedEpoch = nil }
     return raisedEpoch
   }
 
-  /// Takes the first of the application's outputs that `choose` accepts.
+  /// Removes and returns the first output for the application that `choose` accepts.
   private func nextNews<Found>(_ choose: (Node.Output) -> Found?) -> Found? {
     drain()
     for index in news.indices {
@@ -145,7 +145,7 @@ final class Bench {
     drain()
   }
 
-  /// Frames that come as fast as a node verifies those of one link.
+  /// Receives frames no faster than a node verifies the frames of one link.
   func receivePaced(_ bytes: [UInt8], on slot: Int) {
     for (header, payload) in frames(in: bytes) {
       receive(encoded { output in header.write(to: &output) } + payload, on: slot)
@@ -153,7 +153,7 @@ final class Bench {
     }
   }
 
-  /// Let time pass, with every deadline on the way. Returns how many there were.
+  /// Lets time pass and handles every deadline on the way. Returns the number of deadlines.
   @discardableResult
   func pass(_ span: TimeSpan) -> Int {
     let end = now + span
@@ -177,12 +177,12 @@ final class Bench {
       let count = buffer.withUnsafeMutableBytes { node.pop(slot, into: $0) }
       if count == 0 { return }
       sentBytes[slot] += buffer[..<count]
-      // Frames that waited for room move up.
+      // Frames that waited for room in the link's queue move into it.
       if !carriesOutTransmit { drain() }
     }
   }
 
-  /// The frames that left through a slot since the last call.
+  /// The frames sent through a slot since the last call.
   func sent(on slot: Int) -> [(header: FrameHeader, payload: [UInt8])] {
     if !carriesOutTransmit { take(slot) }
     defer { sentBytes[slot] = [] }
@@ -195,7 +195,7 @@ final class Bench {
 
   // MARK: Neighbours
 
-  /// A link on which both hellos have passed; what the node sent meanwhile is discarded.
+  /// Opens a link and completes the hello exchange. Frames that the node sent meanwhile are discarded.
   func neighbour(
     _ person: Int, _ bearer: BearerKind = .ethernet, dialled handle: UInt32? = nil, epoch: UInt64 = 1,
     payloadBytesMax: Int = Limits.framePayloadBytesMax
@@ -253,9 +253,9 @@ final class Bench {
       lifetimeSeconds: lifetimeSeconds)
   }
 
-  // MARK: What the node says
+  // MARK: Observing the node
 
-  /// How often the journal has an event, among those from notice on.
+  /// The number of journal records of an event at level notice or above.
   func told(_ event: Event) -> Int {
     guard let reader = try? JournalReader(UnsafeRawBufferPointer(journalMemory)), reader.newest > 0 else { return 0 }
     return (reader.oldest...reader.newest).count { reader.record($0)?.event == event.rawValue }
@@ -266,7 +266,7 @@ final class Bench {
 
   func refusals(_ reason: FrameRefusal) -> UInt64 { node.counters.refusals[reason] }
 
-  /// The peer events since the last call, in a word each: what, whose name, how many hops.
+  /// The peer events since the last call, each as text: kind, name, number of hops.
   func peerEvents() -> [String] {
     var words: [String] = []
     while let event = nextNews({ if case .peer(let event) = $0 { event } else { nil } }) {

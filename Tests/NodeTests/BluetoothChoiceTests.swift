@@ -4,7 +4,7 @@ import Testing
 
 @testable import Node
 
-/// A node that hears others over Bluetooth: handle and hint are one number.
+/// A node that discovers others over Bluetooth. The number of a node is both its handle and its hint.
 private func hearing(_ local: UInt64 = 50, relays: Bool, boxes: [UInt64] = [], leaves: [UInt64] = []) -> Dialler {
   let dialler = Dialler(local: local, relays: relays)
   for box in boxes { dialler.hear(box, relays: true) }
@@ -17,7 +17,7 @@ extension Dialler {
     _ = find(UInt32(hint), hint: hint, .bluetoothLE, relays: relays)
   }
 
-  /// Everything that is dialled within a time, when every dial fails at once.
+  /// Everything that is dialled within `span` when every dial fails at once.
   fileprivate func dials(within span: TimeSpan) -> Set<UInt32> {
     let end = now + span
     var all = Set(dials())
@@ -147,7 +147,7 @@ extension Dialler {
   #expect(dialler.dials() == [80])
 }
 
-/// A node that found another one by an inquiry.
+/// A node that found another node by an inquiry.
 private func inquirer(_ local: UInt64 = 10) -> Dialler {
   let dialler = Dialler(local: local)
   _ = dialler.find(1, hint: 20, .bluetoothClassic)

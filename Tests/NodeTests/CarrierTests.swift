@@ -5,7 +5,7 @@ import Primitives
 import TestSupport
 import Testing
 
-/// Let seconds pass in which both neighbours' links answer every ping.
+/// Lets seconds pass while the neighbours answer every ping.
 private func live(_ bench: Bench, _ seconds: Int, _ links: [(person: Int, slot: Int)]) {
   for _ in 0..<seconds * 250 {
     bench.pass(.milliseconds(4))
@@ -17,7 +17,7 @@ private func live(_ bench: Bench, _ seconds: Int, _ links: [(person: Int, slot: 
   }
 }
 
-/// A link on which hello has passed; its first ping waits for an answer.
+/// Opens a link and completes the hello exchange. Its first ping stays unanswered.
 private func comeUp(_ bench: Bench, _ person: Int, _ bearer: BearerKind) -> Int {
   let slot = bench.open(person, bearer)
   bench.hello(person, on: slot)
@@ -36,7 +36,7 @@ private func comeUp(_ bench: Bench, _ person: Int, _ bearer: BearerKind) -> Int 
   live(bench, 2, [(1, slow), (1, fast)])
   #expect(bench.node.carrier(to: bench.id(1))?.slot == fast)
   #expect(bench.node.link(slow).state == .up)
-  // Without a pong it never does.
+  // Without a pong the new link never carries.
   silent.pass(.seconds(6))
   #expect(silent.node.carrier(to: silent.id(1))?.slot == 0)
 }

@@ -6,13 +6,14 @@ import Session
 import TestSupport
 import Testing
 
-/// What an application that decides on members learns of their certificates.
+/// The certificates that an application learns when it decides about the admission of members.
 @Suite struct CertificateTests {
   private func address(_ row: Row, _ number: Int) -> MemberAddress {
     MemberAddress(node: row.places[number].identity.id, endpoint: 1)
   }
 
-  /// Three sessions; the first one invites the others, which accept. Those of `judges` decide on members.
+  /// Opens three sessions. The first one invites the others, which accept. The nodes in `judges` decide about
+  /// admission.
   private func meet(_ row: Row, judges: [Int], rules: SessionRules = SessionRules()) throws -> [SessionHandle] {
     let sessions = try (0..<3).map { number in
       try row.places[number].node.advertise(

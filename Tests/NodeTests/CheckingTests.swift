@@ -5,7 +5,7 @@ import Primitives
 import TestSupport
 import Testing
 
-// What others send is checked in pieces, between which the node looks at other events.
+// A node checks received data in pieces and handles other events between them.
 
 private func stranger(_ number: Int) -> [UInt8] {
   let identity = Identity(UInt64(7000 + number))
@@ -21,7 +21,7 @@ private func stranger(_ number: Int) -> [UInt8] {
     bench.drains = false
     bench.receive((0..<12).flatMap { stranger($0) }, on: slot)
     var counts = [bench.verifyCount - before]
-    // Each piece belongs to a wake-up of its own, a microsecond later.
+    // Each piece belongs to a wake-up of its own, one microsecond later.
     while counts.count < 20 {
       bench.now = bench.now + .microseconds(1)
       if bench.node.nextDeadline(now: bench.now) > bench.now { break }
@@ -39,7 +39,7 @@ private func stranger(_ number: Int) -> [UInt8] {
     let slot = bench.neighbour(1)
     bench.pass(.milliseconds(100))
     bench.drains = false
-    // Long ones: a link has room for eleven.
+    // These profiles are long, so that a link has room for eleven.
     for number in 0..<20 {
       let identity = Identity(UInt64(7000 + number))
       let body = profileBody(pairs: (0..<5).map { _ in [UInt8](repeating: 97, count: 250) + [61] })

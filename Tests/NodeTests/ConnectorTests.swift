@@ -7,16 +7,16 @@ import Testing
 
 private let start = Instant.zero + .seconds(1000)
 
-/// What a connector dials, with the links that a test claims.
+/// A connector, the dials that it requests, and the links that the test claims.
 final class Dialler {
   var connector: Connector
   var now = Instant.zero + .seconds(1000)
   var linked: Set<UInt64> = []
-  /// What else there is with a node.
+  /// Standings that replace the default, `.linked` or `.none`.
   var standings: [UInt64: Connector.Standing] = [:] {
     didSet { connector.standingChanged() }
   }
-  /// Nodes to which others lead.
+  /// Nodes that a route through others reaches.
   var reached: Set<UInt64> = []
 
   init(local: UInt64, relays: Bool = true) {
@@ -29,7 +29,7 @@ final class Dialler {
     connector.found(FoundCandidate(handle, bearer, domain: domain, hint: hint, relays: relays), now: now)
   }
 
-  /// The links with these nodes end.
+  /// Closes the links with these nodes.
   func close(_ hints: Set<UInt64>) {
     linked.subtract(hints)
     for hint in hints {
@@ -39,7 +39,7 @@ final class Dialler {
 
   func lose(_ handle: UInt32) { connector.lost(handle, now: now) }
 
-  /// Everything that is dialled now.
+  /// Everything that is to be dialled now.
   func dials() -> [UInt32] {
     var handles: [UInt32] = []
     let linked = linked
@@ -54,7 +54,7 @@ final class Dialler {
     return handles
   }
 
-  /// Let time pass until something is dialled; how long that took.
+  /// Lets time pass until something is dialled. Returns the dials and how long that took.
   func wait(atMost limit: TimeSpan = .seconds(60)) -> (dials: [UInt32], after: TimeSpan) {
     let began = now
     while now - began < limit {
@@ -227,7 +227,7 @@ final class Dialler {
 }
 
 @Test func aDialTellsWhoIsThere() {
-  // The id was not announced; once a link has shown it, the other address of the same node is not dialled.
+  // The candidate announced no id. Once a link has shown it, the other address of that node is not dialled.
   let dialler = Dialler(local: 1)
   _ = dialler.find(7, hint: 0)
   _ = dialler.dials()
@@ -263,8 +263,8 @@ final class Dialler {
 
 // MARK: Broadcast domains
 
-/// Candidates 1 … count of one domain, whose handles are their hints, a quarter of a second later; in a crowd half a
-/// second.
+/// Candidates 1 … `count` in one broadcast domain, with handles equal to their hints. A quarter of a second has passed
+/// since they were found, or half a second in a crowd.
 private func hall(of count: UInt64, seenBy local: UInt64, relays: Bool = true, othersRelay: Bool = true) -> Dialler {
   let dialler = Dialler(local: local, relays: relays)
   for hint in 1...count where hint != local {
@@ -308,7 +308,7 @@ private func hall(of count: UInt64, seenBy local: UInt64, relays: Bool = true, o
   var hint: UInt64 = 100
   while dialler.dials().isEmpty, dialler.now < start + .seconds(10) {
     hint += 1
-    // None of them takes a wanted one's place: leaves.
+    // The newcomers are leaves, so none replaces a wanted node.
     #expect(dialler.find(UInt32(hint), hint: hint, domain: 3, relays: false))
     dialler.now = dialler.now + .milliseconds(100)
   }
@@ -362,7 +362,7 @@ private func hall(of count: UInt64, seenBy local: UInt64, relays: Bool = true, o
   dialler.connector.dialFailed(gone, now: dialler.now)
   let instead = dialler.dials()
   #expect(instead.count == 1 && instead != [gone])
-  // It is tried again all the same.
+  // The first node is still dialled again.
   #expect(dialler.wait().dials == [gone])
   dialler.connector.linkOpened(50, gone, peer: NodeID(high: UInt64(gone), low: 0), now: dialler.now)
   dialler.linked.insert(UInt64(gone))

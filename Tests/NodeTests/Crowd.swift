@@ -7,14 +7,15 @@ import SealSupport
 import Testing
 import TestSupport
 
-/// Nodes behind one neighbour of the bench, with their ends of the sealed sessions. They live in epoch 1, the bench in 7.
+/// Nodes behind one neighbour of the bench, with their ends of the sealed sessions. Their epoch is 1, that of the bench
+/// is 7.
 final class Crowd {
   /// One of these nodes.
   final class Member {
     let identity: Identity
     let seal: Seal
     fileprivate let cryptography: StandInCryptography
-    /// It begins a handshake, shows that it receives, and sends nothing more.
+    /// Whether the member begins a handshake, shows that it receives, and then sends nothing more.
     var stops = false
     var events: [SealEvent] = []
 
@@ -33,7 +34,7 @@ final class Crowd {
   private let neighbour: NodeID
   private var identifier: UInt64 = 1 << 50
 
-  /// Identities whose ids are below that of the bench, so that they begin the handshakes, or above it.
+  /// Identities with ids below that of the bench, so that they begin the handshakes, or above it.
   static func identities(_ count: Int, below bench: Bench, isBelow: Bool = true, from first: UInt64 = 1_000)
     -> [Identity]
   {
@@ -47,8 +48,8 @@ final class Crowd {
     return found
   }
 
-  /// The neighbour `person` and `identities` behind it, all known to the bench. `life` counts their starts, each with other
-  /// random numbers.
+  /// Links the neighbour `person` with `identities` behind it and makes all known to the bench. `life` numbers the
+  /// starts; each start draws other random numbers.
   init(_ bench: Bench, _ identities: [Identity], behind person: Int, life: Int = 1) {
     self.bench = bench
     neighbour = bench.id(person)
@@ -61,7 +62,7 @@ final class Crowd {
     _ = bench.sent(on: slot)
   }
 
-  /// The neighbour itself is the only member. `life` counts its starts, each with other random numbers.
+  /// The only member is the neighbour itself. `life` numbers its starts; each start draws other random numbers.
   init(_ bench: Bench, neighbour person: Int, life: Int = 1) {
     self.bench = bench
     neighbour = bench.id(person)
@@ -74,7 +75,7 @@ final class Crowd {
     _ = bench.sent(on: slot)
   }
 
-  /// Each of `chosen` wants a session; frames pass until nothing moves.
+  /// Lets each of `chosen` open a session, and delivers frames until nothing moves.
   func open(_ chosen: [Member]) {
     for member in chosen { member.seal.isWanted = true }
     settle()
@@ -95,7 +96,7 @@ final class Crowd {
     Issue.record("the crowd and the bench keep each other busy")
   }
 
-  /// A message of one byte from a member, sealed and not a legal one: it shows only that the session is in use.
+  /// Sends a sealed message of one byte. It is not legal; it only shows that the session is in use.
   func use(_ member: Member, over slot: Int? = nil) {
     var record = [UInt8](repeating: 0, count: 100)
     let plaintext: [UInt8] = [FrameType.segment.rawValue, 0]
@@ -139,7 +140,7 @@ final class Crowd {
     case .handshake:
       let datagram = Array(payload.dropFirst(SealLimits.handshakeHeaderBytes))
       if datagram.isEmpty { return member.seal.noteUndecryptable(now: bench.now) }
-      // The stand-in's verification of the cookie; what comes after it is not read by one that stops.
+      // A member that stops still handles the stand-in's cookie message (kind 2), but nothing after it.
       if member.stops && datagram[0] != 2 { return }
       member.seal.receiveHandshake(datagram.span.bytes, now: bench.now)
     case .sealed:

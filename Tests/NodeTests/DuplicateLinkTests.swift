@@ -5,7 +5,7 @@ import Primitives
 import TestSupport
 import Testing
 
-/// The one link that stays of two to one neighbour: whether this node dialled it.
+/// Opens two links to one neighbour. Returns whether this node dialled the one that stays.
 private func keptIsDialled(here: Int, there: Int, ownFirst: Bool) -> Bool? {
   let bench = Bench(here)
   let first = bench.neighbour(there, dialled: ownFirst ? 1 : nil)
@@ -17,7 +17,7 @@ private func keptIsDialled(here: Int, there: Int, ownFirst: Bool) -> Bool? {
   return up.first.map { !bench.node.link($0).isInbound }
 }
 
-/// A neighbour that has the link up pings.
+/// Lets the neighbour send a ping, which shows that the link is up at its end.
 private func ping(_ bench: Bench, _ person: Int, on slot: Int) {
   bench.receive(frame(.ping, from: bench.id(person), [0, 0, 0, 0, 0, 0, 0, 1]), on: slot)
 }
@@ -41,7 +41,7 @@ private func ping(_ bench: Bench, _ person: Int, on slot: Int) {
   let other = bench.neighbour(9)
   let own = bench.open(9, dialled: 1)
   bench.hello(9, on: own)
-  // The neighbour is asked, so that it does not have to have anything to say.
+  // The node pings the neighbour, because the neighbour itself may have nothing to send.
   #expect(bench.sent(.ping, on: own).count == 1)
   ping(bench, 9, on: other)
   #expect(bench.node.link(own).state == .up && bench.node.link(other).state == .up)
@@ -66,7 +66,7 @@ private func ping(_ bench: Bench, _ person: Int, on slot: Int) {
 
 @Test func theLinkOfTheNeighboursLaterLifeStaysInEitherOrder() {
   for laterFirst in [true, false] {
-    // The lower node dialled the link of its former life: that alone would keep it.
+    // The lower node dialled the link of the former epoch. Without the later epoch, that link would stay.
     let bench = Bench(9)
     let first = bench.neighbour(5, dialled: laterFirst ? 1 : nil, epoch: laterFirst ? 2 : 1)
     let second = bench.neighbour(5, dialled: laterFirst ? nil : 1, epoch: laterFirst ? 1 : 2)

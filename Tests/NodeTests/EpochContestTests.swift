@@ -80,7 +80,7 @@ private let fresh = TimeSpan.milliseconds(0)
 @Test func afterTenMinutesOneMoreOldWordIsOutbidAtOnce() {
   var contest = EpochContest()
   var at = now
-  // Until the pause is an hour.
+  // Eight rounds raise the pause to one hour.
   for round in 0..<8 as Range<UInt64> {
     _ = contest.heard((3 + 2 * round) << 32, age: fresh, now: at)
     at = max(at, contest.deadline)
@@ -98,7 +98,7 @@ private let fresh = TimeSpan.milliseconds(0)
   }
 }
 
-/// Who states a false age gets more answers with time, but hides no second holder of the key by them.
+/// A sender of false ages gets more answers over time, but cannot hide a second holder of the key by them.
 @Test func afterFourOldWordsEachIsTakenForARivalsHoweverLateItComes() {
   var contest = EpochContest()
   _ = contest.heard(1 << 32, age: fresh, now: now)
@@ -119,7 +119,7 @@ private let fresh = TimeSpan.milliseconds(0)
   #expect(next == nil && contest.deadline == .never)
 }
 
-/// The node of the bench has epoch 7, without a counter in the upper half.
+/// The epoch of the bench is 7 in the lower half; the counter in the upper half is 2.
 @Test func aNodeThatLostItsEpochIsAdvertisedUnderALaterOneAtOnce() throws {
   let bench = Bench(epoch: 2 << 32 | 7)
   let slot = bench.neighbour(1)

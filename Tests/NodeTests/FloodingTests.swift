@@ -45,7 +45,7 @@ private func advertisements(_ sent: [(header: FrameHeader, payload: [UInt8])], o
   }
 }
 
-/// How many neighbours the last topology of the bench's own lists, and its sequence number.
+/// The number of neighbours in the bench's latest topology advertisement, and its sequence number.
 private func ownTopology(_ bench: Bench, on slot: Int) throws -> (count: Int, sequence: UInt64) {
   let sent = bench.sent(.advertisement, on: slot).filter { $0.header.source == bench.identity.id && $0.payload[0] == 1 }
   let payload = try #require(sent.last).payload
@@ -77,7 +77,7 @@ private func ownTopology(_ bench: Bench, on slot: Int) throws -> (count: Int, se
   #expect(bench.signCount - before <= 2)
 }
 
-/// Another node's topology changes routes, but not this node's own links.
+/// The topology of another node changes routes, but not the links of this node.
 @Test func anotherNodesTopologyDoesNotMakeThisOneAdvertise() {
   let bench = Bench()
   let slot = bench.neighbour(1)
@@ -132,13 +132,13 @@ private func ownTopology(_ bench: Bench, on slot: Int) throws -> (count: Int, se
 @Test func anAdvertisementThatIsTooOldIsRefused() {
   let bench = Bench()
   let first = bench.neighbour(1)
-  // 180 s.
+  // An age of 180 s.
   bench.receive(
     bench.topology(3, [1]).with { $0.replaceSubrange(40..<48, with: [0, 0, 0, 0, 0, 2, 0xBF, 0x20]) }, on: first)
   #expect(bench.refusals(.stale) == 1 && bench.node.counters.advertisementsAccepted == 0)
 }
 
-/// 255 others, each with a profile as long as profiles get: half a megabyte.
+/// There are 255 other nodes, each with a profile of maximum length: half a megabyte.
 @Test func aNeighbourThatComesUpInALargeMeshLearnsAllOfItThoughItsLinkTakesAFrameAtATime() throws {
   let bench = Bench()
   let first = bench.neighbour(1)
@@ -152,7 +152,7 @@ private func ownTopology(_ bench: Bench, on slot: Int) throws -> (count: Int, se
   let second = bench.open(2)
   bench.hello(2, on: second)
   var heard: Set<NodeID> = []
-  // 150 a second.
+  // The node sends 150 advertisements a second.
   let end = bench.now + .seconds(2)
   var buffer = [UInt8](repeating: 0, count: Limits.frameBytesMax)
   var longestQueue = 0
@@ -182,7 +182,7 @@ private func ownTopology(_ bench: Bench, on slot: Int) throws -> (count: Int, se
       bench.receive(bench.topology(person, [1], sequence: sequence, lifetimeSeconds: 3600), on: first)
     }
     bench.pass(.seconds(1))
-    // It is alive.
+    // A pong keeps the link alive.
     bench.receive(frame(.pong, from: bench.id(2), [0, 0, 0, 0, 0, 0, 0, 1]), on: second)
   }
   let told = bench.sent(.advertisement, on: second)
@@ -196,7 +196,7 @@ private func ownTopology(_ bench: Bench, on slot: Int) throws -> (count: Int, se
 }
 
 @Test func aNodeThatForgotItsEpochIsToldByItsNeighbours() {
-  // Node 2 comes back with epoch 1 where epoch 9 was known: it is sent its own old advertisement.
+  // Node 2 returns with epoch 1 although epoch 9 is known, so it receives its own old advertisement.
   let bench = Bench()
   let first = bench.neighbour(1)
   bench.receive(bench.profile(2, epoch: 9), on: first)
@@ -205,7 +205,7 @@ private func ownTopology(_ bench: Bench, on slot: Int) throws -> (count: Int, se
   #expect(advertisements(bench.sent(on: second), of: bench.id(2)).map(\.kind) == [2])
 }
 
-/// A neighbour whose node can be reached another way: its link can wait.
+/// Node 1 is reachable another way, so its link can wait to be advertised.
 @Test func aChangeThatCanWaitIsAdvertisedFiveSecondsAfterTheLast() {
   let bench = Bench()
   let first = bench.neighbour(1)
@@ -213,7 +213,7 @@ private func ownTopology(_ bench: Bench, on slot: Int) throws -> (count: Int, se
   bench.pass(.seconds(1))
   let before = bench.signCount
   _ = bench.neighbour(2)
-  // The pings of a second link keep both alive.
+  // The pings keep the link alive.
   for _ in 0..<7 {
     bench.pass(.milliseconds(500))
     bench.receive(frame(.ping, from: bench.id(1), [0, 0, 0, 0, 0, 0, 0, 1]), on: first)
@@ -233,6 +233,6 @@ private func ownTopology(_ bench: Bench, on slot: Int) throws -> (count: Int, se
     bench.handle(.linkClosed(slot))
     bench.pass(.milliseconds(100))
   }
-  // At once, and 0.1, 0.3, 0.7 and 1.5 s later.
+  // Advertised at once, and then 0.1, 0.3, 0.7 and 1.5 s later.
   #expect(bench.signCount - before == 5)
 }

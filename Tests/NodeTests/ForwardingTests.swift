@@ -4,7 +4,7 @@ import Primitives
 import TestSupport
 import Testing
 
-/// A node between 1 and 2, which both list it.
+/// A node between nodes 1 and 2, both of which list it.
 private func between(relays: Bool = true, payloadBytesMax: Int = 16_640) -> (bench: Bench, left: Int, right: Int) {
   let bench = Bench(relays: relays)
   let left = bench.neighbour(1)
@@ -78,7 +78,7 @@ private func segment(_ bench: Bench, _ payload: [UInt8] = [1, 2, 3], identifier:
 }
 
 @Test func whatANeighbourSaidInAnothersNameStopsNoFrameOfTheOther() {
-  // 3 sends in the name of 1 all identifiers that 1 is about to use.
+  // Node 3 uses all identifiers that node 1 is about to use, in the name of node 1.
   let (bench, left, right) = between()
   let third = bench.neighbour(3)
   for identifier in 1...60 { bench.receive(segment(bench, identifier: UInt64(identifier)), on: third) }
@@ -96,7 +96,7 @@ private func segment(_ bench: Bench, _ payload: [UInt8] = [1, 2, 3], identifier:
 }
 
 @Test func aNeighbourThatFloodsLeavesAnotherItsRoom() {
-  // 1 fills its quota towards 2; frames from 3 to 2 still find room, and the two take turns.
+  // Node 1 fills its quota towards node 2. Frames from 3 to 2 still find room, and both sources take turns.
   let (bench, left, right) = between()
   let third = bench.neighbour(3)
   bench.carriesOutTransmit = false
@@ -136,6 +136,6 @@ private func segment(_ bench: Bench, _ payload: [UInt8] = [1, 2, 3], identifier:
   begin(1..<101, on: slots[0])
   let sources = bench.sent(.segment, on: slots[1]).map(\.header.source.high)
   #expect(sources.count { $0 < 1000 } == 100)
-  // Turn by turn, although the others came first.
+  // The flows take turns, although those of the other neighbour came first.
   #expect(sources.prefix(240).count { $0 < 1000 } == 100)
 }

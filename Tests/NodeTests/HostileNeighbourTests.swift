@@ -5,13 +5,13 @@ import Primitives
 import TestSupport
 import Testing
 
-// A neighbour has proven its key, and does not play by the rules.
+// These neighbours have proved their keys and then violate the protocol.
 
 private func forged(_ bench: Bench, _ person: Int, sequence: UInt64 = 1) -> [UInt8] {
   bench.topology(person, [20], sequence: sequence).with { $0[$0.count - 1] ^= 1 }
 }
 
-/// A profile of a node that nobody knows.
+/// A profile of an unknown node.
 private func stranger(_ number: Int) -> [UInt8] {
   let identity = Identity(UInt64(7000 + number))
   return frame(.advertisement, from: identity.id, advertisement(of: identity, .profile, body: profileBody()))
@@ -19,7 +19,7 @@ private func stranger(_ number: Int) -> [UInt8] {
 
 private func strangerID(_ number: Int) -> NodeID { Identity(UInt64(7000 + number)).id }
 
-/// The nodes that a request names; nil when there was not exactly one request.
+/// The nodes that a request names, or nil if there was not exactly one request.
 private func asked(_ bench: Bench, on slot: Int) -> [NodeID]? {
   let sent = bench.sent(.request, on: slot)
   guard sent.count == 1, let payload = sent.first?.payload, let request = try? AdvertisementRequest(payload.span.bytes)
@@ -47,7 +47,7 @@ private func request(_ bench: Bench, _ person: Int, _ nodes: [NodeID]) -> [UInt8
   let goodbye = try Goodbye(bytes: #require(bench.sent(.goodbye, on: slot).first).payload)
   #expect(goodbye == Goodbye(reason: .protocolError, retryAfterSeconds: 60))
   bench.handle(.linkClosed(slot))
-  // It comes back too early.
+  // The neighbour returns too early.
   bench.pass(.milliseconds(20_500))
   let again = bench.open(1)
   let second = try Goodbye(bytes: #require(bench.sent(.goodbye, on: again).first).payload)
@@ -80,7 +80,7 @@ private func request(_ bench: Bench, _ person: Int, _ nodes: [NodeID]) -> [UInt8
     bench.handle(.linkClosed(slot))
     bench.pass(.seconds(601))
   }
-  // On one link or on several: it is the neighbour that counts.
+  // Violations count per neighbour, over any number of links.
   for round in 0..<3 {
     let slot = bench.neighbour(1)
     bench.receive(forged(bench, 2), on: slot)
@@ -102,7 +102,8 @@ private func request(_ bench: Bench, _ person: Int, _ nodes: [NodeID]) -> [UInt8
   #expect(bench.takeCommands().contains(.dial(5)))
 }
 
-/// More neighbours than the table has places: what is forgotten is not worth remembering.
+/// There are more neighbours than places in the table, so an entry without a violation worth remembering is evicted
+/// first.
 @Test func aRefusedKeyIsNotForgottenForOthersThatSendAWrongSignature() {
   let bench = Bench(0)
   let slot = bench.neighbour(1)
@@ -128,7 +129,7 @@ private func request(_ bench: Bench, _ person: Int, _ nodes: [NodeID]) -> [UInt8
     bench.receive(stranger(number % 250 + number / 250 * 1000), on: slot)
     bench.pass(.milliseconds(1))
   }
-  // From the moment when the table is full on it is the search for a place that is charged.
+  // Once the table is full, the search for a place is charged instead of the verification.
   let charged = bench.verifyCount - before + Int(bench.refusals(.overLength))
   #expect((300...335).contains(charged))
   #expect(bench.refusals(.tooMany) == UInt64(2000 - charged))
@@ -252,7 +253,7 @@ private func request(_ bench: Bench, _ person: Int, _ nodes: [NodeID]) -> [UInt8
 
 // MARK: A full table of nodes
 
-/// A table that is full of nodes behind neighbour 1, each with a route; neighbour 2 has said nothing yet.
+/// A node table full of reachable nodes behind neighbour 1. Neighbour 2 has sent no advertisement yet.
 private struct FullTable {
   let bench = Bench()
   let first: Int
@@ -270,7 +271,7 @@ private struct FullTable {
     bench.pass(.seconds(1))
   }
 
-  /// Each has four others behind it.
+  /// The topology of one node, with up to four other nodes behind it.
   func topology(_ number: Int, sequence: UInt64 = 1, without lost: Int? = nil) -> [UInt8] {
     let children = (number * 4 + 1...number * 4 + 4).filter { $0 < nodes.count && $0 != lost }
     let parent = number == 0 ? bench.id(1) : nodes[(number - 1) / 4].id
@@ -292,7 +293,7 @@ private struct FullTable {
   #expect(bench.refusals(.overLength) == 1 && bench.told(.nodesFull) == 1)
   bench.pass(.seconds(1))
   #expect(bench.sent(.request, on: table.second).isEmpty)
-  // A leaf goes: it has no way any more.
+  // A leaf becomes unreachable and frees its place.
   let last = table.nodes.count - 1
   bench.receive(table.topology((last - 1) / 4, sequence: 2, without: last), on: table.first)
   bench.pass(.milliseconds(200))
@@ -304,7 +305,7 @@ private struct FullTable {
   let bench = table.bench
   bench.receive(bench.topology(2, [20, 30]), on: table.second)
   #expect(bench.node.route(to: bench.id(2)) != nil && bench.refusals(.overLength) == 0)
-  // Node 30 was refused as long as nobody listed it.
+  // Node 30 was refused while no node listed it.
   bench.pass(.milliseconds(200))
   #expect(asked(bench, on: table.second) == [bench.id(30)])
   bench.receive(bench.topology(30, [2]), on: table.second)

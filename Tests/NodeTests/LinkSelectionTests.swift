@@ -3,7 +3,7 @@ import Testing
 
 @testable import Node
 
-/// Ids as random as those of nodes.
+/// Random hints, distributed like those of real nodes.
 private func hints(_ count: Int, seed: UInt64 = 1) -> [UInt64] {
   var random = SeededRandom(seed: seed)
   return (0..<count).map { _ in random.next() }
@@ -15,7 +15,7 @@ private func selection(of local: UInt64, relays: Bool = true, among others: [UIn
   return selection
 }
 
-/// Whom each of some relays wants, by their numbers.
+/// The relays that each relay wants to link with, by their indices.
 private func wishes(_ relays: [UInt64], among usable: [UInt64]? = nil) -> [[Int]] {
   relays.map { local in
     let selection = selection(of: local, among: usable ?? relays)
@@ -23,7 +23,7 @@ private func wishes(_ relays: [UInt64], among usable: [UInt64]? = nil) -> [[Int]
   }
 }
 
-/// How many relays can be reached from the first one that stayed, and the longest way there.
+/// The number of relays reachable from the first one that remains, and the greatest distance in hops.
 private func reach(_ links: [[Int]], without gone: Set<Int> = []) -> (count: Int, hops: Int) {
   guard let start = links.indices.first(where: { !gone.contains($0) }) else { return (0, 0) }
   var hops = [start: 0]
@@ -71,7 +71,7 @@ private func reach(_ links: [[Int]], without gone: Set<Int> = []) -> (count: Int
   let left = Array(all[32...])
   let links = wishes(left)
   #expect(reach(links).count == 32 && links.allSatisfy { $0.count <= 4 })
-  // Those that are gone keep their place while they are tried again: each is wanted by who would be its neighbour.
+  // A relay that is gone keeps its place while it is dialled again: its ring neighbours still want it.
   let among = wishes(all, among: left)
   #expect((0..<32).allSatisfy { gone in (32..<64).contains { among[$0].contains(gone) } })
 }
@@ -120,9 +120,9 @@ private func reach(_ links: [[Int]], without gone: Set<Int> = []) -> (count: Int
   #expect(others.count { without.wants($0, relays: true) } == 2)
 }
 
-/// Other implementations must choose alike: docs/protocol.md.
+/// Other implementations must choose the same links (docs/protocol.md).
 @Test func theRingsAreThoseOfTheProtocol() {
-  // Computed by a program that was written from the document.
+  // These values come from a program written from that document alone.
   #expect(
     wishes(Array(1...8)) == [
       [1, 2, 3], [0, 4, 7], [0, 4, 5, 7], [0, 4, 6], [1, 2, 3, 6], [2, 6, 7], [3, 4, 5], [1, 2, 5],

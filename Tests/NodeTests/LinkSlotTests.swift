@@ -5,11 +5,11 @@ import Primitives
 import TestSupport
 import Testing
 
-// One machine makes many keys: its address is charged.
+// One machine can create many keys, so the limits apply to its address.
 
-/// Pins the nodes in `known`.
+/// Trusts the nodes that the test names.
 final class Acquaintances: NodeTrust {
-  /// The operator pinned these, and these keys were pinned at first sight.
+  /// `known` holds keys that the operator pinned, `firstUse` keys that were pinned on first use.
   var known: [NodeID] = []
   var firstUse: [NodeID] = []
   func refuses(_ node: NodeID) -> Bool { false }
@@ -25,7 +25,8 @@ private let attacker: UInt64 = 0xA77A
 private func key(_ number: Int) -> NodeID { Identity(UInt64(20_000 + number)).id }
 
 private extension Bench {
-  /// A key comes from an address. True when its link is open afterwards; where it is not, its stream is closed.
+  /// Opens a link for a key from an address. Returns whether the link is open afterwards; if it is not, its stream is
+  /// closed.
   func comes(_ number: Int, from source: UInt64, over bearer: BearerKind = .ethernet, dialled: UInt32? = nil) -> Bool {
     guard
       let slot = node.openLink(peer: key(number), bearer: bearer, source: source, dialled: dialled, now: now)
@@ -42,7 +43,7 @@ private extension Bench {
     }
   }
 
-  /// Links stay up without their hello.
+  /// Receives a hello, so that the link stays up.
   func settle(_ number: Int) {
     guard let slot = slot(of: number) else { return }
     receive(frame(.hello, from: key(number), helloPayload(key(number))), on: slot)
@@ -76,7 +77,7 @@ private extension Bench {
   let bench = Bench()
   #expect(
     (0..<10).map { bench.comes($0, from: attacker) } == [true, true, true, true] + Array(repeating: false, count: 6))
-  // Another address, a key that was met, and this machine itself have no part in it.
+  // The limit applies neither to another address, nor to a key known already, nor to this machine itself.
   #expect(
     bench.comes(50, from: 77) && bench.comes(0, from: attacker)
       && bench.comes(60, from: 0xFFFF_7F00_0001, over: .loopback) && !bench.comes(61, from: attacker, over: .loopback))
@@ -116,13 +117,13 @@ private extension Bench {
   #expect((0..<4).allSatisfy { bench.comes($0, from: attacker) } && !bench.comes(5, from: attacker))
 }
 
-/// Brings as many keys as there are slots from one address, over five minutes.
+/// Opens links for `keys` keys from one address, one every five seconds. The default is more than there are slots.
 private func fill(_ bench: Bench, from number: Int = 0, keys: Int = 70) {
   for place in number..<number + keys {
     _ = bench.comes(place, from: attacker)
     bench.settle(place)
     bench.now = bench.now + .seconds(5)
-    // All are alive.
+    // Keeps all links alive.
     for number in number..<number + keys {
       if let slot = bench.slot(of: number) {
         bench.receive(frame(.ping, from: key(number), [0, 0, 0, 0, 0, 0, 0, 1]), on: slot)
@@ -140,7 +141,7 @@ private func fill(_ bench: Bench, from number: Int = 0, keys: Int = 70) {
     bench.settle(number)
   }
   #expect(bench.openCount == Limits.linksMax - 1 && (100..<110).allSatisfy { bench.slot(of: $0) != nil })
-  // The youngest went.
+  // The youngest links were closed.
   #expect((0..<53).allSatisfy { bench.slot(of: $0) != nil } && (53..<63).allSatisfy { bench.slot(of: $0) == nil })
 }
 
@@ -159,7 +160,7 @@ private func fill(_ bench: Bench, from number: Int = 0, keys: Int = 70) {
   #expect(bench.openCount == Limits.linksMax - 1 && bench.slot(of: Limits.linksMax - 1) == nil)
   #expect(bench.comes(900, from: 1) && bench.comes(901, from: 2))
   #expect(bench.slot(of: 900) != nil && bench.slot(of: 901) != nil && bench.openCount == Limits.linksMax - 1)
-  // The youngest went.
+  // The youngest links were closed.
   #expect((0..<61).allSatisfy { bench.slot(of: $0) != nil } && (61..<63).allSatisfy { bench.slot(of: $0) == nil })
   #expect(!bench.comes(902, from: 3) && bench.openCount == Limits.linksMax - 1)
 }
@@ -173,7 +174,7 @@ private func fill(_ bench: Bench, from number: Int = 0, keys: Int = 70) {
     #expect(bench.comes(number, from: attacker))
     bench.settle(number)
   }
-  // The operator's peer is the youngest of this address.
+  // The operator's peer has the youngest link of this address.
   #expect(bench.comes(300, from: attacker))
   bench.settle(300)
   for number in 400..<454 {

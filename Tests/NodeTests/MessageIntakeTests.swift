@@ -6,7 +6,7 @@ import Testing
 
 @testable import Node
 
-/// How much of what came one wake-up takes.
+/// The share of the received messages that one wake-up handles.
 @Suite struct MessageIntakeTests {
   @Test func `a wake-up takes a part of the messages that are due, and other peers have their turn in it`() throws {
     let bench = Bench()
@@ -15,7 +15,7 @@ import Testing
     try quiet.say("quiet")
     let epochs: [UInt8] = [0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 1]
     let head = epochs + [0, 0, 0, 0, 0, 0, 0, 1] + [UInt8](repeating: 0, count: 8)
-    // Empty probes in one segment.
+    // One segment of empty probes.
     let probes = (0..<2_000).flatMap { _ in [0, 0, 0, 0, Probe.kind] as [UInt8] }
     bench.drains = false
     bench.receive(

@@ -7,7 +7,8 @@ import Testing
 
 @testable import Node
 
-/// A neighbour that is linked with another holder of the node's key closes each link of the node. How often that was told.
+/// Plays a neighbour that is linked with another holder of the node's key and therefore closes each link of the node.
+/// Returns how often the node reported that.
 private func told(closing links: Int, every pause: TimeSpan, reason: UInt8 = 2) -> Int {
   let bench = Bench(5)
   for _ in 0..<links {

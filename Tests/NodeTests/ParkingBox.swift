@@ -6,20 +6,20 @@ import Testing
 
 @testable import Node
 
-/// A relay with four places, and leaves around it that are linked over Bluetooth.
+/// A relay with four places, surrounded by leaves that link with it over Bluetooth.
 final class ParkingBox {
   let bench: Bench
   private(set) var slots: [Int: Int] = [:]
 
   init(relays: Bool = true, places: Int = 4) { bench = Bench(20, relays: relays, bluetoothPlaces: places) }
 
-  /// Discovery hears somebody.
+  /// Discovery finds a node.
   func hear(_ person: Int, relays: Bool = false) {
     bench.handle(
       .candidateFound(FoundCandidate(UInt32(person), .bluetoothLE, hint: bench.id(person).high, relays: relays)))
   }
 
-  /// A leaf dials, and says who it is.
+  /// A leaf dials and sends its hello and advertisements.
   func link(
     _ person: Int, _ bearer: BearerKind = .bluetoothLE, capabilities: Capabilities = .parks, isOwn: Bool = false
   ) {
@@ -32,7 +32,7 @@ final class ParkingBox {
     bench.receive(bench.profile(person), on: slot)
   }
 
-  /// The leaf answers, and its stream ends.
+  /// The leaf confirms the parking, and its stream ends.
   func agree(_ person: Int) {
     let slot = slots[person] ?? 0
     bench.receive(goodbye(of: person), on: slot)
@@ -50,7 +50,7 @@ final class ParkingBox {
     bench.takeCommands().compactMap { if case .dial(let handle) = $0 { handle } else { nil } }
   }
 
-  /// A frame from one neighbour to another one.
+  /// Forwards a frame from one neighbour to another.
   func say(_ from: Int, to other: Int) {
     let header = FrameHeader(
       type: .segment, ttl: 16, priority: .interactive, payloadByteCount: 5, destination: bench.id(other),
@@ -58,7 +58,7 @@ final class ParkingBox {
     bench.receive(encoded { header.write(to: &$0) } + [1, 2, 3, 4, 5], on: slots[from] ?? 0)
   }
 
-  /// Everybody answers pings.
+  /// Lets time pass while all neighbours answer pings.
   func pass(_ span: TimeSpan) {
     let end = bench.now + span
     while bench.now < end {
@@ -69,7 +69,7 @@ final class ParkingBox {
     }
   }
 
-  /// Leaves agree to be parked, and come when they are called.
+  /// Lets leaves confirm that they are parked, and links those that the relay dials.
   func settle() {
     for _ in 0..<30 {
       for person in parking { agree(person) }
@@ -81,7 +81,7 @@ final class ParkingBox {
 
   var parked: [Int] { slots.keys.sorted().filter { state($0) == .parked } }
 
-  /// Four leaves, of which one is parked.
+  /// A relay with four leaves, one of which is parked.
   static func full() -> (box: ParkingBox, parked: Int) {
     let box = ParkingBox()
     for person in 1...4 {
@@ -95,7 +95,7 @@ final class ParkingBox {
 
   func other(than person: Int) -> Int { person == 2 ? 3 : 2 }
 
-  /// A leaf instead of the relay, linked with the relay 1.
+  /// A leaf instead of the relay, linked with relay 1.
   static func leaf() throws -> (box: ParkingBox, slot: Int) {
     let box = ParkingBox(relays: false)
     box.hear(1, relays: true)
@@ -105,7 +105,7 @@ final class ParkingBox {
     return (box, try #require(box.slots[1]))
   }
 
-  /// The application of this node sends a message.
+  /// Sends a message from the application of this node.
   func send(to person: Int) throws {
     let text = [UInt8]("hi".utf8)
     _ = try bench.node.send(kind: 1, text.span.bytes, to: bench.id(person), lane: .interactive, now: bench.now)

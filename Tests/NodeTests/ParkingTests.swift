@@ -52,7 +52,7 @@ import Testing
   }
   let parked = try #require(present.first { box.state($0) == .parking })
   let goodbye = try Goodbye(bytes: #require(box.bench.sent(.goodbye, on: box.slots[parked] ?? 0).last).payload)
-  // Turns of 3 s at two places: the third one is kept for callers.
+  // Two places have turns of 3 s; the third place is reserved for incoming links.
   #expect(goodbye == Goodbye(reason: .parked, retryAfterSeconds: UInt16((3 * absent.count + 1) / 2)))
   #expect(absent.count > 2)
 }
@@ -66,7 +66,7 @@ import Testing
     let idle = box.parking
     for person in idle { box.agree(person) }
     #expect(box.dials.contains(UInt32(parked)))
-    // Callers come first, and the dial fails.
+    // Incoming links take the free place first, so the dial fails.
     for person in idle { box.link(person) }
     #expect(box.bench.node.bluetoothPlaces.taken == 4)
     box.bench.handle(.dialFailed(UInt32(parked)))
@@ -89,7 +89,7 @@ import Testing
   box.agree(third)
   box.pass(.milliseconds(500))
   #expect(box.dials == [UInt32(parked)])
-  // The speaker waits for an answer, and the other one comes for news.
+  // The speaker waits for an answer; the third node came for advertisements.
   box.link(third)
   box.pass(.milliseconds(1_500))
   #expect(box.parking == [third])
@@ -111,7 +111,7 @@ import Testing
   }
   box.say(sender, to: first)
   #expect(call(first) == .called(.answers))
-  // Its frames wait on, and their sender has left.
+  // The frames still wait, but their sender has left.
   box.bench.receive(box.goodbye(of: sender), on: box.slots[sender] ?? 0)
   box.bench.handle(.linkClosed(box.slots[sender] ?? 0))
   box.bench.drain()
@@ -143,7 +143,7 @@ import Testing
   let (box, leaf) = ParkingBox.full()
   box.say(box.other(than: leaf), to: leaf)
   box.pass(.milliseconds(500))
-  // The last place is for callers: another leaf gives way first.
+  // The last place is reserved for incoming links, so another leaf must be parked first.
   #expect(box.dials == [] && box.parking.count == 1)
   for person in box.parking { box.agree(person) }
   box.pass(.milliseconds(500))
@@ -168,7 +168,7 @@ import Testing
 @Test func newsWaitASecondAndRenewalsForTheNextVisit() {
   let (box, leaf) = ParkingBox.full()
   let other = box.other(than: leaf)
-  // The same again.
+  // A renewed profile with the same content.
   box.bench.receive(box.bench.profile(other, sequence: 2), on: box.slots[other] ?? 0)
   box.pass(.seconds(30))
   #expect(box.dials == [] && box.parking == [])
@@ -187,7 +187,7 @@ import Testing
   box.bench.receive(box.bench.topology(other, [20, last], relays: false, sequence: 2), on: slot)
   box.pass(.seconds(30))
   #expect(box.dials == [] && box.parking == [])
-  // A node that is new behind it is.
+  // A new node behind the neighbour is news.
   box.bench.receive(box.bench.topology(other, [20, 9], relays: true, sequence: 3), on: slot)
   box.bench.receive(box.bench.topology(9, [other], relays: false), on: slot)
   box.bench.receive(box.bench.profile(9), on: slot)
@@ -223,7 +223,7 @@ import Testing
   #expect(box.state(1) == .parked && box.dials == [])
   box.pass(.seconds(2))
   #expect(box.state(1) == .idle && box.bench.node.route(to: box.bench.id(1)) != nil)
-  // It is not dialled again while the other one leads there.
+  // The relay is not dialled again while the other relay has a route to it.
   box.pass(.seconds(30))
   #expect(box.dials == [])
 }
@@ -303,14 +303,14 @@ import Testing
   for person in 1...4 { box.link(person) }
   box.pass(.seconds(2))
   let leaf = try #require(box.parking.first)
-  // The stream ends without the leaf's answer.
+  // The stream ends without the leaf's confirmation.
   box.bench.handle(.linkClosed(box.slots[leaf] ?? 0))
   #expect(box.state(leaf) == .parked)
   _ = box.bench.sent(on: box.slots[leaf] ?? 0)
   box.link(leaf)
   box.pass(.milliseconds(500))
   let sent = box.bench.sent(on: box.slots[leaf] ?? 0)
-  // Both kinds of everybody else, and a request for all that the leaf may have said.
+  // Two advertisements for each other node, and a request for everything that the leaf may have advertised.
   #expect(sent.count { $0.header.knownType == .advertisement } >= 8)
   #expect(sent.contains { $0.header.knownType == .request })
 }
@@ -372,7 +372,7 @@ import Testing
 
 @Test func aLeafCallsItsRelayForWhatItRefusedShortlyBeforeItWasParked() throws {
   let (box, slot) = try ParkingBox.leaf()
-  // Too many in one second.
+  // More renewals than are accepted in one second.
   for sequence in UInt64(2)...8 {
     box.bench.receive(box.bench.profile(1, name: "name\(sequence)", sequence: sequence), on: slot)
   }

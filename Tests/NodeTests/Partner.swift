@@ -5,7 +5,7 @@ import Primitives
 import TestSupport
 import Testing
 
-/// A neighbour of the bench that is a peer, with its end of the channel. It lives in epoch 1, the bench in 7.
+/// A neighbour of the bench that is a peer, with its end of the channel. Its epoch is 1, that of the bench is 7.
 struct Partner {
   let bench: Bench
   let person: Int
@@ -54,7 +54,7 @@ struct Partner {
       identifier: 1 << 32 | identifier, [UInt8](payload[..<count]))
   }
 
-  /// Hand the partner what the bench sent it.
+  /// Delivers everything that the bench sent to the partner.
   func takeSent() throws -> [(header: FrameHeader, payload: [UInt8])] {
     let sent = bench.sent(on: slot)
     for frame in sent where frame.header.isRouted {
@@ -85,7 +85,7 @@ func send(_ text: String, _ bench: Bench, to person: Int, _ lane: Lane = .intera
   bench.drain()
 }
 
-/// The topologies of a crowd of up to 64 nodes behind a neighbour, and its own.
+/// The topologies of up to 64 nodes behind a neighbour, and the topology of that neighbour.
 func crowdTopologies(
   _ bench: Bench, _ crowd: [Identity], behind relay: Int = 1, encryption: EncryptionPreference = .none
 )
@@ -100,7 +100,7 @@ func crowdTopologies(
         encryption: encryption, [link(bench.identity.id)] + crowd.prefix(Limits.neighboursMax - 1).map { link($0.id) }))
   )
   for (number, identity) in crowd.enumerated() {
-    // The last one has no room at node 1 and hangs on the first.
+    // Node 1 has no room for the last node, which is linked with the first one instead.
     let isLast = number == Limits.neighboursMax - 1
     var links = [link(isLast ? crowd[0].id : bench.id(relay))]
     if number == 0 && crowd.count >= Limits.neighboursMax { links.append(link(crowd[Limits.neighboursMax - 1].id)) }

@@ -7,7 +7,7 @@ import Testing
 
 @testable import Node
 
-/// Places for handshakes and channels when ids behind one link want all of them.
+/// The allocation of handshakes and channels when many ids behind one link want all of them.
 @Suite struct PlaceTests {
   private let highest = 39
 
@@ -31,7 +31,7 @@ import Testing
       return rate.take(upTo: Limits.handshakesAtOnceMax, by: holder, now: row.now)
     }
     let before = left(by: slot)
-    // Two signatures over P-521.
+    // A chain with two P-521 signatures.
     node.decide(row.places[0].identity.id, isAccepted: true, checks: 80, now: row.now)
     #expect(left(by: slot) == before - 5)
     #expect(before > 100 && left(by: FairShare.ownHolder) > 100)
@@ -68,7 +68,7 @@ import Testing
     let proven = Crowd(bench, neighbour: 37)
     proven.open(proven.members)
     bench.handle(.linkClosed(proven.slot))
-    // Each of them has its own link and began just now.
+    // Each stranger has a link of its own and has just begun its handshake.
     let strangers = (1...30).map { Crowd(bench, neighbour: $0) }
     for stranger in strangers {
       stranger.members[0].stops = true
@@ -126,7 +126,8 @@ import Testing
           .handshake, ttl: 9, priority: .interactive, to: bench.identity.id, from: member.identity.id,
           identifier: UInt64(1_000 + number), epochs), on: attacker)
     }
-    // None of these handshakes is answered. This node was named, too; now it is needed, and its own link has all places.
+    // None of these handshakes is answered. One request named the honest node. A message for that node still gets a
+    // handshake, because all places of its own link are free.
     let honest = crowd.members[59]
     let text: [UInt8] = [1]
     _ = try bench.node.send(kind: 3, text.span.bytes, to: honest.identity.id, lane: .bulk, now: bench.now)
@@ -159,7 +160,7 @@ import Testing
     for _ in 0..<5 { flood() }
     #expect(made.count <= Limits.handshakesAtOnceMax / 2)
     #expect(bench.refusals(.tooMany) > 0)
-    // A request of an honest neighbour is not charged to the attacker.
+    // The request of an honest neighbour is not charged to the attacker.
     let honest = bench.neighbour(30)
     bench.receivePaced(bench.topology(30, [0], encryption: .required), on: honest)
     bench.receive(request(bench, from: bench.id(30), 0), on: honest)
@@ -188,7 +189,7 @@ import Testing
     let crowd = Crowd(bench, Crowd.identities(1, below: bench, isBelow: false), behind: 1)
     let peer = crowd.members[0].identity.id
     bench.receive(request(bench, from: peer, 0), on: crowd.slot)
-    // The handshake has failed.
+    // The handshake fails.
     crowd.pass(SealLimits.stallTime + .seconds(1))
     _ = bench.sent(on: crowd.slot)
     let attacker = bench.neighbour(3)
@@ -388,7 +389,7 @@ import Testing
     let text: [UInt8] = [1]
     _ = try bench.node.send(kind: 3, text.span.bytes, to: pinned.identity.id, lane: .bulk, now: bench.now)
     bench.drain()
-    // All others are used after it.
+    // All other channels are used later than that of the pinned peer.
     bench.pass(.seconds(1))
     for member in crowd.members where member !== pinned { crowd.use(member) }
     for person in 2...20 {
@@ -449,7 +450,7 @@ import Testing
     var honest = Partner(bench, 2)
     try honest.say("hello")
     bench.receive(honest.frames(), on: honest.slot)
-    // In clear the first answer says that the channel is a later one.
+    // Without a seal, the first answer announces that the channel has a later epoch.
     _ = try honest.takeSent()
     try honest.say("hello")
     bench.receive(honest.frames(), on: honest.slot)

@@ -10,7 +10,7 @@ import Testing
   try partner.say("", kind: 28)
   try partner.say("hello")
   bench.receive(partner.frames(), on: partner.slot)
-  // What comes behind it is read.
+  // The message behind the probe is read.
   #expect(read(bench) == ["hello"])
   bench.pass(.milliseconds(100))
   _ = try partner.takeSent()

@@ -8,7 +8,7 @@ import Testing
 
 @testable import Node
 
-/// A frame that asks for a session in the name of `source`, whose node is in its first epoch; or one with a datagram.
+/// A handshake frame in the name of `source`, whose epoch is 1. Without a datagram it asks for a session.
 func request(_ bench: Bench, from source: NodeID, _ number: Int, _ datagram: [UInt8] = []) -> [UInt8] {
   var epochs = [UInt8](repeating: 0, count: 16)
   (epochs[7], epochs[15]) = (7, 1)
@@ -17,14 +17,14 @@ func request(_ bench: Bench, from source: NodeID, _ number: Int, _ datagram: [UI
     identifier: UInt64(10_000 + number), epochs + datagram)
 }
 
-/// A record that nobody can open.
+/// A sealed frame that nobody can open.
 func nonsense(_ bench: Bench, from source: NodeID, _ number: Int) -> [UInt8] {
   frame(
     .sealed, flags: FrameHeader.sealed, ttl: 9, priority: .interactive, to: bench.identity.id, from: source,
     identifier: UInt64(10_000 + number), [UInt8](repeating: 0x5a, count: 60))
 }
 
-/// Answers for which no state is kept, to frames that anybody can forge.
+/// Stateless answers to frames that anybody can forge.
 @Suite struct ReplyTests {
   private let highest = 39
 
@@ -35,7 +35,7 @@ func nonsense(_ bench: Bench, from source: NodeID, _ number: Int) -> [UInt8] {
     let peer = crowd.members[0].identity.id
     let attacker = bench.neighbour(3)
     var number = 0
-    // A record of no session, or a hello without a cookie: this node is the server.
+    // A record without a session, or a hello without a cookie. This node is the server.
     func receive(on slot: Int) {
       number += 1
       bench.receive(
@@ -46,7 +46,7 @@ func nonsense(_ bench: Bench, from source: NodeID, _ number: Int) -> [UInt8] {
     for _ in 0..<1_000 { receive(on: attacker) }
     #expect(bench.sent(.handshake, on: crowd.slot).count == Limits.repliesAtOnceMax / 2)
     #expect(bench.refusals(.tooMany) == UInt64(1_000 - Limits.repliesAtOnceMax / 2))
-    // The peer's own link has its part.
+    // The link of the peer itself has a share of its own.
     receive(on: crowd.slot)
     #expect(bench.sent(.handshake, on: crowd.slot).count == 1)
     bench.pass(.seconds(1))

@@ -4,7 +4,7 @@ import Session
 import TestSupport
 import Testing
 
-/// A session that gathers its type had this service's application in it, and has to invite it once more.
+/// The application of the restarted service was a member of an auto-join session, which must invite it again.
 @Test func whatARestartedNodeOffersIsFoundAgainAlsoWhenItIsTheSameAndCameAtOnce() throws {
   let bench = Bench()
   let slot = bench.neighbour(1)

@@ -10,7 +10,7 @@ import Testing
   private let peer = NodeID(high: 1, low: 2)
   private let now = Instant.zero + .seconds(1000)
 
-  /// An association with a peer of epoch 9 and the message that it was sent.
+  /// Creates an association with a peer of epoch 9 that has received a message.
   private func associationWithMessage(in associations: inout Associations) throws -> Association {
     let route = Route(link: 0, firstHop: peer, hops: 1, cost: 10, payloadBytesMax: 1400)
     let association = associations.begin(with: peer, epoch: 9, .clear, route: route, from: 0, now: now)

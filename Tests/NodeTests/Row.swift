@@ -10,20 +10,20 @@ import Session
 import Testing
 import TestSupport
 
-/// Nodes in a line, each linked with the next: each receives at once what the other sends, unless a test interferes.
+/// Nodes in a line, each linked with the next. A frame arrives at once unless the test interferes.
 final class Row {
   final class Place {
     let identity: Identity
     let cryptography: StandInCryptography
     var node: Node
-    /// The link slots towards the left and the right.
+    /// The link slots by the number of the neighbour.
     var slots: [Int: Int] = [:]
     var epoch: UInt64
     var texts: [String] = []
     var outcomes: [Completion.Outcome] = []
     var datagrams: [(from: NodeID, datagram: ReceivedDatagram)] = []
     var asked: [(peer: NodeID, chain: [[UInt8]])] = []
-    /// Called for each event of sessions.
+    /// Called for each session event.
     var application: (SessionEvent) -> Void = { _ in }
 
     init(_ identity: Identity, _ cryptography: StandInCryptography, _ node: Node, epoch: UInt64) {
@@ -36,9 +36,9 @@ final class Row {
 
   var places: [Place] = []
   var now = Instant.zero + .seconds(1000)
-  /// Everything that passed between two nodes.
+  /// All bytes that passed between two nodes.
   var wire: [UInt8] = []
-  /// A frame on its way from one place to the next: the test may change it, or take it out (nil).
+  /// Inspects a frame between two places. Returns its payload, changed or unchanged, or nil to drop the frame.
   var onTheWay: (_ from: Int, FrameHeader, [UInt8]) -> [UInt8]? = { _, _, payload in payload }
   private let trust: [Int: any NodeTrust]
   private let configure: (Int, inout NodeSettings) -> Void
@@ -51,7 +51,7 @@ final class Row {
     self.trust = trust
     self.configure = configure
     self.bearers = bearers
-    // The last one has the lower id than the first, so that either direction is tried.
+    // The last node has a lower id than the first, so that tests cover both directions of the handshake.
     for number in 0..<count { places.append(make(number, Bench.people[count - number], epoch: 3)) }
     for number in 1..<count { link(number - 1, number) }
     pass(.seconds(2))
@@ -77,7 +77,7 @@ final class Row {
     settle()
   }
 
-  /// A node crashes and restarts, with a later epoch unless `epochStep` says otherwise.
+  /// Restarts a node after a crash. Its epoch grows by `epochStep`.
   func restart(_ number: Int, epochStep: Int = 1) {
     let old = places[number]
     for (other, slot) in old.slots {
@@ -174,7 +174,7 @@ final class Row {
   }
 }
 
-/// Refuses the node `revoked`, once it is set.
+/// Refuses the node `revoked` once that is set.
 final class Revocation: NodeTrust {
   var revoked: NodeID?
   func refuses(_ node: NodeID) -> Bool { node == revoked }

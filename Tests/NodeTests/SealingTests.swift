@@ -49,7 +49,8 @@ private let canary = "the canary sings at noon"
         kind: 9, bytes.span.bytes, to: row.places[1 - from].identity.id, lane: .interactive, now: row.now)
     }
     row.settle()
-    // The message, the other message with the acknowledgement of the first one, and its acknowledgement.
+    // The message; the other message together with the acknowledgement of the first; the acknowledgement of the other
+    // message.
     #expect(froms == [0, 1, 0])
     #expect(row.places[0].texts == [canary] && row.places[1].texts == [canary, canary])
   }
@@ -127,7 +128,7 @@ private let canary = "the canary sings at noon"
       identifier: 77, [UInt8](repeating: 0, count: 40))
     made.withUnsafeBytes { row.places[2].node.receive($0, on: row.places[2].slots[1]!, now: row.now) }
     #expect(row.places[2].node.counters.refusals[.inClear] == 1)
-    // The flag alone does not make it a sealed frame.
+    // The flag alone does not make a sealed frame.
     made.with { $0[2] = 1 }.withUnsafeBytes {
       row.places[2].node.receive($0, on: row.places[2].slots[1]!, now: row.now)
     }
@@ -209,7 +210,7 @@ private let canary = "the canary sings at noon"
     row.pass(.seconds(5))
     row.restart(victim, epochStep: -1)
     row.pass(.seconds(900))
-    // Either end may have to learn first that the other's channel is a new one.
+    // Either end may have to learn first that the channel of the other end is new.
     row.say("finds out", from: 0, to: 2)
     row.say("finds out", from: 2, to: 0)
     row.pass(.seconds(5))
@@ -271,7 +272,7 @@ private let canary = "the canary sings at noon"
   @Test func theFirstMessageToANodeThatHasForgottenAChannelArrives() {
     let row = Row(3) { number, settings in settings.asksApplication = number == 0 }
     let ids = row.places.map(\.identity.id)
-    // A refused channel with a failed message is forgotten when the refusal is over.
+    // A refused channel with a failed message is removed when the refusal ends.
     row.say("refused", from: 0, to: 1)
     row.places[0].node.decide(ids[1], isAccepted: false, now: row.now)
     row.pass(.seconds(61))
@@ -321,7 +322,7 @@ private let canary = "the canary sings at noon"
     row.pass(.seconds(1))
     #expect(row.places[0].outcomes == [.failed(.closed)])
     #expect(row.say("again", from: 0, to: 2) == .refused(.rejected))
-    // Later the application is asked again.
+    // After that time the application is asked again.
     row.pass(SealLimits.refusedTime)
     #expect(row.say("again", from: 0, to: 2) == nil)
     row.pass(.seconds(1))

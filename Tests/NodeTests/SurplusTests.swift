@@ -6,14 +6,14 @@ import Testing
 
 @testable import Node
 
-/// A node in a hall of 40, most of whom it meets later than the first ones.
+/// A node in a broadcast domain of 40. It finds most of the others after it has linked with the first.
 private final class Hall {
   let bench = Bench(20)
   /// The link to each neighbour.
   private(set) var slots: [Int: Int] = [:]
   private(set) var known: [Int] = []
 
-  /// Discovery finds somebody.
+  /// Discovery finds these nodes.
   func find(_ people: [Int]) {
     for person in people {
       known.append(person)
@@ -24,7 +24,7 @@ private final class Hall {
 
   func handle(_ person: Int) -> UInt32 { UInt32(person + 1) }
 
-  /// A link comes up, and its neighbour lists `others` besides this node.
+  /// Brings up a link. Its neighbour advertises links to this node and to `others`.
   func link(_ person: Int, isOwn: Bool = true, others: [Int]) {
     let slot = bench.neighbour(person, dialled: isOwn ? handle(person) : nil)
     slots[person] = slot
@@ -37,7 +37,7 @@ private final class Hall {
     return selection.wants(bench.id(person).high, relays: true)
   }
 
-  /// Time passes, and all neighbours say something now and then.
+  /// Lets time pass while all neighbours send pings.
   func pass(seconds: Int, every: (Int) -> Void = { _ in }) {
     for second in 0..<seconds {
       if second % 5 == 0 {
@@ -53,7 +53,7 @@ private final class Hall {
   func isUp(_ person: Int) -> Bool { slots[person].map { bench.node.link($0).state == .up } ?? false }
 }
 
-/// Links with three of the first, then all others are found, and one of those that are wanted then is linked too.
+/// Links with the first three nodes, finds all others, and then also links with one of the newly wanted nodes.
 private func crowded(isOwn: Bool = true, others: [Int] = [30, 31, 32, 33]) -> (hall: Hall, surplus: [Int]) {
   let hall = Hall()
   hall.find([30, 31, 32])
@@ -61,7 +61,7 @@ private func crowded(isOwn: Bool = true, others: [Int] = [30, 31, 32, 33]) -> (h
   hall.find(Array(0..<20) + Array(33..<40))
   if let wanted = hall.known.first(where: { hall.wants($0) && !(30...32).contains($0) }) {
     hall.link(wanted, others: others)
-    // All list each other: there is a detour.
+    // All list each other, so there is a detour.
     for person in 30...32 where !others.isEmpty {
       let list = [20, wanted] + others.filter { $0 != person }
       hall.bench.receive(hall.bench.topology(person, list, sequence: 2), on: hall.slots[person] ?? 0)

@@ -4,7 +4,7 @@ import Primitives
 import TestSupport
 import Testing
 
-/// Keeps what it is shown.
+/// Records the frames that the tap receives.
 private final class Witness: FrameTap {
   var seen: [(passage: FramePassage, header: [UInt8], payload: [UInt8])] = []
   func passed(_ passage: FramePassage, _ header: UnsafeRawBufferPointer, _ payload: UnsafeRawBufferPointer) {
@@ -28,7 +28,7 @@ private final class Witness: FrameTap {
   #expect(witness.seen.map(\.passage.slot) == [left, right])
   #expect(witness.seen.map(\.passage.neighbour) == [bench.id(1), bench.id(2)])
   #expect(witness.seen.map(\.passage.isSent) == [false, true])
-  // The hops left.
+  // The remaining hops.
   #expect(witness.seen.map { $0.header[3] } == [5, 4])
   #expect(witness.seen.allSatisfy { $0.header.count == 48 && $0.payload == [1, 2, 3] })
 }

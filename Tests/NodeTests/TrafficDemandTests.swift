@@ -5,7 +5,7 @@ import Testing
 
 private let start = Instant.zero + .seconds(1000)
 
-/// Counts windows one after the other.
+/// Counts traffic in consecutive windows.
 private final class Counter {
   private(set) var demand = TrafficDemand()
 
@@ -15,7 +15,7 @@ private final class Counter {
     demand.add(hint, from: holder, now: now)
   }
 
-  /// Ends the present window; when that was.
+  /// Ends the current window and returns the time of its end.
   func closeWindow() -> Instant {
     let end = demand.windowEnd
     _ = demand.closeWindow(now: end)
@@ -58,7 +58,7 @@ private final class Counter {
   for hint in 1...8 as ClosedRange<UInt64> { #expect(counter.add(hint, from: 3, at: start + .seconds(hint))) }
   #expect(!counter.add(9, from: 3, at: start + .seconds(9)))
   for hint in 10...13 as ClosedRange<UInt64> { #expect(counter.add(hint, from: 4, at: start + .seconds(hint))) }
-  // Half of the places each.
+  // Each link has half of the places.
   #expect(!counter.add(14, from: 4, at: start + .seconds(14)))
   #expect((1...8).filter { counter.demand.contains($0) } == [5, 6, 7, 8])
 }

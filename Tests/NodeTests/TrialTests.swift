@@ -5,7 +5,7 @@ import Testing
 
 // Anybody on a network can announce nodes that do not exist.
 
-/// A network where nobody answers at an announced address: a dial fails after 5 s.
+/// A network where no announced address answers: a dial fails after 5 s.
 private final class Network {
   let dialler: Dialler
   private var dials: [(handle: UInt32, end: Instant)] = []
@@ -14,7 +14,7 @@ private final class Network {
 
   init(relays: Bool = true) { dialler = Dialler(local: 1 << 63, relays: relays) }
 
-  /// Announces nodes whose ids are spread like real ones.
+  /// Announces nodes with ids distributed like real ones.
   func invent(_ count: UInt32, named: Bool = true) {
     for _ in 0..<count {
       inventedCount += 1
@@ -23,7 +23,7 @@ private final class Network {
     }
   }
 
-  /// Lets time pass; how long it took until `handle` was dialled, nil when it was not.
+  /// Lets time pass. Returns how long it took until `handle` was dialled, or nil if it was not.
   @discardableResult
   func pass(_ span: TimeSpan, until handle: UInt32 = 0, inventingEverySecond isFlood: Bool = false) -> TimeSpan? {
     let began = dialler.now
@@ -103,7 +103,7 @@ private let real: UInt32 = 70_000
   network.invent(255)
   network.pass(.seconds(30))
   #expect(network.dialler.connector.isDoubtful(3))
-  // Its link ends: it is dialled again before all that are invented.
+  // Its link closes. The node is dialled again before all invented ones.
   network.dialler.linked = []
   network.dialler.connector.linkClosed(0, peer: NodeID(high: 7, low: 0), retryAfterSeconds: 0, now: network.dialler.now)
   #expect((network.pass(.seconds(75), until: real) ?? .seconds(75)) <= .seconds(3))
@@ -118,7 +118,7 @@ private let real: UInt32 = 70_000
   #expect(!dialler.connector.isDoubtful(3))
   for _ in 0..<2 { dialler.connector.dialFailed(4, now: dialler.now) }
   #expect(dialler.connector.isDoubtful(3))
-  // One of them answers.
+  // One of the announced nodes answers.
   dialler.connector.linkOpened(0, 4, peer: NodeID(high: 4, low: 0), now: dialler.now)
   #expect(!dialler.connector.isDoubtful(3))
 }

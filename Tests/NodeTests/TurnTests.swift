@@ -76,7 +76,7 @@ import Testing
       _ = try bench.node.send(kind: 3, text.span.bytes, to: identity.id, lane: .interactive, now: bench.now)
     }
     bench.handle(.linkClosed(slot))
-    // Every send fails, and before that is reported a new peer sends a message.
+    // Every send fails. Before the failures are reported, a new peer sends a message.
     bench.drains = false
     bench.pass(.seconds(120))
     var stranger = Partner(bench, 2)
@@ -89,7 +89,7 @@ import Testing
       ended.append(peer)
     }
     #expect(ended.count == crowd.count && Set(ended) == Set(crowd.map(\.id)))
-    // Now there is room.
+    // Now a channel is free.
     try send("hello", bench, to: 2)
   }
 }
