@@ -6,9 +6,9 @@ import Testing
 
 @testable import SessionStories
 
-/// A node that says to another one what it likes.
+/// A node that receives arbitrary messages from other nodes and answers them.
 @Suite struct AnsweringTests {
-  /// Station 0 answers; the others have been found by it.
+  /// Station 0 answers. It has found the other stations.
   private func hall(_ count: Int) -> Hall {
     let hall = Hall(count)
     hall.settle()
@@ -35,7 +35,7 @@ import Testing
       SessionKind.meet.rawValue, message.bytes.span.bytes, from: hall.stations[station].id, now: hall.now)
   }
 
-  /// What station 0 has to say.
+  /// The messages of one kind that station 0 has to send.
   private func said(_ hall: Hall, _ kind: SessionKind) -> [[UInt8]] {
     var all: [[UInt8]] = []
     while let output = hall.stations[0].sessions.nextOutput(now: hall.now, canSend: { _, _, _ in true }) {

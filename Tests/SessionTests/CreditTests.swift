@@ -54,7 +54,7 @@ private let large = SessionRules(membersMax: 64)
     hall.delay = (100, 100)
     #expect(!send(hall, 0, sessions[0], 65_000, to: 1))
     hall.run(seconds: 0.15)
-    // The room is on its way.
+    // The granted room is still on its way.
     #expect(!send(hall, 0, sessions[0], 20_000, to: 1))
     hall.run(seconds: 1)
     #expect(send(hall, 0, sessions[0], 20_000, to: 1))
@@ -76,7 +76,7 @@ private let large = SessionRules(membersMax: 64)
       guard output.kind == .window, var meet = met, let window = try? WindowMessage(output.bytes.span.bytes) else {
         return
       }
-      // It was on the way before the window, and took the same limit with it.
+      // The handshake message was under way before the window update and carries the same limit.
       meet.window = window.limit
       output.kind = .meet
       output.bytes = meet.bytes
@@ -91,7 +91,7 @@ private let large = SessionRules(membersMax: 64)
 
   @Test func `what is lent and never used is taken back when another one waits`() {
     let (hall, sessions) = joined(17, large)
-    // Nobody gives back anything.
+    // No member returns unused room.
     hall.tamper = { output, _, _ in
       guard output.kind == .need, var need = try? NeedMessage(output.bytes.span.bytes) else { return }
       need.givenBack = 0

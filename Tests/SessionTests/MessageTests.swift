@@ -15,7 +15,7 @@ import Testing
     return message.id
   }
 
-  /// Each end says something, and opens a stream, as soon as it is told that the other is connected.
+  /// Each end sends a message and opens a stream as soon as it is notified that the other end is connected.
   @Test func `who hears from a member was told that it is connected before`() throws {
     for seed in 1...20 as ClosedRange<UInt64> {
       let hall = Hall(2, seed: seed)
@@ -100,9 +100,9 @@ import Testing
       }
       hall.run(seconds: 1)
     }
-    // A share of 96 KiB, and one after the other what is lent: 65,192 bytes.
+    // The share is 96 KiB; the rest is a reservation of 65,192 bytes that is granted in steps.
     #expect(counts == [9, 1, 1, 1, 1, 1, 1, 1, 0, 0])
-    // Others are not concerned.
+    // Other members are not affected.
     _ = try send(hall, 0, sessions[0], [1], to: [hall.stations[2].address])
     hall.stations[1].sessions.taken(10_000, of: hall.stations[0].address, in: sessions[1], now: hall.now)
     for _ in 0..<4 {

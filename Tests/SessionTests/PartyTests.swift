@@ -27,7 +27,8 @@ import Testing
     party.begin(all)
     #expect(party.time(all, upTo: 15) != nil)
     party.run(seconds: 30)
-    // Each has its table by the welcome. Between each two go meets, a record, and digests.
+    // Each member receives its table with the welcome. Each pair also exchanges handshake messages, one record, and
+    // digests.
     let entries = party.table(0)!.entries
     let table = TableMessage(
       session: entries.origins[0].id, from: 1, to: 1, asks: false, digest: party.table(0)!.digest, entries: entries)
@@ -76,7 +77,7 @@ import Testing
 
   @Test func `whoever comes later joins the session and is not merged with it, in whatever order`() {
     let party = Party(stations: 24, each: 1)
-    // Each has a lower address than all before it.
+    // Each newcomer has a lower address than all before it.
     for number in party.guests.indices.reversed() {
       party.begin([number], hearing: Array(party.guests.indices[number...]))
       party.begin(party.guests.indices[(number + 1)...], hearing: [number])
@@ -114,7 +115,8 @@ import Testing
     let time = party.time(all, upTo: 30)
     print("gather: the lowest is silent, the others in \(time ?? -1) s, \(party.endings) ends of invitations")
     #expect(time != nil)
-    // Its two applications are asked by the lowest of each other station, again and again, after longer and longer pauses.
+    // The lowest application of each other station invites both silent applications again and again, with growing
+    // pauses.
     party.run(seconds: 600)
     #expect(party.asked[party.guests[0].station, default: 0] <= 2 * 11 * 8, "\(party.asked)")
   }
@@ -154,7 +156,7 @@ import Testing
     let early = Array(party.guests.indices[..<5])
     party.begin(early, hearing: early)
     #expect(party.time(early, upTo: 5) != nil)
-    // The lowest of them invites nobody any more, and the newcomer does not either.
+    // The lowest member no longer invites anybody, and the newcomer does not invite either.
     party.begin(early[1...], hearing: [5])
     party.run(seconds: 4)
     #expect(party.whole(early) == 5 && party.invited[party.guests[1].station, default: 0] == 0)

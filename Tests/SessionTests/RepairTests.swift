@@ -4,7 +4,7 @@ import Testing
 @testable import Session
 @testable import SessionStories
 
-/// What the stories found once, step by step.
+/// Failures that random scenarios found, reproduced step by step.
 @Suite struct RepairTests {
   private func knows(_ hall: Hall, _ number: Int, _ session: SessionHandle, _ other: Int) -> Bool {
     hall.stations[number].sessions.table(of: session)?.isJoined(hall.stations[other].address) == true
@@ -20,7 +20,7 @@ import Testing
     hall.run(seconds: 1)
     hall.crash(2)
     hall.stations[1].island = 0
-    // The first table is lost, and its sender hears so.
+    // The first table is lost, and its sender is notified.
     var lost: SessionOutput?
     _ = hall.run(upTo: 5) {
       guard
@@ -57,7 +57,7 @@ import Testing
     #expect(hall.run(upTo: 1) { hall.stations[0].events.contains(ended) } != nil)
     hall.run(seconds: 30)
     #expect([0, 2].allSatisfy { !knows(hall, $0, sessions[$0], 1) && hall.view($0, sessions[$0]) == [0, 2] })
-    // And no more of it.
+    // Afterwards nothing more is sent about it.
     #expect(hall.letters.isEmpty)
   }
 
@@ -69,7 +69,8 @@ import Testing
     hall.crash(1)
     hall.run(seconds: 5)
     hall.start(1)
-    // A member that lies shows the next ticket, which it cannot make whole, instead of the one that there is.
+    // A malicious member presents the next version of the ticket instead of the existing one. It cannot complete that
+    // version.
     let node = hall.stations[1].sessions
     let meet = MeetMessage(
       session: table.id, from: 1, to: address.endpoint, number: 1, echo: 0, digest: table.digest, window: 1)
@@ -94,7 +95,7 @@ import Testing
     right.entries = table.entries
     try node.receive(SessionKind.table.rawValue, right.bytes.span.bytes, from: hall.stations[0].id, now: hall.now)
     #expect(try next().map { $0.entries?.records.map(\.departure?.reason) } == [[.crashed]])
-    // Nothing is signed that nobody was asked for.
+    // The node signs nothing that nobody asked for.
     try node.receive(SessionKind.table.rawValue, right.bytes.span.bytes, from: hall.stations[0].id, now: hall.now)
     #expect(try next() == [])
   }
@@ -143,7 +144,7 @@ import Testing
     hall.run(seconds: 1)
     try hall.stations[0].sessions.leave(sessions[0], now: hall.now)
     hall.settle()
-    // Under way, and then lost.
+    // The farewell is under way and then lost.
     var lost: SessionOutput?
     _ = hall.run(upTo: 5) {
       let index = hall.letters.firstIndex { $0.output.kind == .table && $0.to.number == 1 && !$0.isDelivered }
@@ -179,7 +180,7 @@ import Testing
     hall.run(seconds: 1)
     #expect(hall.view(0, sessions[0]) == [0] && hall.view(1, sessions[1]) == [0, 1])
     #expect(hall.run(upTo: 12) { hall.view(0, sessions[0]) == [0, 1] } != nil)
-    // And no more of it.
+    // Afterwards no more handshake messages are sent.
     hall.run(seconds: 30)
     #expect(!hall.letters.contains { $0.output.kind == .meet })
   }
@@ -197,7 +198,7 @@ import Testing
         && hall.letters.contains { $0.output.kind == .meet && $0.from.number == 0 }
     }
     #expect(meets != nil && session.pairs[0].address == hall.stations[1].address)
-    // One of them is told that the third has left; to the other it said nothing, as a member that lies may.
+    // Only one of the two is notified that the third has left. A malicious member may send nothing to the other.
     try hall.stations[2].sessions.leave(sessions[2], now: hall.now)
     hall.settle()
     for index in hall.letters.indices.reversed() where hall.letters[index].from.number == 2 {
@@ -246,7 +247,7 @@ import Testing
     let asked = try #require(hall.invited(1))
     try hall.stations[1].sessions.accept(asked.handle, into: others[1], now: hall.now)
     hall.settle()
-    // The younger one hears of it first.
+    // The session with the younger handle is notified first.
     let ended = SessionEvent.ended(younger, .isSame(older))
     #expect(hall.run(upTo: 5) { hall.stations[2].events.contains(ended) } != nil)
     let merged = try #require(hall.stations[0].sessions.table(of: others[0]))
@@ -341,7 +342,7 @@ import Testing
     }
   }
 
-  /// Station 1 is in the session of station 0, and has invited it into another one: it makes one session of its two.
+  /// Station 1 is in the session of station 0 and invites it into another session, so it merges its two sessions.
   private func merged(_ hall: Hall, _ sessions: [SessionHandle]) throws {
     let other = hall.open(1)
     _ = try hall.stations[1].sessions.invite(hall.stations[0].address, into: other, now: hall.now)
@@ -367,7 +368,7 @@ import Testing
 
   @Test func `a member that others hold for none, by a table that is older, tells them`() throws {
     let (hall, sessions) = joined(2)
-    // The founder takes no tables of it, as of a node that forges.
+    // The founder receives no table from the member, as if it had banned the member's node for forgery.
     let cryptography = hall.stations[1].cryptography
     hall.tamper = { output, from, _ in
       guard from == 1, output.kind == .table,

@@ -6,7 +6,7 @@ import Testing
 @testable import Session
 @testable import SessionStories
 
-/// Station 0 has one service, and others invite it, each over a link of its own unless a test says otherwise.
+/// Station 0 has one service, and others invite it. Each uses a link of its own unless a test changes that.
 private final class Invited {
   let hall: Hall
   private var lastNumber: UInt32 = 0
@@ -25,7 +25,7 @@ private final class Invited {
     sessions.note(hall.stations[station].id, ingress: ingress, isPinned: isPinned)
   }
 
-  /// Invites for an hour.
+  /// Sends an invitation that stands for an hour.
   func invite(_ station: Int) throws {
     lastNumber += 1
     let point = hall.stations[station].cryptography.identity.point
@@ -48,7 +48,7 @@ private final class Invited {
     sessions.handleTimeouts(now: hall.now)
   }
 
-  /// Invitations of which the application was told, and that stand.
+  /// The standing invitations from a station that the application was notified of.
   func standing(_ station: Int) -> [Invitation] {
     asked.filter { $0.from.node == hall.stations[station].id && ended[$0.handle] == nil }
   }
@@ -107,7 +107,7 @@ private final class Invited {
       try invited.invite(station)
     }
     #expect(invited.standing == 32)
-    // Beyond the places a pinned one takes a stranger's.
+    // When all places are taken, an invitation of a pinned node evicts one of a stranger.
     invited.place(39, ingress: 39, isPinned: true)
     try invited.invite(39)
     #expect(invited.standing == 32 && invited.standing(39).count == 1)

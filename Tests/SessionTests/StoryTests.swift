@@ -2,11 +2,15 @@ import Testing
 
 @testable import SessionStories
 
-/// What holds in every story: an invitation ends once at each end and in time; the connected have one view and one id,
-/// whatever the order of merges; nothing is delivered between lives that have not met; who left is no member without a
-/// new ticket; nobody is a member by forged entries; nobody holds more than it granted, and grants more than it
-/// can hold; what was told as delivered has come; who does not read holds up no
-/// other; two that connect to each other's addresses meet; streams end once, and what came is a prefix.
+/// The rules that hold in every random scenario:
+/// - An invitation ends once at each end, and in time.
+/// - All connected members have one view and one session id, whatever the order of merges.
+/// - Nothing is delivered between incarnations of nodes that have not completed a handshake.
+/// - A member that left is no member without a new ticket, and forged entries make nobody a member.
+/// - No node holds more than it granted or grants more than it can hold.
+/// - A message reported as delivered has arrived, and a reader that does not read blocks no other.
+/// - Two applications that connect to each other's addresses become members of one session.
+/// - A stream ends once, and the received data is a prefix of the written data.
 @Suite struct StoryTests {
   @Test func `stories of invitations, merges, crashes, partitions and lies end well`() {
     var connected = 0, delivered = 0, aliases = 0, lies = 0, streamed = 0, finished = 0, talks = 0, introduced = 0
@@ -24,7 +28,7 @@ import Testing
       talks += story.talkCount
       introduced += story.introducedCount
     }
-    // The stories are about something.
+    // The scenarios must not be empty.
     #expect(
       connected > 1_000 && delivered > 500 && aliases > 50 && lies > 200 && streamed > 10_000_000 && finished > 100
         && talks > 100 && introduced > 100,

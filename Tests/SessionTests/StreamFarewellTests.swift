@@ -5,7 +5,7 @@ import Testing
 @testable import SessionStories
 
 extension StreamTalk {
-  /// A stream of three bytes that have come, with their end, and were not read.
+  /// A stream of three bytes. The bytes and the end have arrived but were not read.
   func written() throws -> (writer: StreamHandle, reader: StreamHandle) {
     let (writer, reader) = try connected()
     _ = try node(0).writeStream(writer, [1, 2, 3], now: hall.now)
@@ -16,7 +16,7 @@ extension StreamTalk {
     return (writer, reader)
   }
 
-  /// Ends of streams that a station has sent, or their acknowledgements, arrive so many seconds later.
+  /// Delays the stream ends that a station sent, and their acknowledgements, by `seconds`.
   func delayEnds(from station: Int, by seconds: UInt64) throws {
     let ends = hall.letters.indices.filter {
       hall.letters[$0].output.kind == .streamEnd && hall.letters[$0].from.number == station
@@ -26,7 +26,7 @@ extension StreamTalk {
   }
 }
 
-/// An application leaves when it knows how a stream ended; the member knows it too.
+/// When an application leaves once it knows how a stream ended, the other member knows that too.
 @Suite struct StreamFarewellTests {
   @Test func `an application that leaves as soon as it has read the end does not undo it`() throws {
     let talk = StreamTalk()

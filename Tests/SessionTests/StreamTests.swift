@@ -4,13 +4,13 @@ import Testing
 
 @testable import SessionStories
 
-/// Two members, and what the streams between them do.
+/// Two members, with the events of the streams between them.
 final class StreamTalk {
   let hall: Hall
   let sessions: [SessionHandle]
-  /// Of each station.
+  /// The stream events of each station.
   var events: [[(handle: StreamHandle, event: StreamEvent)]]
-  /// The last number and stream id of a message about a stream, as it is on the wire.
+  /// The number and the stream id of the last stream message from station 0, as on the wire.
   var number: UInt32 = 0
   var id: UInt32 = 0
   var turns: [UInt32] = []
@@ -47,7 +47,7 @@ final class StreamTalk {
       Array(name.utf8), in: sessions[from], to: hall.stations[to].address, isTwoWay: isTwoWay, now: hall.now)
   }
 
-  /// The stream that the other end was asked about last.
+  /// The last incoming stream that the application at `station` was asked about, or nil.
   func asked(_ station: Int = 1) -> StreamHandle? {
     events[station].last { if case .opened = $0.event { true } else { false } }?.handle
   }
@@ -63,7 +63,7 @@ final class StreamTalk {
     return (writer, reader)
   }
 
-  /// Writes as long as there is room; the bytes taken in all.
+  /// Writes while there is room. Returns the total number of bytes accepted.
   func fill(_ handle: StreamHandle, from station: Int = 0, upTo total: Int = .max) throws -> Int {
     var written = 0
     for _ in 0..<60 {
@@ -78,7 +78,7 @@ final class StreamTalk {
     return written
   }
 
-  /// A stream of which the reader has read more than the first window.
+  /// A stream whose reader has read more than the first window.
   func read() throws -> (writer: StreamHandle, reader: StreamHandle) {
     let (writer, reader) = try connected()
     var taken = 0
@@ -112,7 +112,7 @@ final class StreamTalk {
     events[station].count { $0.handle == handle && $0.event == event }
   }
 
-  /// Says something in the name of station 0.
+  /// Sends a message in the name of station 0.
   func say(_ kind: SessionKind, _ bytes: [UInt8]) {
     try? node(1).receive(kind.rawValue, bytes.span.bytes, from: hall.stations[0].id, now: hall.now)
     run(0.2)
@@ -131,7 +131,7 @@ final class StreamTalk {
     #expect(talk.bytes(reader) == [1, 2, 3, 4])
     #expect(talk.count(.finished, reader, at: 1) == 1 && talk.end(reader, at: 1) == nil)
     #expect(talk.end(writer, at: 0) == nil)
-    // The writer knows by the end that the other application has all.
+    // The stream end of the reader informs the writer that the other application has everything.
     talk.node(1).takenFromStream(reader, 4, now: talk.hall.now)
     talk.run()
     #expect(talk.end(reader, at: 1) == .finished && talk.end(writer, at: 0) == .finished)
@@ -219,7 +219,7 @@ final class StreamTalk {
     for _ in 0...SessionLimits.streamsAheadMax { writers.append(try talk.read().writer) }
     let rooms = writers.map { talk.node(0).streamRoom($0) }
     #expect(rooms == Array(repeating: most, count: SessionLimits.streamsAheadMax) + [turn])
-    // A stream that has used its room, and is told of none, gives way.
+    // A stream that has used its room and has no promise of more yields its further turns.
     _ = try talk.node(0).writeStream(writers[0], [UInt8](repeating: 7, count: most), now: talk.hall.now)
     talk.run()
     #expect(talk.node(0).streamRoom(writers[6], promised: turn) == most)
@@ -255,7 +255,7 @@ final class StreamTalk {
     let (other, reader) = try talk.connected()
     #expect(try talk.fill(other, upTo: 15_000) == 15_000)
     #expect(talk.bytes(reader).count == 15_000 && talk.bytes(unread).count == window)
-    // It goes on when it is read.
+    // The stream continues when its data is read.
     talk.node(1).takenFromStream(unread, window, now: talk.hall.now)
     talk.run()
     #expect(talk.count(.room, stopped, at: 0) > 0 && talk.bytes(unread).count > window)
@@ -386,7 +386,7 @@ final class StreamTalk {
   }
 }
 
-/// A member that does not keep to the rules harms its own streams.
+/// A member that violates the rules harms only its own streams.
 @Suite struct LyingStreamTests {
   @Test func `more bytes than were granted end the stream, and are not handed over`() throws {
     let talk = StreamTalk()
@@ -430,7 +430,7 @@ final class StreamTalk {
     let talk = StreamTalk()
     let (asker, answerer) = try talk.connected(isTwoWay: true)
     talk.run()
-    // Station 0 says it of the direction towards itself.
+    // Station 0 sends the update for the direction towards itself.
     talk.say(.window, WindowMessage(number: talk.number, stream: talk.id, limit: 0).bytes)
     _ = try talk.node(1).writeStream(answerer, [1, 2], now: talk.hall.now)
     talk.run()

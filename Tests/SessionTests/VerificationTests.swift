@@ -7,7 +7,7 @@ import SealSupport
 
 @testable import SessionStories
 
-/// Members of one session with their keys, who sign what the test wants, true or not.
+/// Members of one session with their keys. They sign whatever a test asks for, correct or forged.
 private struct Cast {
   let keys = (0..<4).map { StandInCryptography(Identity(100 + UInt64($0))) }
   let origin: SessionOrigin
@@ -68,7 +68,7 @@ private struct Cast {
     return ended
   }
 
-  /// A table that knows the origin and gets these records; who is joined then, and whether anything was forged.
+  /// Merges the records into a table that knows the origin. Returns the joined members and whether a record was forged.
   func take(_ records: [MemberRecord]) -> (joined: [Int], isForged: Bool) {
     var table = SessionTable(origin, keys[0])
     let sorted = records.sorted { $0.address < $1.address }
@@ -155,7 +155,7 @@ private struct Cast {
     #expect(table.merge(merged).isChanged)
     #expect(table.contains(other.id))
     for signer in [hall.stations[0].address, hall.stations[2].address] {
-      // Whoever has but this can meet nobody of the other side.
+      // A node with these entries alone could complete a handshake with no member of the other side.
       var entries = merged
       entries.records.removeAll { $0.address == signer }
       var table = SessionTable(before.entries.origins[0].origin, hall.stations[1].cryptography)
