@@ -5,26 +5,27 @@ import Session
 import SessionSupport
 import TestSupport
 
-/// Nodes with sessions in one process: what the channels below promise is played, and all chance is from one seed.
+/// Nodes with sessions in one process. The guarantees of the channels below are simulated, and all randomness comes
+/// from one seed.
 ///
-/// A message arrives in the order of its direction and lane, or fails. Nodes out of reach of each other keep what they sent; a
-/// node that starts again has forgotten everything, and what was on the way to it fails.
+/// A message arrives in the order of its direction and lane, or fails. Nodes out of reach of each other keep their
+/// messages. A node that restarts forgets everything, and messages on their way to it fail.
 final class Hall {
   final class Station {
     let number: Int
     let cryptography: StandInCryptography
     var sessions: Sessions
-    /// Each other station has a link of its own.
+    /// The verification budget; each other station has a link of its own.
     var checks = CheckBudget()
     var epoch: UInt64 = 1
     var isUp = true
-    /// Which stations reach each other: those with the same number.
+    /// Stations with the same number reach each other.
     var island = 0
-    /// The peers it was told of, with the epoch.
+    /// The peers that this station was notified of, with their epochs.
     var known: [Int: UInt64] = [:]
-    /// Events that the test has not taken.
+    /// The events that the test has not taken yet.
     var events: [SessionEvent] = []
-    /// Called for each event instead, when set.
+    /// If set, called for each event instead of storing it.
     var application: ((SessionEvent) -> Void)?
 
     init(_ number: Int, seed: UInt64) {
@@ -43,7 +44,7 @@ final class Hall {
     }
 
     var id: NodeID { cryptography.identity.id }
-    /// The address of its endpoint 1.
+    /// The address of endpoint 1.
     var address: MemberAddress { MemberAddress(node: id, endpoint: 1) }
   }
 
@@ -52,24 +53,25 @@ final class Hall {
     var from: (number: Int, epoch: UInt64)
     var to: (number: Int, epoch: UInt64)
     var at: Instant
-    /// It has arrived, and the sender learns it at `at`.
+    /// Whether the message has arrived. Its sender is notified at `at`.
     var isDelivered = false
     var sentAt: Instant
   }
 
   static let step = TimeSpan.milliseconds(20)
-  /// What the streams to one station share, besides what each has for sure: little, so that it runs out.
+  /// The bytes that all streams to one station share, beyond what each stream has for sure. The value is small, so that
+  /// the pool runs out.
   static let streamPool = 1_048_576
 
   var now = Instant.zero + .seconds(1000)
   var random: SeededRandom
   var stations: [Station] = []
-  /// On the way, in the order sent.
+  /// The messages on their way, in the order in which they were sent.
   var letters: [Letter] = []
-  /// How long a message is on the way.
+  /// The range of the transit time in milliseconds.
   var delay: (least: UInt64, most: UInt64) = (1, 40)
   var wrong: String?
-  /// Sees each message that arrives, and may change it.
+  /// Called for each message that arrives; it may change the message.
   var tamper: ((inout SessionOutput, _ from: Int, _ to: Int) -> Void)?
   var sentBytes = 0
   var sentMessages = 0
@@ -102,13 +104,13 @@ final class Hall {
     }
   }
 
-  /// Everything without the passing of time.
+  /// Delivers reachability changes and all output, without letting time pass.
   func settle() {
     tellReach()
     for station in stations where station.isUp { drain(station) }
   }
 
-  /// Runs until `condition` holds, for at most so many seconds. Returns how long it took; nil when it never did.
+  /// Runs until `condition` holds, at most `seconds`. Returns how long that took, or nil if it never held.
   func run(upTo seconds: Double, until condition: () -> Bool) -> Double? {
     let start = now
     while wrong == nil {
@@ -195,7 +197,7 @@ final class Hall {
     }
   }
 
-  /// What may be checked of a message; nil when it has to wait.
+  /// The number of checks that the station may spend on a message, or nil if the message must wait.
   private func allowance(of station: Station, _ output: SessionOutput, from sender: Station) -> CheckAllowance? {
     let (kind, byteCount) = (output.kind.rawValue, output.bytes.count)
     guard station.sessions.mayReceive(kind, byteCount: byteCount, from: sender.id, behind: sender.number) else {
@@ -209,7 +211,7 @@ final class Hall {
     return granted == 0 ? nil : CheckAllowance(holder: sender.number, checks: granted)
   }
 
-  /// Goes on with what is in check, as long as the shares last.
+  /// Continues the checks of pending tables while the shares last.
   private func check(_ station: Station) {
     var hasChecked = true
     while hasChecked {
@@ -263,7 +265,7 @@ final class Hall {
         at: now + .milliseconds(delay.least + random.below(delay.most - delay.least + 1)), sentAt: now))
   }
 
-  // MARK: What happens to stations
+  // MARK: Faults of stations
 
   func crash(_ number: Int) {
     stations[number].isUp = false
@@ -280,7 +282,7 @@ final class Hall {
     station.events = []
   }
 
-  // MARK: What applications do
+  // MARK: Actions of applications
 
   func open(
     _ number: Int, _ rules: SessionRules = SessionRules(), owner: SessionOwner = SessionOwner()
@@ -288,7 +290,7 @@ final class Hall {
     try! stations[number].sessions.open(1, rules, owner: owner, now: now)
   }
 
-  /// The other end accepts into a session of its own when it hears of it; nil when it was not asked within a second.
+  /// Removes and returns the first pending invitation of a station, or nil.
   func invited(_ number: Int) -> Invitation? {
     for (index, event) in stations[number].events.enumerated() {
       if case .invited(let invitation) = event {
@@ -299,7 +301,7 @@ final class Hall {
     return nil
   }
 
-  /// `from` invites `to`, who accepts into `into`. Returns how it ended at the inviter's.
+  /// Invites `to` into a session of `from`; `to` accepts into `into`. Returns the outcome at the inviter.
   @discardableResult
   func join(_ to: Int, into: SessionHandle, by from: Int, _ session: SessionHandle) -> InvitationOutcome? {
     guard
@@ -324,7 +326,7 @@ final class Hall {
     return outcome
   }
 
-  /// Those whom a session connects with, and itself.
+  /// The stations that a session connects with, including this one.
   func view(_ number: Int, _ session: SessionHandle) -> [Int] {
     let others = stations[number].sessions.members(of: session).filter { $0.state == .connected || $0.state == .paused }
     return (others.map { self.number(of: $0.address.node) } + [number]).sorted()

@@ -1,10 +1,10 @@
 import Primitives
 import Session
 
-/// Many applications on a few stations that gather each other.
+/// Many applications on a few stations that all use auto-join.
 ///
-/// `play` is a story of them: they begin at different times, are cut off from each other and start again; in the end they are
-/// one session. A seed plays the same story on every machine.
+/// `play` runs a random scenario: the applications start at different times, are cut off from each other, and restart.
+/// At the end they are one session. A seed gives the same scenario on every machine.
 public final class Party {
   struct Guest {
     let station: Int
@@ -13,18 +13,19 @@ public final class Party {
   }
 
   let hall: Hall
-  /// By address.
+  /// The guests in ascending order of their addresses.
   private(set) var guests: [Guest] = []
-  /// Ends of invitations, at both ends of each.
+  /// The number of ended invitations, counted at both ends.
   public private(set) var endings = 0
-  /// Invitations to each station and from each, of other stations.
+  /// The number of invitations to each station and from each station, from and to other stations.
   private(set) var asked: [Int: Int] = [:]
   private(set) var invited: [Int: Int] = [:]
-  /// Invitations of which the applications were told: as the local API does they accept them as those of gathered addresses.
+  /// Invitations that the applications were notified of. They are accepted as those of gathered addresses, as the local
+  /// API does.
   private var waiting: [(station: Int, invitation: Invitation)] = []
-  /// Stations whose applications say nothing to invitations.
+  /// Stations whose applications do not answer invitations.
   var silent: Set<Int> = []
-  /// What becomes of a message between two stations: false drops it.
+  /// Called for each message between two stations, which it may change. Returns false to drop the message.
   var passes: (inout SessionOutput, Int, Int) -> Bool = { _, _, _ in true }
 
   init(stations: Int, each: Int, seed: UInt64 = 1) {
@@ -60,7 +61,7 @@ public final class Party {
     return try! station.sessions.open(endpoint, SessionRules(membersMax: 64), now: hall.now)
   }
 
-  /// A station starts again: its applications open new sessions, and everybody finds them anew.
+  /// Restarts a station. Its applications open new sessions, and all others find them again.
   func restart(_ station: Int) {
     hall.crash(station)
     hall.run(seconds: 0.5)
@@ -72,7 +73,7 @@ public final class Party {
     begin(guests.indices.filter { !own.contains($0) }, hearing: own)
   }
 
-  /// Some begin to gather all.
+  /// Lets `some` gather all guests, or only those in `hearing`.
   func begin(_ some: some Sequence<Int>, hearing: [Int]? = nil) {
     for number in some where !silent.contains(guests[number].station) {
       for other in hearing ?? Array(guests.indices) where other != number {
@@ -100,7 +101,7 @@ public final class Party {
     hall.settle()
   }
 
-  /// How many of some are connected with all others of them.
+  /// The number of guests in `some` that are connected with all others in `some`.
   func whole(_ some: [Int]) -> Int {
     let addresses = Set(some.map { guests[$0].address })
     return some.count { number in
@@ -109,7 +110,7 @@ public final class Party {
     }
   }
 
-  /// Seconds until some are one session, to a tenth; nil when they are not.
+  /// The seconds until `some` are one session, to a tenth, or nil if they do not become one.
   func time(_ some: [Int], upTo seconds: Int) -> Double? {
     for tenth in 0..<seconds * 10 {
       if whole(some) == some.count && Set(some.map { id($0) }).count == 1 { return Double(tenth) / 10 }
@@ -130,7 +131,7 @@ public final class Party {
   var sessionCount: Int { Set(guests.indices.map { id($0) }).count }
   var verifyCount: Int { hall.stations.map { $0.cryptography.verifyCount }.max() ?? 0 }
 
-  /// Plays a story; what went wrong, or nil.
+  /// Plays a random scenario. Returns the first violation or nil, the time to one session, and the counts.
   public static func play(_ seed: UInt64) -> (wrong: String?, seconds: Double?, endings: Int, guests: Int) {
     var random = SeededRandom(seed: seed ^ 0x9A_27)
     let party = Party(stations: 2 + Int(random.below(7)), each: 1 + Int(random.below(6)), seed: seed)

@@ -4,9 +4,11 @@ import Session
 import SessionSupport
 import TestSupport
 
-/// A hall in which everything happens: invitations in all directions, introductions, merges, leaves, ejections, crashes, partitions,
-/// messages, streams, applications that do not read, and in every other seed a member that lies. What must never happen is checked at every event, what must be reached once the
-/// faults are over. A seed plays the same story on every machine.
+/// A random scenario with invitations in all directions, introductions, merges, leaves, ejections, crashes, partitions,
+/// messages, streams, and applications that do not read. With every other seed one member is malicious.
+///
+/// Safety is checked at every event, and liveness once the faults are over. A seed gives the same scenario on every
+/// machine.
 public final class Story {
   struct Ask {
     var station: Int
@@ -19,28 +21,32 @@ public final class Story {
   let hall: Hall
   var random: SeededRandom
   let liar: Int?
-  /// The session that each station has open.
+  /// The sessions that each station has open.
   var open: [Int: [SessionHandle]] = [:]
-  /// Invitations sent and received, and introductions, by station, life and handle.
+  /// Sent and received invitations, and introductions, by station, incarnation and handle.
   var asks: [String: Ask] = [:]
   let introductions = StoryIntroductions()
   var waiting: [(station: Int, life: UInt64, Invitation, at: Instant)] = []
   var sent: UInt64 = 0
-  /// The last message that came, by receiver's life and handle and sender.
+  /// The last message received, by the receiver's incarnation and handle, and by sender.
   var heard: [String: UInt64] = [:]
   public internal(set) var deliveredCount = 0
   public internal(set) var connectedCount = 0
-  /// Sessions that are others' aliases at the end, and lies told.
+  /// Checks the streams of the scenario.
   public let witness = StreamWitness(pool: Hall.streamPool)
-  /// Streams that were opened in calm, beside others that are not read.
+  /// Streams that were opened in the quiet phase, beside others that are not read.
   var races: [StreamWitness.Flow] = []
-  /// Stations whose applications read no messages, and what waits there, by receiver's life and sender.
+  /// Stations whose applications read no messages.
   private var deaf: Set<Int> = []
+  /// Messages that wait unread, by the receiver's incarnation and by sender.
   var unread: [(station: Int, life: UInt64, session: SessionHandle, from: MemberAddress, byteCount: Int)] = []
+  /// The number of sessions merged into others, summed over all tables at the end.
   public internal(set) var aliasCount = 0
+  /// The number of messages that the malicious member has falsified.
   public internal(set) var lieCount = 0
+  /// Whether the quiet phase has begun: the faults are over.
   var isCalm = false
-  /// Messages that were sent in calm; see `StoryTalks`.
+  /// Messages sent in the quiet phase; see `StoryTalks`.
   var talks: [Talk] = []
   public internal(set) var talkCount = 0
 
@@ -60,7 +66,7 @@ public final class Story {
 
   func fail(_ what: String) { if hall.wrong == nil { hall.wrong = what } }
 
-  /// Plays it; what went wrong, or nil.
+  /// Plays the scenario. Returns the first violation, or nil.
   public func play() -> String? {
     for _ in 0..<200 {
       act()
@@ -75,7 +81,7 @@ public final class Story {
     }
     waiting = []
     for station in hall.stations where !deaf.contains(station.number) || seed % 3 != 0 { listenAgain(station) }
-    // The invitations that stand come to their end, then twenty quiet seconds.
+    // Lets standing invitations expire; twenty quiet seconds follow.
     hall.run(seconds: 62)
     introduceInCalm()
     hall.run(seconds: 20)
@@ -89,7 +95,7 @@ public final class Story {
     return hall.wrong
   }
 
-  // MARK: What happens
+  // MARK: Random actions
 
   private func act() {
     let station = hall.stations[Int(random.below(UInt64(hall.stations.count)))]
@@ -121,7 +127,7 @@ public final class Story {
     hall.crash(station.number)
   }
 
-  /// A session of the station; a new one when it has none, or sometimes.
+  /// A session of the station. It is a new one if there is none, and sometimes otherwise.
   func session(_ station: Hall.Station) -> SessionHandle? {
     let handles = open[station.number] ?? []
     if !handles.isEmpty && !random.chance(perThousand: 150) { return handles[Int(random.below(UInt64(handles.count)))] }
@@ -182,7 +188,7 @@ public final class Story {
     }
   }
 
-  // MARK: What the applications see
+  // MARK: Events for applications
 
   private func listen(to station: Hall.Station) {
     station.application = { [unowned self, unowned station] event in
@@ -196,7 +202,7 @@ public final class Story {
           deadline: invitation.deadline + SessionLimits.settleTime + Hall.step * 2)
       case .invitationEnded(let handle, let outcome):
         guard let ask = asks[life + "\(handle.number)"] else {
-          // Who is connected to an address invites it, or is invited, without a word to the application.
+          // An application that connects to an address invites it or is invited without an event for the application.
           return introductions.lives.contains(life) ? () : fail("an unknown invitation ends")
         }
         introductionEnded(life, handle, outcome)
@@ -225,7 +231,7 @@ public final class Story {
     if deaf.contains(station.number) {
       unread.append((station.number, station.epoch, handle, from, data.count))
       let held = unread.filter { $0.station == station.number && $0.session == handle && $0.from == from }
-      // A share and a loan, as docs/protocol.md names them.
+      // The limit is a share plus a reservation, as defined in docs/protocol.md.
       if held.reduce(0, { $0 + $1.byteCount + 192 }) > 131_072 + 65_192 {
         fail("too many messages wait at \(station.number)")
       }
@@ -247,7 +253,7 @@ public final class Story {
 
   func isDeaf(_ station: Int) -> Bool { deaf.contains(station) }
 
-  /// The application takes what waits, and reads from now on.
+  /// Lets the application read its waiting messages, and all later ones at once.
   private func listenAgain(_ station: Hall.Station) {
     guard deaf.remove(station.number) != nil else { return }
     for message in unread where message.station == station.number && message.life == station.epoch {
@@ -256,10 +262,10 @@ public final class Story {
     unread.removeAll { $0.station == station.number }
   }
 
-  // MARK: What must be reached
+  // MARK: Final checks
 
   private func check() {
-    // A member that lies may have invited for an hour.
+    // A malicious member may have sent an invitation that stands for an hour.
     for (key, ask) in asks
     where ask.endedAt == nil && ask.deadline <= hall.now && hall.stations[ask.station].epoch == ask.life {
       let what = introductions.waits[key] == nil ? "invitation" : "introduction"
@@ -277,7 +283,7 @@ public final class Story {
     for (place, (number, handle)) in present.enumerated() {
       let sessions = hall.stations[number].sessions
       guard let table = sessions.table(of: handle) else { return }
-      // Whoever is in the session, and nobody else, is in the view of each.
+      // Each member's view contains all members of the session and nobody else.
       let all = present.indices.filter { companies[$0] == companies[place] }.map { present[$0] }
       let view = hall.view(number, handle).filter { $0 != liar }
       if view != all.map({ $0.station }).sorted() {
@@ -291,7 +297,7 @@ public final class Story {
     }
   }
 
-  /// How every open session stands: for whoever replays a seed.
+  /// Describes the state of every open session as text. It helps when a seed is replayed.
   public func report() -> String {
     var lines = ["seed \(seed), liar \(liar.map { "\($0)" } ?? "none")"]
     for station in hall.stations {
@@ -303,7 +309,7 @@ public final class Story {
     return lines.joined(separator: "\n")
   }
 
-  // MARK: Lies
+  // MARK: Malicious messages
 
   private func lie(_ output: inout SessionOutput) {
     guard let liar else { return }
@@ -325,7 +331,7 @@ public final class Story {
       entries.records[index].departure = Departure(isEjection: true, reason: .wanted, text: [], signature: signature)
     case 2: entries.records[index].departure = nil
     case 3:
-      // Somebody who does not exist, admitted in the name of whoever admitted another.
+      // An invented node, admitted in the name of the member that admitted another one.
       let invented = Identity(5000 + random.below(100))
       let point = invented.point
       entries.records[index].address = MemberAddress(node: invented.id, endpoint: 1)

@@ -1,30 +1,30 @@
 import Primitives
 import Session
 
-/// Applications of a story that connect to each other's addresses.
+/// Applications of a scenario that connect to each other's addresses.
 final class StoryIntroductions {
   struct Wait {
     let session: SessionHandle
     let address: MemberAddress
-    /// It began in calm, at both ends: it has to connect.
+    /// Whether the introduction began in the quiet phase at both ends, so it must connect.
     var mustConnect = false
     var outcome: InvitationOutcome?
   }
 
-  /// By life and handle, as in `Story.asks`.
+  /// The introductions, keyed by incarnation and handle as in `Story.asks`.
   var waits: [String: Wait] = [:]
-  /// Those that have connected to an address: station and life.
+  /// The station incarnations that have connected to an address.
   var lives: Set<String> = []
-  /// The state that was told last of each member, by life and session.
+  /// The last reported state of each member, by incarnation and session.
   var states: [String: [MemberAddress: MemberState]] = [:]
   var connectedCount = 0
 }
 
 extension Story {
-  /// How often two applications that connected to each other's addresses met.
+  /// The number of introductions that ended as connected.
   public var introducedCount: Int { introductions.connectedCount }
 
-  /// A station connects to the address of another one, which mostly does the same.
+  /// Connects a station to the address of another station, which usually does the same.
   func introduce(_ station: Hall.Station) {
     let other = hall.stations[Int(random.below(UInt64(hall.stations.count)))]
     guard station.isUp, let session = session(station) else { return }
@@ -51,7 +51,8 @@ extension Story {
     }
   }
 
-  /// In calm each two that have one session at most meet when they connect to each other.
+  /// Lets two stations connect to each other in the quiet phase. Both have at most one session, so they must become
+  /// members of one session.
   func introduceInCalm() {
     guard seed % 5 != 0, seed % 3 != 0, hall.stations.count > 3 else { return }
     let able = hall.stations.filter { $0.number != liar && (open[$0.number] ?? []).count <= 1 }
@@ -66,7 +67,7 @@ extension Story {
     hall.settle()
   }
 
-  /// That two are connected is told of the member first.
+  /// Records the end of an introduction. The application must have been notified of the connected member before.
   func introductionEnded(_ life: String, _ handle: InvitationHandle, _ outcome: InvitationOutcome) {
     guard let wait = introductions.waits[life + "\(handle.number)"] else { return }
     introductions.waits[life + "\(handle.number)"]?.outcome = outcome

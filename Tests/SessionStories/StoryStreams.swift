@@ -3,11 +3,11 @@ import Session
 import SessionSupport
 import TestSupport
 
-/// Streams in a story; what must hold of them is in `StreamWitness`.
+/// Streams in a scenario. Their rules are in `StreamWitness`.
 extension Story {
   func place(_ station: Hall.Station) -> StreamWitness.Place { StreamWitness.Place(station.number, station.epoch) }
 
-  /// An application opens a stream to a member, or one that reads late takes something.
+  /// Lets an application open a stream to a member, and lets late readers read a part.
   func stream(_ station: Hall.Station) {
     guard station.isUp, let session = open[station.number]?.first else { return }
     if random.chance(perThousand: 500) {
@@ -26,13 +26,14 @@ extension Story {
   func hears(_ station: Hall.Station, _ handle: StreamHandle, _ event: StreamEvent) {
     var sender: Int?
     if case .opened(_, let from, _, _) = event { sender = hall.number(of: from.node) }
-    // What a liar opens, and what it hears, is nobody's word.
+    // Streams from and events at the malicious member are not checked.
     if sender == liar || station.number == liar { sender = nil }
     witness.hears(place(station), station.sessions, handle, event, from: sender, &random, now: hall.now)
     witness.wrong.map { fail($0) }
   }
 
-  /// In calm members open two streams to each other: one that is not read, and one that is read meanwhile.
+  /// In the quiet phase, members open two streams to each other: one that stops being read and one that is read
+  /// meanwhile.
   func beginRaces() {
     for station in hall.stations where station.number != liar && races.count < 3 {
       guard let session = open[station.number]?.first else { continue }
@@ -58,9 +59,10 @@ extension Story {
     witness.wrong.map { fail($0) }
   }
 
-  // MARK: Lies
+  // MARK: Malicious messages
 
-  /// Credit that was not granted, ends that are none, streams without number. True when `output` is such a message now.
+  /// Replaces a stream message by a false one: an unknown stream, a wrong end, or credit that was not granted. Returns
+  /// whether it replaced `output`.
   func lieAboutStreams(_ output: inout SessionOutput) -> Bool {
     guard output.kind == .streamBytes || output.kind == .streamEnd || output.kind == .window,
       output.bytes.count >= 8

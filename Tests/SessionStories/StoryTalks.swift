@@ -1,21 +1,22 @@
 import Primitives
 import Session
 
-/// A message that is sent in calm, when nobody crashes or leaves: to whoever it was told as delivered it has come.
+/// A message sent in the quiet phase, when nobody crashes or leaves. If it is reported as delivered, it must have
+/// arrived.
 struct Talk {
   let from: Int
   let session: SessionHandle
   let to: MemberAddress
   let data: [UInt8]
-  /// Nil while there is no room for it.
+  /// Nil until there is room for the message.
   var id: SessionMessageID?
   var isDelivered = false
   var hasCome = false
 }
 
-/// Room and credit in a story.
+/// Shares and reservations in a scenario.
 extension Story {
-  /// What waits at a station, and what may come, has its room there.
+  /// Checks that waiting messages and granted credit fit the memory of a station.
   func checkRoom(_ station: Hall.Station) {
     let (shares, loans) = station.sessions.roomGranted
     if shares > SessionLimits.sharePoolBytes { fail("more is shared than there is at \(station.number)") }
@@ -27,7 +28,7 @@ extension Story {
     if waiting > Int(shares + loans) { fail("more waits at \(station.number) than was granted") }
   }
 
-  /// Members send each other messages that are greater than their shares may be.
+  /// Lets members send each other messages that are larger than their shares can be.
   func beginTalks() {
     for station in hall.stations where station.number != liar {
       guard let session = open[station.number]?.first else { continue }
