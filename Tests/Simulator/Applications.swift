@@ -3,7 +3,7 @@ import Frame
 import Node
 import Primitives
 
-/// What the applications of the machines send and read.
+/// The messages that the applications of the machines send and read.
 extension Simulation {
   func message() {
     if now >= faultsEnd { return }
@@ -14,12 +14,12 @@ extension Simulation {
     let size = Int(random.below(random.chance(perThousand: options.isBusy ? 500 : 100) ? 60_000 : 1500))
     let isReliable = random.chance(perThousand: 850)
     if choice.isEmpty { return }
-    // In a large network each machine has few associations: all pairs would take too much memory.
+    // All pairs would take too much memory in a large network, so there each machine has few associations.
     let to = machines.count > 16 ? choice[(from * 5) % choice.count] : choice[Int(random.below(UInt64(choice.count)))]
     if isReliable { send(from, to, lane, size) } else { sendUnreliably(from, to, size % 1200) }
   }
 
-  /// An application sends a message of somewhat more than `fillerBytes`. False when its node refused it.
+  /// Sends a message of slightly more than `fillerBytes` from an application. Returns false if its node refused it.
   @discardableResult
   public func send(_ from: Int, _ to: Int, _ lane: Lane, _ fillerBytes: Int) -> Bool {
     guard let node = machines[from].node, machines[from].frozenUntil <= now else { return false }
@@ -51,28 +51,30 @@ extension Simulation {
     touched(from)
   }
 
-  // MARK: What two machines have agreed on
+  // MARK: Agreed encryption
 
-  /// Computed here independently of the core's table.
+  /// The agreement of two machines, computed here independently of the core's table.
   func agreement(_ one: Int, _ other: Int) -> EncryptionPreference.Agreement {
     let wishes = [machines[one].encryption, machines[other].encryption]
     if !wishes.contains(.none) { return .sealed }
     return wishes.contains(.required) ? .refused : .clear
   }
 
-  /// The machine is the dishonest relay and may have stated a preference that it does not have, in its own name.
+  /// Whether the machine is the malicious relay, which may have advertised a false preference in its own name.
   private func mayHaveLied(_ machine: Int) -> Bool {
     options.faults.contains(.falseLinks) && machines[machine].number == villain
   }
 
-  /// Whether what `one` says to `other` may leave in clear: both said so, or the other did and this one agrees to it.
+  /// Whether data from `one` to `other` may be sent unencrypted. That is so if both advertise it, or if `other` may
+  /// have advertised it falsely and `one` does not require encryption.
   func mayBeClear(_ one: Int, _ other: Int) -> Bool {
     agreement(one, other) == .clear || mayHaveLied(other) && machines[one].encryption != .required
   }
 
   // MARK: Certificates
 
-  /// The application of `machine` takes a while to decide; while faults happen it also says no.
+  /// Starts the decision of the application of `machine`, which takes a while. While faults happen, it sometimes
+  /// rejects.
   func decisionWanted(_ machine: Int, _ peer: NodeID, _ chain: [[UInt8]]) {
     let from = number(of: peer)
     trace.add(now, .asked, machine, from, chain.count)
@@ -90,7 +92,7 @@ extension Simulation {
     touched(machine)
   }
 
-  /// Data passed between two applications: the one of `machine` must have accepted the other's certificate.
+  /// Checks, when data passes between two applications, that the one of `machine` has accepted the other's certificate.
   private func checkDecision(_ machine: Int, _ peer: Int) {
     if machines[machine].asksApplication, peer >= 0, !mayBeClear(machine, peer), !mayBeClear(peer, machine),
       !machines[machine].accepted.contains(peer)
@@ -99,7 +101,7 @@ extension Simulation {
     }
   }
 
-  /// Bytes of messages that `machine` has read, all senders together.
+  /// The bytes of all messages that `machine` has read, from all senders.
   public func bytesRead(by machine: Int) -> Int { machines[machine].bytesRead }
 
   func completed(_ machine: Int, _ peer: NodeID, _ completion: Completion) {
@@ -107,7 +109,7 @@ extension Simulation {
     trace.add(now, .completed, machine, to, completion.outcome == .delivered ? 1 : 0)
     if claim.completed(machine, machines[machine].life, to, completion) { return }
     if completion.outcome == .delivered { checkDecision(machine, to) }
-    // A stream with room takes acknowledgements before the wake-up ends in which the application is told.
+    // A stream with room accepts acknowledgements before the end of the wake-up in which the application is notified.
     let isYetToRead = to >= 0 && machines[to].eventsSinceDrain > 0
     let wrong = ledger.completed(
       by: machines[machine].number, life: machines[machine].life, peer: to, completion, readerLife: machines[to].life,
@@ -122,7 +124,7 @@ extension Simulation {
     if let wrong { fail("machine \(machine) \(wrong)") }
   }
 
-  /// Takes the messages that wait, if the application reads. True when there was one.
+  /// Takes the waiting messages if the application reads. Returns whether there was a message.
   func takeMessages(_ machine: Int, _ node: Node) -> Bool {
     if machines[machine].readsFrom > now { return false }
     let waiting = machines[machine].waiting

@@ -1,6 +1,6 @@
 import Primitives
 
-/// Planned events, in order of time; at one instant in the order in which they were planned.
+/// Planned events in order of time. Events of one instant keep the order in which they were planned.
 struct EventHeap<Event> {
   private struct Entry {
     var at: Instant

@@ -3,7 +3,7 @@ import Node
 import Primitives
 import TestSupport
 
-/// Builds the network before the clock runs, and injects faults into wires and machines while it does.
+/// Builds the network before the clock runs, and injects faults into wires and machines while it runs.
 extension Simulation {
   func build() {
     let journals =
@@ -36,7 +36,8 @@ extension Simulation {
     }
   }
 
-  /// A machine with another one's key, off at first, within reach of a third one or of the owner of the key.
+  /// Adds a machine with the key of another machine. It is off at first, and in reach of a third machine or of the
+  /// owner of the key.
   private func buildClone() {
     let victim = Int(random.below(UInt64(machines.count)))
     let clone = Machine(
@@ -63,7 +64,7 @@ extension Simulation {
     tell(machine, .candidateFound(candidate))
   }
 
-  /// Both ends of a wire see each other in a while.
+  /// Lets both ends of a wire discover each other after a random delay.
   func announce(_ wire: Int) {
     for machine in [wires[wire].ends.0, wires[wire].ends.1] {
       plan(
@@ -71,7 +72,8 @@ extension Simulation {
     }
   }
 
-  /// A radio forgets in a while what it no longer hears (BearerBluetooth, `CandidateTable`).
+  /// Lets a radio forget a peer some time after it stops receiving its advertisements (`CandidateTable` in
+  /// BearerBluetooth).
   func fallSilent(_ wire: Int) {
     if wires[wire].model.bearer != .bluetoothLE { return }
     for machine in [wires[wire].ends.0, wires[wire].ends.1] {
@@ -87,7 +89,7 @@ extension Simulation {
 
   func start(_ machine: Int) {
     if machines[machine].node != nil || machines[machine].isOut { return }
-    // A counter in the upper half, a random number in the lower.
+    // The upper half is a counter, the lower half a random number.
     machines[machine].epoch = (machines[machine].epoch >> 32 + 1) << 32 | random.below(1 << 32)
     lives += 1
     machines[machine].start(life: lives, now: now)
@@ -195,7 +197,7 @@ extension Simulation {
     plan(.lightAgain(wire: wire), after: after)
   }
 
-  /// One step of a flap: what was up is cut, or goes down, or comes up.
+  /// One step of a flap: cuts the streams of a wire, or takes the wire down, or brings it up.
   func flapStep(_ wire: Int) {
     if isHealed { return }
     if !wires[wire].isUp { return lightAgain(wire) }
@@ -215,7 +217,7 @@ extension Simulation {
       + Int(random.below(UInt64(Limits.framePayloadBytesMax - Limits.framePayloadBytesFloor + 1)))
   }
 
-  /// A better or alternative wire comes into reach and goes again.
+  /// Brings a better or alternative wire into reach for a while.
   private func handOver(_ length: TimeSpan) {
     let latent = network.wires.indices.filter { network.wires[$0].isLatent }
     if latent.isEmpty { return }
@@ -228,7 +230,7 @@ extension Simulation {
     guard machines[machine].node != nil else { return }
     trace.add(now, .crash, machine)
     machines[machine].stop()
-    // After a crash of the process the kernel closes its connections; after a power cut nothing does.
+    // After a crash of the process the kernel closes its connections. After a power cut nothing closes them.
     let isPowerCut = isPowerCut ?? random.chance(perThousand: 500)
     for stream in open {
       for side in 0...1 where streams[stream][end: side].machine == machine && !streams[stream][end: side].isGone {
@@ -244,7 +246,7 @@ extension Simulation {
     if let length { plan(.start(machine: machine), after: length) }
   }
 
-  /// Half of a hall goes at once, and comes back at once.
+  /// Crashes half of the machines of a broadcast domain at once. All of them start again at once.
   func leaveHall(_ length: TimeSpan) {
     let parts = network.wires.filter { $0.domain != 0 }
     if parts.isEmpty { return }
@@ -280,6 +282,6 @@ extension Simulation {
     wasVillain = true
   }
 
-  /// Streams of a wire that at least one end still considers open.
+  /// The streams of a wire that at least one end still considers open.
   private func liveStreams(_ wire: Int) -> [Int] { open.filter { streams[$0].wire == wire } }
 }

@@ -1,9 +1,9 @@
 import Frame
 import Primitives
 
-/// Looks at every frame that a node hands to a stream, and says what no node may do.
+/// Inspects every frame that a node hands to a stream, and reports a violation of the protocol.
 struct FrameObserver {
-  /// A node with a full table forgets advertisements, and passes them on again when they come again.
+  /// Whether tables are full. A node with a full table evicts advertisements, and forwards them again when they return.
   var tablesAreFull = false
   private struct Place: Hashable {
     var machine: Int
@@ -27,18 +27,19 @@ struct FrameObserver {
     var receiver: Int
   }
 
-  /// How many frames each node has forwarded, and how often each of them.
+  /// The number of frames that each node has forwarded, in total and for each frame.
   private var forwardCounts: [Place: Int] = [:]
   private var forwarded: [Name: Int] = [:]
-  /// How often a node has heard a frame, and the most hops left that it had.
+  /// The number of copies of a frame that each node received, and the highest remaining hop count among them.
   private var copies: [Name: (count: Int, hops: UInt8)] = [:]
-  /// How often a node has sent an advertisement to a neighbour, as how old at last, and how long that copy lives; over which
-  /// streams they have communicated, and how often the neighbour has asked.
+  /// For each advertisement that a node sent to a neighbour: the number of times, the last age, and when the copy
+  /// expires. `streams` holds the streams over which both have communicated, `requests` the number of requests of the
+  /// neighbour.
   private var told: [News: (count: Int, age: UInt64, until: Instant)] = [:]
   private var streams: [Pair: Set<Int>] = [:]
   private var requests: [[Int]: Int] = [:]
   private var windows = WindowObserver()
-  /// What each node's newest topology says, by its machine.
+  /// The latest topology of each node, by its machine.
   private(set) var topologies: [Int: Topology] = [:]
   private(set) var frameCount = 0
   private(set) var sealedCount = 0
@@ -51,7 +52,7 @@ struct FrameObserver {
     var neighbours: [Neighbour]
   }
 
-  /// `sender` in its `life` sends a frame over a stream. What is wrong with that, or nil.
+  /// Checks a frame that `sender`, in its incarnation `life`, sends over a stream. Returns the violation, or nil.
   mutating func sent(
     _ header: FrameHeader, _ payload: RawSpan, by sender: Int, life: Int, id: NodeID, stream: Int, to receiver: Int,
     now: Instant
@@ -59,7 +60,8 @@ struct FrameObserver {
     frameCount += 1
     if header.knownType == .sealed { sealedCount += 1 }
     let place = Place(machine: sender, life: life)
-    // Every stream counts, be it that nothing but a hello went over it: while it carried, it was to tell what is new.
+    // Every stream counts, even one that carried nothing but a hello: while it carried, new advertisements had to go
+    // over it.
     streams[Pair(sender: place, receiver: receiver), default: []].insert(stream)
     if header.isRouted { return routed(header, payload, place, id) }
     if header.knownType == .advertisement { return advertisement(header, payload, place, id, receiver, now) }
@@ -68,7 +70,7 @@ struct FrameObserver {
     return header.source == id ? nil : "sends a frame between neighbours in another's name"
   }
 
-  /// A frame is on its way to `receiver`, whoever made it.
+  /// Records a frame on its way to `receiver`, from any source.
   mutating func heard(_ header: FrameHeader, by receiver: Int, life: Int) {
     guard header.isRouted else { return }
     let name = Name(
@@ -77,7 +79,7 @@ struct FrameObserver {
     copies[name] = (known.count + 1, max(header.ttl, known.hops))
   }
 
-  /// How many frames a machine has forwarded in one of its lives.
+  /// The number of frames that a machine has forwarded in one incarnation.
   func forwardCount(of machine: Int, life: Int) -> Int {
     forwardCounts[Place(machine: machine, life: life), default: 0]
   }
@@ -91,7 +93,8 @@ struct FrameObserver {
     forwarded[name, default: 0] += 1
     guard let known = copies[name] else { return "forwards a frame that it never got" }
     if forwarded[name, default: 0] > known.count { return "forwards a frame more often than it came" }
-    // With the rule above: a frame is sent `Limits.hopsMax` times at most, however routes disagree.
+    // Together with the rule above, this limits a frame to `Limits.hopsMax` transmissions, even if routes contradict
+    // each other.
     return header.ttl < min(known.hops, Limits.hopsMax) ? nil : "sends a frame on with as many hops as it had"
   }
 
@@ -105,9 +108,9 @@ struct FrameObserver {
       sender: place, receiver: receiver, source: header.source, kind: view.kind.rawValue, epoch: view.epoch,
       sequence: view.sequence)
     var known = told[news, default: (0, .max, .zero)]
-    // Nobody knows any more what has expired.
+    // Expired advertisements are forgotten everywhere.
     if known.until <= now { known.count = 0 }
-    // A copy that lives much longer is told again.
+    // A copy with a much longer remaining lifetime is sent again.
     if known.count == 0 || header.identifier + 5_000 > known.age { known.count += 1 }
     known.age = header.identifier
     let lifetime = UInt64(view.lifetimeSeconds) * 1000

@@ -4,40 +4,41 @@ import Node
 import Primitives
 import TestSupport
 
-/// A hostile member of the mesh: a relay with a proven key that tells its neighbours one kind of lie, all the time.
+/// The behaviour of a hostile member of the mesh: a relay with a proven key that attacks in one way all the time.
 public enum Lie: String, CaseIterable, Sendable {
-  /// 1,000 advertisements a second with wrong signatures.
+  /// Sends 1,000 advertisements a second with wrong signatures.
   case forgery
-  /// All advertisements nearly expired.
+  /// Forwards all advertisements as nearly expired.
   case age
-  /// 3,000 frames a second of 48 invented pairs of source and destination.
+  /// Sends 3,000 frames a second of 48 invented pairs of source and destination.
   case flows
-  /// 1,000 advertisements a second of 250 invented nodes, rightly signed.
+  /// Sends 1,000 advertisements a second of 250 invented nodes, with valid signatures.
   case invention
-  /// The same of 300 invented nodes that the liar's own advertisement makes reachable: more than a table holds.
+  /// Like `invention` with 300 invented nodes that the hostile relay's own advertisement makes reachable: more than a
+  /// table holds.
   case subtree
-  /// 60 invented neighbours of the liar begin sealed sessions all the time, and stop half way.
+  /// Lets 60 invented neighbours begin sealed sessions all the time and stop half way.
   case handshakes
-  /// 60 nodes behind the liar, each of which keeps a channel to every victim in use.
+  /// Has 60 nodes behind itself, each of which keeps a channel to every victim in use.
   case channels
-  /// 15 session tables a second of a session that the liar founded, each with 300 new signatures, all of them right.
+  /// Sends 15 session tables a second of a session that it founded, each with 300 new valid signatures.
   case tables
-  /// 12 nodes, the liar among them, keep four invitations of an hour each at one application.
+  /// Keeps four invitations of an hour each at one application from each of 12 nodes, itself among them.
   case invitations
 
   private static let floods: [Lie] = [.forgery, .age, .flows, .invention, .subtree]
   private static let claims: [Lie] = [.handshakes, .channels, .tables, .invitations]
 
-  /// The lie of a seed: a flood in every tenth one, and in every twentieth a claim on places and on work.
+  /// The attack of a seed, or nil: a flood in every tenth seed, and a claim on places or work in every twentieth.
   static func of(_ seed: UInt64) -> Lie? {
     if seed % 10 == 6 { return floods[Int(seed / 10 % UInt64(floods.count))] }
     return seed % 20 == 12 ? claims[Int(seed / 20 % UInt64(claims.count))] : nil
   }
 
-  /// It claims places, or work, of machines that are its neighbours or further away.
+  /// Whether it claims places or work of machines that are its neighbours or further away.
   var isClaim: Bool { Self.claims.contains(self) }
 
-  /// Nodes of the liar that are linked with it alone.
+  /// The number of nodes of the hostile relay that are linked with it alone.
   var followers: Int {
     switch self {
     case .channels: 60
@@ -48,62 +49,64 @@ public enum Lie: String, CaseIterable, Sendable {
 
   var isOfSessions: Bool { self == .tables || self == .invitations }
 
-  /// Its own advertisement lists invented neighbours.
+  /// Whether its own advertisement lists invented neighbours.
   var listsInvented: Bool { self == .subtree || self == .handshakes }
 }
 
-/// What the others noticed of a liar, in milliseconds.
+/// The effects of a hostile relay on the others, in milliseconds.
 public struct LiarReport: Sendable {
   public let lie: Lie
-  /// What hops add to each bound.
+  /// The time that hops add to each bound.
   public let slack: TimeSpan
-  /// Until a newcomer was everybody's peer and, beside a claim, had what the liar claims for itself: an answer over a
-  /// sealed session, or a place in a session of applications.
+  /// The time until a newcomer was everybody's peer. Beside a claim, the newcomer also had to get the claimed kind of
+  /// place: an answer over a sealed session, or a place in a session of applications.
   public var newcomer: UInt64 = 0
-  /// Until the others' messages had arrived.
+  /// The time until the messages of the others had arrived.
   public var delivery: UInt64 = 0
-  /// Until all was as before, after the liar had left. Leaves that first wait for another relay are not counted.
+  /// The time from the departure of the hostile relay until everything was as before. Leaves that first wait for
+  /// another relay are not counted.
   public var after: UInt64 = 0
-  /// Signatures that a machine verified in each second of the lie, at most.
+  /// The maximum number of signatures that a machine verified per second of the attack.
   public var verified: UInt64 = 0
 }
 
 extension Simulation {
-  /// Bounds without the time that hops take, in both cases from the start of a process.
+  /// The bounds without the time for hops, each counted from the start of a process.
   static let newcomerMax = TimeSpan.seconds(5)
   static let liarGoneMax = TimeSpan.seconds(5)
-  /// Signatures that a machine may verify in a second: 150 for one link, and what it may do at once beside them, over the
-  /// four seconds that a lie lasts at least; those of the newcomer; and those that others renew meanwhile.
+  /// The limit of signatures that a machine verifies per second. It covers 150 for one link plus the burst beside them,
+  /// over an attack of at least four seconds. It also covers the signatures of the newcomer and those of renewals.
   static let verifiedMax: UInt64 = 200
-  /// How long the applications of both ends take at most to decide on a certificate, one after the other.
+  /// The maximum time in which the applications of both ends decide on a certificate, one after the other.
   private static let decisionMax = TimeSpan.seconds(4)
   private static let restBefore = TimeSpan.seconds(15)
   static let lieInterval = TimeSpan.milliseconds(10)
   private static let liesAtOnce = 10
   private static let inventedMax = 250
-  /// Nodes in the subtree of a liar that are its neighbours, and those below each of them.
+  /// The number of neighbours in the invented subtree, and the number of nodes below each of them.
   static let branches = 60
   private static let leavesOfBranch = 4
   private static let flows: UInt64 = 48
   private static let bytesBelowMax = 200_000
 
-  /// A liar comes to a whole network, then a newcomer; the others send messages; both leave.
+  /// Adds a hostile relay to a whole network, and then a newcomer. The others send messages; then both leave.
   func endureLiar(_ lie: Lie) {
-    // A link over the wire that failed last may be dead, and that not noticed yet: it is not the liar's doing.
+    // A link over the wire that failed last may be dead without having been noticed. That is not an effect of the
+    // attack.
     run(until: now + Self.restBefore)
     if violation != nil { return }
     let homes = network.relays.indices.filter { machines[$0].node != nil }
-    // Behind a machine that does not relay a newcomer has no way to others.
+    // A newcomer behind a machine that does not relay would have no route to others.
     guard let first = homes.randomElement(using: &random),
       let host = homes.filter({ network.relays[$0] }).randomElement(using: &random)
     else { return }
-    // It makes no way between parts of the network that had none.
+    // The guest must not connect parts of the network that had no connection.
     let second = machines[first].found.sorted().randomElement(using: &random) ?? first
     let before = homes.map { machines[$0].found }
     let nearBefore = near(host)
     let leafLinksBefore = leafLinks
     let guestsFirst = machines.count
-    // The liar claims places at its neighbour, and at others behind it. No way of others leads through the liar.
+    // The hostile relay claims places at its neighbour and at machines behind it. No route of others leads through it.
     let victims = lie.isClaim ? victims(near: host) : []
     let hosts = victims.first.map { [$0] } ?? (first == second ? [first] : [first, second])
     let slack =
@@ -129,7 +132,7 @@ extension Simulation {
     let newcomer = addGuest([host])
     trace.note(now, "newcomer \(newcomer) next to \(host)")
     start(newcomer)
-    // Some may be near by a way through the liar only, which is cut when it is found out.
+    // Some machines may be near only through the hostile relay, whose link is closed once the attack is detected.
     let expected = near(host).intersection(nearBefore).union([host])
     report.newcomer = until(Self.newcomerMax, slack, "the newcomer is not everybody's peer beside \(lie)") { [self] in
       machines[newcomer].found.isSuperset(of: expected)
@@ -138,9 +141,9 @@ extension Simulation {
     let ways = referenceByStatements(of: machines.indices)
     for (place, home) in homes.enumerated() {
       for other in before[place].subtracting(machines[home].found).sorted() {
-        // The way through the liar may be the cheapest, and longer than frames go.
+        // The route through the hostile relay may be the cheapest one and longer than frames travel.
         if let way = ways.way(from: home, to: other), way.hops > Int(Limits.hopsMax) { continue }
-        // In a full table it is one of the nodes behind the liar, which are the largest part.
+        // In a full table the peer counts as one of the nodes behind the hostile relay, which are the largest part.
         if lie == .subtree, ways.leads(from: home, to: other, through: liar) { continue }
         fail("machine \(home) has lost its peer \(other) beside \(lie)")
       }
@@ -158,7 +161,8 @@ extension Simulation {
     }
     liarAtWork = nil
     claim = Claim()
-    // Leaves that linked with each other over Bluetooth have given that up for the liar, a relay, and wait for one again.
+    // Leaves that were linked with each other over Bluetooth gave that up for the hostile relay, and now wait for a
+    // relay again.
     let search = leafLinksBefore.isSubset(of: leafLinks) ? TimeSpan(nanoseconds: 0) : Self.leafMax + Self.returnMax
     for guest in guestsFirst..<machines.count { crash(guest, nil, isPowerCut: false) }
     let after = until(Self.liarGoneMax, slack + search, "not as before after \(lie)") { [self] in
@@ -168,13 +172,13 @@ extension Simulation {
     liarReport = report
   }
 
-  /// The most signatures that a machine of the network verified in a second of the lie.
+  /// The maximum number of signatures that a machine of the network verified per second of the attack.
   private func verifiedPerSecond(_ lying: (since: Instant, verified: [Int])) -> UInt64 {
     let most = network.relays.indices.map { machines[$0].key.verifyCount - lying.verified[$0] }.max() ?? 0
     return UInt64(most) * 1000 / max((now - lying.since).milliseconds, 1)
   }
 
-  /// A machine that a newcomer next to `host` reaches, and, where that one relays, up to three others.
+  /// One machine that a newcomer next to `host` reaches and, if that machine relays, up to three others.
   private func victims(near host: Int) -> [Int] {
     let choice = near(host).union([host]).filter { network.relays.indices.contains($0) }.sorted()
     guard let first = choice.randomElement(using: &random) else { return [] }
@@ -182,7 +186,7 @@ extension Simulation {
     return [first] + choice.filter { $0 != first && machines[first].found.contains($0) }.prefix(3)
   }
 
-  /// Beside a claim: whether the newcomer has what it asks the victims for.
+  /// Whether the newcomer has what it requests from the victims, beside a claim.
   private func isServed(_ newcomer: Int, beside lie: Lie) -> Bool {
     switch lie {
     case .handshakes, .channels: hasAnswers(newcomer)
@@ -191,7 +195,7 @@ extension Simulation {
     }
   }
 
-  /// Runs until something holds; returns the milliseconds that it took.
+  /// Runs until the condition holds. Returns how long that took in milliseconds.
   private func until(_ most: TimeSpan, _ slack: TimeSpan, _ otherwise: String, _ holds: () -> Bool) -> UInt64 {
     let start = now
     while violation == nil, !holds() {
@@ -201,7 +205,7 @@ extension Simulation {
     return (now - start).milliseconds
   }
 
-  /// The peers of a machine that are peers of a neighbour of it, too: frames go no further than `Limits.hopsMax` links.
+  /// The peers of a machine that are also peers of its neighbours: frames travel at most `Limits.hopsMax` links.
   private func near(_ host: Int) -> Set<Int> {
     Set((machines[host].node?.peers ?? []).filter { $0.hops < Limits.hopsMax - 1 }.map { number(of: $0.id) })
   }
@@ -217,7 +221,7 @@ extension Simulation {
       })
   }
 
-  /// A machine that was not there before, next to these, off.
+  /// Adds a machine next to these hosts. It is new to the network and off at first.
   private func addGuest(_ hosts: [Int]) -> Int {
     let number = machines.count
     machines.append(
@@ -229,7 +233,7 @@ extension Simulation {
     return number
   }
 
-  /// The next act of the liar.
+  /// Plays the next step of the attack.
   func lieAgain() {
     guard let (liar, lie) = liarAtWork, machines[liar].node != nil else { return }
     plan(.lie, after: Self.lieInterval)
@@ -242,7 +246,7 @@ extension Simulation {
     }
   }
 
-  /// The liar's next frames on each of its links.
+  /// Sends the next frames of the attack on each link of the hostile relay.
   private func flood(_ liar: Int, _ lie: Lie) {
     guard let node = machines[liar].node else { return }
     for (slot, stream) in machines[liar].streams.enumerated() {
@@ -275,7 +279,7 @@ extension Simulation {
     return bytes
   }
 
-  /// The invented neighbours of a liar.
+  /// The invented neighbours of a hostile relay.
   func branches(room: Int) -> [Neighbour] {
     (0..<min(room, Self.branches)).map { link(to: Self.inventedIdentity($0).id) }
   }
@@ -291,7 +295,7 @@ extension Simulation {
       neighbours = [Self.inventedIdentity((number - Self.branches) / Self.leavesOfBranch).id]
     }
     let identity = Self.inventedIdentity(number)
-    // Renewed every six seconds only: what is verified are new nodes, until the table is full.
+    // Renewals come every six seconds only, so that the victims verify new nodes until the table is full.
     let sequence = UInt64(round / 20 + 1)
     return frame(
       .advertisement, ttl: 16, from: identity.id,

@@ -10,7 +10,7 @@ import Session
 import SessionSupport
 import TestSupport
 
-/// The places that a liar claims from its victims, and those that a newcomer got beside it.
+/// The places that a hostile relay claims from its victims, and those that a newcomer got beside it.
 struct Claim {
   struct Pair: Hashable {
     var from: Int
@@ -22,13 +22,13 @@ struct Claim {
     var message: MessageID
   }
 
-  /// The liar, and the nodes that it has behind it.
+  /// The hostile relay and the nodes that it has behind it.
   let machines: Range<Int>
   let victims: [Int]
-  /// The keys of invented nodes, and the handshakes that they have begun with victims and not gone on with.
+  /// The keys of invented nodes, and the handshakes that they have begun with victims and not continued.
   private(set) var keys: [StandInCryptography] = []
   fileprivate var handshakes: [Pair: any PeerSession] = [:]
-  /// By stream, what the liar received behind the last whole frame.
+  /// The bytes that the hostile relay received after the last whole frame, by stream.
   fileprivate var unread: [Int: [UInt8]] = [:]
   /// The sessions of the applications; see `openSessions`.
   var sessions = ClaimedSessions()
@@ -37,20 +37,20 @@ struct Claim {
   private var probes: Set<Probe> = []
   private var answers: Set<Pair> = []
 
-  /// `invented`: how many nodes the liar invents that begin handshakes.
+  /// `invented` is the number of invented nodes that begin handshakes.
   init(machines: Range<Int> = 0..<0, victims: [Int] = [], invented: Int = 0) {
     self.machines = machines
     self.victims = victims
     keys = (0..<invented).map { StandInCryptography(Simulation.inventedIdentity($0)) }
   }
 
-  /// Unlike any other of a frame of the same source.
+  /// An identifier that no other frame of the same source has.
   mutating func nextIdentifier() -> UInt64 {
     lastIdentifier += 1
     return lastIdentifier
   }
 
-  /// One machine has had an answer to a probe of another one.
+  /// Whether one machine has received an answer to a probe of another machine.
   func isAnswered(_ pair: Pair) -> Bool { answers.contains(pair) }
   func isAsking(_ pair: Pair) -> Bool { probes.contains { $0.pair == pair } }
 
@@ -58,7 +58,7 @@ struct Claim {
     probes.insert(Probe(pair: pair, life: life, message: message))
   }
 
-  /// Whether a completion is that of a probe, or of anything else that a machine of the liar sent.
+  /// Returns whether a completion belongs to a probe or to anything else that a machine of the hostile relay sent.
   mutating func completed(_ machine: Int, _ life: Int, _ peer: Int, _ completion: Completion) -> Bool {
     let pair = Pair(from: machine, to: peer)
     guard probes.remove(Probe(pair: pair, life: life, message: completion.message)) != nil else {
@@ -69,12 +69,13 @@ struct Claim {
   }
 }
 
-/// Places that stop: handshakes of invented nodes, and channels that somebody keeps.
+/// Claims that occupy places: handshakes of invented nodes that stop, and channels that are kept in use.
 extension Simulation {
   // MARK: The newcomer's requests
 
-  /// Whether the newcomer has an answer of each victim. It probes those that it has none of. Places are shared by the link
-  /// that brings the frames, so that no bound holds for a newcomer behind the liar's own link.
+  /// Returns whether the newcomer has an answer from each victim, and probes the victims that have not answered. Places
+  /// are shared by the link that brings the frames. So no bound holds for a newcomer behind the hostile relay's own
+  /// link.
   func hasAnswers(_ newcomer: Int) -> Bool {
     claim.victims.count { victim in
       let pair = Claim.Pair(from: newcomer, to: victim)
@@ -84,7 +85,7 @@ extension Simulation {
     } == 0
   }
 
-  /// Whether a victim reaches a machine over the link over which it reaches the liar.
+  /// Whether a victim reaches a machine over the link over which it reaches the hostile relay.
   func sharesTheLiarsLink(_ machine: Int, at victim: Int) -> Bool {
     guard claim.victims.contains(victim), let node = machines[victim].node,
       let link = node.route(to: machines[machine].key.id)?.link
@@ -100,17 +101,18 @@ extension Simulation {
     touched(pair.from)
   }
 
-  // MARK: The liar's acts
+  // MARK: The attack
 
-  /// Each node behind the liar keeps its channels in use.
+  /// Lets each node behind the hostile relay keep its channels in use.
   func keepChannels() {
     for machine in claim.machines.dropFirst() {
       for victim in claim.victims { probe(Claim.Pair(from: machine, to: victim)) }
     }
   }
 
-  /// The next frames of invented nodes: at first, and then every two seconds, their advertisements; then beginnings of
-  /// handshakes. A node with the higher id asks for one, or sends a record that nobody can open, and the victim begins it.
+  /// The next frames of invented nodes: every two seconds their advertisements, otherwise the first messages of
+  /// handshakes. A node with the higher id asks for a handshake or sends a record that nobody can open, and the victim
+  /// begins it.
   func halfHandshakes(of liar: Int) -> [UInt8] {
     if lieTicks % 200 == 1 {
       return claim.keys.reduce(into: []) { bytes, key in
@@ -140,7 +142,8 @@ extension Simulation {
     return handshakes(of: session, name)
   }
 
-  /// Victims ask an invented client to prove that it receives what is sent to its id. That it does; then it stops.
+  /// Answers the victims' cookies, which ask an invented client to prove that it receives data sent to its id. Then the
+  /// client stops.
   func answerVictims(_ bytes: [UInt8], _ stream: Int, _ side: Int) {
     let received = claim.unread[stream, default: []] + bytes
     let whole = frames(in: received)

@@ -4,28 +4,29 @@ import Session
 import SessionSupport
 import TestSupport
 
-/// The sessions of applications beside a liar that claims their places, or their node's work.
+/// The sessions of applications beside a hostile relay that claims their places or the work of their node.
 struct ClaimedSessions {
-  /// Those that the first victim's application has open, by endpoint, and those of the liar's nodes, by machine.
+  /// The sessions of the first victim's application by endpoint, and those of the hostile nodes by machine.
   var ofVictim: [UInt32: SessionHandle] = [:]
   var ofMachines: [Int: SessionHandle] = [:]
-  /// The newcomer's, and its invitation that has not ended.
+  /// The session of the newcomer, and its standing invitation.
   var ofNewcomer: SessionHandle?
   var invitation: InvitationHandle?
-  /// The version of the tickets in the liar's last table.
+  /// The version of the tickets in the last table of the hostile relay.
   var version: UInt32 = 0
 }
 
-/// Tables that cost, and invitations that stay.
+/// Claims with session tables that are costly to verify, and with invitations that stay.
 extension Simulation {
-  /// The endpoint that the liar claims, and the one beside it.
+  /// The endpoint that the hostile relay claims, and another endpoint of the same application.
   private static let claimedEndpoint: UInt32 = 1
   private static let otherEndpoint: UInt32 = 2
   private static let rules = SessionRules(onlySealed: false, membersMax: SessionLimits.membersMax)
-  /// Members of the liar's session that have left: with their three signatures each a table of 31 kB.
+  /// The number of members of the hostile session that have left. With three signatures each, a table has 31 kB.
   private static let membersInvented: UInt64 = 100
 
-  /// The victim's application offers two services, with a session open for each. The liar's nodes open sessions, too.
+  /// Lets the victim's application offer two services with an open session for each. The hostile nodes open sessions,
+  /// too.
   func openSessions(_ lie: Lie, _ liar: Int) {
     guard let victim = claim.victims.first, let node = machines[victim].node else { return }
     for endpoint in [Self.claimedEndpoint, Self.otherEndpoint] {
@@ -43,7 +44,7 @@ extension Simulation {
     MemberAddress(node: machines[machine].key.id, endpoint: endpoint)
   }
 
-  /// An invitation of an hour. False when the inviter's node takes no more of them.
+  /// Sends an invitation of an hour. Returns false if the inviter's node accepts no more of them.
   @discardableResult
   private func invite(_ endpoint: UInt32, from machine: Int) -> Bool {
     guard let victim = claim.victims.first, let session = claim.sessions.ofMachines[machine] else { return false }
@@ -53,14 +54,15 @@ extension Simulation {
     return invitation != nil
   }
 
-  /// Each node of the liar has as many invitations at the victim as its node lets it have.
+  /// Lets each hostile node have as many invitations at the victim as its own node allows.
   func keepInvitations() {
     for machine in claim.machines { while invite(Self.claimedEndpoint, from: machine) {} }
   }
 
   // MARK: The newcomer
 
-  /// Whether the newcomer is connected in a session with the victim's application. It invites that until it is.
+  /// Returns whether the newcomer is connected in a session with the victim's application. If not, the newcomer invites
+  /// it.
   func isInSession(_ newcomer: Int, beside lie: Lie) -> Bool {
     answerInvitations(newcomer, lie)
     guard let victim = claim.victims.first, let node = machines[newcomer].node else { return true }
@@ -68,7 +70,7 @@ extension Simulation {
       claim.sessions.ofNewcomer = try? node.sessions.open(1, Self.rules, now: now)
     }
     guard let session = claim.sessions.ofNewcomer else { return false }
-    // The session that the liar has founded is the liar's.
+    // The victim's session for the claimed endpoint belongs to the hostile relay.
     let address = address(victim, lie == .tables ? Self.otherEndpoint : Self.claimedEndpoint)
     if node.sessions.members(of: session).contains(where: { $0.address == address && $0.state == .connected }) {
       return true
@@ -80,7 +82,7 @@ extension Simulation {
     return false
   }
 
-  /// The victim's application accepts all invitations but those that are to stay.
+  /// Lets the victim's application accept all invitations except those that must stay.
   private func answerInvitations(_ newcomer: Int, _ lie: Lie) {
     let events = sessionEvents
     sessionEvents = []
@@ -102,7 +104,7 @@ extension Simulation {
 
   // MARK: Tables
 
-  /// A table of the liar's session: all of its members have joined and left once more since the last one.
+  /// Sends a table of the hostile session. Since the last table all of its members have joined and left once more.
   func sendTable(_ liar: Int) {
     answerInvitations(-1, .tables)
     guard let victim = claim.victims.first, let node = machines[liar].node,
@@ -125,7 +127,7 @@ extension Simulation {
     touched(liar)
   }
 
-  /// The member has taken a ticket with this version, and has left.
+  /// The record of a member that has accepted a ticket with this version and has left.
   private func record(
     of identity: Identity, in session: SessionID, admittedBy liar: Int, _ version: UInt32
   ) -> MemberRecord {

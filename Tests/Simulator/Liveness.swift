@@ -5,48 +5,49 @@ import Mesh
 import Node
 import Primitives
 
-/// How long the nodes took to agree with the naive router, in milliseconds; nil where nothing was measured.
+/// The times until the nodes agreed with the naive router, in milliseconds; nil where nothing was measured.
 public struct Convergence: Sendable {
-  /// After all faults were over.
+  /// The time after all faults were over.
   public var healed: UInt64?
-  /// After one wire of a network at rest had died, unannounced: routes, and then what is shown as peers.
+  /// The times after one wire of a network at rest had failed silently: for the routes, and then for the displayed
+  /// peers.
   public var rerouted: UInt64?
   public var lost: UInt64?
-  /// After it had come back.
+  /// The time after the wire had come back.
   public var returned: UInt64?
-  /// The most links on a path when all had recovered.
+  /// The length of the longest path, in links, when everything had recovered.
   public var diameter = 0
 }
 
-/// Checks once the faults are over: a part of the network, or all of it, is connected again, and in it
-/// everything works.
+/// Checks after the faults are over. A part of the network or all of it is connected again, and in it everything must
+/// work.
 extension Simulation {
-  /// The longest pause between two dials, the time until a dead link is detected, and a handshake.
+  /// Covers the longest pause between two dials, the detection of a dead link, and a handshake.
   static let convergenceMax = TimeSpan.seconds(60)
-  /// Two holders of a key supersede each other after pauses that double; or an advertisement ages out.
+  /// Two holders of a key supersede each other after pauses that double, or an advertisement expires.
   static let ageMax = TimeSpan.seconds(870)
-  /// What routes may take after a change on a way of `diameter` links: until a dead link is noticed, and then for each
-  /// hop the slowest wire's delay and the pause between two advertisements of a node.
+  /// The maximum time for routes to follow a change on a path of `diameter` links. It covers the detection of a dead
+  /// link. For each hop it adds the slowest wire's delay and the pause between two advertisements of a node.
   static func rerouteMax(over bearer: BearerKind, diameter: Int) -> TimeSpan {
     Liveness.unnoticedMax(over: bearer) + hopTime * UInt64(diameter)
   }
   static let hopTime = TimeSpan.milliseconds(250)
-  /// An unreachable peer is shown for 3 s more.
+  /// An unreachable peer is still displayed for 3 s.
   static let graceMax = TimeSpan.seconds(4)
-  /// The longest dial without an answer, the middle pause, discovery, and the dial deferral of the higher id.
+  /// Covers the longest dial without an answer, the middle pause, discovery, and the dial deferral of the higher id.
   static let returnMax = TimeSpan.seconds(20)
-  /// Links of a relay with the other relays of one broadcast domain, at rest.
+  /// The maximum number of links of a relay with other relays of one broadcast domain, at rest.
   static let hallLinksMax = 8
-  /// How long leaves with relays wait before they dial each other over Bluetooth.
+  /// The time that leaves with relays wait before they dial each other over Bluetooth.
   static let leafMax = TimeSpan.seconds(45)
-  /// How long a parked neighbour that is gone may go unnoticed: until it is no longer heard and did not call, or until the
-  /// dials of a call have failed.
+  /// The maximum time for which a parked neighbour's departure may go unnoticed. It ends when the neighbour has been
+  /// silent for long, or when the dials of a call have failed.
   static let parkedMax = TimeSpan.seconds(130)
   private var parkedSpan: TimeSpan { network.bluetoothPlaces == nil ? TimeSpan(nanoseconds: 0) : Self.parkedMax }
-  /// How long the last messages may take.
+  /// The maximum time for the delivery of the last messages.
   static let deliveryMax = TimeSpan.seconds(70)
 
-  /// A whole run: faults, healing, and everything that is then demanded.
+  /// Runs everything: faults, healing, and all checks afterwards.
   public func runAll() {
     run(until: faultsEnd)
     heal()
@@ -59,10 +60,10 @@ extension Simulation {
     if violation == nil { checkAlarms() }
   }
 
-  /// A key was used under an epoch that is later than one after it.
+  /// Whether a key was used under an epoch that is later than a following one.
   private var hadLaterEpoch: Bool { faultCounts[.epochLost] != nil || faultCounts[.clone] != nil }
 
-  /// Neighbours refuse the key of the relay that passed on wrong signatures, for a minute or two.
+  /// Whether neighbours refuse the key of a relay that forwarded wrong signatures, for one or two minutes.
   private var hadForgery: Bool { faultCounts[.alter] != nil || faultCounts[.downgrade] != nil }
 
   func heal() {
@@ -86,7 +87,7 @@ extension Simulation {
         announce(wire)
       }
     }
-    // An honest box replaces the one that misbehaved.
+    // An honest machine replaces the malicious one.
     if let villain, wasVillain { crash(villain, nil) }
     for machine in machines.indices {
       machines[machine].readsFrom = .zero
@@ -95,7 +96,7 @@ extension Simulation {
     }
   }
 
-  /// Some machines and wires stay away.
+  /// Keeps some machines and wires down.
   private func chooseCore() {
     for machine in network.relays.indices where random.chance(perThousand: 120) {
       if machines[..<network.relays.count].count(where: { !$0.isOut }) > 2 { leaveOut(machine) }
@@ -111,12 +112,12 @@ extension Simulation {
     for wire in wiresOf(machine) where machines[machine].number != machine { wires[wire].staysDown = true }
   }
 
-  /// Runs until the network has converged; returns the milliseconds that it took, nil when it took too long.
+  /// Runs until the network has converged. Returns how long that took in milliseconds, or nil if it took too long.
   func untilWhole(_ what: String, routesOnly: Bool = false, within most: TimeSpan) -> UInt64? {
     let start = now
     var missing: String?
     repeat {
-      // After 30 s, and in a large network, one check a second is enough.
+      // One check per second is enough after 30 s and in large networks.
       run(until: now + .milliseconds(now - start > .seconds(30) || machines.count > 64 ? 1000 : 100))
       missing = whatIsMissing(routesOnly: routesOnly)
     } while violation == nil && missing != nil && now - start < most
@@ -127,7 +128,7 @@ extension Simulation {
     return (now - start).milliseconds
   }
 
-  /// The difference between the naive router and the nodes, nil when they agree.
+  /// The first difference between the naive router and the nodes, or nil if they agree.
   func whatIsMissing(routesOnly: Bool = false) -> String? {
     let homes = network.relays.indices
     let running = homes.map { machines[$0].node != nil }
@@ -140,7 +141,7 @@ extension Simulation {
       for other in homes where other != one {
         let way = reference.way(from: one, to: other)
         let route = node.route(to: machines[other].key.id)
-        // Frames go no further; the naive router does not know that.
+        // Frames do not travel further; the naive router ignores that limit.
         if let way, way.hops > Int(Limits.hopsMax) { continue }
         let names = "machine \(one) to \(other)"
         if (truth.way(from: one, to: other) != nil) != (way != nil) {
@@ -158,11 +159,11 @@ extension Simulation {
     return routesOnly ? nil : doubleOrMissingLink()
   }
 
-  /// To a parked leaf it is no news by which ways a node is reached (protocol, “Parking”): it knows who is in reach, and
-  /// its relays know the ways.
+  /// Whether the machine keeps its routes up to date. A parked leaf is not notified of changed routes (protocol,
+  /// “Parking”): it knows the reachable nodes, and its relays know the routes.
   private func hearsOfWays(_ machine: Int) -> Bool { network.bluetoothPlaces == nil || network.relays[machine] }
 
-  /// The naive router over the advertisements of these machines; the first is number 0.
+  /// The naive router for the advertisements of these machines; the first machine has number 0.
   func referenceByStatements(of numbers: Range<Int>) -> Reference {
     let topologies = numbers.map { machine -> FrameObserver.Topology? in
       // A node without a link cannot advertise anything.
@@ -185,7 +186,7 @@ extension Simulation {
     return "shown as \(peer.name.text) with \(peer.hops) hops, it is \(name)"
   }
 
-  /// Follows the routes of node after node; each must bring the frame nearer.
+  /// Follows the routes from node to node. Each hop must bring the frame nearer to its destination.
   private func loop(from one: Int, to other: Int) -> String? {
     var place = one
     var left = UInt32.max
@@ -200,8 +201,8 @@ extension Simulation {
     return nil
   }
 
-  /// Over each bearer on which two machines see each other there is one link, and both ends mean the same stream. In a
-  /// broadcast domain, and over Bluetooth with a leaf, there is at most one.
+  /// Checks the links of machines that discover each other: one link per bearer, with both ends on the same stream. In
+  /// a broadcast domain, and over Bluetooth with a leaf, there is at most one.
   private func doubleOrMissingLink() -> String? {
     for wire in wires where wire.isUp {
       let ends = [wire.ends.0, wire.ends.1]
@@ -223,22 +224,22 @@ extension Simulation {
     return nil
   }
 
-  /// An idle mesh does not change and sends little: each node renews its two advertisements every 200 s.
+  /// Checks that an idle mesh does not change and sends little: each node renews its two advertisements every 200 s.
   private func stayWhole() {
-    // A link that nothing is routed over may have died unnoticed just before the end of the faults; what was measured
-    // then is forgotten, and no link is in quarantine.
+    // A link without routes may have died unnoticed just before the end of the faults. After this time its measurements
+    // are forgotten, and no link is in quarantine.
     run(until: now + .seconds(150))
     let found = machines.map(\.found)
     let changes = changeCount
     let signed = machines.map(\.key.signCount)
     run(until: now + .seconds(60))
     if violation != nil { return }
-    // In a room two ends may just be calling each other: one of two links stays.
+    // In a room two ends may just be calling each other; then one of the two links stays.
     let end = now + (network.bluetoothPlaces == nil ? TimeSpan(nanoseconds: 0) : Self.hopTime * 8)
     while now < end, whatIsMissing() != nil { run(until: now + Self.hopTime) }
     if let missing = whatIsMissing() { fail("was whole and is no longer: \(missing)") }
     if let wrong = tooManyLinks() { fail(wrong) }
-    // Renewals are taken to parked leaves in turn; a leaf that another relay serves may then leave the one that parked it.
+    // Parked leaves receive renewals in turn. A leaf that another relay serves may then leave the relay that parked it.
     let leaves = network.bluetoothPlaces == nil ? 0 : network.relays.count { !$0 }
     let isChanged = leaves == 0 && changeCount != changes
     if machines.map(\.found) != found || isChanged { fail("the peers changed in a mesh at rest") }
@@ -247,7 +248,7 @@ extension Simulation {
     }
   }
 
-  /// At rest a relay has few links with the other relays of a broadcast domain, however many there are.
+  /// Checks that at rest a relay has few links with the other relays of its broadcast domain, whatever their number.
   private func tooManyLinks() -> String? {
     for machine in network.relays.indices where network.relays[machine] && machines[machine].node != nil {
       var counts: [UInt32: Int] = [:]
@@ -263,8 +264,8 @@ extension Simulation {
   }
 
   private func deliverToAll() {
-    // The first messages after an epoch was lost find out, and are told to have failed; where they cross, twice. So do
-    // those after a refusal, which ends what one of the channels has begun and not what the other has.
+    // After an epoch was lost, the first messages discover that and fail, and twice if they cross. The same holds after
+    // a refusal: it ends the messages begun on one of the channels, but not those on the other.
     if hadLaterEpoch || hadRefusal {
       for _ in 0..<3 where violation == nil {
         _ = sendToAll()
@@ -291,17 +292,17 @@ extension Simulation {
     checkAcknowledged()
   }
 
-  /// All that was acknowledged was read, now that all messages have been.
+  /// Checks that every acknowledged message was read, once all messages have been read.
   func checkAcknowledged() {
     if faultCounts[.clone] == nil, let unpaid = ledger.unpaid(livingLife) {
       fail("\(unpaid) completed as delivered and was never read")
     }
   }
 
-  /// The life of the node that runs on a machine; -1 when none does, and what was delivered to it is gone.
+  /// The incarnation of the node that runs on a machine, or -1 if none runs; then everything delivered to it is gone.
   private func livingLife(_ machine: Int) -> Int { machines[machine].node == nil ? -1 : machines[machine].life }
 
-  /// Every machine sends to all others, in a large network to a few; returns how many messages were accepted.
+  /// Lets every machine send to all others, in a large network to a few. Returns how many messages were accepted.
   func sendToAll() -> Int {
     var asked = 0
     let reference = referenceByStatements(of: machines.indices)
@@ -310,16 +311,17 @@ extension Simulation {
       // All pairs would take too much memory.
       for place in 0..<min(all.count, machines.count > 16 ? 3 : all.count) {
         let to = all[machines.count > 16 ? (from * 7 + place * 11) % all.count : place]
-        // Relays each choose the cheapest way. Where that has too many hops, frames do not arrive, there or back.
+        // Each relay chooses the cheapest route. If a route has too many hops, frames do not arrive in one or both
+        // directions.
         let ways = [reference.way(from: from, to: to), reference.way(from: to, to: from)]
         if ways.contains(where: { ($0?.hops ?? 0) > Int(Limits.hopsMax) }) { continue }
-        // Who floods passes on frames of others in his own turn.
+        // A flooding relay forwards the frames of others in its own turn.
         if let (liar, lie) = liarAtWork, lie == .flows,
           reference.leads(from: from, to: to, through: liar) || reference.leads(from: to, to: from, through: liar)
         {
           continue
         }
-        // Places are shared by the link that brings the frames: behind the liar's own link no bound holds.
+        // Places are shared by the link that brings the frames, so behind the hostile relay's own link no bound holds.
         if liarAtWork?.lie == .channels, sharesTheLiarsLink(from, at: to) || sharesTheLiarsLink(to, at: from) {
           continue
         }
@@ -336,7 +338,7 @@ extension Simulation {
     return asked
   }
 
-  /// One wire fails silently, and comes back.
+  /// Lets one wire fail silently and come back.
   private func changeOneWire() {
     let carrying = Set(machines.flatMap { machine in machine.streams.compactMap { $0.map { streams[$0].wire } } })
     let live = wires.indices.filter { wire in
@@ -362,7 +364,7 @@ extension Simulation {
     convergence.returned = untilWhole("after wire \(wire) returned", within: Self.returnMax + wait)
   }
 
-  /// Over some Bluetooth wire there is a link only when no other way leads to a leaf.
+  /// Whether there are Bluetooth wires to leaves. A leaf links over such a wire only when no other route leads to it.
   private var mayLeavesDialLate: Bool {
     network.wires.contains { wire in
       wire.model.bearer == .bluetoothLE && (!network.relays[wire.ends.0] || !network.relays[wire.ends.1])

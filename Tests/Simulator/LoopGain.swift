@@ -1,19 +1,19 @@
 import Channel
 import Primitives
 
-/// Whether costs that follow load, load that follows routes, and routes that follow costs come to rest.
+/// Whether the loop of costs that follow load, load that follows routes, and routes that follow costs comes to rest.
 ///
-/// Some machines always have more for others, over wires that are full. The loop gain says how many changes of costs
-/// follow for each change of the span before. At 1 or more the costs never rest.
+/// Some machines always have more to send, over saturated wires. The loop gain is the ratio of cost changes between the
+/// last and the first of several equal spans. At 1 or more the costs never come to rest.
 public struct LoopGain: Sendable {
   public let name: String
-  /// How often any machine changed the cost of a link, in each of some spans of the same length.
+  /// The number of cost changes of all machines' links in each of several equal spans.
   public let changes: [Int]
   public let span: TimeSpan
-  /// The first thing that went wrong, nil when nothing did.
+  /// The first violation, or nil.
   public let violation: String?
 
-  /// The changes of the last span as a share of those in the first.
+  /// The changes of the last span in percent of those in the first.
   public var percent: Int { changes[changes.count - 1] * 100 / max(changes[0], 1) }
 
   public var line: String {
@@ -21,21 +21,21 @@ public struct LoopGain: Sendable {
       + "loop gain \(percent) %"
   }
 
-  /// Two ways of two wires each whose delay is six times that of their load.
+  /// Two paths of two wires each. Waiting data is delayed by six times its waiting time.
   public static func ofLoadedDelays() -> LoopGain {
     LoopGain(
       "two ways whose delay grows with load", diamond(.bluetoothLE.delayed(byLoad: 5)), from: [0], spans: 2,
       of: .seconds(60))
   }
 
-  /// The same with wires ten times slower than their bearer's usual rate.
+  /// The same with wires ten times slower than is usual for their bearer.
   public static func ofSlowWays() -> LoopGain {
     var slow = WireModel.bluetoothLE
     slow.bytesPerSecond = (12_000, 12_000)
     return LoopGain("two ways slower than usual", diamond(slow), from: [0], spans: 3, of: .seconds(600))
   }
 
-  /// A hall where a third says much, and where delays grow with load.
+  /// A broadcast domain where a third of the machines send much, and where delays grow with load.
   public static func ofHall() -> LoopGain {
     var slow = WireModel.wifi
     slow.bytesPerSecond = (50_000, 50_000)
@@ -51,7 +51,7 @@ public struct LoopGain: Sendable {
       wires: [.init(0, 1, model), .init(0, 2, model), .init(1, 3, model), .init(2, 3, model)])
   }
 
-  /// Each sender sends to the machine as far from the last as itself from the first.
+  /// Each sender sends to the machine with the mirrored number: the first to the last, the second to the last but one.
   private init(_ name: String, _ plan: NetworkPlan, from senders: [Int], spans: Int, of span: TimeSpan) {
     self.name = name
     self.span = span
@@ -78,14 +78,14 @@ public struct LoopGain: Sendable {
 }
 
 extension Simulation {
-  /// Sends as much as is taken.
+  /// Sends as much as the node accepts.
   fileprivate func fill(_ sender: Int, _ receiver: Int) {
     while machines[sender].node?.canSend(byteCount: 16_384, to: machines[receiver].key.id, lane: .bulk) == true {
       if !send(sender, receiver, .bulk, 16_000) { return }
     }
   }
 
-  /// What a machine advertises for its link with a neighbour; nil without one.
+  /// The cost that a machine advertises for its link with a neighbour, or nil without a link.
   fileprivate func cost(from one: Int, to other: Int) -> UInt16? {
     machines[one].node?.carrier(to: machines[other].key.id)?.cost
   }

@@ -12,13 +12,13 @@ import TestSupport
 public protocol SimulatedKey: NodeCryptography {
   var id: NodeID { get }
   var point: [UInt8] { get }
-  /// Signatures made, to see what an event costs.
+  /// The number of signatures made, to measure the cost of an event.
   var signCount: Int { get }
-  /// Signatures verified, likewise.
+  /// The number of signatures verified.
   var verifyCount: Int { get }
 }
 
-/// Keys for a network: machine `number` of the simulation with `seed` has always the same one.
+/// Makes the keys of a network. Machine `number` of the simulation with `seed` always has the same key.
 public typealias KeyMaker = (_ seed: UInt64, _ number: Int) -> any SimulatedKey
 
 extension StandInCryptography: SimulatedKey {
@@ -26,7 +26,7 @@ extension StandInCryptography: SimulatedKey {
   public var point: [UInt8] { identity.point }
 }
 
-/// A machine of the network: it outlives the nodes that run on it one after the other.
+/// A machine of the network. It outlives the nodes that run on it one after the other.
 struct Machine {
   let key: any SimulatedKey
   let relays: Bool
@@ -34,21 +34,21 @@ struct Machine {
   let asksApplication: Bool
   let bluetoothPlaces: Int
   let sessionLifetime: SessionLifetime
-  /// The machine whose name and key it has: itself, or for a clone another one.
+  /// The machine whose name and key this machine uses: itself, or another machine for a clone.
   let number: Int
   /// Nil between a crash and the next start.
   var node: Node?
-  /// The number of this start, counted over all machines: unique in a run.
+  /// The number of the current start, counted over all machines, and so unique in a run.
   var life = 0
   var epoch: UInt64
-  /// When the node's next deadline is planned.
+  /// The planned time of the node's next deadline.
   var timerAt = Instant.never
-  /// The most events that a wake-up of the firmware's event loop serves.
+  /// The maximum number of events that a wake-up of the firmware's event loop handles.
   static let wakeEventsMax: UInt64 = 64
-  /// Events that the node handled since its last drain, and the most that this wake-up handles.
+  /// The number of events since the node's last drain, and the maximum for the current wake-up.
   var eventsSinceDrain = 0
   var wakeEvents = 1
-  /// When the node last handled its deadline without being drained since.
+  /// The time of the last deadline that the node handled, if it has not been drained since.
   var timedOutAt = Instant.zero
   /// Messages that the application was notified of and has not read.
   var waiting: [(peer: NodeID, lane: Lane)] = []
@@ -56,21 +56,21 @@ struct Machine {
   var streams = [Int?](repeating: nil, count: Limits.linksMax)
   /// The peers that the node reported as found.
   var found: Set<Int> = []
-  /// The peers whose certificates the application was asked about, and those that it has accepted.
+  /// The peers whose certificates the application was asked about, and the peers that it has accepted.
   var asked: Set<Int> = []
   var accepted: Set<Int> = []
-  /// Bytes of messages that its applications have taken.
+  /// The bytes of messages that the applications have read.
   var bytesRead = 0
   /// The application reads no messages before this time.
   var readsFrom = Instant.zero
   /// The machine does nothing before this time.
   var frozenUntil = Instant.zero
-  /// It stays off.
+  /// Whether the machine stays off.
   var isOut = false
   var mischief = Mischief()
   /// The node's counters at the last check.
   var counted: NodeCounters?
-  /// Holds the journal of a machine whose alarms matter.
+  /// The memory of the journal, for a machine whose alarms matter.
   private let journalMemory: Borrowed?
   private(set) var journal = Journal.none
 

@@ -1,8 +1,8 @@
 import Channel
 import Primitives
 
-/// Every message of a run: what was sent, what arrived, how each send ended. Machines go by the number that
-/// belongs to their key, lives by a count over all machines.
+/// Every message of a run: what was sent, what arrived, and how each send ended. A machine has the number that belongs
+/// to its key; an incarnation has a number counted over all machines.
 struct MessageLedger {
   struct Route: Hashable {
     var from: Int
@@ -28,32 +28,32 @@ struct MessageLedger {
   private var taken: [Route: UInt32] = [:]
   private var pending: [Send: (name: Name, readerLife: Int)] = [:]
   private var received: Set<Name> = []
-  /// Sends that had their completion.
+  /// The sends that have completed.
   private var ended: Set<Name> = []
   private var lastRead: [Reading: UInt32] = [:]
-  /// Completed as delivered, but not read yet by the receiver; with the receiver's life.
+  /// Messages that completed as delivered but were not read yet, with the incarnation of the receiver.
   private var acknowledged: [(name: Name, readerLife: Int)] = []
   private(set) var deliveredCount = 0
   private(set) var failedCount = 0
 
-  /// What was sent unreliably, and what of it arrived.
+  /// The unreliable messages that were sent, and those that arrived.
   private var unreliable: [Route: UInt32] = [:]
   private var receivedUnreliably: Set<Name> = []
   private(set) var unreliableCount = 0
 
-  /// Stands in every message, in every 256 bytes of its filler: who finds it on a wire can read what is said.
+  /// Begins every 256 bytes of filler in every message. If it is found on a wire, the content is readable there.
   static let canary = [UInt8]("canary at noon !".utf8)
 
-  /// Bytes before the filler.
+  /// The number of bytes before the filler.
   static let headBytes = 17
 
-  /// The next message on a route: it says where it belongs, and every filler byte follows from that.
+  /// The next message on a route. It names its route and number, and every filler byte follows from these.
   mutating func next(on route: Route, fillerBytes: Int) -> [UInt8] {
     let number = taken[route, default: 0]
     return Self.message(Name(route: route, number: number), fillerBytes)
   }
 
-  /// The node took the message that `next` gave. `readerLife`: which life its reader was in.
+  /// Records that the node accepted the message from `next`. `readerLife` is the incarnation of its reader.
   mutating func sent(on route: Route, _ id: MessageID, readerLife: Int) -> String? {
     let number = taken[route, default: 0]
     taken[route] = number + 1
@@ -62,7 +62,7 @@ struct MessageLedger {
       ? nil : "gives one id to two sends"
   }
 
-  /// The next message that is sent unreliably.
+  /// The next unreliable message on a route.
   mutating func nextUnreliable(from: Int, life: Int, to: Int, fillerBytes: Int) -> [UInt8] {
     let route = Route(from: from, life: life, to: to, lane: .interactive)
     let number = unreliable[route, default: 0]
@@ -82,7 +82,7 @@ struct MessageLedger {
     return receivedUnreliably.insert(name).inserted ? nil : "reads an unreliable message twice"
   }
 
-  /// How many sends of a machine's life have not ended.
+  /// The number of sends of an incarnation that have not completed.
   func pendingCount(life: Int) -> Int { pending.keys.count { $0.life == life } }
 
   mutating func completed(
@@ -99,7 +99,7 @@ struct MessageLedger {
       deliveredCount += 1
       if received.contains(name) { return nil }
       if !readerIsSlow { return "completes message \(name.number) as delivered, which did not arrive" }
-      // It may have been delivered to a former life of the receiver, whose acknowledgement was in flight.
+      // It may have been delivered to a former incarnation of the receiver, whose acknowledgement was in flight.
       if readerLife == readerLifeBefore { acknowledged.append((name, readerLife)) }
     }
     return nil
@@ -128,13 +128,14 @@ struct MessageLedger {
     return nil
   }
 
-  /// At the end, when all messages have been read. `lifeOf` gives a machine's present life.
+  /// The first message that was acknowledged and never read, or nil. It is valid at the end, when all messages were
+  /// read. `lifeOf` returns the current incarnation of a machine.
   func unpaid(_ lifeOf: (Int) -> Int) -> String? {
     let name = acknowledged.first { !received.contains($0.name) && lifeOf($0.name.route.to) == $0.readerLife }?.name
     return name.map { "message \($0.number) of \($0.route.from) to \($0.route.to) in lane \($0.route.lane)" }
   }
 
-  /// The head of a message.
+  /// Parses the head of a message.
   private static func name(_ bytes: [UInt8], _ lane: Lane) -> Name? {
     guard bytes.count >= headBytes else { return nil }
     func word(_ place: Int) -> UInt32 { (0..<4).reduce(0) { $0 << 8 | UInt32(bytes[place + $1]) } }

@@ -2,18 +2,18 @@ import Frame
 import Primitives
 import TestSupport
 
-/// The faults that a relay applies to the frames that leave it, at present.
+/// The faults that a relay currently applies to the frames that leave it.
 struct Mischief {
   var kinds: [Fault] = []
   var until = Instant.zero
-  /// Frames that it sent, to be sent again: the newest last.
+  /// Sent frames that may be sent again, the newest last.
   var kept: [[UInt8]] = []
-  /// Frames held back, to be overtaken.
+  /// Frames held back so that others overtake them.
   var held: [[UInt8]] = []
 
-  /// Passes advertisements on as if they had nearly expired.
+  /// Whether it forwards advertisements as if they had nearly expired.
   var raisesAges = false
-  /// Lists invented neighbours in its own topology.
+  /// Whether it lists invented neighbours in its own topology.
   var listsInvented = false
 
   static let keptMax = 16
@@ -24,8 +24,8 @@ struct Mischief {
   }
 }
 
-/// An overloaded or dishonest relay. Frames between neighbours stay as they are: TLS is between them. What the end
-/// nodes alone can check, a payload's bytes, is changed only where a signature covers it.
+/// An overloaded or malicious relay. Frames between neighbours are not changed, because TLS protects them. Payload
+/// bytes that only the end nodes can check are changed only if a signature covers them.
 extension Simulation {
   /// The frames that leave `machine` in place of those from its node.
   func mischief(_ bytes: [UInt8], _ machine: Int) -> [UInt8] {
@@ -80,8 +80,8 @@ extension Simulation {
     return result
   }
 
-  /// A changed byte of a signed payload, more hops, or another name: each must come to nothing, or to no more
-  /// than the loss of this frame.
+  /// A frame with one changed byte in a signed payload, more hops, or another id. No change may have an effect beyond
+  /// the loss of this frame.
   private func altered(_ header: FrameHeader, _ payload: [UInt8]) -> [UInt8] {
     var header = header
     var payload = payload
@@ -98,7 +98,7 @@ extension Simulation {
     return encoded { output in header.write(to: &output) } + payload
   }
 
-  /// An advertisement that is said to expire in a moment, or long ago.
+  /// An advertisement with an age shortly before its expiry, or long after it.
   private func aged(_ header: FrameHeader, _ payload: [UInt8]) -> [UInt8] {
     guard let view = try? AdvertisementView(payload.span.bytes) else { return [] }
     var header = header
@@ -128,8 +128,8 @@ extension Simulation {
 
   func anyID() -> NodeID { machines[Int(random.below(UInt64(machines.count)))].key.id }
 
-  /// The machine's own topology with links that do not exist, false costs, and any encryption preference,
-  /// with a valid signature; each neighbour gets another version.
+  /// The machine's own topology with links that do not exist, false costs, and a random encryption preference. The
+  /// signature is valid, and each neighbour gets another version.
   private func falseLinks(_ header: FrameHeader, _ payload: [UInt8], _ machine: Int) -> [UInt8]? {
     let wish: [EncryptionPreference] = [.required, .optional, .none]
     return restated(header, payload, machine, wish[Int(random.below(3))]) { neighbours in
@@ -144,7 +144,7 @@ extension Simulation {
     }
   }
 
-  /// The machine's own topology with other neighbours, rightly signed; nil for any other frame.
+  /// The machine's own topology with other neighbours and a valid signature, or nil for any other frame.
   private func restated(
     _ header: FrameHeader, _ payload: [UInt8], _ machine: Int, _ encryption: @autoclosure () -> EncryptionPreference,
     _ change: (inout [Neighbour]) -> Void

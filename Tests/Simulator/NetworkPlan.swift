@@ -6,11 +6,11 @@ public struct NetworkPlan {
   public struct Wire {
     public var ends: (Int, Int)
     public var model: WireModel
-    /// Discovery tells the id of the other end before anybody dialled.
+    /// Whether discovery learns the id of the other end before anybody dials.
     public var announcesID: Bool
-    /// Out of reach at first: it comes and goes with the fault `handOver`.
+    /// Whether the wire is out of reach at first. It comes and goes with the fault `handOver`.
     public var isLatent = false
-    /// The broadcast domain that the wire is a part of; 0 for none.
+    /// The broadcast domain of the wire, or 0.
     public var domain: UInt32
 
     public init(_ one: Int, _ other: Int, _ model: WireModel, announcesID: Bool = true, domain: UInt32 = 0) {
@@ -24,7 +24,7 @@ public struct NetworkPlan {
   /// Whether each machine forwards for others.
   public var relays: [Bool]
   public var wires: [Wire]
-  /// Bluetooth links at once of each machine; nil for as many as there are slots.
+  /// The maximum number of simultaneous Bluetooth links of each machine, or nil for as many as there are slots.
   public var bluetoothPlaces: Int?
 
   public init(relays: [Bool], wires: [Wire]) {
@@ -32,7 +32,7 @@ public struct NetworkPlan {
     self.wires = wires
   }
 
-  /// Machines 0 … n in a row, one wire of each model after the other, all of them relays.
+  /// A row of relays 0 … n, with one wire of each model after the other.
   public static func line(_ models: [WireModel]) -> NetworkPlan {
     NetworkPlan(
       relays: [Bool](repeating: true, count: models.count + 1),
@@ -46,22 +46,22 @@ public struct NetworkPlan {
     return plan
   }
 
-  /// Wires between all of some machines, and from those to `guests`.
+  /// Adds wires between all members, and from each member to each of `guests`.
   private mutating func addHall(_ members: [Int], guests: [Int] = [], _ model: WireModel, domain: UInt32) {
     for (place, one) in members.enumerated() {
       for other in members[..<place] + guests { wires.append(Wire(other, one, model, domain: domain)) }
     }
   }
 
-  /// Wires between all of some machines that hear each other over Bluetooth LE.
+  /// Adds wires between all members, which discover each other over Bluetooth LE.
   mutating func addRoom(_ members: [Int]) {
     for (place, one) in members.enumerated() {
       for other in members[..<place] { wires.append(Wire(other, one, .bluetoothLE)) }
     }
   }
 
-  /// Halls in a row. From one to the next leads a machine that is in both, or a chain of wires, with up to three relays
-  /// between one machine of each. In every second hall delays grow with the load.
+  /// Adds broadcast domains in a row. Two neighbouring domains share a machine, or a chain of wires with up to three
+  /// relays connects them. In half of the domains delays grow with load.
   private mutating func addHalls(_ count: Int, _ random: inout SeededRandom) {
     func any<Element>(_ all: [Element]) -> Element { all[Int(random.below(UInt64(all.count)))] }
     func model() -> WireModel {
@@ -109,8 +109,8 @@ public struct NetworkPlan {
     case .line: for number in 1..<count { wire(number - 1, number) }
     case .ring: for number in 0..<count where count > 2 || number == 0 { wire(number, (number + 1) % count) }
     case .star:
-      // A large one has several middles: a node holds `Limits.linksMax` links, and two for a moment where both ends
-      // dial.
+      // A large star has several centres: a node holds `Limits.linksMax` links, and two per neighbour for a moment when
+      // both ends dial.
       let arms = Limits.linksMax / 2
       for number in 1..<count { wire((number - 1) / arms, number) }
     case .grid:
@@ -135,7 +135,7 @@ public struct NetworkPlan {
       plan.bluetoothPlaces = boxes + 3 + Int(random.below(4))
       return plan
     }
-    // Some pairs have a second wire: over another bearer, or under another address.
+    // Some pairs have a second wire, over another bearer or under another address.
     let second: UInt64 = !options.shape.isOfHalls ? 200 : count > 32 ? 2 : 20
     for single in plan.wires where random.chance(perThousand: second) {
       wire(single.ends.0, single.ends.1)

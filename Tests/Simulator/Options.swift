@@ -1,16 +1,16 @@
 import Frame
 import Primitives
 
-/// The parameters of one simulated network: all follow from the seed and from the reductions of a regression.
+/// The parameters of one simulated network. All follow from the seed and from the reductions of a regression.
 public struct Options: Sendable {
   public enum Shape: String, Sendable {
     case line, ring, star, grid, random
     /// One broadcast domain, or several in a row.
     case hall, halls
-    /// Leaves and a few relays that hear each other over Bluetooth LE, with few places.
+    /// Leaves and a few relays that discover each other over Bluetooth LE, with few places.
     case room
 
-    /// Those that are drawn; halls come by the seed.
+    /// The shapes that are drawn at random; the other ones depend on the seed.
     static let drawn: [Shape] = [.line, .ring, .star, .grid, .random]
     var isOfHalls: Bool { self == .hall || self == .halls }
   }
@@ -20,26 +20,26 @@ public struct Options: Sendable {
   public private(set) var nodeCount: Int
   /// The faults that may happen.
   public private(set) var faults: [Fault]
-  /// How long faults happen.
+  /// The time during which faults happen.
   public private(set) var faultSpan: TimeSpan
-  /// Mean time between two faults, and between two messages of the whole network.
+  /// The mean time between two faults, and between two messages of the whole network.
   private(set) var faultPause: TimeSpan
   private(set) var messagePause: TimeSpan
-  /// Messages of up to 60 KB are common.
+  /// Whether messages of up to 60 KB are common.
   private(set) var isBusy: Bool
-  /// Some machines and wires stay down when the others recover.
+  /// Whether some machines and wires stay down when the others recover.
   private(set) var healsPartly: Bool
   /// The machines' encryption preferences.
   public let sealing: Sealing
-  /// Applications decide on the certificate of each peer.
+  /// Whether applications decide on the certificate of each peer.
   let asksApplications: Bool
-  /// Keys between two machines are renewed all the time.
+  /// Whether keys between two machines are renewed all the time.
   let renewsKeys: Bool
-  /// Events that come to a machine within a random part of it are served in one wake-up.
+  /// The maximum length of a wake-up. Events that come to a machine within a random part of it are handled together.
   let wakeSpan: TimeSpan
-  /// The last act of a hostile relay, in three of twenty networks.
+  /// The attack of a hostile relay at the end, in three of twenty networks.
   let lie: Lie?
-  /// Signatures and sealing by mbedTLS, where the program has it.
+  /// Whether signatures and sealing use mbedTLS, if the program is built with it.
   public let wantsRealCryptography: Bool
 
   public enum Sealing: String, Sendable {
@@ -51,19 +51,19 @@ public struct Options: Sendable {
     case mixed
   }
 
-  /// Every so many-th seed signs and seals with the real library.
+  /// Every n-th seed signs and seals with the real library.
   public static let realCryptographyEvery: UInt64 = 50
 
-  /// Which seeds are run a second time, to check that their trace is the same: one in twenty, and some of those with
-  /// the real library.
+  /// Whether a seed is run a second time to check that its trace is the same: one in twenty, and some of those with the
+  /// real library.
   public static func isRunTwice(_ seed: UInt64) -> Bool { seed % 20 == 7 || seed % (10 * realCryptographyEvery) == 0 }
 
-  /// Every so many-th seed is of halls, none of those with the real library.
+  /// Every n-th seed uses broadcast domains; none of them uses the real library.
   static let hallsEvery: UInt64 = 5
-  /// Every so many-th is of large ones: one takes as long as fifty other seeds.
+  /// Every n-th seed uses large broadcast domains. Such a seed takes as long as fifty others.
   static let largeHallsEvery: UInt64 = 250
 
-  /// No faults and no messages by themselves.
+  /// Options without faults and without random messages.
   init(quiet seed: UInt64, nodeCount: Int) {
     self.seed = seed
     shape = .random
@@ -110,7 +110,7 @@ public struct Options: Sendable {
     if seed % Self.roomsEvery == 8 { makeRoom() }
   }
 
-  /// Every so many-th seed is a room.
+  /// Every n-th seed is a room.
   static let roomsEvery: UInt64 = 20
 
   private mutating func makeRoom() {
@@ -121,7 +121,7 @@ public struct Options: Sendable {
     healsPartly = false
   }
 
-  /// Drawn apart, so that all other seeds mean the same networks as without halls.
+  /// These options use a generator of their own, so that the networks of all other seeds do not depend on them.
   private mutating func makeHalls() {
     var random = SeededRandom(seed: seed ^ 0x4a11)
     shape = random.chance(perThousand: 500) ? .hall : .halls
@@ -142,7 +142,7 @@ public struct Options: Sendable {
 
   static let largestHall = 128
 
-  /// The same seed with less: only these faults, at most so many machines, faults for no longer.
+  /// The same seed with less: only these faults, at most `nodeCount` machines, and a shorter time with faults.
   public func reduced(faults: [Fault]? = nil, nodeCount: Int? = nil, faultSeconds: UInt64? = nil) -> Options {
     var options = self
     if let faults { options.faults = self.faults.filter(faults.contains) }
@@ -168,23 +168,23 @@ public enum Fault: String, CaseIterable, Sendable {
   case partition
   /// Every wire of one machine fails for a while.
   case isolation
-  /// A wire goes off and on while its ends shake hands, several times.
+  /// A wire goes down and up several times while its ends complete handshakes.
   case flap
   /// A wire's rate falls to a hundredth for a while.
   case clog
   /// Bytes take up to a second longer.
   case delay
-  /// Packets are lost and sent again below the link: what follows waits for them.
+  /// Packets are lost and retransmitted below the link; all later data waits for them.
   case loss
-  /// As `loss`, half of all packets in short bursts.
+  /// As `loss`, but half of all packets are lost in short bursts.
   case bursts
-  /// A changed byte, which TLS answers with the end of the stream.
+  /// A byte changes, which makes TLS end the stream.
   case corrupt
-  /// From its next stream on a wire has another frame length limit.
+  /// From its next stream on, a wire has another frame length limit.
   case frameLength
   /// A second wire between two machines comes into reach and goes again.
   case handOver
-  /// Discovery no longer sees the other end of a wire, and then does.
+  /// Discovery loses the other end of a wire for a while.
   case discoveryFlap
 
   // Machines.
@@ -225,10 +225,10 @@ public enum Fault: String, CaseIterable, Sendable {
   /// Half of the machines in a broadcast domain crash at once, and start again at once.
   case hallLeaves
 
-  /// A key was used under a later epoch, which has to age out: a quarter of an hour.
+  /// Whether a key was used under a later epoch. That epoch must expire, which takes a quarter of an hour.
   var isSlow: Bool { self == .epochLost || self == .clone }
 
-  /// A fault that one relay applies to frames, not one of wires or machines.
+  /// Whether one relay applies the fault to frames. All other faults concern wires or machines.
   var isMischief: Bool {
     switch self {
     case .frameLoss, .frameDouble, .frameReorder, .blackHole, .replay, .alter, .spoof, .falseLinks, .downgrade: true

@@ -1,8 +1,8 @@
 import Frame
 import Primitives
 
-/// The naive router: all pairs' cheapest paths (Floyd 1962, Warshall 1962), of equally cheap ones the shortest,
-/// through relays only.
+/// The naive router: the cheapest paths of all pairs (Floyd 1962, Warshall 1962), and the shortest among equally cheap
+/// ones. Paths lead through relays only.
 struct Reference {
   struct Way: Equatable {
     var cost: UInt32
@@ -16,8 +16,8 @@ struct Reference {
 
   private var ways: [[Way?]]
 
-  /// Over the links that both ends advertise, at the cost that the sending end advertises.
-  /// `topologies` has nil for a machine that advertises nothing.
+  /// Uses the links that both ends advertise, at the cost that the sending end advertises. `topologies` has nil for a
+  /// machine that advertises nothing.
   init(_ topologies: [FrameObserver.Topology?], number: (NodeID) -> Int) {
     let count = topologies.count
     ways = [[Way?]](repeating: [Way?](repeating: nil, count: count), count: count)
@@ -33,7 +33,7 @@ struct Reference {
     spread(topologies.map { $0?.relays ?? false })
   }
 
-  /// Over the existing wires between `running` machines: reachability only, without costs.
+  /// Uses the existing wires between `running` machines. It gives reachability only, without costs.
   init(wires: [Wire], relays: [Bool], running: [Bool]) {
     let count = relays.count
     ways = [[Way?]](repeating: [Way?](repeating: nil, count: count), count: count)
@@ -61,12 +61,12 @@ struct Reference {
 
   func way(from a: Int, to b: Int) -> Way? { ways[a][b] }
 
-  /// Whether a cheapest way from `a` to `b` leads through `c`.
+  /// Whether a cheapest path from `a` to `b` leads through `c`.
   func leads(from a: Int, to b: Int, through c: Int) -> Bool {
     guard let way = ways[a][b], let first = ways[a][c], let second = ways[c][b] else { return false }
     return first.cost + second.cost == way.cost
   }
 
-  /// The most links on any path.
+  /// The number of links on the longest path.
   var diameter: Int { ways.reduce(0) { max($0, $1.reduce(0) { max($0, $1?.hops ?? 0) }) } }
 }

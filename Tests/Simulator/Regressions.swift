@@ -1,6 +1,6 @@
-/// A seed that failed once, reduced to what was needed to fail. Never removed.
+/// A seed that once failed, reduced to the options that it needs to fail. Regressions are never removed.
 public struct Regression: Sendable {
-  /// What went wrong, as a sentence.
+  /// The defect, as a sentence.
   public let name: String
   public let options: Options
 
@@ -10,7 +10,7 @@ public struct Regression: Sendable {
     options = Options(seed: seed).reduced(faults: faults, nodeCount: nodeCount, faultSeconds: faultSeconds)
   }
 
-  /// `make sim` prints the line for a new one.
+  /// `make sim` prints the line for a new regression.
   public static let all: [Regression] = [
     Regression(
       "acknowledgements under way while the reader restarts", seed: 1161,
@@ -28,12 +28,12 @@ public struct Regression: Sendable {
   ]
 }
 
-/// A story of sessions that failed once. Never removed.
+/// A session scenario that once failed. These regressions are never removed.
 public struct StoryRegression: Sendable {
   public let name: String
   public let seed: UInt64
 
-  /// Of single steps: `Story`.
+  /// Scenarios of single steps, played by `Story`.
   public static let steps: [StoryRegression] = [
     StoryRegression(name: "who was ejected does not tell the others for a founder that is gone", seed: 1126),
     StoryRegression(name: "two in both of two merged sessions keep other meetings: no stream comes", seed: 1411),
@@ -47,7 +47,7 @@ public struct StoryRegression: Sendable {
     StoryRegression(name: "what becomes known while two meet is never told", seed: 9824),
   ]
 
-  /// In a network: `SessionStory`.
+  /// Scenarios in a network, played by `SessionStory`.
   public static let networks: [StoryRegression] = [
     StoryRegression(name: "a route back has more hops than a frame", seed: 3758),
     StoryRegression(name: "an invitation stands when its node is alone", seed: 2835),

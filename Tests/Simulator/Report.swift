@@ -12,17 +12,18 @@ public struct Report: Sendable {
   public let convergence: Convergence
   public let faultCounts: [Fault: Int]
   public let alarms: Int
-  /// Payloads in clear that held the canary, all of them where both ends wanted it so, and payloads that were sealed.
+  /// The number of unencrypted payloads with the canary, all of them where both ends wanted that, and the number of
+  /// sealed payloads.
   public let canaries: Int
   public let sealed: Int
-  /// Messages that were sent unreliably and arrived.
+  /// The number of unreliable messages that arrived.
   public let unreliable: Int
-  /// What a hostile relay did to the others.
+  /// The effects of a hostile relay on the others.
   public let liar: LiarReport?
-  /// The first thing that went wrong, nil when nothing did.
+  /// The first violation, or nil.
   public let violation: String?
 
-  /// Run a whole seed.
+  /// Runs a whole seed.
   public init(_ options: Options, keys: @escaping KeyMaker = Simulation.standInKey, isVerbose: Bool = false) {
     let simulation = Simulation(options, keys: keys, isVerbose: isVerbose)
     let start = simulation.now
@@ -44,7 +45,7 @@ public struct Report: Sendable {
     violation = simulation.violation
   }
 
-  /// The violation without its numbers: two runs fail in the same way when these are equal.
+  /// The violation without its numbers. Two runs fail in the same way if these are equal.
   public var kindOfViolation: String? {
     violation.map { text in
       String(
@@ -53,7 +54,7 @@ public struct Report: Sendable {
     }
   }
 
-  /// One line for a program to read: `name=value`, blanks between.
+  /// One line for a program to read: `name=value`, separated by spaces.
   public var line: String {
     func text(_ value: UInt64?) -> String { value.map { "\($0)" } ?? "-" }
     let faults = Fault.allCases.compactMap { fault in faultCounts[fault].map { "\(fault):\($0)" } }

@@ -1,24 +1,24 @@
 import Primitives
 
-/// What a network costs that comes together and then rests, without faults and messages.
+/// The cost of a network that forms and then rests, without faults and messages.
 public struct Rest: Sendable {
   public let nodes: Int
-  /// Milliseconds until everybody was everybody's peer; nil when that took too long.
+  /// The milliseconds until every node was a peer of every other node, or nil if that took too long.
   public let wholeAfter: UInt64?
   public let links: Int
-  /// The fewest and the most links of a node, at rest.
+  /// The least and the greatest number of links of a node, at rest.
   public let linksPerNode: (least: Int, most: Int)
-  /// Links on the longest route.
+  /// The number of links on the longest route.
   public let longestWay: Int
-  /// Bytes that a node sends in a minute, over the time in which everybody renews all its advertisements once.
+  /// The bytes that a node sends per minute, averaged over the time in which all nodes renew all advertisements once.
   public let bytesPerNodeAndMinute: UInt64
-  /// Signatures that a node verified until the network was whole, and in a minute of rest.
+  /// The signatures that a node verified until the network was whole, and per minute at rest.
   public let verifiedAtFirst: Int
   public let verifiedPerMinute: Int
-  /// The first thing that went wrong, nil when nothing did.
+  /// The first violation, or nil.
   public let violation: String?
 
-  /// A ring with chords: four links a node, or three in a small one.
+  /// A ring with chords: four links per node, or three in a small mesh.
   public static func ofMesh(_ count: Int) -> Rest {
     var random = SeededRandom(seed: UInt64(count))
     var plan = NetworkPlan(relays: [Bool](repeating: true, count: count), wires: [])
@@ -34,13 +34,13 @@ public struct Rest: Sendable {
     return Rest(plan)
   }
 
-  /// A hall of relays, where everybody could reach everybody.
+  /// A broadcast domain of relays, where every node can link with every other node.
   public static func ofHall(_ count: Int) -> Rest { Rest(.hall(relays: [Bool](repeating: true, count: count))) }
 
   private static let wholeMax = TimeSpan.seconds(300)
-  /// Links that are not needed are given up meanwhile.
+  /// In this time nodes close the links that they do not need.
   private static let settling = TimeSpan.seconds(90)
-  /// Every node renews all its advertisements once.
+  /// In this time every node renews all its advertisements once.
   private static let renewal = TimeSpan.seconds(200)
 
   private init(_ plan: NetworkPlan) {
@@ -78,7 +78,7 @@ public struct Rest: Sendable {
 extension Simulation {
   fileprivate var verifyCount: Int { machines.reduce(0) { $0 + $1.key.verifyCount } }
 
-  /// Bytes that all links that are up have sent.
+  /// The bytes that all current links have sent.
   fileprivate var bytesOut: UInt64 {
     machines.reduce(0) { sum, machine in
       machine.streams.indices.reduce(sum) { $0 + (machine.node?.link($1).bytesOut ?? 0) }

@@ -4,27 +4,30 @@ import Session
 import SessionSupport
 import TestSupport
 
-/// Applications with sessions in a random network: they invite each other, connect to each other's addresses, accept, leave and talk while the faults last.
-/// What must hold afterwards is in `checkSessions`; the same for single steps is in `Story` of the sessions' own tests.
+/// Applications with sessions in a random network. They invite each other, connect to each other's addresses, accept,
+/// leave and send messages while the faults last.
+///
+/// `checkSessions` checks the network afterwards. `Story` in SessionStories does the same for single steps.
 public final class SessionStory {
-  /// No more machines than these have applications.
+  /// The maximum number of machines with applications.
   static let machinesMax = 8
 
   let simulation: Simulation
   private var random: SeededRandom
-  /// The open session of each machine, in its present life.
+  /// The open session of each machine in its current incarnation.
   private var open: [Int: (life: Int, handle: SessionHandle)] = [:]
-  /// Invitations that have not ended, by machine, life and handle.
+  /// Invitations that have not ended, by machine, incarnation and handle.
   private var standing: [String: Instant] = [:]
-  /// Machines that have connected to an address, with their life: they invite, and accept, without a word to the application.
+  /// The machine incarnations that have connected to an address. They invite and accept without an event for the
+  /// application.
   private var introducers: Set<String> = []
-  /// Streams between members.
+  /// Checks the streams between members.
   public let witness = StreamWitness(
     pool: Int(SessionLimits.streamBytesMax) - SessionLimits.streamsMax * Int(SessionLimits.streamWindowSure))
-  /// How often two members connected.
+  /// The number of times that two members connected.
   public private(set) var connectedCount = 0
 
-  /// Nil for networks in which not all machines may talk with each other.
+  /// Nil for networks in which some machines may not talk with each other.
   public init?(_ options: Options, isVerbose: Bool = false) {
     if options.sealing == .mixed || options.asksApplications { return nil }
     simulation = Simulation(options, isVerbose: isVerbose)
@@ -32,7 +35,7 @@ public final class SessionStory {
     random = SeededRandom(seed: options.seed ^ 0x5e55)
   }
 
-  /// Plays it; what went wrong, or nil.
+  /// Plays the scenario. Returns the first violation, or nil.
   public func play() -> String? {
     while simulation.now < simulation.faultsEnd, simulation.violation == nil {
       advance(.milliseconds(100))
@@ -40,7 +43,7 @@ public final class SessionStory {
     }
     simulation.heal()
     _ = simulation.untilWhole("of health", within: Simulation.ageMax)
-    // Invitations that stand end; then the connected come to one view within twenty quiet seconds.
+    // Standing invitations expire. Then the connected members must agree on one view within twenty quiet seconds.
     for _ in 0..<90 { advance(.seconds(1)) }
     if simulation.violation == nil { checkSessions() }
     if simulation.violation == nil { simulation.checkAcknowledged() }
@@ -165,7 +168,7 @@ public final class SessionStory {
     }
   }
 
-  /// How every open session stands: for whoever replays a seed.
+  /// Describes the state of every open session as text. It helps when a seed is replayed.
   public func report() -> String {
     var lines: [String] = []
     for machine in stage {
@@ -178,7 +181,8 @@ public final class SessionStory {
     return lines.joined(separator: "\n")
   }
 
-  /// Every invitation of a present life has ended; whoever is in one session and in reach sees the same members.
+  /// Checks that every invitation of a current incarnation has ended, and that members in reach of each other have the
+  /// same view.
   private func checkSessions() {
     witness.check { place in
       simulation.machines[place.node].node != nil && UInt64(simulation.machines[place.node].life) == place.life
@@ -197,18 +201,18 @@ public final class SessionStory {
       let others = stage.filter { other in
         other != machine && isMutual(machine, other) && companies[machine] == companies[other]
       }
-      // Of one that does not have this machine for a peer it cannot hear that it has left.
+      // A member that is not a peer of this machine cannot notify it of its departure.
       let seen = view.map { simulation.number(of: $0.address.node) }.filter { isMutual(machine, $0) }.sorted()
       if seen != others { simulation.fail("machine \(machine) sees \(seen) in a session of \(others)") }
     }
   }
 
-  /// Each has the other for a peer. Of two routes between them one may have too many hops.
+  /// Whether two machines are peers of each other. One of the two routes between them may have too many hops.
   private func isMutual(_ one: Int, _ other: Int) -> Bool {
     simulation.machines[one].found.contains(other) && simulation.machines[other].found.contains(one)
   }
 
-  /// Whoever is in a session, by machine, with the first machine of its company.
+  /// The machines with a session, each with the first machine of its group of members that must have one view.
   private var companies: [Int: Int] {
     var machines: [Int] = []
     var members: [(address: MemberAddress, table: SessionTable)] = []

@@ -5,14 +5,14 @@ public struct Shrinker {
   public private(set) var faults: [Fault]
   public private(set) var nodeCount: Int
   public private(set) var faultSeconds: UInt64
-  /// Runs that it took.
+  /// The number of runs so far.
   public private(set) var runs = 0
 
   private let seed: UInt64
   private let kind: String
   private let keys: KeyMaker
 
-  /// Nil when `report` tells of no violation.
+  /// Nil if `report` has no violation.
   public init?(_ report: Report, keys: @escaping KeyMaker) {
     guard let kind = report.kindOfViolation else { return nil }
     self.kind = kind
@@ -23,7 +23,7 @@ public struct Shrinker {
     faultSeconds = report.options.faultSpan.milliseconds / 1000
   }
 
-  /// Fewer machines, then fewer faults, then less time, each as far as it goes.
+  /// Reduces the machines, then the faults, then the time, each as far as possible.
   public mutating func shrink() {
     for count in 2..<max(nodeCount, 2) where fails(faults, count, faultSeconds) {
       nodeCount = count

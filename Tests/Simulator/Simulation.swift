@@ -9,9 +9,11 @@ import Session
 import SessionSupport
 import TestSupport
 
-/// A whole network of real nodes in one thread: clock, wires, streams, crashes and applications are played, and
-/// all chance comes from one seed. docs/protocol.md is what the nodes must keep to; what they must never do is
-/// checked at every step, what they must reach is demanded once the faults are over (Liveness.swift).
+/// A whole network of real nodes in one thread. Clock, wires, streams, crashes and applications are simulated, and all
+/// randomness comes from one seed.
+///
+/// docs/protocol.md defines what the nodes must do. Safety is checked at every step, and liveness once the faults are
+/// over (Liveness.swift).
 public final class Simulation {
   enum Event {
     case deadline(machine: Int)
@@ -23,7 +25,7 @@ public final class Simulation {
     case streamEnds(stream: Int, side: Int)
     case seen(machine: Int, life: Int, wire: Int)
     case unseen(machine: Int, life: Int, wire: Int)
-    /// What was said over the air was not heard for long.
+    /// The radio has not received the other end's advertisements for long.
     case unheard(machine: Int, life: Int, wire: Int)
     case fault
     case flap(wire: Int)
@@ -44,51 +46,52 @@ public final class Simulation {
   public internal(set) var now = Instant.zero + .seconds(1000)
   var events = EventHeap<Event>()
   var machines: [Machine] = []
-  /// The machine that belongs to each name; a clone is not one.
+  /// The machine that owns each id; a clone owns none.
   var numbers: [NodeID: Int] = [:]
   var wires: [Wire] = []
   var streams: [Stream] = []
-  /// The streams of whose end at least one end has not been notified.
+  /// The streams whose end at least one end has not been notified of.
   var open: [Int] = []
   var observer = FrameObserver()
   var ledger = MessageLedger()
-  /// Sessions send messages too. One whose signatures wait for their check is received later, and with it what is behind it
-  /// in its lane, although all was acknowledged.
+  /// Whether a node may hold back received messages. A session message with signatures waits for their verification,
+  /// together with everything behind it in its lane, although all of it was acknowledged.
   var holdsMessages = false
   public internal(set) var trace: Trace
-  /// The relay that misbehaves in this run, if one does.
+  /// The relay that misbehaves in this run, or nil.
   var villain: Int?
   var wasVillain = false
-  /// The machine that lies at present, and how often it has.
+  /// The hostile relay that currently attacks, and the number of its steps.
   var liarAtWork: (machine: Int, lie: Lie)?
   var lieCount = 0
   var lieTicks = 0
-  /// The places that a liar claims from its victims, and those that others got.
+  /// The places that a hostile relay claims from its victims, and those that others got.
   var claim = Claim()
   public internal(set) var liarReport: LiarReport?
-  /// Starts of machines so far.
+  /// The number of machine starts so far.
   var lives = 0
-  /// The faults are over.
+  /// Whether the faults are over.
   var isHealed = false
-  /// Payloads that left in clear and hold the canary of `MessageLedger`.
+  /// The number of unencrypted payloads that hold the canary of `MessageLedger`.
   var canaryCount = 0
-  /// A session was refused although its keys were right: by an application, or because two nodes contradict each other.
+  /// Whether a session was refused although its keys were right: by an application, or because two nodes contradict
+  /// each other.
   var hadRefusal = false
-  /// Machines that reported that their key is used twice.
+  /// The number of machines that reported that their key is used twice.
   public internal(set) var alarmCount = 0
-  /// How often each fault was applied.
+  /// The number of times that each fault was applied.
   public internal(set) var faultCounts: [Fault: Int] = [:]
   /// The measured times, in milliseconds.
   public internal(set) var convergence = Convergence()
-  /// The most Bluetooth connections that a machine had when one more was made.
+  /// The highest number of Bluetooth connections that a machine had when it made another one.
   var placesTaken = 0
-  /// What the applications were told of their sessions.
+  /// The session events that the applications received.
   var sessionEvents: [(machine: Int, life: Int, event: SessionEvent)] = []
-  /// Peers that a node reported as changed.
+  /// The number of peers that a node reported as changed.
   private(set) var changeCount = 0
-  /// The first thing that went wrong.
+  /// The first violation.
   public private(set) var violation: String?
-  /// Faults and messages happen until then.
+  /// Faults and messages happen until this time.
   let faultsEnd: Instant
   var scratch = [UInt8](repeating: 0, count: 4 * Limits.frameBytesMax)
 
@@ -98,7 +101,7 @@ public final class Simulation {
     self.init(.random(options, &random), options, keys, isVerbose: isVerbose)
   }
 
-  /// A network of the caller's design, without faults and without messages by itself.
+  /// A network of the caller's design, without faults and without random messages.
   public convenience init(_ network: NetworkPlan, seed: UInt64 = 1, isVerbose: Bool = false) {
     self.init(
       network, Options(quiet: seed, nodeCount: network.relays.count), Self.standInKey, isVerbose: isVerbose)
@@ -114,7 +117,7 @@ public final class Simulation {
     build()
   }
 
-  /// The fast stand-in for a key: the same for a seed and a number on every machine.
+  /// The fast stand-in for a key. It is the same for a seed and a number on every machine.
   public static func standInKey(_ seed: UInt64, _ number: Int) -> any SimulatedKey {
     StandInCryptography(Identity(seed &* 1000 &+ UInt64(number)))
   }
@@ -201,10 +204,10 @@ public final class Simulation {
     touched(machine, timedOut: isDue)
   }
 
-  /// The node handled an event. As in the firmware the drain comes once for each wake-up: when as many events as one
-  /// takes have come, or when no more come for a moment.
+  /// Called when the node has handled an event. As in the firmware, the node is drained once per wake-up: after a
+  /// random number of events, or when no more come for a moment.
   func touched(_ machine: Int, timedOut: Bool = false) {
-    // Whatever comes after the timeout may make something due: a route, say, for a message that waits.
+    // Any event after the timeout may make something due, for example a route for a waiting message.
     machines[machine].timedOutAt = timedOut ? now : .zero
     guard machines[machine].node != nil, machines[machine].frozenUntil <= now else { return }
     machines[machine].eventsSinceDrain += 1
@@ -214,7 +217,7 @@ public final class Simulation {
     if machines[machine].eventsSinceDrain >= machines[machine].wakeEvents { drain(machine) }
   }
 
-  /// The drain rule.
+  /// Drains a node according to its drain rule.
   func drain(_ machine: Int) {
     guard let node = machines[machine].node else { return }
     machines[machine].eventsSinceDrain = 0
@@ -237,7 +240,7 @@ public final class Simulation {
     case .dial(let handle):
       trace.add(now, .dial, machine, Int(handle))
       let wire = wires[Int(handle)]
-      // A handshake takes three round trips; without an answer it takes until its timeout.
+      // A handshake takes three round trips. Without an answer it lasts until its timeout.
       let delay = wire.model.delay
       let span = wire.isUp ? span(delay.least * 4, delay.most * 6) : span(.milliseconds(50), .seconds(4))
       plan(.dialEnds(machine: machine, life: machines[machine].life, wire: Int(handle), until: nil), after: span)

@@ -5,13 +5,13 @@ import Node
 import Primitives
 import TestSupport
 
-/// Streams over wires: handshakes, bytes under way, and their end.
+/// Streams over wires: handshakes, bytes in flight, and the ends of streams.
 extension Simulation {
   func side(of stream: Int, _ machine: Int, _ slot: Int) -> Int {
     streams[stream].ends.0.machine == machine && streams[stream].ends.0.slot == slot ? 0 : 1
   }
 
-  /// How long a dial waits for a machine that has no place and so does not advertise.
+  /// The time that a dial waits for a machine that has no place and so does not advertise.
   static let placeWait = TimeSpan.seconds(8)
 
   func dialEnds(_ machine: Int, _ life: Int, _ wire: Int, until end: Instant? = nil) {
@@ -30,13 +30,14 @@ extension Simulation {
     streams.append(Stream(wire: wire, ends: ends, diallingSide: wires[wire].side(machine)))
     // Streams that both ends have closed are removed.
     if open.count > 256 { open.removeAll { streams[$0].ends.0.isGone && streams[$0].ends.1.isGone } }
-    // Either end may be the first to know that the handshake is over.
+    // Either end may be the first to learn that the handshake is over.
     for side in 0...1 {
       plan(.opens(stream: streams.count - 1, side: side), after: span(.milliseconds(0), wires[wire].model.delay.most))
     }
   }
 
-  /// A machine's radio takes another connection. A connection stays for as long as one of its ends knows it.
+  /// Whether a machine's radio accepts another connection. A connection occupies a place while one of its ends knows
+  /// it.
   private func hasPlace(_ machine: Int) -> Bool {
     let taken = open.count { stream in
       wires[streams[stream].wire].model.bearer == .bluetoothLE && !isOver(stream)
@@ -71,7 +72,7 @@ extension Simulation {
     touched(end.machine)
   }
 
-  /// Move frames from a link into its stream, while there is room below it or until `all` are gone.
+  /// Moves frames from a link into its stream, while there is room below the link or, if `all`, until none is left.
   func send(_ stream: Int, _ side: Int, all: Bool) {
     let end = streams[stream][end: side]
     guard let slot = end.slot, let node = machines[end.machine].node else { return }
@@ -101,7 +102,7 @@ extension Simulation {
     }
   }
 
-  /// Bytes have left: there is room below the link of `side`.
+  /// Handles that bytes have left, which makes room below the link of `side`.
   func room(_ stream: Int, _ side: Int) {
     let end = streams[stream][end: side]
     guard streams[stream][from: side].isFull, !streams[stream][from: side].isDead, !end.isGone,
@@ -112,10 +113,10 @@ extension Simulation {
     touched(end.machine)
   }
 
-  /// Hands down bytes that no node made.
+  /// Sends bytes that no node made.
   func inject(_ bytes: [UInt8], _ stream: Int, _ side: Int) { if !bytes.isEmpty { put(bytes, stream, side) } }
 
-  /// Hand bytes down. A stream keeps their order, but not where one piece ends and the next begins.
+  /// Sends bytes. A stream keeps their order, but not the boundaries between pieces.
   private func put(_ bytes: [UInt8], _ stream: Int, _ side: Int) {
     let receiver = streams[stream][end: 1 - side]
     for frame in frames(in: bytes) {
@@ -132,7 +133,7 @@ extension Simulation {
     }
   }
 
-  /// When bytes that are handed down now leave and arrive.
+  /// The times at which bytes that are sent now leave and arrive.
   private func travel(_ bytes: [UInt8], _ stream: Int, _ side: Int) -> Stream.Piece {
     let wire = streams[stream].wire
     let end = streams[stream].wireSide(side)
@@ -154,7 +155,7 @@ extension Simulation {
     return Stream.Piece(leavesAt: start + busy, arrivesAt: arrives, bytes: bytes, isCorrupt: isCorrupt)
   }
 
-  /// How many packets of a sequence are lost, and the most retransmissions of any one.
+  /// The number of packets in a sequence that are lost, and the maximum number of retransmissions of one packet.
   private func losses(_ packets: Int, _ weather: inout Weather) -> (packets: Int, rounds: Int) {
     if weather.isBursty, now >= weather.burstTurnsAt {
       weather.isInBurst.toggle()
@@ -172,7 +173,7 @@ extension Simulation {
     return (sum, rounds)
   }
 
-  /// Delays a piece by its losses: lost packets are sent again, and the last of them delays all that follows.
+  /// Delays a piece by its losses. Lost packets are retransmitted, and the last of them delays everything behind it.
   private func repair(_ piece: inout Stream.Piece, _ stream: Int, _ side: Int) {
     let wire = streams[stream].wire
     let end = streams[stream].wireSide(side)
@@ -192,7 +193,7 @@ extension Simulation {
     piece.arrivesAt = max(piece.arrivesAt, repaired)
   }
 
-  /// A wire whose ends take shorter frames than the bearer allows: hellos say so.
+  /// Cuts the frame length in hellos, for a wire whose ends accept shorter frames than the bearer allows.
   private func hellosCut(_ bytes: [UInt8], _ most: Int) -> [UInt8] {
     guard most < Limits.framePayloadBytesMax, let (header, payload) = frames(in: bytes).first,
       header.knownType == .hello, var hello = try? Hello(payload.span.bytes)
@@ -221,7 +222,8 @@ extension Simulation {
     }
   }
 
-  /// Where a machine requires encryption, or both can, no payload leaves in clear: by its type, and by what it holds.
+  /// Checks that no payload leaves unencrypted if a machine requires encryption or both ends support it. The check
+  /// looks at the frame type and at the content.
   private func checkSecrecy(_ header: FrameHeader, _ payload: [UInt8], _ machine: Int) {
     guard header.isRouted else { return }
     let ends = (number(of: header.source), number(of: header.destination))
@@ -233,7 +235,7 @@ extension Simulation {
     }
     guard Self.contains(payload, MessageLedger.canary) else { return }
     canaryCount += 1
-    // A relay that changes ids makes a payload look like that of two other nodes.
+    // A relay that changes ids makes a payload look like one of two other nodes.
     if isOpen || !isOwn && options.faults.contains(.alter) { return }
     fail("the canary of \(ends.0) to \(ends.1) is in clear on a wire of machine \(machine)")
   }
@@ -283,14 +285,14 @@ extension Simulation {
     if streams[stream][from: side].hasEnded, streams[stream][from: side].isEmpty { streamEnds(stream, 1 - side) }
   }
 
-  /// TLS at the end `side` ends the stream; the other end is notified.
+  /// TLS at the end `side` closes the stream, and the other end is notified.
   private func breaks(_ stream: Int, seenBy side: Int) {
     streams[stream].isDead = true
     plan(.streamEnds(stream: stream, side: 1 - side), after: wires[streams[stream].wire].model.delay.most)
     streamEnds(stream, side)
   }
 
-  /// The end `side` is told that the stream is gone.
+  /// Notifies the end `side` that the stream is gone.
   func streamEnds(_ stream: Int, _ side: Int) {
     let end = streams[stream][end: side]
     guard !end.isGone, machines[end.machine].life == end.life else { return }

@@ -1,6 +1,6 @@
 import Primitives
 
-/// A hash over every event of a run. Two runs of one seed must have the same.
+/// A hash over every event of a run. Two runs of one seed must have the same hash.
 public struct Trace {
   enum Kind: UInt64 {
     case dial = 1

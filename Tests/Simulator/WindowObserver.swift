@@ -2,8 +2,8 @@ import Channel
 import Frame
 import Primitives
 
-/// Flow control between two ends: no end sends bytes beyond the other's window, and no end offers a larger window
-/// than a lane's ring has. Sees only payloads that are not sealed.
+/// Checks flow control between two ends. No end sends bytes beyond the other's window, and no end offers a larger
+/// window than a lane's ring. It sees unsealed payloads only.
 struct WindowObserver {
   private struct Lane: Hashable {
     var sender: NodeID
@@ -13,17 +13,17 @@ struct WindowObserver {
     var lane: UInt8
   }
 
-  /// The highest offset that each receiver has offered room for.
+  /// The highest offset that each receiver has granted.
   private var offered: [Lane: UInt64] = [:]
 
-  /// A node sends a payload of its own. Returns the violation, or nil.
+  /// Checks a payload that a node sends in its own name. Returns the violation, or nil.
   mutating func sent(_ header: FrameHeader, _ payload: RawSpan) -> String? {
     if header.flags & FrameHeader.sealed != 0 { return nil }
     switch header.knownType {
     case .segment: return segment(header, payload)
     case .acknowledgement: return acknowledgement(header, payload)
     case .hello, .ping, .pong, .goodbye, .request, .advertisement, .denyList, .handshake, .sealed, .datagram, .reset,
-      // Only sealed.
+      // These types are always sealed.
       .joined, nil:
       return nil
     }
@@ -35,7 +35,7 @@ struct WindowObserver {
       sender: header.source, receiver: header.destination, senderEpoch: segment.epochs.source,
       receiverEpoch: segment.epochs.destination, lane: segment.lane.rawValue)
     let end = segment.offset + UInt64(view.data.byteCount)
-    // One byte beyond is the probe of a closed window.
+    // One byte beyond the window is the probe of a closed window.
     let most = max(offered[lane, default: 0], ChannelLimits.initialWindowBytes) + 1
     return end <= most ? nil : "sends bytes up to \(end) where room is up to \(most - 1)"
   }

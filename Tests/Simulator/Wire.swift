@@ -3,38 +3,38 @@ import Primitives
 /// Impairments of one direction of a wire, below any link.
 struct Weather {
   var until = Instant.zero
-  /// Packets lost and sent again.
+  /// Packets that are lost and retransmitted.
   var lossPerThousand: UInt64 = 0
-  /// Half of all packets are lost for a few milliseconds, then none for a while.
+  /// Whether half of all packets are lost for a few milliseconds, and then none for a while.
   var isBursty = false
   var isInBurst = false
   var burstTurnsAt = Instant.zero
   var extraDelay = TimeSpan.milliseconds(0)
   /// Pieces of a stream with a changed byte.
   var corruptPerThousand: UInt64 = 0
-  /// The rate is divided by it.
+  /// The divisor of the rate.
   var slowness: UInt64 = 1
 }
 
-/// A medium that connects two machines: a cable, a radio in range. A pair may have several.
+/// A medium that connects two machines: a cable, or radios in range. A pair may have several wires.
 struct Wire {
-  /// The present state of one direction of a wire.
+  /// The current state of one direction of a wire.
   struct Direction {
     var isUp = true
     /// Nothing leaves or arrives before this time.
     var stalledUntil = Instant.zero
-    /// What was sent so far has left by then.
+    /// The time by which everything sent so far has left.
     var busyUntil = Instant.zero
     var weather = Weather()
   }
 
   let ends: (Int, Int)
   var model: WireModel
-  /// Discovery tells the id of the other end before anybody dialled.
+  /// Whether discovery learns the id of the other end before anybody dials.
   let announcesID: Bool
-  /// The broadcast domain that it is a part of; 0 for none.
+  /// The broadcast domain of the wire, or 0.
   let domain: UInt32
-  /// The wire stays down when the faults are over.
+  /// Whether the wire stays down when the faults are over.
   var staysDown = false
   private var directions = FixedArray<2, Direction>(repeating: Direction())
 
@@ -45,13 +45,13 @@ struct Wire {
     self.domain = domain
   }
 
-  /// What end `side` sends.
+  /// The direction from end `side`.
   subscript(from side: Int) -> Direction {
     get { directions[side] }
     set { directions[side] = newValue }
   }
 
-  /// Both directions are up: a handshake is possible.
+  /// Whether both directions are up, so that a handshake is possible.
   var isUp: Bool {
     get { directions[0].isUp && directions[1].isUp }
     set {
@@ -65,18 +65,18 @@ struct Wire {
   func joins(_ one: Int, _ other: Int) -> Bool { ends == (one, other) || ends == (other, one) }
 }
 
-/// One authenticated byte stream over a wire, both directions.
+/// One authenticated byte stream over a wire, in both directions.
 struct Stream {
   struct End {
     let machine: Int
-    /// The machine's life that the stream belongs to.
+    /// The incarnation of the machine that the stream belongs to.
     let life: Int
-    /// The link slot; nil before the end's node was told of the stream.
+    /// The link slot, or nil until the node of this end is notified of the stream.
     var slot: Int?
-    /// Bytes that its link gave, and was given.
+    /// The bytes that the link sent and received.
     var bytesOut: UInt64 = 0
     var bytesIn: UInt64 = 0
-    /// The node of this end was told that the stream is gone, or said so itself.
+    /// Whether the node of this end was notified that the stream is gone, or closed it.
     var isGone = false
   }
 
@@ -85,29 +85,29 @@ struct Stream {
     var leavesAt: Instant
     var arrivesAt: Instant
     var bytes: [UInt8]
-    /// Changed on the way: the receiver's TLS ends the stream.
+    /// Whether the piece was changed in flight; then the receiver's TLS ends the stream.
     var isCorrupt = false
   }
 
-  /// Bytes that one end sent and the other has not received.
+  /// The bytes that one end sent and the other has not received.
   struct Direction {
     private var pieces: [Piece] = []
     /// The first piece that has not arrived, and the first that has not left.
     private var arrivals = 0
     private var departures = 0
-    /// Bytes handed down that have not left.
+    /// The bytes that were handed down and have not left.
     private(set) var bytesBelow = 0
     private(set) var lastArrival = Instant.zero
-    /// The sender found no room and waits for some.
+    /// Whether the sender waits for room.
     var isFull = false
-    /// The sender has sent its last byte.
+    /// Whether the sender has sent its last byte.
     var hasEnded = false
-    /// Nothing sent from now on leaves or arrives.
+    /// Whether nothing sent from now on leaves or arrives.
     var isDead = false
 
     var isEmpty: Bool { arrivals == pieces.count }
     var first: Piece? { isEmpty ? nil : pieces[arrivals] }
-    /// When there will be room again, provided anything leaves at all.
+    /// The time at which there is room again, if anything leaves at all.
     var nextDeparture: Instant? { departures == pieces.count ? nil : pieces[departures].leavesAt }
 
     mutating func append(_ piece: Piece) {
@@ -126,7 +126,7 @@ struct Stream {
       }
     }
 
-    /// What had left by `now` is no longer below the sender's link.
+    /// Removes the pieces that had left by `now` from the bytes below the sender's link.
     mutating func depart(_ now: Instant) {
       if isDead { return }
       while departures < pieces.count, pieces[departures].leavesAt <= now {
@@ -135,14 +135,14 @@ struct Stream {
       }
     }
 
-    /// Bytes that have been handed down and not arrived.
+    /// The bytes that were handed down and have not arrived.
     var bytesUnderWay: Int { pieces[arrivals...].reduce(0) { $0 + $1.bytes.count } }
   }
 
   let wire: Int
-  /// The end that dialled, and the one that was dialled.
+  /// The end that dialled, followed by the other end.
   var ends: (End, End)
-  /// Which side of the wire the dialling end is.
+  /// The side of the wire on which the dialling end is.
   let diallingSide: Int
   private var directions = [Direction(), Direction()]
 
@@ -156,13 +156,13 @@ struct Stream {
     get { side == 0 ? ends.0 : ends.1 }
     set { if side == 0 { ends.0 = newValue } else { ends.1 = newValue } }
   }
-  /// What end `side` sends.
+  /// The direction from end `side`.
   subscript(from side: Int) -> Direction {
     _read { yield directions[side] }
     _modify { yield &directions[side] }
   }
 
-  /// Nothing sent from now on leaves or arrives, in either direction.
+  /// Whether nothing sent from now on leaves or arrives, in both directions.
   var isDead: Bool {
     get { directions[0].isDead && directions[1].isDead }
     set {
@@ -171,6 +171,6 @@ struct Stream {
     }
   }
 
-  /// The wire's side that the stream's `side` is.
+  /// The side of the wire for a side of the stream.
   func wireSide(_ side: Int) -> Int { side == 0 ? diallingSide : 1 - diallingSide }
 }

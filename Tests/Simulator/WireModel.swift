@@ -3,21 +3,21 @@ import Primitives
 /// The properties of a wire: bearer, rate, delay, and the buffer below a link.
 public struct WireModel: Sendable {
   public var bearer: BearerKind
-  /// Bytes a second in each direction, all streams of the wire together: from its first end, and from its second.
+  /// Bytes per second for all streams of the wire together: from its first end, and from its second end.
   public var bytesPerSecond: (UInt64, UInt64)
-  /// From the last bit sent to the last bit received.
+  /// The time from the last bit sent to the last bit received.
   public var delay: (least: TimeSpan, most: TimeSpan)
-  /// The unit of loss: a radio packet, a segment of TCP.
+  /// The unit of loss: a radio packet or a TCP segment.
   public var packetBytes: Int
-  /// How long until a lost packet has been sent again and has arrived.
+  /// The time until a lost packet has been retransmitted and has arrived.
   public var repairDelay: TimeSpan
-  /// Packets that are lost and sent again, always.
+  /// The share of packets in thousandths that are always lost and retransmitted.
   public var lossPerThousand: UInt64 = 0
-  /// What waits for the wire arrives later by so many times its wait: a medium that many share.
+  /// Data that waits for the wire is delayed further by this factor times its wait, as on a medium with many users.
   public var loadDelayFactor: UInt64 = 0
-  /// Bytes that a link has handed down and that are not on the wire yet. One frame may exceed it.
+  /// The bytes that a link may hand down before they are on the wire. One frame may exceed the limit.
   public var bytesBelowMax: Int
-  /// The longest frame payload that the ends take; hellos that offer more are cut to it.
+  /// The longest frame payload that the ends accept; longer offers in hellos are cut to it.
   public var framePayloadBytesMax = Limits.framePayloadBytesMax
 
   public init(
@@ -32,11 +32,11 @@ public struct WireModel: Sendable {
     self.bytesBelowMax = bytesBelowMax
   }
 
-  /// Bluetooth LE at 1 Mbit/s in packets of 247 bytes, an L2CAP channel.
+  /// Bluetooth LE at 1 Mbit/s with packets of 247 bytes, over an L2CAP channel.
   public static let bluetoothLE = WireModel(
     .bluetoothLE, bytesPerSecond: 125_000, delay: (.milliseconds(8), .milliseconds(8)), packetBytes: 247,
     repairDelay: .milliseconds(15), bytesBelowMax: 12_288)
-  /// Bluetooth BR/EDR at 2 Mbit/s in packets of 1021 bytes (3-DH5). Routed like every Bluetooth link.
+  /// Bluetooth BR/EDR at 2 Mbit/s with packets of 1021 bytes (3-DH5). It has the routing cost of every Bluetooth link.
   public static let bluetoothClassic = WireModel(
     .bluetoothLE, bytesPerSecond: 250_000, delay: (.milliseconds(4), .milliseconds(4)), packetBytes: 1021,
     repairDelay: .milliseconds(8), bytesBelowMax: 12_288)
@@ -55,7 +55,7 @@ public struct WireModel: Sendable {
 
   public static let all: [WireModel] = [.bluetoothLE, .bluetoothClassic, .wifi, .wifiDirect, .ethernet]
 
-  /// The same wire with delays that vary between the model's and ten times as much.
+  /// The same wire with delays that vary between the model's delay and ten times that delay.
   public var jittery: WireModel {
     var model = self
     model.delay.most = delay.least * 10
@@ -76,7 +76,7 @@ public struct WireModel: Sendable {
     return model
   }
 
-  /// How long the wire is busy with `byteCount` bytes from end `side`.
+  /// The time for which `byteCount` bytes from end `side` occupy the wire.
   func time(for byteCount: Int, from side: Int) -> TimeSpan {
     let rate = side == 0 ? bytesPerSecond.0 : bytesPerSecond.1
     return TimeSpan(nanoseconds: UInt64(byteCount) * 1_000_000_000 / max(rate, 1))
