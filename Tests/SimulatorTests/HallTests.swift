@@ -15,7 +15,7 @@ extension Simulation {
     }.sorted()
   }
 
-  /// Each of a group is a peer of each other one.
+  /// Whether all machines of a group are peers of each other.
   func isWhole(_ group: [Int]) -> Bool {
     group.allSatisfy { one in group.allSatisfy { $0 == one || machines[one].found.contains($0) } }
   }
@@ -30,7 +30,7 @@ extension Simulation {
     }.max() ?? 0
   }
 
-  /// How long until the condition holds.
+  /// The time until the condition holds, or nil after `limit` or a violation.
   func time(until limit: TimeSpan, _ condition: () -> Bool) -> TimeSpan? {
     let start = now
     while !condition() {
@@ -41,7 +41,7 @@ extension Simulation {
   }
 }
 
-/// Long enough for links to be given up.
+/// Long enough for surplus links to be closed.
 private let rest = TimeSpan.seconds(60)
 
 private func expectRest(_ simulation: Simulation, of count: Int) {

@@ -4,8 +4,8 @@ import Testing
 
 @testable import Simulator
 
-/// A sender, a relay, and a receiver that has Bluetooth and Wi-Fi to the relay. Wi-Fi dies: the receiver notices, the
-/// relay has to find out by itself and sends into the void until then.
+/// A sender, a relay, and a receiver that has Bluetooth and Wi-Fi to the relay. Wi-Fi fails and the receiver notices.
+/// The relay must detect the failure itself, and until then its frames are lost.
 @Test func aTransferGoesOnAsSoonAsARelayHasFoundAnotherWay() {
   let plan = NetworkPlan(
     relays: [true, true, true], wires: [.init(0, 1, .wifi), .init(1, 2, .bluetoothLE), .init(1, 2, .wifi)])

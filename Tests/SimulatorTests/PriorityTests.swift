@@ -5,10 +5,12 @@ import Testing
 @testable import Node
 @testable import Simulator
 
-/// How long small interactive messages take from the first machine of a line to the last, in microseconds, sorted.
+/// The transit times of small interactive messages from the first machine of a line to the last, in microseconds,
+/// sorted.
 private func pings(_ models: [WireModel], withBulk: Bool) -> [UInt64] {
   let models = models.map { model in
-    // What is encrypted ahead and what the kernel holds is not the core's doing: one frame is on its way at a time.
+    // Only one frame is under way at a time, because data encrypted ahead and data in the kernel are outside of the
+    // core.
     var model = model
     model.bytesBelowMax = 1
     return model
@@ -19,7 +21,7 @@ private func pings(_ models: [WireModel], withBulk: Bool) -> [UInt64] {
   var took: [UInt64] = []
   let receiver = simulation.machines[last].key.id
   func keepBusy() {
-    // `canSend` first: a refused message costs as much to make as an accepted one.
+    // `canSend` is called first, because a refused message costs as much to make as an accepted one.
     while withBulk, simulation.machines[0].node?.canSend(byteCount: 16_384, to: receiver, lane: .bulk) == true {
       if !simulation.send(0, last, .bulk, 16_000) { return }
     }
@@ -35,7 +37,7 @@ private func pings(_ models: [WireModel], withBulk: Bool) -> [UInt64] {
   }
   for number in 0..<200 {
     keepBusy()
-    // Not in step with the frames.
+    // This pause is not a multiple of the time that a frame takes.
     simulation.run(until: simulation.now + TimeSpan(nanoseconds: 1000 * (50_000 + UInt64(number)) * 1_237 % 40_000))
     keepBusy()
     let before = received()

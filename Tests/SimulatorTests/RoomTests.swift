@@ -5,7 +5,7 @@ import Testing
 
 @testable import Simulator
 
-/// Leaves around boxes in one room: everybody hears everybody over Bluetooth LE, and a radio has seven places.
+/// Leaves around boxes in one room. All discover each other over Bluetooth LE, and a radio has seven places.
 private func room(boxes: Int, leaves: Int) -> Simulation {
   var plan = NetworkPlan(relays: (0..<boxes + leaves).map { $0 < boxes }, wires: [])
   plan.addRoom(Array(0..<boxes + leaves))
@@ -14,12 +14,12 @@ private func room(boxes: Int, leaves: Int) -> Simulation {
 }
 
 extension Simulation {
-  /// The leaves of a machine whose links rest.
+  /// The number of parked leaves of a machine.
   fileprivate func parked(at machine: Int) -> Int {
     (0..<Limits.linksMax).count { machines[machine].node?.link($0).state == .parked }
   }
 
-  /// One machine says something to another; how long until it has it.
+  /// Sends a message from one machine to another. Returns the time until it is delivered, or nil.
   fileprivate func timeOfLine(from: Int, to: Int) -> TimeSpan? {
     let before = ledger.deliveredCount
     guard send(from, to, .interactive, 40) else { return nil }
@@ -45,7 +45,7 @@ func sixteenLeavesAroundABoxWithSevenPlacesMeetAndTalk(_ boxes: Int, _ leaves: I
   let whole = try #require(simulation.time(until: .seconds(30)) { simulation.isWhole(all) })
   simulation.run(until: simulation.now + .seconds(10))
   #expect(simulation.isWhole(all))
-  // Leaves leave each other's places free.
+  // Leaves do not occupy each other's places.
   #expect(all.dropFirst(boxes).allSatisfy { leaf in simulation.neighbours(of: leaf).allSatisfy { $0 < boxes } })
   #expect(all.prefix(boxes).allSatisfy { simulation.neighbours(of: $0).count <= 7 })
   var slowest = TimeSpan(nanoseconds: 0)
@@ -73,7 +73,7 @@ func sixteenLeavesAroundABoxWithSevenPlacesMeetAndTalk(_ boxes: Int, _ leaves: I
 @Test func whereEverybodyTalksAllTheTimeNobodyStarves() throws {
   let simulation = room(boxes: 1, leaves: 16)
   simulation.run(until: simulation.now + .seconds(30))
-  // Each says a line to the next one every second.
+  // Each leaf sends a message to the next one every second.
   var read = [Int](repeating: 0, count: 17)
   var longest = [TimeSpan](repeating: TimeSpan(nanoseconds: 0), count: 17)
   var last = [Instant](repeating: simulation.now, count: 17)

@@ -26,7 +26,7 @@ private final class Line {
     MemberAddress(node: simulation.machines[machine].key.id, endpoint: 1)
   }
 
-  /// Every machine accepts what it is invited to.
+  /// Runs the simulation while every machine accepts its invitations.
   func run(_ span: TimeSpan) {
     let end = simulation.now + span
     while simulation.now < end, simulation.violation == nil {

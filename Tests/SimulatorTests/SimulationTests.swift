@@ -2,7 +2,7 @@ import Testing
 
 @testable import Simulator
 
-/// A few: this build is not optimised. `make test` runs `make sim` as well.
+/// Runs a few seeds only, because this build is not optimised. `make test` runs `make sim` as well.
 @Test func randomNetworksHealAfterRandomFaults() {
   for seed in 1...12 as ClosedRange<UInt64> {
     let report = Report(Options(seed: seed))

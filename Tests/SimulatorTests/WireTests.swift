@@ -4,7 +4,7 @@ import Testing
 
 @testable import Simulator
 
-/// Machines in a row; how many bytes of messages cross the wires in `span` while the first always has more for the
+/// The bytes of messages that cross a row of machines in `span`, while the first machine always has more to send to the
 /// last.
 private func goodput(_ models: [WireModel], over span: TimeSpan) -> Int {
   let simulation = Simulation(.line(models))
@@ -14,7 +14,7 @@ private func goodput(_ models: [WireModel], over span: TimeSpan) -> Int {
   let end = simulation.now + span
   let receiver = simulation.machines[last].key.id
   while simulation.now < end {
-    // `canSend` first: a refused message costs as much to make as an accepted one.
+    // `canSend` is called first, because a refused message costs as much to make as an accepted one.
     while simulation.machines[0].node?.canSend(byteCount: 16_384, to: receiver, lane: .bulk) == true {
       if !simulation.send(0, last, .bulk, 16_000) { break }
     }
@@ -30,7 +30,7 @@ private let ways: [(name: String, models: [WireModel])] = [
   ("Ethernet, LE, Wi-Fi", [.ethernet, .bluetoothLE, .wifi]),
 ]
 
-/// The clock is the simulation's, so that these are figures of the protocol and not of a machine.
+/// The clock is simulated, so the figures describe the protocol and not a machine.
 @Test(arguments: [(0, 90), (20, 60)] as [(UInt64, Int)])
 func aWayCarriesMostOfWhatItsSlowestWireCouldAlsoIfPacketsAreLost(lossPerThousand: UInt64, percentLeast: Int) {
   for (name, models) in ways {
