@@ -2,13 +2,13 @@ import Glibc
 import SessionStories
 import Simulator
 
-/// simulate run FIRST COUNT            runs COUNT seeds, a line for each
+/// simulate run FIRST COUNT            runs COUNT seeds and prints one line for each
 /// simulate story SEED [LESS…]         runs one seed and prints its trace
-/// simulate sessions FIRST COUNT       plays stories of sessions alone, step by step, and says how those that fail end
-/// simulate gather FIRST COUNT         plays stories of applications that gather, are cut off and start again
+/// simulate sessions FIRST COUNT       runs session scenarios alone, step by step, and prints the state of failed ones
+/// simulate gather FIRST COUNT         runs scenarios of applications that auto-join, are cut off and restart
 /// simulate shrink SEED                makes a failing seed smaller and prints its line for Regressions.swift
 /// simulate rest mesh|hall COUNT       measures what a network of relays costs at rest
-/// simulate gain                       measures the loop gain of costs, a line for each network
+/// simulate gain                       measures the loop gain of costs and prints one line for each network
 ///
 /// LESS reduces a seed as a regression does: faults=cut,crash nodes=3 seconds=5
 @main
@@ -32,7 +32,7 @@ struct Simulate {
     }
   }
 
-  /// Prints each seed as it begins, so that the reader knows which one crashed.
+  /// Prints each seed when it begins, so that a crash shows which seed caused it.
   private static func run(first: UInt64, count: UInt64) {
     say("cryptography=\(Keys.realName)")
     for seed in first..<first + count {
@@ -110,7 +110,7 @@ struct Simulate {
     let report = Report(options, keys: Keys.maker(for: options), isVerbose: true)
     print(report.line)
     print("trace \(report.hash)")
-    // The stories of sessions are of the whole seed.
+    // Session scenarios are played for the whole seed only.
     if less.isEmpty { print("sessions in this network") }
     let network = less.isEmpty ? SessionStory(Options(seed: seed), isVerbose: true) : nil
     let wrong = network?.play()
@@ -153,7 +153,7 @@ struct Simulate {
     }
   }
 
-  /// Prints a line without buffering, so that it is not lost when the process dies.
+  /// Prints a line and flushes it, so that it is not lost when the process dies.
   private static func say(_ line: String) {
     print(line)
     fflush(nil)

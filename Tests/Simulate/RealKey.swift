@@ -8,8 +8,8 @@
   import SecureTransport
   import Simulator
 
-  /// A node's key and sessions as the firmware has them, by mbedTLS; only where random numbers come from is another
-  /// place. Not for anything but simulations: who knows the seed knows the key.
+  /// The key and the sessions of a node with mbedTLS, as in the firmware. Only the source of random numbers differs. It
+  /// is for simulations only: anybody who knows the seed knows the key.
   final class RealKey: SimulatedKey {
     let id: NodeID
     let point: [UInt8]
@@ -18,7 +18,8 @@
     private let identity: NodeIdentity
     private let sessions: DTLSSessions
 
-    /// Keys of one network are made in order, the first with number 0, when all of the network before are gone.
+    /// Makes the keys of one network in order, beginning with number 0. The keys of the previous network must no longer
+    /// be used.
     static func make(_ seed: UInt64, _ number: Int) -> any SimulatedKey {
       if number == 0 { SeededEntropy.restart(seed) }
       do {
@@ -76,8 +77,8 @@
     }
   }
 
-  /// What mbedTLS's generator is seeded with in a simulation: numbers that follow from the network's seed, so that a
-  /// seed gives the same keys, hellos and lengths of signatures every time.
+  /// The seed of mbedTLS's generator in a simulation. Its numbers follow from the seed of the network, so a seed always
+  /// gives the same keys, hellos and signature lengths.
   private enum SeededEntropy {
     nonisolated(unsafe) private static var random = SeededRandom(seed: 0)
 
@@ -101,7 +102,7 @@
     }
   }
 
-  /// Replaces the C library's time(): mbedTLS puts the time of day into its hellos (RFC 5246, 7.4.1.2).
+  /// Replaces time() of the C library, because mbedTLS puts the time of day into its hellos (RFC 5246, 7.4.1.2).
   @_cdecl("time") public func simulatedTime(_ result: UnsafeMutablePointer<Int>?) -> Int {
     result?.pointee = 0
     return 0

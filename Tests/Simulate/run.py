@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Runs many seeds of the simulation on all processors and adds up what they say.
+"""Runs many seeds of the simulation on all processors and adds up their results.
 
 run.py SIMULATE [--seeds N] [--first N] [--workers N] [--expect-failure] [--commit TEXT]
 
-Exit status 1 when a seed failed; with --expect-failure it stops at the first one, and 1 when none did. Each failure is
-printed with the command that replays it, the first ones shrunk to the line that keeps them as regressions.
+The exit status is 1 if a seed failed. With --expect-failure the run stops at the first failure, and the status is 1 if
+no seed failed. Each failure is printed with the command that replays it. The first failures are shrunk, and the line
+that keeps them as regressions is printed.
 """
 import argparse
 import os
@@ -16,13 +17,13 @@ import time
 
 SHRUNK_MAX = 3
 PROGRESS_SECONDS = 15
-# Seeds that a process runs before it asks for more: some seeds take as long as fifty others.
+# The number of seeds that a process runs before it asks for more. Some seeds take as long as fifty others.
 CHUNK = 10
-# Liar.swift: milliseconds until a newcomer is a peer, messages have arrived, and all is as before; signatures that a
-# machine verifies in a second beside tables that cost.
+# The bounds of Liar.swift in milliseconds: until a newcomer is a peer, messages have arrived, and all is as before.
+# VERIFIED_MAX is the number of signatures that a machine may verify per second beside costly session tables.
 LIAR_BOUNDS = (5000, 70000, 5000)
 VERIFIED_MAX = 200
-# The newcomer's waits.
+# The state that a newcomer waits for, by the kind of attack.
 PEER = "everybody's peer"
 SERVED = {
     "handshakes": f"{PEER}, with an answer of each victim",
@@ -133,7 +134,7 @@ def report(totals, options, seconds):
 
 
 def worker(options, chunks, results, children):
-    """Runs chunks of seeds; a process that dies is followed by another one behind the seed that killed it."""
+    """Runs chunks of seeds. If a process dies, another one continues after the seed that killed it."""
     while True:
         try:
             seed, end = chunks.get_nowait()
