@@ -1,7 +1,7 @@
-/// Certificates of a fleet, by the openssl command.
+/// Certificates of a fleet, made with the openssl command.
 extension Scratch {
-  /// `NAME.pem` and `NAME.pem.key`: a certificate by `issuer`, self-signed without one.
-  /// - `dates`: -startdate/-enddate in the form of `openssl ca`; nil for a year from now.
+  /// Writes `NAME.pem` and `NAME.pem.key`: a certificate signed by `issuer`, or self-signed without an issuer.
+  /// - `from` and `to`: the validity dates in the form of `openssl ca`, by default 2026-01-01 to 2036-01-01.
   public func certificate(
     _ name: String, by issuer: String? = nil, extensions: String = "", subject: String? = nil,
     algorithm: String = "P-256", digest: String = "sha256",
@@ -41,14 +41,14 @@ extension Scratch {
         + "-startdate \(from ?? "20260101000000Z") -enddate \(to ?? "20360101000000Z")")
   }
 
-  /// June 2027, when certificates of `certificate` are valid without other dates. Seconds since 1970.
+  /// June 2027 in seconds since 1970, a time at which the certificates of `certificate` without other dates are valid.
   public static let june: Int64 = 1_811_808_000
 
   public static let authority = "basicConstraints=critical,CA:TRUE\nkeyUsage=critical,keyCertSign,cRLSign"
   public static let node =
     "basicConstraints=CA:FALSE\nkeyUsage=digitalSignature\nextendedKeyUsage=clientAuth,serverAuth"
 
-  /// root → intermediate → node, and `chain.pem` with the two authorities.
+  /// Makes the certificates root → intermediate → node, and `chain.pem` with the two authorities.
   public func makeFleet() throws {
     try certificate("root", extensions: Self.authority)
     try certificate("intermediate", by: "root", extensions: Self.authority)
@@ -56,8 +56,8 @@ extension Scratch {
     try write("chain.pem", bytes("intermediate.pem")! + bytes("root.pem")!)
   }
 
-  /// A certificate revocation list of `issuer` that names these certificates: `NAME.crl`.
-  /// - `days`: options of `openssl ca` about its dates.
+  /// Writes `NAME.crl`: a certificate revocation list of `issuer` that revokes the certificates `names`.
+  /// - `days`: options of `openssl ca` for its dates.
   public func revocationList(
     _ name: String, by issuer: String, revoking names: [String], signedBy other: String? = nil, days: String = ""
   ) throws {

@@ -3,9 +3,9 @@ import Identity
 import Primitives
 import Testing
 
-// No Foundation here: its view of the system's headers and CSystem's (_GNU_SOURCE) do not go into one program.
+// This file does not import Foundation: its import of the system headers conflicts with that of CSystem (_GNU_SOURCE).
 
-/// A temporary directory, removed with its test.
+/// A temporary directory that is removed with its test.
 public final class Scratch {
   public let path: String
 
@@ -35,7 +35,7 @@ public final class Scratch {
     try #require(fwrite(bytes, 1, bytes.count, file) == bytes.count)
   }
 
-  /// Runs openssl in this directory and returns what it printed.
+  /// Runs openssl in this directory and returns its output.
   @discardableResult
   public func openssl(_ arguments: String) throws -> String {
     let (status, text) = shell("cd \(path) && openssl \(arguments) 2>&1")
@@ -44,7 +44,7 @@ public final class Scratch {
   }
 }
 
-/// Runs a shell command; its exit status and what it printed.
+/// Runs a shell command and returns its exit status and output.
 public func shell(_ command: String) -> (status: Int32, output: String) {
   guard let pipe = popen(command, "re") else { return (-1, "") }
   var output: [UInt8] = []
