@@ -13,7 +13,7 @@ import Testing
 
   final class Story {
     var lines: [String] = []
-    /// What rfkill says of each controller.
+    /// The rfkill block that is reported for each controller.
     var block: RadioObstacle?
   }
 
@@ -49,7 +49,7 @@ import Testing
     adapter.stop()
   }
 
-  @Test func `a scan that a killed process left behind is ended before the controller is used`() {
+  @Test func `a scan left running by a killed process is stopped before the controller is used`() {
     let adapter = adapter()
     let commands = kernel.serve(current: 0x0201, refusing: [0x24: 0x0B])
     #expect(commands.firstIndex(of: 0x24) == 2)
@@ -113,7 +113,7 @@ import Testing
     adapter.stop()
   }
 
-  @Test func `a controller that is blocked is named whatever the kernel answers, and set up at once when it is free`() {
+  @Test func `a blocked controller is reported whatever the kernel answers, and set up as soon as it is unblocked`() {
     let adapter = adapter()
     kernel.serve()
     story.lines = []
@@ -130,7 +130,7 @@ import Testing
     adapter.stop()
   }
 
-  @Test func `a working controller that is blocked goes down`() {
+  @Test func `a working controller goes down when it is blocked`() {
     let adapter = adapter()
     kernel.serve()
     story.lines = []
@@ -140,7 +140,7 @@ import Testing
     adapter.stop()
   }
 
-  @Test func `a controller that does not answer is switched off and on`() {
+  @Test func `a controller that does not respond is power-cycled`() {
     let adapter = adapter()
     kernel.serve()
     adapter.recoverSilent("it is silent")

@@ -68,7 +68,7 @@ import Testing
 }
 
 @Test func anAnswerToAnInquiryHoldsTheHintInAUUIDOfItsOwn() {
-  // 8A1C0002-6F5B-4E0B-0123-456789ABCDEF, and 8A1C0003 of a leaf.
+  // The UUID is 8A1C0002-6F5B-4E0B-0123-456789ABCDEF for a relay, and begins with 8A1C0003 for a leaf.
   let relay = CausewayService.claimUUID(.init(hint: 0x0123_4567_89AB_CDEF))
   #expect(hex(relay.reversed()) == "8a1c00026f5b4e0b0123456789abcdef")
   let leaf = CausewayService.claimUUID(.init(hint: 0x0123_4567_89AB_CDEF, relays: false))
@@ -76,7 +76,7 @@ import Testing
 }
 
 @Test(arguments: [true, false]) func theClaimOfAnAnswerToAnInquiryIsRead(relays: Bool) {
-  // As Linux 6.12 writes it: the name, the list of long UUIDs, the class of the device.
+  // The form that Linux 6.12 sends: the name, the list of 128-bit UUIDs, the class of device.
   let claim = CausewayService.Claim(hint: 0x0123_4567_89AB_CDEF, relays: relays)
   let uuids = CausewayService.uuid + CausewayService.claimUUID(claim)
   let answer = bytes("09094361757365776179") + [33, 0x07] + uuids + bytes("040d000302")

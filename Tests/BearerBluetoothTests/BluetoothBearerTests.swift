@@ -7,8 +7,8 @@ import Testing
 
 @testable import BearerBluetooth
 
-/// The bearer over a simulated kernel. Its L2CAP sockets belong to an address that does not exist here, so
-/// listeners and dials fail; the radio lab tests them with a real kernel.
+/// The bearer over a simulated kernel. Its L2CAP sockets use an adapter address that does not exist here, so listeners
+/// and dials fail. The radio lab tests them with a real kernel.
 @Suite struct BluetoothBearerTests {
   let kernel: FakeKernel
   let witness = Witness()
@@ -41,7 +41,7 @@ import Testing
     bearer.stop()
   }
 
-  /// A kernel of this revision; and a connection that this node has made.
+  /// Simulates a kernel with this revision of the management interface, and a connection that this node initiated.
   private func connect(revision: UInt8) -> BluetoothEndpoint {
     while let command = kernel.take() {
       if command.opcode == 0x0001 {
@@ -56,7 +56,7 @@ import Testing
     return peer
   }
 
-  @Test func `a connection under load is told short intervals`() {
+  @Test func `a connection under load gets short intervals`() {
     let peer = connect(revision: 23)
     bearer.passed(.bluetooth(peer), 10_000)
     let command = kernel.take()
@@ -66,14 +66,14 @@ import Testing
     bearer.stop()
   }
 
-  @Test func `a kernel that only stores intervals is told none`() {
+  @Test func `connection parameters are not set on a kernel that only stores them`() {
     let peer = connect(revision: 22)
     bearer.passed(.bluetooth(peer), 10_000)
     #expect(kernel.take() == nil && bearer.snapshot.fastLinks == 0)
     bearer.stop()
   }
 
-  @Test func `a scan ends while much passes over Wi-Fi, until the link there ends`() {
+  @Test func `a scan stops under heavy Wi-Fi traffic until the Wi-Fi link ends`() {
     kernel.serve()
     #expect(bearer.snapshot.isScanning)
     bearer.passedOverWiFi(1 << 20)
@@ -84,7 +84,7 @@ import Testing
     bearer.stop()
   }
 
-  /// Scans are refused until an advertisement is added once more, whose answer has this status.
+  /// Refuses scans until the bearer adds an advertisement again, and answers that command with `status`.
   private func refuseScans(thenAdvertising status: UInt8) {
     kernel.serve(refusing: [0x23: 0x0A])
     var isAsked = false
@@ -98,7 +98,7 @@ import Testing
     kernel.loop.turn(waitMilliseconds: 0)
   }
 
-  @Test func `a controller whose commands fail is switched off and on if it does not answer either`() {
+  @Test func `a controller whose commands fail is power-cycled if it does not respond to a probe either`() {
     refuseScans(thenAdvertising: 0x05)
     #expect(witness.faults.last == "the controller does not answer; it is switched off and on")
     bearer.stop()
@@ -111,7 +111,7 @@ import Testing
     bearer.stop()
   }
 
-  @Test func `a controller without a link that refuses every command is switched off and on although it answers`() {
+  @Test func `a controller without links that refuses every command is power-cycled even if it responds`() {
     refuseScans(thenAdvertising: 0)
     serve(kernel.loop) {
       if let command = kernel.take() { kernel.reply(command.opcode, command.index, 0x0A) }
@@ -222,7 +222,7 @@ import Testing
     kernel.serve()
     for token in 0...UInt32(BluetoothBearer.dialsQueuedMax) { bearer.dial(candidate(UInt64(token), 0), token: token) }
     #expect(witness.failed.map(\.token) == [UInt32(BluetoothBearer.dialsQueuedMax)])
-    // The radio is being made quiet for the first one: removed now, all of them end.
+    // The radio is being made idle for the first dial. Removing the controller now ends all of them.
     kernel.tell(0x05, 0)
     #expect(witness.failed.count == BluetoothBearer.dialsQueuedMax + 1)
     #expect(bearer.snapshot.dialsQueued == 0)

@@ -7,13 +7,13 @@ import Testing
 
 @testable import BearerBluetooth
 
-/// `Acceptor` handles a lack of descriptors; this tests that the listener uses it.
+/// `Acceptor` handles a lack of descriptors. This tests that the listener uses it.
 @Suite struct BluetoothListenerTests {
-  @Test func `a listener that cannot accept says so once and rests`() throws {
+  @Test func `a listener that cannot accept reports it once and pauses`() throws {
     let loop = try EventLoop()
     var wakeUps = 0
     loop.batchEnded = { wakeUps += 1 }
-    // A connected socket with something to read: it wakes the loop, and accept fails on it (EINVAL).
+    // A connected socket with data to read wakes the loop, and accept fails on it with EINVAL.
     var ends: [CInt] = [-1, -1]
     try #require(socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue), 0, &ends) == 0)
     var byte: UInt8 = 1

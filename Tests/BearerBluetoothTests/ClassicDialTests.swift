@@ -7,10 +7,11 @@ import Testing
 
 @testable import BearerBluetooth
 
-/// Dials over pairs of sockets: one that keeps the borders of units for the service records, and one for the stream.
+/// Dials over socket pairs: one that preserves datagram boundaries for the service records, and one for the stream.
 @Suite final class ClassicDialTests {
   private let loop: EventLoop
-  /// What the dial opened: nil the service records, else a channel of RFCOMM; and the other ends.
+  /// The sockets that the dial opened: nil for the service records, otherwise an RFCOMM channel. `theirs` holds the
+  /// other ends.
   private var opened: [UInt8?] = []
   private var theirs: [CInt] = []
   private var outcomes: [DialOutcome] = []
@@ -32,7 +33,7 @@ import Testing
     return dial
   }
 
-  /// What the dial has sent to the service records; empty when it closed them.
+  /// The request that the dial sent to the service records. Empty if the dial closed the channel.
   private func question() -> [UInt8]? {
     loop.turn(waitMilliseconds: 0)
     var buffer = [UInt8](repeating: 0, count: 672)
@@ -45,7 +46,7 @@ import Testing
     loop.turn(waitMilliseconds: 0)
   }
 
-  /// Answers in parts of the smallest unit until the client knows all.
+  /// Answers in fragments of the smallest size until the client has the whole record.
   private func answerAll(_ server: SDPServer) {
     while outcomes.isEmpty, opened.count == 1, let question = question(), !question.isEmpty {
       answer(server.respond(to: question, unitBytes: 48) ?? [])
@@ -56,7 +57,7 @@ import Testing
     if case .failed(let reason, _)? = outcomes.first { reason.description } else { nil }
   }
 
-  @Test func `a dial opens the stream at the channel that the service records name`() {
+  @Test func `a dial opens the stream on the RFCOMM channel from the service record`() {
     let dial = dial()
     answerAll(SDPServer(channel: 5))
     #expect(opened == [nil, 5] && outcomes.isEmpty)
@@ -66,14 +67,14 @@ import Testing
       return
     }
     #expect(unitBytesMax == .max && outcomes.count == 1)
-    // The service records are not needed any more.
+    // The dial closes the channel to the service records.
     #expect(question() == [])
     close(descriptor)
     dial.cancel()
     #expect(outcomes.count == 1)
   }
 
-  @Test func `a device without the service is left`() {
+  @Test func `a dial to a device without the service fails`() {
     _ = dial()
     _ = question()
     answer(bytes("07" + "0001" + "0005" + "0002" + "3500" + "00"))
@@ -81,7 +82,7 @@ import Testing
     #expect(failure == "the peer offers no Causeway service")
   }
 
-  @Test func `a device that never answers is left in time, and everything is closed`() {
+  @Test func `a dial to a device that never answers fails at its deadline and closes everything`() {
     _ = dial(timeout: .milliseconds(30))
     #expect(question()?.isEmpty == false)
     serve(loop) { !outcomes.isEmpty }
@@ -89,7 +90,7 @@ import Testing
     #expect(question() == [] && opened == [nil])
   }
 
-  @Test func `a device that ends the channel to its records is left`() {
+  @Test func `a dial fails if the device closes the channel to its service records`() {
     _ = dial()
     _ = question()
     close(theirs.removeFirst())
@@ -97,7 +98,7 @@ import Testing
     #expect(failure == "the connection ended before the peer named its channel")
   }
 
-  @Test func `a dial yields to a peer that comes itself, but not once it has asked for its own stream`() {
+  @Test func `a dial yields to an incoming connection of the peer unless it has already opened its own stream`() {
     let dial = dial()
     answerAll(SDPServer(channel: 5))
     #expect(!dial.yields() && outcomes.isEmpty)
@@ -112,7 +113,7 @@ import Testing
     return dial
   }
 
-  @Test func `a dial that cannot begin fails at once`() {
+  @Test func `a dial that cannot start fails at once`() {
     let dial = ClassicDial(loop, to: 1) { (_) throws(SystemError) in throw SystemError(code: ENETDOWN) }
     dial.start(timeout: .seconds(4)) { [self] outcome in outcomes.append(outcome) }
     #expect(failure == "cannot connect")

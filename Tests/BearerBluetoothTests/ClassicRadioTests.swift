@@ -7,7 +7,8 @@ import Testing
 
 @testable import BearerBluetooth
 
-/// Classic beside LE over a simulated kernel. Its listeners are sockets that nobody connects to; the radio lab has real ones.
+/// Bluetooth classic beside LE over a simulated kernel. Nothing connects to its listening sockets. The radio lab uses
+/// real ones.
 @Suite struct ClassicRadioTests {
   private static let setUp: [UInt16] = [0x0B, 0x18, 0x07, 0x0F, 0x11, 0x10, 0x10, 0x0E, 0x06]
   private let kernel: FakeKernel
@@ -77,7 +78,7 @@ import Testing
       })
     bearer.start()
     kernel.serve()
-    // No controller has the simulated one's address.
+    // No real controller has the address of the simulated one.
     #expect(witness.faults.filter { $0.hasPrefix("nobody can join: ") }.count == 1)
     #expect(bearer.classic?.network?.snapshot?.problem != nil && bearer.snapshot.classic?.isDiscoverable == true)
     bearer.stop()
@@ -125,7 +126,7 @@ import Testing
 
   // MARK: Inquiries and dials
 
-  /// An answer to an inquiry.
+  /// A response to an inquiry.
   private func answer(_ address: UInt64, hint: UInt64) -> [UInt8] {
     let data = [33, 0x07] + CausewayService.uuid + CausewayService.claimUUID(.init(hint: hint))
     return BluetoothEndpoint(address: address, isRandom: false).wireBytes + [0, 0xC4, 0, 0, 0, 0, UInt8(data.count), 0]
@@ -138,7 +139,7 @@ import Testing
 
   @Test func classicAloneInquiresAndNeedsNoLE() {
     let bearer = start(isLowEnergy: false)
-    // BR/EDR alone: no LE in what the controller knows.
+    // The controller supports only BR/EDR, without LE.
     let asked = kernel.serve(supported: 0x81, current: 0x81)
     #expect(asked.last == 0x23 && !asked.contains(0x3E) && !asked.contains(0x0D))
     #expect(bearer.snapshot.classic?.isInquiring == true && !bearer.snapshot.isScanning)
@@ -160,7 +161,7 @@ import Testing
     kernel.tell(0x12, 0, answer(0x66, hint: 0x11))
     let found = candidate(0x55, hint: 0x22)
     #expect(witness.found == [found])
-    // No such adapter exists here: each dial fails at once.
+    // No adapter with this address exists here, so each dial fails at once.
     for token in 1...3 as ClosedRange<UInt32> {
       #expect(witness.lost == [])
       bearer.dial(found, token: token)

@@ -8,24 +8,24 @@ private let start = Instant.zero + .seconds(100)
 private let bob = BluetoothEndpoint(address: 1, isRandom: false)
 private let carol = BluetoothEndpoint(address: 2, isRandom: false)
 
-/// The intervals of connections.
+/// The connection intervals chosen under load and without it.
 struct ConnectionPaceTests {
   private var pace = ConnectionPace(bob, start)
 
-  @Test mutating func `a new connection keeps its intervals for ten seconds, and is slow then`() {
+  @Test mutating func `a new connection keeps its intervals for ten seconds and then becomes slow`() {
     #expect(pace.next(start) == nil && pace.deadline == start + ConnectionPace.calm)
     #expect(pace.next(start + .milliseconds(9999)) == nil)
     #expect(pace.next(start + .seconds(10)) == .slow)
   }
 
-  @Test mutating func `each change is told twice, a second apart`() {
+  @Test mutating func `each change is sent twice, one second apart`() {
     #expect(pace.next(start + .seconds(10)) == .slow)
     #expect(pace.next(start + .seconds(10)) == nil && pace.deadline == start + .seconds(11))
     #expect(pace.next(start + .seconds(11)) == .slow)
     #expect(pace.next(start + .seconds(12)) == nil && pace.deadline == .never)
   }
 
-  @Test mutating func `load makes it fast at once, and ten seconds without make it slow`() {
+  @Test mutating func `load makes a connection fast at once, and ten seconds without load make it slow`() {
     _ = pace.next(start + .seconds(10))
     let loaded = start + .seconds(60)
     #expect(pace.passed(ConnectionPace.loadBytes, loaded) == true)
@@ -36,7 +36,7 @@ struct ConnectionPaceTests {
     #expect(pace.next(loaded + .seconds(15)) == .slow)
   }
 
-  @Test mutating func `pings and lines leave it slow`() {
+  @Test mutating func `pings and chat messages leave a connection slow`() {
     _ = pace.next(start + .seconds(10))
     _ = pace.next(start + .seconds(11))
     for second in 20..<120 {
@@ -45,7 +45,7 @@ struct ConnectionPaceTests {
     }
   }
 
-  @Test mutating func `load that comes and goes changes it at most twice in ten seconds`() {
+  @Test mutating func `intermittent load changes the intervals at most twice in ten seconds`() {
     var changes = 0
     var parameters = pace.parameters
     for tenth in 0..<1200 {
@@ -58,7 +58,7 @@ struct ConnectionPaceTests {
     #expect(changes == 1)
   }
 
-  @Test func `of several connections each has its own pace, and one that the other end made has none`() {
+  @Test func `each connection has its own pace, and a connection that the peer initiated has none`() {
     var paces = ConnectionPaces()
     paces.linked(bob, start)
     #expect(paces.passed(carol, 10_000, start) == false)

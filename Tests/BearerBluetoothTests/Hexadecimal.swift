@@ -1,4 +1,4 @@
-/// The bytes of hexadecimal digits.
+/// Converts hexadecimal digits to bytes.
 func bytes(_ hex: String) -> [UInt8] {
   let digits = Array(hex.utf8)
   return stride(from: 0, to: digits.count - 1, by: 2).map {
@@ -6,7 +6,7 @@ func bytes(_ hex: String) -> [UInt8] {
   }
 }
 
-/// The hexadecimal digits of bytes.
+/// Converts bytes to hexadecimal digits.
 func hex(_ bytes: [UInt8]) -> String {
   bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
 }

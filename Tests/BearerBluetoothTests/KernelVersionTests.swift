@@ -2,9 +2,9 @@ import CSystem
 import Glibc
 import Testing
 
-/// Which kernel this is, on which the credits of a channel depend.
+/// The check of the kernel version, on which the credits of an L2CAP channel depend.
 @Suite struct KernelVersionTests {
-  /// What uname(2) says.
+  /// Major and minor version from uname(2).
   private static var numbers: [UInt] {
     var names = utsname()
     uname(&names)
@@ -12,13 +12,13 @@ import Testing
     return release.split { !$0.isNumber }.prefix(2).map { UInt($0)! }
   }
 
-  @Test func `the kernel is of its own version and of those before`() throws {
+  @Test func `the kernel has at least its own version and any older one`() throws {
     let (major, minor) = (Self.numbers[0], Self.numbers[1])
     #expect(csystem_kernel_is(major, minor) != 0)
     #expect(csystem_kernel_is(major - 1, minor + 100) != 0)
   }
 
-  @Test func `the kernel is of no version behind its own`() throws {
+  @Test func `the kernel does not have at least a newer version`() throws {
     let (major, minor) = (Self.numbers[0], Self.numbers[1])
     #expect(csystem_kernel_is(major, minor + 1) == 0)
     #expect(csystem_kernel_is(major + 1, 0) == 0)

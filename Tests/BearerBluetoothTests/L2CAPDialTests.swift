@@ -7,8 +7,8 @@ import Testing
 
 @testable import BearerBluetooth
 
-/// Dials over a connection that is there: its attribute channel is a pair of sockets. What a dial opens itself fails at once,
-/// as no adapter has this address.
+/// Dials over an existing connection whose attribute channel is a socket pair. A channel that a dial opens itself fails
+/// at once, because no adapter has this address.
 @Suite final class L2CAPDialTests {
   private static let peer = BluetoothEndpoint(address: 0xC102_0304_0506, isRandom: true)
 
@@ -37,7 +37,7 @@ import Testing
     return dial
   }
 
-  @Test func `a peer that this node had dialled and that has restarted is dialled at once`() throws {
+  @Test func `a restarted peer that this node had dialled is dialled at once`() throws {
     try connection().isOfOurDial = true
     _ = dial(psm: 0x81)
     guard case .failed(let reason, _)? = outcomes.first else {
@@ -47,7 +47,7 @@ import Testing
     #expect(reason.description == "cannot open the channel")
   }
 
-  @Test func `a peer that made the connection has time to dial`() throws {
+  @Test func `a peer that made the connection gets time to dial`() throws {
     _ = try connection()
     let dial = dial(psm: 0x81)
     #expect(outcomes.isEmpty)

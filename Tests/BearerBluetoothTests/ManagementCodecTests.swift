@@ -57,7 +57,7 @@ private let hub = WireAddress(address: 0x00AA_0100_0001, type: 1)
 }
 
 @Test func aDeviceFoundOfARealKernelIsRead() throws {
-  // Linux 6.12, one advertiser with flags, service UUID and service data.
+  // Captured from Linux 6.12: one advertiser with flags, service UUID and service data.
   let packet = bytes(
     "120001003900" + "00000001aa0001c4000000002b00"
       + "02010211079ecadc240ee5a9e093f3a3b50100406e15219ecadc240ee5a9e093f3a3b50100406edeadbeef")
@@ -146,16 +146,16 @@ func eventsAreRead(_ hex: String, _ expected: ManagementEvent) throws {
   #expect(command.bytes == bytes("350001001100" + "0100" + "01000001aa0001" + "4800600000009001"))
 }
 
-@Test func `a kernel gives connections new parameters from revision 23 on`() {
+@Test func `a kernel applies new parameters to connections from revision 23 on`() {
   #expect(ManagementCommand.readVersion.bytes == bytes("0100ffff0000"))
   #expect(updatesConnections(bytes("011700")) && updatesConnections(bytes("020000")))
   #expect(!updatesConnections(bytes("011600")) && !updatesConnections(bytes("0117")) && !updatesConnections([]))
 }
 
-@Test func `a controller is told to use LE 2M and to leave LE Coded`() throws {
+@Test func `a controller is set to LE 2M and not to LE Coded`() throws {
   #expect(ManagementCommand.readPHYs(0).bytes == bytes("440000000000"))
   #expect(ManagementCommand.setPHYs(0, .twoMegabit).bytes == bytes("450000000400" + "00180000"))
-  // All LE PHYs are there and may be chosen, but for 1M; 1M and Coded are chosen.
+  // The controller supports all LE PHYs, and all but 1M are configurable. 1M and Coded are selected.
   let mixed = try #require(PHYConfiguration(bytes("007e0000" + "00780000" + "00660000")))
   #expect(mixed.wanted == PHYs(rawValue: 0x1E00))
   let right = try #require(PHYConfiguration(bytes("007e0000" + "00780000" + "001e0000")))

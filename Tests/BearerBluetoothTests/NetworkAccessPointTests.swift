@@ -7,7 +7,7 @@ import Testing
 
 @testable import BearerBluetooth
 
-/// Peers over pairs of sockets that keep the borders of units, as L2CAP does. The radio lab has the kernel's BNEP.
+/// Peers over socket pairs that preserve datagram boundaries, as L2CAP does. The radio lab tests the kernel's BNEP.
 @Suite struct NetworkAccessPointTests {
   private static let request = bytes("01010211161115")
   private static let working = Adapter.Working(index: 3, address: 1, isExtended: false)
@@ -42,16 +42,16 @@ import Testing
     loop.turn(waitMilliseconds: 0)
   }
 
-  /// Nil: nothing was said; empty: the channel has ended.
+  /// The next packet as hexadecimal digits. Nil if nothing was sent, empty if the channel has ended.
   private func answer(_ peer: CInt) -> String? {
     var buffer = [UInt8](repeating: 0, count: 64)
     var count = recv(peer, &buffer, buffer.count, CInt(MSG_DONTWAIT))
-    // So the kernel tells of a request that was left unread.
+    // The kernel reports ECONNRESET if the other end closed without reading a request.
     if count < 0, csystem_errno() == ECONNRESET { count = recv(peer, &buffer, buffer.count, CInt(MSG_DONTWAIT)) }
     return count < 0 ? nil : hex(Array(buffer[..<count]))
   }
 
-  /// Whether a channel that says nothing ends.
+  /// Whether the channel ends without data.
   private func ends(_ peer: CInt) -> Bool {
     var hasEnded = false
     serve(loop) {

@@ -16,7 +16,7 @@ private struct Radio {
     plan.handle(.adapterUp(isExtended: isExtended), now)
   }
 
-  /// The commands that follow, each carried out with success.
+  /// The commands that follow. Each of them succeeds.
   mutating func drain() -> [RadioPlan.Command] {
     var commands: [RadioPlan.Command] = []
     while let command = plan.nextCommand(now) {
@@ -213,7 +213,7 @@ func aSessionThatFoundNobodyIsFollowedByALongerRestEachTime(_ relays: Bool, _ ex
   #expect(radio.drain() == [.advertise])
 }
 
-@Test func `beside Wi-Fi a scan ends, and the next one is short and twenty seconds later`() {
+@Test func `under Wi-Fi traffic a scan stops, and the next one is short and starts after twenty seconds`() {
   var radio = Radio()
   _ = radio.drain()
   radio.handle(.airShared(true))
@@ -227,7 +227,7 @@ func aSessionThatFoundNobodyIsFollowedByALongerRestEachTime(_ relays: Bool, _ ex
   #expect(radio.plan.deadline == radio.now + RadioPlan.sharedRest)
 }
 
-@Test func `beside Wi-Fi a dial waits twenty seconds, and the next one as long`() {
+@Test func `under Wi-Fi traffic a dial waits twenty seconds, and so does the next one`() {
   var radio = Radio(mayScan: false)
   _ = radio.drain()
   radio.handle(.airShared(true))
@@ -240,7 +240,7 @@ func aSessionThatFoundNobodyIsFollowedByALongerRestEachTime(_ relays: Bool, _ ex
   #expect(radio.plan.deadline == radio.now + RadioPlan.sharedRest)
 }
 
-@Test func `when Wi-Fi is quiet again dials go on at once, and scans after a second`() {
+@Test func `when Wi-Fi is idle again, dials continue at once and scans after a second`() {
   var radio = Radio(isExtended: true)
   _ = radio.drain()
   radio.handle(.airShared(true))
@@ -254,7 +254,7 @@ func aSessionThatFoundNobodyIsFollowedByALongerRestEachTime(_ relays: Bool, _ ex
   #expect(radio.drain() == [.scan])
 }
 
-@Test func `an adapter that comes up beside Wi-Fi knows of it`() {
+@Test func `an adapter that comes up under Wi-Fi traffic takes it into account`() {
   var radio = Radio()
   radio.handle(.airShared(true))
   radio.handle(.adapterDown)
@@ -263,7 +263,7 @@ func aSessionThatFoundNobodyIsFollowedByALongerRestEachTime(_ relays: Bool, _ ex
   #expect(radio.plan.deadline == radio.now + RadioPlan.sharedScan)
 }
 
-/// A radio that has done its first scan, and may inquire.
+/// A radio that has completed its first scan and may start inquiries.
 private func inquirer(seed: UInt64 = 1, mayScan: Bool = true) -> Radio {
   var radio = Radio(mayScan: mayScan, seed: seed)
   radio.handle(.mayInquire(true))
@@ -312,7 +312,7 @@ private func inquirer(seed: UInt64 = 1, mayScan: Bool = true) -> Radio {
   #expect(radio.drain() == [.stopAdvertising, .stopInquiring, .dial])
 }
 
-/// The pauses after so many inquiries, in seconds, rounded down.
+/// The pauses after each of `count` inquiries, in seconds, rounded down.
 private func pauses(_ count: Int, seed: UInt64, finding: Bool = false) -> [UInt64] {
   var radio = inquirer(seed: seed, mayScan: false)
   return (0..<count).map { _ in

@@ -7,7 +7,8 @@ import Testing
 
 @testable import BearerBluetooth
 
-/// A channel over a pair of sockets that keep the borders of units, as L2CAP does. A request is a unit that begins with 1.
+/// A channel over a socket pair that preserves datagram boundaries, as L2CAP does. A PDU that begins with 1 is a
+/// request.
 @Suite struct RequestChannelTests {
   private let loop: EventLoop
   private let peer = BluetoothEndpoint(address: 1, isRandom: false)
@@ -29,14 +30,14 @@ import Testing
     loop.turn(waitMilliseconds: 0)
   }
 
-  /// Nil when nothing is there, empty at the end.
+  /// The next PDU. Nil if nothing was received, empty at the end.
   private func heard(_ theirs: CInt) -> [UInt8]? {
     var buffer = [UInt8](repeating: 0, count: 16)
     let count = recv(theirs, &buffer, buffer.count, CInt(MSG_DONTWAIT))
     return count < 0 ? nil : Array(buffer[..<count])
   }
 
-  @Test func `a request is answered while a question of ours waits`() throws {
+  @Test func `a request of the peer is answered while our own request is pending`() throws {
     let (channel, theirs) = try open()
     var answers: [[UInt8]?] = []
     channel.ask([5]) { pdu in
@@ -46,7 +47,7 @@ import Testing
     #expect(heard(theirs) == [5])
     tell(theirs, [1, 2])
     #expect(heard(theirs) == [9, 1, 2] && answers == [])
-    // What is no answer leaves the question.
+    // A PDU that is not an answer leaves the request pending.
     tell(theirs, [7])
     tell(theirs, [6])
     tell(theirs, [8])
@@ -55,7 +56,7 @@ import Testing
     close(theirs)
   }
 
-  @Test func `a question ends with its channel`() throws {
+  @Test func `a pending request ends with its channel`() throws {
     let (channel, theirs) = try open()
     var isTold = false, isClosed = false
     channel.closed = { _ in isClosed = true }
@@ -68,7 +69,7 @@ import Testing
     #expect(isTold && isClosed)
   }
 
-  @Test(arguments: [false, true]) func `nonsense ends a channel whose rules say so`(_ endsByNonsense: Bool) throws {
+  @Test(arguments: [false, true]) func `an invalid PDU ends a channel with that rule`(_ endsByNonsense: Bool) throws {
     let (channel, theirs) = try open(endsByNonsense: endsByNonsense)
     tell(theirs, [7])
     #expect((heard(theirs) == []) == endsByNonsense)
@@ -76,7 +77,7 @@ import Testing
     close(theirs)
   }
 
-  @Test func `a silent peer's channel is closed`() throws {
+  @Test func `the channel of an idle peer is closed`() throws {
     let (_, theirs) = try open(idleMax: .milliseconds(20))
     var isClosed = false
     serve(loop) {

@@ -7,7 +7,7 @@ import Testing
 
 @testable import BearerBluetooth
 
-/// Clients over pairs of sockets that keep the borders of units, as L2CAP does.
+/// Clients over socket pairs that preserve datagram boundaries, as L2CAP does.
 @Suite struct SDPConnectionsTests {
   private let loop: EventLoop
   private let connections: SDPConnections

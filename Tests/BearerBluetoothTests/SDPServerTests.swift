@@ -2,7 +2,7 @@ import Testing
 
 @testable import BearerBluetooth
 
-/// The Causeway service's UUID, as SDP writes it.
+/// The UUID of the Causeway service in SDP's byte order.
 private let service = "8a1c00016f5b4e0b9e5cca05e4a10001"
 
 private let record =
@@ -14,7 +14,7 @@ private func ask(_ request: String, unitBytes: Int = 672) -> String? {
 }
 
 @Test func theBrowserOfLinuxIsToldTheWholeRecord() {
-  // `sdptool browse`: search attribute for the public browse group, all attributes.
+  // The request of `sdptool browse`: a search for the public browse group, with all attributes.
   let request = "060000000f" + "3503191002" + "ffff" + "35050a0000ffff" + "00"
   #expect(ask(request) == "0700000059" + "0056" + "3554" + record + "00")
 }

@@ -9,7 +9,7 @@ import Testing
       bearer: .bluetoothLE, address: .bluetooth(.init(address: address, isRandom: false)), hint: hint, relays: true)
   }
 
-  @Test func `a peer that two adapters hear is found once, and lost with the second`() {
+  @Test func `a peer that two adapters receive is found once, and lost when the second adapter loses it`() {
     var shared = SharedCandidates()
     let peer = candidate(1, hint: 7)
     #expect(shared.found(peer, by: 0) == .init(found: peer))
@@ -19,7 +19,7 @@ import Testing
     #expect(shared.found(peer, by: 1) == .init(found: peer))
   }
 
-  @Test func `who has another identity now is another candidate, and what an adapter knew before is forgotten`() {
+  @Test func `a peer with a new identity is a new candidate, and its former identity is forgotten`() {
     var shared = SharedCandidates()
     let (former, present) = (candidate(1, hint: 7), candidate(1, hint: 8))
     _ = shared.found(former, by: 0)
@@ -28,7 +28,7 @@ import Testing
     #expect(shared.lost(present, by: 1) == present)
   }
 
-  @Test func `an adapter hears what it has found and not lost`() {
+  @Test func `an adapter receives a peer from the time it is found until it is lost`() {
     var shared = SharedCandidates()
     _ = shared.found(candidate(1, hint: 7), by: 1)
     let address = RemoteAddress.bluetooth(BluetoothEndpoint(address: 1, isRandom: false))

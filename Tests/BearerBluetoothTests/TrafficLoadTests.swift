@@ -5,29 +5,29 @@ import Testing
 
 private let start = Instant.zero + .seconds(100)
 
-/// When much passes.
+/// When traffic counts as load.
 struct TrafficLoadTests {
   private var load = TrafficLoad(bytesMin: 1000, calm: .seconds(3))
 
-  @Test mutating func `it begins with so many bytes within a second, in one piece or in many`() {
+  @Test mutating func `load begins when enough bytes pass within a second, in one piece or in many`() {
     for number in 0..<9 { #expect(load.passed(100, start + .milliseconds(UInt64(number) * 100)) == false) }
     #expect(!load.isLoaded(start + .milliseconds(800)))
     #expect(load.passed(100, start + .milliseconds(900)) == true)
     #expect(load.isLoaded(start + .milliseconds(900)))
   }
 
-  @Test mutating func `as many bytes over a longer time are none`() {
+  @Test mutating func `as many bytes over a longer time are no load`() {
     for number in 0..<100 { #expect(load.passed(150, start + .milliseconds(UInt64(number) * 200)) == false) }
   }
 
-  @Test mutating func `it lasts until the calm after the last second with so many, and begins once`() {
+  @Test mutating func `load ends one calm period after the last busy second, and begins only once`() {
     #expect(load.passed(5000, start) == true)
     #expect(load.passed(5000, start + .seconds(2)) == false)
     #expect(load.isLoaded(start + .milliseconds(4999)) && !load.isLoaded(start + .seconds(5)))
     #expect(load.passed(5000, start + .seconds(6)) == true)
   }
 
-  @Test mutating func `it ends at once when its cause has ended`() {
+  @Test mutating func `load ends at once when its cause ends`() {
     #expect(load.passed(5000, start) == true)
     load.ended(start + .seconds(1))
     #expect(!load.isLoaded(start + .seconds(1)))
