@@ -115,7 +115,7 @@ import Testing
     }
   }
 
-  @Test func `connections over interfaces that are not allowed do not each look at all interfaces`() throws {
+  @Test func `connections over disallowed interfaces share one look at all interfaces per second`() throws {
     let loop = try EventLoop()
     let a = Node(loop)
     var looks = 0
@@ -132,11 +132,11 @@ import Testing
     }
     serve(loop) { b.bearer.refusedCount == 30 }
     #expect(b.bearer.refusedCount == 30)
-    // One a second, and one more where another test changes the machine's interfaces.
+    // One look per second, and one more if another test changes the machine's interfaces.
     #expect(looks - before <= 4)
   }
 
-  @Test func `an address is on the link of the interface that has its network, and of no other`() throws {
+  @Test func `an address is on-link only on the interface that has its network`() throws {
     let loop = try EventLoop()
     let interfaces = [
       NetworkInterface(

@@ -7,8 +7,8 @@ import Testing
 
 @testable import BearerIP
 
-/// Runs `body` in a network namespace of its own; false where that is not permitted.
-/// Only the calling thread moves, and it comes back before it returns.
+/// Runs `body` in a private network namespace. Returns false if that is not permitted. Only the calling thread changes
+/// its namespace, and it returns to the former one afterwards.
 private func inPrivateNamespace(_ body: () throws -> Void) rethrows -> Bool {
   let home = csystem_open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC, 0)
   guard home >= 0, unshare(CLONE_NEWNET) == 0 else { return false }
@@ -26,7 +26,7 @@ private func setLoopback(up: Bool) throws {
   message.append(UInt32(AF_UNSPEC))  // ifinfomsg: family, padding, type
   message.append(UInt32(if_nametoindex("lo")))
   message.append(UInt32(up ? IFF_UP : 0))
-  message.append(UInt32(IFF_UP))  // what to change
+  message.append(UInt32(IFF_UP))  // the flags to change
   try message.exchange()
 }
 
@@ -59,7 +59,7 @@ private let canUnshare = inPrivateNamespace {}
       defer { a.bearer.stop(); b.bearer.stop() }
       let lo = if_nametoindex("lo")
       try addInterfaceAddress(lo, ipv4: 0xC0A8_3101, prefixLength: 24)
-      try addInterfaceAddress(lo, ipv4: 0xC0A8_3101, prefixLength: 24)  // again: no error
+      try addInterfaceAddress(lo, ipv4: 0xC0A8_3101, prefixLength: 24)  // a second time: no error
       a.bearer.dial(candidate(IPEndpoint(ipv4: 0xC0A8_3101, port: b.bearer.port)), token: 1)
       serve(loop) { !a.recorder.opened.isEmpty && !b.recorder.opened.isEmpty }
       #expect(a.recorder.opened.first?.remote == .ip(IPEndpoint(ipv4: 0xC0A8_3101, port: b.bearer.port)))
@@ -74,8 +74,8 @@ private let canUnshare = inPrivateNamespace {}
   @Test func aBridgeHasAnAddressOfItsOwnAndItsPortsHaveNone() throws {
     _ = try inPrivateNamespace {
       try makeBridge("cw-bridge", ethernetAddress: 0x0200_0102_0304)
-      try makeBridge("cw-port", ethernetAddress: 0x0200_0000_0001)  // a bridge that is no port yet
-      try makeBridge("cw-bridge", ethernetAddress: 0x0200_0102_0304)  // again: no error
+      try makeBridge("cw-port", ethernetAddress: 0x0200_0000_0001)  // a bridge that is not a port yet
+      try makeBridge("cw-bridge", ethernetAddress: 0x0200_0102_0304)  // a second time: no error
       let bridge = if_nametoindex("cw-bridge")
       #expect(throws: SystemError(code: ELOOP)) { try setBridge(of: if_nametoindex("cw-port"), bridge) }
       #expect(throws: SystemError(code: ENODEV)) { try setBridge(of: 4242, bridge) }

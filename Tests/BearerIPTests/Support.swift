@@ -6,7 +6,7 @@ import Testing
 
 @testable import BearerIP
 
-/// Writes down what a bearer says.
+/// Records what a bearer reports.
 final class Recorder: BearerDelegate {
   var opened: [StreamHandoff] = []
   var failed: [(token: UInt32, reason: String)] = []
@@ -23,7 +23,7 @@ final class Recorder: BearerDelegate {
   deinit { for stream in opened { close(stream.descriptor) } }
 }
 
-/// A node on loopback with a port of its own.
+/// A node on loopback with its own port.
 struct Node {
   let loop: EventLoop
   let recorder = Recorder()
@@ -47,7 +47,7 @@ let loopbackIPv4: UInt32 = 0x7F00_0001
 
 func candidate(_ endpoint: IPEndpoint) -> Candidate { Candidate(bearer: .loopback, address: .ip(endpoint), hint: 0) }
 
-/// A socket that listens but never accepts: its queue holds one connection, the next gets no answer.
+/// A listening socket that never accepts. Its queue holds one connection, so the next one gets no answer.
 func makeFullListener() throws -> (descriptor: CInt, port: UInt16, filler: CInt) {
   let descriptor = try openStreamSocket(AF_INET)
   let address = SocketAddress(IPEndpoint(ipv4: loopbackIPv4, port: 0))
