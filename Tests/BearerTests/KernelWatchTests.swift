@@ -11,7 +11,7 @@ import Testing
     KernelWatch.concernsRadios(Array(lines.map { $0 + "\0" }.joined().utf8)[...])
   }
 
-  @Test func `events of switches and interfaces are news, others are not`() {
+  @Test func `events of switches and interfaces concern radios, others do not`() {
     let path = "DEVPATH=/devices/virtual/mac80211_hwsim/hwsim0/ieee80211/phy0/rfkill0"
     #expect(
       concerns("change@/devices/…/rfkill0", "ACTION=change", path, "SUBSYSTEM=rfkill", "RFKILL_STATE=0", "SEQNUM=1"))
@@ -21,7 +21,7 @@ import Testing
     #expect(!concerns())
   }
 
-  @Test func `an interface that comes is told, and nothing after stop`() throws {
+  @Test func `a new interface is reported, and nothing is reported after stop`() throws {
     let loop = try EventLoop()
     var calls = 0
     let watch = try KernelWatch(loop, .radios) { calls += 1 }
@@ -31,7 +31,7 @@ import Testing
     serve(loop) { calls > 0 }
     #expect(calls > 0)
     watch.stop()
-    // Other tests make interfaces, too.
+    // Other tests create interfaces too.
     let before = calls
     #expect(run("ip link add \(name) type veth peer name \(name)b && ip link del \(name)"))
     serve(loop, for: KernelWatch.Subject.radios.settleTime + .milliseconds(100))

@@ -13,7 +13,7 @@ import Testing
     try Data("\(hard)\n".utf8).write(to: place.appending(path: "hard"))
   }
 
-  @Test func `a switch of software and one of the board are told apart`() throws {
+  @Test func `a software block and a hardware switch are distinguished`() throws {
     try makeSwitch("rfkill3", soft: "0", hard: "0")
     #expect(RadioObstacle.block(of: radio.path) == nil)
     try makeSwitch("rfkill3", soft: "1", hard: "0")
@@ -22,7 +22,7 @@ import Testing
     #expect(RadioObstacle.block(of: radio.path) == .switchedOff)
   }
 
-  @Test func `other entries of a radio and a radio without a switch are no obstacle`() throws {
+  @Test func `a radio with other entries only, or without a switch, has no obstacle`() throws {
     try makeSwitch("power", soft: "1", hard: "1")
     #expect(RadioObstacle.block(of: radio.path) == nil)
     #expect(RadioObstacle.block(of: "/nonexistent") == nil)
