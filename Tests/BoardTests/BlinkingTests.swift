@@ -2,7 +2,7 @@
 import Primitives
 import Testing
 
-/// What a pattern shows from its beginning on: after each turn whether it is lit, and how long.
+/// The first turns of a pattern: for each turn, whether the LED is lit, and for how many milliseconds.
 private func turns(_ pattern: StatusLED.Pattern, _ count: Int) -> [String] {
   var blinking = Blinking()
   blinking.begin(pattern)

@@ -5,7 +5,7 @@ import Primitives
 import Reactor
 import Testing
 
-/// An edge as the kernel writes it (struct gpio_v2_line_event, 48 bytes): time in ns, kind, line, and two counters.
+/// An edge as the kernel sends it (struct gpio_v2_line_event, 48 bytes): time in ns, kind, line and two counters.
 private func edge(_ kind: UInt8, milliseconds: UInt64, sequence: UInt8) -> [UInt8] {
   let time = (milliseconds * 1_000_000).littleEndian
   return withUnsafeBytes(of: time) { Array($0) } + [kind, 0, 0, 0, 27, 0, 0, 0, sequence, 0, 0, 0, sequence, 0, 0, 0]
@@ -17,7 +17,7 @@ private let rising: UInt8 = 1, falling: UInt8 = 2
   private let loop: EventLoop
   private let kernel: CInt
   private let button: GPIOButton
-  /// What the button told.
+  /// Records what the button reports.
   private final class Told {
     var presses: [ButtonPress] = []
     var losses: [String] = []
@@ -38,7 +38,7 @@ private let rising: UInt8 = 1, falling: UInt8 = 2
 
   private func write(_ bytes: [UInt8]) { #expect(CSystem.write(kernel, bytes, bytes.count) == bytes.count) }
 
-  /// Presses it for a while; the presses that were told.
+  /// Presses the button for the given time. Returns the reported presses.
   private func presses(milliseconds: UInt64) -> [ButtonPress] {
     write(
       edge(rising, milliseconds: 10_000, sequence: 1) + edge(falling, milliseconds: 10_000 + milliseconds, sequence: 2))
@@ -46,7 +46,7 @@ private let rising: UInt8 = 1, falling: UInt8 = 2
     return told.presses
   }
 
-  /// Milliseconds, and what they mean.
+  /// The duration of a press in milliseconds, and what it means.
   private static let times: [(UInt64, ButtonPress?)] = [
     (49, nil), (50, .short), (2000, .short), (2001, nil), (3999, nil), (4000, .long), (30_000, .long), (30_001, nil),
   ]

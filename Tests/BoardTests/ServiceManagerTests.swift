@@ -4,7 +4,7 @@ import Foundation
 import Reactor
 import Testing
 
-/// A service manager's end of the socket: it takes what the daemon says.
+/// The service manager's end of the notification socket.
 private final class Manager {
   let path: String
   private let descriptor: CInt
@@ -20,7 +20,7 @@ private final class Manager {
     if !path.hasPrefix("@") { unlink(path) }
   }
 
-  /// What was said, a datagram an element.
+  /// The received datagrams.
   func heard() -> [String] {
     var all: [String] = []
     var buffer = [UInt8](repeating: 0, count: 4096)
@@ -36,7 +36,7 @@ private final class Manager {
     FileManager.default.temporaryDirectory.appending(path: "notify-\(UUID().uuidString.prefix(8))").path
   }
 
-  @Test func `each state is a datagram of its own`() throws {
+  @Test func `each state is sent as its own datagram`() throws {
     let manager = Manager(Self.path)
     let service = try #require(ServiceManager(socketPath: manager.path))
     service.ready()
@@ -46,26 +46,26 @@ private final class Manager {
     #expect(manager.heard() == ["READY=1", "WATCHDOG=1", "RELOADING=1\nMONOTONIC_USEC=17", "STOPPING=1"])
   }
 
-  @Test func `the same status line is told once`() throws {
+  @Test func `an unchanged status line is sent once`() throws {
     let manager = Manager(Self.path)
     let service = try #require(ServiceManager(socketPath: manager.path))
     for status in ["0 links", "0 links", "1 link", "0 links"] { service.show(status) }
     #expect(manager.heard() == ["STATUS=0 links", "STATUS=1 link", "STATUS=0 links"])
   }
 
-  @Test func `a line feed in the status line begins no other assignment`() throws {
+  @Test func `a line feed in the status line does not start another assignment`() throws {
     let manager = Manager(Self.path)
     try #require(ServiceManager(socketPath: manager.path)).show("wifi: a\nMAINPID=1")
     #expect(manager.heard() == ["STATUS=wifi: a?MAINPID=1"])
   }
 
-  @Test func `a socket in the abstract namespace is reached`() throws {
+  @Test func `a socket in the abstract namespace works`() throws {
     let manager = Manager("@causeway-test-\(UUID())")
     try #require(ServiceManager(socketPath: manager.path)).ready()
     #expect(manager.heard() == ["READY=1"])
   }
 
-  @Test func `nobody who listens and a path that is too long do no harm`() throws {
+  @Test func `a socket without a listener and a path that is too long do no harm`() throws {
     try #require(ServiceManager(socketPath: Self.path)).ready()
     try #require(ServiceManager(socketPath: "/" + String(repeating: "x", count: 200))).ready()
   }
