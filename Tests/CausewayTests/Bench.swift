@@ -2,7 +2,7 @@ import Testing
 
 @testable import Causeway
 
-/// A session of a node whose daemon is the test.
+/// An open session of a node. The test plays the daemon.
 struct Bench {
   let daemon: DaemonStandIn
   let node: Node

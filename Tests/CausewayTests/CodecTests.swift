@@ -113,24 +113,25 @@ private let events: [(name: String, number: UInt32, event: Event)] = [
   #expect(known == Set(vectors.keys))
 }
 
-@Test func `a session whose members are decided on is opened with a byte more`() {
+@Test func `opening a session with member decisions adds one byte`() {
   let plain = Request.open(type: "photos", Rules()).packet(4)
   #expect(Request.open(type: "photos", Rules(), decides: true).packet(4)[4...] == plain[4...] + [1])
 }
 
-@Test func `a daemon of the first version tells no certificates`() throws {
+@Test func `an event of the first daemon version contains no certificates`() throws {
   let golden = try #require(vectors["event-decision-wanted-unsealed"])
   #expect(try Event.read(golden[4..<golden.count - 1]).event == .decisionWanted(address, bob, certificates: []))
 }
 
-@Test func `more bytes of a stream than a packet may have are refused`() {
+@Test func `more stream bytes than fit into a packet are refused`() {
   #expect(throws: Never.self) { try Event.read(streamBytesPacket(4, [UInt8](repeating: 0, count: 4_096))[4...]) }
   #expect(throws: CausewayError.self) {
     try Event.read(streamBytesPacket(4, [UInt8](repeating: 0, count: 4_097))[4...])
   }
 }
 
-/// Fields behind those that this library reads, in bytes: without them an event is what a first daemon told.
+/// The size in bytes of the fields that later versions appended to an event. Without them the event is one of the first
+/// daemon version.
 private let appended = ["welcome": 2, "done-at": 4, "decision-wanted": 10, "decision-wanted-unsealed": 1]
 
 @Test func `every prefix of an event is refused`() {
@@ -142,7 +143,7 @@ private let appended = ["welcome": 2, "done-at": 4, "decision-wanted": 10, "deci
   }
 }
 
-@Test func `no change of a byte traps and bytes behind the last field are ignored`() throws {
+@Test func `no changed byte traps, and bytes after the last field are ignored`() throws {
   for (name, _, event) in events {
     guard var golden = vectors["event-" + name] else { continue }
     for place in 4..<golden.count {
@@ -157,12 +158,12 @@ private let appended = ["welcome": 2, "done-at": 4, "decision-wanted": 10, "deci
   }
 }
 
-@Test func `an event of a later version is passed over`() throws {
+@Test func `an event of a later version is skipped`() throws {
   #expect(try Event.read(packet(200, 4)[4...]).event == nil)
   #expect(try Event.read(memberPacket(4, address, 99)[4...]).event == nil)
 }
 
-@Test func `names of others are harmless to print`() throws {
+@Test func `names from other nodes are safe to print`() throws {
   let packet = packet(136, 4) {
     $0.put(address)
     $0.put([2, 1, 4, 0x1b, 0x5b, 0xff, 0x41, 1, 0, 0])
@@ -173,7 +174,7 @@ private let appended = ["welcome": 2, "done-at": 4, "decision-wanted": 10, "deci
         Member(address: address, peer: Peer(name: "\u{fffd}[\u{fffd}A", hops: 2, isVerified: true), state: .connected)))
 }
 
-@Test func `a node with more services or longer ones than there can be is refused`() {
+@Test func `a node with too many or too long services is refused`() {
   func services(_ count: UInt8, _ length: UInt64) -> [UInt8] {
     packet(130, 3) {
       $0.put([0, 9])
@@ -189,7 +190,7 @@ private let appended = ["welcome": 2, "done-at": 4, "decision-wanted": 10, "deci
   #expect(throws: CausewayError.self) { try Event.read(services(1, 2049)[4...]) }
 }
 
-@Test func `packets are cut from any pieces`() throws {
+@Test func `packets are split from a stream that arrives in pieces of any size`() throws {
   let packets = (1...3).map { packet(131, UInt32($0)) }
   for size in 1...packets.joined().count {
     var splitter = PacketSplitter(), found: [[UInt8]] = []
@@ -203,7 +204,7 @@ private let appended = ["welcome": 2, "done-at": 4, "decision-wanted": 10, "deci
 }
 
 @Test(arguments: [0, 4, 66_561, 0xffff_ffff] as [UInt32])
-func `a length that is not legal is refused before anything is kept`(
+func `an invalid length is refused before anything is stored`(
   length: UInt32
 ) {
   var splitter = PacketSplitter()

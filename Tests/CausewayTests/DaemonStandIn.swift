@@ -4,7 +4,8 @@ import Testing
 
 @testable import Causeway
 
-/// The other end of a connection: keeps each request, and answers it with done unless the test says something else.
+/// The daemon's end of a connection. It records each request and answers it with `done` unless the test specifies
+/// another answer.
 final class DaemonStandIn: Sendable {
   struct Asked: Sendable {
     let type: UInt8
@@ -15,10 +16,10 @@ final class DaemonStandIn: Sendable {
   private struct State {
     var asked: [Asked] = []
     var seen = 0
-    /// By type of request: code and text of the answer. Nil: none.
+    /// The code and text of the answer, by the type of the request. Nil means no answer.
     var answers: [UInt8: (UInt8, String)?] = [:]
     var endpoint = word(address.endpoint)
-    /// Hears each request after its answer.
+    /// Called with each request after its answer.
     var watcher: (@Sendable (Asked) -> Void)?
   }
   private let state = Mutex(State())
@@ -36,10 +37,10 @@ final class DaemonStandIn: Sendable {
 
   deinit { close() }
 
-  /// The daemon ends.
+  /// Closes the connection, as a daemon that ends.
   func close() { socket.shut() }
 
-  /// A node that is connected to it.
+  /// Connects a node to this daemon.
   func connect() async throws -> Node { try await Node.connect(over: client, as: "chat") }
 
   func answer(_ type: UInt8, _ code: UInt8, _ text: String = "") { state.withLock { $0.answers[type] = (code, text) } }
@@ -47,10 +48,10 @@ final class DaemonStandIn: Sendable {
 
   func watch(_ watcher: @escaping @Sendable (Asked) -> Void) { state.withLock { $0.watcher = watcher } }
 
-  /// What is made has no endpoint from now on.
+  /// Omits the endpoint in later answers, as the first daemon version does.
   func answerWithoutEndpoint() { state.withLock { $0.endpoint = [] } }
 
-  /// Reads nothing until it resumes.
+  /// Stops reading until `resume` is called.
   func pause() { socket.isPaused.store(true, ordering: .releasing) }
   func resume() { socket.isPaused.store(false, ordering: .releasing) }
 
@@ -58,7 +59,7 @@ final class DaemonStandIn: Sendable {
     socket.write(Array(packets.joined()))
   }
 
-  /// The next request of a type; those before it are passed over.
+  /// The next request of a type. Earlier requests of other types are skipped.
   func asked(_ type: UInt8, _ place: SourceLocation = #_sourceLocation) async throws -> Asked {
     try await askedNext([type], place)
   }
@@ -82,7 +83,7 @@ final class DaemonStandIn: Sendable {
     let place: SourceLocation
   }
 
-  /// Requests of a type so far.
+  /// The number of requests of a type so far.
   func count(_ type: UInt8) -> Int { state.withLock { $0.asked.count { $0.type == type } } }
 
   private func hear(_ asked: Asked) {
@@ -111,7 +112,8 @@ final class DaemonStandIn: Sendable {
   }
 }
 
-/// The daemon's end. Its thread closes it, and nobody uses its number afterwards: that may be another test's by then.
+/// The daemon's end of the socket. Only its thread closes the descriptor, and nothing uses the number afterwards.
+/// Another test may have it by then.
 private final class Socket: Sendable {
   private let descriptor: Int32
   private let isOpen = Mutex(true)

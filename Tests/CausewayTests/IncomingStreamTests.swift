@@ -8,7 +8,7 @@ private let ends: [(UInt8, StreamEnd)] = [
 ]
 
 extension Bench {
-  /// A stream comes, and the application is told of it.
+  /// Lets the daemon announce a stream. Returns it as the session's event offers it.
   fileprivate func offered(_ received: UInt32, _ name: String = "log") async throws -> OfferedStream {
     daemon.tell(streamPacket(number, received, one, name))
     var events = session.events.makeAsyncIterator()
@@ -16,13 +16,13 @@ extension Bench {
     return stream
   }
 
-  /// A stream that was taken, and its number.
+  /// A stream that the application has accepted, and its number.
   fileprivate func taken(_ received: UInt32) async throws -> (stream: IncomingStream, number: UInt32) {
     let stream = try await offered(received).take()
     return (stream, try await daemon.asked(14).number)
   }
 
-  /// Waits until the daemon's words were heard.
+  /// Waits until the condition shows that the daemon's packets were handled.
   fileprivate func waitUntil(_ condition: () -> Bool) async throws {
     for _ in 0..<500 where !condition() { try await Task.sleep(for: .milliseconds(10)) }
     try #require(condition())
@@ -47,7 +47,7 @@ private func thrownByNext(_ stream: IncomingStream) async -> CausewayError? {
   var pieces = stream.makeAsyncIterator(), read: [UInt8] = []
   while read.count < sent.count { read += try #require(try await pieces.next()) }
   #expect(read == sent)
-  // The limit follows what was taken: half a window.
+  // The limit grows once half a window has been read.
   #expect(try await bench.daemon.asked(16).fields == word(request.number) + [0, 0, 0, 0, 0, 3, 0, 0])
   bench.daemon.tell(
     streamBytesPacket(request.number, bytes("bye")), streamEndedPacket(request.number, 0, 0))
@@ -78,7 +78,7 @@ func `a reader learns that its stream did not finish`(code: UInt8, end: StreamEn
   #expect(error?.reason == .ended && bench.daemon.count(14) == 2)
 }
 
-@Test(.timeLimit(.minutes(1))) func `streams wait to be looked at and one too many is refused`() async throws {
+@Test(.timeLimit(.minutes(1))) func `offered streams wait, and one too many is refused`() async throws {
   let bench = try await Bench(one)
   for received in 1...33 { bench.daemon.tell(streamPacket(bench.number, UInt32(received), one)) }
   #expect(try await bench.daemon.asked(14).fields == word(33) + [UInt8](repeating: 0, count: 9))
@@ -91,14 +91,14 @@ func `a reader learns that its stream did not finish`(code: UInt8, end: StreamEn
   #expect(bench.daemon.count(14) == 1)
 }
 
-@Test(.timeLimit(.minutes(1))) func `a stream that ended before it was looked at is not told`() async throws {
+@Test(.timeLimit(.minutes(1))) func `a stream that ended before it was seen is not reported`() async throws {
   let bench = try await Bench(one)
   bench.daemon.tell(
     streamPacket(bench.number, 77, one), streamEndedPacket(bench.number, 77, 1), memberPacket(bench.number, two, 1))
   try await bench.waitUntil { bench.session.members.count == 2 }
   var events = bench.session.events.makeAsyncIterator()
   #expect(try await events.next() == .member(member(.connected, two)))
-  // A session takes its streams with it.
+  // A session that ends also ends its streams.
   bench.daemon.tell(streamPacket(bench.number, 78, one))
   bench.tell(135, bench.number) { $0.put([2, 0, 0, 0, 0, 0]) }
   try await bench.waitUntil { !bench.session.inside.isOpen.isOpen }
@@ -106,19 +106,19 @@ func `a reader learns that its stream did not finish`(code: UInt8, end: StreamEn
   #expect(bench.daemon.count(14) == 0)
 }
 
-@Test(.timeLimit(.minutes(1))) func `a stream that ended before it was taken says so`() async throws {
+@Test(.timeLimit(.minutes(1))) func `accepting a stream that has already ended throws`() async throws {
   let bench = try await Bench(one), stream = try await bench.offered(77)
   bench.daemon.answer(14, 2)
   let error = await thrown { () async throws(CausewayError) in try await stream.take() }
   #expect(error?.reason == .ended && error?.code == .notConnected)
 }
 
-@Test(.timeLimit(.minutes(1))) func `a stream is told behind what came before it`() async throws {
+@Test(.timeLimit(.minutes(1))) func `a stream is reported after earlier events`() async throws {
   let bench = try await Bench(one)
   bench.daemon.tell(
     messagePacket(bench.number, one, [1]), streamPacket(bench.number, 77, one), messagePacket(bench.number, one, [2]),
     memberPacket(bench.number, two, 1))
-  // All of them wait: taken as they come, they would be in this order in any case.
+  // Wait until all events are queued. Read as they arrive, they would be in this order in any case.
   try await bench.waitUntil { bench.session.members.count == 2 }
   var events = bench.session.events.makeAsyncIterator(), told: [String] = []
   for _ in 0..<3 {
@@ -145,18 +145,18 @@ func `a reader learns that its stream did not finish`(code: UInt8, end: StreamEn
   #expect(try await bench.daemon.asked(16).fields == word(unread.number) + [0, 0, 0, 0, 0, 4, 0, 0])
 }
 
-@Test(.timeLimit(.minutes(1))) func `bytes beyond the limit of a stream end the connection`() async throws {
+@Test(.timeLimit(.minutes(1))) func `bytes beyond a stream's limit end the connection`() async throws {
   let bench = try await Bench(one), (stream, number) = try await bench.taken(77)
   for _ in 0..<32 { bench.daemon.tell(streamBytesPacket(number, [UInt8](repeating: 7, count: 4_096))) }
   bench.daemon.tell(streamBytesPacket(number, [1]))
   #expect(await bench.node.ended()?.reason == .daemonBroken)
-  // What had come legally is still there.
+  // The bytes received within the limit are still readable.
   var pieces = stream.makeAsyncIterator()
   #expect(try await pieces.next()?.count == 131_072)
   #expect(await thrownByNext(stream)?.reason == .daemonBroken)
 }
 
-@Test(.timeLimit(.minutes(1))) func `words about streams that nobody knows are passed over`() async throws {
+@Test(.timeLimit(.minutes(1))) func `packets about unknown streams are ignored`() async throws {
   let bench = try await Bench(one), writer = try await bench.session.openStream("log", to: one)
   let number = try await bench.daemon.asked(13).number
   for object in [9_999, bench.number, number] {
@@ -171,7 +171,7 @@ func `a reader learns that its stream did not finish`(code: UInt8, end: StreamEn
   #expect(try await bench.daemon.asked(15).fields == word(number) + word(1) + [1])
 }
 
-@Test(.timeLimit(.minutes(1))) func `a reader that is cancelled is not told that everything came`() async throws {
+@Test(.timeLimit(.minutes(1))) func `a cancelled read throws and does not look like the end`() async throws {
   let bench = try await Bench(one), (stream, number) = try await bench.taken(77)
   let reading = Task { await thrownByNext(stream) }
   try await Task.sleep(for: .milliseconds(20))
@@ -182,14 +182,14 @@ func `a reader learns that its stream did not finish`(code: UInt8, end: StreamEn
   #expect(try await pieces.next() == [1])
 }
 
-@Test(.timeLimit(.minutes(1))) func `a stream that is taken and dropped is cut`() async throws {
+@Test(.timeLimit(.minutes(1))) func `a stream that is accepted and dropped is reset`() async throws {
   let bench = try await Bench(one)
   let number: UInt32
   do { number = try await bench.taken(77).number }
   #expect(try await bench.daemon.asked(18).fields == word(number))
 }
 
-@Test(.timeLimit(.minutes(1))) func `a stream whose taker is cancelled is refused or cut`() async throws {
+@Test(.timeLimit(.minutes(1))) func `a stream whose acceptance is cancelled is refused or reset`() async throws {
   let bench = try await Bench(one), stream = try await bench.offered(77)
   bench.daemon.answerNothing(14)
   let taking = Task { await thrown { () async throws(CausewayError) in try await stream.take() } }
@@ -200,7 +200,7 @@ func `a reader learns that its stream did not finish`(code: UInt8, end: StreamEn
   #expect(try await bench.daemon.asked(14).fields == word(77) + [UInt8](repeating: 0, count: 9))
 }
 
-@Test(.timeLimit(.minutes(1))) func `when the daemon ends streams say so`() async throws {
+@Test(.timeLimit(.minutes(1))) func `all streams report that the daemon ended`() async throws {
   let bench = try await Bench(one), (reader, _) = try await bench.taken(77), offered = try await bench.offered(78)
   let writer = try await bench.session.openStream("log", to: one)
   let writing = Task { await thrown { () async throws(CausewayError) in try await writer.write([1]) } }

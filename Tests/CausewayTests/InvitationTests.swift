@@ -49,7 +49,7 @@ func `the inviter learns how it ended`(outcome: UInt8, code: CausewayError.Code?
   let session = try await daemon.connect().openSession("chat")
   let inviting = Task { await thrown { () async throws(CausewayError) in try await session.invite(address) } }
   let request = try await daemon.asked(6)
-  // Only when it was answered is there something to take back.
+  // An invitation can be cancelled only after the daemon has answered the request.
   try await Task.sleep(for: .milliseconds(20))
   inviting.cancel()
   #expect(await inviting.value?.code == .cancelled)
@@ -95,7 +95,7 @@ func `the inviter learns how it ended`(outcome: UInt8, code: CausewayError.Code?
   #expect(try await daemon.asked(8).fields == word(78) + word(0) + [0])
 }
 
-@Test(.timeLimit(.minutes(1))) func `an invitation that ended before it was taken is not told`() async throws {
+@Test(.timeLimit(.minutes(1))) func `an invitation that ended before it was seen is not reported`() async throws {
   let daemon = try DaemonStandIn()
   let advertiser = try await daemon.connect().advertise("chat")
   let service = try await daemon.asked(2).number
@@ -108,7 +108,7 @@ func `the inviter learns how it ended`(outcome: UInt8, code: CausewayError.Code?
   daemon.tell(ended(service, 79, 3))
 }
 
-@Test(.timeLimit(.minutes(1))) func `invitations without end break the protocol`() async throws {
+@Test(.timeLimit(.minutes(1))) func `endless invitations break the protocol`() async throws {
   let daemon = try DaemonStandIn()
   let node = try await daemon.connect()
   let advertiser = try await node.advertise("chat")

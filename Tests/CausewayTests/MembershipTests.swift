@@ -27,7 +27,7 @@ private func gathering(_ session: Session) -> Task<CausewayError?, Never> {
   #expect(await task.value == nil)
 }
 
-@Test(.timeLimit(.minutes(1))) func `gather says when the daemon refuses it or ends`() async throws {
+@Test(.timeLimit(.minutes(1))) func `gather throws if the daemon refuses it or ends`() async throws {
   let bench = try await Bench()
   bench.daemon.answer(12, 1, "this daemon does not gather")
   #expect(await gathering(bench.session).value == CausewayError(.unsupported, "this daemon does not gather"))

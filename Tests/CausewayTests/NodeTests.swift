@@ -2,21 +2,21 @@ import Testing
 
 @testable import Causeway
 
-@Test(.timeLimit(.minutes(1))) func `a node says hello and knows its box`() async throws {
+@Test(.timeLimit(.minutes(1))) func `a node sends hello and learns the id and name of its box`() async throws {
   let daemon = try DaemonStandIn()
   let node = try await daemon.connect()
   #expect(try await daemon.asked(1).fields == [0, 1, 0, 1, 4] + bytes("chat"))
   #expect(node.id == address.node && node.name == "bob" && node.results.places == 64)
 }
 
-@Test(.timeLimit(.minutes(1))) func `a daemon of another version is told as unsupported`() async throws {
+@Test(.timeLimit(.minutes(1))) func `a daemon of another version is reported as unsupported`() async throws {
   let daemon = try DaemonStandIn()
   daemon.answer(1, 1, "this daemon speaks version 9")
   let error = await thrown { () async throws(CausewayError) in try await Node.connect(over: daemon.client, as: "chat") }
   #expect(error == CausewayError(.unsupported, "this daemon speaks version 9"))
 }
 
-@Test(.timeLimit(.minutes(1))) func `what the daemon says before it closes is the error`() async throws {
+@Test(.timeLimit(.minutes(1))) func `the daemon's last message before it closes is the error`() async throws {
   let daemon = try DaemonStandIn()
   daemon.answerNothing(1)
   daemon.tell(
@@ -29,7 +29,7 @@ import Testing
   #expect(error == CausewayError(.full, "64 clients are connected"))
 }
 
-@Test(.timeLimit(.minutes(1))) func `a daemon that stops says so, and what is lost is told with it`() async throws {
+@Test(.timeLimit(.minutes(1))) func `a daemon's stop is reported, and with it everything that is lost`() async throws {
   let daemon = try DaemonStandIn()
   let node = try await daemon.connect()
   daemon.tell(
@@ -71,7 +71,7 @@ import Testing
   #expect(await sending.value == .daemonEnded)
   #expect(await node.ended() == .daemonEnded)
   var events = session.events.makeAsyncIterator()
-  // What had come is still there.
+  // The events received before are still delivered.
   #expect(try await events.next() != nil)
   #expect(await thrown { () async throws(CausewayError) in try await events.next() } == .daemonEnded)
   var sightings = browser.makeAsyncIterator(), invitations = advertiser.makeAsyncIterator()
@@ -102,7 +102,7 @@ import Testing
   _ = session
 }
 
-@Test(.timeLimit(.minutes(1))) func `a connection that nothing holds ends`() async throws {
+@Test(.timeLimit(.minutes(1))) func `a connection without any reference ends`() async throws {
   let daemon = try DaemonStandIn()
   var browser: Browser?
   do {
@@ -123,7 +123,7 @@ import Testing
   #expect(error == CausewayError(.notAllowed, "for group 7 alone") && error?.code == .unavailable)
 }
 
-@Test(.timeLimit(.minutes(1))) func `a browse that is dropped is closed`() async throws {
+@Test(.timeLimit(.minutes(1))) func `a dropped browse is closed`() async throws {
   let daemon = try DaemonStandIn()
   let node = try await daemon.connect()
   do { _ = try await node.browse("chat") }

@@ -4,7 +4,7 @@ import Testing
 
 private let one = Address.numbered(1)
 
-/// A stream to a member whose daemon is the test.
+/// A stream to a member. The test plays the daemon.
 private struct Writer {
   let bench: Bench
   let stream: OutgoingStream
@@ -47,7 +47,7 @@ private struct Writer {
   writer.room(20_000)
   #expect(try await writer.written() == Array(bytes[6_000...]))
   #expect(await writing.value == nil)
-  // A limit does not decrease.
+  // A lower limit is ignored.
   writer.room(5_000)
   try await Task.sleep(for: .milliseconds(20))
   let more = writer.write([1])
@@ -84,7 +84,7 @@ func `a writer learns how its stream ended`(code: UInt8, end: StreamEnd, known: 
   #expect(writer.bench.daemon.count(17) + writer.bench.daemon.count(18) == 0)
 }
 
-@Test(.timeLimit(.minutes(1))) func `a write that is cancelled in its middle cuts the stream`() async throws {
+@Test(.timeLimit(.minutes(1))) func `a write that is cancelled halfway resets the stream`() async throws {
   let writer = try await Writer()
   let early = writer.write([1])
   try await Task.sleep(for: .milliseconds(20))
@@ -100,7 +100,7 @@ func `a writer learns how its stream ended`(code: UInt8, end: StreamEnd, known: 
   #expect(await writer.write([1]).value?.reason == .stream(.cut))
 }
 
-@Test(.timeLimit(.minutes(1))) func `a stream that is dropped is cut unless it was finished`() async throws {
+@Test(.timeLimit(.minutes(1))) func `a dropped stream is reset unless it was finished`() async throws {
   let bench = try await Bench(one)
   do { _ = try await bench.session.openStream("a", to: one) }
   let number = try await bench.daemon.asked(13).number
@@ -117,7 +117,7 @@ func `a writer learns how its stream ended`(code: UInt8, end: StreamEnd, known: 
   last.reset()
 }
 
-@Test(.timeLimit(.minutes(1))) func `bytes of one write stay together`() async throws {
+@Test(.timeLimit(.minutes(1))) func `the bytes of one write stay together`() async throws {
   let writer = try await Writer()
   let first = writer.write([UInt8](repeating: 1, count: 5_000))
   try await Task.sleep(for: .milliseconds(20))
@@ -131,7 +131,7 @@ func `a writer learns how its stream ended`(code: UInt8, end: StreamEnd, known: 
   #expect(await second.value == nil)
 }
 
-@Test(.timeLimit(.minutes(1))) func `a writer waits while the daemon reads nothing`() async throws {
+@Test(.timeLimit(.minutes(1))) func `a writer waits while the daemon does not read`() async throws {
   let writer = try await Writer(), connection = writer.bench.node.lease.connection
   writer.bench.daemon.pause()
   writer.room(.max)
@@ -147,7 +147,7 @@ func `a writer learns how its stream ended`(code: UInt8, end: StreamEnd, known: 
   #expect(writer.bench.daemon.count(15) == 512)
 }
 
-@Test(.timeLimit(.minutes(1))) func `a daemon that wants answers without end and reads none loses its connection`()
+@Test(.timeLimit(.minutes(1))) func `a daemon that keeps requesting answers but does not read loses its connection`()
   async throws
 {
   let bench = try await Bench()
@@ -172,7 +172,7 @@ func `a writer learns how its stream ended`(code: UInt8, end: StreamEnd, known: 
   _ = try await daemon.asked(9)
 }
 
-@Test(.timeLimit(.minutes(1))) func `the name of a stream is checked before it is sent`() async throws {
+@Test(.timeLimit(.minutes(1))) func `a stream's name is checked before it is sent`() async throws {
   let bench = try await Bench(one)
   for name in ["", String(repeating: "x", count: 64), "a\nb"] {
     let error = await thrown { () async throws(CausewayError) in

@@ -7,7 +7,7 @@ import Transfer
 
 private let big = (0..<3_000_000).map { UInt8(truncatingIfNeeded: $0 &* 7 &+ $0 >> 16) }
 
-/// A wire, what is sent over it, and where it is received.
+/// Two connected applications, the source directory and the destination directory.
 private struct Transferring {
   let wire: Wire
   let from: Scratch
@@ -87,18 +87,18 @@ private func end(_ transfer: Causeway.Transfer) async -> CausewayError? {
   #expect(try await receiving.finish() == [test.into.path + "/a"])
   _ = try await sending.finish()
   #expect(test.into.content("a") == big && test.wire.streams == 4)
-  // What was on its way, and records.
+  // Only bytes that were in flight and records were sent twice.
   #expect(test.wire.written - big.count < 300_000)
   #expect(test.into.names == ["a"])
 }
 
-@Test(.timeLimit(.minutes(1))) func `a receiver that was restarted goes on from its partial`() async throws {
+@Test(.timeLimit(.minutes(1))) func `a restarted receiver continues from its partial`() async throws {
   let test = try await Transferring()
   try test.from.write("a", big)
   do {
     let sending = try await test.offer("a"), receiving = try await test.wire.offered().accept(into: test.into.path)
     for try await progress in receiving.progress where progress.bytesDone > 1_500_000 { break }
-    // Both applications are gone, without a word.
+    // Both applications close without a message.
     for end in test.wire.ends { end.node.close() }
     #expect(await end(receiving)?.code == .notConnected)
     #expect(await end(sending)?.code == .notConnected)
@@ -141,7 +141,7 @@ private func end(_ transfer: Causeway.Transfer) async -> CausewayError? {
   #expect(late?.code == .cancelled || late?.reason == .ended)
 }
 
-@Test(.timeLimit(.minutes(1))) func `a directory that cannot be used leaves the offer as it is`() async throws {
+@Test(.timeLimit(.minutes(1))) func `an unusable directory leaves the offer open`() async throws {
   let test = try await Transferring()
   try test.from.write("a", [1])
   let sending = try await test.offer("a"), offer = try await test.wire.offered()
@@ -153,7 +153,7 @@ private func end(_ transfer: Causeway.Transfer) async -> CausewayError? {
   #expect(again?.reason == .ended)
 }
 
-@Test(.timeLimit(.minutes(1))) func `more than is taken is refused before anything is sent`() async throws {
+@Test(.timeLimit(.minutes(1))) func `an offer above the size limit is refused before data is sent`() async throws {
   let test = try await Transferring()
   try test.from.write("a", big)
   let sending = try await test.offer("a"), offer = try await test.wire.offered()
@@ -165,7 +165,7 @@ private func end(_ transfer: Causeway.Transfer) async -> CausewayError? {
   #expect(test.into.names == [] && test.wire.written < 1_000)
 }
 
-@Test(.timeLimit(.minutes(1))) func `what cannot be offered is named`() async throws {
+@Test(.timeLimit(.minutes(1))) func `the error names what cannot be offered`() async throws {
   let test = try await Transferring()
   try test.from.write("in/a", [1])
   symlink("/etc/passwd", test.from.path + "/in/link")
@@ -211,7 +211,7 @@ private func end(_ transfer: Causeway.Transfer) async -> CausewayError? {
   receiving.cancel()
   _ = await end(receiving)
   _ = await end(sending)
-  // The folder with the files becomes a link.
+  // Replaces the folder with the files by a symbolic link.
   let partial = test.into.path + "/" + test.into.names[0]
   rename(partial + "/files", partial + "/old")
   symlink(elsewhere.path, partial + "/files")
@@ -239,7 +239,7 @@ private func end(_ transfer: Causeway.Transfer) async -> CausewayError? {
   #expect(test.into.names.map { String($0.prefix(5)) } == [".new.", ".used"])
 }
 
-@Test func `a partial is free although a child process has a copy of its descriptor`() throws {
+@Test func `a partial is unlocked even if a child process has a copy of its descriptor`() throws {
   let into = try Scratch()
   let folder = try Files.folder(path: into.path)
   var copy: CInt = -1
@@ -254,20 +254,20 @@ private func end(_ transfer: Causeway.Transfer) async -> CausewayError? {
   close(copy)
 }
 
-@Test(.timeLimit(.minutes(1))) func `names of streams of resources are reserved`() async throws {
+@Test(.timeLimit(.minutes(1))) func `the stream names of transfers are reserved`() async throws {
   let test = try await Transferring()
   let error = await thrown { () async throws(CausewayError) in
     try await test.wire.sender.openStream("causeway:mine", to: Wire.two)
   }
   #expect(error?.reason == .invalid)
-  // One that nobody knows, and an answer that nobody expects, are refused, and the application is not asked.
+  // An unknown stream and an unexpected answer are refused without asking the application.
   for (index, name) in ["causeway:later", "causeway:answer:0123456789abcdef"].enumerated() {
     test.wire.open(name, to: 1, UInt32(77 + index))
     #expect(try await test.wire.ends[1].daemon.asked(14).fields.prefix(5) == word(UInt32(77 + index)) + [0])
   }
 }
 
-@Test(.timeLimit(.minutes(1))) func `an offer too many is refused`() async throws {
+@Test(.timeLimit(.minutes(1))) func `one offer too many is refused`() async throws {
   let test = try await Transferring()
   for number in 0..<9 {
     test.wire.open("causeway:resource:0123456789abcdef:000000000000000\(number)", to: 1, UInt32(70 + number))
@@ -277,7 +277,7 @@ private func end(_ transfer: Causeway.Transfer) async -> CausewayError? {
   #expect(refused == 1)
 }
 
-@Test(.timeLimit(.minutes(1))) func `a member with all places for offers makes one for another member's`() async throws
+@Test(.timeLimit(.minutes(1))) func `a member that holds all places for offers gives one up for another`() async throws
 {
   let test = try await Transferring(), end = test.wire.ends[1]
   for number in 0..<8 {
@@ -286,7 +286,7 @@ private func end(_ transfer: Causeway.Transfer) async -> CausewayError? {
   }
   let name = "causeway:resource:0123456789abcdef:00000000000000ff"
   end.daemon.tell(streamPacket(end.number, 90, .numbered(3), name))
-  // One of the first member's ends so that it comes again, and the other member's is taken.
+  // One of the first member's offers is postponed, and the other member's offer is accepted.
   var postponed = 0, taken = 0
   while postponed == 0 || taken == 0 {
     switch try await end.daemon.askedNext([14, 18]) {
@@ -297,7 +297,7 @@ private func end(_ transfer: Causeway.Transfer) async -> CausewayError? {
   #expect(taken == 1)
 }
 
-@Test(.timeLimit(.minutes(3))) func `a transfer whose place another one gets goes on when its sender comes again`()
+@Test(.timeLimit(.minutes(3))) func `a transfer that lost its place continues when its sender tries again`()
   async throws
 {
   let test = try await Transferring(), content = big + big
@@ -312,7 +312,7 @@ private func end(_ transfer: Causeway.Transfer) async -> CausewayError? {
   #expect(test.wire.written - content.count < 2_000_000)
 }
 
-@Test(.timeLimit(.minutes(1))) func `an offer that finds no place is made again until it has one`() async throws {
+@Test(.timeLimit(.minutes(1))) func `an offer without a place is repeated until it gets one`() async throws {
   let test = try await Transferring()
   try test.from.write("a", [1])
   var sendings: [Causeway.Transfer] = [], offers: [Offer] = []
@@ -321,14 +321,14 @@ private func end(_ transfer: Causeway.Transfer) async -> CausewayError? {
     offers.append(try await test.wire.offered())
   }
   let before = test.wire.streams, late = try await test.offer("a")
-  // Its second stream shows that the first was refused.
+  // The second stream shows that the first was refused.
   while test.wire.streams < before + 2 { try await Task.sleep(for: .milliseconds(20)) }
   try await offers.removeFirst().decline("not now")
   _ = try await test.wire.offered().accept(into: test.into.path).finish()
   #expect(try await late.finish() == [test.from.path + "/a"] && test.into.names == ["a"])
 }
 
-@Test func `streams of resources are known by their names`() {
+@Test func `the streams of transfers are recognised by their names`() {
   let offer = ResourceStream.offer(resource: 0x0123_4567_89ab_cdef, attempt: 0xff)
   #expect(offer.text == "causeway:resource:0123456789abcdef:00000000000000ff" && ResourceStream(offer.name) == offer)
   let answer = ResourceStream.answer(attempt: 0xff)

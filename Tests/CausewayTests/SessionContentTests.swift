@@ -20,7 +20,7 @@ private func message(_ text: String, _ sender: Member) -> SessionEvent {
   .message(Message(sender: sender, bytes: bytes(text), isReliable: true))
 }
 
-@Test func `of states that nobody took the last is told`() {
+@Test func `only the last of several unread states is reported`() {
   var session = content()
   for state in [.connecting, .connected, .away, .connected, .paused] as [Member.State] {
     _ = session.tell(.member(member(state, one)))
@@ -30,7 +30,7 @@ private func message(_ text: String, _ sender: Member) -> SessionEvent {
   #expect(session.members == [one: member(.paused, one), two: member(.connected, two)])
 }
 
-@Test func `a member is connected before its messages and leaves behind them`() {
+@Test func `a member connects before its messages and leaves after them`() {
   var session = content()
   _ = session.tell(.member(member(.connected, one)))
   _ = session.tell(.message(from: one, isReliable: true, bytes("a")))
@@ -44,7 +44,7 @@ private func message(_ text: String, _ sender: Member) -> SessionEvent {
   #expect(session.members.isEmpty)
 }
 
-@Test func `a state that was taken is not replaced`() {
+@Test func `a state that was read is not replaced`() {
   var session = content()
   _ = session.tell(.member(member(.connected, one)))
   #expect(session.take() == .member(member(.connected, one)))
@@ -54,7 +54,7 @@ private func message(_ text: String, _ sender: Member) -> SessionEvent {
   #expect(all(&session) == [.member(member(.away, one)), .room(one)])
 }
 
-@Test func `a question about a member waits once`() {
+@Test func `a pending question about a member is queued once`() {
   var session = content()
   for _ in 0..<3 { _ = session.tell(.decisionWanted(one, bob, certificates: [[1]])) }
   #expect(all(&session) == [.decisionWanted(one, bob, certificates: [[1]])])
@@ -62,7 +62,7 @@ private func message(_ text: String, _ sender: Member) -> SessionEvent {
   #expect(all(&session) == [.decisionWanted(one, bob, certificates: [[1]])])
 }
 
-@Test func `the window follows what is taken`() {
+@Test func `the window grows as messages are read`() {
   var session = SessionContent()
   #expect(session.grant() == 262_144)
   #expect(session.grant() == nil)
@@ -71,7 +71,7 @@ private func message(_ text: String, _ sender: Member) -> SessionEvent {
   }
   #expect(session.grant() == nil)
   for _ in 0..<2 { _ = session.take() }
-  // Two messages are not half of it yet.
+  // Two messages are less than half the window.
   #expect(session.grant() == nil)
   _ = session.take()
   #expect(session.grant() == 3 * 65_064 + 262_144)
@@ -84,7 +84,7 @@ private func message(_ text: String, _ sender: Member) -> SessionEvent {
   #expect(count == 262_144 / 64)
 }
 
-@Test func `members without end break the protocol`() {
+@Test func `endless members break the protocol`() {
   var session = content(), count = 0
   while count < 100_000, session.tell(.member(member(.connected, .numbered(count)))) == nil { count += 1 }
   #expect(count == Limits.membersMax)

@@ -45,7 +45,7 @@ private let one = Address.numbered(1), two = Address.numbered(2)
   #expect(await late.value?.reason == .outOfReach)
 }
 
-@Test(.timeLimit(.minutes(1))) func `no more results are awaited than the daemon allows`() async throws {
+@Test(.timeLimit(.minutes(1))) func `the number of pending results never exceeds the daemon's limit`() async throws {
   let bench = try await Bench(one)
   bench.daemon.answerNothing(10)
   let sending = (0..<80).map { _ in Task { try await bench.session.send([1], to: [one]) } }
@@ -58,7 +58,7 @@ private let one = Address.numbered(1), two = Address.numbered(2)
   for task in sending { _ = try await task.value }
 }
 
-@Test(.timeLimit(.minutes(1))) func `who sends to more than was reckoned tries again alone`() async throws {
+@Test(.timeLimit(.minutes(1))) func `a send to more members than counted is retried alone`() async throws {
   let bench = try await Bench(one)
   bench.daemon.answerNothing(10)
   let sending = Task { try await bench.session.send([1]) }
@@ -114,7 +114,7 @@ private let one = Address.numbered(1), two = Address.numbered(2)
   #expect(bench.daemon.count(9) == 1)
 }
 
-@Test(.timeLimit(.minutes(1))) func `a session that is dropped is left`() async throws {
+@Test(.timeLimit(.minutes(1))) func `a dropped session is left`() async throws {
   let daemon = try DaemonStandIn()
   let node = try await daemon.connect()
   do { _ = try await node.openSession("chat") }

@@ -35,7 +35,7 @@ private let one = Address.numbered(1), two = Address.numbered(2)
   #expect(all(&sightings) == [.lost(service(one))])
 }
 
-@Test func `another node in a place means that the first is lost`() {
+@Test func `another node in a slot means that the first is lost`() {
   var sightings = Sightings()
   _ = sightings.tell(9, [service(one)])
   _ = all(&sightings)
@@ -43,7 +43,7 @@ private let one = Address.numbered(1), two = Address.numbered(2)
   #expect(Set(all(&sightings)) == [.lost(service(one)), .found(service(two))])
 }
 
-@Test func `a reader that was away is told the difference alone`() {
+@Test func `a slow reader receives only the difference`() {
   var sightings = Sightings()
   for round in 0..<1000 {
     _ = sightings.tell(9, [service(one, ["round": "\(round)"])])
@@ -53,7 +53,7 @@ private let one = Address.numbered(1), two = Address.numbered(2)
   #expect(all(&sightings) == [.found(service(one, ["round": "999"]))])
 }
 
-@Test func `a daemon that tells services without end is stopped`() {
+@Test func `a daemon that reports endless services is stopped`() {
   var sightings = Sightings(), count = 0
   while count < 10_000 && sightings.tell(count, [service(.numbered(count))]) { count += 1 }
   #expect(count == Limits.sightingsMax)

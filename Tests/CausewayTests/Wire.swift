@@ -5,7 +5,7 @@ import Testing
 @testable import Causeway
 @testable import TransferFiles
 
-/// Two applications in one session, whose daemons are the test: it carries their streams.
+/// Two applications in one session. The test plays both daemons and carries their streams.
 final class Wire: Sendable {
   private struct Carried {
     let opener: Int
@@ -17,9 +17,9 @@ final class Wire: Sendable {
   private struct State {
     var streams: [Carried] = []
     var last: UInt32 = 0
-    /// Bytes that were written on streams of resources.
+    /// The number of bytes that the sender has written on its streams.
     var written = 0
-    /// With so many the streams are lost.
+    /// The number of written bytes after which the streams are lost.
     var breaksAfter = Int.max
     var isBroken = false
   }
@@ -39,10 +39,10 @@ final class Wire: Sendable {
   var streams: Int { state.withLock { $0.streams.count } }
   var written: Int { state.withLock { $0.written } }
 
-  /// The streams are lost, once, when so many bytes have been written.
+  /// Loses the streams once, after this many written bytes.
   func breakAfter(_ bytes: Int) { state.withLock { $0.breaksAfter = bytes } }
 
-  /// A stream that nobody opened.
+  /// Announces a stream that no application opened.
   func open(_ name: String, to end: Int, _ received: UInt32) {
     ends[end].daemon.tell(streamPacket(ends[end].number, received, end == 0 ? Self.two : Self.one, name))
   }
@@ -52,7 +52,7 @@ final class Wire: Sendable {
     let fields = asked.fields
     func number(_ place: Int) -> UInt32 { fields[place..<place + 4].reduce(0) { $0 << 8 | UInt32($1) } }
     func limit(_ place: Int) -> UInt64 { fields[place..<place + 8].reduce(0) { $0 << 8 | UInt64($1) } }
-    /// What each end is told.
+    /// The packets for each end.
     var told: [(end: Int, packet: [UInt8])] = []
     state.withLock { state in
       func index(_ number: UInt32) -> Int? {
@@ -110,7 +110,7 @@ final class Wire: Sendable {
     for (end, packet) in told { ends[end].daemon.tell(packet) }
   }
 
-  /// The two ends do not reach each other any more.
+  /// Ends all streams as a lost path does.
   private func lose(_ state: inout State) -> [(end: Int, packet: [UInt8])] {
     var told: [(end: Int, packet: [UInt8])] = []
     for index in state.streams.indices where !state.streams[index].isOver {
@@ -126,14 +126,14 @@ final class Wire: Sendable {
     for (end, packet) in state.withLock({ lose(&$0) }) { ends[end].daemon.tell(packet) }
   }
 
-  /// The next offer of the receiver's session.
+  /// The next offer in the receiver's session.
   func offered() async throws -> Offer {
     for try await event in receiver.events { if case .offer(let offer) = event { return offer } }
     throw CausewayError(.invalid, "no offer")
   }
 }
 
-/// A directory of the test's own.
+/// A private directory of the test.
 final class Scratch: Sendable {
   let path: String
 
@@ -168,7 +168,7 @@ final class Scratch: Sendable {
     return try? Files.read(file, offset: 0, count: Int(size))
   }
 
-  /// What is in it, in order.
+  /// The names of the entries, sorted.
   var names: [String] {
     guard let folder = try? Files.folder(path: path), let names = try? Files.names(in: folder, max: 1_000) else {
       return []
