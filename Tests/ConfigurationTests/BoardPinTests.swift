@@ -46,7 +46,7 @@ private let projectDirectory = URL(filePath: #filePath).deletingLastPathComponen
   ])
   func aPinThatIsNoneIsRefused(_ line: String) { #expect(isRefused(line)) }
 
-  /// What is indented and in an INI file's form in `board/NAME/README.md` stands in configurations.
+  /// Checks the configurations in `board/NAME/README.md`: its indented lines that have the form of an INI file.
   @Test(arguments: ["rpi4", "rpi-zero-2w", "virtual"])
   func theConfigurationOfEachBoardIsAccepted(name: String) throws {
     let page = try String(contentsOf: projectDirectory.appending(path: "\(name)/README.md"), encoding: .utf8)

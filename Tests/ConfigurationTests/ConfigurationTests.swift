@@ -8,7 +8,7 @@ private func parse(_ text: String) throws -> Configuration {
   try Configuration.parse(Array(text.utf8), file: "box.conf")
 }
 
-/// The error text that `text` is refused with; nil when it is accepted.
+/// The error with which `text` is refused. Nil if it is accepted.
 private func refusal(_ text: String) -> String? {
   do throws(ConfigurationError) {
     _ = try Configuration.parse(Array(text.utf8), file: "box.conf")
@@ -320,7 +320,7 @@ func badValuesOfOtherSectionsAreRefused(_ text: String) {
   }
 }
 
-/// Every key name, as the errors about unknown sections and keys list them.
+/// All key names, as listed in the errors about unknown sections and keys.
 private func refusedKeyLists() -> [String] {
   expected(by: "[no-such-section]").flatMap { expected(by: "\($0)\nno-such-key = 1") }
 }
@@ -389,7 +389,7 @@ func aLineThatIsNotUTF8IsRefused(bytes: [UInt8]) {
   for end in ["", "\n", "\r\n", "\r"] { #expect(try parse("[trust]\npolicy = ca" + end).trust.policy == .authority) }
 }
 
-/// Every line counts: whatever single line is added to a file is read, or refused with its number.
+/// Any line added to a file is either read, or refused with its number.
 @Test func noLineIsSkipped() {
   let lines = [
     "policy = ca", "policy: ca", " policy = ca", "policy ca", "policy", "=", "= ca", "policy =", "policy = ca # x",

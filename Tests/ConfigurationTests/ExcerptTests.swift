@@ -46,7 +46,7 @@ private func excerpt(_ keeps: Bool = false) -> (text: String, secrets: [String])
   #expect(excerpt().secrets == ["an old secret", "correct horse = 1"])
 }
 
-@Test func `a value that its key does not take is in no excerpt unless it is too short for a passphrase`() {
+@Test func `an invalid value is in no excerpt unless it is too short for a passphrase`() {
   let file =
     "[mesh]\nfrequency = 24377\nforwarding = correcthorse\n[wifi-direct] # a comment\nmode = ap\nssid = passport\n"
   let excerpt = ConfigurationExcerpt(of: Array(file.utf8), keepsIdentities: true)

@@ -2,19 +2,19 @@ import Testing
 
 @testable import Configuration
 
-/// The error text that `text` is refused with, or the warnings with which it is accepted.
+/// The error with which `text` is refused, or the warnings with which it is accepted.
 private func said(_ text: String) -> String {
   do throws(ConfigurationError) {
     return try Configuration.parse(Array(text.utf8), file: "box.conf").warnings.joined(separator: "\n")
   } catch { return error.text }
 }
 
-/// Whether a text has six bytes of a secret in a row.
+/// Whether a text contains six consecutive bytes of a secret.
 private func shows(_ text: String, _ secret: String) -> Bool {
   (0...(secret.count - 6)).contains { text.contains(secret.dropFirst($0).prefix(6)) }
 }
 
-/// Configurations in which somebody wanted to set a passphrase and made a slip.
+/// Configurations with a mistyped line that was meant to set a passphrase.
 private func slips(_ section: String, _ secret: String) -> [String] {
   let lines = [
     "passphrase \(secret)", "passphrase =\n\(secret)", "passphrase =\n  \(secret)",
@@ -75,7 +75,7 @@ struct SecretSlipTests {
     #expect(said(text) == "")
   }
 
-  @Test func `a key with a slip is shown, and the one that is near`() {
+  @Test func `a mistyped key is shown with the nearest key`() {
     #expect(
       said("[bluetooth]\nadaptor = hci0")
         == "box.conf:2: [bluetooth] has no key “adaptor” (did you mean “adapter”?); "
@@ -95,7 +95,7 @@ struct SecretSlipTests {
     #expect(said("[mesh]\nfrequency = 12345678").contains("this value is not accepted"))
   }
 
-  @Test func `an unknown section is shown up to its first blank`() {
+  @Test func `an unknown section is shown up to its first space`() {
     #expect(said("[mehs]\n").contains("unknown section [mehs]; expected [node], "))
     #expect(said("[ip 4]\n").contains("unknown section [ip …]; expected [node], "))
     #expect(said("[somewhere]\n").contains("unknown section […]; expected [node], "))
