@@ -5,7 +5,7 @@ import Testing
 private let server: UInt32 = 0xC0A8_3101
 private let first: UInt32 = 0xC0A8_31C9
 
-/// Leases of three addresses.
+/// A server with three addresses.
 private struct House {
   var leases = DHCPLeases(server: server, addresses: first...(first + 2))
   var now = Instant.zero + .seconds(1000)
@@ -19,7 +19,7 @@ private struct House {
     return leases.reply(to: request, now: now) { stations.contains($0) }
   }
 
-  /// The address that a client has in the end; nil for none.
+  /// The address that a client obtains. Nil if it obtains none.
   mutating func join(_ hardware: UInt64) -> UInt32? {
     guard let offer = ask(.discover, hardware), offer.kind == .offer else { return nil }
     guard let lease = ask(.request, hardware, wanted: offer.address, server: server), lease.kind == .acknowledgement
@@ -67,7 +67,7 @@ private struct House {
   #expect(house.ask(.request, 2, has: first)?.kind == .refusal)
 }
 
-/// After a restart the server knows nobody.
+/// After a restart the server knows no leases.
 @Test func whoAsksForTheAddressThatItHadGetsItWhenItIsFree() {
   var house = House()
   #expect(house.ask(.request, 1, wanted: first + 2)?.address == first + 2)
@@ -111,7 +111,7 @@ private struct House {
   #expect(house.ask(.request, 2, wanted: first)?.kind == .acknowledgement)
 }
 
-/// A stranger in the group can ask in the name of any number of stations.
+/// An attacker in the group can send requests in the name of any number of stations.
 @Test func madeUpStationsKeepNoRealOneOut() {
   var house = House()
   for hardware in UInt64(1)...9 { _ = house.join(hardware) }
@@ -165,14 +165,14 @@ private struct House {
   }
 }
 
-/// The reply goes to the address that a client says it has.
+/// The reply goes to the address that the client claims to have.
 @Test func whoHasAnAddressGetsNoOtherOne() {
   var house = House()
   #expect(house.ask(.request, 1, wanted: first, has: 0x0808_0808)?.kind == .refusal)
   #expect(house.ask(.request, 1, wanted: first + 1, has: first)?.address == first)
 }
 
-/// One station takes an address and declines it, over and over.
+/// One station takes an address and declines it, again and again.
 @Test func oneStationMakesTwoAddressesRestAndNoMore() {
   var house = House()
   house.leases = DHCPLeases(server: server, addresses: first...(first + 53))
@@ -180,10 +180,10 @@ private struct House {
     let address = house.join(1)
     #expect(address != nil)
     _ = house.ask(.decline, 1, wanted: address)
-    // Three messages, at the rate that a client may send.
+    // Three messages per second are within the rate limit of a client.
     house.now = house.now + .seconds(1)
   }
-  // Each of 52 others has one.
+  // Each of 52 other stations gets an address.
   for hardware in UInt64(2)...53 { #expect(house.join(hardware) != nil, "\(hardware)") }
   #expect(house.join(54) == nil)
 }
