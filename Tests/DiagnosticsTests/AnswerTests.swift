@@ -2,7 +2,7 @@ import Diagnostics
 import Primitives
 import Testing
 
-/// What `explain` and `sessions` are answered over the control socket.
+/// The answers to `explain` and `sessions` over the control socket.
 @Suite(.serialized) struct AnswerTests {
   let box: Box
   init() throws { box = try Box() }

@@ -9,7 +9,7 @@ private let toBob = FramePassage(
   slot: 3, neighbour: bobID, bearer: .bluetoothLE, isSent: true, isBesideTLS: true)
 private let headerBytes = [UInt8](0x81...0xB0)
 
-/// Captures on a control server of their own.
+/// Captures on a private control server.
 @Suite(.serialized) struct CaptureTests {
   let box: Box
   init() throws { box = try Box() }
@@ -88,7 +88,7 @@ private let headerBytes = [UInt8](0x81...0xB0)
     #expect(box.node.tap == nil)
   }
 
-  @Test func `a fourth capture is refused in words`() throws {
+  @Test func `a fourth capture is refused with a reason`() throws {
     let clients = (try client(), try client(), try client())
     let fourth = try ControlClient(path: box.socketPath)
     fourth.send(.capture(CaptureWish()))
@@ -97,7 +97,7 @@ private let headerBytes = [UInt8](0x81...0xB0)
     _ = clients
   }
 
-  /// What the kernel holds for it and what the daemon holds are bounded.
+  /// The data held for this client by the kernel and by the daemon is bounded.
   @Test func aClientThatDoesNotReadLosesFramesAndIsToldHowMany() throws {
     var wish = CaptureWish()
     wish.withPayload = true

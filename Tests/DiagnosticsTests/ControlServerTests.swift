@@ -91,7 +91,7 @@ import Testing
     #expect(!reason.isEmpty)
   }
 
-  /// Each of the eight leaves less unread than its own limit.
+  /// Each of the eight clients stays below its own limit of unread bytes.
   @Test func clientsTogetherLeaveABoundedAmountUnread() throws {
     let clients = try (0..<8).map { _ in try box.watching() }
     let long = peer(
@@ -130,7 +130,7 @@ import Testing
     _ = clients
   }
 
-  @Test func `a refusal is read also by a client that has asked something before it came`() throws {
+  @Test func `a refused client reads the refusal even if it has already sent a request`() throws {
     let clients = try (0..<ControlProtocol.clientsMax + ControlProtocol.reservedMax).map { _ in try box.watching() }
     let late = try ControlClient(path: box.socketPath)
     late.send(.status)

@@ -14,7 +14,7 @@ private func failure(_ node: NodeID, _ cause: ContactCause, secondsAgo: UInt64 =
     node: node, bearer: .ethernet, address: "10.0.0.2:41820", cause: cause, secondsAgo: secondsAgo, count: 5)
 }
 
-/// The box with working Ethernet and no other bearer, asked about bob, of whom nothing is known.
+/// The facts of a box with working Ethernet and no other bearer, asked about bob. Nothing is known of bob.
 private func facts() -> ExplainFacts {
   var facts = ExplainFacts(local: box, from: box, to: bob)
   facts.nodes = [NodeFacts(id: box, name: "box")]
@@ -35,7 +35,7 @@ struct ExplanationTests {
     return Explanation(facts)
   }
 
-  // MARK: They can
+  // MARK: Nodes that can talk
 
   @Test func aRouteIsToldWithItsWeakestLinkAndItsFrames() {
     let explanation = explain {
@@ -78,7 +78,7 @@ struct ExplanationTests {
     #expect(explanation.findings.contains { $0.text.contains("in quarantine") })
   }
 
-  // MARK: They cannot
+  // MARK: Nodes that cannot talk
 
   @Test func preferencesThatDoNotAgreeKeepThemApartAlthoughThereIsARoute() {
     let explanation = explain {
@@ -89,7 +89,7 @@ struct ExplanationTests {
     #expect(explanation.remedy.hasPrefix("on bob: [peer] encryption = optional"))
   }
 
-  /// Two links away, over bob, and sealed end to end.
+  /// Explains a node two links away, over bob, with end-to-end encryption.
   private func explainFar(_ change: (inout ExplainFacts) -> Void) -> Explanation {
     explain {
       $0.to = far
@@ -99,7 +99,7 @@ struct ExplanationTests {
     }
   }
 
-  @Test func `a refusal two links away keeps them apart, and its remedy is for the end that refuses`() {
+  @Test func `a refusal two links away means that the nodes cannot talk, and its remedy is for the refusing node`() {
     let there = explainFar { $0.sessionFault = SessionFault(.refusedThere, secondsAgo: 300) }
     #expect(!there.canTalk && there.hops.isEmpty)
     #expect(there.verdict == "far refuses this box: it does not accept this box's key, certificate or name")
@@ -118,7 +118,7 @@ struct ExplanationTests {
     #expect(!explanation.findings.contains { $0.text == "sealed end to end" })
   }
 
-  @Test func `a full table is named with the end that has it`() {
+  @Test func `a full table is reported with the node that has it`() {
     let here = explainFar { $0.sessionFault = SessionFault(.noPlaceHere, secondsAgo: 0) }
     #expect(!here.canTalk && here.verdict == "this box is busy: all its places for sessions with peers are taken")
     let there = explainFar { $0.sessionFault = SessionFault(.noPlaceThere, secondsAgo: 4) }
@@ -126,7 +126,7 @@ struct ExplanationTests {
     #expect(there.remedy.contains("on far"))
   }
 
-  @Test func `a handshake that failed long ago does not keep them apart`() {
+  @Test func `a handshake that failed long ago does not count`() {
     let explanation = explainFar { $0.sessionFault = SessionFault(.silent, secondsAgo: 61) }
     #expect(explanation.canTalk)
     #expect(explanation.findings.contains { $0.text.hasPrefix("far does not answer the end-to-end handshake") })
@@ -134,7 +134,7 @@ struct ExplanationTests {
     #expect(!now.canTalk && now.remedy.contains("on far: causeway explain \(box.text)"))
   }
 
-  @Test func `two nodes are sealed end to end with a session, and without one it is not tried yet`() {
+  @Test func `nodes with a session have end-to-end encryption, and without a session it is untried`() {
     let untried = explainFar { _ in }
     #expect(untried.outcome == .untried && untried.canTalk && untried.remedy == "causeway ping \(far.text)")
     #expect(untried.findings.contains { $0.state == .note && $0.text.hasPrefix("not tried yet") })
@@ -144,7 +144,7 @@ struct ExplanationTests {
     #expect(tried.findings.contains { $0.state == .good && $0.text == "sealed end to end" })
   }
 
-  @Test func `an attempt without an answer is told at once, and keeps them apart when no answer can come any more`() {
+  @Test func `an unanswered handshake is reported at once, and counts as a failure after the answer deadline`() {
     let now = explainFar { $0.unanswered = (5, 1) }
     #expect(now.outcome == .unanswered && now.canTalk && now.remedy.hasPrefix("on far: causeway explain \(box.text)"))
     #expect(now.findings.contains { $0.text == "far has not answered the end-to-end handshake for 5 s" })
@@ -154,7 +154,7 @@ struct ExplanationTests {
     #expect(longAgo.outcome == .unanswered)
   }
 
-  @Test func `a link that is up shows that each accepts the other`() {
+  @Test func `a working link shows that both nodes accept each other`() {
     let explanation = explain {
       $0.way = [link(to: bob)]
       $0.nodes.append(NodeFacts(id: bob, name: "bob"))
@@ -169,7 +169,7 @@ struct ExplanationTests {
       explanation.findings.contains { $0.state == .good && $0.text.hasPrefix("sealed end to end when they talk") })
   }
 
-  @Test func `where both chose no encryption nothing shows whether they accept each other`() {
+  @Test func `it is unknown whether two nodes without encryption accept each other`() {
     let explanation = explainFar {
       for index in $0.nodes.indices { $0.nodes[index].encryption = EncryptionPreference.none }
     }
@@ -177,7 +177,7 @@ struct ExplanationTests {
     #expect(explanation.remedy == "on far: causeway explain \(box.text)")
   }
 
-  @Test func `what is known is in the answer in JSON and is read back from it`() throws {
+  @Test func `an explanation is written as JSON and read back`() throws {
     for (explanation, outcome) in [
       (explainFar { _ in }, Explanation.Outcome.untried), (explainFar { $0.hasSession = true }, .canTalk),
       (explainFar { $0.unanswered = (1, 1) }, .unanswered), (explainFar { $0.trustFault = .revoked }, .cannotTalk),
@@ -188,7 +188,7 @@ struct ExplanationTests {
     }
   }
 
-  @Test func `of two other nodes nothing is said about their trust but where to ask`() {
+  @Test func `an explanation of two other nodes only says where to ask about their trust`() {
     let explanation = explain {
       $0 = ExplainFacts(local: bob, from: box, to: far)
       $0.nodes = [
@@ -379,7 +379,7 @@ struct ExplanationTests {
     let half = NodeID(high: 0xB0B, low: 0)
     #expect(half.mayBe(bob) && bob.mayBe(half) && bob.mayBe(bob))
     #expect(!bob.mayBe(NodeID(high: 0xB0B, low: 3)) && !NodeID.none.mayBe(.none))
-    // Numbers of addresses: their upper half is empty.
+    // The upper half of these ids is zero, so they are not prefixes of node ids.
     #expect(!NodeID(high: 0, low: 1).mayBe(NodeID(high: 0, low: 2)))
   }
 

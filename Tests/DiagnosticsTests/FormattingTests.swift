@@ -59,7 +59,7 @@ private func untrusted(_ bytes: [UInt8]) -> String {
 }
 
 @Test func whatIsNoUTF8CannotSteerATerminalOfEightBits() {
-  // 0x9B alone is CSI to a terminal that reads ISO 8859-1.
+  // The byte 0x9B alone is CSI on a terminal that uses ISO 8859-1.
   #expect(untrusted([0x9B, 0x33, 0x31, 0x6D]) == "?31m")
   #expect(untrusted([0x61, 0xC3]) == "a?")
   #expect(untrusted([0xED, 0xA0, 0x80, 0x62]).hasSuffix("b"))
@@ -178,14 +178,14 @@ private func untrusted(_ bytes: [UInt8]) -> String {
   #expect(book.name(aliceID) == "bob (a11ce000)" && book.name(bobID) == "bob (b0b00000)")
 }
 
-@Test func `radios are shown with the share of time in which they scanned and dialled`() throws {
+@Test func `each radio is shown with its share of time spent scanning and dialling`() throws {
   var status = FakeNode().controlStatus()
   var radio = BearerStatus(name: "bluetooth-le", state: "up", detail: "hci0", problem: "")
   radio.use = RadioUse(places: 1, placesMax: 7, scanning: .milliseconds(18_000), dialling: .milliseconds(750))
   status.bearers.append(radio)
   let report = try StatusReport(status.toJSON(withSecrets: true))
   defer { report.release() }
-  // Of 75 seconds.
+  // The shares refer to an uptime of 75 seconds.
   #expect(
     String(decoding: report.bearersText().bytes, as: UTF8.self) == """
       BEARER        STATE  SCAN  DIAL  DETAIL

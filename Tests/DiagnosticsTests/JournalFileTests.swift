@@ -150,7 +150,7 @@ import Testing
 
   @Test func aTextOfStrangersOverSeveralRecordsIsShownWhole() throws {
     let file = try JournalFile(path: path, sizeKiB: 16, level: .info)
-    // Wherever the records cut it, in the middle of a character or not.
+    // The text is split into records at different positions, inside a character or between two.
     for filler in 0..<4 {
       let text = String(repeating: "-", count: filler) + String(repeating: "ö\u{202E}", count: 12)
       file.journal.report(.notice, at: .zero, "link", text)

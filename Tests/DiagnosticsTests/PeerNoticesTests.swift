@@ -13,7 +13,7 @@ private func text(_ word: String) -> TextBuilder {
 
 private func node(_ number: UInt64) -> NodeID { NodeID(high: 7, low: number) }
 
-/// Expectations cannot change a value.
+/// A class, because an expectation cannot mutate a value.
 private final class Notices {
   private var notices = PeerNotices()
 
@@ -30,7 +30,8 @@ private final class Notices {
   var nextDeadline: Instant { notices.nextDeadline }
 }
 
-/// The lines that are shown of so many a second, each of a peer's own, and the counts.
+/// The lines that are shown, and the counts of omitted ones, if `perSecond` lines arrive per second from `peers` peers
+/// in turn.
 private func shown(perSecond: Int, seconds: Int, peers: UInt64, isVerified: Bool = false) -> [String] {
   var notices = PeerNotices(), lines: [String] = []
   var number: UInt64 = 0
@@ -48,7 +49,7 @@ private func shown(perSecond: Int, seconds: Int, peers: UInt64, isVerified: Bool
 }
 
 @Suite struct PeerNoticesTests {
-  @Test func `of one peer there is one line, then a count a minute`() {
+  @Test func `a single peer causes one line and then one count per minute`() {
     let lines = shown(perSecond: 1_000, seconds: 181, peers: 1)
     #expect(lines.count == 4 && lines[0] == "no")
     #expect(lines[1] == "no (60000 more lines like this were left out)")
@@ -59,19 +60,19 @@ private func shown(perSecond: Int, seconds: Int, peers: UInt64, isVerified: Bool
     #expect(shown(perSecond: 100, seconds: 600, peers: 1_000).count <= 16 + 200 + 10)
   }
 
-  @Test func `strangers hide no line about a verified peer`() {
+  @Test func `other peers cannot suppress a line about a verified peer`() {
     let notices = Notices()
     for number in 0..<1_000 as Range<UInt64> { _ = notices.admits(.declined, of: number) }
     #expect(notices.admits(.declined, of: 5_000, isVerified: true))
   }
 
-  @Test func `each subject of a peer has its lines in a minute`() {
+  @Test func `each subject has its own number of lines per peer and minute`() {
     let notices = Notices()
     func shown(_ subject: PeerNotices.Subject) -> Int { (0..<20).count { _ in notices.admits(subject, of: 1) } }
     #expect(shown(.declined) == 1 && shown(.withdrawn) == 4 && shown(.member) == 8)
   }
 
-  @Test func `all services of a hall are shown at once, and what changes all the time is not`() {
+  @Test func `all services of a crowded hall are shown at once, but endless changes are not`() {
     let notices = Notices()
     func shown(_ rounds: Int, at now: Instant) -> Int {
       var count = 0
@@ -85,7 +86,7 @@ private func shown(perSecond: Int, seconds: Int, peers: UInt64, isVerified: Bool
     #expect(shown(100, at: start + .seconds(1)) == 0)
   }
 
-  @Test func `what was left out is counted at the end, and nothing waits then`() {
+  @Test func `omitted lines are counted at the end, and no deadline remains`() {
     let notices = Notices()
     for number in 0..<100 as Range<UInt64> { _ = notices.admits(.declined, of: number) }
     #expect(notices.count() == nil)
@@ -94,7 +95,7 @@ private func shown(perSecond: Int, seconds: Int, peers: UInt64, isVerified: Bool
     #expect(notices.count(isLast: true) == nil && notices.nextDeadline == .never)
   }
 
-  @Test func `after a quiet minute a peer has a line again`() {
+  @Test func `a peer has a line again after a quiet minute`() {
     let notices = Notices()
     #expect(notices.admits(.declined, of: 1))
     #expect(notices.admits(.declined, of: 1, now: start + PeerNotices.countTime))

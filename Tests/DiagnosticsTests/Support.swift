@@ -6,7 +6,7 @@ import Primitives
 import Reactor
 import Testing
 
-/// A temporary directory, removed with its test.
+/// A temporary directory that is removed with its test.
 final class TemporaryDirectory {
   let path: String
   init() {
@@ -27,7 +27,7 @@ func peer(_ id: NodeID, _ name: String, info: [String] = [], hops: UInt8 = 1) ->
     id: id, name: name, serviceType: "causeway", info: info, hops: hops, bearer: .wifiDirect, via: id)
 }
 
-/// A node that answers as the test says.
+/// A node whose answers the test determines.
 final class FakeNode: ControlDelegate {
   var peers: [PeerStatus] = []
 
@@ -49,7 +49,7 @@ final class FakeNode: ControlDelegate {
   }
   func controlIdentity() -> (id: NodeID, name: String) { (aliceID, "alice") }
   func controlPeers() -> [PeerStatus] { peers }
-  /// Of each probe; nil where it ends later.
+  /// The outcome of each probe. Nil if the probe ends later.
   var outcome: ProbeOutcome?
   var probed: [(node: NodeID, token: UInt64)] = []
   func controlProbe(_ node: NodeID, token: UInt64) -> ProbeOutcome? {
@@ -77,7 +77,7 @@ final class FakeNode: ControlDelegate {
     return (true, "reloaded")
   }
 
-  /// Nil: there is no group.
+  /// Nil if there is no group.
   var invitation: JoinInvitation?
   func controlInvitation() throws(DiagnosticsError) -> JoinInvitation {
     guard let invitation else { throw DiagnosticsError("no group") }
@@ -98,7 +98,7 @@ final class FakeNode: ControlDelegate {
   }
 }
 
-/// A control server on a loop of its own, driven by the test.
+/// A control server on a private loop that the test drives.
 final class Box {
   let directory = TemporaryDirectory()
   let loop: EventLoop
@@ -112,17 +112,17 @@ final class Box {
   }
   deinit { server.close() }
 
-  /// Let the server serve what is ready.
+  /// Lets the server serve what is ready.
   func turn(_ times: Int = 6) { for _ in 0..<times { loop.turn(waitMilliseconds: 0) } }
 
-  /// The client's next event; nil when there is none.
+  /// The client's next event. Nil if there is none.
   func event(_ client: ControlClient) -> ControlEvent? {
     turn()
     if case .event(let event) = client.next(milliseconds: 0) { return event }
     return nil
   }
 
-  /// A client that watches and was told of every peer.
+  /// A client that watches the status and has received all peers.
   func watching() throws -> ControlClient {
     let client = try ControlClient(path: socketPath)
     client.send(.watch)

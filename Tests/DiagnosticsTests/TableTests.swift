@@ -57,7 +57,7 @@ private func example(_ name: String, _ detail: String) -> Table {
     ])
 }
 
-/// A box with names, addresses and details as long as they come.
+/// Names, addresses and details have their maximum length.
 @Test func theStatusFitsEightyColumns() throws {
   let node = FakeNode()
   var snapshot = node.controlStatus()

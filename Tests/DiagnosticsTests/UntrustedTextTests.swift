@@ -15,7 +15,7 @@ private func verbatim(_ text: String) -> String {
 }
 
 @Suite struct UntrustedTextTests {
-  @Test func `text of others cannot end the quotation in which it stands`() {
+  @Test func `untrusted text cannot end the quotation that contains it`() {
     #expect(shown("x”: 1 file. Accept? [y/N] y “z") == "x': 1 file. Accept? [y/N] y 'z")
     for mark in ["\"", "“", "”", "„", "‟", "″", "‶", "ʺ", "❝", "❞", "〝", "〞", "〟", "＂"] {
       #expect(shown("a\(mark)b") == "a'b", "\(mark)")
@@ -23,14 +23,14 @@ private func verbatim(_ text: String) -> String {
     #expect(shown("it's «good» ‘too’") == "it's «good» ‘too’")
   }
 
-  @Test func `blanks in a row become one, of any kind`() {
+  @Test func `consecutive spaces of any kind become one`() {
     for blank in ["\u{20}", "\u{A0}", "\u{1680}", "\u{2003}", "\u{202F}", "\u{205F}", "\u{2800}", "\u{3000}"] {
       #expect(shown("a" + String(repeating: blank, count: 80) + "b") == "a b", "\(blank.unicodeScalars)")
     }
     #expect(shown("a \u{3000}\u{2800}\u{A0} b c") == "a b c")
   }
 
-  @Test func `three combining marks in a row stay`() {
+  @Test func `up to three consecutive combining marks are kept`() {
     let mark = "\u{301}"
     #expect(shown("a" + String(repeating: mark, count: 3) + "b") == "a\u{301}\u{301}\u{301}b")
     #expect(shown("a" + String(repeating: mark, count: 80) + "b") == "a\u{301}\u{301}\u{301}?b")
@@ -40,7 +40,7 @@ private func verbatim(_ text: String) -> String {
     }
   }
 
-  @Test func `names of every script are shown as they are`() {
+  @Test func `names in all scripts are shown unchanged`() {
     for name in ["Zoë", "Đặng Thị Hồng", "कृष्ण", "สมชายที่นี่", "שָׁלוֹם", "محمّد", "தமிழ்", "නිමල්", "김철수", "田中", "e\u{323}\u{302}"]
     {
       #expect(shown(name) == name)
@@ -48,19 +48,19 @@ private func verbatim(_ text: String) -> String {
     }
   }
 
-  @Test func `a message keeps its quotation marks, and no rows of blanks`() {
+  @Test func `a message keeps its quotation marks, but not consecutive spaces`() {
     #expect(message("“bob” is here") == "“bob” is here")
     #expect(
       message("he said \"hi\"" + String(repeating: "\u{3000}", count: 60) + "<bob> yes") == "he said \"hi\" <bob> yes")
     #expect(message("a\u{1B}[2Jb\u{202E}") == "a?[2Jb?")
   }
 
-  @Test func `a line that is typed keeps its blanks, and steers no terminal`() {
+  @Test func `typed text keeps its spaces and cannot control the terminal`() {
     #expect(verbatim("a   “b”") == "a   “b”")
     #expect(verbatim("a\u{1B}[2J") == "a?[2J")
   }
 
-  @Test func `a name in a table makes no columns and no second line`() {
+  @Test func `a name in a table cannot add columns or lines`() {
     var table = Table(["PEER", "DETAIL"])
     table.add(["“bob”\u{3000}\u{3000}yes" + String(repeating: "\u{301}", count: 40), "mesh “hall”"])
     var text = TextBuilder()
