@@ -7,7 +7,7 @@ import Testing
 
 @testable import Discovery
 
-/// Takes Avahi's place: holds the table, counts calls, and runs the test's closure in a callback.
+/// Stands in for Avahi. It holds the table of functions, counts calls, and runs the test's closure inside a callback.
 private final class Client {
   let loop: EventLoop
   let adapter: AvahiPollAdapter
@@ -56,7 +56,7 @@ private final class Client {
   }
 }
 
-/// Two ends of a stream; closed with the pair.
+/// The two ends of a stream. Both are closed with the pair.
 private final class Pair {
   private(set) var near: CInt
   private(set) var far: CInt
@@ -79,7 +79,7 @@ private final class Pair {
 }
 
 struct AvahiPollAdapterTests {
-  @Test func `two watches on one descriptor each hear what they asked for`() throws {
+  @Test func `two watches on one descriptor each receive the events they asked for`() throws {
     let client = try Client()
     let pair = Pair()
     let reading = client.watch(pair.near, AVAHI_WATCH_IN)
@@ -92,7 +92,7 @@ struct AvahiPollAdapterTests {
     #expect(client.adapter.descriptorCount == 0)
   }
 
-  @Test func `a watch updated to other events hears those instead`() throws {
+  @Test func `a watch updated to other events receives only those`() throws {
     let client = try Client()
     let pair = Pair()
     let watch = client.watch(pair.near, AVAHI_WATCH_IN)
@@ -114,7 +114,7 @@ struct AvahiPollAdapterTests {
     #expect(client.adapter.descriptorCount == 0)
   }
 
-  @Test func `a watch freed in another's callback is not called any more`() throws {
+  @Test func `a watch freed in another watch's callback is not called again`() throws {
     let client = try Client()
     let pair = Pair()
     let first = client.watch(pair.near, AVAHI_WATCH_IN)
@@ -127,7 +127,7 @@ struct AvahiPollAdapterTests {
     client.api.watch_free(first)
   }
 
-  @Test func `a new watch on the number of a freed and closed descriptor works`() throws {
+  @Test func `a new watch works on the reused number of a closed descriptor`() throws {
     let client = try Client()
     var number: CInt = -1
     do {
@@ -144,7 +144,7 @@ struct AvahiPollAdapterTests {
     client.api.watch_free(watch)
   }
 
-  @Test func `a watch that wants nothing does not keep the loop awake on a hang-up`() throws {
+  @Test func `a watch without events does not keep the loop awake after a hang-up`() throws {
     let client = try Client()
     let pair = Pair()
     let watch = client.watch(pair.near, AvahiWatchEvent(rawValue: 0))
@@ -154,7 +154,7 @@ struct AvahiPollAdapterTests {
     client.api.watch_free(watch)
   }
 
-  @Test func `a watch that waits only to write is told of a hang-up`() throws {
+  @Test func `a watch for writing is notified of a hang-up`() throws {
     let client = try Client()
     let pair = Pair()
     let watch = client.watch(pair.near, AVAHI_WATCH_OUT)
@@ -173,12 +173,12 @@ struct AvahiPollAdapterTests {
     serve(client.loop) { !firedAt.isEmpty }
     client.turns(2, waiting: 40)
     try #require(firedAt.count == 1)
-    // Avahi's clock is the wall clock, in microseconds; ours is the monotonic one.
+    // Avahi uses the wall clock in microseconds, and the loop uses the monotonic clock.
     #expect(firedAt[0] - start >= .milliseconds(19))
     client.api.timeout_free(timeout)
   }
 
-  @Test func `a timeout of the past fires at once and may be set again in its callback`() throws {
+  @Test func `a timeout in the past fires at once and may be set again in its callback`() throws {
     let client = try Client()
     let timeout = client.timeout(milliseconds: nil)
     var past = timeval()
@@ -197,13 +197,13 @@ struct AvahiPollAdapterTests {
     return Int((time - .zero).milliseconds)
   }
 
-  @Test func `times that are far ahead come in whole seconds, near ones in fiftieths`() {
+  @Test func `distant times are rounded to whole seconds, near ones to fiftieths of a second`() {
     for (ahead, expected) in [(0, 700), (1, 720), (20, 720), (1_999, 2_700), (2_000, 3_000), (2_301, 4_000)] {
       #expect(coarse(ahead, afterSilence: 0) == expected)
     }
   }
 
-  @Test func `after two quiet seconds all times come in whole seconds, after ten in multiples of five`() {
+  @Test func `all times are rounded to seconds after two quiet seconds, and to five seconds after ten`() {
     #expect(coarse(100, afterSilence: 1_999) == 2_800)
     #expect(coarse(100, afterSilence: 2_000) == 3_000)
     #expect(coarse(100, afterSilence: 9_999) == 11_000)
@@ -211,7 +211,7 @@ struct AvahiPollAdapterTests {
     #expect(coarse(0, afterSilence: 10_000) == 10_700)
   }
 
-  @Test func `rounded times of each box have a phase of its own`() {
+  @Test func `rounded times have a different phase on each box`() {
     #expect(coarse(100, afterSilence: 0, phase: 4_253) == 807)
     #expect(coarse(100, afterSilence: 2_000, phase: 4_250) == 3_750)
     #expect(coarse(100, afterSilence: 10_000, phase: 4_100) == 10_900)

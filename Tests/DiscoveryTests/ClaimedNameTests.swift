@@ -5,7 +5,7 @@ import Testing
 
 private func at(_ seconds: UInt64) -> Instant { Instant(nanoseconds: 0) + .seconds(1000 + seconds) }
 
-/// A name of which everything has just been claimed by others, at `at(0)`.
+/// A name of which all alternatives have lost a conflict at `at(0)`.
 private func exhausted(_ kind: ClaimedName.Kind = .service) -> ClaimedName {
   var name = ClaimedName("box", kind)
   while name.lost(now: at(0)) {}
@@ -23,7 +23,7 @@ struct ClaimedNameTests {
     #expect(!name.isContested && name.deadline == .never)
   }
 
-  @Test func `who claims every name is answered with a pause and not with an end`() {
+  @Test func `a rival that claims every name causes a pause, not a permanent failure`() {
     var name = exhausted()
     #expect(name.current == "box #9" && name.isResting && name.isContested)
     #expect(name.deadline == at(5))
@@ -32,7 +32,7 @@ struct ClaimedNameTests {
     #expect(name.current == "box #1007" && !name.isResting && name.deadline == .never)
   }
 
-  @Test func `after a pause as many names are tried as before`() {
+  @Test func `after a pause the same number of names is tried as before`() {
     var name = exhausted()
     _ = name.due(now: at(5), random: 7)
     var tried = 1
@@ -54,7 +54,7 @@ struct ClaimedNameTests {
     #expect(pauses == [5, 10, 20, 40, 40, 40, 40, 40])
   }
 
-  @Test func `a name that is held again is reported once, when it has settled`() {
+  @Test func `a recovered name is reported once, after it has been stable`() {
     var name = exhausted()
     _ = name.due(now: at(5), random: 0)
     name.held(now: at(6))
@@ -64,7 +64,7 @@ struct ClaimedNameTests {
     #expect(name.deadline == .never && name.due(now: at(12), random: 0) == .nothing)
   }
 
-  @Test func `a rival that lets a name go for seconds shortens no pause`() {
+  @Test func `a rival that releases a name for seconds does not shorten the pause`() {
     var name = exhausted()
     _ = name.due(now: at(5), random: 0)
     name.held(now: at(6))
@@ -72,7 +72,7 @@ struct ClaimedNameTests {
     #expect(name.deadline == at(30))
   }
 
-  @Test func `a name that was held for a minute had no rival`() {
+  @Test func `a name held for a minute has no rival`() {
     var name = exhausted()
     _ = name.due(now: at(5), random: 0)
     name.held(now: at(6))
@@ -82,14 +82,14 @@ struct ClaimedNameTests {
     #expect(name.deadline == at(71))
   }
 
-  @Test func `what fails for another reason is tried again under the same name`() {
+  @Test func `a claim that fails for another reason is repeated with the same name`() {
     var name = ClaimedName("box", .service)
     name.failed(now: at(0))
     #expect(name.isResting && name.deadline == at(5))
     #expect(name.due(now: at(5), random: 7) == .claim && name.current == "box")
   }
 
-  @Test func `conflicts and failures that are reported late do not lengthen a pause`() {
+  @Test func `late conflicts and failures do not lengthen a pause`() {
     var name = exhausted()
     let hasAnother = name.lost(now: at(1))
     #expect(!hasAnother)
@@ -99,7 +99,7 @@ struct ClaimedNameTests {
     #expect(name.deadline == at(5) && name.isResting)
   }
 
-  @Test func `a name with its number fits a label, and is read as the node's`() {
+  @Test func `a name with a number fits into a label and still yields the node's hint`() {
     let long = String(repeating: "é", count: 31)
     var name = ClaimedName(long, .service)
     _ = name.lost(now: at(0))
@@ -111,7 +111,7 @@ struct ClaimedNameTests {
     #expect(NodeHint.ofInstanceName(Array(own.current.utf8)) == 0x0011_2233_4455_6677)
   }
 
-  @Test func `a report says what happened and what to do, and names no number of Avahi`() {
+  @Test func `a report says what happened and what to do, without Avahi's error number`() {
     for kind in [ClaimedName.Kind.service, .host] {
       let text = NameReport.taken(kind)
       #expect(text.contains("another machine on the network claims each") && text.contains("Disconnect that machine"))

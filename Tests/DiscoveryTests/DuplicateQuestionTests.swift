@@ -7,16 +7,16 @@ import Testing
 
 @testable import Discovery
 
-/// A node at the far end of a cable that asks for services and counts who else does.
+/// A node at the far end of a cable. It asks for services and counts the questions of other nodes.
 private final class Asker {
   private static let type = ["_causeway", "_tcp", "local"]
 
   private let socket: CInt
   private let question: [UInt8]
-  /// Questions of the node at the near end.
+  /// The number of questions from the node at the near end.
   private(set) var heard = 0
 
-  /// Its questions list the service `known`.
+  /// Creates a node whose questions list `known` as a known answer.
   init(on cable: String, known: String) {
     socket = CSystem.socket(AF_INET, CInt(SOCK_DGRAM.rawValue) | CInt(SOCK_NONBLOCK.rawValue), 0)
     var packet = PacketBuilder()
@@ -48,10 +48,10 @@ private final class Asker {
     withGroup { [self] in _ = sendto(socket, question, question.count, 0, $0, $1) }
   }
 
-  /// Counts what has arrived since the last call.
+  /// Counts the questions that have arrived since the last call.
   func listen() {
     var packet = [UInt8](repeating: 0, count: 9000)
-    // Behind a header of 12 bytes. The first bit of byte 2 marks a response.
+    // The question follows the header of 12 bytes. The first bit of byte 2 marks a response.
     let asked = PacketBuilder.name(Self.type) + [0, 12, 0, 1]
     while case let count = recv(socket, &packet, packet.count, 0), count >= 12 {
       if packet[2] & 0x80 == 0 && packet[12..<count].starts(with: asked) { heard += 1 }
@@ -74,7 +74,7 @@ private final class Asker {
   }
 }
 
-// One after the other with the tests of two boxes: what CAvahi notes of questions belongs to the process.
+// These tests run serially with those of two boxes, because CAvahi keeps its record of questions per process.
 extension EmbeddedResponderTests {
   struct DuplicateQuestionTests {
     @Test func `a question that another node asked is not repeated, unless that node knows a service more`() throws {
@@ -92,14 +92,14 @@ extension EmbeddedResponderTests {
       }
       namespaces.on(.near) { box.start() }
       defer { box.stop() }
-      // It asks after 1, 2, 4, … seconds. The first question of each interface has nothing to do with others.
+      // The box asks after 1, 2, 4, … seconds. The first question on each interface is asked in any case.
       serve(loop) {
         for asker in [equal, wiser] { asker.listen() }
         return equal.heard > 0 && wiser.heard > 0
       }
       let before = [equal.heard, wiser.heard]
       try #require(!before.contains(0), "a cable carries no questions")
-      // Time for three more questions, after 1, 2 and 4 s.
+      // This leaves time for three more questions, after 1, 2 and 4 s.
       let end = monotonicNow() + .seconds(8)
       var nextAt = Instant.zero
       while monotonicNow() < end {

@@ -8,7 +8,7 @@ import Testing
 
 @testable import Discovery
 
-/// Two boxes without avahi-daemon, on the two sides of a cable, in one event loop.
+/// Two boxes without avahi-daemon at the two ends of a cable, in one event loop.
 private final class Boxes {
   let namespaces: NetworkNamespaces
   let loop: EventLoop
@@ -19,7 +19,7 @@ private final class Boxes {
 
   init(nearSettings: DiscoverySettings? = nil, farSettings: DiscoverySettings? = nil) throws {
     namespaces = try NetworkNamespaces()
-    // The machine's own daemon would be asked otherwise: unix sockets do not belong to network namespaces.
+    // Unix sockets do not belong to network namespaces, so the boxes would otherwise use the machine's own daemon.
     setenv("DBUS_SYSTEM_BUS_ADDRESS", "unix:path=/nonexistent", 1)
     let loop = try EventLoop()
     self.loop = loop
@@ -44,7 +44,7 @@ private final class Boxes {
     far.stop()
   }
 
-  /// Serves events until the condition holds; false when it never does.
+  /// Serves events until the condition holds. Returns false if it never does.
   func wait(_ condition: () -> Bool) -> Bool {
     serve(loop, atMost: .seconds(60), until: condition)
     return condition()
@@ -63,7 +63,7 @@ extension Listener {
 }
 
 @Suite(.serialized) struct EmbeddedResponderTests {
-  @Test func `two boxes find each other over IPv4 and IPv6, and lose who says goodbye`() throws {
+  @Test func `two boxes find each other over IPv4 and IPv6, and lose each other after a goodbye`() throws {
     let boxes = try Boxes()
     let nearPlace = ipv4(0x0A4D_0001, port: 7001)
     let farPlace = ipv4(0x0A4D_0002, port: 7002)
@@ -76,7 +76,7 @@ extension Listener {
     boxes.stop()
   }
 
-  @Test func `a box that starts finds others before its own name is established`() throws {
+  @Test func `a starting box finds others before its own name is established`() throws {
     let boxes = try Boxes()
     #expect(boxes.wait { !boxes.nearListener.present.isEmpty && !boxes.farListener.present.isEmpty })
     boxes.far.stop()
@@ -88,7 +88,7 @@ extension Listener {
     boxes.stop()
   }
 
-  @Test func `without a daemon, a box that may use nothing else says so and stays silent`() throws {
+  @Test func `a box that may use only the daemon reports its absence and stays silent`() throws {
     var settings = DiscoverySettings(node: NodeID(high: 2, low: 0), port: 7002, displayName: "box 2")
     settings.responder = .daemon
     let boxes = try Boxes(farSettings: settings)
@@ -104,8 +104,8 @@ extension Listener {
     boxes.stop()
   }
 
-  @Test func `a box whose name is taken publishes under another one`() throws {
-    // The ids differ, so that each reports the other; the names do not.
+  @Test func `a box whose name is taken publishes under another name`() throws {
+    // The ids differ, so that each box reports the other one. The names are the same.
     let taken = DiscoverySettings(node: NodeID(high: 3, low: 0), port: 7002, displayName: "box")
     let boxes = try Boxes(nearSettings: taken, farSettings: taken)
     let renamed = Array("\(taken.instanceName) #2".utf8)
@@ -115,7 +115,7 @@ extension Listener {
     boxes.stop()
   }
 
-  @Test func `CNAME records are kept from libavahi-core and disturb nobody`() throws {
+  @Test func `CNAME records do not reach libavahi-core and cause no harm`() throws {
     let boxes = try Boxes()
     let farPlace = ipv4(0x0A4D_0002, port: 7002)
     #expect(boxes.wait { boxes.nearListener.sees(farPlace) })
@@ -125,7 +125,7 @@ extension Listener {
     boxes.stop()
   }
 
-  /// Two ways of aliases from the name that is browsed to one other name (avahi issue 683), and a circle.
+  /// Two chains of aliases from the browsed name to one other name (avahi issue 683), and a loop of aliases.
   private var aliasPacket: [UInt8] {
     var packet = PacketBuilder()
     let browsed = PacketBuilder.name(["_causeway", "_tcp", "local"])

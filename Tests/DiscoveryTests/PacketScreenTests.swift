@@ -3,7 +3,7 @@ import Testing
 
 @testable import Discovery
 
-/// A multicast DNS packet, built record by record.
+/// A multicast DNS packet that is built record by record.
 struct PacketBuilder {
   var isQuery = false
   private var counts = [0, 0, 0, 0]
@@ -18,7 +18,7 @@ struct PacketBuilder {
     body += Self.name(labels) + [0, type, 0, 1]
   }
 
-  /// `section`: 1 answer, 2 authority, 3 additional.
+  /// Adds a record. `section` is 1 for answers, 2 for authority, 3 for additional records.
   mutating func record(_ name: [UInt8], type: UInt8, section: Int = 1, seconds: UInt8 = 120, _ data: [UInt8]) {
     counts[section] += 1
     body += name + [0, type, 0, 1, 0, 0, 0, seconds, UInt8(data.count >> 8), UInt8(data.count & 255)] + data
@@ -65,7 +65,7 @@ struct PacketScreenTests {
     }
   }
 
-  @Test func `counts beyond what a packet holds are refused`() {
+  @Test func `counts larger than the packet are refused`() {
     var packet = honest
     for offset in [4, 6, 8, 10] {
       packet[offset] = 0xFF
@@ -84,7 +84,7 @@ struct PacketScreenTests {
     }
   }
 
-  @Test func `a refused datagram leaves the queue and the next one is judged by itself`() {
+  @Test func `a refused datagram leaves the queue, and the next one is checked on its own`() {
     var ends: [CInt] = [-1, -1]
     socketpair(AF_UNIX, CInt(SOCK_DGRAM.rawValue) | CInt(SOCK_NONBLOCK.rawValue), 0, &ends)
     defer { for end in ends { close(end) } }

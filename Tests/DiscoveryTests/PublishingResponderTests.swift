@@ -5,7 +5,7 @@ import Testing
 
 @testable import Discovery
 
-/// Its records reach the states that the test says, and its reports are kept.
+/// A publisher whose record states the test sets. It records its reports.
 private final class Publisher: PublishingResponder, ResponderOwner {
   let isReady = true
   var owner: any ResponderOwner { self }
@@ -36,7 +36,7 @@ private final class Publisher: PublishingResponder, ResponderOwner {
 }
 
 struct PublishingResponderTests {
-  @Test func `each conflict publishes the next name, and the ninth one begins a pause`() {
+  @Test func `each conflict publishes the next name, and the ninth one starts a pause`() {
     let publisher = Publisher()
     for _ in 0..<8 { publisher.groupStateChanged(AVAHI_ENTRY_GROUP_COLLISION) }
     #expect(publisher.published == (2...9).map { "box #\($0)" })
@@ -46,7 +46,7 @@ struct PublishingResponderTests {
     #expect(publisher.troubles == [NameReport.taken(.service)])
   }
 
-  @Test func `another failure begins a pause under the same name`() {
+  @Test func `any other failure starts a pause and keeps the name`() {
     let publisher = Publisher()
     publisher.groupStateChanged(AVAHI_ENTRY_GROUP_FAILURE)
     #expect(publisher.name.isResting && publisher.name.current == "box" && publisher.deadline != .never)
@@ -54,7 +54,7 @@ struct PublishingResponderTests {
     #expect(publisher.published.isEmpty)
   }
 
-  @Test func `a name that other services of this machine have is passed over`() {
+  @Test func `a name used by another service of this machine is skipped`() {
     let publisher = Publisher()
     var results: [CInt] = [CInt(AVAHI_ERR_COLLISION), CInt(AVAHI_ERR_COLLISION), 0]
     #expect(publisher.claim { results.removeFirst() } == 0)

@@ -5,11 +5,11 @@ import Testing
 
 @testable import Discovery
 
-/// Whose records the responder caches.
+/// The shares of the responder's cache that machines get.
 struct RecordSharesTests {
   private let now = Instant.zero + .seconds(1000)
 
-  /// The announcement of a service: four records.
+  /// The announcement of a service, with four records.
   private func announcement(_ number: Int, seconds: UInt8 = 120) -> [UInt8] {
     var packet = PacketBuilder()
     let type = PacketBuilder.name(["_causeway", "_tcp", "local"])
@@ -31,14 +31,14 @@ struct RecordSharesTests {
 
   private func v4(_ host: UInt64) -> UInt64 { 0xFFFF_0A00_0000 | host }
 
-  @Test func `one machine gets half of the cache, and another one comes in`() {
+  @Test func `one machine gets half of the cache, and another machine still gets a share`() {
     var shares = RecordShares(seed: 1)
     let admitted = (0..<300).count { admits(&shares, announcement($0), from: v4(1)) }
     #expect(admitted == RecordShares.recordsMax / 2 / 4)
     #expect(admits(&shares, announcement(1000), from: v4(2)))
   }
 
-  @Test func `no IPv6 address is charged to nobody or as an IPv4 address`() {
+  @Test func `no IPv6 address is charged as unknown or as an IPv4 address`() {
     func source(_ high: UInt64, _ low: UInt64) -> UInt64 {
       let bytes = [high, low].flatMap { half in (0..<8).map { UInt8(truncatingIfNeeded: half >> (56 - 8 * $0)) } }
       return cavahi_source6(bytes)
@@ -55,7 +55,7 @@ struct RecordSharesTests {
     #expect(source(0x2001_0DB8_0000_0001, 1) == source(0x2001_0DB8_0000_0001, 2))
   }
 
-  @Test func `what is known is admitted again and costs nothing`() {
+  @Test func `a known record is admitted again at no cost`() {
     var shares = RecordShares(seed: 1)
     for number in 0..<300 { _ = admits(&shares, announcement(number), from: v4(1)) }
     for _ in 0..<1000 { #expect(admits(&shares, announcement(7), from: v4(1))) }
@@ -63,7 +63,7 @@ struct RecordSharesTests {
     #expect(admits(&shares, announcement(1000), from: v4(2)))
   }
 
-  @Test func `a record is the same however its names are written`() {
+  @Test func `a record is the same in upper and lower case, compressed or not`() {
     var shares = RecordShares(seed: 1)
     func packet(_ names: [UInt8], _ data: [UInt8]) -> [UInt8] {
       var packet = PacketBuilder()
@@ -74,7 +74,7 @@ struct RecordSharesTests {
     let long = packet(PacketBuilder.name(type), PacketBuilder.name(["N"] + type))
     let short = packet(PacketBuilder.name(["_CAUSEWAY", "_tcp", "local"]), [1, 0x6E, 0xC0, 12])
     #expect(admits(&shares, long, from: v4(1)) && admits(&shares, short, from: v4(1)))
-    // Nothing but that one record is held: 511 more fit one half.
+    // The cache contains only that one record, so 511 more fit into the half.
     let admitted = (0..<600).count { number in
       var packet = PacketBuilder()
       packet.record(PacketBuilder.name(["x\(number)", "local"]), type: 16, [0])
@@ -83,7 +83,7 @@ struct RecordSharesTests {
     #expect(admitted == RecordShares.recordsMax / 2 - 1)
   }
 
-  @Test func `records that have ended or said goodbye make room`() {
+  @Test func `expired records and goodbyes free their places`() {
     var shares = RecordShares(seed: 1)
     for number in 0..<300 { _ = admits(&shares, announcement(number), from: v4(1)) }
     #expect(!admits(&shares, announcement(900), from: v4(1)))
@@ -93,7 +93,7 @@ struct RecordSharesTests {
     #expect(admits(&shares, announcement(901), from: v4(1), after: 120))
   }
 
-  @Test func `each interface and each IP version has a cache of its own`() {
+  @Test func `each interface and each IP version has its own cache`() {
     var shares = RecordShares(seed: 1)
     for number in 0..<300 { _ = admits(&shares, announcement(number), from: v4(1)) }
     #expect(admits(&shares, announcement(900), from: v4(1), on: 3))

@@ -8,7 +8,7 @@ import Testing
 struct RecordTests {
   private let id = "00112233445566778899aabbccddeeff"
 
-  @Test func `a node is named by the 32 digits of its id`() {
+  @Test func `a node's instance name is the 32 digits of its id`() {
     let node = NodeID(high: 0x0011_2233_4455_6677, low: 0x8899_AABB_CCDD_EEFF)
     let settings = DiscoverySettings(node: node, port: 7777, displayName: "Kitchen")
     #expect(settings.instanceName == id)
@@ -25,7 +25,7 @@ struct RecordTests {
     "", "Kitchen", "00112233445566778899aabbccddeef", "00112233445566778899aabbccddeefg",
     "00112233445566778899aabbccddeeff0", "00112233445566778899aabbccddeeff #",
     "00112233445566778899aabbccddeeff #x", "00112233445566778899aabbccddeeff2", "0x112233445566778899aabbccddeeff",
-  ]) func `a name of another form gives no hint`(name: String) {
+  ]) func `a name of another form yields no hint`(name: String) {
     #expect(NodeHint.ofInstanceName(Array(name.utf8)) == nil)
   }
 
@@ -39,23 +39,23 @@ struct RecordTests {
   @Test(arguments: [
     "id", "id=", "id=0011", "ix=00112233445566778899aabbccddeeff", "id=00112233445566778899aabbccddeefg",
   ])
-  func `a TXT string of another form gives no hint`(string: String) {
+  func `a TXT string of another form yields no hint`(string: String) {
     #expect(NodeHint.ofTXTString(Array(string.utf8)) == nil)
   }
 
-  @Test func `an absent TXT record gives no hint, and stands for a relay`() {
+  @Test func `an absent TXT record yields no hint and means a relay`() {
     #expect(NodeRecord(nil) == NodeRecord(hint: nil))
     #expect(NodeRecord(nil).relays)
   }
 
-  @Test func `a node that does not forward says so`() {
+  @Test func `a node that does not forward announces it`() {
     let node = NodeID(high: 1, low: 2)
     let leaf = DiscoverySettings(node: node, port: 7777, displayName: "Lamp", relays: false)
     #expect(leaf.txt.map(\.key) == ["id", "v", "name", "relay"])
     #expect(!withStringList(leaf.txt) { NodeRecord($0).relays })
   }
 
-  @Test(arguments: [("relay", "no"), ("Relay", "no"), ("RELAY", "no")]) func `the key of a leaf has any case`(
+  @Test(arguments: [("relay", "no"), ("Relay", "no"), ("RELAY", "no")]) func `the key of a leaf is case-insensitive`(
     pair: (String, String)
   ) {
     #expect(!withStringList([(pair.0, pair.1), ("relay", "yes")]) { NodeRecord($0).relays })
@@ -77,11 +77,11 @@ struct RecordTests {
   }
 
   @Test(arguments: ["", "a=b", "naïve", "new\nline", String(repeating: "k", count: 255)])
-  func `a string with a key that DNS-SD forbids is left out`(key: String) {
+  func `a string with a key that DNS-SD forbids is omitted`(key: String) {
     #expect(txtString(key: key, value: "x").isEmpty)
   }
 
-  @Test func `a taken name is followed by numbered ones, eight at most until a pause`() {
+  @Test func `a taken name is followed by numbered ones, at most eight until a pause`() {
     var name = ClaimedName(id, .service)
     var tried: [String] = []
     while name.lost(now: .zero) { tried.append(name.current) }
@@ -104,7 +104,7 @@ struct RecordTests {
   }
 
   @Test(arguments: ["0.0.0.0", "0.1.2.3", "224.0.0.251", "255.255.255.255", "::", "ff02::fb"])
-  func `addresses that nobody can dial are refused`(text: String) {
+  func `addresses that cannot be dialled are refused`(text: String) {
     #expect(place(text) == nil)
   }
 

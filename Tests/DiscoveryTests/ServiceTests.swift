@@ -28,7 +28,7 @@ final class Listener: BearerDelegate {
   func bearerDialFailed(token: UInt32, reason: String) { Issue.record("discovery dials nobody") }
 }
 
-/// A responder to which the test says what is on the network.
+/// A responder that reports what the test puts on the network.
 private final class ScriptedResponder: Responder {
   let isReady = true
   let owner: any ResponderOwner
@@ -54,7 +54,7 @@ private final class ScriptedResponder: Responder {
   func close() {}
 }
 
-/// The networks of the machine: 10.0.0.0/24 on every interface but the loopback, until the test says otherwise.
+/// The machine's networks: 10.0.0.0/24 on all interfaces except loopback, unless the test changes it.
 private final class Networks {
   var prefix: UInt64 = 0xFFFF_0A00_0000
   func isOnLink(_ endpoint: IPEndpoint, _ interface: UInt32) -> Bool {
@@ -62,7 +62,7 @@ private final class Networks {
   }
 }
 
-/// A discovery that is not started: no socket, no daemon, only a scripted responder.
+/// A discovery that is not started. It has no socket and no daemon, only a scripted responder.
 private final class Stage {
   let loop: EventLoop
   let listener = Listener()
@@ -90,7 +90,7 @@ private final class Stage {
     return discovery.table.find(key)
   }
 
-  /// What the discovery does when it is this service's turn.
+  /// Starts a look-up, as the discovery does when it is this service's turn.
   func lookUp(_ service: Service) {
     service.phase = .lookingUp
     _ = responder.lookUp(service, DiscoverySettings(node: NodeID(high: 1, low: 2), port: 7777, displayName: "box"))
@@ -114,7 +114,7 @@ struct ServiceTests {
     #expect(stage.discovery.serviceCount == 0)
   }
 
-  @Test func `the own service is not reported, by name or by TXT record`() throws {
+  @Test func `a node's own service is not reported, whether found by name or by TXT record`() throws {
     let stage = try Stage()
     #expect(stage.find(Stage.key(1)) == nil)
     var named = Stage.key(9)
@@ -132,7 +132,7 @@ struct ServiceTests {
     #expect(stage.listener.present.first?.hint == 77)
   }
 
-  @Test func `two services that lead to one place are one candidate until both are gone`() throws {
+  @Test func `two services at one address are one candidate until both are gone`() throws {
     let stage = try Stage()
     let first = try #require(stage.find(Stage.key(5, interface: 2)))
     let second = try #require(stage.find(Stage.key(5, interface: 3)))
@@ -164,7 +164,7 @@ struct ServiceTests {
     #expect(stage.responder.open.isEmpty && service.phase == .known && stage.listener.present.count == 1)
   }
 
-  @Test func `a service where nobody answers is looked up again, and is found at its new address`() throws {
+  @Test func `a service that does not answer a dial is looked up again and found at its new address`() throws {
     let stage = try Stage()
     let service = try #require(stage.find(Stage.key(5)))
     stage.lookUp(service)
@@ -176,7 +176,7 @@ struct ServiceTests {
     #expect(stage.listener.lostCount == 1 && stage.listener.foundCount == 2)
   }
 
-  @Test func `a failed dial of another address asks for nothing`() throws {
+  @Test func `a failed dial to another address starts no look-up`() throws {
     let stage = try Stage()
     let service = try #require(stage.find(Stage.key(5)))
     stage.answer(service, 0x0A000001)
@@ -185,7 +185,7 @@ struct ServiceTests {
     #expect(service.phase == .known)
   }
 
-  @Test func `a loopback address counts on the loopback interface only`() throws {
+  @Test func `a loopback address is valid on the loopback interface only`() throws {
     let stage = try Stage()
     stage.answer(try #require(stage.find(Stage.key(5, interface: 2))), 0x7F000001)
     #expect(stage.listener.present.isEmpty)
@@ -193,7 +193,7 @@ struct ServiceTests {
     #expect(stage.listener.present.map(\.bearer) == [.loopback])
   }
 
-  @Test func `two thousand names cost 256 entries and one line, and the last ones are there`() throws {
+  @Test func `two thousand names cost 256 entries and one line, and the last ones are kept`() throws {
     let stage = try Stage()
     for number in 2..<2_002 { stage.discovery.responderFound(stage.responder, Stage.key(number)) }
     #expect(stage.discovery.serviceCount == ServiceTable.servicesMax)
@@ -204,7 +204,7 @@ struct ServiceTests {
     #expect(stage.discovery.serviceCount == 0)
   }
 
-  @Test func `a full table gives the slot of a service that does not answer to a pendingStream`() throws {
+  @Test func `a full table evicts a service that does not answer in favour of a newcomer`() throws {
     let stage = try Stage()
     for number in 2..<2 + ServiceTable.servicesMax { _ = stage.find(Stage.key(number)) }
     let silent = try #require(stage.discovery.table.find(Stage.key(40)))
@@ -214,7 +214,7 @@ struct ServiceTests {
     #expect(stage.listener.present.isEmpty)
   }
 
-  /// A table full of services at addresses of one network; each is a candidate.
+  /// Fills the table with services at addresses of one network. Each of them is a candidate.
   private func filled(_ stage: Stage, count: Int = ServiceTable.servicesMax, hosts: UInt64 = 256) throws -> [Service] {
     try (0..<count).map { number in
       let service = try #require(stage.find(Stage.key(number + 2)))
@@ -223,7 +223,7 @@ struct ServiceTests {
     }
   }
 
-  @Test func `a newcomer takes the place of a service where nobody answered, and its candidate is lost`() throws {
+  @Test func `a newcomer evicts a service that did not answer a dial, and its candidate is lost`() throws {
     let stage = try Stage()
     let services = try filled(stage)
     let lost = try #require(services[77].candidate)
@@ -233,11 +233,11 @@ struct ServiceTests {
     #expect(!stage.listener.present.contains(lost) && stage.listener.present.count == ServiceTable.servicesMax - 1)
   }
 
-  @Test func `among those that were not dialled the machine with most services gives way, the oldest of it first`()
+  @Test func `among undialled services, the oldest one of the machine with the most services is evicted`()
     throws
   {
     let stage = try Stage()
-    // Five services each of 50 machines, of which one gets three more; and three services without an address.
+    // Fifty machines with five services each, of which one gets three more. Three more services have no address.
     let services = try filled(stage, count: 250, hosts: 50)
     for number in 0..<3 {
       stage.answer(try #require(stage.find(Stage.key(5000 + number))), 0x0A00_0009, port: UInt16(1 + number))
@@ -248,7 +248,7 @@ struct ServiceTests {
     #expect(stage.discovery.serviceCount == ServiceTable.servicesMax)
   }
 
-  @Test func `a service where a node proved its key never gives way`() throws {
+  @Test func `a service where a node proved its key is never evicted`() throws {
     let stage = try Stage()
     let services = try filled(stage)
     for service in services {
@@ -260,7 +260,7 @@ struct ServiceTests {
     #expect(services.allSatisfy { stage.discovery.table.find($0.key) != nil })
   }
 
-  @Test func `a node that dialled from a machine proves its service there, and no other one`() throws {
+  @Test func `an incoming dial proves the node's service at that machine and no other`() throws {
     let stage = try Stage()
     let real = try #require(stage.find(Stage.key(7))), false1 = try #require(stage.find(Stage.key(7, interface: 3)))
     let other = try #require(stage.find(Stage.key(8)))
@@ -273,12 +273,12 @@ struct ServiceTests {
     #expect(!real.isProven, "another machine")
   }
 
-  @Test func `one key keeps one place, however many names lead to it`() throws {
+  @Test func `a key keeps one place, however many names lead to it`() throws {
     let stage = try Stage()
     let place = IPEndpoint(high: 0, low: 0xFFFF_0A00_0001, port: 7777, scope: 0)
     for number in 0..<ServiceTable.servicesMax {
       var key = Stage.key(0)
-      // Half of them have the node's hint, the others have none.
+      // Half of the names contain the node's hint, the others do not.
       let name = hexadecimal(NodeID(high: 7, low: UInt64(number)))
       key.name = Array((number % 2 == 0 ? name : "name \(number)").utf8)
       stage.answer(try #require(stage.find(key)), 0x0A00_0001)
@@ -292,7 +292,7 @@ struct ServiceTests {
     #expect(stage.listener.present.contains { $0.hint == 7 })
   }
 
-  @Test func `a node keeps a place on each interface, at the very address where it proved its key`() throws {
+  @Test func `a node keeps one place per interface, at the exact address where it proved its key`() throws {
     let stage = try Stage()
     let here = try #require(stage.find(Stage.key(7))), there = try #require(stage.find(Stage.key(7, interface: 3)))
     var key = Stage.key(0)
@@ -309,7 +309,7 @@ struct ServiceTests {
     #expect(!here.isProven && there.isProven && other.isProven, "as before")
   }
 
-  @Test func `events of a responder that was replaced count for nothing`() throws {
+  @Test func `events of a replaced responder are ignored`() throws {
     let stage = try Stage()
     let service = try #require(stage.find(Stage.key(5)))
     stage.answer(service, 0x0A000001)
@@ -325,9 +325,9 @@ struct ServiceTests {
   }
 }
 
-/// What a spoofer on the network can make the box do.
+/// The actions that a spoofer on the network can cause.
 struct SpoofTests {
-  @Test func `an address that is not on the network it was heard on is not dialled, and told once`() throws {
+  @Test func `an off-link address is not dialled, and it is reported once`() throws {
     let stage = try Stage()
     for number in 5..<15 {
       stage.answer(try #require(stage.find(Stage.key(number))), 0xCB00_7105)
@@ -336,7 +336,7 @@ struct SpoofTests {
     #expect(stage.listener.reports.count == 1)
   }
 
-  @Test func `an address is dialled once its network has come to the interface`() throws {
+  @Test func `an address is dialled once the interface has its network`() throws {
     let stage = try Stage()
     let service = try #require(stage.find(Stage.key(5)))
     stage.answer(service, 0xC000_0205)
@@ -348,14 +348,14 @@ struct SpoofTests {
     #expect(stage.listener.foundCount == 1)
   }
 
-  @Test func `a service that moves from port to port is soon not followed any more`() throws {
+  @Test func `a service that keeps changing its port is soon not followed`() throws {
     let stage = try Stage()
     let service = try #require(stage.find(Stage.key(5)))
     for port in 1...1000 as ClosedRange<UInt16> { stage.answer(service, 0x0A00_0001, port: port) }
     #expect(stage.listener.foundCount == Int(DialBudget.hostBurst))
   }
 
-  @Test func `a known place costs nothing, however often it is announced`() throws {
+  @Test func `a known address costs nothing, however often it is announced`() throws {
     let stage = try Stage()
     let service = try #require(stage.find(Stage.key(5)))
     for _ in 0..<50 { stage.answer(service, 0x0A00_0001) }
@@ -372,7 +372,7 @@ struct DialBudgetTests {
   }
   private let now = Instant.zero + .seconds(1000)
 
-  @Test func `one address has eight places at once and then one in ten seconds`() {
+  @Test func `one address gets eight dials at once and then one per ten seconds`() {
     var budget = DialBudget()
     var taken = 0
     for port in 1...100 as ClosedRange<UInt16> {
@@ -385,7 +385,7 @@ struct DialBudgetTests {
     #expect(budget.take(place(2), heardOn: 2, now: now) == true)
   }
 
-  @Test func `one interface has 256 places at once and then one a second, and another has its own`() {
+  @Test func `an interface gets 256 dials at once and then one per second, independently of others`() {
     var budget = DialBudget()
     var taken = 0
     for host in 0..<1000 as Range<UInt64> where budget.take(place(host), heardOn: 2, now: now) { taken += 1 }
@@ -408,7 +408,7 @@ struct ServiceTableTests {
     return table
   }
 
-  @Test func `at most 32 look-ups wait at once`() {
+  @Test func `at most 32 look-ups are pending at once`() {
     let table = filled()
     var started = 0
     while let service = table.nextToLookUp(.zero), started < 100 {
@@ -420,7 +420,7 @@ struct ServiceTableTests {
     #expect(table.nextToLookUp(.zero) != nil)
   }
 
-  @Test func `of three look-ups one is the oldest's, one the newcomer's, one of a service that has rested`() {
+  @Test func `look-ups alternate between the oldest service, the newest one, and one that has rested`() {
     let table = ServiceTable()
     for number in 0..<200 { _ = table.insert(Stage.key(number), evicting: { _ in }) }
     while let service = table.nextToLookUp(.zero) { service.phase = .lookingUp }
@@ -440,7 +440,7 @@ struct ServiceTableTests {
     #expect(turns.contains { $0 === ended[2] })
   }
 
-  @Test func `of the services that have rested the one that has waited longest is next`() {
+  @Test func `among rested services, the one that has waited longest is next`() {
     let table = ServiceTable()
     for number in 0..<3 {
       let service = table.insert(Stage.key(number), evicting: { _ in })

@@ -40,14 +40,14 @@ import Testing
     return attempts
   }
 
-  @Test func `an absent bus is not tried`() throws {
+  @Test func `no attempt is made while the bus is absent`() throws {
     let attempts = seek()
     defer { attempts.bus?.stop() }
     serve(loop, for: .milliseconds(400))
     #expect(attempts.count == 0)
   }
 
-  @Test func `a bus that comes is tried at once, although its directory was absent too`() throws {
+  @Test func `a bus that appears is tried at once, even if its directory was absent too`() throws {
     let attempts = seek()
     defer { attempts.bus?.stop() }
     try makeSocket()
@@ -57,7 +57,7 @@ import Testing
     #expect(monotonicNow() - began < .seconds(10))
   }
 
-  @Test func `a bus that refuses is tried again after longer and longer pauses`() throws {
+  @Test func `a bus that refuses is tried again after growing pauses`() throws {
     try makeSocket()
     let attempts = seek()
     defer { attempts.bus?.stop() }
@@ -66,7 +66,7 @@ import Testing
     #expect(monotonicNow() - began >= .seconds(3))
   }
 
-  @Test func `a new socket ends the pause, and other files beside it do not`() throws {
+  @Test func `a new socket ends the pause, other files beside it do not`() throws {
     try makeSocket()
     let attempts = seek()
     defer { attempts.bus?.stop() }
@@ -81,7 +81,7 @@ import Testing
     #expect(monotonicNow() - began < .milliseconds(1500))
   }
 
-  @Test func `a connected bus is not tried until it is looked for again`() throws {
+  @Test func `a connected bus is not tried until it is sought again`() throws {
     try makeSocket()
     var attempts = 0
     var connected: () -> Void = {}
