@@ -9,7 +9,7 @@ import Reactor
 import Testing
 import Trust
 
-/// A machine of files, on which everything is well, and what a doctor finds on it.
+/// A healthy machine made of files, and the doctor's findings on it.
 final class Patient {
   let root = FileManager.default.temporaryDirectory.appending(path: "doctor-\(UUID())")
   var configuration = Configuration()
@@ -19,7 +19,7 @@ final class Patient {
     wireless: WirelessAbilities(canBeGroupOwner: true, canBeGroupClient: true, canBeMeshPoint: false, stationsMax: 8),
     mesh: WirelessAbilities(canBeGroupOwner: true, canBeGroupClient: true, canBeMeshPoint: true, stationsMax: 8))
   var isDaemonRunning = true
-  /// What is wrong with GPIO lines.
+  /// The fault of GPIO lines, if there is one.
   var gpioFault: GPIOError?
 
   init() throws {
@@ -54,7 +54,7 @@ final class Patient {
 
   func remove(_ path: String) throws { try FileManager.default.removeItem(at: root.appending(path: path)) }
 
-  /// A process of this name runs on it.
+  /// Simulates a running process of this name.
   func run(_ name: String, process: Int) throws { try write("/proc/\(process)/comm", "\(name)\n") }
 
   func findings() throws -> [Finding] {
@@ -73,7 +73,7 @@ final class Patient {
   }
   var hasSupplicant = true
 
-  /// What is not good.
+  /// The findings that are not good.
   func complaints() throws -> [String] {
     try findings().filter { $0.state != .good }.map {
       "\($0.state == .wrong ? "wrong" : "note") \($0.check): \($0.text)"
@@ -342,7 +342,7 @@ private let pin = GPIOPin(chip: "pinctrl-bcm2711", line: "17", number: 17)
   }
 
   @Test func aFullDiskIsNamed() throws {
-    // One page of tmpfs, of which a file takes all.
+    // A tmpfs of one page, which one file fills.
     let place = patient.root.path + "/run/causeway"
     try #require(mount("none", place, "tmpfs", 0, "size=4096") == 0, "needs root")
     defer { umount2(place, Int32(MNT_DETACH)) }

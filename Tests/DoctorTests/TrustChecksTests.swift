@@ -5,7 +5,7 @@ import FileSupport
 import Identity
 import Testing
 
-/// The doctor's findings about whom the box lets in, and about how others see the box.
+/// The doctor's findings about the peers that the box accepts, and about how peers see the box.
 struct TrustChecksTests {
   let patient: Patient
   private let anchors = "/etc/causeway/anchors"
@@ -74,7 +74,7 @@ struct TrustChecksTests {
         "note anchors: the revocation list of CN=intermediate is by no authority of which a certificate is here: it only "
           + "counts below an authority of exactly this name that peers present"
       ])
-    // The box's own chain shows what the list is for.
+    // The box's own chain shows which authority the list belongs to.
     try put(scratch, ["node.pem.key", "node.pem", "intermediate.pem"], at: "/var/lib/causeway/node.key")
     #expect(try complaints() == [])
   }
