@@ -10,7 +10,7 @@ struct NodeIdentityTests {
 
   private func load() throws(IdentityError) -> NodeIdentity { try NodeIdentity.loadOrCreate(directory: scratch.path) }
 
-  /// The error of loading, nil when it went well.
+  /// The error of loading. Nil if it succeeds.
   private func refusal() -> IdentityError? {
     do throws(IdentityError) {
       _ = try load()
@@ -29,7 +29,7 @@ struct NodeIdentityTests {
     #expect(file == scratch.bytes("node.key"))
   }
 
-  @Test func `a node makes the same passphrase at each start, and another one for another purpose`() throws {
+  @Test func `a node derives the same passphrase at each start, and a different one for another purpose`() throws {
     let first = try load().passphrase(for: "one")
     #expect(first.utf8.count == 16)
     #expect(try load().passphrase(for: "one") == first)

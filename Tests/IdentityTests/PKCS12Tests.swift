@@ -4,11 +4,11 @@ import Testing
 
 @testable import Identity
 
-/// Files as the openssl command makes them.
+/// PKCS #12 files made by the openssl command.
 struct PKCS12Tests {
   let scratch = Scratch()
 
-  /// A fleet's root, an intermediate, and a node's certificate by it.
+  /// Creates a fleet's root, an intermediate, and a node certificate issued by the intermediate.
   init() throws {
     try scratch.makeFleet()
   }
@@ -43,13 +43,13 @@ struct PKCS12Tests {
     let identity = try importing("node.p12", "secret")
     try scratch.openssl("pkey -in node.pem.key -pubout -outform DER -out spki.der")
     #expect(try scratch.openssl("dgst -sha256 -r spki.der").hasPrefix(hex(identity.id)))
-    // Leaf first, then its issuer; the root came along.
+    // The chain contains the leaf first, then its issuer, then the root.
     let text = String(decoding: try identity.pem(withKey: false), as: UTF8.self)
     #expect(text.components("BEGIN CERTIFICATE") == 3)
     try scratch.write("out.pem", text)
     #expect(try scratch.openssl("x509 -in out.pem -noout -subject").contains("CN = node"))
     #expect(try scratch.openssl("verify -CAfile root.pem -untrusted out.pem out.pem").contains("OK"))
-    // And the next start loads it.
+    // The next start loads the imported identity.
     #expect(try NodeIdentity.loadOrCreate(directory: scratch.file("state")).id == identity.id)
   }
 
@@ -84,7 +84,7 @@ struct PKCS12Tests {
     for index in whole.indices {
       var changed = whole
       changed[index] ^= 0x20
-      // Either an error, or the same contents as before (the byte has no meaning).
+      // The result is either an error or the same contents, if the byte has no meaning.
       let contents = try? PKCS12.open(changed, password: Array("secret".utf8))
       if let contents { #expect(contents.certificates.count == 3, "byte \(index)") }
     }
@@ -101,7 +101,7 @@ struct PKCS12Tests {
   }
 
   @Test func aCertificateOfAnotherKeyIsRefused() throws {
-    // OpenSSL refuses to make such a file: it is made without the node's own certificate.
+    // OpenSSL refuses to create such a file, so it is built from a key file without the node's own certificate.
     try scratch.openssl("pkcs12 -export -inkey node.pem.key -in node.pem -out a.p12 -passout pass:secret")
     try scratch.openssl("pkcs12 -in a.p12 -nodes -nocerts -passin pass:secret -out only.key")
     let text = String(decoding: scratch.bytes("only.key")! + scratch.bytes("chain.pem")!, as: UTF8.self)
@@ -127,7 +127,7 @@ struct PKCS12Tests {
   @Test func moreRoundsThanTheLimitAreRefusedAtOnce() throws {
     try export("-iter 8000001")
     #expect(refusal("node.p12") == .tooManyIterations)
-    // Together they count too: MAC, certificates and key.
+    // The iterations of MAC, certificates and key are added up.
     try export("-iter 2800000")
     #expect(refusal("node.p12") == .tooManyIterations)
   }
@@ -147,7 +147,7 @@ struct PKCS12Tests {
     }
   }
 
-  /// BER of DER: indefinite lengths, and each octet string in parts.
+  /// Converts DER to BER with indefinite lengths. Each octet string is split into parts.
   private func ber(_ der: ArraySlice<UInt8>, _ partBytes: Int) -> [UInt8] {
     var reader = DERReader(der)
     var all: [UInt8] = []
@@ -186,7 +186,7 @@ struct PKCS12Tests {
     #expect(throws: PKCS12Error.unusablePassword) { try PKCS12.open([0x30, 0], password: [0xFF]) }
   }
 
-  /// RFC 7292 gives no vectors; these are the ones that OpenSSL and Bouncy Castle test with.
+  /// RFC 7292 contains no test vectors. OpenSSL and Bouncy Castle use these.
   @Test func derivationMatchesKnownVectors() throws {
     let sha1 = try PKCS12Key.hash(of: [0x2B, 0x0E, 0x03, 0x02, 0x1A])
     let smeg = try #require(PKCS12Key.bmpString(Array("smeg".utf8)))
@@ -205,7 +205,8 @@ struct PKCS12Tests {
   }
 
   @Test func anEncryptedPEMThatAsksForMinutesOfDerivationIsRefusedAtOnce() throws {
-    // What openssl itself would need 10 s for: the rounds of a file that it made quickly, changed in its bytes.
+    // openssl itself would need 10 s for this file. It was created with few iterations, and the iteration count was
+    // changed in its bytes.
     for options in ["-iter 999999", "-v1 PBE-SHA1-3DES -iter 999999"] {
       try scratch.openssl("pkcs8 -topk8 -in node.pem.key -outform DER -out locked.der -passout pass:secret \(options)")
       var der = try #require(scratch.bytes("locked.der"))
@@ -241,7 +242,7 @@ struct PKCS12Tests {
         Issue.record("\(file) was taken")
       } catch {
         #expect(error.text.contains("DER; make it PEM by: openssl \(kind) -inform DER"), "\(error.text)")
-        // And no password is asked for.
+        // No password is requested.
         let bytes = try #require(scratch.bytes(file))
         #expect(throws: IdentityError.self) { try NodeIdentity.isEncrypted(bytes, path: file) }
       }
@@ -264,7 +265,7 @@ struct PKCS12Tests {
 }
 
 extension String {
-  /// How often the text stands in this one.
+  /// How many times the text occurs in this string.
   fileprivate func components(_ text: String) -> Int { shellCount(self, text) }
 }
 

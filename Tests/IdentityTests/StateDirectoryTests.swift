@@ -49,7 +49,7 @@ struct StateDirectoryTests {
       #expect(found == .current([2]) || found == .current([3]))
       #expect(!isDone || found == .current([3]))
       outcomes.append(found)
-      // Leftovers of an interrupted write do not hinder the next write.
+      // Leftovers of an interrupted write do not affect the next write.
       try directory().writeChecked([4], to: "state")
       #expect(try directory().readChecked("state", bytesMax: 100) == .current([4]))
       if isDone { break }
@@ -89,7 +89,7 @@ struct StateDirectoryTests {
   @Test func aFullDiskIsAnErrorAndTheOldStays() throws {
     let state = try directory()
     try state.writeChecked([1], to: "state")
-    // Steps of their own: the directory, removal of the leftover, open; the write fails.
+    // The three steps that succeed are the directory, the removal of the leftover and the open. The write fails.
     state.stepsLeft = 3
     #expect(throws: IdentityError.unwritable(path: scratch.file("state"), code: EIO)) {
       try state.writeChecked([2], to: "state")
