@@ -8,7 +8,7 @@ import TestSupport
 private func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }
 private let chat = bytes("chat")
 
-/// Applications on boxes of their own, all connected in one session of number `session` each.
+/// Applications on separate boxes, all connected in one session. `sessions` holds each application's number for it.
 private func joined(_ count: Int) -> (house: House, applications: [Application], sessions: [UInt32]) {
   let house = House(count)
   let applications = (0..<count).map { Application(house, $0) }
@@ -28,7 +28,7 @@ private func joined(_ count: Int) -> (house: House, applications: [Application],
 }
 
 @Suite struct LocalClientTests {
-  @Test func `the first packet is hello, and is answered with version and limits`() {
+  @Test func `the first packet is hello and is answered with version and limits`() {
     let house = House(1)
     let place = house.boxes[0].clients.attach(user: 1, isOperator: false, groups: [], now: house.now)!
     func ask(_ request: LocalRequest) -> [UInt8]? {
@@ -43,7 +43,7 @@ private func joined(_ count: Int) -> (house: House, applications: [Application],
     #expect(ask(LocalRequest(4, .hello(least: 1, most: 1, instance: [])))?[5] == LocalOutcome.invalid.rawValue)
   }
 
-  @Test func `a message is less work than a request that may need a signature`() {
+  @Test func `a message counts as less work than a request that may need a signature`() {
     let house = House(1)
     let application = Application(house, 0)
     func work(_ request: LocalRequest.Body) -> Int {
@@ -63,7 +63,7 @@ private func joined(_ count: Int) -> (house: House, applications: [Application],
     #expect(application.next() == Array(LocalEvent.done(request: 7, .unsupported, text: []).packet.dropFirst(4)))
   }
 
-  @Test func `a browse is told what is there, that this was all, what changes and what is lost`() {
+  @Test func `a browse reports the present services, then their end, then changes and losses`() {
     let house = House(2)
     let seeker = Application(house, 0), host = Application(house, 1)
     let service = host.ask(.advertise(type: chat, info: [bytes("a=1")]))
@@ -85,7 +85,7 @@ private func joined(_ count: Int) -> (house: House, applications: [Application],
       seeker.read().map { [$0[0], $0[$0.count - 1]] } == [[130, 0]], "the place, with no services")
   }
 
-  @Test func `a browse shows the services of other clients on this box, but not one's own`() {
+  @Test func `a browse shows the services of other clients on this box, but not the client's own`() {
     let house = House(1)
     let one = Application(house, 0, name: "one"), two = Application(house, 0, name: "two")
     for application in [one, two] { _ = application.ask(.advertise(type: chat, info: [])) }
@@ -97,7 +97,7 @@ private func joined(_ count: Int) -> (house: House, applications: [Application],
     #expect(one.read(130) == [Array(event.packet.dropFirst(4))])
   }
 
-  @Test func `a browse without a type shows the services of all types that the client may use`() {
+  @Test func `a browse without a type shows all types that the client may use`() {
     let house = House(2, [LocalRestriction(type: bytes("closed"), group: 7)])
     let host = Application(house, 1, groups: [7])
     for type in ["chat", "other", "closed"] { _ = host.ask(.advertise(type: bytes(type), info: [])) }
@@ -113,7 +113,7 @@ private func joined(_ count: Int) -> (house: House, applications: [Application],
     #expect(shown([7]) == [bytes("chat"), bytes("other"), bytes("closed")])
   }
 
-  @Test func `an invitation reaches the client of the service with its context, and both learn how it ended`() {
+  @Test func `an invitation reaches the service's client with its context, and both receive the outcome`() {
     let house = House(2)
     let inviter = Application(house, 0), invitee = Application(house, 1)
     let service = invitee.ask(.advertise(type: chat, info: []))
@@ -137,7 +137,7 @@ private func joined(_ count: Int) -> (house: House, applications: [Application],
     #expect(events.contains(Array(ended.packet.dropFirst(4))))
   }
 
-  @Test func `a declined invitation tells why, and one that was cancelled in time is never told`() {
+  @Test func `a declined invitation has a reason, and one that was cancelled in time is never reported`() {
     let house = House(2)
     let inviter = Application(house, 0), invitee = Application(house, 1)
     _ = invitee.ask(.advertise(type: chat, info: []))
@@ -155,7 +155,7 @@ private func joined(_ count: Int) -> (house: House, applications: [Application],
     #expect(invitee.read(132).isEmpty)
   }
 
-  @Test func `a message to all has a result for each member, and then its answer`() {
+  @Test func `a message to all members has a result for each member, followed by its answer`() {
     let (_, applications, sessions) = joined(3)
     let request = applications[0].ask(.send(session: sessions[0], .interactive, to: [], data: [7, 8]))
     var events = applications[0].read()
@@ -171,10 +171,10 @@ private func joined(_ count: Int) -> (house: House, applications: [Application],
     }
   }
 
-  @Test func `no message goes to a client beyond its window`() {
+  @Test func `a client receives no message beyond its window`() {
     let (_, applications, sessions) = joined(2)
     let reader = applications[1]
-    // It comes back by a session whose window it grants as the test goes.
+    // The reader joins again with a session whose window the test grants step by step.
     _ = reader.ask(.leave(session: sessions[1], text: []))
     _ = reader.read()
     let fresh = reader.ask(.open(type: chat, SessionRules()))
@@ -194,7 +194,7 @@ private func joined(_ count: Int) -> (house: House, applications: [Application],
     #expect(reader.read(137).map { $0.last } == [2, 3])
   }
 
-  @Test func `members are connected before their messages, and leave after them, with reason and text`() {
+  @Test func `members connect before their messages and leave after them, with reason and text`() {
     let (house, applications, sessions) = joined(2)
     _ = applications[0].ask(.send(session: sessions[0], .interactive, to: [], data: [1]))
     _ = applications[0].ask(.leave(session: sessions[0], text: bytes("bye")))
@@ -229,7 +229,7 @@ private func joined(_ count: Int) -> (house: House, applications: [Application],
     }
   }
 
-  @Test func `a client that goes away has crashed for the others, and its services are lost`() {
+  @Test func `a detached client counts as crashed for the others, and its services are lost`() {
     let (house, applications, sessions) = joined(2)
     _ = applications[1].ask(.browse(type: chat))
     _ = applications[1].read()
@@ -265,7 +265,7 @@ private func joined(_ count: Int) -> (house: House, applications: [Application],
     #expect(judge.read(138).map { $0[25] } == [LocalDelivery.notConnected.rawValue])
   }
 
-  @Test func `two that connect to each other's addresses need no service`() {
+  @Test func `two applications that connect to each other's addresses need no service`() {
     let house = House(2)
     let first = Application(house, 0), second = Application(house, 1)
     let ours = first.open("chat"), theirs = second.open("chat")
@@ -282,7 +282,7 @@ private func joined(_ count: Int) -> (house: House, applications: [Application],
     #expect(first.read(133).map { $0[9] } == [3])
   }
 
-  @Test func `who founded a session ejects, with a text, and others may not`() {
+  @Test func `the founder of a session ejects members with a text, and others may not`() {
     let (house, applications, sessions) = joined(3)
     let second = applications[1].address("chat")
     #expect(applications[2].outcome(.eject(session: sessions[2], second, text: [])) == .notAllowed)

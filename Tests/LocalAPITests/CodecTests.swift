@@ -6,7 +6,7 @@ import SessionSupport
 import Testing
 import TestSupport
 
-/// The packets of vectors.txt by name: a second implementation reads the same file.
+/// The packets of vectors.txt by name. An independent implementation reads the same file.
 private func vectors() throws -> [String: [UInt8]] {
   let path = "\(#filePath)".replacing("CodecTests.swift", with: "vectors.txt")
   let file = try #require(fopen(path, "r"))
@@ -143,32 +143,33 @@ private let events: [(name: String, event: LocalEvent)] = [
     #expect(vectors.keys.filter { $0.hasPrefix("event-") }.count == events.count)
   }
 
-  @Test func `every event is read as it was written`() throws {
+  @Test func `every event is decoded as it was encoded`() throws {
     for (name, event) in events {
       let packet = Array(event.packet.dropFirst(4))
       let read = try readEvent(packet)
       #expect(read.packet == event.packet, "\(name)")
-      // Handles and times are the daemon's alone.
+      // The decoder does not restore the daemon's handles and times.
       if name != "invited" && name != "ended-same" { #expect(read == event, "\(name)") }
       #expect(try readEvent(packet + [1, 2, 3]).packet == event.packet, "\(name)")
       for count in 0..<packet.count {
-        // The endpoint of a service is of a later version than the rest of `done`.
+        // The endpoint of a service was added to `done` by a later version.
         if name == "done-at" && count >= 7 { continue }
-        // So are the certificates.
+        // The certificates were added by a later version too.
         if name.hasPrefix("decision-wanted") && count == 31 { continue }
         #expect(throws: LocalRefusal.truncated, "\(name) \(count)") { try readEvent(Array(packet[..<count])) }
       }
     }
   }
 
-  @Test func `an event with a changed byte is passed over, or read as another one`() {
+  @Test func `an event with a changed byte is skipped or decodes to another event`() {
     for (name, event) in events {
       let packet = Array(event.packet.dropFirst(4))
       for index in packet.indices {
         var changed = packet
         changed[index] ^= 0x55
         guard let read = try? readEvent(changed) else { continue }
-        // Capabilities are of later versions, a message has one mode of two, and only who left has a reason.
+        // Capabilities belong to later versions, a message has one of two modes, and only a member that left has a
+        // reason.
         let isPassedOver =
           name == "welcome" && (7..<15).contains(index) || name == "message" && index == 25
           || name.hasPrefix("member") && index == 32
@@ -177,20 +178,20 @@ private let events: [(name: String, event: LocalEvent)] = [
     }
   }
 
-  @Test func `events and values of later versions are passed over`() throws {
+  @Test func `events and values of later versions are skipped`() throws {
     #expect(throws: LocalRefusal.unsupported) { try readEvent([200, 0, 0, 0, 1]) }
     var member = Array(LocalEvent.member(session: 4, address, .connected, peer).packet.dropFirst(4))
     member[5 + 20 + 6] = 99
     #expect(throws: LocalRefusal.outOfRange) { try readEvent(member) }
-    // A refusal for a reason of a later version is one.
+    // A refusal with a reason of a later version is still a refusal.
     let refusal = try readEvent([128, 0, 0, 0, 7, 77, 1, 33])
     #expect(refusal == .done(request: 7, .unsupported, text: bytes("!")))
   }
 
-  @Test func `a request that ends before its last field is refused`() {
+  @Test func `a truncated request is refused`() {
     for (name, request) in requests {
       let packet = Array(request.packet.dropFirst(4))
-      // An earlier client ends before it.
+      // A request of an earlier client ends before this field.
       let required = name.contains("postpone") ? packet.count - 1 : packet.count
       for count in 0..<required {
         #expect(throws: LocalRefusal.truncated, "\(name) \(count)") {
@@ -200,7 +201,7 @@ private let events: [(name: String, event: LocalEvent)] = [
     }
   }
 
-  @Test func `bytes behind the last field are ignored, as fields are only appended`() throws {
+  @Test func `bytes after the last field are ignored, because fields are only appended`() throws {
     for (name, request) in requests {
       var packet = Array(request.packet.dropFirst(4))
       switch request.body {
@@ -211,7 +212,7 @@ private let events: [(name: String, event: LocalEvent)] = [
     }
   }
 
-  @Test func `a request with a changed byte is refused, or read as another one`() {
+  @Test func `a request with a changed byte is refused or decodes to another request`() {
     for (name, request) in requests {
       let packet = Array(request.packet.dropFirst(4))
       for index in packet.indices {
@@ -228,26 +229,26 @@ private let events: [(name: String, event: LocalEvent)] = [
     #expect(throws: LocalRefusal.outOfRange) { try read(packet) }
   }
 
-  @Test func `a request to open ends before the fields of later versions, or has them`() throws {
+  @Test func `a request to open may omit the fields of later versions`() throws {
     let old = Array(LocalRequest(4, .open(type: bytes("photos"), SessionRules())).packet.dropFirst(4))
     #expect(try read(old + [0]) == read(old))
     #expect(try read(old + [1]) == LocalRequest(4, .open(type: bytes("photos"), SessionRules(), judges: true)))
     #expect(throws: LocalRefusal.outOfRange) { try read(old + [2]) }
   }
 
-  @Test func `rules that no version has are refused`() {
+  @Test func `unknown rules are refused`() {
     var packet = Array(LocalRequest(4, .open(type: bytes("photos"), SessionRules())).packet.dropFirst(4))
     packet[12] = 4
     #expect(throws: LocalRefusal.outOfRange) { try read(packet) }
   }
 
-  @Test func `more bytes of a stream than a packet has are refused`() {
+  @Test func `more stream bytes than fit into a packet are refused`() {
     let write = LocalRequest(0, .write(stream: 1, data: [UInt8](repeating: 0, count: 4_097))).packet.dropFirst(4)
     #expect(throws: LocalRefusal.outOfRange) { try read(Array(write)) }
     #expect(throws: LocalRefusal.outOfRange) { try read(hex("0e 00000001 00000001 02 0000000000000000")) }
   }
 
-  @Test func `the greatest request and the greatest event fit a packet`() {
+  @Test func `the largest request and the largest event fit into a packet`() {
     let data = [UInt8](repeating: 0, count: SessionLimits.messageBytesMax)
     let to = [MemberAddress](repeating: address, count: SessionLimits.membersMax - 1)
     let request = LocalRequest(1, .send(session: 4, .interactive, to: to, data: data)).packet

@@ -6,7 +6,8 @@ import Session
 import SessionSupport
 import TestSupport
 
-/// Nodes with clients of their local APIs in one process, without channels and sockets: a message arrives when it is sent.
+/// Nodes with clients of their local APIs in one process, without channels or sockets. A message arrives as soon as it
+/// is sent.
 final class House {
   final class Box: LocalNode {
     let cryptography: StandInCryptography
@@ -15,7 +16,7 @@ final class House {
     unowned let house: House
     let name: [UInt8]
     var told: [UInt8] = [0]
-    /// Of every other node.
+    /// The certificate chain of every other node. Nil if their keys are not proved yet.
     var chain: [[UInt8]]? = []
 
     init(_ house: House, _ number: Int, _ restrictions: [LocalRestriction]) {
@@ -62,7 +63,7 @@ final class House {
 
   private(set) var boxes: [Box] = []
   var now = Instant.zero + .seconds(1000)
-  /// Whether channels take messages of applications.
+  /// Whether channels accept messages of applications.
   var hasRoom = true
 
   init(_ count: Int, _ restrictions: [LocalRestriction] = []) {
@@ -115,7 +116,7 @@ final class House {
   }
 }
 
-/// One client, which reads only when the test does.
+/// A client that reads only when the test does.
 final class Application {
   let house: House
   let box: House.Box
@@ -142,7 +143,7 @@ final class Application {
     return number
   }
 
-  /// The next event, as its bytes without the length.
+  /// The bytes of the next event, without its length.
   func next() -> [UInt8]? {
     let packet = box.clients.nextPacket(for: place, now: house.now)
     house.settle()
@@ -155,10 +156,10 @@ final class Application {
     return events
   }
 
-  /// The events of one type.
+  /// Reads all pending events. Returns those of one type.
   func read(_ type: UInt8) -> [[UInt8]] { read().filter { $0[0] == type } }
 
-  /// The answer to a request that is read to the end.
+  /// Sends a request and reads all pending events. Returns the outcome in the answer.
   func outcome(_ request: LocalRequest.Body, number: UInt32? = nil) -> LocalOutcome? {
     let number = ask(request, number: number)
     for event in read() where event[0] == 128 && event.word(1) == number {
@@ -167,14 +168,14 @@ final class Application {
     return nil
   }
 
-  /// The address of its service of a type.
+  /// The address of this client's service of a type.
   func address(_ type: String, name: String = "test", user: UInt32 = 1000) -> MemberAddress {
     MemberAddress(
       node: box.sessions.local,
       endpoint: box.endpoint(user: user, type: Array(type.utf8), instance: Array(name.utf8)))
   }
 
-  /// The daemon's number of the next invitation that it was told of; 0 when it was told of none.
+  /// The daemon's number of the next reported invitation. 0 if there is none.
   func invitation() -> UInt32 { read(132).first?.word(5) ?? 0 }
 
   func open(_ type: String, _ rules: SessionRules = SessionRules()) -> UInt32 {
@@ -185,6 +186,6 @@ final class Application {
 }
 
 extension [UInt8] {
-  /// A number of an event.
+  /// The number at an offset of an event.
   func word(_ offset: Int) -> UInt32 { span.bytes.word32(offset) }
 }

@@ -9,7 +9,7 @@ private func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }
 private let chat = bytes("chat")
 
 @Suite struct LocalLimitTests {
-  @Test func `there are places for 64 clients, of which 8 are kept for the operator`() {
+  @Test func `there are places for 64 clients, and 8 of them are reserved for the operator`() {
     let house = House(1)
     let clients = house.boxes[0].clients!
     func attach(_ user: UInt32) -> Int? {
@@ -36,7 +36,7 @@ private let chat = bytes("chat")
     }
   }
 
-  @Test func `a number that stands for something is not taken again`() {
+  @Test func `a number in use is refused`() {
     let house = House(1)
     let application = Application(house, 0)
     #expect(application.outcome(.browse(type: chat), number: 9) == .done)
@@ -46,7 +46,7 @@ private let chat = bytes("chat")
     #expect(application.outcome(.browse(type: chat), number: 0) == .invalid)
   }
 
-  @Test func `a service and its sessions are one client's`() {
+  @Test func `a service and its sessions belong to one client`() {
     let house = House(1)
     let one = Application(house, 0), two = Application(house, 0), other = Application(house, 0, user: 1001)
     #expect(one.outcome(.advertise(type: chat, info: [])) == .done)
@@ -54,7 +54,7 @@ private let chat = bytes("chat")
     #expect(other.outcome(.advertise(type: chat, info: [])) == .done)
   }
 
-  @Test func `a type that is a group's is refused to others`() {
+  @Test func `a type reserved for a group is refused to others`() {
     let house = House(1, [LocalRestriction(type: chat, group: 50)])
     let stranger = Application(house, 0, groups: [49]), member = Application(house, 0, user: 1001, groups: [49, 50])
     #expect(stranger.outcome(.browse(type: chat)) == .notAllowed)
@@ -71,7 +71,7 @@ private let chat = bytes("chat")
     }
   }
 
-  @Test func `nothing is read from a client that leaves its answers unread`() {
+  @Test func `a client that leaves its answers unread is not read from`() {
     let house = House(1)
     let application = Application(house, 0)
     var count = 0
@@ -84,7 +84,7 @@ private let chat = bytes("chat")
     #expect(house.boxes[0].clients.isReading(application.place))
   }
 
-  @Test func `states that a client does not read are kept once`() {
+  @Test func `unread states of one object are merged`() {
     let house = House(2)
     let seeker = Application(house, 0), host = Application(house, 1)
     _ = seeker.ask(.browse(type: chat))
@@ -99,9 +99,9 @@ private let chat = bytes("chat")
   }
 }
 
-/// A client that stopped reading, beside others.
+/// A client that has stopped reading, beside other clients.
 @Suite struct LocalStalledClientTests {
-  /// Three in one session, of whom the last reads nothing.
+  /// Three clients in one session. The last one reads nothing.
   private func stalled() -> (house: House, applications: [Application], sessions: [UInt32]) {
     let house = House(3)
     let applications = (0..<3).map { Application(house, $0) }
@@ -121,7 +121,7 @@ private let chat = bytes("chat")
     return (house, applications, sessions)
   }
 
-  @Test func `others go on talking, and learn that it has no room`() {
+  @Test func `other members continue, and their results report no room for the stalled one`() {
     let (house, applications, sessions) = stalled()
     let data = [UInt8](repeating: 1, count: 10_000)
     var results: [UInt8: Int] = [:]
@@ -131,14 +131,14 @@ private let chat = bytes("chat")
       #expect(applications[1].read(137).count == 1)
       house.run(seconds: 1)
     }
-    // 16 messages are a share of 96 KiB, and what is lent once, which the stalled one does not renew.
+    // Sixteen messages fill the share of 96 KiB and one reservation, which a stalled client does not renew.
     #expect(results == [LocalDelivery.delivered.rawValue: 40 + 16, LocalDelivery.noRoom.rawValue: 24])
     #expect(applications[2].read(137).count == 16)
     house.run(seconds: 1)
     #expect(applications[0].read(139).count == 1, "it may be tried again")
   }
 
-  @Test func `who found no room is told to try again`() {
+  @Test func `a sender without room is notified to try again`() {
     let (house, applications, sessions) = stalled()
     house.hasRoom = false
     _ = applications[0].ask(.send(session: sessions[0], .interactive, to: [], data: [1]))
@@ -148,7 +148,7 @@ private let chat = bytes("chat")
     #expect(applications[0].read(139).count == 2)
   }
 
-  @Test func `what was told as delivered to a client that reads late is read, however many send`() {
+  @Test func `messages reported as delivered to a slow reader are read, however many clients send`() {
     let house = House(1)
     let reader = Application(house, 0, user: 0, isOperator: true, name: "reader")
     _ = reader.ask(.advertise(type: chat, info: []))
@@ -176,7 +176,7 @@ private let chat = bytes("chat")
     for _ in 0..<20 { talk() }
     let delivered = results[LocalDelivery.delivered.rawValue] ?? 0
     #expect(delivered > 80 && results[LocalDelivery.noRoom.rawValue] == 240 - delivered, "\(results)")
-    // Others have room for the longest messages.
+    // Other clients have room for messages of maximum length.
     let one = Application(house, 0, user: 0, isOperator: true, name: "one")
     let two = Application(house, 0, user: 0, isOperator: true, name: "two")
     let oneSession = one.open("chat", SessionRules(membersMax: 64))
@@ -193,7 +193,7 @@ private let chat = bytes("chat")
     }
     #expect(counts[0] >= 5 && counts[0] == counts[1], "\(counts)")
     #expect(reader.read(137).count == delivered)
-    // It reads again: all have room again.
+    // Once the reader reads again, all senders have room again.
     results = [:]
     talk()
     talk()
@@ -201,21 +201,21 @@ private let chat = bytes("chat")
     #expect(reader.read(137).count == results[LocalDelivery.delivered.rawValue])
   }
 
-  @Test func `what a client is being sent counts until it is written`() {
+  @Test func `a message being sent to a client counts until it is written completely`() {
     let (house, applications, sessions) = stalled()
     _ = applications[0].ask(
       .send(session: sessions[0], .interactive, to: [], data: [UInt8](repeating: 1, count: 65_000)))
     let sessionsThere = house.boxes[2].sessions
     var isMessage = false
     while !isMessage, let event = applications[2].next() { isMessage = event[0] == 137 }
-    // It leaves meanwhile, and nothing but this message counts.
+    // The client leaves while the message is being sent, so only this message counts.
     _ = applications[2].ask(.leave(session: sessions[2], text: []))
     #expect(sessionsThere.roomGranted.shares + sessionsThere.roomGranted.loans == 65_192)
     _ = applications[2].read()
     #expect(sessionsThere.roomGranted.shares + sessionsThere.roomGranted.loans == 0)
   }
 
-  /// A client joins the session of another one.
+  /// Adds a client to the session of another one.
   private func join(
     _ guest: Application, _ name: String, _ session: UInt32, to host: Application, _ hosts: UInt32
   ) {

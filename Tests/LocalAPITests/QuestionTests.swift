@@ -5,7 +5,7 @@ import SessionSupport
 import Testing
 import TestSupport
 
-/// A client that decides on members, and what it is told of their certificates.
+/// A client that decides on admission, and the certificates that it receives.
 @Suite struct QuestionTests {
   let house = House(2)
   let judge: Application
@@ -18,7 +18,7 @@ import TestSupport
 
   private func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }
 
-  /// The guest becomes a member of the judge's session. Returns both sessions.
+  /// Makes the guest a member of the judge's session. Returns both sessions.
   private func join() -> (judge: UInt32, guest: UInt32) {
     let session = judge.ask(.open(type: bytes("chat"), SessionRules(), judges: true))
     _ = judge.ask(.window(session: session, limit: .max))
@@ -36,7 +36,7 @@ import TestSupport
     house.settle()
   }
 
-  @Test func `a client is asked when the member's node has proved its key, and once`() {
+  @Test func `a client is asked once, after the member's node has proved its key`() {
     house.boxes[0].chain = nil
     let (session, _) = join()
     #expect(judge.read(144) == [])
@@ -48,7 +48,7 @@ import TestSupport
     #expect(judge.read(144) == [])
   }
 
-  @Test func `of a chain that is too long for a client it is told the beginning`() {
+  @Test func `a client receives the beginning of a chain that is too long`() {
     house.boxes[0].chain = nil
     _ = join()
     let most = LocalLimits.certificatesBytesMax

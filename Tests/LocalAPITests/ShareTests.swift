@@ -8,7 +8,7 @@ import TestSupport
 private func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }
 private let chat = bytes("chat")
 
-/// Shares by user: one user takes all that it gets, with any number of clients.
+/// Shares per user. One user takes all that it gets, with any number of clients.
 @Suite struct ShareTests {
   let house = House(1)
 
@@ -16,14 +16,15 @@ private let chat = bytes("chat")
     house.boxes[0].clients.attach(user: user, isOperator: user == 0, groups: [], now: house.now)
   }
 
-  /// As many clients as a user gets.
+  /// Attaches clients until the user gets no more. Returns their number.
   private func attachAll(_ user: UInt32) -> Int {
     var count = 0
     while attach(user) != nil { count += 1 }
     return count
   }
 
-  /// How often clients of a user, opened one after the other, are given what they ask for.
+  /// Opens clients of a user one after the other and repeats a request on each until it is refused. Returns how often
+  /// it succeeded.
   private func takeAll(_ user: UInt32, _ request: (Int) -> LocalRequest.Body) -> Int {
     var count = 0
     for number in 0..<8 {
@@ -33,7 +34,7 @@ private let chat = bytes("chat")
     return count
   }
 
-  @Test func `a user who opens all connections that it gets leaves some to others, and the operator's own`() {
+  @Test func `a user with all the connections it gets leaves some to others and to the operator`() {
     #expect(attachAll(1000) == 38)
     #expect(attachAll(1001) == 12)
     #expect(attachAll(1002) == 4)
@@ -42,7 +43,7 @@ private let chat = bytes("chat")
     #expect(attachAll(0) == 8)
   }
 
-  @Test func `users who ask in turns get equal parts`() {
+  @Test func `users who alternate get equal shares`() {
     var counts: [UInt32: Int] = [1000: 0, 1001: 0]
     var isGreedy = true
     while isGreedy {
@@ -55,7 +56,7 @@ private let chat = bytes("chat")
     #expect(counts[1000] == 22 && counts[1001] == 22 || counts[1000] == 23 && counts[1001] == 22, "\(counts)")
   }
 
-  @Test func `a refused connection is told how many each user has`() {
+  @Test func `the refusal of a connection names the number that each user has`() {
     _ = attachAll(1000)
     let own = String(decoding: house.boxes[0].clients.connectionRefusal(1000), as: UTF8.self)
     #expect(own == "64 connections are shared: user 1000 has 38; end one of these applications first")
@@ -65,33 +66,33 @@ private let chat = bytes("chat")
         == "64 connections are shared: user 4294967295 has 0, user 1000 has 38; end one of these applications first")
   }
 
-  @Test func `a user who offers all services that it gets leaves some to others`() {
+  @Test func `a user with all the services it gets leaves some to others`() {
     func advertise(_ number: Int) -> LocalRequest.Body { .advertise(type: bytes("t-\(number)"), info: []) }
     #expect(takeAll(1000, advertise) == 10)
     #expect(takeAll(1001, advertise) == 3)
     #expect(takeAll(0, advertise) == 3)
   }
 
-  @Test func `a service with much discovery info leaves room for those of other users`() {
+  @Test func `a service with much discovery info leaves room for other users' services`() {
     let info = [[UInt8]](repeating: bytes("k=" + String(repeating: "v", count: 98)), count: 10)
     let greedy = Application(house, 0), other = Application(house, 0, user: 1001)
     let service = greedy.ask(.advertise(type: chat, info: info))
     #expect(greedy.read(128).first?[5] == LocalOutcome.done.rawValue)
     #expect(greedy.outcome(.advertise(type: bytes("more"), info: [info[0]])) == .full)
     #expect(other.outcome(.advertise(type: bytes("other"), info: [info[0]])) == .done)
-    // Fewer bytes than before are taken although others are there now.
+    // An update to fewer bytes is accepted even if others have services now.
     #expect(greedy.outcome(.advertise(type: chat, info: [info[0]]), number: service) == .done)
     #expect(greedy.outcome(.advertise(type: bytes("more"), info: [info[0]])) == .done)
   }
 
-  @Test func `a user who opens all sessions that it gets leaves some to others`() {
+  @Test func `a user with all the sessions it gets leaves some to others`() {
     func open(_: Int) -> LocalRequest.Body { .open(type: chat, SessionRules()) }
     #expect(takeAll(1000, open) == 18)
     #expect(takeAll(1001, open) == 6)
     #expect(takeAll(0, open) == 8)
   }
 
-  @Test func `a refused session is told how many the user has`() {
+  @Test func `the refusal of a session names the number that the user has`() {
     _ = takeAll(1000) { _ in .open(type: chat, SessionRules()) }
     let client = Application(house, 0, user: 1000, name: "last")
     _ = client.ask(.open(type: chat, SessionRules()))
@@ -99,7 +100,7 @@ private let chat = bytes("chat")
     #expect(text == "32 sessions are shared: user 1000 has 18; leave one of these sessions first")
   }
 
-  @Test func `sessions that have ended are no longer the user's`() {
+  @Test func `ended sessions no longer count for the user`() {
     let client = Application(house, 0)
     var sessions: [UInt32] = []
     for _ in 0..<16 { sessions.append(client.ask(.open(type: chat, SessionRules()))) }
@@ -111,7 +112,7 @@ private let chat = bytes("chat")
     #expect(second.outcome(.open(type: chat, SessionRules())) == .done)
   }
 
-  @Test func `a client that says no hello is to be closed after 5 s`() {
+  @Test func `a client that sends no hello is due for closing after 5 s`() {
     let clients = house.boxes[0].clients!
     let silent = attach(1000)!
     _ = Application(house, 0)
@@ -133,7 +134,7 @@ private let chat = bytes("chat")
     return places.next(now: now)
   }
 
-  @Test func `one user holds two of the four places, another one the third, the operator the last`() {
+  @Test func `one user holds two of the four places, another user the third, the operator the last`() {
     var places = LongPacketPlaces()
     #expect((0..<4).map { ask(&places, $0, 1000, at: start) } == [0, 1, nil, nil])
     #expect(ask(&places, 4, 1001, at: start) == 4)
@@ -141,7 +142,7 @@ private let chat = bytes("chat")
     #expect(ask(&places, 6, 0, at: start) == 6)
   }
 
-  @Test func `a place goes to the user with fewest, then to the client that waits longest`() {
+  @Test func `a free place goes to the user with the fewest, then to the client that has waited longest`() {
     var places = LongPacketPlaces()
     for client in 0..<4 { _ = ask(&places, client, 1000, at: start) }
     _ = ask(&places, 4, 1001, at: start)
@@ -155,7 +156,7 @@ private let chat = bytes("chat")
     #expect(places.next(now: start) == 3)
   }
 
-  @Test func `a place for a long packet is lost after 10 s when another client waits, however slowly bytes come`() {
+  @Test func `a client loses its place for a long packet after 10 s if another one waits, even while bytes arrive`() {
     var places = LongPacketPlaces()
     _ = ask(&places, 0, 1000, at: start)
     _ = ask(&places, 1, 1000, at: start + .seconds(5))

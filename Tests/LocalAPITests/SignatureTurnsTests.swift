@@ -7,7 +7,7 @@ private let start = Instant.zero + .seconds(1000)
 private let chat = Array("chat".utf8)
 
 @Suite struct SignatureTurnsTests {
-  @Test func `one request that signs is carried out in a wake-up, for all users together`() {
+  @Test func `each wake-up carries out one request with signatures, for all users together`() {
     var turns = SignatureTurns()
     #expect(turns.turn(of: 1000, now: start) == .now)
     turns.spend(2, of: 1000, now: start)
@@ -16,13 +16,13 @@ private let chat = Array("chat".utf8)
     #expect(turns.turn(of: 1001, now: start + .milliseconds(1)) == .now)
   }
 
-  @Test func `a request for which nothing was signed takes no turn`() {
+  @Test func `a request without signatures takes no turn`() {
     var turns = SignatureTurns()
     turns.spend(0, of: 1000, now: start)
     #expect(turns.turn(of: 1000, now: start) == .now)
   }
 
-  @Test func `a user has 64 signatures at once, and then 20 a second`() {
+  @Test func `a user gets 64 signatures at once and then 20 per second`() {
     var turns = SignatureTurns()
     var count = 0
     for wakeUp in UInt64(1)...3_000 {
@@ -36,11 +36,11 @@ private let chat = Array("chat".utf8)
     let turn = turns.turn(of: 1000, now: end)
     #expect(turn != .now && turn != .nextWakeUp)
     #expect(turns.turn(of: 1000, now: end + .milliseconds(50)) == .now)
-    // Another user does not wait for it.
+    // Another user does not wait for this turn.
     #expect(turns.turn(of: 1001, now: end + .milliseconds(1)) == .now)
   }
 
-  @Test func `all users together have 128 signatures at once, and then 100 a second, in equal parts`() {
+  @Test func `all users together get 128 signatures at once and then 100 per second, in equal shares`() {
     var turns = SignatureTurns()
     var counts = [Int](repeating: 0, count: 10)
     for wakeUp in UInt64(1)...3_000 {
@@ -55,7 +55,7 @@ private let chat = Array("chat".utf8)
     #expect(counts.min()! >= 35, "\(counts)")
   }
 
-  @Test func `requests that may sign wait for their turn, those of the operator and others do not`() {
+  @Test func `requests that may sign wait for their turn, but not the operator's`() {
     let house = House(1)
     let clients = house.boxes[0].clients!
     let first = Application(house, 0), second = Application(house, 0, user: 1001)

@@ -35,7 +35,8 @@ private final class StreamPair {
 
   var to: MemberAddress { reader.address("chat") }
 
-  /// Opens a stream, which the reader takes. The writer's and the reader's number, and what the writer may write.
+  /// Opens a stream that the reader accepts. Returns the writer's and the reader's number, and the writer's limit in
+  /// bytes.
   func open(_ name: String = "log", limit: UInt64 = .max) -> (writer: UInt32, reader: UInt32, room: UInt64) {
     let own = writer.ask(.stream(session: sessions[0], to: to, name: bytes(name)))
     house.run(seconds: 1)
@@ -46,7 +47,7 @@ private final class StreamPair {
     return (own, taken, room)
   }
 
-  /// Writes so many bytes, as there is room, while the reader reads. What the reader got.
+  /// Writes `count` bytes as the limit allows, while the reader reads. Returns the bytes that the reader received.
   func write(_ stream: UInt32, _ count: Int, from first: Int = 0, room: UInt64) -> [UInt8] {
     var written = 0, room = Int(room), heard: [UInt8] = []
     for _ in 0..<100_000 where written < count {
@@ -64,7 +65,7 @@ private final class StreamPair {
 }
 
 @Suite struct LocalStreamTests {
-  @Test func `a stream is told with its name and sender, and what is written comes in order to its end`() {
+  @Test func `a stream is announced with its name and sender, and its bytes arrive in order up to the end`() {
     let pair = StreamPair()
     let own = pair.writer.ask(.stream(session: pair.sessions[0], to: pair.to, name: bytes("log")))
     #expect(pair.writer.read().map { $0[0] } == [128, 142], "done, and room")
@@ -89,7 +90,7 @@ private final class StreamPair {
     #expect(pair.writer.outcome(.browse(type: chat), number: own) == .done, "the number is free")
   }
 
-  @Test func `a reader is sent no more of a stream than it takes, and other streams and messages go on`() {
+  @Test func `a reader's limit holds back one stream, but no other streams or messages`() {
     let pair = StreamPair()
     let stopped = pair.open("stopped", limit: 1_000), other = pair.open("other")
     _ = pair.writer.ask(
@@ -105,7 +106,7 @@ private final class StreamPair {
     #expect(pair.reader.read(141).reduce(0) { $0 + $1.count - 9 } == 3_096)
   }
 
-  @Test func `a stream that is cut by its writer is no finished one`() {
+  @Test func `a stream that its writer resets is not finished`() {
     let pair = StreamPair()
     let stream = pair.open()
     _ = pair.writer.ask(.write(stream: stream.writer, data: [1, 2, 3]), number: 0)
@@ -116,7 +117,7 @@ private final class StreamPair {
     #expect(pair.writer.outcome(.finish(stream: stream.writer)) == .unknown)
   }
 
-  @Test func `a stream that is cut by its reader ends at the writer`() {
+  @Test func `a stream that its reader resets ends at the writer`() {
     let pair = StreamPair()
     let stream = pair.open()
     _ = pair.reader.ask(.reset(stream: stream.reader))
@@ -125,7 +126,7 @@ private final class StreamPair {
     #expect(pair.writer.read(143) == [[143] + stream.writer.bytes + [0, 0, 0, 0, 1]])
   }
 
-  @Test func `a stream that is refused ends so at the writer`() {
+  @Test func `a refused stream ends as refused at the writer`() {
     let pair = StreamPair()
     let own = pair.writer.ask(.stream(session: pair.sessions[0], to: pair.to, name: bytes("log")))
     pair.house.run(seconds: 1)
@@ -137,7 +138,7 @@ private final class StreamPair {
     #expect(pair.reader.read(143).isEmpty)
   }
 
-  @Test func `a stream that is cut before it was taken ends under the daemon's number`() {
+  @Test func `a stream that is reset before it was accepted ends under the daemon's number`() {
     let pair = StreamPair()
     let own = pair.writer.ask(.stream(session: pair.sessions[0], to: pair.to, name: bytes("log")))
     pair.house.run(seconds: 1)
@@ -147,7 +148,7 @@ private final class StreamPair {
     #expect(pair.reader.read(143) == [[143] + pair.sessions[1].bytes + received.bytes + [1]])
   }
 
-  @Test func `a stream whose member leaves is lost, and one that was not told is forgotten`() {
+  @Test func `a stream of a member that leaves is lost, and an unannounced one is forgotten`() {
     let pair = StreamPair()
     let stream = pair.open()
     _ = pair.writer.ask(.stream(session: pair.sessions[0], to: pair.to, name: bytes("late")))
@@ -159,7 +160,7 @@ private final class StreamPair {
     #expect(!events.contains { $0[0] == 140 })
   }
 
-  @Test func `a reader that leaves, or is gone, as soon as it knows the end does not undo it`() {
+  @Test func `a finished stream stays finished if its reader leaves or detaches at once`() {
     for leaves in [true, false] {
       let pair = StreamPair(), box = pair.reader.box, place = pair.reader.place
       let stream = pair.open(limit: 0)
@@ -190,7 +191,7 @@ private final class StreamPair {
     }
   }
 
-  @Test func `who writes more than there is room for is cut off`() {
+  @Test func `a writer that exceeds its limit is cut off`() {
     let pair = StreamPair()
     let stream = pair.open(limit: 0)
     for _ in 0..<4 {
@@ -199,7 +200,7 @@ private final class StreamPair {
     #expect(pair.writer.read(143) == [[143] + stream.writer.bytes + [0, 0, 0, 0, 4]])
   }
 
-  @Test func `one member has 16 streams to another one, and not more`() {
+  @Test func `one member has at most 16 streams to another`() {
     let pair = StreamPair()
     for number in 0..<17 {
       let isDone = pair.writer.outcome(.stream(session: pair.sessions[0], to: pair.to, name: bytes("s"))) == .done
@@ -207,7 +208,7 @@ private final class StreamPair {
     }
   }
 
-  @Test func `a client has 32 streams, and more that come find no place`() {
+  @Test func `a client has 32 streams, and further incoming ones find no place`() {
     let pair = StreamPair()
     let third = Application(pair.house, 0, name: "third")
     _ = third.ask(.advertise(type: chat, info: []))
@@ -223,7 +224,7 @@ private final class StreamPair {
     }
     let own = open(16, to: pair.to) + open(12, to: to)
     #expect(own == 28)
-    // One member's streams that come get as many places as they leave.
+    // Incoming streams of one member get the places that its outgoing streams leave.
     for _ in 0..<2 { _ = third.ask(.stream(session: session, to: pair.writer.address("chat"), name: bytes("s"))) }
     pair.house.run(seconds: 1)
     let last = open(3, to: to)
@@ -233,7 +234,7 @@ private final class StreamPair {
     #expect(third.read(143) == [[143] + late.bytes + [0, 0, 0, 0, 3]])
   }
 
-  @Test func `a stream to nobody, without a name, or in no session is refused`() {
+  @Test func `a stream without a reachable member, a name or a session is refused`() {
     let pair = StreamPair()
     let session = pair.sessions[0]
     #expect(pair.writer.outcome(.stream(session: 99, to: pair.to, name: bytes("s"))) == .unknown)
@@ -245,7 +246,7 @@ private final class StreamPair {
     #expect(pair.writer.outcome(.reset(stream: 5)) == .unknown)
   }
 
-  @Test func `a member is told as connected before its stream`() {
+  @Test func `a member is reported as connected before its stream`() {
     let house = House(2)
     let writer = Application(house, 0), reader = Application(house, 1)
     _ = reader.ask(.advertise(type: chat, info: []))
@@ -254,7 +255,7 @@ private final class StreamPair {
     let invited = reader.invitation()
     _ = reader.ask(.answer(invitation: invited, into: theirs, text: []))
     house.run(seconds: 1)
-    // A message waits that the reader does not take, so its sender's state waits too.
+    // The reader does not take a pending message, so the event of its sender's state is pending too.
     _ = writer.ask(.send(session: ours, .interactive, to: [], data: [1]))
     _ = writer.ask(.stream(session: ours, to: reader.address("chat"), name: bytes("s")))
     house.run(seconds: 1)
@@ -262,7 +263,7 @@ private final class StreamPair {
     #expect(events == [136, 140])
   }
 
-  @Test func `bytes that wait take little more memory than they are, however they came`() {
+  @Test func `pending bytes need little more memory than their number, however they arrived`() {
     var blocks = ByteBlocks()
     var want: [UInt8] = []
     for number in 0..<3_000 {
@@ -283,7 +284,7 @@ private final class StreamPair {
 }
 
 @Suite struct LocalGatheringTests {
-  @Test func `a node that opens streams leaves places to others, and to the client itself`() {
+  @Test func `a node that opens streams leaves places to other nodes and to the client itself`() {
     let house = House(3)
     let reader = Application(house, 0)
     _ = reader.ask(.advertise(type: chat, info: []))
@@ -301,13 +302,13 @@ private final class StreamPair {
       house.run(seconds: 1)
       return (reader.read(140).count, end.writer.read(143).count { $0.suffix(1) == [3] })
     }
-    // One node with as many sessions as it likes, and as many streams in each as there may be.
+    // One node with several sessions and the maximum number of streams in each.
     let greedy = [join(1, "one"), join(1, "two")].map { open(16, $0) }
     #expect(greedy.map { $0.told } == [16, 0] && greedy.map { $0.noPlace } == [0, 16])
     #expect(open(16, join(2, "three")) == (8, 8))
   }
 
-  @Test func `a stream for which there is no place at present ends so for the other end`() {
+  @Test func `a stream without a place at present ends that way for the other end`() {
     let pair = StreamPair()
     let stream = pair.open()
     _ = pair.reader.ask(.reset(stream: stream.reader, isPostponed: true))
@@ -321,7 +322,7 @@ private final class StreamPair {
     #expect(pair.writer.read(143) == [[143] + next.bytes + [0, 0, 0, 0, 3]])
   }
 
-  @Test func `those who gather one type come into one session without invitations by hand`() {
+  @Test func `applications that gather one type join one session without manual invitations`() {
     let house = House(2)
     let applications = [
       Application(house, 0, name: "a"), Application(house, 0, name: "b"), Application(house, 1, name: "c"),
@@ -344,7 +345,7 @@ private final class StreamPair {
     }
   }
 
-  @Test func `who does not gather is invited, and who offers another type is left alone`() {
+  @Test func `an application that does not gather is invited, and one with another type is not`() {
     let house = House(2)
     let one = Application(house, 0), other = Application(house, 1), third = Application(house, 1, name: "third")
     _ = other.ask(.advertise(type: chat, info: []))

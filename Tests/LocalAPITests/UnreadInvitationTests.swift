@@ -8,7 +8,7 @@ import Testing
 
 private let chat = Array("chat".utf8)
 
-/// Invitations to a client that reads late, never, or need not.
+/// Invitations to a client that reads late, never, or does not need to.
 @Suite struct UnreadInvitationTests {
   private let house = House(2)
   private let inviter: Application
@@ -27,18 +27,18 @@ private let chat = Array("chat".utf8)
     inviter.ask(.invite(session: session, invitee.address("chat"), milliseconds: 0, context: [1, 2, 3]))
   }
 
-  @Test func `invitations that were taken back take no memory of a client that does not read`() {
+  @Test func `cancelled invitations take no memory of a client that does not read`() {
     for _ in 0..<100 {
       #expect(inviter.outcome(.cancel(invitation: invite())) == .done)
       _ = inviter.read()
-      // No more than four of a node are taken in a second.
+      // At most four invitations per second are accepted from one node.
       house.run(seconds: 1)
     }
     #expect(house.boxes[1].clients.clients[invitee.place]?.received.isEmpty == true)
     #expect(invitee.read().isEmpty)
   }
 
-  @Test func `a client learns how an invitation ended before it is asked about the next one`() {
+  @Test func `a client receives the end of an invitation before the next invitation`() {
     let first = invite()
     #expect(invitee.next()?.first == 132)
     #expect(inviter.outcome(.cancel(invitation: first)) == .done)
@@ -46,7 +46,7 @@ private let chat = Array("chat".utf8)
     #expect(invitee.read().map { $0[0] } == [133, 132])
   }
 
-  @Test func `who invites a session that gathers is accepted, and its client is not asked`() {
+  @Test func `an invitation to a gathering session is accepted without asking its client`() {
     _ = invitee.ask(.gather(session: invitee.open("chat")))
     let invitation = invite()
     house.run(seconds: 1)

@@ -8,7 +8,8 @@ import TestSupport
 private func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }
 private let chat = bytes("chat")
 
-/// Three boxes, and pairs of applications, one on the first box and one on another, in a session of their own.
+/// Three boxes and pairs of applications. Each pair has its own session, with one application on the first box and one
+/// on another.
 private final class Street {
   struct Pair {
     let writer: Application
@@ -20,7 +21,7 @@ private final class Street {
   let house = House(3)
   private var count = 0
 
-  /// A pair of a user's, or one whose writer is the operator of another box.
+  /// Creates a pair of one user, or a pair whose writer is the operator of another box.
   func pair(_ user: UInt32, to box: Int = 1, writerIsOperatorOf other: Int? = nil) -> Pair {
     count += 1
     let name = "pair \(count)", rules = SessionRules(membersMax: 2)
@@ -38,7 +39,7 @@ private final class Street {
     return Pair(writer: writer, reader: reader, session: session, to: to)
   }
 
-  /// Whether a message got to the reader's box.
+  /// Sends a message. Returns whether it reached the reader's box.
   func send(_ pair: Pair, _ byteCount: Int) -> Bool {
     let data = [UInt8](repeating: 1, count: byteCount)
     _ = pair.writer.ask(.send(session: pair.session, .interactive, to: [pair.to], data: data))
@@ -47,7 +48,8 @@ private final class Street {
     return isDelivered
   }
 
-  /// Opens a stream that the reader takes but does not read. Returns the bytes that the writer may write; 0 when it was refused.
+  /// Opens a stream that the reader accepts but does not read. Returns the bytes that the writer may send, or 0 if the
+  /// stream was refused.
   func stream(_ pair: Pair) -> (number: UInt32, room: Int) {
     let number = pair.writer.ask(.stream(session: pair.session, to: pair.to, name: bytes("log")))
     guard pair.writer.read(128).first?[5] == LocalOutcome.done.rawValue else { return (number, 0) }
@@ -57,15 +59,16 @@ private final class Street {
     return (number, SessionLimits.streamTurnBytes)
   }
 
-  /// What waits at the reader's box for the reader.
+  /// The bytes queued for the reader at its box.
   func waiting(_ pair: Pair) -> Int {
     pair.reader.box.clients.view(pair.reader.place)?.sessions.reduce(0) { $0 + $1.bytesWaiting } ?? 0
   }
 }
 
-/// A user whose applications read nothing, however many they are, beside one whose applications read.
+/// A user whose applications read nothing, beside a user whose applications read. The number of applications does not
+/// matter.
 @Suite struct UnreadShareTests {
-  @Test func `messages that a user does not read leave room for the longest ones of another user`() {
+  @Test func `a user's unread messages leave room for another user's messages of maximum length`() {
     let street = Street()
     for _ in 0..<6 {
       let pair = street.pair(1000)
@@ -81,7 +84,7 @@ private final class Street {
     #expect(delivered >= 10, "\(delivered) of 20")
   }
 
-  @Test func `streams that a user does not read leave room for those of another user`() {
+  @Test func `a user's unread streams leave room for another user's streams`() {
     let street = Street()
     for _ in 0..<3 {
       let pair = street.pair(1000)
@@ -100,10 +103,10 @@ private final class Street {
     #expect(street.waiting(other) >= 16_384, "\(street.waiting(other)) bytes")
   }
 
-  @Test func `a user who opens all streams that it gets leaves some to another user`() {
+  @Test func `a user with all the streams it gets leaves some to another user`() {
     let street = Street()
     var count = 0
-    // To two boxes: a box takes 48 of one other box.
+    // Two boxes are needed, because a box accepts 48 streams from one other box.
     for number in 0..<6 {
       let pair = street.pair(1000, to: 1 + number % 2)
       for _ in 0..<16 where street.stream(pair).room > 0 { count += 1 }
@@ -113,7 +116,7 @@ private final class Street {
     #expect((0..<16).count { _ in street.stream(other).room > 0 } == 16)
   }
 
-  @Test func `a user's applications are opened no streams beyond its share`() {
+  @Test func `a user's applications receive no streams beyond the user's share`() {
     let street = Street()
     var count = 0
     for box in [1, 1, 1, 2, 2] {
@@ -127,14 +130,14 @@ private final class Street {
     #expect(count == 59)
   }
 
-  @Test func `members of a user's sessions leave a share to those of another user's`() {
+  @Test func `members of one user's sessions leave a share to those of another user`() {
     let street = Street()
     for _ in 0..<8 { _ = street.pair(1000) }
-    // Without a loan, which is asked for first.
+    // The share alone must suffice, because a reservation would have to be requested first.
     #expect(street.send(street.pair(1001), 60_000))
   }
 
-  @Test func `unreliable messages that a user does not read leave room for those of another user`() {
+  @Test func `a user's unread unreliable messages leave room for another user's`() {
     let street = Street()
     func send(_ pair: Street.Pair) {
       let data = [UInt8](repeating: 1, count: SessionLimits.unreliableBytesMax)
