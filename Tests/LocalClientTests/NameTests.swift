@@ -28,7 +28,7 @@ private nonisolated(unsafe) let sightings = [
     #expect(NameMatch(bytes("BJÖRN"), in: sightings) == .one(bjoern))
   }
 
-  @Test func `an application is found by the name that it chose, alone`() {
+  @Test func `a chosen name finds only the application that chose it`() {
     let two = sightings + [sighting(0xca01_0000_0000_0000, "Carol", endpoint: 2)]
     guard case .one(let anna) = NameMatch(bytes("Anna"), in: two) else {
       Issue.record("anna is not found")
@@ -42,25 +42,25 @@ private nonisolated(unsafe) let sightings = [
     #expect(carol.includes(sightings[1].address) && carol.includes(two[3].address))
   }
 
-  @Test func `a name in the same letters goes before one in other case`() {
+  @Test func `an exact match precedes a match that ignores case`() {
     let two = sightings + [sighting(9 << 56, "Bob")]
     #expect(NameMatch(bytes("bob"), in: two) == .one(NamedPeer(bob)))
     #expect(
       NameMatch(bytes("BOB"), in: two) == .several([NamedPeer(bob), NamedPeer(NodeID(high: 9 << 56, low: 0))]))
   }
 
-  @Test func `a name that looks like an id does not stand for it`() {
+  @Test func `a name that looks like an id does not stand for that id`() {
     let two = sightings + [sighting(9 << 56, "b0b01234")]
     #expect(NameMatch(bytes("b0b01234"), in: two) == .one(NamedPeer(bob)))
     #expect(NameMatch(bytes("b0b0999a"), in: two) == .nobody(suggestion: nil))
   }
 
-  @Test func `several services of one node are one node`() {
+  @Test func `several services of one node count as one node`() {
     let two = sightings + [sighting(0xb0b0_1234_0000_0000, "bob", chosen: "bob", endpoint: 2)]
     #expect(NameMatch(bytes("bob"), in: two) == .one(NamedPeer(bob)))
   }
 
-  @Test func `a typing error is answered with the name that was meant`() {
+  @Test func `a mistyped name yields a suggestion`() {
     for (word, meant) in [("bbo", "bob"), ("bo", "bob"), ("carlo", "Carol"), ("bjorn", "björn"), ("ana", "anna")] {
       #expect(NameMatch(bytes(word), in: sightings) == .nobody(suggestion: bytes(meant)), "\(word)")
     }
@@ -69,7 +69,7 @@ private nonisolated(unsafe) let sightings = [
     }
   }
 
-  @Test func `a browse tells differences, also when a node moves to another place`() {
+  @Test func `a browse reports differences, even if a node moves to another slot`() {
     var browse = Sightings()
     let peer = LocalPeer(name: bytes("bob"), hops: 1, isVerified: false)
     func hear(_ place: UInt16, _ node: NodeID, _ endpoints: [UInt32]) -> [Sightings.Change] {

@@ -9,7 +9,7 @@ private let bob = MemberAddress(node: NodeID(high: 1, low: 1), endpoint: 1)
 private let carol = MemberAddress(node: NodeID(high: 2, low: 2), endpoint: 1)
 
 @Suite struct OutboxTests {
-  @Test func `a line goes to all who are there, and is done when all have it`() {
+  @Test func `a line goes to all connected members and is done when all have received it`() {
     var outbox = Outbox()
     outbox.connected(bob)
     outbox.connected(carol)
@@ -23,7 +23,7 @@ private let carol = MemberAddress(node: NodeID(high: 2, low: 2), endpoint: 1)
     #expect(outbox.doneCount == 1 && outbox.isEmpty)
   }
 
-  @Test func `a member gets its lines one after the other, in order`() {
+  @Test func `a member receives its lines one at a time, in order`() {
     var outbox = Outbox()
     outbox.connected(bob)
     for line in ["one", "two"] { outbox.add(bytes(line)) }
@@ -33,7 +33,7 @@ private let carol = MemberAddress(node: NodeID(high: 2, low: 2), endpoint: 1)
     #expect(outbox.nextSend(as: 2)?.line == bytes("two"))
   }
 
-  @Test func `a member without room keeps its place, and holds nobody up`() {
+  @Test func `a member without room keeps its position and delays nobody else`() {
     var outbox = Outbox()
     outbox.connected(bob)
     outbox.connected(carol)
@@ -49,7 +49,7 @@ private let carol = MemberAddress(node: NodeID(high: 2, low: 2), endpoint: 1)
     #expect(again?.line == bytes("one") && again?.to == [bob])
   }
 
-  @Test func `lines wait for a member that is away, and go when it is back`() {
+  @Test func `lines wait while a member is away and are sent when it returns`() {
     var outbox = Outbox()
     outbox.connected(bob)
     outbox.add(bytes("one"))
@@ -63,7 +63,7 @@ private let carol = MemberAddress(node: NodeID(high: 2, low: 2), endpoint: 1)
     #expect(outbox.nextSend(as: 2)?.line == bytes("one"))
   }
 
-  @Test func `lines wait for whoever comes first, and only that one gets them`() {
+  @Test func `lines wait for the first member that connects, and only that member receives them`() {
     var outbox = Outbox()
     outbox.add(bytes("early"))
     #expect(outbox.hasNobody && outbox.nextSend(as: 1) == nil)
@@ -73,7 +73,7 @@ private let carol = MemberAddress(node: NodeID(high: 2, low: 2), endpoint: 1)
     #expect(send?.line == bytes("early") && send?.to == [bob])
   }
 
-  @Test func `who comes later gets what is written from then on`() {
+  @Test func `a member that connects later receives only later lines`() {
     var outbox = Outbox()
     outbox.connected(bob)
     outbox.add(bytes("old"))
@@ -84,14 +84,14 @@ private let carol = MemberAddress(node: NodeID(high: 2, low: 2), endpoint: 1)
     #expect(send?.line == bytes("new") && send?.to == [carol])
   }
 
-  @Test func `what a member lacks that left is lost, unless nobody else is there`() {
+  @Test func `lines that a departed member lacks are lost, unless nobody else is connected`() {
     var outbox = Outbox()
     outbox.connected(bob)
     outbox.connected(carol)
     outbox.add(bytes("one"))
     #expect(outbox.gone(bob) == 1)
     _ = outbox.nextSend(as: 1)
-    // What is on its way is awaited.
+    // The result of a line that is being sent is awaited.
     #expect(outbox.gone(carol) == 0)
     #expect(outbox.sent(1, to: carol, .failed) == 0)
     #expect(outbox.hasNobody && outbox.waitingCount == 1)
@@ -99,7 +99,7 @@ private let carol = MemberAddress(node: NodeID(high: 2, low: 2), endpoint: 1)
     #expect(outbox.nextSend(as: 2)?.line == bytes("one"))
   }
 
-  @Test func `a line that arrived as its member left is not lost`() {
+  @Test func `a line delivered to a member that has just left is not lost`() {
     var outbox = Outbox()
     outbox.connected(bob)
     outbox.connected(carol)
@@ -122,7 +122,7 @@ private let carol = MemberAddress(node: NodeID(high: 2, low: 2), endpoint: 1)
     #expect(outbox.nextSend(as: 2)?.line == bytes("one"))
   }
 
-  @Test func `lines are bounded in number and in bytes`() {
+  @Test func `pending lines are bounded in number and in bytes`() {
     var outbox = Outbox()
     var count = 0
     while outbox.hasRoom(for: 1) {
