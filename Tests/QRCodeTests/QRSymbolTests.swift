@@ -15,7 +15,7 @@ private let text = Array("WIFI:T:WPA;S:attic;P:correct horse;;".utf8)
 }
 
 @Test func theMostThatAnInvitationCanSayFitsInEightyColumns() throws {
-  // Name and passphrase all of escaped characters, and the fingerprint.
+  // Name and passphrase consist of escaped characters only, and the fingerprint is present.
   let most = [UInt8](repeating: 0x5C, count: 13 + 64 + 3 + 126 + 4 + 32 + 2)
   let symbol = try #require(QRSymbol(most))
   #expect(symbol.columns <= 80)
@@ -34,9 +34,9 @@ private let text = Array("WIFI:T:WPA;S:attic;P:correct horse;;".utf8)
   #expect(lines.count == (symbol.columns + 1) / 2)
   #expect(lines.allSatisfy { $0.count == symbol.columns })
   #expect(lines[0].allSatisfy { $0 == "█" } && lines[1].allSatisfy { $0 == "█" })
-  // The upper edge of two finder patterns, and their second row.
+  // The top row of two finder patterns, and their second row.
   #expect(lines[2].hasPrefix("████ ▄▄▄▄▄ █") && lines[2].hasSuffix("█ ▄▄▄▄▄ ████"))
-  // The side is odd: of the last line only the upper half is part of the margin.
+  // The side length is odd, so only the upper half of the last line belongs to the margin.
   #expect(lines[lines.count - 1].allSatisfy { $0 == "▀" })
 }
 
