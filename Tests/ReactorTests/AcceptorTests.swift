@@ -4,7 +4,7 @@ import Primitives
 import Reactor
 import Testing
 
-/// A listener whose socket is a pipe that can always be read, and whose accept is the test's.
+/// A listener whose descriptor is a pipe that is always readable, and whose `accept` the test supplies.
 @Suite struct AcceptorTests {
   private func makeAcceptor(
     _ loop: EventLoop, accept: @escaping (CInt) -> Acceptor.Outcome, shortage: @escaping (SystemError?) -> Void
@@ -14,7 +14,7 @@ import Testing
     return (try Acceptor(loop, pipe.read, accept: accept, shortage: shortage), pipe.write)
   }
 
-  @Test func `a listener that cannot accept rests, says so once, and tries again`() throws {
+  @Test func `a listener that cannot accept pauses, reports it once, and tries again`() throws {
     let loop = try EventLoop()
     var attempts: [Instant] = []
     var told: [CInt] = []
@@ -47,7 +47,7 @@ import Testing
     #expect(accepted == 2 * Acceptor.acceptsMax)
   }
 
-  @Test func `a connection that broke while it waited does not stop the listener`() throws {
+  @Test func `a connection that broke while it was queued does not stop the listener`() throws {
     let loop = try EventLoop()
     var outcomes: [Acceptor.Outcome] = [.init(SystemError(code: ECONNABORTED)), .taken, .none]
     var told = 0
@@ -58,7 +58,7 @@ import Testing
     #expect(outcomes.isEmpty && told == 0)
   }
 
-  @Test func `an acceptor closed from within accepts nothing more`() throws {
+  @Test func `an acceptor closed from its own callback accepts nothing more`() throws {
     let loop = try EventLoop()
     var acceptor: Acceptor?
     var attempts = 0

@@ -18,7 +18,7 @@ import Testing
     try FileManager.default.createDirectory(at: root.appending(path: path), withIntermediateDirectories: false)
   }
 
-  /// How often the closure was called in a watch on `path` while `change` happened.
+  /// How many times a watch on `path` calls its closure during `change`.
   private func calls(_ path: String, _ change: () throws -> Void) throws -> Int {
     var calls = 0
     let watch = try DirectoryWatch(loop, root.appending(path: path).path) { calls += 1 }
@@ -30,11 +30,11 @@ import Testing
     return calls
   }
 
-  @Test func `what appears in a directory is told`() throws {
+  @Test func `a new entry in a directory is reported`() throws {
     #expect(try calls("") { try make("a") } == 1)
   }
 
-  @Test func `a directory that appears is watched from then on`() throws {
+  @Test func `a directory is watched as soon as it appears`() throws {
     let count = try calls("a/b") {
       try make("a")
       loop.turn(waitMilliseconds: 0)
@@ -45,7 +45,7 @@ import Testing
     #expect(count == 3)
   }
 
-  @Test func `a directory that goes is watched again when it is back`() throws {
+  @Test func `a removed directory is watched again when it returns`() throws {
     try make("a")
     let count = try calls("a") {
       try FileManager.default.removeItem(at: root.appending(path: "a"))
@@ -57,12 +57,12 @@ import Testing
     #expect(count == 3)
   }
 
-  @Test func `a permission that changes is told`() throws {
+  @Test func `a changed permission is reported`() throws {
     try make("a")
     #expect(try calls("") { try #require(chmod(root.appending(path: "a").path, 0o700) == 0) } == 1)
   }
 
-  @Test func `nothing is told after the end`() throws {
+  @Test func `nothing is reported after the end`() throws {
     var calls = 0
     let watch = try DirectoryWatch(loop, root.path) { calls += 1 }
     watch.stop()

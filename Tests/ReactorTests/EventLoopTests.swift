@@ -32,7 +32,7 @@ func put(_ descriptor: CInt) {
   var order: [Priority] = []
   var ends: [(read: CInt, write: CInt)] = []
   defer { for end in ends { close(end.read); close(end.write) } }
-  // Ready in the opposite order, so that the kernel's own order would show.
+  // The ends become ready in the opposite order, so that the kernel's own order would show.
   for priority in Priority.allCases.reversed() {
     let end = try makePipe()
     ends.append(end)
@@ -72,7 +72,7 @@ func put(_ descriptor: CInt) {
   killer.action = {
     loop.remove(registration)
     close(second.read)
-    // An idle pipe under the very number, in the very slot, at the very priority of the dead one.
+    // An idle pipe takes the number, the slot and the priority of the closed one.
     var ends: [CInt] = [-1, -1]
     _ = pipe2(&ends, CInt(O_NONBLOCK | O_CLOEXEC))
     reused = dup2(ends[0], second.read)

@@ -2,7 +2,7 @@ import Primitives
 import Reactor
 import Testing
 
-/// Serves wake-ups until nothing has happened for `quiet` milliseconds; at most a hundred.
+/// Serves wake-ups, at most one hundred, until nothing has happened for `quiet` milliseconds.
 func settle(_ loop: EventLoop, quiet: CInt = 20) {
   var isBusy = true
   let before = loop.batchEnded
