@@ -37,7 +37,7 @@ private func refusal(_ text: String) -> PageRefusal? {
   }
 }
 
-/// A name that leads here, as a foreign page in the phone's browser may use it (DNS rebinding).
+/// A foreign page in the phone's browser may use another name that resolves to this address (DNS rebinding).
 @Test func aRequestForAnotherHostIsRefused() {
   for other in ["example.org", "192.168.49.1.example.org", "192.168.49.10", "192.168.49.1:8080", "", "[::1]"] {
     #expect(refusal("GET / HTTP/1.1\r\nHost: \(other)\r\n\r\n") == .misdirected, "\(other)")
@@ -86,6 +86,6 @@ private func refusal(_ text: String) -> PageRefusal? {
       if case .page = PageRequest(changed, host: host) { pages += 1 }
     }
   }
-  // Itself at each place, another minor version, and letters of “Host” in the other case.
+  // Accepted changes are the same byte, another minor version, and the other case of letters in “Host”.
   #expect(pages > whole.count && pages < 2 * whole.count)
 }

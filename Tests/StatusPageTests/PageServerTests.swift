@@ -6,7 +6,7 @@ import Testing
 
 @testable import StatusPage
 
-/// A page on the loopback interface, and its loop.
+/// A page server on the loopback interface, and its loop.
 private final class Box {
   let loop: EventLoop
   let server: PageServer
@@ -18,7 +18,7 @@ private final class Box {
     var peers: () -> [String] = { [] }
     server = try PageServer(
       loop, address: 0x7F00_0001, host: "127.0.0.1", port: 0, interface: "lo",
-      // Stations are known at 127.0.0.2 to 127.0.0.9.
+      // Stations have the addresses 127.0.0.2 to 127.0.0.9.
       station: { (2...9).contains($1 & 0xFF) ? UInt64($1) : nil },
       content: {
         PageContent(name: "attic", id: "a11c", ssid: "DIRECT-cw", peers: peers())
@@ -30,7 +30,7 @@ private final class Box {
   }
   deinit { server.close() }
 
-  /// A connection that blocks nobody, from 127.0.0.`host`. With `takesLittle` its receive buffer is as small as may be.
+  /// Opens a non-blocking connection from 127.0.0.`host`. With `takesLittle` its receive buffer has the minimum size.
   func connect(from host: UInt32 = 1, takesLittle: Bool = false) throws -> CInt {
     let descriptor = socket(AF_INET, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     if takesLittle {
@@ -65,7 +65,7 @@ private final class Box {
     _ = CSystem.send(descriptor, bytes, bytes.count, CInt(MSG_NOSIGNAL))
   }
 
-  /// What comes until the end; nil when it does not end in time.
+  /// The data received up to the end. Nil if the connection does not end in time.
   func receive(_ descriptor: CInt, atMost: TimeSpan = .seconds(30)) -> String? {
     var text: [UInt8] = []
     var hasEnded = false
@@ -135,7 +135,7 @@ private let get = "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
   @Test func oneStationTakesNotAllPlaces() throws {
     let idle = try (0..<6).map { _ in try box.connect() }
     defer { for each in idle { close(each) } }
-    // The oldest ones lose their places to those that come.
+    // New connections take the places of the oldest ones.
     #expect(try box.ask(get).hasPrefix("HTTP/1.1 200 OK"))
   }
 
@@ -173,7 +173,7 @@ private let get = "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
   }
 
   @Test func whoHasAConnectionDoesNotEndTheOnlyOneOfAnother() throws {
-    // All places are taken, and nobody has asked for anything.
+    // All places are taken, and no connection has sent a request.
     var open = try [5, 2, 3, 4].map { try box.connect(from: $0) }
     defer { for each in open { close(each) } }
     serve(box.loop, for: .milliseconds(50))
