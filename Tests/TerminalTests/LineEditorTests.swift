@@ -3,7 +3,7 @@ import Testing
 
 private func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }
 
-/// Types keys; what the last one did.
+/// Types keys. Returns the effect of the last one.
 @discardableResult private func type(_ keys: String, _ editor: inout LineEditor) -> LineEditor.Action {
   var action = LineEditor.Action.none
   for byte in keys.utf8 { action = editor.take(byte) }
@@ -19,14 +19,14 @@ private func typed(_ keys: String) -> String {
 private let left = "\u{1B}[D", right = "\u{1B}[C", up = "\u{1B}[A", down = "\u{1B}[B"
 
 @Suite struct LineEditorTests {
-  @Test func `enter gives the line, and the next one begins`() {
+  @Test func `enter submits the line and starts the next one`() {
     var editor = LineEditor(byteCountMax: 1_000)
     #expect(type("hello\r", &editor) == .line(bytes("hello")))
     #expect(editor.text.isEmpty)
     #expect(type("\n", &editor) == .line([]))
   }
 
-  @Test func `keys move within the line and change it there`() {
+  @Test func `keys move the cursor and edit inside the line`() {
     #expect(typed("ac\(left)b") == "abc")
     #expect(typed("bc\u{1}a") == "abc")
     #expect(typed("ac\u{2}b\u{5}d") == "abcd")
@@ -38,14 +38,14 @@ private let left = "\u{1B}[D", right = "\u{1B}[C", up = "\u{1B}[A", down = "\u{1
     #expect(typed("abc\u{1}\u{4}") == "bc")
   }
 
-  @Test func `a character is deleted and passed as a whole, with what is drawn over it`() {
+  @Test func `a character is deleted and passed as a whole, with its combining marks`() {
     #expect(typed("aé\u{7F}") == "a")
     #expect(typed("ae\u{301}\u{7F}") == "a")
     #expect(typed("日本\(left)\u{7F}") == "本")
     #expect(typed("e\u{301}x\u{1}\u{4}") == "x")
   }
 
-  @Test func `bytes that are no character are not taken`() {
+  @Test func `invalid UTF-8 bytes are ignored`() {
     var editor = LineEditor(byteCountMax: 1_000)
     for byte: UInt8 in [0xFF, 0xC0, 0x80, 0xE2, 0x82] { _ = editor.take(byte) }
     type("a", &editor)
@@ -55,7 +55,7 @@ private let left = "\u{1B}[D", right = "\u{1B}[C", up = "\u{1B}[A", down = "\u{1
     #expect(editor.text == bytes("a"))
   }
 
-  @Test func `a line takes as many bytes as a message, and no part of a character`() {
+  @Test func `a line has at most the bytes of a message and no incomplete character`() {
     var editor = LineEditor(byteCountMax: 3)
     type("aé", &editor)
     #expect(type("b", &editor) == .refused)
@@ -64,7 +64,7 @@ private let left = "\u{1B}[D", right = "\u{1B}[C", up = "\u{1B}[A", down = "\u{1
     #expect(other.text == bytes("a"))
   }
 
-  @Test func `former lines come back, and the new one waits behind them`() {
+  @Test func `history lines are recalled, and the draft is kept after them`() {
     var editor = LineEditor(byteCountMax: 1_000)
     type("one\rtwo\rdraft", &editor)
     type(up, &editor)
@@ -76,7 +76,7 @@ private let left = "\u{1B}[D", right = "\u{1B}[C", up = "\u{1B}[A", down = "\u{1
     #expect(type(down, &editor) == .refused)
   }
 
-  @Test func `former lines are bounded`() {
+  @Test func `the history is bounded`() {
     var editor = LineEditor(byteCountMax: 100_000)
     for number in 0..<100 { type("line \(number)\r", &editor) }
     for _ in 0..<200 { type(up, &editor) }
@@ -85,7 +85,7 @@ private let left = "\u{1B}[D", right = "\u{1B}[C", up = "\u{1B}[A", down = "\u{1
     #expect(editor.text == bytes("line 99"))
   }
 
-  @Test func `a line that could not be taken is put back`() {
+  @Test func `a line that could not be sent is restored`() {
     var editor = LineEditor(byteCountMax: 1_000)
     type("one\rtwo\r", &editor)
     editor.restore(bytes("two"))
@@ -94,7 +94,7 @@ private let left = "\u{1B}[D", right = "\u{1B}[C", up = "\u{1B}[A", down = "\u{1
     #expect(editor.text == bytes("one"))
   }
 
-  @Test func `control D ends an empty line alone`() {
+  @Test func `control D ends the input only in an empty line`() {
     var editor = LineEditor(byteCountMax: 1_000)
     #expect(type("a\u{4}", &editor) == .refused)
     #expect(type("\u{15}\u{4}", &editor) == .end)
@@ -105,7 +105,7 @@ private let left = "\u{1B}[D", right = "\u{1B}[C", up = "\u{1B}[A", down = "\u{1
     #expect(typed("\u{1B}[" + String(repeating: "1", count: 16) + "x") == "x")
   }
 
-  @Test func `of a long line the part with the cursor is shown`() {
+  @Test func `the part of a long line around the cursor is shown`() {
     var editor = LineEditor(byteCountMax: 1_000)
     type("0123456789", &editor)
     #expect(editor.view(columns: 20).text == bytes("0123456789"))
@@ -117,7 +117,7 @@ private let left = "\u{1B}[D", right = "\u{1B}[C", up = "\u{1B}[A", down = "\u{1
     #expect(start.text == bytes("01234") && start.cursor == 0)
   }
 
-  @Test func `the view is never wider than its columns, wherever the cursor stands`() {
+  @Test func `the view is never wider than its columns, wherever the cursor is`() {
     var editor = LineEditor(byteCountMax: 1_000)
     type("ab日本語cd\u{1F600}éf", &editor)
     for _ in 0..<12 {
@@ -129,7 +129,7 @@ private let left = "\u{1B}[D", right = "\u{1B}[C", up = "\u{1B}[A", down = "\u{1
     }
   }
 
-  @Test func `widths are those of a terminal`() {
+  @Test func `character widths match those of a terminal`() {
     #expect(textWidth(bytes("abc")) == 3)
     #expect(textWidth(bytes("日本")) == 4)
     #expect(textWidth(bytes("e\u{301}")) == 1)

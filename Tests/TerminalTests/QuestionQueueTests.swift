@@ -19,7 +19,7 @@ private let start = Instant.zero + .seconds(100)
 private let read = start + QuestionQueue.readingTime
 
 @Suite struct QuestionQueueTests {
-  @Test func `a question takes an answer when it has been shown for a second`() {
+  @Test func `a question accepts an answer after it has been shown for a second`() {
     var queue = queue("one?")
     #expect(queue.next(start)?.bytes == text("one?").bytes)
     #expect(queue.deadline == start + .seconds(1))
@@ -29,7 +29,7 @@ private let read = start + QuestionQueue.readingTime
     #expect(queue.isEmpty && queue.answer() == nil)
   }
 
-  @Test func `an answer within a second after the question was shown does not count`() {
+  @Test func `an answer within a second after the question was shown is ignored`() {
     var queue = queue("one?")
     _ = queue.next(start)
     queue.readingTimeIsOver(start + .milliseconds(999))
@@ -37,7 +37,7 @@ private let read = start + QuestionQueue.readingTime
     #expect(!queue.isEmpty && queue.deadline == read)
   }
 
-  @Test func `a question that is shown again takes no answer for another second`() {
+  @Test func `a question that is shown again accepts no answer for another second`() {
     var queue = queue("one?")
     _ = queue.next(start)
     let later = start + .milliseconds(600)
@@ -48,7 +48,7 @@ private let read = start + QuestionQueue.readingTime
     #expect(queue.answer() == 0)
   }
 
-  @Test func `the question behind one that is withdrawn takes no answer for a second`() {
+  @Test func `the question after a withdrawn one accepts no answer for a second`() {
     var queue = queue("harmless?", "evil?")
     _ = queue.next(start)
     queue.readingTimeIsOver(read)
@@ -62,7 +62,7 @@ private let read = start + QuestionQueue.readingTime
     #expect(queue.answer() == 1)
   }
 
-  @Test func `the question behind one that is answered takes no answer for a second`() {
+  @Test func `the question after an answered one accepts no answer for a second`() {
     var queue = queue("one?", "two?")
     _ = queue.next(start)
     queue.readingTimeIsOver(read)
@@ -71,7 +71,7 @@ private let read = start + QuestionQueue.readingTime
     #expect(queue.answer() == nil)
   }
 
-  @Test func `one question is shown at a time, in their order`() {
+  @Test func `questions are shown one at a time, in order`() {
     var queue = queue("one?", "two?", "three?")
     #expect(queue.next(start) != nil && queue.next(read) == nil)
     #expect(queue.remove(1) == false)
@@ -80,14 +80,14 @@ private let read = start + QuestionQueue.readingTime
     #expect(queue.next(read)?.bytes == text("three?").bytes)
   }
 
-  @Test func `a question that was not shown yet is removed as if it had never been`() {
+  @Test func `a question that was not shown yet is removed without a trace`() {
     var queue = queue("one?")
     #expect(queue.remove(0) == false)
     #expect(queue.remove(7) == false)
     #expect(queue.isEmpty && queue.next(start) == nil && queue.again(start) == nil)
   }
 
-  @Test func `when nobody answers any more all questions are removed`() {
+  @Test func `when answers are no longer possible all questions are removed`() {
     var queue = queue("one?", "two?")
     _ = queue.next(start)
     #expect(queue.removeAll() == [0, 1])
