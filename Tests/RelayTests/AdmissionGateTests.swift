@@ -7,7 +7,7 @@ import Testing
 
 private let hello: [UInt8] = [22, 3, 1, 2, 0, 1]
 
-/// Which streams are admitted, and when, without a socket.
+/// The decision which streams are admitted, and when, without a socket.
 struct AdmissionGateTests {
   var gate = AdmissionGate()
   var now = Instant.zero + .seconds(100)
@@ -23,7 +23,7 @@ struct AdmissionGateTests {
     bytes.withUnsafeBytes { gate.receive($0, from: stream, now: now) }
   }
 
-  /// Takes all places that strangers have for handshakes; their sources are 1000 and up.
+  /// Takes all handshake places that unknown sources can get. Their sources are 1000 and up.
   private mutating func fillHandshakes() {
     for stream in 0..<UInt32(Admission.handshakesMax - Admission.reserved) {
       #expect(arrive(1000 + stream))
@@ -34,7 +34,7 @@ struct AdmissionGateTests {
     }
   }
 
-  @Test mutating func `a stream begins with the sixth byte of a ClientHello and brings all that it sent`() {
+  @Test mutating func `a stream starts its handshake with the sixth byte of a ClientHello and keeps all bytes`() {
     #expect(arrive(1))
     let deadline = now + Admission.deadline(.ethernet)
     now = now + .seconds(1)
@@ -44,7 +44,7 @@ struct AdmissionGateTests {
     #expect(gate.deadline == .never)
   }
 
-  @Test mutating func `what is no TLS is refused, counted, and gives its place back`() {
+  @Test mutating func `a stream that is not TLS is refused, counted, and frees its place`() {
     for stream in 1...10 as ClosedRange<UInt32> {
       #expect(arrive(stream, from: 7))
       #expect(receive(Array("GET / HTTP/1.1".utf8), from: stream) == .refused)
@@ -53,7 +53,7 @@ struct AdmissionGateTests {
     #expect(gate.admission.pendingStreams == 0 && gate.deadline == .never)
   }
 
-  @Test mutating func `each stream has its own time, whoever came first`() {
+  @Test mutating func `each stream has its own timeout, whatever the order of arrival`() {
     #expect(arrive(1, over: .bluetoothLE))
     #expect(arrive(2, over: .ethernet))
     #expect(gate.deadline == now + .seconds(5))
@@ -64,7 +64,7 @@ struct AdmissionGateTests {
     #expect(gate.admission.refusals[Int(Admission.Refusal.silent.rawValue)] == 2)
   }
 
-  @Test mutating func `a stream that waits for a place gets it when a handshake ends, the longest waiting first`() {
+  @Test mutating func `the stream that has waited longest gets the place of a handshake that ends`() {
     fillHandshakes()
     for stream in 1...2 as ClosedRange<UInt32> {
       #expect(arrive(stream))
@@ -75,7 +75,7 @@ struct AdmissionGateTests {
     #expect(gate.handshakeEnded(1002, .link(.stranger), now: now) == nil)
   }
 
-  @Test mutating func `a stream that has not spoken is no candidate for a place`() {
+  @Test mutating func `a stream that has sent nothing does not compete for a place`() {
     fillHandshakes()
     #expect(arrive(1))
     #expect(gate.handshakeEnded(1000, .link(.stranger), now: now) == nil)
@@ -85,7 +85,7 @@ struct AdmissionGateTests {
     }
   }
 
-  @Test mutating func `who has gone while waiting is not given the place`() {
+  @Test mutating func `a stream that left while waiting gets no place`() {
     fillHandshakes()
     #expect(arrive(1))
     #expect(receive(hello, from: 1) == .waits)
@@ -94,7 +94,7 @@ struct AdmissionGateTests {
     #expect(gate.admission.pendingStreams == 0)
   }
 
-  @Test mutating func `a source where somebody known was met has places that strangers have not`() {
+  @Test mutating func `a source of a known node has places that unknown sources do not have`() {
     fillHandshakes()
     #expect(arrive(1, from: 77))
     #expect(receive(hello, from: 1) == .waits)
@@ -118,7 +118,7 @@ struct AdmissionGateTests {
     #expect((0..<100).count { _ in dial(.noLink, from: 8) } == 16)
   }
 
-  @Test mutating func `a handshake with a chain that takes long is charged as several`() {
+  @Test mutating func `a handshake with an expensive chain is charged several times`() {
     func dial(_ checks: Int, from source: UInt64) -> Bool {
       guard arrive(1, from: source), case .opens = receive(hello, from: 1) else { return false }
       _ = gate.handshakeEnded(1, .noLink, checks: checks, now: now)
@@ -129,7 +129,7 @@ struct AdmissionGateTests {
     #expect(!dial(0, from: 9))
   }
 
-  @Test mutating func `a handshake without progress gives way to a source that waits, of the source with most first`() {
+  @Test mutating func `a stalled handshake of the source with the most is evicted for a waiting source`() {
     fillHandshakes()
     _ = gate.handshakeEnded(1005, .link(.stranger), now: now)
     #expect(arrive(1, from: 1010))
@@ -150,7 +150,7 @@ struct AdmissionGateTests {
     #expect(gate.nextStalled(now: now) == nil)
   }
 
-  @Test mutating func `a handshake keeps its place while bytes come, for two seconds`() {
+  @Test mutating func `a handshake keeps its place for at most two seconds while bytes arrive`() {
     fillHandshakes()
     #expect(arrive(1))
     #expect(receive(hello, from: 1) == .waits)
@@ -164,8 +164,8 @@ struct AdmissionGateTests {
     #expect(gate.nextStalled(now: now + .milliseconds(1)) == 1000)
   }
 
-  /// A machine with many addresses opens a stream from each, sends a byte every 0.4 s, and opens the next one as soon as one
-  /// has ended. Returns the time until the stream of a newcomer begins its handshake; nil when its place expires.
+  /// Simulates a machine with many addresses. It opens a stream from each, sends a byte every 0.4 s, and replaces each
+  /// stream that ends. Returns the time until a newcomer's stream starts its handshake. Nil if its place expires.
   private mutating func newcomerBegins(besides addresses: UInt32) -> TimeSpan? {
     var number: UInt32 = 0
     var lastArrival: Instant?
@@ -194,12 +194,12 @@ struct AdmissionGateTests {
   }
 
   @Test(arguments: [24, 60, 100, 150] as [UInt32])
-  mutating func `a newcomer begins within 3 s beside handshakes that trickle from many addresses`(addresses: UInt32) {
+  mutating func `a newcomer starts within 3 s despite slow handshakes from many addresses`(addresses: UInt32) {
     let time = newcomerBegins(besides: addresses)
     #expect(time != nil && time! <= .seconds(3))
   }
 
-  @Test mutating func `more waiting addresses than places leave a handshake 0.5 s, and over Bluetooth its time`() {
+  @Test mutating func `with more waiting addresses than places a handshake has 0.5 s, but not over Bluetooth`() {
     fillHandshakes()
     for stream in 1...25 as ClosedRange<UInt32> {
       #expect(arrive(stream, from: UInt64(max(stream, 2))))
@@ -214,7 +214,7 @@ struct AdmissionGateTests {
     #expect(Admission.patience(.bluetoothLE, isCrowded: true) == Admission.patience(.bluetoothLE, isCrowded: false))
   }
 
-  @Test mutating func `known addresses that hold more than their reserve give way to a stranger`() {
+  @Test mutating func `known addresses beyond their reserve are evicted for an unknown source`() {
     for source in 1...10 as ClosedRange<UInt32> {
       #expect(arrive(source))
       _ = receive(hello, from: source)
@@ -234,7 +234,7 @@ struct AdmissionGateTests {
     #expect(gate.handshakeEnded(stalled ?? 0, .noLink, now: now)?.stream == 1)
   }
 
-  @Test mutating func `a handshake in a reserved place does not end for a stranger`() {
+  @Test mutating func `a handshake in a reserved place is not evicted for an unknown source`() {
     #expect(arrive(1, from: 7))
     _ = receive(hello, from: 1)
     #expect(gate.handshakeEnded(1, .link(.proven), now: now) == nil)
@@ -246,7 +246,7 @@ struct AdmissionGateTests {
     fillHandshakes()
     #expect(arrive(5))
     #expect(receive(hello, from: 5) == .waits)
-    // Those of the known address are overdue, and its source has most.
+    // The handshakes of the known address are overdue, and its source has the most.
     #expect(gate.nextStalled(now: now) == nil)
     #expect(gate.nextStalled(now: now + .milliseconds(500)) == 1000)
   }
@@ -269,7 +269,7 @@ struct AdmissionGateTests {
     #expect(gate.handshakeEnded(1001, .link(.stranger), now: now)?.stream == 2)
   }
 
-  @Test mutating func `a crowded source gives the place of its youngest stream to one that has none`() {
+  @Test mutating func `the youngest stream of a crowded source is evicted for a source without streams`() {
     var number: UInt32 = 0
     while gate.admission.pendingStreams <= Admission.dropFrom {
       number += 1
@@ -281,7 +281,7 @@ struct AdmissionGateTests {
     #expect(gate.admission.pendingStreams == Admission.dropFrom + 1)
   }
 
-  @Test mutating func `bytes of a stream that has left count for nothing`() {
+  @Test mutating func `bytes of a stream that has left are ignored`() {
     #expect(receive(hello, from: 9) == .refused)
     gate.leave(9)
     #expect(gate.admission.pendingStreams == 0)
@@ -304,7 +304,7 @@ struct AdmissionGateTests {
     #expect(source(0xFE80_0000_0000_0000, 1) != source(0xFE80_0000_0000_0000, 1, scope: 2))
   }
 
-  @Test func `no IPv6 address is charged to another machine, to Bluetooth or to nobody`() {
+  @Test func `no IPv6 address is charged to another machine, to Bluetooth or as unknown`() {
     let linkLocal: UInt64 = 0xFE80_0000_0000_0000
     #expect(source(linkLocal, 0) != 0 && source(0, 2) != 0)
     for number in [0xFFFF_C000_0201, 1 << 48, 1 << 48 | 0xC0FF_EE00_0001, 0x2001_0DB8_0000_0001] as [UInt64] {

@@ -7,7 +7,7 @@ import Testing
 
 @testable import Relay
 
-/// The numbers by which the node refers to the endpoints from discovery.
+/// The handles by which the node refers to the endpoints found by discovery.
 struct CandidateTableTests {
   var table = CandidateTable()
 
@@ -18,14 +18,14 @@ struct CandidateTableTests {
     return Candidate(bearer: bearer, address: .ip(place), hint: hint)
   }
 
-  @Test mutating func `a place keeps its number, and its newest hint`() {
+  @Test mutating func `an endpoint keeps its handle and its latest hint`() {
     let handle = table.enter(candidate(1, hint: 5), now: .zero)
     #expect(handle != nil && handle != 0)
     #expect(table.enter(candidate(1, hint: 6), now: .zero) == handle)
     #expect(handle.flatMap { table[$0]?.hint } == 6)
   }
 
-  @Test mutating func `another port or another bearer is another place`() {
+  @Test mutating func `another port or another bearer is another endpoint`() {
     let handles = [
       table.enter(candidate(1), now: .zero), table.enter(candidate(1, port: 5), now: .zero),
       table.enter(candidate(1, .wifi), now: .zero),
@@ -33,7 +33,7 @@ struct CandidateTableTests {
     #expect(Set(handles).count == 3 && !handles.contains(nil))
   }
 
-  @Test mutating func `a place that was struck is known no more and gets a new number`() throws {
+  @Test mutating func `a removed endpoint is unknown and gets a new handle`() throws {
     let entered = table.enter(candidate(1), now: .zero)
     let handle = try #require(entered)
     #expect(table.strike(candidate(1)) == handle)
@@ -41,7 +41,7 @@ struct CandidateTableTests {
     #expect(table.enter(candidate(1), now: .zero) != handle)
   }
 
-  @Test mutating func `a full table takes nobody new, and somebody when a place is free`() {
+  @Test mutating func `a full table accepts no new endpoint until one is removed`() {
     for host in 0..<UInt32(Limits.candidatesMax) { #expect(table.enter(candidate(host), now: .zero) != nil) }
     #expect(table.enter(candidate(70_000), now: .zero) == nil)
     #expect(table.enter(candidate(3), now: .zero) != nil)
@@ -49,7 +49,7 @@ struct CandidateTableTests {
     #expect(table.enter(candidate(70_000), now: .zero) != nil)
   }
 
-  /// So no source takes the place of another.
+  /// Therefore no source can take the places of another.
   @Test func `the table holds what all sources may hold`() {
     #expect(
       Limits.candidatesMax == DiscoveryMemory.servicesMax + BluetoothRadios.heardMax + IPBearerSettings.entriesMax)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Relay
 
-/// What the relay remembers of failures.
+/// The failures that the relay remembers.
 struct ContactFailuresTests {
   var failures = ContactFailures()
   let now = Instant.zero + .seconds(100)
@@ -16,7 +16,7 @@ struct ContactFailuresTests {
 
   private func node(_ number: UInt64) -> NodeID { NodeID(high: number, low: 1) }
 
-  @Test mutating func `of one address and bearer the last failure is kept, and how often it came in a row`() {
+  @Test mutating func `the last failure per address and bearer is kept, with the number in a row`() {
     for _ in 0..<3 {
       failures.note(.none, .ethernet, address(1), isInbound: false, .dialFailed("no"), now: .zero)
     }
@@ -26,19 +26,19 @@ struct ContactFailuresTests {
     #expect(failures.all(now: now).map { $0.cause } == [.silent, .handshakeTimedOut])
   }
 
-  @Test mutating func `who was once proved at an address is meant by later dials`() {
+  @Test mutating func `a later failed dial is attributed to the node once proved at that address`() {
     failures.note(node(7), .ethernet, address(1), isInbound: false, .refusedThere(alert: 48), now: .zero)
     failures.note(.none, .ethernet, address(1), isInbound: false, .dialFailed("no"), now: now)
     failures.note(NodeID(high: 7, low: 0), .ethernet, address(1), isInbound: false, .dialFailed("no"), now: now)
     #expect(failures.all(now: now).map { $0.node } == [node(7)])
   }
 
-  @Test mutating func `a caller that has proved nothing leaves nothing`() {
+  @Test mutating func `a caller that has proved nothing leaves no entry`() {
     failures.note(.none, .ethernet, address(1), isInbound: true, .handshakeTimedOut, now: .zero)
     #expect(failures.all(now: now).isEmpty)
   }
 
-  @Test mutating func `callers with new keys take half of the places`() {
+  @Test mutating func `callers with new keys take at most half of the places`() {
     for number in 0..<UInt32(8) {
       failures.note(.none, .ethernet, address(number), isInbound: false, .silent, now: .zero)
     }
@@ -49,7 +49,7 @@ struct ContactFailuresTests {
     #expect(all.count == 8 + ContactFailures.placesMax / 2 && all.count { $0.node == .none } == 8)
   }
 
-  @Test mutating func `a machine with many keys leaves the failure of another one that dials`() {
+  @Test mutating func `a caller with many keys does not displace the failure of another caller`() {
     failures.note(node(500), .ethernet, address(8), isInbound: true, .refusedHere(.revoked), now: .zero)
     for number in 1..<UInt64(200) {
       failures.note(node(number), .ethernet, address(9), isInbound: true, .refusedHere(.revoked), now: .zero)
@@ -57,7 +57,7 @@ struct ContactFailuresTests {
     #expect(failures.all(now: now).contains { $0.node == node(500) })
   }
 
-  @Test mutating func `announced addresses of one network leave the failures over other bearers`() {
+  @Test mutating func `announced addresses of one network do not displace failures over other bearers`() {
     failures.note(.none, .wifi, address(1), isInbound: false, .silent, now: .zero)
     for number in 2..<UInt32(200) {
       failures.note(.none, .ethernet, address(number), isInbound: false, .dialFailed("no"), now: .zero)
@@ -65,7 +65,7 @@ struct ContactFailuresTests {
     #expect(failures.all(now: now).contains { $0.bearer == .wifi })
   }
 
-  @Test mutating func `a failure with a node that the operator pinned stays, also after a dial of its address`() {
+  @Test mutating func `a failure of a pinned node stays, even after later dials to its address`() {
     failures.note(node(7), .ethernet, address(1), isInbound: false, isPinned: true, .silent, now: .zero)
     failures.note(.none, .ethernet, address(1), isInbound: false, .dialFailed("no"), now: .zero)
     for number in 2..<UInt32(200) {
@@ -74,7 +74,7 @@ struct ContactFailuresTests {
     #expect(failures.all(now: now).contains { $0.node == node(7) })
   }
 
-  @Test mutating func `the oldest gives way, and a reason is cut`() {
+  @Test mutating func `the oldest failure is evicted, and a long reason is cut`() {
     let long = String(repeating: "x", count: 1_000)
     for number in 0..<UInt32(100) {
       failures.note(.none, .ethernet, address(number), isInbound: false, .dialFailed(long), now: .zero)

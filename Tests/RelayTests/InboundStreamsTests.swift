@@ -25,7 +25,7 @@ private final class Gate: InboundStreamsDelegate {
     loop.batchEnded = { [unowned self] in wakeUps += 1 }
   }
 
-  /// Ends what holds the gate and the loop together.
+  /// Breaks the reference cycle between the gate and the loop.
   func close() {
     streams.close()
     streams = nil
@@ -34,7 +34,7 @@ private final class Gate: InboundStreamsDelegate {
     for other in others { CSystem.close(other) }
   }
 
-  /// A stream from 192.0.2.`host`; the other side's end.
+  /// Opens a stream from 192.0.2.`host`. Returns the other end.
   func arrive(_ host: Int, _ bytes: [UInt8] = []) throws -> CInt {
     var ends: [CInt] = [-1, -1]
     let type = CInt(bitPattern: SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue)
@@ -58,7 +58,7 @@ private final class Gate: InboundStreamsDelegate {
   }
 }
 
-/// 192.0.2.`host`, from port 5.
+/// The address 192.0.2.`host` with port 5.
 private func address(_ host: Int) -> RemoteAddress {
   .ip(IPEndpoint(high: 0, low: 0xFFFF_C000_0200 | UInt64(host), port: 5, scope: 0))
 }
@@ -67,7 +67,7 @@ private func address(_ host: Int) -> RemoteAddress {
   private let gate: Gate
   init() throws { gate = try Gate() }
 
-  @Test func `a stream is admitted with the bytes by which it was recognised, and no more are read`() throws {
+  @Test func `a stream is admitted with the bytes that identified it, and no more are read`() throws {
     defer { gate.close() }
     _ = try gate.arrive(1, hello + [1, 2, 3])
     serve(gate.loop) { !gate.admitted.isEmpty }
@@ -76,7 +76,7 @@ private func address(_ host: Int) -> RemoteAddress {
     #expect(recv(gate.admitted[0].stream.descriptor, &rest, 10, 0) == 3)
   }
 
-  @Test func `a stream that waits for a place and is half-closed is closed and costs no wake-ups`() throws {
+  @Test func `a waiting stream that is half-closed is closed and causes no more wake-ups`() throws {
     defer { gate.close() }
     for host in 0..<Admission.handshakesMax - Admission.reserved { _ = try gate.arrive(host, hello) }
     serve(gate.loop) { gate.admitted.count == Admission.handshakesMax - Admission.reserved }
@@ -91,10 +91,10 @@ private func address(_ host: Int) -> RemoteAddress {
     #expect(gate.streams.gate.admission.pendingStreams == 0)
   }
 
-  @Test func `a stream that waits for a place is admitted when a handshake has ended`() throws {
+  @Test func `a waiting stream is admitted when a handshake has ended`() throws {
     defer { gate.close() }
     for host in 0..<Admission.handshakesMax - Admission.reserved { _ = try gate.arrive(host, hello) }
-    // It has said more than the gate reads.
+    // The stream has sent more bytes than the gate reads.
     _ = try gate.arrive(100, hello + [1, 2, 3])
     serve(gate.loop) { gate.admitted.count == Admission.handshakesMax - Admission.reserved }
     serve(gate.loop, for: .milliseconds(100))
@@ -103,7 +103,7 @@ private func address(_ host: Int) -> RemoteAddress {
     #expect(gate.admitted.last?.stream.remote == address(100))
   }
 
-  @Test func `a stream that waits is admitted in the place of a handshake that made no progress`() throws {
+  @Test func `a waiting stream is admitted in place of a stalled handshake`() throws {
     defer { gate.close() }
     for host in 0..<Admission.handshakesMax - Admission.reserved { _ = try gate.arrive(host, hello) }
     serve(gate.loop) { gate.admitted.count == Admission.handshakesMax - Admission.reserved }
@@ -112,7 +112,7 @@ private func address(_ host: Int) -> RemoteAddress {
     #expect(gate.stalled == [gate.admitted[0].opening.stream])
   }
 
-  @Test func `who is refused is told by an alert`() throws {
+  @Test func `a refused stream receives an alert`() throws {
     defer { gate.close() }
     let other = try gate.arrive(1, Array("GET / HTTP/1.1\r\n\r\n".utf8))
     serve(gate.loop, for: .milliseconds(100))
@@ -130,7 +130,7 @@ private func address(_ host: Int) -> RemoteAddress {
     #expect(recv(fifth, &alert, 10, 0) == 7)
   }
 
-  @Test func `a stream that ends before it has spoken gives its place back`() throws {
+  @Test func `a stream that ends before its hello frees its place`() throws {
     defer { gate.close() }
     let other = try gate.arrive(1, Array(hello[..<3]))
     serve(gate.loop, for: .milliseconds(30))

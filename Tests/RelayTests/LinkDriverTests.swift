@@ -12,17 +12,17 @@ import Testing
 
 /// Streams that become links and end, without a socket.
 @Suite struct LinkDriverTests {
-  @Test func `two drivers on one stream become a link at either node`() throws {
+  @Test func `two drivers on one stream become a link on both nodes`() throws {
     let cable = try Cable.linked()
     #expect(cable.client.driver.peer == cable.server.identity.id)
     #expect(cable.server.driver.peer == cable.client.identity.id)
     #expect(cable.client.provedCount == 1 && cable.server.provedCount == 1)
     #expect(cable.client.ends == [] && cable.server.ends == [])
-    // The handshake is over: nothing waits for a clock any more.
+    // After the handshake no timer is set.
     #expect(cable.client.io.wakeUp == .never && cable.server.io.wakeUp == .never)
   }
 
-  @Test func `a handshake that takes too long is ended at its deadline`() throws {
+  @Test func `a handshake that takes too long ends at its deadline`() throws {
     let server = try Box(isInbound: true)
     server.driver.start([22, 3, 1], deadline: server.now + .seconds(5))
     #expect(server.io.wakeUp == server.now + .seconds(5))
@@ -35,7 +35,7 @@ import Testing
     #expect(server.ends.count == 1)
   }
 
-  @Test func `bytes that came before the driver count`() throws {
+  @Test func `bytes received before the driver started are used`() throws {
     let cable = try Cable()
     let early = cable.server.io.incoming
     cable.server.io.incoming = []
@@ -44,14 +44,14 @@ import Testing
     #expect(!server.io.sends.isEmpty, "the server answers the hello at once")
   }
 
-  @Test func `who does not speak TLS is told by an alert, and the stream lingers so that it can be read`() throws {
+  @Test func `a peer that does not speak TLS receives an alert, and the stream lingers`() throws {
     let server = try Box(isInbound: true)
     server.driver.start(Array("GET / HTTP/1.1\r\n\r\n".utf8), deadline: server.now + .seconds(5))
     #expect(server.ends.count == 1 && server.io.lingers == true)
     #expect(server.io.sends == [7])
   }
 
-  @Test func `a peer that is refused is told, and the stream lingers`() throws {
+  @Test func `a refused peer is notified, and the stream lingers`() throws {
     let judge = Judge()
     judge.refuses = true
     judge.checksMade = 80
@@ -64,7 +64,7 @@ import Testing
     #expect(cable.client.driver.isRefused)
   }
 
-  @Test func `a peer that is refused later is cut off then`() throws {
+  @Test func `a peer that is refused later is disconnected then`() throws {
     let judge = Judge()
     let cable = try Cable(judge: judge)
     cable.run()
@@ -77,7 +77,7 @@ import Testing
     #expect(!cable.client.node.isLinked)
   }
 
-  @Test func `a stream that ends is not lingered on`() throws {
+  @Test func `a stream that the peer ended does not linger`() throws {
     let cable = try Cable.linked()
     cable.server.io.hasEnded = true
     cable.run()
@@ -85,7 +85,7 @@ import Testing
     #expect(!cable.server.node.isLinked)
   }
 
-  @Test func `a stream is silent until something comes, before the driver or later`() throws {
+  @Test func `a stream is silent until bytes arrive, before the driver starts or later`() throws {
     let cable = try Cable()
     let early = try Box(isInbound: true)
     early.driver.start(cable.server.io.incoming, deadline: early.now + .seconds(5))
@@ -95,19 +95,19 @@ import Testing
     #expect(!cable.client.driver.isSilent && !cable.server.driver.isSilent)
   }
 
-  @Test func `a stream that another one overtook ends at once`() throws {
+  @Test func `a stream that lost the race to another one ends at once`() throws {
     let cable = try Cable(bearer: .bluetoothLE)
     cable.client.driver.giveUp()
     #expect(cable.client.ends == ["another stream came first"] && cable.client.io.lingers == false)
   }
 
-  @Test func `a broken stream is over although nothing can be read`() throws {
+  @Test func `a broken stream ends even if nothing can be read`() throws {
     let cable = try Cable.linked()
     cable.server.driver.ready(canRead: false, canWrite: false, isBroken: true)
     #expect(cable.server.ends == ["the connection broke"] && cable.server.io.lingers == false)
   }
 
-  @Test func `a link that finishes says goodbye and ends when its last byte has left`() throws {
+  @Test func `a finishing link says goodbye and ends when its last byte has been sent`() throws {
     let cable = try Cable.linked()
     cable.client.node.shutDown(now: cable.client.now)
     cable.run()
@@ -115,7 +115,7 @@ import Testing
     #expect(cable.server.ends.count == 1 && !cable.server.node.isLinked)
   }
 
-  @Test func `a link that finishes and is not let say goodbye ends after two seconds`() throws {
+  @Test func `a finishing link that cannot send its goodbye ends after two seconds`() throws {
     let cable = try Cable.linked()
     cable.client.io.room = 0
     cable.client.driver.finish()
@@ -124,13 +124,13 @@ import Testing
     #expect(cable.client.ends == ["closed"] && cable.client.io.lingers == false)
   }
 
-  @Test func `no send is longer than the channel's unit`() throws {
+  @Test func `no send exceeds the unit of the channel`() throws {
     let cable = try Cable.linked(bearer: .bluetoothLE, unitBytesMax: 100)
     #expect(cable.client.io.sends.allSatisfy { $0 <= 100 } && cable.server.io.sends.allSatisfy { $0 <= 100 })
     #expect(cable.client.io.sends.contains(100))
   }
 
-  @Test func `one wake-up reads a bounded share of what has come`() throws {
+  @Test func `one wake-up reads a bounded part of the received bytes`() throws {
     let cable = try Cable.linked(bearer: .bluetoothLE)
     try cable.fill()
     cable.server.io.incoming = [UInt8](repeating: 23, count: 3 * EventLoop.callBytesMax)
@@ -139,9 +139,9 @@ import Testing
     #expect(cable.server.io.receives.reduce(0, +) <= EventLoop.callBytesMax)
   }
 
-  @Test func `one wake-up sends a bounded share of what waits, and the next one goes on`() throws {
+  @Test func `one wake-up sends a bounded part of the queued bytes, and the next one continues`() throws {
     let cable = try Cable.linked()
-    // The channel's window has to be larger than the share.
+    // The channel's window must be larger than the part.
     for _ in 0..<8 {
       try cable.fill()
       cable.run()
@@ -149,19 +149,19 @@ import Testing
     let before = cable.client.node.link(0).bytesOut
     try cable.fill()
     let first = cable.client.node.link(0).bytesOut - before
-    // The turn ends with the frame that fills it.
+    // The turn ends with the frame that reaches the limit.
     #expect(first >= UInt64(EventLoop.callBytesMax) && first <= UInt64(2 * EventLoop.callBytesMax))
     #expect(cable.client.io.waitsForRoom)
     cable.client.driver.ready(canRead: false, canWrite: true, isBroken: false)
     #expect(cable.client.node.link(0).bytesOut - before > first)
   }
 
-  @Test func `while the stream takes nothing no more than the limit is encrypted ahead`() throws {
+  @Test func `while the stream accepts no bytes, encryption ahead is limited`() throws {
     let cable = try Cable.linked()
     cable.client.io.room = 0
     try cable.fill()
     #expect(cable.client.io.waitsForRoom)
-    // All that was encrypted leaves at once when there is room: it is no more than the limit and one record.
+    // All encrypted bytes are sent as soon as there is room. They are no more than the limit and one record.
     cable.client.io.other = nil
     cable.client.io.room = .max
     cable.client.io.sends = []
@@ -169,7 +169,7 @@ import Testing
     #expect(cable.client.io.sends.reduce(0, +) <= EncryptAhead.bytesMax + 2 * 17_000)
   }
 
-  @Test func `a stream that takes bytes again is filled until nothing waits`() throws {
+  @Test func `a stream that accepts bytes again is filled until nothing is queued`() throws {
     let cable = try Cable.linked()
     cable.client.io.room = 0
     let sent = try cable.fill()
@@ -181,11 +181,11 @@ import Testing
     #expect(!cable.client.io.waitsForRoom)
   }
 
-  @Test func `on a slow bearer bulk frames wait until the stream reports room, and urgent ones go before`() throws {
+  @Test func `on a slow bearer bulk frames wait until the stream reports room, and urgent frames do not`() throws {
     let cable = try Cable.linked(bearer: .bluetoothLE)
     let client = cable.client, io = client.io
     io.sends = []
-    // A short one would go along with the urgent frame.
+    // A short bulk frame would be sent together with the urgent frame.
     try client.send(20_000, .bulk, to: cable.server)
     #expect(io.sends == [] && io.waitsForRoom)
     try client.send(100, .interactive, to: cable.server)
@@ -195,7 +195,7 @@ import Testing
     #expect(io.sends.reduce(0, +) > urgent + 3000)
   }
 
-  @Test func `on a slow bearer one report of room is for one bulk frame`() throws {
+  @Test func `on a slow bearer one report of room allows one bulk frame`() throws {
     let cable = try Cable.linked(bearer: .bluetoothLE)
     let client = cable.client
     try cable.fill()
@@ -209,7 +209,7 @@ import Testing
     #expect(client.io.waitsForRoom)
   }
 
-  @Test func `what is queued behind frames that were passed on leaves in the same wake-up`() throws {
+  @Test func `a frame queued after forwarded frames is sent in the same wake-up`() throws {
     let cable = try Cable.linked()
     let client = cable.client, io = client.io
     (io.other, io.sends, io.questionsForRoom) = (nil, [], 0)
@@ -225,7 +225,7 @@ import Testing
   }
 
   @Test
-  func `over Bluetooth LE a neighbour that takes nothing for fifteen seconds keeps its link, and gets what waits`()
+  func `over Bluetooth LE a link survives fifteen seconds without progress and then sends its queue`()
     throws
   {
     let cable = try Cable.linked(bearer: .bluetoothLE)
@@ -243,7 +243,7 @@ import Testing
     #expect(client.io.sends.reduce(0, +) > 4000 && client.node.link(0).state == .up)
   }
 
-  @Test func `over Bluetooth LE a neighbour that takes nothing for half a minute loses its link`() throws {
+  @Test func `over Bluetooth LE a link ends after half a minute without progress`() throws {
     let cable = try Cable.linked(bearer: .bluetoothLE)
     try cable.fill()
     cable.client.io.room = 0
@@ -252,7 +252,7 @@ import Testing
     #expect(!cable.client.node.isLinked)
   }
 
-  @Test func `room that is found within the wake-up is not asked for`() throws {
+  @Test func `room found within the wake-up causes no request for room`() throws {
     let cable = try Cable.linked()
     let io = cable.client.io
     (io.sends, io.questionsForRoom, io.room) = ([], 0, 0)
@@ -268,7 +268,7 @@ import Testing
 }
 
 extension Box {
-  /// Send a message of zeros, and serve the node.
+  /// Sends a message of zeros and serves the node.
   func send(_ byteCount: Int, _ lane: Lane, to other: Box) throws {
     let message = [UInt8](repeating: 0, count: byteCount)
     _ = try node.send(kind: 3, message.span.bytes, to: other.identity.id, lane: lane, now: now)
@@ -277,7 +277,7 @@ extension Box {
 }
 
 extension Cable {
-  /// Let time pass at the client alone: the server reads nothing and says nothing.
+  /// Advances time at the client alone. The server neither reads nor sends.
   func rest(_ span: TimeSpan) {
     let end = client.now + span
     while true {
@@ -288,7 +288,7 @@ extension Cable {
     }
   }
 
-  /// Give the client's node as much to send as it takes at once; how many messages that is.
+  /// Fills the client's node with as many messages as it accepts at once. Returns their number.
   @discardableResult
   func fill() throws -> Int {
     let message = [UInt8](repeating: 1, count: 60_000)

@@ -7,13 +7,13 @@ import Testing
 
 @testable import Relay
 
-/// How a socket ends so that its last bytes can be read.
+/// How a socket is closed so that the peer can read its last bytes.
 @Suite struct LinkStreamTests {
   private let loop: EventLoop
   private let scratch = LinkScratch()
   init() throws { loop = try EventLoop() }
 
-  /// A TCP connection over loopback: a reset destroys what a socket pair would keep.
+  /// A TCP connection over loopback. Unlike a socket pair, it loses received data when it is reset.
   private func makeConnection() throws -> (stream: LinkStream, other: CInt) {
     let listener = socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
     defer { close(listener) }
@@ -42,7 +42,7 @@ import Testing
     return send(other, bytes, count, CInt(MSG_NOSIGNAL | MSG_DONTWAIT))
   }
 
-  @Test func `what was said last is read by a peer that was still sending`() throws {
+  @Test func `a peer that is still sending receives the last bytes`() throws {
     let (stream, other) = try makeConnection()
     defer { close(other) }
     #expect(put(other, 1000) == 1000)
@@ -50,11 +50,11 @@ import Testing
     #expect(last.withUnsafeBytes { stream.send($0) } == .moved(7))
     stream.close(lingers: true)
     serve(loop, for: .milliseconds(50))
-    // A reset would fail this one …
+    // After a reset this call would fail …
     #expect(put(other, 1000) == 1000)
     serve(loop, for: .milliseconds(50))
     #expect(put(other, 1000) == 1000)
-    // … and what it destroys is this.
+    // … and these bytes would be lost.
     var read = [UInt8](repeating: 0, count: 10)
     #expect(recv(other, &read, 10, 0) == 7)
     #expect(recv(other, &read, 10, 0) == 0)
@@ -78,7 +78,7 @@ import Testing
     #expect(scratch.lingering == 0 && monotonicNow() - start >= .milliseconds(1900))
   }
 
-  @Test func `it closes on a peer that sends without end`() throws {
+  @Test func `it closes on a peer that sends endlessly`() throws {
     let (stream, other) = try makeConnection()
     defer { close(other) }
     stream.close(lingers: true)
@@ -87,7 +87,7 @@ import Testing
       sent += max(put(other, 16_384), 0)
       return scratch.lingering == 0
     }
-    // What is above the limit waited in the sockets' own buffers when it closed.
+    // The bytes above the limit were in the sockets' own buffers when it closed.
     #expect(scratch.lingering == 0 && sent < 16 * LinkStream.lingerBytesMax)
   }
 
@@ -102,7 +102,7 @@ import Testing
     #expect(scratch.lingering == LinkStream.lingeringMax)
   }
 
-  /// A channel of whole units with a full buffer, and the size of that buffer.
+  /// A channel of whole units whose send buffer is full.
   private func makeFullChannel() throws -> (stream: LinkStream, ends: [CInt]) {
     var ends: [CInt] = [-1, -1]
     let kind = CInt(SOCK_SEQPACKET.rawValue | SOCK_NONBLOCK.rawValue)
@@ -123,7 +123,7 @@ import Testing
     return bytes
   }
 
-  @Test func `a unit that does not fit into the room which the kernel reports makes the buffer wider`() throws {
+  @Test func `a unit that does not fit after the kernel reported room enlarges the buffer`() throws {
     let (stream, ends) = try makeFullChannel()
     defer { for end in ends { close(end) } }
     let unit = [UInt8](repeating: 0, count: 1000)
@@ -134,7 +134,7 @@ import Testing
     #expect(unit.withUnsafeBytes { stream.send($0) } != .later)
   }
 
-  @Test func `a unit that does not fit where no room was reported waits`() throws {
+  @Test func `a unit that does not fit waits if no room was reported`() throws {
     let (stream, ends) = try makeFullChannel()
     defer { for end in ends { close(end) } }
     let unit = [UInt8](repeating: 0, count: 1000)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Relay
 
-/// Values that another implementation computes with SHA-256 alone; docs/protocol.md, Sessions.
+/// Another implementation computes these values with SHA-256 alone (docs/protocol.md, Sessions).
 @Suite struct SessionVectorTests {
   @Test func `session ids and endpoints are SHA-256 by the firmware's cryptography`() throws {
     let cryptography = try MbedCryptography(try makeIdentity())

@@ -13,23 +13,23 @@ import Testing
 
 @testable import Relay
 
-/// A stream in memory: what one end sends the other may read, when the test lets it.
+/// A stream in memory. The test decides when bytes sent by one end can be read by the other.
 final class FakeIO: LinkIO {
   var now = Instant.zero + .seconds(1000)
   var segments: SegmentCounts?
   var other: FakeIO?
-  /// Bytes that the driver has not read.
+  /// The bytes that the driver has not read yet.
   var incoming: [UInt8] = []
-  /// What was given to one `send` each.
+  /// The number of bytes in each call of `send`.
   var sends: [Int] = []
   var receives: [Int] = []
-  /// How many more bytes the stream takes.
+  /// The number of bytes that the stream still accepts.
   var room = Int.max
   var hasEnded = false
   var waitsForRoom = false
   var questionsForRoom = 0
   var wakeUp = Instant.never
-  /// Nil while the stream is open; then whether it lingers.
+  /// Nil while the stream is open. Afterwards, whether it lingers.
   var lingers: Bool?
 
   func receive(into buffer: UnsafeMutableRawBufferPointer) -> TransferOutcome {
@@ -64,7 +64,7 @@ final class FakeIO: LinkIO {
   }
 }
 
-/// One box: a node, and a driver for its one stream.
+/// A box with a node and a driver for its only stream.
 final class Box: LinkDriverDelegate {
   let identity: NodeIdentity
   let node: Node
@@ -73,7 +73,7 @@ final class Box: LinkDriverDelegate {
   let credentials: TLSCredentials
   private(set) var driver: LinkDriver!
   var provedCount = 0
-  /// Messages that were taken from the node.
+  /// The number of messages taken from the node.
   private(set) var messageCount = 0
   var ends: [String] = []
   var now: Instant { io.now }
@@ -104,7 +104,7 @@ final class Box: LinkDriverDelegate {
     if let slot = driver.slot { node.handle(.linkClosed(slot), now: now) }
   }
 
-  /// Carries out the node's outputs at the end of a wake-up, and of those that follow at once.
+  /// Carries out the node's outputs at the end of a wake-up, including those that follow at once.
   func drain() {
     var hadOutput = true
     while hadOutput {
@@ -119,7 +119,7 @@ final class Box: LinkDriverDelegate {
         case .dial, .peer, .decisionWanted, .completed, .datagram, .epochRaised, .session: break
         }
       }
-      // A wake-up takes a part of the messages that wait.
+      // One wake-up takes only part of the queued messages.
       io.now = now + .microseconds(1)
     }
     driver.wakeUpEnded()
@@ -139,7 +139,7 @@ struct Cable {
     for box in [client, server] { box.driver.start([], deadline: box.now + .seconds(5)) }
   }
 
-  /// Serve both as a loop would until nothing happens any more, or `wakeUpsMax` times.
+  /// Serves both boxes as a loop would, until nothing more happens or for `wakeUpsMax` wake-ups.
   func run(wakeUpsMax: Int = 10_000) {
     for _ in 0..<wakeUpsMax {
       var hasWorked = false
@@ -156,7 +156,7 @@ struct Cable {
     }
   }
 
-  /// Let time pass, with every deadline of the nodes on the way.
+  /// Advances time and handles every deadline of the nodes on the way.
   func pass(_ span: TimeSpan) {
     let end = client.now + span
     while true {
@@ -172,7 +172,7 @@ struct Cable {
     }
   }
 
-  /// Two nodes that know each other as peers.
+  /// Two nodes with an established link.
   static func linked(bearer: BearerKind = .ethernet, unitBytesMax: Int = .max) throws -> Cable {
     let cable = try Cable(bearer: bearer, unitBytesMax: unitBytesMax)
     cable.run()
@@ -182,7 +182,7 @@ struct Cable {
   }
 }
 
-/// A judge who can be made to refuse everybody.
+/// A judge that can refuse every peer.
 final class Judge: PeerJudge {
   var refuses = false
   var checksMade = 0
