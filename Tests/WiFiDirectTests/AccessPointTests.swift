@@ -6,7 +6,7 @@ import Testing
 
 @testable import WiFiDirect
 
-/// An owner whose wpa_supplicant knows no Wi-Fi Direct.
+/// A group owner whose wpa_supplicant does not support Wi-Fi Direct.
 @Suite struct AccessPointTests {
   let scratch: Scratch
   let loop: EventLoop
@@ -97,7 +97,7 @@ import Testing
     serve(loop) { recorder.reports.contains { $0.isFault } }
     #expect(recorder.reports.first?.text.contains("takes no access point beside the network") == true)
     #expect(supplicant.count("IFNAME=cwtest ADD_NETWORK") == 0)
-    // One of a daemon that was killed does not count.
+    // A network left by a killed daemon is ignored.
     networks = "network id / ssid / bssid / flags\n4\tCauseway-000000000000fedc\tany\t[CURRENT]"
     serve(loop) { supplicant.count("IFNAME=cwtest SELECT_NETWORK 0") == 1 }
     #expect(supplicant.commands.contains("IFNAME=cwtest REMOVE_NETWORK 4"))
@@ -131,7 +131,7 @@ import Testing
   }
 }
 
-/// Whether the played access point is there, and on which interface.
+/// Whether the simulated access point exists, and on which interface.
 private final class Flag {
   var value = false
   var isOnOwnInterface = false

@@ -6,12 +6,12 @@ import Testing
 
 @testable import WiFiDirect
 
-/// A wpa_supplicant of the test's own: a datagram socket that answers commands and sends events.
+/// A private wpa_supplicant of the test: a datagram socket that answers commands and sends events.
 final class FakeSupplicant: EventSource {
   let path: String
-  /// Every command that came, without its answer.
+  /// All received commands, without their answers.
   private(set) var commands: [String] = []
-  /// Gives the answer to a command; nil answers nothing.
+  /// Returns the answer to a command. Nil means no answer.
   var answer: (String) -> String? = { _ in "OK" }
   private let loop: EventLoop
   private var descriptor: CInt
@@ -53,7 +53,7 @@ final class FakeSupplicant: EventSource {
     }
   }
 
-  /// Send something to whoever spoke last.
+  /// Sends a text to the sender of the last command.
   func say(_ text: String) {
     let bytes = Array(text.utf8)
     _ = withUnsafePointer(to: client) {
@@ -63,7 +63,7 @@ final class FakeSupplicant: EventSource {
     }
   }
 
-  /// As SIGKILL does: the socket closes, its file stays.
+  /// Closes the socket and leaves its file, as SIGKILL does.
   func die() {
     guard let registration else { return }
     self.registration = nil
@@ -74,7 +74,7 @@ final class FakeSupplicant: EventSource {
   func count(_ prefix: String) -> Int { commands.filter { $0.hasPrefix(prefix) }.count }
 }
 
-/// A temporary directory, removed with its test.
+/// A temporary directory that is removed with its test.
 final class Scratch {
   let path: String
   init() throws {

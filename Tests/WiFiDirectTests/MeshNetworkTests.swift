@@ -48,7 +48,7 @@ import Testing
     return WiFiDirectRadio(loop, options, hint: 0xFEDC, recorder) { _ in nil }
   }
 
-  @Test func `a mesh is made on an interface of its own, with SAE`() throws {
+  @Test func `a mesh runs on its own interface with SAE`() throws {
     let radio = makeRadio()
     radio.start()
     defer { radio.stop() }
@@ -67,7 +67,7 @@ import Testing
     #expect(recorder.reports.map(\.text) == ["mesh “backbone” on mesh-cwtest, 2462 MHz"])
   }
 
-  @Test func `without forwarding the radios are told so`() throws {
+  @Test func `without forwarding wpa_supplicant is configured not to forward`() throws {
     let radio = makeRadio(isForwarding: false)
     radio.start()
     defer { radio.stop() }
@@ -84,7 +84,7 @@ import Testing
     #expect(!supplicant.commands.contains { $0.contains("P2P_GROUP_REMOVE") || $0.contains("SET device_name") })
   }
 
-  @Test func `its neighbours are known`() throws {
+  @Test func `the neighbours of a mesh are tracked`() throws {
     isThere.isOn = true
     let radio = makeRadio()
     radio.start()
@@ -101,7 +101,7 @@ import Testing
     #expect(told == ["mesh “backbone”: 1 mesh peers", "mesh “backbone”: 0 mesh peers"])
   }
 
-  @Test func `a neighbour with another passphrase is named`() throws {
+  @Test func `a neighbour with another passphrase is reported`() throws {
     isThere.isOn = true
     let radio = makeRadio()
     radio.start()
@@ -113,7 +113,7 @@ import Testing
       recorder.reports.last?.text == "46:00:00:00:01:00 does not join “backbone”: has it the same passphrase?")
   }
 
-  @Test func `beside a group the radio's own interface is not taken`() throws {
+  @Test func `beside a group the mesh does not use the radio's own interface`() throws {
     let usual = supplicant.answer
     supplicant.answer = { $0.contains("MESH_INTERFACE_ADD") ? "FAIL" : usual($0) }
     let radio = makeRadio(isBesideGroup: true)
@@ -125,7 +125,7 @@ import Testing
     #expect(supplicant.count("IFNAME=cwtest ADD_NETWORK") == 0)
   }
 
-  @Test func `elsewhere it is, where the driver has one interface only`() throws {
+  @Test func `without a group the mesh uses the only interface of the driver`() throws {
     isThere.isOn = true
     let usual = supplicant.answer
     supplicant.answer = { $0.contains("MESH_INTERFACE_ADD") ? "FAIL" : usual($0) }
@@ -138,7 +138,7 @@ import Testing
     #expect(supplicant.commands.last == "IFNAME=cwtest REMOVE_NETWORK 0")
   }
 
-  @Test func `a driver that starts no mesh is named at once`() throws {
+  @Test func `a driver that cannot start the mesh is reported at once`() throws {
     let radio = makeRadio()
     radio.start()
     defer { radio.stop() }
@@ -150,7 +150,7 @@ import Testing
         == "the driver starts no mesh on 2462 MHz: is the channel allowed, and free for this radio?")
   }
 
-  @Test func `it is made again when wpa_supplicant was killed`() throws {
+  @Test func `the mesh is created again after wpa_supplicant was killed`() throws {
     isThere.isOn = true
     let radio = makeRadio()
     radio.start()
@@ -164,7 +164,7 @@ import Testing
     #expect(next.count("IFNAME=mesh-cwtest SELECT_NETWORK 0") == 1)
   }
 
-  @Test func `it goes with the daemon`() throws {
+  @Test func `the mesh ends with the daemon`() throws {
     isThere.isOn = true
     let radio = makeRadio()
     radio.start()
@@ -174,7 +174,7 @@ import Testing
     #expect(supplicant.commands.last == "INTERFACE_REMOVE mesh-cwtest")
   }
 
-  @Test func `a mesh without a name is not begun`() throws {
+  @Test func `a mesh without a name is not started`() throws {
     let radio = makeRadio(ssid: "")
     radio.start()
     #expect(recorder.reports.map(\.text) == ["a mesh takes an SSID and a passphrase: set both"])
@@ -182,7 +182,7 @@ import Testing
   }
 }
 
-/// Whether the played mesh is there.
+/// Whether the simulated mesh exists.
 private final class Switch {
   var isOn = false
 }

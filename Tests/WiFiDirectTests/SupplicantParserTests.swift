@@ -4,7 +4,7 @@ import Testing
 
 private func parse(_ text: String) -> SupplicantMessage? { SupplicantParser.parse(Array(text.utf8)[...]) }
 
-/// Messages as wpa_supplicant 2.10 sent them on simulated radios.
+/// Messages sent by wpa_supplicant 2.10 on simulated radios.
 @Suite struct SupplicantParserTests {
   @Test func aDeviceThatOwnsAGroupIsFound() throws {
     let message = try #require(
@@ -176,7 +176,7 @@ private func parse(_ text: String) -> SupplicantMessage? { SupplicantParser.pars
     #expect(parse(text)?.event == .other)
   }
 
-  /// Every prefix and every single damaged byte is read without a trap.
+  /// Reads every prefix and every message with one damaged byte without a trap.
   @Test func noDamageTraps() {
     let golden = Array(
       (#"IFNAME=wlan0 <3>P2P-GROUP-STARTED p2p-wlan1-0 client ssid="D\x41\"" freq=2437 passphrase="p" "#

@@ -24,7 +24,7 @@ let ownerStarted =
   let recorder = Recorder()
   let air = Air()
 
-  /// What is in the way of the radio.
+  /// The obstacle that blocks the radio.
   final class Air {
     var obstacle: RadioObstacle?
   }
@@ -59,7 +59,7 @@ let ownerStarted =
 
   // MARK: - Group owner
 
-  /// Starts the radio, and lets it own the group that it asks for.
+  /// Starts the radio and lets it own the group that it requests.
   func own(_ radio: WiFiDirectRadio, _ supplicant: FakeSupplicant) {
     radio.start()
     serve(loop) { supplicant.count("IFNAME=p2p-dev-cwtest P2P_GROUP_ADD") == 1 }
@@ -224,7 +224,7 @@ let ownerStarted =
     let radio = makeRadio()
     radio.start()
     defer { radio.stop() }
-    // Without a P2P device the interface itself rules Wi-Fi Direct.
+    // Without a P2P device, the interface itself accepts the commands of Wi-Fi Direct.
     serve(loop) { supplicant.count("IFNAME=cwtest P2P_GROUP_ADD") == 1 }
     #expect(supplicant.commands.filter { $0.hasPrefix("P2P_GROUP_REMOVE") } == ["P2P_GROUP_REMOVE p2p-cwtest-4"])
   }
@@ -334,7 +334,7 @@ let ownerStarted =
     #expect(supplicant.count("P2P_FIND") == 2)
   }
 
-  /// Any device can take a name like a node's, own a group, and let nobody in.
+  /// Any device can use a name that looks like a node's, own a group, and admit no station.
   @Test func anOwnerThatDidNotLetANodeInIsTriedAfterOthers() throws {
     let supplicant = try makeSupplicant()
     let radio = makeRadio { $0.role = .client }

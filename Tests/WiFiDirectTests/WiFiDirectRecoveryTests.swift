@@ -5,9 +5,9 @@ import Testing
 
 @testable import WiFiDirect
 
-/// What breaks an owner's group, and how it comes back.
+/// Failures of an owner's group, and its recovery.
 extension WiFiDirectRadioTests {
-  @Test func `each attempt prepares wpa_supplicant anew, as a new radio has no settings`() throws {
+  @Test func `each attempt configures wpa_supplicant again, because a new radio has no settings`() throws {
     let supplicant = try makeSupplicant()
     let radio = makeRadio()
     radio.start()
@@ -20,7 +20,7 @@ extension WiFiDirectRadioTests {
     #expect(supplicant.count("IFNAME=p2p-dev-cwtest SET ip_addr_go") == 2)
   }
 
-  @Test func `a device that wpa_supplicant has lost is looked for again`() throws {
+  @Test func `a device that wpa_supplicant has lost is looked up again`() throws {
     let supplicant = try makeSupplicant()
     let usual = supplicant.answer
     var isLost = true
@@ -43,7 +43,7 @@ extension WiFiDirectRadioTests {
     radio.start()
     defer { radio.stop() }
     serve(loop) { supplicant.count("IFNAME=p2p-dev-cwtest P2P_GROUP_ADD") == 1 }
-    // "DIRECT-", two digits of the hint, and the prefix of device names.
+    // The name consists of "DIRECT-", two digits of the hint, and the prefix of device names.
     #expect(
       supplicant.commands.contains(
         "IFNAME=p2p-dev-cwtest SET_NETWORK 3 ssid \(hexadecimal(Array("DIRECT-y6-Causeway".utf8)))"))
@@ -65,7 +65,7 @@ extension WiFiDirectRadioTests {
     #expect(supplicant.commands.filter { $0.contains("REMOVE_NETWORK") } == ["IFNAME=p2p-dev-cwtest REMOVE_NETWORK 7"])
   }
 
-  @Test func `a blocked radio is named and left alone, and used at once when it is free`() throws {
+  @Test func `a blocked radio is reported and left alone, and used as soon as it is unblocked`() throws {
     let supplicant = try makeSupplicant()
     let radio = makeRadio()
     radio.start()
@@ -87,7 +87,7 @@ extension WiFiDirectRadioTests {
     #expect(supplicant.count("IFNAME=p2p-dev-cwtest P2P_GROUP_ADD") == 2)
   }
 
-  @Test func `a failure of a radio that is not there names the cause`() throws {
+  @Test func `the failure of an absent radio names its absence`() throws {
     let supplicant = try makeSupplicant()
     let radio = makeRadio()
     radio.start()
@@ -101,7 +101,8 @@ extension WiFiDirectRadioTests {
     #expect(recorder.reports.last?.text == "no interface cwtest: is the radio plugged in? (it is watched for)")
   }
 
-  /// wpa_supplicant makes no group, and its interface is in this state: whether that was asked before the fourth attempt.
+  /// Lets wpa_supplicant create no group while its interface is in this state. Returns whether the state was requested
+  /// before the fourth attempt.
   private func isStateAsked(_ state: String, isRefused: Bool) throws -> Bool {
     let supplicant = try makeSupplicant()
     let usual = supplicant.answer
@@ -111,7 +112,7 @@ extension WiFiDirectRadioTests {
       if isRefused, command == "IFNAME=p2p-dev-cwtest STATUS" { return "wpa_state=\(state)" }
       return usual(command)
     }
-    // An owner makes an access point without Wi-Fi Direct.
+    // An owner creates an access point without Wi-Fi Direct.
     let radio = makeRadio { if isRefused { $0.role = .client } }
     radio.start()
     defer { radio.stop() }
@@ -120,7 +121,7 @@ extension WiFiDirectRadioTests {
     return supplicant.count("IFNAME=cwtest STATUS") == 1
   }
 
-  @Test func `before the interface is switched off it is asked whether somebody is connected by it`() throws {
+  @Test func `the interface is checked for a connection before it is switched off`() throws {
     #expect(try isStateAsked("COMPLETED", isRefused: false))
   }
 
