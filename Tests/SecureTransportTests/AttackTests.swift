@@ -8,11 +8,11 @@ import Trust
 
 @testable import SecureTransport
 
-/// Attacks on the TLS endpoint, by a stock OpenSSL where it can do them. docs/security.md lists them.
+/// Attacks on the TLS endpoint. They use a stock OpenSSL where it supports them. docs/security.md lists them.
 @Suite(.serialized) struct AttackTests {
   let scratch = Scratch()
 
-  /// Judges by the fleet's root alone.
+  /// Accepts peers only if the fleet's root is above them.
   private final class FleetJudge: PeerJudge {
     let anchors = TrustAnchors()
     let time = TrustTime(kept: 0, wall: 1_811_808_000, isSynchronised: true)  // 2027-06-01
@@ -22,7 +22,8 @@ import Trust
     }
   }
 
-  /// How our server, which trusts the fleet's root, ends with a client of this certificate; nil when it lets it in.
+  /// The end of our server's stream, if a client with this certificate connects. The server trusts the fleet's root.
+  /// Nil if it accepts the client.
   private func outcome(_ leaf: String, chain: [String], version: String = "-tls1_3", lists: [String] = []) throws
     -> SecureStreamEnd?
   {
@@ -95,7 +96,7 @@ import Trust
     #expect(try outcome("fat", chain: []) != nil)
   }
 
-  /// mbedTLS keeps a node for each name, as long as the link lives.
+  /// mbedTLS stores a list node for each name for the lifetime of the link.
   @Test(arguments: [200, 300])
   func aCertificateOfManyNamesIsRefused(count: Int) throws {
     try scratch.certificate("root", extensions: Scratch.authority)
@@ -125,7 +126,7 @@ import Trust
     var outputs: [String] = []
     for option in ["-sess_out session", "-sess_in session"] {
       if option == "-sess_in session" && scratch.bytes("session") == nil {
-        // TLS 1.3 without tickets leaves nothing that could be replayed.
+        // TLS 1.3 without tickets leaves nothing to replay.
         #expect(version == "-tls1_3")
         continue
       }
@@ -188,7 +189,7 @@ import Trust
       server.receive(client.take())
       client.receive(server.take())
     }
-    // A node refuses itself: NodeTests, aLinkToThisNodeItselfIsNotOpened.
+    // The node refuses itself: see NodeTests, aLinkToThisNodeItselfIsNotOpened.
     #expect(server.stream.peer == identity.id)
   }
 
@@ -199,7 +200,7 @@ import Trust
     #expect(pair.server.stream.state == .closed(.notAUnit(.unknownFirstByte)))
     #expect(pair.server.plaintext.isEmpty)
     let other = try Pair.established(version)
-    // A record that says it is application data, in the clear.
+    // A plaintext record whose type is application data.
     other.server.receive([23, 3, 3, 0, 5] + Array("hello".utf8))
     guard case .closed(.library) = other.server.stream.state else {
       Issue.record("still \(other.server.stream.state)")
@@ -248,7 +249,7 @@ import Trust
   }
 }
 
-/// A client whose parts the test chooses.
+/// A TLS client whose parameters the test chooses.
 private final class RawClient {
   private let configuration: TLSConfiguration
   private let tls = UnsafeMutablePointer<mbedtls_ssl_context>.allocate(capacity: 1)

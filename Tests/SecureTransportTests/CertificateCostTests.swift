@@ -2,12 +2,12 @@ import CMbedTLS
 import FileSupport
 import Testing
 
-/// The chain of a certificate is checked before anybody knows whose it is: what it costs is bounded.
+/// A certificate chain is verified before the peer is known. Therefore the cost is bounded.
 @Suite(.serialized) struct CertificateCostTests {
   let scratch = Scratch()
 
-  /// Verifies the first of these certificates with the others as its chain and no authority, or as a handshake does. Returns how
-  /// many signatures that took.
+  /// Verifies the first of these certificates with the others as its chain, without an authority or as a handshake
+  /// does. Returns the number of signatures verified.
   private func checks(_ files: [String], inHandshake: Bool = false) throws -> UInt32 {
     var chain = mbedtls_x509_crt()
     mbedtls_x509_crt_init(&chain)
@@ -28,7 +28,7 @@ import Testing
     return cmbedtls_checks()
   }
 
-  /// Whether the signature of an RSA key over a hash is taken.
+  /// Whether the signature of an RSA key over a hash is accepted.
   private func isTaken(_ key: String) throws -> Bool {
     try scratch.write("text", [UInt8](repeating: 3, count: 100))
     try scratch.openssl("dgst -sha256 -sign \(key) -out signature text")
@@ -48,7 +48,7 @@ import Testing
       MBEDTLS_PK_RSA, nil, &context, MBEDTLS_MD_SHA256, digest, 32, signature, signature.count) == 0
   }
 
-  @Test func `a chain is followed as long as it costs no more than two authorities over P-521`() throws {
+  @Test func `a chain is verified up to the cost of two authorities over P-521`() throws {
     for (curve, count) in [("P-384", 4), ("P-521", 2)] as [(String, UInt32)] {
       try scratch.certificate("\(curve)0", extensions: Scratch.authority, algorithm: curve)
       for index in 1...8 {
@@ -70,14 +70,14 @@ import Testing
     #expect(try checks(["end", "middle", "top"], inHandshake: true) == 0)
   }
 
-  @Test func `eight intermediates are followed`() throws {
+  @Test func `eight intermediates are verified`() throws {
     try scratch.certificate("ca0", extensions: Scratch.authority)
     for index in 1...8 { try scratch.certificate("ca\(index)", by: "ca\(index - 1)", extensions: Scratch.authority) }
     try scratch.certificate("deep", by: "ca8", extensions: Scratch.node)
     #expect(try checks(["deep"] + (1...8).reversed().map { "ca\($0)" }) == 8)
   }
 
-  @Test func `a key over another curve than three is as a wrong one`() throws {
+  @Test func `a key over an unsupported curve counts as a wrong one`() throws {
     for (curve, count) in [("P-256", 1), ("P-384", 1), ("P-521", 1), ("brainpoolP512r1", 0)] as [(String, UInt32)] {
       try scratch.certificate("ca-\(curve)", extensions: Scratch.authority, algorithm: curve)
       try scratch.certificate("leaf-\(curve)", by: "ca-\(curve)", extensions: Scratch.node)
@@ -85,7 +85,7 @@ import Testing
     }
   }
 
-  @Test func `a key of RSA has the usual exponent and no more than 4096 bits`() throws {
+  @Test func `an RSA key is accepted only with the usual exponent and up to 4096 bits`() throws {
     let large = "1" + String(repeating: "0", count: 30) + "1"
     for (bits, exponent, isTaken) in [(1024, "65537", true), (1024, large, false), (4104, "65537", false)] {
       try scratch.openssl(

@@ -1,7 +1,8 @@
 import CMbedTLS
 import Testing
 
-/// Signatures as handshakes and certificates check them, by `mbedtls_pk_verify`: the vectors of RFC 6979, A.2.5 (P-256).
+/// Signatures as handshakes and certificates verify them, with `mbedtls_pk_verify`. The vectors are those of RFC 6979,
+/// A.2.5 (P-256).
 @Suite struct CertificateSignatureTests {
   private static let point = number(
     "60fed4ba255a9d31c961eb74c6356d68c049b8923b61fa6ce669622e60f29fb6"
@@ -16,7 +17,7 @@ import Testing
     return stride(from: 0, to: digits.count, by: 2).compactMap { UInt8(String(digits[$0...$0 + 1]), radix: 16) }
   }
 
-  /// A positive INTEGER of the shortest form.
+  /// A positive INTEGER in its shortest form.
   private static func integer(_ text: String) -> [UInt8] {
     var bytes = Array(number(text).drop { $0 == 0 })
     if bytes.isEmpty || bytes[0] >= 0x80 { bytes.insert(0, at: 0) }

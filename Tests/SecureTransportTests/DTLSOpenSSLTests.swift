@@ -8,11 +8,12 @@ import Testing
 
 @testable import SecureTransport
 
-/// A stock OpenSSL as the other end of an inner session, over UDP on the loopback interface: any DTLS 1.2 will do.
+/// A stock OpenSSL as the peer of an inner session, over UDP on the loopback interface. Any implementation of DTLS 1.2
+/// works.
 @Suite(.serialized) struct DatagramOpenSSLTests {
   let scratch = Scratch()
 
-  /// A key of OpenSSL's whose node id is below or above ours, and that id.
+  /// Creates an OpenSSL key whose node id is below or above ours. Returns the id.
   private func makePeer(below: Bool, _ identity: NodeIdentity) throws -> NodeID {
     while true {
       try scratch.openssl("ecparam -name prime256v1 -genkey -noout -out peer.key")
@@ -58,7 +59,7 @@ import Testing
       if session?.state == .established { openssl.type("hello from openssl\n") }
       return [session]
     }
-    // One, unless the machine was so slow that openssl repeated its hello.
+    // One request is sent, unless a slow machine made openssl repeat its hello.
     #expect(heard == Array("hello from openssl\n".utf8) && verifyRequests >= 1)
     #expect(session?.peerChain.first == scratch.certificate("peer.crt"))
     socket.send(seal(try #require(session), Array("hello from the box\n".utf8)))
@@ -101,7 +102,7 @@ import Testing
 }
 
 extension Scratch {
-  /// A PEM certificate's DER.
+  /// Converts a PEM certificate to DER.
   fileprivate func certificate(_ name: String) -> [UInt8]? {
     guard (try? openssl("x509 -in \(name) -outform DER -out \(name).der")) != nil else { return nil }
     return bytes(name + ".der")
@@ -120,7 +121,7 @@ private func open(_ session: any PeerSession, _ record: [UInt8]) -> [UInt8]? {
   return count.map { [UInt8](plaintext[..<$0]) }
 }
 
-/// A UDP socket on the loopback interface that answers whoever spoke last.
+/// A UDP socket on the loopback interface that answers the sender of the last datagram.
 private final class Datagrams {
   let descriptor: Int32
   let port: UInt16
@@ -163,7 +164,8 @@ private final class Datagrams {
     }
   }
 
-  /// Hands over datagrams and sends what the sessions given back have to say, for `waitSecondsMax` at most.
+  /// Passes received datagrams to `receive` and sends the datagrams of the returned sessions, for at most
+  /// `waitSecondsMax`.
   func run(until isDone: () -> Bool, _ receive: ([UInt8]) -> [(any PeerSession)?]) throws {
     let end = monotonicSeconds() + waitSecondsMax
     var buffer = [UInt8](repeating: 0, count: 20_000)

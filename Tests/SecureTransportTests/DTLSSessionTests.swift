@@ -7,7 +7,7 @@ import Testing
 
 @testable import SecureTransport
 
-/// Two nodes' ends of inner sessions with a path between them that a test may impair.
+/// Two nodes with inner sessions and a path between them that a test may impair.
 final class Path {
   let identities: (client: NodeIdentity, server: NodeIdentity)
   let sessions: (client: DTLSSessions, server: DTLSSessions)
@@ -15,7 +15,7 @@ final class Path {
   var server: (any PeerSession)?
   var now = Instant.zero + .seconds(1000)
   var random: SplitMix
-  /// Datagrams lost of a thousand.
+  /// The number of datagrams lost per thousand.
   var lossPerThousand = 0
   private(set) var datagrams: [[UInt8]] = []
   private(set) var bytes = 0
@@ -62,7 +62,7 @@ final class Path {
     return taken
   }
 
-  /// What a server does with a datagram, as `Node` does it; what it answers at once.
+  /// Handles a datagram at the server as `Node` does. Returns its immediate replies.
   func receiveAtServer(_ datagram: [UInt8]) -> [[UInt8]] {
     var reply = [UInt8](repeating: 0, count: SealLimits.handshakeBytesMax)
     let answer = reply.withUnsafeMutableBytes {
@@ -84,7 +84,7 @@ final class Path {
     return []
   }
 
-  /// Carry datagrams until nothing moves; then let time pass to the next timer, while `isWaiting`.
+  /// Carries datagrams until none is in flight, then advances time to the next timer, while `isWaiting` holds.
   func run(while isWaiting: () -> Bool) {
     for _ in 0..<2000 where isWaiting() {
       var isMoving = false
@@ -159,7 +159,7 @@ struct DatagramSessionTests {
     let hello = try #require(path.take(path.client).first)
     let answers = path.receiveAtServer(hello)
     #expect(answers.count == 1 && path.server == nil)
-    // HelloVerifyRequest under the hello's record number, and no longer than it.
+    // The HelloVerifyRequest has the record number of the hello and is no longer than the hello.
     #expect(answers[0][0] == 22 && answers[0][13] == 3 && answers[0][5..<11] == hello[5..<11])
     #expect(answers[0].count <= hello.count)
     let request = answers[0]
@@ -169,7 +169,7 @@ struct DatagramSessionTests {
     #expect(path.server != nil)
   }
 
-  @Test func `a hello that is copied without end has the flight repeated eight times`() throws {
+  @Test func `a hello copied endlessly causes eight retransmissions of the flight`() throws {
     let path = try Path()
     path.begin()
     let first = try #require(path.take(path.client).first)
@@ -181,7 +181,7 @@ struct DatagramSessionTests {
     #expect(flight > 0)
     var repeats = 0
     for number in 1...50 {
-      // A record number that the server has not seen.
+      // A record number that the server has not received yet.
       hello[9] = UInt8(number)
       _ = path.receiveAtServer(hello)
       let again = path.take(path.server).count
@@ -211,7 +211,7 @@ struct DatagramSessionTests {
     path.lossPerThousand = 200
     path.begin()
     path.run { !path.areEstablished && path.client?.state == .handshaking }
-    // The client is done last: its flight before the last is what asks the server for it again.
+    // The client finishes last. Its retransmitted flight requests the server's last flight again.
     #expect(path.client?.state == .established && path.server?.state == .established)
     #expect(open(path.server, seal(path.client, [1, 2, 3])) == [1, 2, 3])
     print("20 % loss, seed \(seed): \((path.now - (.zero + .seconds(1000))).milliseconds) ms, \(path.bytes) bytes")
@@ -239,7 +239,7 @@ struct DatagramSessionTests {
     let path = try Path()
     let stranger = try makeIdentity()
     let impostor = try DTLSSessions(stranger)
-    // Another node answers for the server.
+    // Another node answers in place of the server.
     path.begin()
     var hello = try #require(path.take(path.client).first)
     let answer = try #require(path.receiveAtServer(hello).first)
@@ -248,7 +248,7 @@ struct DatagramSessionTests {
     path.server = impostor.acceptSession(hello.span.bytes, path.serverName, now: path.now)
     path.run { path.client?.state == .handshaking }
     #expect(path.client?.state == .failed(.wrongIdentity))
-    // Another node asks in the client's name.
+    // Another node sends a hello in the client's name.
     path.server = nil
     path.client = impostor.beginSession(path.clientName, now: path.now)
     path.run { path.server == nil || path.server?.state == .handshaking }
@@ -287,7 +287,7 @@ struct DatagramSessionTests {
     for datagram in path.datagrams {
       path.server?.receiveHandshake(datagram.span.bytes, now: path.now)
       path.client?.receiveHandshake(datagram.span.bytes, now: path.now)
-      // Behind something that is skipped, too.
+      // The datagram is also received after a record that is skipped.
       let hidden: [UInt8] = [20, 0xFE, 0xFD, 0, 0, 0, 0, 0, 0, 0, 9, 0, 1, 1] + datagram
       path.server?.receiveHandshake(hidden.span.bytes, now: path.now)
     }
@@ -337,7 +337,7 @@ struct DatagramSessionTests {
     return try #require(path.take(path.client).first)
   }
 
-  @Test func `a client whose hello finds no place is told so`() throws {
+  @Test func `a client is notified if there is no place for its hello`() throws {
     let path = try Path()
     let hello = try secondHello(path)
     var reply = [UInt8](repeating: 0, count: SealLimits.handshakeBytesMax)
@@ -346,7 +346,7 @@ struct DatagramSessionTests {
     #expect(path.client?.state == .failed(.busy))
   }
 
-  @Test func `a handshake that one end gives up ends at the other end at once`() throws {
+  @Test func `a handshake that one end abandons ends at the other end at once`() throws {
     for isServer in [true, false] {
       let path = try Path()
       let hello = try secondHello(path)
@@ -361,7 +361,7 @@ struct DatagramSessionTests {
     }
   }
 
-  @Test func `a cookie moves no handshake`() throws {
+  @Test func `a cookie does not count as progress of a handshake`() throws {
     let path = try Path()
     path.begin()
     let first = try #require(path.take(path.client).first)
@@ -371,7 +371,7 @@ struct DatagramSessionTests {
     #expect(path.client?.state == .handshaking && path.client?.progress == before)
   }
 
-  @Test func `progress is what moves the handshake, and nothing that is repeated`() throws {
+  @Test func `only new handshake messages count as progress`() throws {
     let path = try Path()
     let hello = try secondHello(path)
     _ = path.receiveAtServer(hello)

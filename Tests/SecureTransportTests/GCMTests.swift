@@ -1,8 +1,8 @@
 import CMbedTLS
 import Testing
 
-/// AES-GCM as mbedTLS calls it. Vectors: McGrew and Viega, “The Galois/Counter Mode of Operation (GCM)”, 2005, appendix B,
-/// test cases 4, 10 and 16.
+/// AES-GCM as mbedTLS calls it. The vectors are test cases 4, 10 and 16 of McGrew and Viega, “The Galois/Counter Mode
+/// of Operation (GCM)”, 2005, appendix B.
 private let key = hex("feffe9928665731c6d6a8f9467308308feffe9928665731c6d6a8f9467308308")
 private let plaintext = hex(
   "d9313225f88406e5a55909c5aff5269a86a7a9531534f7da2e4c303d8a318a721c3c0c95956809532fcf0e2449a6b525b16aedf5aa0de657ba637b39"
@@ -48,7 +48,7 @@ private final class GCM {
     context.deallocate()
   }
 
-  /// What is in `bytes` is encrypted, or decrypted, in place, or from `offset` on to the beginning.
+  /// Encrypts or decrypts `bytes`, either in place or from `offset` on to the beginning.
   func crypt(_ bytes: inout [UInt8], from offset: Int = 0, mode: Int32 = MBEDTLS_GCM_ENCRYPT) -> (Int32, tag: [UInt8]) {
     var tag = [UInt8](repeating: 0, count: 16)
     let code = bytes.withUnsafeMutableBufferPointer { buffer in
@@ -68,18 +68,18 @@ private final class GCM {
 }
 
 @Suite struct GCMTests {
-  @Test(arguments: 0..<3) func `a text is sealed as in the vectors, in place`(index: Int) {
+  @Test(arguments: 0..<3) func `encryption in place matches the vectors`(index: Int) {
     var bytes = plaintext
     let (code, tag) = GCM(bits: cases[index].bits).crypt(&bytes)
     #expect(code == 0 && bytes == cases[index].ciphertext && tag == cases[index].tag)
   }
 
-  @Test(arguments: 0..<3) func `what was sealed is opened`(index: Int) {
+  @Test(arguments: 0..<3) func `decryption restores the plaintext`(index: Int) {
     let (code, text) = GCM(bits: cases[index].bits).open(cases[index].ciphertext, cases[index].tag)
     #expect(code == 0 && text == plaintext)
   }
 
-  @Test func `a tag of which one bit is wrong opens nothing`() {
+  @Test func `a tag with one wrong bit yields no plaintext`() {
     let gcm = GCM(bits: 128)
     for index in 0..<16 {
       var tag = cases[0].tag
@@ -89,12 +89,12 @@ private final class GCM {
     }
   }
 
-  @Test func `texts that overlap are refused`() {
+  @Test func `overlapping buffers are refused`() {
     var bytes = plaintext
     #expect(GCM(bits: 128).crypt(&bytes, from: 8).0 == MBEDTLS_ERR_GCM_BAD_INPUT && bytes == plaintext)
   }
 
-  @Test func `a context can be given another key`() {
+  @Test func `a context accepts another key`() {
     let context = UnsafeMutablePointer<mbedtls_gcm_context>.allocate(capacity: 1)
     defer { context.deallocate() }
     mbedtls_gcm_init(context)
@@ -111,7 +111,7 @@ private final class GCM {
     }
   }
 
-  @Test func `another cipher than AES and a context without a key are refused`() {
+  @Test func `ciphers other than AES and contexts without a key are refused`() {
     let context = UnsafeMutablePointer<mbedtls_gcm_context>.allocate(capacity: 1)
     defer { context.deallocate() }
     mbedtls_gcm_init(context)

@@ -6,9 +6,10 @@ import Testing
 
 @testable import SecureTransport
 
-// No Foundation here: its view of the system's headers and CSystem's (_GNU_SOURCE) do not go into one program.
+// Foundation is not imported here, because its view of the system's headers conflicts with that of CSystem
+// (_GNU_SOURCE).
 
-/// SplitMix64: splits that a seed replays.
+/// SplitMix64, so that a seed reproduces the splits of a stream.
 struct SplitMix: RandomNumberGenerator {
   var state: UInt64
   mutating func next() -> UInt64 {
@@ -20,7 +21,7 @@ struct SplitMix: RandomNumberGenerator {
   }
 }
 
-/// One end of a stream and what it received.
+/// One end of a stream and the data that it received.
 final class End {
   let stream: SecureStream
   var isEstablishedFirst: Bool?
@@ -63,7 +64,7 @@ final class End {
   }
 }
 
-/// Two ends with nothing but memory between them.
+/// Two ends that exchange bytes in memory.
 final class Pair {
   let client: End
   let server: End
@@ -75,7 +76,7 @@ final class Pair {
     random = SplitMix(state: seed)
   }
 
-  /// Carries bytes both ways in random splits until there are none.
+  /// Carries bytes in both directions in random pieces until none is left.
   func pump(splitMax: Int = 40000) {
     while !client.stream.outgoing.isEmpty || !server.stream.outgoing.isEmpty {
       server.receive(client.take(Int.random(in: 1...splitMax, using: &random)))
@@ -96,7 +97,7 @@ final class Pair {
   }
 }
 
-/// A frame as writeSealed takes it: header and payload.
+/// A frame in the form that writeSealed takes: header and payload.
 func frame(payload: Int, _ mark: UInt8 = 7) -> [UInt8] {
   var header = [UInt8](repeating: mark, count: 48)
   header[0] = 0x81

@@ -4,7 +4,7 @@ import Testing
 
 @testable import SecureTransport
 
-/// A running openssl: fed through a FIFO, its output collected in a file.
+/// A running openssl process. A FIFO is its input, and its output is collected in a file.
 final class OpenSSL {
   private let scratch: Scratch
   private let process: pid_t
@@ -22,7 +22,7 @@ final class OpenSSL {
   var output: String { String(decoding: scratch.bytes("output") ?? [], as: UTF8.self) }
   func type(_ text: String) { _ = CSystem.write(input, text, text.utf8.count) }
 
-  /// Whether it prints this: what it says of a connection comes after the connection's end.
+  /// Whether openssl prints a text. Its report about a connection appears after the connection's end.
   func prints(_ text: String) -> Bool {
     for _ in 0..<100 * waitSecondsMax {
       if output.contains(text) { return true }
@@ -31,7 +31,7 @@ final class OpenSSL {
     return false
   }
 
-  /// The port it says that it listens on.
+  /// The port on which openssl reports that it listens.
   func port() throws -> UInt16 {
     for _ in 0..<100 * waitSecondsMax {
       if let line = output.split(separator: "\n").first(where: { $0.hasPrefix("ACCEPT ") }),
@@ -44,7 +44,7 @@ final class OpenSSL {
     return try #require(nil, "openssl s_server does not listen: \(output)")
   }
 
-  /// The test runner blocks SIGTERM, and its children inherit that.
+  /// SIGTERM is not sufficient, because the test runner blocks it and child processes inherit that.
   func stop() { kill(process, SIGKILL) }
   deinit {
     stop()
@@ -110,7 +110,7 @@ final class Driver {
   }
   deinit { close(descriptor) }
 
-  /// Until the condition holds, the stream is over or `waitSecondsMax` have passed.
+  /// Runs until the condition holds, the stream has ended or `waitSecondsMax` have passed.
   func run(until isDone: () -> Bool) {
     var buffer = [UInt8](repeating: 0, count: 65536)
     let deadline = monotonicSeconds() + waitSecondsMax
@@ -136,8 +136,8 @@ final class Driver {
   }
 }
 
-/// Ends a test that fails; one that passes waits no longer than it must. Other work on the machine may stop it for
-/// seconds.
+/// The timeout of a wait, in seconds. A passing test waits no longer than necessary. Other work on the machine may
+/// delay it by seconds.
 let waitSecondsMax = 30
 
 func monotonicSeconds() -> Int {

@@ -6,7 +6,7 @@ import Testing
 
 @testable import SecureTransport
 
-/// A stock OpenSSL on the other end of a loopback TCP connection.
+/// A stock OpenSSL at the other end of a loopback TCP connection.
 @Suite(.serialized) struct OpenSSLTests {
   let scratch = Scratch()
 
@@ -73,7 +73,7 @@ import Testing
   @Test(arguments: [TLSVersion.tls12, .tls13])
   func aClientWithAnRSACertificateIsRefused(version: TLSVersion) throws {
     try scratch.openssl("req -new -x509 -newkey rsa:2048 -nodes -keyout peer.key -out peer.crt -subj /CN=rsa -days 1")
-    // OpenSSL has no suitable certificate, and sends an empty certificate message.
+    // OpenSSL has no suitable certificate and sends an empty certificate message.
     #expect(try refusal("-cert peer.crt -key peer.key \(flag(version))") == .noPeerCertificate)
   }
 
@@ -160,12 +160,12 @@ import Testing
     return (end, openssl)
   }
 
-  /// How our server ends a handshake with this client, which never gets as far as being established.
+  /// The end of our server's stream after a handshake with this client. The stream is never established.
   private func refusal(_ options: String) throws -> SecureStreamEnd? {
     try refusalAndOutput(options).end
   }
 
-  /// The same, and what the client says to it.
+  /// The end of our server's stream and the output of the client.
   private func refusalAndOutput(_ options: String, until isTold: (String) -> Bool = { _ in true }) throws
     -> (end: SecureStreamEnd?, output: String)
   {

@@ -5,7 +5,7 @@ import Testing
 
 @testable import SecureTransport
 
-/// Whole pages of a record buffer behind its first ones that are in memory.
+/// The number of whole resident pages of a record buffer, without its first bytes.
 private func pagesInMemory(_ buffer: UnsafeMutablePointer<UInt8>) -> Int {
   let page = sysconf(CInt(_SC_PAGESIZE)), start = Int(bitPattern: buffer)
   let first = (start + 64 + page - 1) / page * page, end = (start + malloc_usable_size(buffer)) / page * page

@@ -5,8 +5,8 @@ import Testing
 @testable import Identity
 @testable import SecureTransport
 
-// Compares the ledger's figures for mbedTLS with the heap. In processes of their own: other tests would count as
-// well.
+// Compares the ledger's figures for mbedTLS with the heap. Each test runs in its own process, because the memory of
+// other tests would count too.
 
 private func heapBytes() -> Int {
   let heap = mallinfo2()
@@ -15,10 +15,11 @@ private func heapBytes() -> Int {
 
 private let count = 8
 
-/// How much more a peer's chain may take than in these tests, where it is one short certificate.
+/// The additional memory that a peer's chain may take. In these tests a chain is one short certificate.
 private let chainBytes = 16_384 + ChainRules.entriesMax * ChainRules.entryBytes
 
-/// A client and a server that share no more than the streams of one node do. Gives the greatest heap on the way.
+/// Connects a client and a server that share only what the streams of one node share. Returns the maximum heap size in
+/// between.
 private func connect(_ client: SecureStream, _ server: SecureStream) -> Int {
   var most = 0
   while !client.outgoing.isEmpty || !server.outgoing.isEmpty {
@@ -40,7 +41,7 @@ private func connect(_ client: SecureStream, _ server: SecureStream) -> Int {
     let credentials = (TLSCredentials(try makeIdentity()), TLSCredentials(try makeIdentity()))
     var streams: [SecureStream] = []
     var before = 0, mostInHandshake = 0
-    // The first pair makes what all streams share.
+    // The first pair creates the data that all streams share.
     for round in 0...count {
       let client = try SecureStream(credentials.0, role: .client),
         server = try SecureStream(credentials.1, role: .server)
