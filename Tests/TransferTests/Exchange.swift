@@ -1,27 +1,27 @@
 @testable import Transfer
 
-/// A sender and a receiver with files in memory; every record travels as its bytes.
+/// A sender and a receiver with files in memory. Every record is encoded and decoded.
 struct Exchange {
   var sender: TransferSender
   var receiver = TransferReceiver()
-  /// What the sender has.
+  /// The content of the sender's files.
   var source: [[UInt8]]
-  /// What the receiver has written, by files; nil: no file.
+  /// The content that the receiver has written, by file. Nil if there is no file.
   var disk: [[UInt8]?]
   var journal: [UInt8] = []
   var placed: [Int] = []
   var free = UInt64.max
   var sent: SenderOutcome?
   var received: ReceiverOutcome?
-  /// Records in either direction.
+  /// The records in both directions.
   var log: [Record] = []
-  /// Bytes of files that were sent.
+  /// The number of file bytes that were sent.
   var moved = 0
-  /// The receiver cannot write from so many bytes on.
+  /// The size in bytes from which the receiver cannot write to a file.
   var diskBytesMax = Int.max
-  /// The stream breaks when so many bytes of files have come.
+  /// The number of sent file bytes after which the stream breaks.
   var breaksAfter = Int.max
-  /// Files that cannot be read.
+  /// The files that cannot be read.
   var unreadable: Set<Int> = []
   var decision: (inout TransferReceiver, Exchange) -> Int? = { receiver, exchange in
     receiver.accept(freeBytes: exchange.free, journal: exchange.journal)
@@ -35,12 +35,12 @@ struct Exchange {
     disk = Array(repeating: nil, count: manifest.files.count)
   }
 
-  /// One file.
+  /// Creates a transfer of one file.
   init(_ content: [UInt8], name: String = "a") throws(TransferFault) {
     try self.init([try Entry([Array(name.utf8)], size: UInt64(content.count))], [content])
   }
 
-  /// Runs on a stream of its own until nothing moves any more.
+  /// Runs the transfer on a new stream until nothing moves.
   mutating func run() {
     (toReceiver, toSender, sent, received) = (RecordSplitter(), RecordSplitter(), nil, nil)
     sender.start()
@@ -53,7 +53,7 @@ struct Exchange {
     _ = stepReceiver()
   }
 
-  /// The stream breaks; what was on its way is gone.
+  /// Breaks the stream. Bytes in flight are lost.
   mutating func cut() {
     receiver.restart()
     _ = stepReceiver()
@@ -71,7 +71,7 @@ struct Exchange {
       sender.handle(record)
       isMoving = true
     }
-    // The receiver sees each record before the next one is made.
+    // The receiver handles each record before the next one is created.
     guard let command = sender.nextCommand() else { return isMoving }
     switch command {
     case .send(let record):
@@ -131,7 +131,7 @@ struct Exchange {
   }
 }
 
-/// So many MiB, each different.
+/// Content of the given size, in which every MiB differs.
 func content(_ mebibytes: Int, and more: Int = 0) -> [UInt8] {
   (0..<mebibytes * 1_048_576 + more).map { UInt8(truncatingIfNeeded: $0 &* 7 &+ $0 >> 20) }
 }

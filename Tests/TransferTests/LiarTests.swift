@@ -2,7 +2,7 @@ import Testing
 
 @testable import Transfer
 
-/// A receiver that accepted an offer of two files of 10 bytes each, and waits for the first one.
+/// A receiver that accepted an offer of two files of 10 bytes each and waits for the first one.
 private func accepted() throws -> Exchange {
   var exchange = try Exchange(
     [Entry([bytes("a")], size: 10), Entry([bytes("b")], size: 10)], [Array(0..<10), Array(0..<10)])
@@ -25,11 +25,11 @@ private func hears(_ records: [Record], _ fault: TransferFault) throws {
   _ = exchange.stepReceiver()
   #expect(exchange.received == .broken(fault), "\(records)")
   #expect(exchange.placed == [])
-  // It said so, once.
+  // The receiver reports the fault once.
   #expect(exchange.log.filter { if case .cancel(.broken, _) = $0 { true } else { false } }.count == 1)
 }
 
-@Test func `a sender that lies about bytes ends the transfer`() throws {
+@Test func `a sender with wrong byte counts ends the transfer`() throws {
   try hears([.begin(file: 0, offset: 0), ten, .bytes([1])], .bytesBeyond)
   try hears([.begin(file: 0, offset: 0), .bytes([1]), .root(file: 0, root)], .bytesMissing)
   try hears([.begin(file: 0, offset: 1)], .offset)
@@ -37,7 +37,7 @@ private func hears(_ records: [Record], _ fault: TransferFault) throws {
   try hears([.bytes([1])], .unexpected)
 }
 
-@Test func `a sender that names a file out of turn ends the transfer`() throws {
+@Test func `a sender that names a file out of order ends the transfer`() throws {
   try hears([.begin(file: 1, offset: 0)], .file)
   try hears([.begin(file: .max, offset: 0)], .file)
   try hears([.root(file: 0, root)], .file)
@@ -55,7 +55,7 @@ private func hears(_ records: [Record], _ fault: TransferFault) throws {
   try hears([.offer(OfferRecord(try accepted().sender.manifest))], .unexpected)
 }
 
-@Test func `a wrong root leaves the file out and the others go on`() throws {
+@Test func `a wrong root omits the file, and the other files continue`() throws {
   var exchange = try accepted()
   for record in [
     .begin(file: 0, offset: 0), ten, .root(file: 0, SHA256.digest([])), .begin(file: 1, offset: 0), ten,
@@ -71,7 +71,7 @@ private func hears(_ records: [Record], _ fault: TransferFault) throws {
   #expect(exchange.received == .complete([.differs, .stored]))
 }
 
-@Test func `a manifest that is not the one that was offered ends the transfer`() throws {
+@Test func `a manifest that differs from the offer ends the transfer`() throws {
   var exchange = try Exchange([1])
   exchange.send(.offer(OfferRecord(exchange.sender.manifest)))
   exchange.send(.manifest(exchange.sender.manifest.bytes + [0]))
@@ -79,7 +79,7 @@ private func hears(_ records: [Record], _ fault: TransferFault) throws {
   #expect(exchange.received == .broken(.manifestLength))
 }
 
-@Test func `a stream that ends before everything came is no success`() throws {
+@Test func `a stream that ends early is no success`() throws {
   var exchange = try accepted()
   var isWhole = exchange.receiver.streamFinished()
   #expect(!isWhole)
@@ -91,7 +91,7 @@ private func hears(_ records: [Record], _ fault: TransferFault) throws {
   #expect(!isWhole)
 }
 
-@Test func `an offer that differs after a break ends the transfer`() throws {
+@Test func `an offer that differs after a lost path ends the transfer`() throws {
   var exchange = try accepted()
   exchange.cut()
   let other = try Exchange([1, 2])
@@ -100,7 +100,7 @@ private func hears(_ records: [Record], _ fault: TransferFault) throws {
   #expect(exchange.received == .broken(.unexpected))
 }
 
-/// A sender of 2 MiB + 10 bytes that was accepted and has sent its manifest.
+/// A sender of one file of 10 bytes whose offer was accepted. It has sent its manifest.
 private func offering() throws -> TransferSender {
   let exchange = try Exchange(content(0, and: 10))
   var sender = exchange.sender
@@ -127,7 +127,7 @@ private func answers(_ records: [Record], _ fault: TransferFault) throws {
   Issue.record("nothing was found wrong with \(records)")
 }
 
-@Test func `a receiver that lies ends the transfer`() throws {
+@Test func `a receiver with invalid records ends the transfer`() throws {
   try answers([.held(file: 0, bytes: 11, root: root)], .offset)
   try answers([.held(file: 0, bytes: 0, root: root)], .offset)
   try answers([.held(file: 1, bytes: 1, root: root)], .file)
@@ -140,14 +140,14 @@ private func answers(_ records: [Record], _ fault: TransferFault) throws {
   try answers([.offer(OfferRecord(try offering().manifest))], .unexpected)
 }
 
-@Test func `a receiver whose leaves are all right under a wrong root ends the transfer`() throws {
+@Test func `a receiver with correct leaves under a wrong root ends the transfer`() throws {
   let wrong = SHA256.digest([])
   try answers([.held(file: 0, bytes: 10, root: wrong), .ready, .leaves(file: 0, first: 0, [root])], .leaves)
   try answers([.held(file: 0, bytes: 10, root: wrong), .ready, .leaves(file: 0, first: 1, [root])], .leaves)
   try answers([.held(file: 0, bytes: 10, root: wrong), .ready, .leaves(file: 0, first: 0, [root, root])], .leaves)
 }
 
-@Test func `every change of one byte of a whole transfer ends it or is found`() throws {
+@Test func `every change of one byte in a transfer ends it or is detected`() throws {
   var whole = try Exchange([Entry([bytes("in")], size: nil), Entry([bytes("in"), bytes("a")], size: 3)], [[1, 2, 3]])
   whole.run()
   let records = whole.log.filter {
@@ -177,7 +177,7 @@ private func answers(_ records: [Record], _ fault: TransferFault) throws {
           }
         }
       } catch {}
-      // The name in the offer is for people: only that may differ.
+      // Only the version and the name in the offer may differ. The name is only shown to people.
       #expect(!isStored || (60..<63).contains(index) || index == 6 || index == 5, "byte \(index)")
     }
   }

@@ -12,7 +12,7 @@ private func manifest(_ entries: [(String, UInt64?)]) throws(TransferFault) -> M
   return try Manifest(list)
 }
 
-/// As a sender would write it that orders and checks nothing.
+/// Encodes a manifest without sorting or checking it.
 private func written(_ entries: [(path: String, size: UInt64?)]) -> [UInt8] {
   var fields = FieldWriter()
   for (path, size) in entries {
@@ -25,7 +25,7 @@ private func written(_ entries: [(path: String, size: UInt64?)]) -> [UInt8] {
   return fields.bytes
 }
 
-/// Reads it with an offer that fits in all but what is wrong.
+/// Decodes a manifest with an offer that matches it, except for the values under test.
 private func read(
   _ list: [UInt8], entries: UInt32, files: UInt32, bytes size: UInt64, digest: Digest? = nil
 ) throws(TransferFault) -> Manifest {
@@ -41,7 +41,7 @@ private func read(
   return try Manifest(list, try OfferRecord(&reader))
 }
 
-@Test func `a manifest is in the order of its paths and read as it was written`() throws {
+@Test func `a manifest is sorted by path and decoded as it was encoded`() throws {
   let list = try manifest([("b", 3), ("a-b", 1), ("a", nil), ("a/c", 2), ("a/b", nil), ("a/b/x", 0)])
   #expect(list.entries.map { String(decoding: $0.path, as: UTF8.self) } == ["a", "a/b", "a/b/x", "a/c", "a-b", "b"])
   #expect(list.files == [2, 3, 4, 5] && list.byteCount == 6)
@@ -53,7 +53,7 @@ private func read(
   #expect(try Manifest(list.bytes, OfferRecord(list)) == list)
 }
 
-@Test func `a folder without files is an item that no file is part of`() throws {
+@Test func `a folder without files is an item that contains no file`() throws {
   let list = try manifest([("a", nil), ("b", 1), ("c", nil), ("d", 1)])
   #expect(list.items.map { $0.files } == [0..<0, 0..<1, 1..<1, 1..<2])
   #expect(list.item(file: 0) == 1 && list.item(file: 1) == 3)
@@ -85,7 +85,7 @@ func `a path that leads out or is no path is refused`(path: String) {
   #expect(throws: TransferFault.self) { try read(written([(path: path, size: 1)]), entries: 1, files: 1, bytes: 1) }
 }
 
-@Test func `a list that is not what was offered is refused`() {
+@Test func `a manifest that differs from the offer is refused`() {
   let list = written([(path: "a", size: 1), (path: "b", size: 2)])
   #expect(throws: Never.self) { try read(list, entries: 2, files: 2, bytes: 3) }
   #expect(throws: TransferFault.entries) { try read(list, entries: 1, files: 1, bytes: 3) }
@@ -121,7 +121,7 @@ func `a path that leads out or is no path is refused`(path: String) {
   }
 }
 
-@Test func `more files than may be offered are refused`() throws {
+@Test func `too many files are refused`() throws {
   var list: [Entry] = []
   for number in 0..<65_537 { list.append(try Entry([bytes("\(number)")], size: 0)) }
   #expect(throws: Never.self) { try Manifest(Array(list.dropLast())) }

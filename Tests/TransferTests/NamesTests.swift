@@ -5,13 +5,13 @@ import Testing
 @Test(arguments: [
   "a", "foto.jpg", "…", ".hidden", "-", "a b", "日本語.txt", "...", "\\", String(repeating: "x", count: 255),
 ])
-func `a name of a file is legal`(name: String) { #expect(Names.isLegal(bytes(name))) }
+func `a file name is legal`(name: String) { #expect(Names.isLegal(bytes(name))) }
 
 @Test(arguments: [
   "", ".", "..", "/", "a/b", "/etc/passwd", "a\0", "a\nb", "\u{7f}", "\u{9b}2J", "\u{202e}gpj.exe", "\u{2028}",
   String(repeating: "x", count: 256),
 ])
-func `what could be a path or deceives is no name`(name: String) { #expect(!Names.isLegal(bytes(name))) }
+func `a possible path or a deceptive name is illegal`(name: String) { #expect(!Names.isLegal(bytes(name))) }
 
 @Test(
   arguments: [
@@ -28,7 +28,7 @@ func `a name is well-formed UTF-8`(name: [UInt8]) { #expect(!Names.isLegal(name)
   ] { #expect(Names.numbered(bytes(name), number) == bytes(expected)) }
 }
 
-@Test func `a long name is cut at the end of a character and keeps its extension`() {
+@Test func `a long name is cut between characters and keeps its extension`() {
   let name = bytes(String(repeating: "ä", count: 125) + ".jpg")
   #expect(name.count == 254)
   let second = Names.numbered(name, 2)
@@ -37,7 +37,7 @@ func `a name is well-formed UTF-8`(name: [UInt8]) { #expect(!Names.isLegal(name)
   #expect(long.count == 255 && long.suffix(4) == bytes("-999")[...])
 }
 
-@Test func `nothing that was offered becomes a hidden file or an option of a command`() {
+@Test func `no offered name becomes a hidden file or a command-line option`() {
   for (name, expected) in [(".bashrc", "_bashrc"), ("-rf", "_rf"), ("a-b.c", "a-b.c")] {
     #expect(Names.visible(bytes(name)) == bytes(expected))
   }

@@ -2,14 +2,14 @@ import Testing
 
 @testable import Transfer
 
-/// Places of a receiver that senders, named by letters, take one after the other.
+/// A receiver's places that senders, named by letters, take one after the other.
 private final class Receiver {
   var entries: [TransferPlaces<Character>.Entry] = []
   let capacity: Int
 
   init(_ capacity: Int) { self.capacity = capacity }
 
-  /// Returns whether there was a place, and whose it was.
+  /// Returns whether there was a place, and which sender lost it.
   @discardableResult
   func take(_ sender: Character, isTrusted: Bool = true) -> (isTaken: Bool, from: Character?) {
     var from: Character?
@@ -30,13 +30,13 @@ private final class Receiver {
 }
 
 @Suite struct PlacesTests {
-  @Test func `one sender alone has all places, and no more than there are`() {
+  @Test func `a single sender gets all places and no more`() {
     let receiver = Receiver(15)
     for _ in 0..<15 { #expect(receiver.take("a").isTaken) }
     #expect(!receiver.take("a").isTaken)
   }
 
-  @Test func `the one that holds most gives way until another has as much`() {
+  @Test func `the sender with the most gives way until another has as many`() {
     let receiver = Receiver(15)
     for _ in 0..<15 { receiver.take("a") }
     for _ in 0..<20 { receiver.take("b") }
@@ -45,7 +45,7 @@ private final class Receiver {
     #expect(receiver.count("a") == 5 && receiver.count("b") == 5 && receiver.count("c") == 5)
   }
 
-  @Test func `one that has not moved for ten seconds gives way to another sender's, not to its own sender's`() {
+  @Test func `a transfer stalled for ten seconds gives way to another sender, not to its own`() {
     let receiver = Receiver(2)
     receiver.take("a")
     receiver.take("b")
@@ -57,7 +57,7 @@ private final class Receiver {
     #expect(receiver.take("c") == (true, "a"))
   }
 
-  @Test func `what moved last of the one that holds most is kept`() {
+  @Test func `the most active transfers of the largest sender are kept`() {
     let receiver = Receiver(3)
     for _ in 0..<3 { receiver.take("a") }
     for (index, still) in [5_000, 9_000, 1_000].enumerated() {
@@ -67,7 +67,7 @@ private final class Receiver {
     #expect(receiver.entries.filter { $0.sender == "a" }.map { $0.stillMilliseconds } == [5_000, 1_000])
   }
 
-  @Test func `strangers leave a quarter of the places, and give way to whoever is accepted`() {
+  @Test func `untrusted senders leave a quarter of the places and give way to trusted ones`() {
     let receiver = Receiver(16)
     for stranger in "abcdefghijklmnop" { receiver.take(stranger, isTrusted: false) }
     #expect(receiver.entries.count == 12)
@@ -77,7 +77,7 @@ private final class Receiver {
     #expect(!receiver.take("a", isTrusted: false).isTaken)
   }
 
-  @Test func `what cannot be taken back stays`() {
+  @Test func `a transfer that cannot give way stays`() {
     let receiver = Receiver(2)
     for _ in 0..<2 { receiver.take("a") }
     for index in 0..<2 { receiver.entries[index].mayYield = false }

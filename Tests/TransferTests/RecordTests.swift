@@ -9,7 +9,7 @@ private let manifest = try! Manifest([
 private let root = Digest(Array(0..<32)[...])!
 private let count = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
 
-/// docs/resources.md has them too.
+/// docs/resources.md shows the same bytes.
 private let golden: [(record: Record, bytes: String)] = [
   (
     .offer(OfferRecord(manifest)),
@@ -44,9 +44,9 @@ private func read(_ bytes: [UInt8]) throws(TransferFault) -> Record? {
   }
 }
 
-@Test func `fields of a later version are passed over, and so are its records`() throws {
+@Test func `fields and records of later versions are skipped`() throws {
   for (record, _) in golden {
-    // What fills a record has no field behind it.
+    // A record whose content fills it has no further field.
     if case .manifest = record { continue }
     if case .bytes = record { continue }
     var longer = record.encoded + [7, 7]
@@ -56,7 +56,7 @@ private func read(_ bytes: [UInt8]) throws(TransferFault) -> Record? {
   #expect(try read([0, 0, 0, 2, 200, 1] + Record.ready.encoded) == .ready)
 }
 
-@Test func `records come in pieces of any size`() throws {
+@Test func `records arrive in pieces of any size`() throws {
   let all = golden.flatMap { $0.record.encoded }
   for size in [1, 2, 3, 7, 64, 1_000] {
     var splitter = RecordSplitter(), records: [Record] = []
@@ -82,11 +82,11 @@ private func read(_ bytes: [UInt8]) throws(TransferFault) -> Record? {
   }
 }
 
-@Test func `a record is bounded`() {
+@Test func `the size of a record is limited`() {
   for length in [[0, 0, 0, 0], [0, 1, 1, 0xd1], [0xff, 0xff, 0xff, 0xff]] as [[UInt8]] {
     #expect(throws: TransferFault.recordLength) { try read(length + [8]) }
   }
-  // Bytes of a file: 1 to 65,536.
+  // A record carries 1 to 65,536 bytes of a file.
   #expect(throws: TransferFault.recordLength) { try read([0, 0, 0, 1, 8]) }
   #expect(throws: TransferFault.recordLength) { try read(Record.bytes([UInt8](repeating: 0, count: 65_537)).encoded) }
   #expect(throws: TransferFault.recordLength) {
@@ -95,19 +95,20 @@ private func read(_ bytes: [UInt8]) throws(TransferFault) -> Record? {
   #expect(throws: TransferFault.recordField) { try read(Record.leaves(file: 1, first: 0, []).encoded) }
 }
 
-@Test func `an offer beyond a limit is refused with its first word`() {
+@Test func `an offer beyond a limit is refused at once`() {
   func offer(_ place: Range<Int>, _ value: UInt8, _ more: [UInt8] = []) -> [UInt8] {
     var encoded = Record.offer(OfferRecord(manifest)).encoded
     for index in place { encoded[index] = value }
     return encoded
   }
-  // Length 4, type 1, version 2, digest 32, manifest bytes 4, entries 4, files 4, bytes 8, name.
+  // The offsets follow from the fields: length 4, type 1, version 2, digest 32, manifest bytes 4, entries 4, files 4,
+  // bytes 8, name.
   #expect(throws: TransferFault.version) { try read(offer(5..<7, 0)) }
   #expect(throws: TransferFault.manifestLength) { try read(offer(39..<40, 1)) }
   #expect(throws: TransferFault.entries) { try read(offer(43..<44, 1)) }
   #expect(throws: TransferFault.entries) { try read(offer(43..<47, 0)) }
   #expect(throws: TransferFault.entries) { try read(offer(50..<51, 4)) }
-  // Folders alone have no file.
+  // Folders alone contain no file.
   #expect(throws: Never.self) { try read(offer(47..<51, 0)) }
   #expect(throws: TransferFault.sizes) { try read(offer(51..<59, 0xff)) }
   #expect(throws: TransferFault.name) { try read(offer(60..<61, UInt8(ascii: "/"))) }

@@ -2,7 +2,7 @@ import Testing
 
 @testable import Transfer
 
-/// A transfer whose stream broke when so many bytes had come.
+/// A transfer whose stream broke after this many file bytes.
 private func broken(_ content: [UInt8], after bytes: Int) throws -> Exchange {
   var exchange = try Exchange(content)
   exchange.breaksAfter = bytes
@@ -14,7 +14,7 @@ private func broken(_ content: [UInt8], after bytes: Int) throws -> Exchange {
 
 private func isPrompt(_ record: Record) -> Bool { if case .prompt = record { true } else { false } }
 
-@Test func `after a break it goes on without a question and sends nothing again`() throws {
+@Test func `after a lost path a transfer continues without a question and resends nothing`() throws {
   var exchange = try broken(content(3, and: 5), after: 1_700_000)
   exchange.run()
   #expect(exchange.sent == .complete([.stored]) && exchange.disk == exchange.source)
@@ -23,9 +23,9 @@ private func isPrompt(_ record: Record) -> Bool { if case .prompt = record { tru
   #expect(exchange.sender.bytesHeld > 1_700_000)
 }
 
-@Test func `bytes that were on their way are all that is sent again`() throws {
+@Test func `only bytes in flight are sent again`() throws {
   let exchange = try broken(content(3), after: 1_700_000)
-  // 128 KiB were in flight: the receiver has less than was sent.
+  // 128 KiB were in flight, so the receiver has less than was sent.
   let came = exchange.disk[0]?.count ?? 0
   var other = try Exchange(exchange.source[0])
   other.breaksAfter = came - 131_072
@@ -38,7 +38,7 @@ private func isPrompt(_ record: Record) -> Bool { if case .prompt = record { tru
   #expect(other.moved - other.source[0].count <= 131_072 + 65_536)
 }
 
-@Test func `a receiver that was restarted goes on from its journal and the bytes behind it`() throws {
+@Test func `a restarted receiver continues from its journal and the bytes after it`() throws {
   var exchange = try broken(content(3), after: 2_500_000)
   exchange.receiver = TransferReceiver()
   exchange.run()
@@ -46,7 +46,7 @@ private func isPrompt(_ record: Record) -> Bool { if case .prompt = record { tru
   #expect(exchange.moved == exchange.source[0].count)
 }
 
-@Test func `a sender that was restarted compares and goes on`() throws {
+@Test func `a restarted sender compares and continues`() throws {
   var exchange = try broken(content(3), after: 2_500_000)
   exchange.sender = TransferSender(exchange.sender.manifest)
   exchange.run()
@@ -54,7 +54,7 @@ private func isPrompt(_ record: Record) -> Bool { if case .prompt = record { tru
   #expect(exchange.moved == exchange.source[0].count)
 }
 
-@Test func `a file that changed is sent from its first different leaf on`() throws {
+@Test func `a changed file is sent from its first different leaf on`() throws {
   var exchange = try broken(content(3), after: 2_500_000)
   exchange.sender = TransferSender(exchange.sender.manifest)
   exchange.source[0][1_500_000] ^= 1
@@ -65,7 +65,7 @@ private func isPrompt(_ record: Record) -> Bool { if case .prompt = record { tru
   #expect(exchange.log.contains(.compare(file: 0)))
 }
 
-@Test func `a journal whose last entry was not written whole counts up to there`() throws {
+@Test func `a journal with an incomplete last entry counts up to that entry`() throws {
   var exchange = try broken(content(3), after: 2_500_000)
   exchange.journal.removeLast(10)
   exchange.receiver = TransferReceiver()
@@ -74,16 +74,16 @@ private func isPrompt(_ record: Record) -> Bool { if case .prompt = record { tru
   #expect(exchange.moved == exchange.source[0].count)
 }
 
-@Test func `leaves that did not survive a loss of power are sent again`() throws {
+@Test func `leaves lost in a power failure are sent again`() throws {
   var exchange = try broken(content(3), after: 2_500_000)
-  // The journal says two leaves, the second one has zeros.
+  // The journal lists two leaves, but the second one contains zeros.
   exchange.disk[0]?.replaceSubrange(1_048_576..<2_000_000, with: [UInt8](repeating: 0, count: 951_424))
   exchange.receiver = TransferReceiver()
   exchange.run()
   #expect(exchange.sent == .complete([.stored]) && exchange.disk == exchange.source)
 }
 
-@Test func `a file that is shorter than its journal says is sent from there on`() throws {
+@Test func `a file shorter than its journal is sent from its end on`() throws {
   var exchange = try broken(content(3), after: 2_500_000)
   exchange.disk[0] = exchange.disk[0].map { Array($0.prefix(1_100_000)) }
   exchange.receiver = TransferReceiver()
@@ -93,7 +93,7 @@ private func isPrompt(_ record: Record) -> Bool { if case .prompt = record { tru
   #expect(again > 0 && again <= 1_600_000)
 }
 
-@Test func `the journal of another resource is not believed`() throws {
+@Test func `the journal of another resource is ignored`() throws {
   var exchange = try Exchange(content(1))
   exchange.journal = PartialJournal.header(SHA256.digest([])) + [UInt8](repeating: 0, count: 56)
   exchange.run()
@@ -101,7 +101,7 @@ private func isPrompt(_ record: Record) -> Bool { if case .prompt = record { tru
   #expect(Array(exchange.journal.prefix(40)) == PartialJournal.header(exchange.sender.manifest.digest))
 }
 
-@Test func `what stands in its place is not sent again after a restart`() throws {
+@Test func `a placed file is not sent again after a restart`() throws {
   var exchange = try Exchange(content(1, and: 1))
   exchange.run()
   #expect(exchange.sent == .complete([.stored]))
@@ -112,7 +112,7 @@ private func isPrompt(_ record: Record) -> Bool { if case .prompt = record { tru
   #expect(exchange.moved == exchange.source[0].count && exchange.placed == [0] && exchange.disk == [nil])
 }
 
-@Test func `entries of a journal are read as they were written`() throws {
+@Test func `entries of a journal are decoded as they were encoded`() throws {
   let digest = Digest(Array(0..<32)[...])!
   let entries: [PartialJournal.Entry] = [
     .leaf(file: 1, leaf: 2, bytes: 1_048_576, digest), .whole(file: 1, root: digest), .truncated(file: 1, leaves: 1),
@@ -135,7 +135,7 @@ private func isPrompt(_ record: Record) -> Bool { if case .prompt = record { tru
   #expect(PartialJournal.read(wrong, manifest)?.entries == [entries[0]])
 }
 
-@Test func `what is held is counted without what is written anew`() {
+@Test func `truncated leaves do not count as held`() {
   let digest = SHA256.digest([])
   func leaf(_ file: Int, _ leaf: Int, _ bytes: Int) -> PartialJournal.Entry {
     .leaf(file: file, leaf: leaf, bytes: bytes, digest)
@@ -145,7 +145,7 @@ private func isPrompt(_ record: Record) -> Bool { if case .prompt = record { tru
     PartialJournal.bytesHeld([leaf(0, 0, 10), leaf(1, 0, 20), leaf(1, 1, 30), .truncated(file: 1, leaves: 1)]) == 30)
 }
 
-@Test func `a journal that cuts behind a short leaf does no harm`() throws {
+@Test func `a journal that truncates after a short leaf does no harm`() throws {
   var exchange = try Exchange([1, 2, 3])
   let leaf = PartialJournal.Entry.leaf(file: 0, leaf: 0, bytes: 3, SHA256.digest([]))
   let next = PartialJournal.Entry.leaf(file: 0, leaf: 1, bytes: 3, SHA256.digest([]))

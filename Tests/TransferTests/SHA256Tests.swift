@@ -35,7 +35,7 @@ private let examples: [(message: [UInt8], digest: String)] = [
   for (message, digest) in examples { #expect(hex(SHA256.digest(message).bytes) == digest) }
 }
 
-@Test func `messages of all lengths around a block have the digests of another implementation`() {
+@Test func `messages of all lengths around a block match another implementation`() {
   var all = SHA256()
   for count in 0..<300 {
     all.update(SHA256.digest((0..<count).map { UInt8(truncatingIfNeeded: $0 * 7) }).bytes)
@@ -43,12 +43,12 @@ private let examples: [(message: [UInt8], digest: String)] = [
   #expect(hex(all.digest().bytes) == "f65f14b090e805017546322e618401d41f0710c213e013a5131eb38bbe8f367f")
 }
 
-@Test func `a message may come in pieces`() {
+@Test func `a message may arrive in pieces`() {
   let message = (0..<400).map { UInt8(truncatingIfNeeded: $0 * 11) }
   for cut in 0...400 {
     var hash = SHA256()
     hash.update(message[..<cut])
-    // A copy goes on for itself.
+    // A copy continues independently.
     let copy = hash
     hash.update(message[cut...])
     #expect(hash.digest() == SHA256.digest(message) && hash.byteCount == 400)

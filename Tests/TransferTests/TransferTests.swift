@@ -27,19 +27,19 @@ private func entry(_ path: String, _ size: Int?) -> Entry {
   #expect(exchange.disk == exchange.source && exchange.placed == [0, 2, 1])
 }
 
-@Test func `folders without any file are placed before their sender hears of it`() throws {
+@Test func `folders without files are placed before the sender is notified`() throws {
   var exchange = try Exchange([entry("a", nil), entry("a/b", nil), entry("c", nil)], [])
   exchange.run()
   #expect(exchange.sent == .complete([]) && exchange.received == .complete([]))
   #expect(exchange.placed == [0, 1] && exchange.log.last == .ready)
-  // After a break they stand there already.
+  // After a lost path the folders are already in place.
   exchange.sender = TransferSender(exchange.sender.manifest)
   exchange.receiver = TransferReceiver()
   exchange.run()
   #expect(exchange.sent == .complete([]) && exchange.placed == [0, 1])
 }
 
-@Test func `an offer that is declined says so with its text`() throws {
+@Test func `a declined offer carries its text`() throws {
   var exchange = try Exchange([1, 2, 3])
   exchange.decision = { receiver, _ in
     receiver.refuse(.declined, bytes("not now"))
@@ -50,7 +50,7 @@ private func entry(_ path: String, _ size: Int?) -> Entry {
   #expect(exchange.journal == [] && exchange.disk == [nil])
 }
 
-@Test func `room and quota are looked at before anything is sent`() throws {
+@Test func `free space and quota are checked before data is sent`() throws {
   var exchange = try Exchange(content(1))
   exchange.free = 1_048_575
   exchange.run()
@@ -61,7 +61,7 @@ private func entry(_ path: String, _ size: Int?) -> Entry {
   #expect(exchange.sent == .refused(.tooLarge, text: []) && exchange.moved == 0)
 }
 
-@Test func `a sender that cancels says why and the receiver keeps what came`() throws {
+@Test func `a sender's cancellation has a reason, and the receiver keeps the received bytes`() throws {
   var exchange = try Exchange(content(2))
   exchange.breaksAfter = 1_200_000
   exchange.run()
@@ -73,7 +73,7 @@ private func entry(_ path: String, _ size: Int?) -> Entry {
   #expect((exchange.disk[0]?.count ?? 0) >= 1_200_000 && exchange.placed == [])
 }
 
-@Test func `a receiver that cancels says why`() throws {
+@Test func `a receiver's cancellation has a reason`() throws {
   var exchange = try Exchange(content(2))
   exchange.breaksAfter = 1_200_000
   exchange.run()
@@ -84,7 +84,7 @@ private func entry(_ path: String, _ size: Int?) -> Entry {
   #expect(exchange.received == .cancelledHere)
 }
 
-@Test func `a disk that is full ends it with that word`() throws {
+@Test func `a full disk ends the transfer with that reason`() throws {
   var exchange = try Exchange(content(2))
   exchange.diskBytesMax = 1_500_000
   exchange.run()
@@ -92,13 +92,13 @@ private func entry(_ path: String, _ size: Int?) -> Entry {
   #expect(exchange.sent == .cancelledByPeer(.storageFull, text: bytes("full")))
 }
 
-@Test func `a file that cannot be read is not sent and its folder waits for it`() throws {
+@Test func `an unreadable file is not sent, and its folder waits for it`() throws {
   var exchange = try Exchange(
     [entry("in", nil), entry("in/a", 3), entry("in/b", 3), entry("z", 1)], [[1, 2, 3], [4, 5, 6], [7]])
   exchange.unreadable = [1]
   exchange.run()
   #expect(exchange.sent == .complete([.kept, .notSent, .stored]) && exchange.placed == [1])
-  // The next time what is there is not sent again.
+  // The next transfer does not resend the files that are already held.
   exchange.unreadable = []
   let before = exchange.moved
   exchange.sender = TransferSender(exchange.sender.manifest)

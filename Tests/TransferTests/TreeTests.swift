@@ -2,7 +2,7 @@ import Testing
 
 @testable import Transfer
 
-/// The leaves that implementations of Certificate Transparency test with, and the root over the first n of them.
+/// The leaves used in tests of Certificate Transparency, and the root over the first n of them.
 private let leaves: [[UInt8]] = [
   [], [0x00], [0x10], [0x20, 0x21], [0x30, 0x31], Array(0x40...0x43), Array(0x50...0x57), Array(0x60...0x6f),
 ]
@@ -27,7 +27,7 @@ private let pattern = (0..<2_621_440).map { UInt8(truncatingIfNeeded: $0 &* 31 &
   }
 }
 
-@Test func `a file is hashed in leaves of 1 MiB however it comes`() {
+@Test func `a file is hashed in leaves of 1 MiB, whatever its pieces`() {
   var whole = Tree(), pieces = Tree()
   whole.append(pattern)
   for start in stride(from: 0, to: pattern.count, by: 300_007) {
@@ -39,7 +39,7 @@ private let pattern = (0..<2_621_440).map { UInt8(truncatingIfNeeded: $0 &* 31 &
   #expect(whole.allLeaves[2] == Tree.leaf(pattern[2_097_152...]))
 }
 
-@Test func `a tree is cut to whole leaves and goes on from there`() {
+@Test func `a tree is truncated to whole leaves and continues from there`() {
   var tree = Tree()
   tree.append(pattern)
   let root = tree.root
@@ -50,7 +50,7 @@ private let pattern = (0..<2_621_440).map { UInt8(truncatingIfNeeded: $0 &* 31 &
   #expect(Tree(leaves: Array(tree.leaves[..<1])).root == tree.leaves[0])
 }
 
-@Test func `leaves of a length are counted without overflow`() {
+@Test func `the number of leaves is computed without overflow`() {
   #expect(Tree.leafCount(0) == 0 && Tree.leafCount(1) == 1 && Tree.leafCount(1_048_576) == 1)
   #expect(Tree.leafCount(1_048_577) == 2 && Tree.leafCount(.max) == 1 << 44)
 }
