@@ -6,13 +6,13 @@ import Testing
 
 @testable import Trust
 
-/// DER of an issuing distribution point by its fields: `openssl` takes it as `DER:`.
+/// An issuing distribution point with these fields, as `DER:` in the syntax of `openssl`.
 private func point(_ fields: String) -> String {
   let count = fields.split(separator: ":").count
   return "2.5.29.28=critical,DER:30:" + hex([UInt8(count)]) + (count == 0 ? "" : ":" + fields)
 }
 
-/// Anchors directories with files that are not understood: those whom such a file may revoke are not let in.
+/// Anchor directories with invalid files. A peer that such a file may revoke is refused.
 struct AnchorTests {
   let scratch = Scratch()
   private let june = TrustTime(kept: 0, wall: 1_811_808_000, isSynchronised: true)  // June 2027
@@ -27,14 +27,14 @@ struct AnchorTests {
 
   private var anchors: TrustAnchors { TrustAnchors(directory: scratch.file("anchors")) }
 
-  /// The verdict on `node.pem`, which the intermediate issued, or another certificate.
+  /// The decision on `node.pem`, which the intermediate issued, or on another chain.
   private func verdict(_ files: [String] = ["node.pem", "intermediate.pem"]) throws -> ChainVerdict {
     let chain = Certificate()
     for file in files { try chain.parse(try #require(scratch.bytes(file)), path: file) }
     return withExtendedLifetime(chain) { PeerChain(chain.context).evaluate(anchors, june) }
   }
 
-  /// A list of the intermediate with these extensions in ca.conf's syntax, and with these of the entry for `node`.
+  /// Creates a revocation list of the intermediate with these extensions in ca.conf's syntax. It revokes `names`.
   private func list(_ extensions: String, revoking names: [String] = ["node"], in file: String = "list.pem") throws {
     try scratch.revocationList("plain", by: "intermediate", revoking: names)
     let text = String(decoding: try #require(scratch.bytes("ca.conf")), as: UTF8.self)
@@ -70,7 +70,7 @@ struct AnchorTests {
     "2.5.29.60=critical,DER:05:00", "1.2.3.4=critical,DER:05:00", "issuerAltName=critical,DNS:ca.example",
   ])
   func aListThatIsNotUnderstoodKeepsOutThoseOfItsAuthorityAlone(extensions: String) throws {
-    // The list names nobody: whom it would revoke if it were understood is not known.
+    // The list names no certificate, so it is unknown which certificates it would revoke.
     try list(extensions, revoking: [])
     #expect(try verdict() == .refused(.revocationUnknown))
     #expect(try verdict(["other.pem"]) == .trusted)
@@ -91,7 +91,7 @@ struct AnchorTests {
     #expect(try verdict() == .trusted)
     try list("1.2.3.4=critical,DER:05:00", revoking: [], in: "b.pem")
     #expect(try verdict() == .refused(.revocationUnknown))
-    // A good list revokes.
+    // A valid list revokes the certificate.
     try list("2.5.29.20=DER:02:01:07", in: "a.pem")
     #expect(try verdict() == .refused(.revoked))
   }
@@ -108,9 +108,9 @@ struct AnchorTests {
 
   // MARK: Entries
 
-  /// The DER of a list of the root, signed anew after `change` has altered its entries' extensions.
   @Test func extensionsOfEntriesCount() throws {
-    // An entry of serial 0x1002 with one extension: hold instruction (harmless), certificate issuer, and an unknown one.
+    // The entry has serial 0x1002 and one extension: a harmless hold instruction, a certificate issuer, or an unknown
+    // one.
     for (name, value, isCritical, expected) in [
       ([0x55, 0x1D, 21], [0x0A, 1, 8], false, ChainVerdict.refused(.revoked)),  // removeFromCRL
       ([0x55, 0x1D, 23], [0x06, 1, 42], true, .refused(.revoked)),
@@ -127,7 +127,7 @@ struct AnchorTests {
   @Test func aSerialNumberThatMayStandForAnotherOneIsNotUnderstood() throws {
     let entry = der(0x30, try serial("other") + time("270101000000Z"))
     let number = Array(try serial("other").dropFirst(2))
-    // mbedTLS ends its search at an empty one, and compares bytes.
+    // mbedTLS ends its search at an empty serial number and compares bytes.
     for malformed in [[], [0] + number, [UInt8](repeating: 1, count: 21)] {
       try writeList(entries: [der(0x30, der(0x02, malformed) + time("270101000000Z")), entry])
       #expect(try verdict(["other.pem"]) == .refused(.revocationUnknown), "\(malformed)")
@@ -137,7 +137,7 @@ struct AnchorTests {
     #expect(try verdict(["other.pem"]) == .refused(.revoked))
   }
 
-  /// A list of the root in DER, with these entries, signed by the root's key.
+  /// Writes a DER list of the root with these entries, signed with the root's key.
   private func writeList(entries: [[UInt8]], extensions: [UInt8] = []) throws {
     let algorithm = der(0x30, der(0x06, [0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x04, 0x03, 0x02]))
     let subject = try #require(scratch.bytes("root.pem"))
@@ -195,7 +195,7 @@ struct AnchorTests {
         var changed = list
         changed[index] ^= mask
         try scratch.write("anchors/list.der", changed)
-        // A list by another name says nothing of this authority; every other one is refused.
+        // A list with another issuer name does not concern this authority. Any other altered list must be refused.
         let reading = RevocationList.read(changed)
         if case .list(let other) = reading, !other.issuer.isNamed(by: root.context) { continue }
         if case .refused(_, let issuer?) = reading, !issuer.isNamed(by: root.context) { continue }
@@ -226,7 +226,7 @@ struct AnchorTests {
     }
   }
 
-  /// A damaged file, and the line that is named; nil where any may be.
+  /// A damaged file and the line that the fault names. Nil if any line may be named.
   private struct Damage {
     let text: String
     let line: Int?
@@ -287,7 +287,7 @@ struct AnchorTests {
     }
   }
 
-  /// A list behind a damaged certificate is lost with it, so nobody is let in who may be on it.
+  /// A list after a damaged certificate is lost with it. Therefore every peer that the list may contain is refused.
   @Test func aListThatIsLostBehindADamagedCertificateKeepsOutEverybody() throws {
     try list("2.5.29.20=DER:02:01:07")
     let revocations = try text("anchors/list.pem"), root = try text("root.pem")
@@ -336,7 +336,7 @@ struct AnchorTests {
     defer { closedir(stream) }
     #expect(TrustAnchors.names(in: stream).code == 0)
     rewinddir(stream)
-    // readdir fails: behind its descriptor is no directory any more.
+    // readdir fails, because the stream's descriptor no longer refers to a directory.
     let file = try #require(fopen(scratch.file("root.pem"), "r"))
     defer { fclose(file) }
     try #require(dup2(fileno(file), dirfd(stream)) >= 0)

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Trust
 
-/// Chains as the openssl command makes them, against a clock that the tests set.
+/// Chains created by the openssl command, evaluated at times that the tests set.
 struct ChainEvaluationTests {
   let scratch = Scratch()
 
@@ -17,7 +17,7 @@ struct ChainEvaluationTests {
     Validity.seconds(mbedtls_x509_time(year: year, mon: month, day: 1, hour: 0, min: 0, sec: 0))
   }
 
-  /// The verdict on the chain of these files, the leaf first.
+  /// The decision on the chain of these files, the leaf first.
   private func verdict(
     _ files: [String], anchors: [String] = ["root.pem"], _ time: TrustTime = ChainEvaluationTests.now
   ) throws -> ChainVerdict {
@@ -118,7 +118,7 @@ struct ChainEvaluationTests {
     let anchors = ["root.pem", "list.crl"]
     #expect(try verdict(["node.pem", "intermediate.pem"], anchors: anchors) == .refused(.revoked))
     #expect(try verdict(["other.pem", "intermediate.pem"], anchors: anchors) == .trusted)
-    // An intermediate is revoked by the list of its own authority.
+    // The list of an intermediate's own authority revokes it.
     try scratch.revocationList("above", by: "root", revoking: ["intermediate"])
     #expect(try verdict(["other.pem", "intermediate.pem"], anchors: ["root.pem", "above.crl"]) == .refused(.revoked))
   }
@@ -155,7 +155,7 @@ struct ChainEvaluationTests {
   }
 
   @Test func anAnchorOfVersion1IssuesNothing() throws {
-    // A node's own certificate without extensions: an anchor for itself, and no authority.
+    // A node's self-signed certificate without extensions is an anchor for itself, but not an authority.
     try scratch.openssl("genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out first.pem.key")
     try scratch.openssl("req -new -key first.pem.key -subj /CN=first -out first.csr")
     try scratch.openssl("x509 -req -in first.csr -signkey first.pem.key -days 3650 -out first.pem")
@@ -190,17 +190,17 @@ struct ChainEvaluationTests {
 
   // MARK: Time without a clock
 
-  /// A certificate from 2026-12-15 to 2028, on a box whose floor is the release, 2026-11-21.
+  /// A certificate valid from 2026-12-15 to 2028, on a box whose earliest possible time is the release, 2026-11-21.
   @Test(arguments: [
     (Int64(0), 0, false, ChainVerdict.trustedForNow),  // boot at 1970
-    (0, 20 * 365, false, .trustedForNow),  // 20 years ahead, unsynchronised: says nothing
-    (0, -1, false, .trustedForNow),  // a day behind the floor
-    (0, -1, true, .refused(.notYetValid)),  // the floor stands, and the clock says it is no later than that
-    (0, 30, true, .trusted),  // synchronised: it is January 2027
+    (0, 20 * 365, false, .trustedForNow),  // 20 years ahead, unsynchronised: no evidence
+    (0, -1, false, .trustedForNow),  // a day before the earliest possible time
+    (0, -1, true, .refused(.notYetValid)),  // the clock confirms that it is not later than the earliest possible time
+    (0, 30, true, .trusted),  // synchronised in January 2027
     (0, 20 * 365, true, .refused(.expired)),  // synchronised in 2046
-    (400, 0, false, .trusted),  // was synchronised in December 2027 once
-    (1200, 0, false, .refused(.expired)),  // and once in 2030: expired whatever the clock says
-    (1200, 30, true, .refused(.expired)),  // a clock set back behind what was certain does not help
+    (400, 0, false, .trusted),  // was once synchronised in December 2027
+    (1200, 0, false, .refused(.expired)),  // was once synchronised in 2030: expired whatever the clock shows
+    (1200, 30, true, .refused(.expired)),  // a clock set back before a certain time does not help
   ])
   func timesWithoutAClock(keptDays: Int64, wallDays: Int, isSynchronised: Bool, expected: ChainVerdict) throws {
     try scratch.certificate(

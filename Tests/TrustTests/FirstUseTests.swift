@@ -3,11 +3,11 @@ import Testing
 
 @testable import Trust
 
-/// What strangers can do to the table of pins, and what the operator's decision does.
+/// The influence of unknown nodes on the table of pins, and the effect of the operator's decision.
 struct FirstUseTests {
   let box = Box()
 
-  /// Keys in the order of their numbers come under names of their own.
+  /// Proves keys in the order of their numbers, each with its own name.
   private func come(
     _ keeper: TrustKeeper, _ numbers: Range<UInt64>, over bearer: BearerKind = .ethernet, seconds: UInt64 = 0,
     from source: (UInt64) -> UInt64
@@ -50,7 +50,7 @@ struct FirstUseTests {
 
   @Test func bothKindsOfBluetoothAreOneBearer() throws {
     let keeper = try box.start()
-    // A hall of phones: all addresses count as one.
+    // A hall of phones, whose addresses all count as one.
     come(keeper, 100..<132, over: .bluetoothLE) { _ in 7 }
     come(keeper, 200..<201, over: .bluetoothClassic) { _ in 7 }
     #expect(keeper.pins.count == 32)
@@ -66,7 +66,7 @@ struct FirstUseTests {
 
   @Test func aFullTableGivesThePinThatWasUsedLongestAgoToTheOperatorsDecision() throws {
     let keeper = try filled()
-    // The first one comes again.
+    // The first node proves its key again.
     #expect(keeper.refusal(of: id(1000), named: name("n0"), isProven: true) == nil)
     #expect(try keeper.pin(id(1), named: name("bob"))?.node == id(1001))
     #expect(keeper.isPinned(id(1)) && keeper.isPinned(id(1000)) && !keeper.isPinned(id(1001)))

@@ -100,7 +100,7 @@ struct LiveProofTests {
     let keeper = try box.start()
     #expect(keeper.refusal(of: id(1), named: name("bob"), isProven: false) == nil)
     #expect(keeper.pins.isEmpty)
-    // Bob has a new key; an advertisement of his old one is still in flight.
+    // Bob has a new key, while an advertisement of the old key is still in flight.
     #expect(keeper.refusal(of: id(2), named: name("bob"), isProven: true) == nil)
     #expect(keeper.refusal(of: id(1), named: name("bob"), isProven: false) == .keyChanged)
     #expect(keeper.alarms.all.isEmpty)
@@ -149,7 +149,7 @@ struct LiveProofTests {
       ("Ill", "lI1"), ("it's", "it\u{2019}s"), ("a-b", "a\u{2010}b"), ("\u{401}", "\u{415}\u{308}"), ("Ñ", "n\u{303}"),
     ] { #expect(nameSkeleton(name(a)) == nameSkeleton(name(b)), "\(a) \(b)") }
     #expect(nameSkeleton(name("\u{200B} \u{2800}")).isEmpty)
-    // Bytes that are no UTF-8 end it, and trap nothing.
+    // Invalid UTF-8 bytes end the skeleton and do not trap.
     #expect(nameSkeleton([0x62, 0xFF, 0x62]) == [0x62])
   }
 }
@@ -170,7 +170,7 @@ struct AlarmTests {
     #expect(keeper.alarms.missedCount == 996)
   }
 
-  /// Somebody pins names of its own, and offers other keys under them.
+  /// An attacker pins its own names and proves other keys under them.
   @Test func alarmsUnderOtherNamesHideNone() throws {
     let keeper = try box.start()
     #expect(keeper.refusal(of: id(1), named: name("bob"), isProven: true) == nil)
@@ -303,7 +303,7 @@ struct WishTests {
     try keeper.pin(id(2), named: [])
     #expect(try keeper.unpin(id(1), name: []).map { $0.node } == [id(1)])
     #expect(keeper.pins.map { $0.node } == [id(2)])
-    // No name at all is not the name of a key that was pinned without one.
+    // An empty name does not match a key that was pinned without a name.
     #expect(throws: TrustError.self) { try keeper.unpin(.none, name: []) }
   }
 }
@@ -317,7 +317,7 @@ struct DenyListTests {
     try keeper.revoke(id(1))
     #expect(keeper.refusal(of: PeerChain(nil), id(1)) == .denied)
     #expect(keeper.refusal(of: id(1), named: name("bob"), isProven: true) == .denied)
-    // Without saving anything more: it was on disk before the call returned.
+    // Nothing more is saved, because the revocation was on disk before the call returned.
     #expect(try box.start().refusal(of: PeerChain(nil), id(1)) == .denied)
   }
 
@@ -345,7 +345,7 @@ struct DenyListTests {
     try keeper.revoke(id(1))
     _ = system("chmod 500 \(box.place.path); chattr +i \(box.place.path) 2> /dev/null")
     defer { _ = system("chattr -i \(box.place.path) 2> /dev/null; chmod 700 \(box.place.path)") }
-    // Root writes through permission bits: a directory in place of the temporary file stops it as well.
+    // Root ignores permission bits, so a directory in place of the temporary file prevents its writes too.
     _ = system("mkdir \(box.place.path)/state.new 2> /dev/null")
     #expect(throws: TrustError.self) { try keeper.revoke(id(2)) }
     #expect(keeper.refusal(of: PeerChain(nil), id(2)) == nil)
@@ -419,7 +419,7 @@ struct TimeTests {
   let box = Box()
   private let day: Int64 = 86_400
 
-  /// Starts a box and lets it run with a steady clock.
+  /// Starts a box and runs it with a steady clock.
   @discardableResult
   private func run(_ seconds: Int64) throws -> TrustKeeper {
     let keeper = try box.start()
@@ -444,7 +444,7 @@ struct TimeTests {
     let keeper = try box.start()
     let start = box.watch.seconds
     for uptime in stride(from: Int64(0), through: 5 * day, by: 600) {
-      // An hour in twenty the clock is twenty years ahead.
+      // For one hour in twenty the clock is twenty years ahead.
       let isFalse = uptime / 3600 % 20 == 1
       box.watch.seconds = start + uptime + (isFalse ? 20 * 365 * day : 0)
       try keeper.keepTime(uptimeSeconds: uptime)

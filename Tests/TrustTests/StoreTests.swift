@@ -17,7 +17,7 @@ struct StoreTests {
 
   private func store() throws -> TrustStore { try TrustStore(try StateDirectory(box.place.path)) }
 
-  /// The epoch of a start a quarter of an hour after the last one.
+  /// The epoch of a start 15 minutes after the previous one.
   private func start(_ store: TrustStore) throws -> UInt64 {
     seconds += 900
     return try store.nextEpoch(wallMilliseconds: 1000 * seconds).epoch
@@ -43,7 +43,7 @@ struct StoreTests {
     try box.corrupt("state")
     try box.corrupt("state.old")
     #expect(throws: IdentityError.stateLost(path: box.place.path + "/state")) { try store() }
-    // An operator gives up pins and revocations by removing the files.
+    // An operator discards pins and revocations by removing the files.
     for file in ["/state", "/state.old"] { try #require(unlink(box.place.path + file) == 0) }
     #expect(try start(store()) >> 32 == 2)
   }
@@ -53,7 +53,7 @@ struct StoreTests {
     try keeper.revoke(id(1))
     try box.corrupt("state")
     #expect(try box.start().isDenied(id(1)))
-    // And both are whole again.
+    // Both generations are complete again.
     _ = try start(store())
     try box.corrupt("state")
     #expect(try box.start().isDenied(id(1)))
@@ -75,7 +75,7 @@ struct StoreTests {
 
   @Test func startsOnADiskThatTakesNothingRiseToo() throws {
     var epochs = [try start(store())]
-    // A directory in the place of the file that is written first: nobody, not even root, writes through it.
+    // A directory in place of the file that is written first prevents writes, even by root.
     #expect(mkdir(box.place.path + "/state.new", 0o700) == 0)
     for _ in 0..<3 {
       let broken = try store()
@@ -84,7 +84,7 @@ struct StoreTests {
       #expect(failure != nil)
       epochs.append(epoch)
     }
-    // Two in one second, a quarter of it apart.
+    // A second start within the same second, 250 ms later.
     let (epoch, _) = try store().nextEpoch(wallMilliseconds: 1000 * seconds + 250)
     epochs.append(epoch)
     #expect(rmdir(box.place.path + "/state.new") == 0)

@@ -8,7 +8,7 @@ import Testing
 
 @testable import Trust
 
-/// A temporary directory, removed with its test.
+/// A temporary directory that is removed with its test.
 final class Place {
   let path: String
   init() {
@@ -18,13 +18,13 @@ final class Place {
   deinit { _ = system("rm -rf \(path)") }
 }
 
-/// What a keeper is told the time is.
+/// The time that a keeper reads.
 final class Watch {
   var seconds = TrustTime.releaseSeconds + 1000
   var isSynchronised = true
 }
 
-/// A box's trust, started as often as a test wants.
+/// The trust of a box, which a test can start repeatedly.
 final class Box {
   let place = Place()
   let watch = Watch()
@@ -47,7 +47,7 @@ final class Box {
   }
 }
 
-/// Hours of the proofs of one test process.
+/// The hour of the next proof in this test process.
 private let hours = Atomic<UInt64>(0)
 
 func proof(from source: UInt64, over bearer: BearerKind = .ethernet, seconds: UInt64 = 0) -> KeyProof {
@@ -57,7 +57,8 @@ func id(_ number: UInt64) -> NodeID { NodeID(high: number, low: ~number) }
 func name(_ text: String) -> [UInt8] { Array(text.utf8) }
 
 extension TrustKeeper {
-  /// As `refusal(of:named:proof:)`, with a proof from this machine, an hour after the last one: no rate is exceeded.
+  /// Same as `refusal(of:named:proof:)` with a proof from this machine. It is one hour after the previous proof, so
+  /// that no rate limit applies.
   func refusal(of peer: NodeID, named name: [UInt8], isProven: Bool) -> PeerRefusal? {
     refusal(
       of: peer, named: name,
