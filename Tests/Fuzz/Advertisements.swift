@@ -4,7 +4,7 @@ import Session
 import SessionSupport
 import TestSupport
 
-/// Any bytes as an advertisement, and as the body of each kind. Everything that a view promises is read.
+/// Decodes any bytes as an advertisement, and as the body of each kind. Reads every value that a view offers.
 func fuzzAdvertisements(_ input: UnsafeRawBufferPointer) {
   let bytes = input.bytes
   if let view = try? AdvertisementView(bytes) {

@@ -1,6 +1,6 @@
 import Configuration
 
-/// Any bytes as a configuration file: taken, or refused in one line.
+/// Parses any bytes as a configuration file. It is accepted or refused with one line.
 func fuzzConfigurations(_ input: UnsafeRawBufferPointer) {
   do throws(ConfigurationError) {
     let configuration = try Configuration.parse(Array(input), file: "causeway.conf")

@@ -1,8 +1,8 @@
 import Diagnostics
 import Primitives
 
-/// Any bytes as a packet of the control socket, from either side. Texts are repaired when they are no UTF-8, so what
-/// was read once is written the same ever after.
+/// Decodes any bytes as a packet of the control socket, in either direction. Invalid UTF-8 in texts is repaired, so a
+/// decoded packet always encodes in the same way.
 func fuzzControl(_ input: UnsafeRawBufferPointer) {
   let packet = Array(input)
   if let request = try? ControlRequest(packet) {
@@ -20,7 +20,7 @@ func fuzzControl(_ input: UnsafeRawBufferPointer) {
   book(event)
 }
 
-/// A command's book of peers, with names that strangers chose.
+/// Checks a command's peer book with names that other nodes chose.
 private func book(_ event: ControlEvent) {
   switch event {
   case .peerPresent(let peer):

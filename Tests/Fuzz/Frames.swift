@@ -3,12 +3,12 @@ import Link
 import Primitives
 import TestSupport
 
-/// Any bytes as a link's stream: cut into frames, each header read, each payload between neighbours read as what
-/// its type says. What is legal must be written back as the bytes that were read.
+/// Decodes any bytes as a link's stream. The stream is split into frames, and each header and each payload between
+/// neighbours is decoded by its type. A legal value must encode to the bytes that were read.
 func fuzzFrames(_ input: UnsafeRawBufferPointer) {
 
   inbox.removeAll()
-  // The same stream in two pieces gives the same frames.
+  // The same stream in two pieces must give the same frames.
   let whole = cut(input, at: input.count)
   if input.count > 1, whole != cut(input, at: input.count / 2) { fatalError("another cut, other frames") }
 }

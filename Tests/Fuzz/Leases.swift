@@ -1,8 +1,8 @@
 import DHCP
 import Primitives
 
-/// Requests of DHCP clients, one behind the other, each with its length before it, and seconds between them. No two clients have an
-/// address at once.
+/// Handles a sequence of DHCP requests, each after its length, with seconds in between. No address belongs to two
+/// clients at once.
 func fuzzLeases(_ input: UnsafeRawBufferPointer) {
   let first: UInt32 = 0xC0A8_31C9
   var leases = DHCPLeases(server: 0xC0A8_3101, addresses: first...(first + 3))

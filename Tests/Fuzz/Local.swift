@@ -7,12 +7,14 @@ import Session
 import SessionSupport
 import TestSupport
 
-/// Any bytes as a request and as an event, which are written back as they were read; then as what two clients of one box send, each packet
-/// behind the number of the client and a length. Bit 6 of that number fills in what the bytes cannot know: this node's id, and
-/// the daemon's number of what the client was told of last.
+/// Decodes any bytes as a request and as an event, which must encode again. Then sends them as packets of two clients
+/// of one box, each after the client's number and a length.
+///
+/// Bit 6 of that number fills in values that the input cannot contain: this node's id, and the daemon's number of the
+/// latest invitation or stream of the client.
 func fuzzLocal(_ input: UnsafeRawBufferPointer) {
   if let request = try? LocalRequest(input.bytes) {
-    // Bytes behind the last field are ignored, and the default of a field is written in full.
+    // Bytes after the last field are ignored, and default values are encoded in full.
     let written = Array(request.packet.dropFirst(4))
     expect((try? LocalRequest(written.span.bytes)) == request, "a request is written otherwise than it was read")
   }
@@ -25,7 +27,7 @@ func fuzzLocal(_ input: UnsafeRawBufferPointer) {
   let clients = LocalClients(box)
   var now = Instant.zero + .seconds(1)
   for user in 0..<2 { _ = clients.attach(user: UInt32(user), isOperator: false, groups: [], now: now) }
-  // The daemon's last numbers of an invitation and of a stream, for each client.
+  // The daemon's latest numbers of an invitation and of a stream, for each client.
   var invited: [[UInt8]] = [[0, 0, 0, 0], [0, 0, 0, 0]], opened = invited
   while !script.isOver {
     let what = script.u8()
@@ -62,7 +64,7 @@ func fuzzLocal(_ input: UnsafeRawBufferPointer) {
   }
 }
 
-/// A node alone: its two clients find, invite and hear each other.
+/// A single node whose two clients find each other, invite each other and exchange messages.
 private final class LocalBox: LocalNode {
   private let cryptography = StandInCryptography(Identity(1))
   let sessions: Sessions
@@ -74,7 +76,7 @@ private final class LocalBox: LocalNode {
       local: cryptography.identity.id, point: PublicPoint(InlineArray { point[$0] }), cryptography, seed: 1)
   }
 
-  /// This node's id, as it is sent.
+  /// The encoded id of this node.
   var id: [UInt8] {
     var bytes: [UInt8] = []
     bytes.append(sessions.local)

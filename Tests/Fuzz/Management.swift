@@ -2,8 +2,8 @@
 import Bearer
 import Primitives
 
-/// Packets of the kernel's Bluetooth management socket, each with its length before it; and the advertisements in
-/// them, which any device in radio range can write.
+/// Decodes packets of the kernel's Bluetooth management socket, each after its length, and the advertisements in them.
+/// Any device in radio range can send these.
 func fuzzManagement(_ input: UnsafeRawBufferPointer) {
   _ = CausewayService.claim(in: Array(input))
   var script = Script(input)

@@ -5,9 +5,9 @@ import Node
 import Primitives
 import TestSupport
 
-/// A script of events for two nodes that are linked to each other, come and go, are told of candidates, exchange
-/// messages, and each have a hostile neighbour that says whatever the script wants. Afterwards time runs on, and
-/// both must still keep their rules.
+/// Runs a script of events for two linked nodes. They come and go, find candidates and exchange messages. Each has a
+/// hostile neighbour whose bytes come from the script. Afterwards time advances, and both nodes must still keep their
+/// rules.
 func fuzzNetwork(_ input: UnsafeRawBufferPointer) {
   var script = Script(input)
   let network = Network()
@@ -20,7 +20,7 @@ private final class Network {
   private let ends = [End(0), End(1)]
   private var pipes: [Pipe] = []
 
-  /// A link between the two: the slots at both, and what is under way from each.
+  /// A link between the two nodes: the slots at both, and the bytes in flight from each.
   private struct Pipe {
     var slots: [Int]
     var underway: [[UInt8]] = [[], []]
@@ -71,7 +71,7 @@ private final class Network {
       now = max(now, next)
       for end in ends { end.node.handle(.timeout, now: now) }
       settle()
-      // Time passes in a real network too: what is under way arrives.
+      // Bytes in flight arrive as time passes, as in a real network.
       for index in pipes.indices.reversed() {
         for end in ends { flow(index, from: end, byteCount: Self.underwayBytesMax) }
       }
@@ -82,7 +82,7 @@ private final class Network {
     now = until
   }
 
-  // MARK: Between the two
+  // MARK: Links between the two nodes
 
   private func join(_ bearer: BearerKind, dialled: UInt32? = nil) {
     if pipes.count == Self.pipesMax { return }
@@ -111,7 +111,7 @@ private final class Network {
     fill(index, from: end)
   }
 
-  /// Fills the free room.
+  /// Fills the link up to its limit of bytes in flight.
   private func fill(_ index: Int, from end: End) {
     while pipes[index].underway[end.number].count < Self.underwayBytesMax {
       let frames = end.pop(pipes[index].slots[end.number])
@@ -148,7 +148,7 @@ private final class Network {
     }
   }
 
-  /// A frame that is legal except for the script's changes.
+  /// A legal frame with the changes of the script.
   private func frame(_ script: inout Script) -> [UInt8] {
     let nodes = [NodeID.none, ends[0].id, ends[1].id, ends[0].stranger, ends[1].stranger, NodeID(high: 9, low: 9)]
     let type = script.u8()

@@ -33,7 +33,7 @@ final class End {
     node = Self.node(identity, number, 1, .zero)
   }
 
-  /// A new life.
+  /// Restarts the node with a new epoch.
   func begin(_ now: Instant) {
     epoch += 1
     node = Self.node(identity, number, epoch, now)
@@ -53,7 +53,7 @@ final class End {
 
   // MARK: The hostile neighbour
 
-  /// It has proved a key, which the script chooses.
+  /// Connects the hostile neighbour with a proved key that the script chooses.
   func meet(_ name: Int, _ bearer: BearerKind, _ now: Instant) {
     if hostile != nil { return }
     let peer = [stranger, other, id][name]
@@ -84,9 +84,9 @@ final class End {
     node.handle(.linkClosed(slot), now: now)
   }
 
-  // MARK: What the node gives
+  // MARK: Outputs of the node
 
-  /// Whole, legal frames; empty when none waits.
+  /// The next complete, legal frames. Empty if none is queued.
   func pop(_ slot: Int) -> [UInt8] {
     let count = node.pop(slot, into: scratch)
     let bytes = Array(scratch[..<count])
@@ -118,7 +118,7 @@ final class End {
     }
   }
 
-  /// Take up to so many messages.
+  /// Takes at most `count` messages.
   func read(_ count: Int, _ now: Instant) {
     let taken = waiting.prefix(count)
     waiting.removeFirst(taken.count)

@@ -1,6 +1,6 @@
 @testable import BearerBluetooth
 
-/// The first unit of a channel to a network access point, from whoever connects.
+/// Handles any bytes as the first unit of a channel from an unknown client to a network access point.
 func fuzzNetworkSetups(_ input: UnsafeRawBufferPointer) {
   let unit = Array(input.prefix(BNEPSetup.requestBytesMax + 1))
   switch BNEPSetup.verdict(on: unit) {

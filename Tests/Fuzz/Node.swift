@@ -8,15 +8,16 @@ import Seal
 import SealSupport
 import TestSupport
 
-/// Any bytes from a neighbour that has said hello, to a whole node that has another neighbour. Signatures pass, so
-/// that what lies behind them is reached. Afterwards time runs on, and the node must still keep its rules.
+/// Sends any bytes from a neighbour that has sent its hello to a complete node with another neighbour. Every signature
+/// is accepted, so that the code behind it is reached. Afterwards time advances, and the node must still keep its
+/// rules.
 func fuzzNode(_ input: UnsafeRawBufferPointer) {
   let rig = Rig()
   rig.receive(input)
   rig.pass(.seconds(30))
 }
 
-/// Takes every signature; its sessions are stand-ins.
+/// Accepts every signature. Its sessions are stand-ins.
 private final class Credulous: NodeCryptography {
   private let sessions = StandInCryptography(Identity(1))
 
@@ -62,7 +63,7 @@ private final class Rig {
     drain()
   }
 
-  /// The first byte says where the stream is cut.
+  /// Receives the input in pieces. The first byte is the size of a piece in units of 4 bytes, and 0 means one piece.
   func receive(_ input: UnsafeRawBufferPointer) {
     guard let first = input.first else { return }
     var rest = input.dropFirst()
@@ -103,7 +104,7 @@ private final class Rig {
     }
   }
 
-  /// Whole, legal frames come out, whatever went in.
+  /// The node sends only complete, legal frames, whatever it received.
   private func take(_ slot: Int) {
     while true {
       let count = node.pop(slot, into: scratch)

@@ -2,8 +2,8 @@ import Channel
 import Primitives
 import TestSupport
 
-/// Any bytes as each payload of reliable delivery: what is legal is written back as it was read. Then the same
-/// bytes go to a channel that has something under way.
+/// Decodes any bytes as each payload of reliable delivery. A legal payload must encode to the same bytes. Then passes
+/// the bytes to a channel with data in flight.
 func fuzzPayloads(_ input: UnsafeRawBufferPointer) {
   let bytes = input.bytes
   var buffer = [UInt8](repeating: 0, count: 128)
@@ -28,7 +28,7 @@ func fuzzPayloads(_ input: UnsafeRawBufferPointer) {
   receive(bytes)
 }
 
-/// Epochs 1 here and 2 there, as in the corpus; 3000 bytes of bulk are under way.
+/// The local epoch is 1 and the remote epoch is 2, as in the corpus. 3000 bytes of bulk data are in flight.
 private func receive(_ payload: RawSpan) {
   var now = Instant.zero + .seconds(100)
   let channel = Channel(localEpoch: 1, remoteEpoch: 2)

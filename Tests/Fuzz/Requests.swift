@@ -1,10 +1,10 @@
 import StatusPage
 
-/// Any bytes as what a browser, or somebody else, sends to the status page; and as the names that are shown in it.
+/// Parses any bytes as a request of a client to the status page, and as the names shown on it.
 func fuzzRequests(_ input: UnsafeRawBufferPointer) {
   let bytes = Array(input.prefix(PageRequest.headBytesMax))
   let whole = PageRequest(bytes, host: "192.168.49.1")
-  // How it comes in pieces does not matter: what was decided is not decided otherwise by what follows.
+  // The result does not depend on the pieces. Later bytes do not change a decision.
   for count in 0..<min(bytes.count, 512) {
     let part = PageRequest(Array(bytes[..<count]), host: "192.168.49.1")
     if part != .incomplete { expect(part == whole, "decided otherwise by what follows") }

@@ -1,7 +1,7 @@
 import Transfer
 
-/// Any bytes on the stream of a transfer, at both ends of it, and as the journal of a partial. What a receiver is told to
-/// do stays within the files of the manifest.
+/// Decodes any bytes as the stream of a transfer, at both ends, and as the journal of a partial. The commands to the
+/// receiver stay within the files of the manifest.
 func fuzzResources(_ input: UnsafeRawBufferPointer) {
   guard let first = input.first else { return }
   let bytes = Array(input.dropFirst())
@@ -47,7 +47,7 @@ private func receive(_ bytes: [UInt8], journal: [UInt8] = [], read: [UInt8] = []
   expect(ends <= 1, "\(ends) ends")
 }
 
-/// A file of three bytes, and answers to its offer.
+/// Offers a file of three bytes and handles the answers.
 private func send(_ bytes: [UInt8]) {
   guard let manifest = try? Manifest([Entry([[0x61]], size: 3)]) else { return }
   var sender = TransferSender(manifest), ends = 0
@@ -67,7 +67,7 @@ private func send(_ bytes: [UInt8]) {
   expect(ends <= 1, "\(ends) ends")
 }
 
-/// Entries whose checks are right, and what the input says otherwise.
+/// Restores a journal of entries with correct checksums. The input determines their other fields.
 private func restore(_ bytes: [UInt8]) {
   guard let manifest = try? Manifest([Entry([[0x61]], size: 3), Entry([[0x62]], size: 2_000_000)]) else { return }
   var journal = PartialJournal.header(manifest.digest)

@@ -1,4 +1,4 @@
-/// Reads an input from its beginning; after its end it gives zeros, so that every input is a script.
+/// Reads an input from its beginning and returns zeros after its end, so that every input is a script.
 struct Script {
   private var rest: Slice<UnsafeRawBufferPointer>
 
@@ -12,14 +12,14 @@ struct Script {
   /// One of `count` choices.
   mutating func choice(_ count: Int) -> Int { Int(u8()) % count }
 
-  /// Up to `byteCount` bytes, as many as there are.
+  /// At most `byteCount` bytes; fewer at the end of the input.
   mutating func bytes(_ byteCount: Int) -> UnsafeRawBufferPointer {
     defer { rest = rest.dropFirst(byteCount) }
     return UnsafeRawBufferPointer(rebasing: rest.prefix(byteCount))
   }
 }
 
-/// A rule that holds for every input; a violation is a finding.
+/// Checks a rule that holds for every input. A violation is a finding.
 func expect(_ condition: Bool, _ rule: @autoclosure () -> String, line: UInt = #line, file: StaticString = #fileID) {
   if !condition { fatalError(rule(), file: file, line: line) }
 }

@@ -5,8 +5,8 @@ import Primitives
 import Seal
 import SecureTransport
 
-/// Any bytes as a sealed hello; as datagrams and records to two ends of an established DTLS session, which must not
-/// mind; and, each with its length before it, as the datagrams of a handshake to a server.
+/// Decodes any bytes as a seal hello. Passes them as datagrams and records to both ends of an established DTLS session,
+/// which must continue. Also passes them as the datagrams of a handshake to a server, each after its length.
 func fuzzSealing(_ input: UnsafeRawBufferPointer) {
   if let hello = try? SealHello(input.bytes) {
     var bytes = [UInt8](repeating: 0, count: SealHello.byteCount)
@@ -19,7 +19,7 @@ func fuzzSealing(_ input: UnsafeRawBufferPointer) {
 
 nonisolated(unsafe) private let pair = Pair()
 
-/// Two nodes and the session between them, made once.
+/// Two nodes and the session between them, created once.
 private final class Pair {
   private let ends: [DTLSSessions]
   private let names: [SessionName]
@@ -55,7 +55,7 @@ private final class Pair {
     sessions = [client, server]
   }
 
-  /// Foreign, altered and repeated records are dropped, and records sealed afterwards still arrive.
+  /// Checks that foreign, altered and repeated records are dropped, and that later records still arrive.
   func disturb(_ input: UnsafeRawBufferPointer) {
     if input.count > Self.space.count { return }
     for end in 0..<2 {

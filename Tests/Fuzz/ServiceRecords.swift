@@ -1,7 +1,7 @@
 @testable import BearerBluetooth
 
-/// Requests to the SDP server from whoever connects, each with the unit of its channel and its length before it. Then the same
-/// bytes as answers to our own question.
+/// Sends requests from an unknown client to the SDP server, each after the MTU of its channel and its length. Then
+/// decodes the same bytes as answers to our own request.
 func fuzzServiceRecords(_ input: UnsafeRawBufferPointer) {
   let server = SDPServer(channel: 5, hasNetwork: true)
   var script = Script(input)

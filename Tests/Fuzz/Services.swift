@@ -3,8 +3,8 @@ import CAvahi
 import CSystem
 @testable import Discovery
 
-/// Any bytes from the network as DNS-SD brings them: a TXT record (RFC 6763, section 6), an instance name, a place
-/// to dial; and as a packet before the built-in responder reads it.
+/// Decodes any bytes from the network in their DNS-SD forms: a TXT record (RFC 6763, section 6), an instance name, an
+/// address to dial. Also screens them as a packet for the built-in responder.
 func fuzzServices(_ input: UnsafeRawBufferPointer) {
   if input.isEmpty { return }
   let bytes = Array(input)
@@ -26,7 +26,7 @@ func fuzzServices(_ input: UnsafeRawBufferPointer) {
   name(bytes)
 }
 
-/// Names come as C strings, over and over, until the table is full.
+/// Adds names as C strings until the table is full.
 private func name(_ bytes: [UInt8]) {
   let table = ServiceTable()
   for part in bytes.split(separator: 0) {

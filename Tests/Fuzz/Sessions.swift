@@ -5,8 +5,8 @@ import Session
 import SessionSupport
 import TestSupport
 
-/// Any bytes as each message of sessions, which is written back as it was read; then the same bytes as what a member of a
-/// session hears: kind, length, message, or one of the things that happen at this end.
+/// Decodes any bytes as each message of a session, which must encode to the same bytes. Then uses them as a script of
+/// events for a member: a kind, a length and a message, or a local event.
 func fuzzSessions(_ input: UnsafeRawBufferPointer) {
   let key = StandInCryptography(Identity(1))
   if let kind = input.first.flatMap({ SessionKind(rawValue: $0) }) {
@@ -35,7 +35,7 @@ private func readSessionMessage(_ kind: SessionKind, _ input: UnsafeRawBufferPoi
   if let written { expect(written == Array(input), "a message is written otherwise than it was read") }
 }
 
-/// A node with a session and an invitation, and a stranger that says anything.
+/// Runs a node with a session and an invitation, and another node that sends arbitrary messages.
 private func hearSessions(_ script: consuming Script, _ key: StandInCryptography) {
   var now = Instant.zero + .seconds(1)
   let point = key.identity.point

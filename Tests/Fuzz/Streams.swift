@@ -1,6 +1,6 @@
 import Link
 
-/// Any bytes below TLS: records and sealed frames are told apart the same, however the stream is cut.
+/// Splits any bytes below TLS into records and sealed frames. The result must not depend on the pieces.
 func fuzzStreams(_ input: UnsafeRawBufferPointer) {
   let whole = divide(input, step: max(input.count, 1))
   for step in [1, 7] {
@@ -16,7 +16,7 @@ func fuzzStreams(_ input: UnsafeRawBufferPointer) {
 }
 
 private struct Division {
-  /// One entry for each byte: which kind of unit it belongs to.
+  /// For each byte, the kind of the unit that contains it.
   var kinds: [UInt8] = []
   var refusal: StreamDemultiplexer.Refusal?
 }

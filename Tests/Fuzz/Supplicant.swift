@@ -1,7 +1,7 @@
 @testable import WiFiDirect
 
-/// Any bytes from wpa_supplicant, whose messages hold names and passphrases of strangers: as an event, and as the
-/// reply to a command.
+/// Parses any bytes from wpa_supplicant as an event and as the reply to a command. Its messages contain names and
+/// passphrases of other devices.
 func fuzzSupplicant(_ input: UnsafeRawBufferPointer) {
   let message = Array(input)
   let parsed = SupplicantParser.parse(message[...])

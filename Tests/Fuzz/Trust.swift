@@ -2,8 +2,8 @@ import Frame
 import TestSupport
 @testable import Trust
 
-/// Any bytes as a deny-list, and as the file in which a node keeps whom it trusts. What is legal is written back as it
-/// was read.
+/// Decodes any bytes as a deny-list, and as the file that contains a node's trust state. A legal value must encode to
+/// the same bytes.
 func fuzzTrust(_ input: UnsafeRawBufferPointer) {
   readList(input)
   if let state = TrustState(Array(input)) {

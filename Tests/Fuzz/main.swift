@@ -1,6 +1,6 @@
 import CSystem
 
-/// A fuzz target: its name, which is also its corpus folder's, and what it does with an input.
+/// A fuzz target: its name, which is also the name of its corpus folder, and its function of an input.
 private let targets: [(name: String, take: (UnsafeRawBufferPointer) -> Void)] = [
   // Decoders.
   ("frames", fuzzFrames),
@@ -23,14 +23,14 @@ private let targets: [(name: String, take: (UnsafeRawBufferPointer) -> Void)] = 
   ("trust", fuzzTrust),
   ("sealing", fuzzSealing),
   ("resources", fuzzResources),
-  // Whole channels and nodes, which take too much memory for AddressSanitizer to be quick about: see run.sh.
+  // Complete channels and nodes need too much memory to run fast under AddressSanitizer: see run.sh.
   ("payloads", fuzzPayloads),
   ("node", fuzzNode),
   ("network", fuzzNetwork),
 ]
 
-/// libFuzzer's own main, for a program that has one of its own (llvm.org/docs/LibFuzzer.html, “Using libFuzzer as
-/// a library”). It returns only when it has nothing more to do.
+/// The main function of libFuzzer, for a program that has its own (llvm.org/docs/LibFuzzer.html, “Using libFuzzer as a
+/// library”). It returns only when it has nothing more to do.
 @_silgen_name("LLVMFuzzerRunDriver")
 private func runDriver(
   _ count: UnsafeMutablePointer<CInt>,
@@ -38,7 +38,7 @@ private func runDriver(
   _ take: @convention(c) (UnsafePointer<UInt8>?, Int) -> CInt
 ) -> CInt
 
-// One binary holds all targets: it runs the one whose name it was called by.
+// One binary contains all targets. It runs the target with the name of the called executable.
 private let name = CommandLine.arguments[0].split(separator: "/").last.map { String($0) } ?? ""
 guard let target = targets.first(where: { $0.name == name }) else {
   for target in targets { print(target.name) }

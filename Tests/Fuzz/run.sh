@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Tests/Fuzz/run.sh SECONDS [TARGET…]   let libFuzzer run each target (default: all) for SECONDS, two at a time
-# Tests/Fuzz/run.sh keep [TARGET…]      take what runs have found new, as few files as will do, into Tests/Fuzz/corpus
+# Tests/Fuzz/run.sh SECONDS [TARGET…]   run each target (default: all) in libFuzzer for SECONDS, two at a time
+# Tests/Fuzz/run.sh keep [TARGET…]      add new inputs of earlier runs to Tests/Fuzz/corpus, in as few files as possible
 #
-# A target is a function of the input, one file here; its name stands in main.swift, and a folder of corpus/ holds what
-# it begins with. What a run finds new stays in build/fuzz/corpus. A finding leaves its input in build/fuzz/crashes and
-# fails the script, which says how to replay it.
+# A target is a function of the input, in a file of this folder. main.swift lists its name, and a folder of corpus/ holds
+# its initial inputs. New inputs of a run are stored in build/fuzz/corpus. A finding stores its input in
+# build/fuzz/crashes and fails the script, which prints how to replay it.
 #
-# Decoders run under AddressSanitizer, which sees reads just outside of a buffer. Channels and nodes take megabytes for
-# each input, which makes it thirty times slower, and are one piece of memory, in which it sees little: they run without.
-# In both builds Swift's own checks of unsafe pointers are on, as otherwise in debug builds only.
+# Decoders run under AddressSanitizer, which detects reads just outside a buffer. Channels and nodes run without it: they
+# need megabytes per input, which would make them thirty times slower. Their memory is one block, in which it detects
+# little. Both builds enable Swift's own checks of unsafe pointers, which are otherwise limited to debug builds.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -28,7 +28,7 @@ if [ "$(ulimit -v)" != unlimited ]; then
   exit 2
 fi
 
-# One build for each sanitizer, both at a time; the same binary under the name of each target.
+# There is one build per sanitizer, and both run at once. Each target is a link to the same binary.
 build() { # address|plain
   local variant=$1 sanitizers=fuzzer c_options=() name
   if [ "$variant" = address ]; then
@@ -71,7 +71,7 @@ run_target() {
   return 1
 }
 
-# Coverage of edges alone decides, so that few files are kept.
+# Only the coverage of edges counts, so that few files are kept.
 keep() {
   local target=$1 merged
   merged=$(mktemp -d)
