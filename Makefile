@@ -1,6 +1,6 @@
 # Causeway. `make help` lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help build run demo docs deb test test-package test-all test-unit test-lab test-room test-backbone test-image image test-unit-file selftest sim sim-planted mutation fuzz bench bench-beside bench-instructions check clean
+.PHONY: help build demo quick docs deb test test-package test-all test-unit test-lab test-room test-backbone test-image image selftest sim sim-planted mutation fuzz bench bench-beside bench-instructions check clean
 
 # A program from PyPI, whose file transfer `bench-beside` compares with Causeway's.
 WORMHOLE := build/benchmarks/venv
@@ -12,17 +12,16 @@ build: ## build the firmware, static and stripped: build/x86_64/causeway and bui
 	@board/swift.sh firmware x86_64 & first=$$!; board/swift.sh firmware aarch64 && wait $$first
 	@ls -l build/x86_64/causeway build/aarch64/causeway
 
-run: ## run the relay on this machine's own interfaces (CONFIG=FILE for another configuration)
-	@board/swift.sh firmware x86_64
-	build/x86_64/causeway run $(if $(CONFIG),--config $(CONFIG),--config config/causeway.conf)
-
 demo: ## run the main scenario in the radio lab: a box connects Bluetooth, Wi-Fi Direct and Ethernet peers
-	@mkdir -p build
-	@board/virtual/host-packages.sh amd64
-	@board/swift.sh firmware x86_64 > build/demo-build.log 2>&1 || { cat build/demo-build.log; exit 1; }
-	@board/virtual/run.sh -t 240 demo
+	@board/progress.sh packages board/virtual/host-packages.sh amd64
+	@board/progress.sh firmware board/swift.sh development x86_64
+	@board/progress.sh lab board/virtual/image.sh amd64
+	@board/virtual/run.sh -f build/development/x86_64/causeway -t 240 demo
 
-test: check test-unit fuzz selftest test-package test-lab ## run everything that CI runs
+quick: ## run the unit tests of one module and build only what they import (MODULE=Mesh; FILTER=test for some of them)
+	@Tests/quick.sh "$(MODULE)" $(if $(FILTER),--filter '$(FILTER)')
+
+test: check docs test-unit fuzz selftest test-package test-lab ## run everything that CI runs
 
 test-unit: ## run unit tests and the self-test in normal Swift, and 500 simulated networks
 	Tests/unit.sh
@@ -64,21 +63,24 @@ test-package: build ## test the package on Debian 12 and 13, the scripts for Ope
 	python3 Tests/Package/init_test.py
 	python3 Tests/Image/slots_test.py Configuration Contents
 
-test-unit-file: ## test the systemd units of config and the README's installation in the radio lab
-	@board/virtual/host-packages.sh amd64
-	board/swift.sh firmware x86_64
-	board/virtual/run.sh -t 240 unit
-	board/virtual/run.sh -t 240 receive_unit
-
 test-lab: build ## run every scenario in the radio lab, and one of them on aarch64
 	@board/virtual/host-packages.sh amd64 arm64
 	Tests/Lab/run-all.sh
 	Tests/Lab/run-all.sh -a arm64 -j 1 -t 900 demo
 
-test-all: test ## run everything that CI runs, then the tests that need the whole machine
+# Together with what these call, every target of this file.
+test-all: clean ## run everything that CI runs, then everything that takes long or needs the whole machine
+	$(MAKE) test
+	$(MAKE) demo
+	$(MAKE) quick MODULE=Mesh
+	$(MAKE) sim-planted
+	$(MAKE) mutation
+	$(MAKE) deb
+	$(MAKE) bench-instructions
 	$(MAKE) test-room
 	$(MAKE) test-backbone
 	$(MAKE) test-image
+	$(MAKE) bench
 
 test-backbone: ## compare backbones of four boxes in a diamond: the radios' mesh, Causeway alone, batman-adv
 	@board/virtual/host-packages.sh amd64

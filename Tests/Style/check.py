@@ -198,6 +198,20 @@ def check_mutations():
             report(ROOT / "Tests/Mutation/mutations.py", 1, f"“{row.what}”: {row.file} has no such text any more")
 
 
+def check_targets():
+    """Every target of `make help` is run by `make test-all`: a target that nothing runs breaks unseen."""
+    makefile = ROOT / "Makefile"
+    rules = re.findall(r"^([a-z-]+):([^\n#]*)(?:## [^\n]*)?\n((?:\t[^\n]*\n|ifdef[^\n]*\n|else\n|endif\n)*)",
+                       makefile.read_text(encoding="utf-8"), re.MULTILINE)
+    calls = {name: {*first.split(), *re.findall(r"\$\(MAKE\) ([a-z-]+)", recipe)} for name, first, recipe in rules}
+    reached, found = {"help"}, {"test-all"}
+    while found:
+        reached |= found
+        found = {call for name in found for call in calls.get(name, ())} - reached
+    for name in sorted(set(calls) - reached):
+        report(makefile, 1, f"make {name}: neither CI nor make test-all runs it")
+
+
 def main():
     files = tracked_files()
     # The manifest is laid out by hand, as a table.
@@ -227,6 +241,7 @@ def main():
     check_format(swift_files)
     check_mutations()
     check_modules()
+    check_targets()
     if findings:
         print(f"{findings} findings")
     sys.exit(1 if findings else 0)
