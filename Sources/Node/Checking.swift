@@ -41,7 +41,7 @@ extension Node {
       do throws(FrameRefusal) {
         let header = try FrameHeader(frame)
         let payload = frame.extracting(FrameHeader.byteCount..<header.frameByteCount)
-        try receiveFrame(header, payload, on: slot, now: now)
+        try receiveFrame(header, payload, on: slot, hasWaited: true, now: now)
       } catch {
         refuse(error, on: slot, now)
       }

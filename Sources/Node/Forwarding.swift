@@ -6,9 +6,12 @@ import Primitives
 
 /// Received frames: link-local, flooded or routed.
 extension Node {
-  /// Handles a received frame. Throws the reason if it is rejected; that alone does not close the link.
-  func receiveFrame(_ header: FrameHeader, _ payload: RawSpan, on slot: Int, now: Instant) throws(FrameRefusal) {
-    if !links[slot].isMutual && links[slot].state == .up && header.knownType != .hello {
+  /// Handles a received frame. `hasWaited` means that it waited for its check. Its link may be parked since, or open on
+  /// a new stream. Throws the reason if the frame is rejected; that alone does not close the link.
+  func receiveFrame(_ header: FrameHeader, _ payload: RawSpan, on slot: Int, hasWaited: Bool = false, now: Instant)
+    throws(FrameRefusal)
+  {
+    if !hasWaited && !links[slot].isMutual && links[slot].state == .up && header.knownType != .hello {
       links[slot].confirm()
       closeDuplicates(of: slot, now)
     }
@@ -22,7 +25,7 @@ extension Node {
     guard let type = header.knownType else { throw .unknownType }
     if type == .request { return try receiveRequest(payload, on: slot, now: now) }
     if type.isLinkLocal { return try receiveLinkLocal(header, payload, type, on: slot, now: now) }
-    if !links[slot].isReceiving { throw .unexpected }
+    if !(hasWaited ? links[slot].isStanding : links[slot].isReceiving) { throw .unexpected }
     if type == .denyList { return try receiveDenyList(header, payload, on: slot, now: now) }
     try receiveAdvertisement(header, payload, on: slot, now: now)
   }

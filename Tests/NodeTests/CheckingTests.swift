@@ -67,6 +67,32 @@ private func stranger(_ number: Int) -> [UInt8] {
     #expect(bench.verifyCount == before)
   }
 
+  @Test func `advertisements that wait for their checks outlive the parking of their link`() throws {
+    let (box, slot) = try ParkingBox.leaf()
+    let bench = box.bench
+    let before = bench.node.counters.advertisementsAccepted
+    bench.drains = false
+    bench.receive((0..<12).flatMap { stranger($0) } + box.goodbye(of: 1), on: slot)
+    bench.node.handle(.linkClosed(slot), now: bench.now)
+    #expect(box.state(1) == .parked)
+    bench.drains = true
+    bench.pass(.milliseconds(1))
+    #expect(bench.node.counters.advertisementsAccepted - before == 12)
+  }
+
+  @Test func `advertisements that wait for their checks are accepted while a parked link opens again`() throws {
+    let (box, slot) = try ParkingBox.leaf()
+    let bench = box.bench
+    let before = bench.node.counters.advertisementsAccepted
+    bench.drains = false
+    bench.receive((0..<12).flatMap { stranger($0) } + box.goodbye(of: 1), on: slot)
+    bench.node.handle(.linkClosed(slot), now: bench.now)
+    #expect(bench.open(1, .bluetoothLE) == slot && box.state(1) == .opening)
+    bench.drains = true
+    bench.pass(.milliseconds(1))
+    #expect(bench.node.counters.advertisementsAccepted - before == 12)
+  }
+
   @Test func `a neighbour that sends a frame byte by byte and answers no ping is dead as one that is silent`() {
     for bearer in [BearerKind.ethernet, .bluetoothLE] {
       let bench = Bench()
