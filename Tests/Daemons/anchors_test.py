@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""What a box does not understand lets nobody in: anchors_test.py BINARY
+"""Anchors that a box cannot parse admit nobody: anchors_test.py BINARY
 
-Real daemons on the loopback interface under the policy ca; keys, certificates and lists by the openssl command."""
+Real daemons on the loopback interface with the policy `ca`. The openssl command makes the keys, certificates and
+revocation lists."""
 import os
 import subprocess
 import unittest
@@ -65,7 +66,7 @@ class AnchorsTest(DaemonsTest):
         return done.stdout
 
     def certificate(self, name, section, issuer="root"):
-        """NAME.pem, and NAME.both with the key in it."""
+        """Make NAME.pem, and NAME.both, which also holds the key."""
         signer = f"-selfsign -keyfile {name}.key" if name == issuer else f"-cert {issuer}.pem -keyfile {issuer}.key"
         self.openssl(
             f"openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out {name}.key"
@@ -74,7 +75,7 @@ class AnchorsTest(DaemonsTest):
             f" -startdate 20260101000000Z -enddate 20360101000000Z && cat {name}.key {name}.pem > {name}.both")
 
     def list(self, section, revoking=(), file="list.pem", issuer="root"):
-        """A revocation list of the root, or of another authority, in the anchors directory."""
+        """Make a revocation list of the root, or of another authority, in the anchors directory."""
         signer = f"-config ca.conf -cert {issuer}.pem -keyfile {issuer}.key"
         for name in revoking:
             self.openssl(f"openssl ca -batch {signer} -revoke {name}.pem")
@@ -128,7 +129,7 @@ class AnchorsTest(DaemonsTest):
             code, _, err = box.run("config", "check")
             self.assertEqual(code, 1)
             self.assertIn("list.pem:1: a revocation list that is not understood", err)
-            # Corrected, it counts at once.
+            # The corrected list takes effect at once.
             self.list("plain")
             self.assertEqual(box.run("reload")[0], 0)
             wait("the good one is linked", lambda: box.neighbours() == ["good"], 40)
@@ -138,7 +139,7 @@ class AnchorsTest(DaemonsTest):
             good.stop()
 
     def test_a_bundle_that_is_cut_within_a_certificate_lets_nobody_in(self):
-        """The list behind it is lost, and with it who is revoked."""
+        """The cut loses the revocation list behind it, and with it the revoked certificates."""
         box = self.box()
         bad = self.member("bad", box)
         self.certificate("other", "authority", "other")
@@ -237,12 +238,12 @@ class AnchorsTest(DaemonsTest):
             box = self.member(f"box-{policy}", trust=f"policy = {policy}\nanchors = {self.path('anchors')}").start()
             for section in ("server", "agreement"):
                 name = f"{section}-{policy}"
-                # It dials, and it is dialled.
+                # The member dials the box, and a second one is dialled.
                 dials = self.member(name, box, section).start()
                 is_dialled = self.member(name + "2", section=section).start()
                 asks = self.member(f"asks-{name}", is_dialled, trust=f"policy = {policy}\nanchors = {self.path('anchors')}").start()
                 wait("it is refused", lambda: "its certificate is not for its use" in box.log("notice"))
-                # A server whose certificate is not for signatures presents none.
+                # A server whose certificate is not valid for signatures presents none.
                 why = "its certificate is not for its use" if section == "server" else "handshake_failure"
                 wait("it is refused when it is dialled", lambda: why in asks.log("notice"))
                 self.assertEqual((box.neighbours(), asks.neighbours(), is_dialled.neighbours()), ([], [], []), name)
@@ -263,7 +264,7 @@ class AnchorsTest(DaemonsTest):
         box = self.daemon("long")
         self.assertIn("more than 8 certificates", self.refused(box, "identity", "import", self.path("chain.pem")))
         self.assertFalse(os.path.exists(box.state + "/node.key"))
-        # One that is there already.
+        # A chain that is already in the state directory.
         os.makedirs(box.state, mode=0o700, exist_ok=True)
         self.openssl(f"cp chain.pem {box.state}/node.key && chmod 600 {box.state}/node.key")
         box.start()

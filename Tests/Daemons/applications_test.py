@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What an application may expect of the local API, by the causeway binary: applications_test.py BINARY
+"""The local API as an application uses it, tested with the causeway binary: applications_test.py BINARY
 
 Two real daemons on the loopback interface, and clients written from docs/local-api.md (Examples/python/causeway.py)."""
 import os
@@ -30,7 +30,7 @@ def path(daemon):
 
 
 def following(session, kind, timeout=20, **fields):
-    """The next event of a kind with these fields; those before it are passed over."""
+    """The next event of a kind with these fields. Earlier events are skipped."""
     end = time.monotonic() + timeout
     while True:
         event = session.next(timeout=max(0.01, end - time.monotonic()))
@@ -67,7 +67,7 @@ class ApplicationsTest(unittest.TestCase):
         return stream
 
     def found(self, node, name):
-        """The address of the “story” of the application with this name."""
+        """The address of the “story” service of the application with this name."""
         browse = node.browse("story")
         while True:
             sighting = browse.next(timeout=20)
@@ -143,7 +143,7 @@ class ApplicationsTest(unittest.TestCase):
             following(session, Message)
             following(session, Message)
             old = session.connected()[0]
-            # What a later version has is nothing to it.
+            # An old client ignores features of a later version.
             try:
                 session.open_stream("new", old)
             except CausewayError:
@@ -177,7 +177,7 @@ class ApplicationsTest(unittest.TestCase):
         stream.sendall(causeway.hello(1, "raw"))
         welcome = answers.read(int.from_bytes(answers.read(4)))
         self.assertEqual(welcome[:5], b"\x81\0\0\0\1")
-        # One byte at a time, and two in one piece.
+        # First one byte at a time, then two packets in one write.
         for byte in causeway.packet(99, 2, b"later"):
             stream.sendall(bytes([byte]))
         stream.sendall(causeway.packet(99, 3) + causeway.packet(99, 4))
@@ -319,7 +319,7 @@ class ApplicationsTest(unittest.TestCase):
         following(theirs, Member, state=State.CONNECTED, address=z)
         process.send_signal(signal.SIGSTOP)
 
-        # Longer than a silent client of the operator's socket is kept.
+        # Longer than the operator's socket keeps a silent client.
         end, sent, delivered = time.monotonic() + 35, 0, []
         while time.monotonic() < end:
             results = ours.send(sent.to_bytes(8) * 1250, timeout=5)
@@ -333,7 +333,8 @@ class ApplicationsTest(unittest.TestCase):
             sent += 1
             time.sleep(0.1)
         self.assertGreater(sent, len(delivered))
-        # Its share, 96 KiB of messages of 10,000 bytes, what it lent once, 64 KiB, and what its socket and a write had room for: 64 and 32 KiB.
+        # The quota of 96 KiB in messages of 10,000 bytes, the memory borrowed once, 64 KiB, and the room of its socket
+        # and of one write: 64 and 32 KiB.
         self.assertIn(len(delivered), range(16, 28))
 
         process.send_signal(signal.SIGCONT)
@@ -464,7 +465,7 @@ class ApplicationsTest(unittest.TestCase):
         time.sleep(0.5)
         self.assertEqual(ours.send(bytes(LONG), timeout=20), {address: Result.DELIVERED})
         self.assertEqual(len(following(theirs, Message).data), LONG)
-        # One of them gave way; the others are still there.
+        # The daemon closed one of them and kept the others.
         closed = 0
         for stream in stuck:
             stream.settimeout(0.1)

@@ -1,5 +1,5 @@
-"""Nodes that exist only behind one member, which invents them: their keys are real, and they begin end-to-end sessions with the
-box of that member. Written from docs/protocol.md, “Sealing”."""
+"""Invented nodes behind one member. Their keys are real, and they begin end-to-end sessions with that member's box.
+Written from docs/protocol.md, “Sealing”."""
 import os
 import struct
 import sys
@@ -19,7 +19,7 @@ HELLO_VERIFY_REQUEST, MESSAGE_TYPE = 3, 13
 
 
 class End(Conversation):
-    """A conversation in long segments, two at once, whose sealed hello says that its node reads the refusal “busy”."""
+    """A conversation with long segments, two in flight, whose sealed hello announces that its node reads the refusal “busy”."""
 
     data_bytes_max, segments_max = 16_000, 2
 
@@ -32,8 +32,8 @@ class End(Conversation):
 
 
 def invent(count, box, stops, idle=lambda: None):
-    """Identities below the id of the box: they are the DTLS clients. Those that stop need no certificate of their own. Takes some
-    seconds, in which `idle` is called again and again."""
+    """Make identities whose ids are below the box's, because the lower id is the DTLS client. Identities that stop
+    share one certificate. Takes some seconds, during which `idle` is called repeatedly."""
     found, shared = [], Identity() if stops else None
     while len(found) < count:
         idle()
@@ -46,8 +46,9 @@ def invent(count, box, stops, idle=lambda: None):
 
 
 class Branch:
-    """Nodes behind a member. With `stops` they begin a handshake, show that they receive, and send nothing more; the others open
-    a session and send a probe in it. `take(identity, kind, message)` gets the messages that come for a node."""
+    """Nodes behind a member. With `stops` they begin a handshake, show that they receive, and send nothing more.
+    Otherwise they open a session and send a probe in it. `take(identity, kind, message)` receives the messages to a
+    node."""
 
     def __init__(self, member, identities, stops, take=lambda identity, kind, message: None):
         self.member, self.identities, self.stops, self.number, self.take = member, identities, stops, 0, take
@@ -55,7 +56,7 @@ class Branch:
         self.will_stop = False
 
     def announce(self, sequence=1):
-        """Tell of the links between the member and its nodes."""
+        """Advertise the links between the member and its nodes."""
         me = self.member
         ids = [identity.id for identity in self.identities]
         me.stream.send(advertisement(me.identity, TOPOLOGY, sequence, topology([me.box, *ids[:63]])))
@@ -64,13 +65,13 @@ class Branch:
             self.serve(ADVERTISEMENT_SECONDS)
 
     def introduce(self):
-        """Send their profiles: only peers are in sessions of applications."""
+        """Send the nodes' profiles, because only peers take part in sessions of applications."""
         for number, identity in enumerate(self.identities):
             profile = text_field(f"invented {number}") + text_field("causeway") + b"\0"
             self.member.stream.send(advertisement(identity, PROFILE, 1, profile))
 
     def begin(self):
-        """Every node begins a handshake, one after the other."""
+        """Begin a handshake for every node, one after the other."""
         end = time.monotonic() + 10
         while self.box_epoch is None or self.box_flags is None:
             assert time.monotonic() < end, "the box does not advertise its links"
@@ -85,16 +86,16 @@ class Branch:
             self.serve(ADVERTISEMENT_SECONDS)
 
     def stop(self):
-        """From the next `serve` on: every node gives up its session, begins another handshake, and stops."""
+        """From the next `serve` on, every node gives up its session, begins another handshake, and stops."""
         self.will_stop = True
 
     @property
     def open(self):
-        """How many nodes have a session."""
+        """The number of nodes with a session."""
         return sum(1 for key, end in self.ends.items() if not self.stops and end.is_open and key not in self.refused)
 
     def serve(self, seconds=0.0):
-        """Read what came, and answer what is to be answered."""
+        """Read what arrived and answer it."""
         if self.will_stop:
             self.will_stop, self.stops, self.refused = False, True, set()
             self.ends = {each.id: Session(each.certificate, each.key, True) for each in self.identities}
@@ -121,7 +122,7 @@ class Branch:
             elif kind == SEALED:
                 end.take_sealed(payload)
         except (RuntimeError, ValueError):
-            # The box has no place, or none any more.
+            # The box has no room for the session, or has evicted it.
             self.refused.add(node)
 
     def _tick(self, identity):
@@ -148,9 +149,9 @@ class Branch:
 
 
 def behind(member, count, stops, **options):
-    """A branch of so many nodes that has begun, and reads what comes for the member and for them."""
+    """A branch of `count` nodes that has begun, and reads the frames for the member and for the nodes."""
     branch = Branch(member, [], stops, **options)
-    # From now on: the box advertises its links once.
+    # Serve the branch from here on, because the box advertises its links only once.
     member.serve = branch.serve
     branch.identities = invent(count, member.box, stops, branch.serve)
     branch.announce(2)

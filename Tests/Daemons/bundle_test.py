@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""`causeway bundle`: what is in it, and above all what is not: bundle_test.py BINARY
+"""The contents of `causeway bundle`, and above all what it must not contain: bundle_test.py BINARY
 
-Two real daemons on the loopback interface, and canaries in everything that may hold a secret."""
+Two real daemons on the loopback interface, with canaries in everything that may hold a secret."""
 import base64
 import io
 import os
@@ -20,12 +20,12 @@ PARTS = ["README.txt", "configuration.txt", "version.txt", "status.json", "statu
 
 
 def encodings(secret):
-    """A secret as it is, and as somebody may have written it."""
+    """Yield a secret as it is and in the encodings that a file may use."""
     yield secret
     yield secret.hex().encode()
     yield secret.hex().upper().encode()
     yield secret.hex(":").encode()
-    for before in range(3):     # wherever it begins in what is encoded
+    for before in range(3):     # at each offset of base64's groups
         text = base64.b64encode(b"\0" * before + secret)
         yield text[4 if before else 0:-4]
         yield text[4 if before else 0:-4].replace(b"+", b"-").replace(b"/", b"_")
@@ -33,7 +33,7 @@ def encodings(secret):
 
 class BundleTest(DaemonsTest):
     def boxes(self, extra=""):
-        # Their directories are in the configuration, which is in the report.
+        # The configuration names their directories, and the report contains the configuration.
         box = self.daemon("one", display="casa-mia", extra=extra)
         box.start()
         other = self.daemon("two", box, display="bertrand")
@@ -80,7 +80,7 @@ class BundleTest(DaemonsTest):
     def test_no_secret_is_in_it(self):
         box, other = self.boxes(f"[wifi-direct]\npassphrase = {PASSPHRASE}\n#passphrase = {FORMER}\nssid = {SSID}\n"
                                 "[node]\ndiscovery-info = room=canary-room\n")
-        # What people do: a chat, a file, an invitation with a context.
+        # Typical use: a chat, a file, and an invitation with a context.
         into = self.path("into")
         os.mkdir(into)
         chats = [Command(each, "chat") for each in (box, other)]
@@ -99,7 +99,7 @@ class BundleTest(DaemonsTest):
         self.assertEqual((sender.end(), receiver.end()), (0, 0), (sender.heard, receiver.heard))
         node = Node.connect("canary of an application", f"{box.directory}/run/api.sock")
         self.addCleanup(node.close)
-        # Whoever has a mistake in the file is told the value.
+        # The environment may hold secrets, too.
         parts, archive = self.bundle(box, env={**os.environ, "PASSWORD": "canary-of-the-environment"})
         secrets = [PASSPHRASE, FORMER, SSID, "canary-room", "canary in a message", "canary-holiday", "canary in a file",
                    "canary-of-the-environment", "casa-mia", "bertrand", box.id, other.id]
@@ -112,7 +112,7 @@ class BundleTest(DaemonsTest):
         self.assertNotIn("PRIVATE", "".join(parts.values()))
 
     def keys(self, box):
-        """The private key: as files have it, and its number."""
+        """The private key: as files contain it, and as a number."""
         found = False
         for entry in os.scandir(box.state):
             with open(entry.path, "rb") as file:

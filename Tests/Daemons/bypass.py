@@ -1,5 +1,6 @@
-"""The client's end of a link over TCP: TLS by the system's OpenSSL (libssl through ctypes, because Python's `ssl` has no
-exporter) and sealed frames beside its records. Written from docs/protocol.md, “TLS”, “Frame” and “Bypass”, alone."""
+"""The client's end of a link over TCP: TLS and the sealed frames beside its records. TLS is the system's OpenSSL,
+libssl through ctypes, because Python's `ssl` has no exporter. Written only from docs/protocol.md, “TLS”, “Frame” and
+“Bypass”."""
 import ctypes
 import ctypes.util
 import functools
@@ -52,7 +53,7 @@ LABEL = b"EXPORTER-causeway-bypass-v2"
 
 
 def tag_of(key, sequence, header):
-    """SipHash-2-4, 128 bits, over header and sequence."""
+    """SipHash-2-4 with 128 bits, over the header and the sequence number."""
     head, tag, count = header + struct.pack(">Q", sequence), ctypes.create_string_buffer(TAG_BYTES), SIZE()
     assert _crypto.EVP_Q_mac(
         None, b"SIPHASH", None, None, None, key, len(key), head, len(head), tag, TAG_BYTES, ctypes.byref(count))
@@ -61,13 +62,13 @@ def tag_of(key, sequence, header):
 
 
 def sealed_unit(key, sequence, frame):
-    """A sealed frame as it stands beside the records."""
+    """A sealed frame as it is sent beside the TLS records."""
     header = frame[:HEADER_BYTES]
     return header + struct.pack(">Q", sequence) + tag_of(key, sequence, header) + frame[HEADER_BYTES:]
 
 
 class Ended(Exception):
-    """The stream is over: by close_notify, by a TLS alert, or cut."""
+    """The end of the stream: by close_notify, by a TLS alert, or cut."""
 
     def __init__(self, how):
         super().__init__(how)
@@ -85,7 +86,7 @@ def tls_context(certificate, key, version):
 
 
 class Stream:
-    """`send` takes whole frames, `receive` gives them, each with the way that it came: beside the records or inside."""
+    """One connection. `send` takes whole frames; `receive` returns them, each with its way: beside the records or inside."""
 
     def __init__(self, port, identity, version="TLSv1.3", source="127.0.0.1"):
         self._tls = _ssl.SSL_new(tls_context(str(identity.certificate), str(identity.key), version))
@@ -132,7 +133,7 @@ class Stream:
         self._flush()
 
     def receive(self, seconds=0.2):
-        """The frames that came, as (frame, came_beside); waits for some. Raises `Ended` when there will be none."""
+        """Wait for frames and return them as (frame, came_beside). Raises `Ended` after the end of the stream."""
         if not self._ready and self._ended is None:
             self._read_socket(seconds)
         ready, self._ready = self._ready, []
@@ -141,7 +142,7 @@ class Stream:
         return ready
 
     def until_end(self, seconds=10):
-        """How the stream ends, and the frames before."""
+        """How the stream ended, and the frames before the end."""
         frames, end = [], time.monotonic() + seconds
         while time.monotonic() < end:
             try:
@@ -177,7 +178,7 @@ class Stream:
                 self._take_record(unit)
 
     def _next_unit(self):
-        """One whole TLS record or sealed frame off the stream."""
+        """Cut one whole TLS record or sealed frame off the stream."""
         if len(self._raw) < 8:
             if len(self._raw) < RECORD_HEADER_BYTES or self._raw[0] == 0x81:
                 return None

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """`causeway capture` on a box between two peers, all of them real daemons: capture_test.py BINARY
 
-Messages travel near – box – far, on the loopback interface. tshark reads what was captured."""
+Messages travel near – box – far, on the loopback interface. tshark reads the captures."""
 import os
 import pty
 import select
@@ -47,14 +47,14 @@ class CaptureTest(DaemonsTest):
                 stream.close()
 
     def begun(self, *words):
-        """A capture that has begun, and its file."""
+        """A running capture, and its file."""
         path = self.path(f"capture-{len(os.listdir(self.root))}")
         process = self.capture("--output", path, *words)
         wait("the capture begins", lambda: os.path.exists(path) and os.path.getsize(path) >= len(FILE_HEADER))
         return process, path
 
     def ended(self, process, path):
-        """Interrupts a capture: its records and what it said."""
+        """Interrupt a capture. Returns its records and its standard error."""
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=10)
         self.assertEqual(process.returncode, 0, err)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The command chat against real daemons, with and without a terminal: chat_test.py BINARY"""
+"""The command `chat` with real daemons, with and without a terminal: chat_test.py BINARY"""
 import json
 import pathlib
 import signal
@@ -23,7 +23,7 @@ class ChatTest(PeopleTest):
         a.wait("bob is here")
         a.say("hello, bob\n\nsecond \x1b[2Jline\n")
         self.assertEqual(b.wait("^<"), "<alice> hello, bob")
-        # A terminal obeys nothing that a member sends.
+        # Control characters from a member do not reach the terminal.
         self.assertEqual(b.wait("^<"), "<alice> second ?[2Jline")
         b.say("hello, alice")
         self.assertEqual(b.end(), 0)
@@ -160,7 +160,7 @@ class ChatTest(PeopleTest):
     # chat on a terminal
 
     def typing(self, service, **options):
-        """A chat on a terminal of alice's, and one of bob's that is none."""
+        """alice's chat on a terminal, and bob's without one."""
         b = self.command(self.b, "chat", service)
         a = self.terminal(self.a, "chat", service, **options)
         b.wait("alice is here")

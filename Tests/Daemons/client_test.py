@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""A client that was written from docs/protocol.md alone, against a real daemon: client_test.py BINARY
+"""A client written only from docs/protocol.md, tested with a real daemon: client_test.py BINARY
 
-It speaks TLS, the bypass and DTLS by the system's OpenSSL over TCP on the loopback interface, and shares no code with the
-firmware. What the paper says of errors is tried here as well."""
+The client uses TLS, the bypass and DTLS of the system's OpenSSL over TCP on the loopback interface, and shares no code
+with the firmware. The error cases of docs/protocol.md are tested as well."""
 import concurrent.futures
 import hashlib
 import hmac
@@ -38,7 +38,7 @@ REQUIRED = 0
 
 
 class Node:
-    """The client's node: it outlives its links, and goes on counting."""
+    """The client's node. It outlives its links, and its counters continue."""
 
     def __init__(self, name):
         self.name, self.identity, self.counter, self.sequences = name, Identity(), 0, {}
@@ -48,7 +48,7 @@ class Node:
         return self.identity.id
 
     def hello(self, capabilities, **changes):
-        """A hello's frame; `changes` are fields to get wrong."""
+        """The frame of a hello. `changes` are fields with wrong values."""
         fields = {"lowest": 1, "highest": 1, "id": self.id, "payload_max": PAYLOAD_MAX, **changes}
         return frame(HELLO, struct.pack(">BBHI", fields["lowest"], fields["highest"], fields["payload_max"], capabilities)
                      + self.identity.epoch + fields["id"] + text_field(self.name), self.id)
@@ -65,7 +65,7 @@ class Node:
 
 
 class Link:
-    """One link of a node to the box: `wait_for` takes what comes until a predicate holds."""
+    """One link of a node to the box. `wait_for` handles frames until a predicate is true."""
 
     def __init__(self, node, port, version="TLSv1.3", capabilities=BYPASS):
         self.node, self.stream = node, Stream(port, node.identity, version)
@@ -93,7 +93,7 @@ class Link:
         return result
 
     def announce(self):
-        """Tell of the link and of the node, and wait until the box lists it."""
+        """Advertise the link and the node's profile, and wait until the box lists the node."""
         link = self.box + struct.pack(">HHB3x", 1, PAYLOAD_MAX, LOOPBACK)
         self.stream.send(self.node.advertisement(TOPOLOGY, bytes([REQUIRED, 1, 0, 0]) + link))
         self.stream.send(self.node.advertisement(
@@ -147,7 +147,7 @@ class Link:
 
 
 def exported(secret):
-    """RFC 8446, section 7.5, with SHA-256; 32 bytes are one block of HKDF-Expand (RFC 5869)."""
+    """The exporter of RFC 8446, section 7.5, with SHA-256. 32 bytes are one block of HKDF-Expand (RFC 5869)."""
     def expand_label(secret, label, context):
         label = b"tls13 " + label
         info = struct.pack(">HB", 32, len(label)) + label + bytes([len(context)]) + context
@@ -278,7 +278,7 @@ class ClientTest(unittest.TestCase):
             self.assertGreater(link.beside, 0)
 
     def beside(self, link, work):
-        """What `work` returns, while the link goes on."""
+        """Serve the link while `work` runs. Returns the result of `work`."""
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
             result = pool.submit(work)
             link.wait_for(result.done, 20)
@@ -353,7 +353,7 @@ class ClientTest(unittest.TestCase):
         link = self.link()
         link.announce()
         link.converse().say(UNASSIGNED, b"too long", length=65537)
-        # One for each time that the message is sent.
+        # One reset for each transmission of the message.
         resets = {(int(reset["meant"], 16), int(reset["current"], 16)) for reset in link.wait_told("reset")}
         box = int.from_bytes(link.advertisements[link.box, TOPOLOGY][4:12])
         self.assertEqual(resets, {(box, box + 1)})
@@ -361,7 +361,7 @@ class ClientTest(unittest.TestCase):
     def test_a_message_of_a_kind_that_is_not_assigned_is_taken_and_keeps_up_nothing(self):
         link = self.link()
         link.announce()
-        # More than a lane holds of what nobody takes.
+        # More unassigned messages than a lane holds.
         ends = [link.converse().say(UNASSIGNED, bytes(1000))]
         for _ in range(149):
             link.wait_for(ends[-1])

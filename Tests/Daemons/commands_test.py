@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The commands browse, accept and pipe against real daemons: commands_test.py BINARY"""
+"""The commands `browse`, `accept` and `pipe` with real daemons: commands_test.py BINARY"""
 import hashlib
 import json
 import os
@@ -72,8 +72,9 @@ class CommandsTest(PeopleTest):
     # accept
 
     def invited(self, *words, service, terminal=False):
-        """`accept` on alice's box, and an application of bob's that has invited it: the command, session, invitation. Each
-        has a service of its own: the address of one that ended is found until its box has told that it is lost."""
+        """Run `accept` on alice's box and invite it from an application on bob's. Returns the command, session and
+        invitation. Each call needs its own service: the address of an ended application is found until its box has
+        reported it lost."""
         accept = (self.terminal if terminal else self.command)(self.a, "accept", service, *words)
         node = self.application(self.b)
         session = node.open_session(service)
@@ -141,8 +142,8 @@ class CommandsTest(PeopleTest):
         self.assertEqual(hashlib.sha256(self.content("whole")).digest(), hashlib.sha256(data).digest())
 
     def test_a_listener_that_leaves_at_once_does_not_undo_the_end(self):
-        # Bytes of another stream wait on the way back to alice, and the confirmation of the end behind them. The farewell of
-        # the listener does not wait for bytes of streams.
+        # Bytes of another stream wait on the way back to alice, and the acknowledgement of the end waits behind them.
+        # The listener's goodbye does not wait for bytes of streams.
         with open(os.devnull, "wb") as nothing, open("/dev/zero", "rb") as zeros:
             reader = self.command(self.a, "pipe", "--listen", "flood", "--from", self.b_id, output=nothing)
             writer = self.command(self.b, "pipe", "alice", "flood", input=zeros)

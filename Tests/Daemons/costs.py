@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""What security costs: costs.py BINARY
+"""The cost of security: costs.py BINARY
 
-A link's handshake, by a TLS client of Python's against a box; a sealed channel's handshake between two nodes, over one link
-and through two relays; the memory of idle links. Processor time is what the kernel's scheduler counts for each process,
-bytes are what crosses the links, records and TCP's payload alone."""
+Measures a link's handshake with a Python TLS client; a sealed channel's handshake between two nodes, over one link and
+through two relays; and the memory of idle links. Processor time is the kernel scheduler's count for each process. Bytes
+are the payload of TCP on the links, TLS records included."""
 
 import os
 import socket
@@ -20,7 +20,7 @@ PEERS_FEW, PEERS_MANY = 4, 44
 
 
 def link_handshake(root):
-    """Full mutual handshakes, one after the other, each from an address of its own."""
+    """Full mutual handshakes, one after the other, each from its own address."""
     box = Daemon(root, "door").start()
     try:
         for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
@@ -32,7 +32,7 @@ def link_handshake(root):
 
 
 def client_context(root, version):
-    """Of a client with a certificate of its own, which stays in cert.pem and key.pem."""
+    """The TLS context of a client with its own certificate, which remains in cert.pem and key.pem."""
     subprocess.run(
         f"openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout {root}/key.pem -out {root}/cert.pem"
         " -days 30 -subj /CN=client", shell=True, check=True, capture_output=True)
@@ -44,7 +44,7 @@ def client_context(root, version):
 
 
 def handshake_cost(box, context):
-    """The box's processor seconds, without what accepting and closing costs; bytes to the box, and back."""
+    """The box's processor seconds without the cost of accepting and closing; bytes to the box, and back."""
     idle = per_round(box, lambda number: plain(box, number))
     sizes = []
     spent = per_round(box, lambda number: sizes.append(handshake(context, box, number)))
@@ -65,7 +65,7 @@ def plain(box, number):
 
 
 def handshake(context, box, number):
-    """Bytes sent and received until both ends are through."""
+    """Bytes sent and received until both ends have completed the handshake."""
     with socket.create_connection(("127.0.0.1", box.port), 5, (f"127.3.1.{number + 1}", 0)) as connection:
         incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         tls = context.wrap_bio(incoming, outgoing)
@@ -87,7 +87,7 @@ def handshake(context, box, number):
 
 
 def channel_handshake(root, relays):
-    """The first probe of a node by another, which needs a handshake, against the second, which does not."""
+    """The cost of a first probe between two nodes, which needs a handshake, and of a second one, which does not."""
     line = [Daemon(root, f"relay{relays}-{number}") for number in range(relays)]
     for near, far in zip(line, line[1:]):
         near.peers = [far]

@@ -1,5 +1,5 @@
-"""Causeway daemons on the loopback interface, each with a directory of its own, and applications that talk to them: for
-the tests and measurements beside this file. The binary is each program's first argument."""
+"""Causeway daemons on the loopback interface, each with its own directory, and applications that connect to them. The
+tests and measurements of this directory use them. The first argument of each program is the binary."""
 import errno
 import json
 import os
@@ -13,14 +13,15 @@ import time
 import unittest
 
 BINARY = os.path.abspath(sys.argv.pop(1)) if len(sys.argv) > 1 and not sys.argv[1].startswith("-") else "build/x86_64/causeway"
-# The first eleven bytes of a TLS record that announces 512.
+# The first 11 bytes of a TLS record of 512 bytes.
 CLIENT_HELLO_PREFIX = bytes([22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3])
 PORTS, PORTS_OF_A_RUN = range(20_000, 32_000), 400
 
 
 def _own_ports():
-    """Ports of this run alone, below those that the kernel chooses from. The first one is kept bound: a run beside this one
-    takes others. A block in which anybody listens is left alone: it may be a daemon of a run that was killed."""
+    """Reserve ports for this run, below the kernel's ephemeral range. The first port of the block stays bound, so a
+    parallel run takes another block. A block with a listener is skipped, because a daemon of a killed run may own
+    it."""
     for first in PORTS[::PORTS_OF_A_RUN]:
         guard = socket.socket()
         try:
@@ -34,12 +35,13 @@ def _own_ports():
 
 
 def _is_free(port):
-    """Whether nobody listens on a port of this machine, by IPv4 or IPv6. Connections that have just ended do not count."""
+    """Whether no process listens on a port of this machine, over IPv4 or IPv6. Connections that have just ended do not
+    count."""
     for family, address in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")):
         try:
             probe = socket.socket(family)
         except OSError:
-            continue                # no IPv6 here
+            continue                # no IPv6 on this machine
         with probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
@@ -54,7 +56,7 @@ _guard, _ports = _own_ports()
 
 
 class Daemon:
-    """One node: `start`, then read and change it by the commands of the same binary.
+    """One node: `start` it, then read and change it with the commands of the same binary.
 
     peers: the daemons that it dials; trust: lines of its section [trust]; extra: whole sections."""
 
@@ -85,13 +87,13 @@ class Daemon:
         return self.directory + "/state"
 
     def run(self, *words, **options):
-        """A command with this box's configuration, and without a terminal: exit status, output, errors."""
+        """Run a command with this box's configuration and no terminal. Returns the exit status, output and errors."""
         done = subprocess.run(
             [BINARY, *words, "--config", self.config], capture_output=True, text=True, timeout=30, start_new_session=True, **options)
         return done.returncode, done.stdout, done.stderr
 
     def identity(self, *words):
-        """An `identity` command that is to succeed; its output."""
+        """Run an `identity` command that must succeed. Returns its output."""
         code, out, err = self.run("identity", *words)
         assert code == 0, (words, code, err)
         return out
@@ -101,7 +103,7 @@ class Daemon:
         return re.search(r"^node +(\w+)$", self.identity("show"), re.M).group(1)
 
     def start(self):
-        # Whatever ends the run ends it too.
+        # The daemon ends with this process, however that ends.
         command = ["setpriv", "--pdeathsig", "KILL", BINARY, "run", "--config", self.config]
         self.process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
         wait(f"{self.name} answers", lambda: self.run("status")[0] == 0)
@@ -120,12 +122,12 @@ class Daemon:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
     def processor_seconds(self):
-        """The time that it has run, user and system, to the nanosecond."""
+        """User and system time since the start, at a resolution of nanoseconds."""
         with open(f"/proc/{self.process.pid}/schedstat") as file:
             return int(file.read().split()[0]) / 1e9
 
     def wake_ups(self):
-        """How often it has waited for something."""
+        """The number of voluntary context switches since the start, one for each wait."""
         with open(f"/proc/{self.process.pid}/status") as file:
             return next(int(line.split()[1]) for line in file if line.startswith("voluntary"))
 
@@ -143,7 +145,8 @@ class Daemon:
 
 
 class Watch:
-    """A command that watches who is there: one connection to a daemon's control socket (Sources/Diagnostics/ControlProtocol.swift)."""
+    """A client that follows the list of peers: one connection to a daemon's control socket
+    (Sources/Diagnostics/ControlProtocol.swift)."""
 
     def __init__(self, daemon):
         deadline = time.monotonic() + 10
@@ -174,7 +177,7 @@ class Watch:
         return self.peers[name]
 
     def probe(self, to):
-        """Wait until a message without bytes has been acknowledged by a peer."""
+        """Send an empty message and wait until the peer has acknowledged it."""
         self.socket.send(b"Q" + struct.pack(">I16s", 1, to))
         while (packet := self.next())[:1] != b"C":
             pass
@@ -183,7 +186,7 @@ class Watch:
 
 
 def wait(what, predicate, seconds=15):
-    """Ask until it is true; what did not become true is an error."""
+    """Poll until the predicate is true. A timeout raises an AssertionError."""
     end = time.monotonic() + seconds
     while not predicate():
         if time.monotonic() > end:
@@ -192,7 +195,7 @@ def wait(what, predicate, seconds=15):
 
 
 class DaemonsTest(unittest.TestCase):
-    """A directory of the test's own, and daemons in it that end with it."""
+    """A test with a temporary directory. Its daemons end with the test."""
 
     def setUp(self):
         directory = tempfile.TemporaryDirectory(prefix="causeway-")
@@ -208,7 +211,7 @@ class DaemonsTest(unittest.TestCase):
         return daemon
 
     def refused(self, daemon, *words):
-        """A command that fails: the one line it says."""
+        """Run a command that must fail with one line. Returns that line."""
         code, out, err = daemon.run(*words)
         self.assertEqual((code, out), (1, ""), err)
         self.assertEqual(err.count("\n"), 1, err)

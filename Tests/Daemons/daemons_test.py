@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the tests and measurements beside this file rely on: daemons_test.py BINARY"""
+"""Tests of the module `daemons`, which the tests and measurements of this directory use: daemons_test.py BINARY"""
 import os
 import signal
 import socket
@@ -14,7 +14,7 @@ PORT = "import daemons; print(next(daemons._ports), flush=True)"
 
 
 def another_run(program):
-    """Another Python process that uses the daemons."""
+    """Start another Python process that uses the daemons."""
     return subprocess.Popen([sys.executable, "-c", program, BINARY], cwd=HERE, stdout=subprocess.PIPE, text=True)
 
 
@@ -31,7 +31,7 @@ class DaemonsTests(DaemonsTest):
                 listener.bind((address, port))
                 listener.listen()
                 self.assertGreaterEqual(self.first_port(), first + PORTS_OF_A_RUN)
-        # Nor is one taken that another run has, which has begun no daemon yet.
+        # A block that another run has reserved is skipped too, even before that run starts a daemon.
         other = another_run(PORT + "; import time; time.sleep(60)")
         try:
             taken = int(other.stdout.readline())

@@ -1,8 +1,8 @@
-"""Applications that ask for anything in any order: disorder.py SOCKET SEED SECONDS [CLIENTS]
+"""Applications that send requests in random order: disorder.py SOCKET SEED SECONDS [CLIENTS]
 
-Each is a client of docs/local-api.md that opens, invites, gathers, talks and streams at random, mostly within the protocol; writes
-its packets in pieces, reads when it likes, and goes away in the middle. For the last two seconds they only read. At the end one
-line: what they asked for, and what they were told."""
+Each is a client of docs/local-api.md that opens, invites, gathers, sends and streams at random, mostly within the
+protocol. It writes its packets in pieces, pauses its reads, and disconnects in the middle. For the last two seconds the
+clients only read. At the end the program prints one line: the requests and the events, counted by kind."""
 import collections
 import os
 import random
@@ -20,7 +20,7 @@ TYPES = ["story", "tale"]
 UNSENT_MAX, UNREAD_ROUNDS = 400_000, [5, 50, 500]
 REST_SECONDS = 2
 LIMITS = [0, 100, 41_000, 200_000, 2**40, 2**64 - 1]
-# What it asks for, and how often.
+# The requests and their relative frequency.
 WISHES = {"open": 4, "advertise": 4, "invite": 8, "answer": 8, "stream": 8, "take": 8, "write": 24, "end": 4, "send": 16, "leave": 2,
           "close": 1, "eject": 1, "decide": 1, "connect": 1, "cancel": 1, "window": 2, "browse": 0.3, "pause": 1, "go": 0.5,
           "spoil": 0.3}
@@ -60,10 +60,10 @@ class Client:
         self.socket.close()
         self.socket = None
 
-    # What it is told
+    # Events
 
     def move(self):
-        """Writes and reads some."""
+        """Write and read one piece each."""
         try:
             if self.unsent:
                 self.unsent = self.unsent[self.socket.send(self.unsent[:self.chance.choice([1, 100, 4096, 300_000])]):]
@@ -106,7 +106,7 @@ class Client:
             case 143:
                 self.streams.pop(number, None)
 
-    # What it asks for
+    # Requests
 
     def wish(self):
         if self.socket is None:
@@ -168,7 +168,7 @@ class Client:
                 self.ask(bytes(packet))
 
     def write(self, number, stream):
-        """As much as it may, and seldom more."""
+        """Write up to the limit of the stream, and rarely more."""
         if not stream.is_own:
             return self.ask(causeway.stream_window(number, stream.count + self.chance.choice(LIMITS[:4])))
         room = stream.limit - stream.count + self.chance.choice([0] * 49 + [5_000])

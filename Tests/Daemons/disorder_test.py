@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Two applications talk while others ask for anything in any order (disorder.py), by the causeway binary: disorder_test.py BINARY"""
+"""Two applications exchange data while others send requests in random order (disorder.py): disorder_test.py BINARY"""
 import os
 import random
 import subprocess
@@ -37,7 +37,7 @@ class DisorderTest(DaemonsTest):
         return session, there, service.address
 
     def stream(self, session, there, to, number):
-        """A stream arrives whole."""
+        """Send a stream and check that it arrives complete."""
         data, came = random.Random(number).randbytes(500_000), []
         out = session.open_stream(f"s{number}", to)
         into = following(there, IncomingStream, name=f"s{number}")
@@ -59,7 +59,7 @@ class DisorderTest(DaemonsTest):
             number += 1
             self.stream(session, there, to, number)
             self.assertEqual(session.send(bytes([number % 256]), timeout=20), {to: Result.DELIVERED})
-        # They only read now: nothing goes to and fro by itself.
+        # The clients only read now, so no traffic remains.
         time.sleep(0.5)
         before = [daemon.processor_seconds() for daemon in (self.a, self.b)]
         time.sleep(1)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""docs/wireshark/causeway.lua under tshark, with the golden bytes of the unit tests: dissector_test.py
+"""docs/wireshark/causeway.lua in tshark, with the golden bytes of the unit tests: dissector_test.py
 
-Needs root, to be another user, and tshark."""
+Needs tshark, and root because tshark runs as another user."""
 import os
 import re
 import struct
@@ -82,7 +82,7 @@ class DissectorTest(unittest.TestCase):
         for (sent, values), row in zip(GOLDEN.items(), rows):
             seen = dict(zip(names, row))
             for name, value in values.items():
-                # Of fields that are in header and payload alike.
+                # tshark may print a boolean as a word.
                 self.assertEqual(seen[name].replace("True", "1").replace("False", "0"), value, (sent[1], name))
 
     def test_no_legal_frame_is_called_malformed(self):
@@ -100,7 +100,7 @@ class DissectorTest(unittest.TestCase):
         self.assertNotEqual(row[1], "")
 
     def test_payloads_that_are_cut_are_called_incomplete(self):
-        # Of a hello each byte is needed; the length in the header is that of what is left.
+        # A hello has no optional byte. The length in the header is that of the cut payload.
         cut = [record(frame(1, HELLO[:count])) for count in range(1, len(HELLO))]
         for row in fields(capture(*cut), "causeway.bad.short"):
             self.assertNotEqual(row[0], "")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """`causeway explain` and `causeway sessions`: explain_test.py BINARY
 
-Real daemons on the loopback interface between which something is wrong, and what is said of it."""
+Real daemons on the loopback interface with one fault between them, and the explanation of that fault."""
 import json
 import os
 import shutil
@@ -21,15 +21,15 @@ CAN, CANNOT, UNKNOWN = 0, 1, 4
 
 class ExplainTest(DaemonsTest):
     def explain(self, daemon, *names):
-        """The exit status, the daemon's answer, and what people read, which fits 80 columns. The two are asked for one after
-        the other: what happens in between is in the second alone."""
+        """Return the exit status, the daemon's answer, and the output for people, which fits 80 columns. The two
+        outputs come from two requests: a change in between appears only in the answer."""
         _, out, err = daemon.run("explain", *names)
         self.assertEqual([line for line in out.split("\n") if len(line) > 80], [], out)
         code, answer, _ = daemon.run("explain", *names, "--json")
         return code, json.loads(answer) if answer else {}, out + err
 
     def cannot(self, daemon, names, cause, remedy):
-        """Waits until it is said that they cannot talk, why, and what to do."""
+        """Wait until the command reports that the nodes cannot talk, with this cause and this remedy."""
         seen = []
 
         def is_said():
@@ -49,7 +49,7 @@ class ExplainTest(DaemonsTest):
         return text
 
     def meet(self, daemon, name):
-        """Waits until a neighbour is a peer. A name is known from its advertisement on, which follows the link."""
+        """Wait until a neighbour is a peer. Its name comes with its advertisement, which follows the link."""
         wait("they are linked", lambda: daemon.neighbours() == [name])
         wait("they can talk", lambda: self.explain(daemon, name)[0] == CAN)
 
@@ -59,7 +59,7 @@ class ExplainTest(DaemonsTest):
         self.meet(box, "bob")
         return box, bob
 
-    # They can
+    # They can talk
 
     def test_neighbours_can_talk_and_the_link_is_told(self):
         box, bob = self.linked()
@@ -99,7 +99,7 @@ class ExplainTest(DaemonsTest):
         self.assertEqual(box.run("explain")[0], 2)
         self.cannot(box, ("box",), "both are the same node", "name two nodes")
 
-    # They cannot: who is not there
+    # They cannot talk: a node out of reach
 
     def test_a_pinned_node_that_was_never_heard_is_not_in_reach(self):
         box, bob = self.daemon("box").start(), self.daemon("bob")
@@ -154,7 +154,7 @@ class ExplainTest(DaemonsTest):
             os.kill(bob.process.pid, signal.SIGCONT)
         wait("they can talk again", lambda: self.explain(box, "bob")[0] == CAN, 40)
 
-    # They cannot: trust
+    # They cannot talk: trust
 
     def test_a_certificate_of_no_authority_of_ours_is_refused_and_its_key_can_be_trusted(self):
         os.makedirs(self.path("anchors"))
@@ -163,7 +163,7 @@ class ExplainTest(DaemonsTest):
         bob_id = bob.id
         wait("it was refused", lambda: box.status["box"]["refused_strangers"] != [])
         self.cannot(box, (bob_id,), "its certificate is by none of the authorities", f"causeway identity trust {bob_id}")
-        # The other end knows that it was refused.
+        # The refused end knows the refusal.
         self.cannot(bob, (box.id[:8],), "it refuses this box: this box's certificate is by none of its authorities",
                     f"causeway identity trust {bob_id}")
         box.identity("trust", bob_id, "--name", "bob")
@@ -182,7 +182,7 @@ class ExplainTest(DaemonsTest):
         self.cannot(near, (far.id,), "far is refused here: its certificate is by none of the authorities",
                     f"causeway identity trust {far.id}")
         self.cannot(far, (near.id,), "near refuses this box", f"on near: causeway identity trust {far.id}")
-        # The box between them does not know it, and says who does.
+        # The box between them does not know the refusal, and names the node that does.
         code, answer, text = self.explain(middle, near.id, far.id)
         self.assertEqual((code, answer["outcome"]), (CAN, "unknown"))
         self.assertNotIn("they can talk", text)
@@ -215,18 +215,18 @@ class ExplainTest(DaemonsTest):
         self.assertEqual((code, answer["outcome"], answer["remedy"]), (CAN, "can-talk", ""))
         self.assertIn("they can talk: 2 links", text)
         self.assertIn("sealed end to end", [finding["text"] for finding in answer["findings"]])
-        # A refusal is told at once by both ends.
+        # Both ends report a refusal at once.
         bob.identity("revoke", alice.id)
         self.cannot(bob, (alice.id,), "its key is revoked", "on alice: causeway identity new --replace")
         self.cannot(alice, (bob.id,), "bob refuses this box", "on bob: causeway identity trust")
 
     def certificate(self, daemon, authority, *dates):
-        """A key, and a certificate by the authority for it, put in the place of the box's own."""
+        """Give the box a new key and a certificate that the authority issues for it."""
         key, request, made = (self.path(f"{daemon.name}.{kind}") for kind in ("key", "csr", "pem"))
         self.openssl("ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", key)
         self.openssl("req", "-new", "-key", key, "-subj", f"/CN={daemon.name}", "-out", request)
         self.openssl("ca", "-batch", "-config", authority, "-in", request, "-out", made, *dates)
-        # It is imported before it expires: an expired one is refused.
+        # The certificate is imported before it expires, because the box refuses an expired one.
         os.makedirs(daemon.state, mode=0o700)
         with open(daemon.state + "/node.key", "wb", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
             for part in (key, made):
@@ -268,7 +268,7 @@ class ExplainTest(DaemonsTest):
         wait("the alarm is there", lambda: box.status["box"]["alarms"] != [])
         self.cannot(box, (false.id[:8],), "another key is pinned under its name", f"causeway identity trust {false.id} --name")
         self.assertEqual(self.explain(box, bob.id[:8])[0], CAN)
-        # The one that was refused sees it from its end.
+        # The refused node reports it from its end.
         self.cannot(false, (box.id[:8],), "it refuses this box: it does not trust this box's key or name", false.id)
 
     def test_a_key_that_is_revoked(self):
@@ -278,7 +278,7 @@ class ExplainTest(DaemonsTest):
         self.cannot(box, (bob_id[:8],), "its key is revoked", "on bob: causeway identity new --replace")
         self.cannot(bob, (box.id[:8],), "it refuses this box", "")
 
-    # They cannot: what the two want, and what is between them
+    # They cannot talk: incompatible settings, and the nodes between them
 
     def test_one_requires_encryption_and_the_other_has_none(self):
         box = self.daemon("box", extra="[peer]\nencryption = required").start()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What `causeway send` fetches before it offers it, against real daemons and a web server: fetch_test.py BINARY"""
+"""The URLs that `causeway send` fetches before it offers a file, with real daemons and a web server: fetch_test.py BINARY"""
 import base64
 import contextlib
 import http.server
@@ -22,7 +22,7 @@ BODY = os.urandom(3_000_000)
 
 
 class Server(http.server.BaseHTTPRequestHandler):
-    """/ANY/NAME answers with BODY, but for the first words below."""
+    """Answer /ANY/NAME with BODY, except for the first path components below."""
     protocol_version = "HTTP/1.1"
 
     def do_GET(self):
@@ -38,7 +38,7 @@ class Server(http.server.BaseHTTPRequestHandler):
             self.send_header("Content-Length", "0")
             return self.end_headers()
         self.send_response(200)
-        # A name that the server suggests does not count.
+        # The client ignores the name that the server suggests.
         self.send_header("Content-Disposition", "attachment; filename=../../evil")
         if word == "huge":
             self.send_header("Content-Length", str(1 << 50))
@@ -47,7 +47,7 @@ class Server(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         if word == "empty":
             return None
-        with contextlib.suppress(ConnectionError):      # of a client that has seen enough
+        with contextlib.suppress(ConnectionError):      # the client closes the connection early
             self.wfile.write(BODY[:1_000_000])
             if word in ("silent", "endless"):
                 self.wfile.flush()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The commands send, receive and drop against real daemons: files_test.py BINARY"""
+"""The commands `send`, `receive` and `drop` with real daemons: files_test.py BINARY"""
 import json
 import os
 import pathlib
@@ -18,7 +18,7 @@ MEBIBYTE = 1 << 20
 
 
 class Plain(Command):
-    """Lines of a command that is not started by its name alone."""
+    """The lines of a command that needs a whole command line."""
 
     def __init__(self, command):
         super().__init__(None, command=command)
@@ -38,7 +38,7 @@ class FilesTest(PeopleTest):
         return path
 
     def receive(self, *words, daemon=None, wanted=True, into=None, verb="receive", **options):
-        """A receiver on bob's box, of what alice sends; each test has a service type of its own."""
+        """A receiver on bob's box for alice's files. Each test has its own service type."""
         wanted = ("--from", self.a_id) if wanted else ()
         return self.command(daemon or self.b, verb, into or self.into, *wanted, *self.type, *words, **options)
 
@@ -53,12 +53,12 @@ class FilesTest(PeopleTest):
         self.assertEqual((sender.end(seconds), receiver.end(seconds)), codes, (sender.heard, receiver.heard))
 
     def same(self, *names):
-        """What was sent is there, and nothing else."""
+        """Check that the receiver has exactly these files and folders, with equal contents."""
         for name in names:
             subprocess.run(["diff", "-r", self.out / name, self.into / name], check=True)
         self.assertEqual(sorted(path.name for path in self.into.iterdir()), sorted(names))
 
-    # What arrives
+    # Files and folders that arrive
 
     def test_a_file_arrives_with_its_bytes(self):
         path = self.file("photo.jpg", 3_000_000)
@@ -80,7 +80,7 @@ class FilesTest(PeopleTest):
         receiver = self.receive("--count", "1")
         sender = self.send(self.file("x", MEBIBYTE + 1), self.out / "photos", self.out / "-notes")
         self.ends(sender, receiver)
-        # Nobody gets a file that a command takes for an option.
+        # The receiver renames a file that a command would read as an option.
         (self.into / "_notes").rename(self.into / "-notes")
         self.same("x", "photos", "-notes")
 
@@ -113,7 +113,7 @@ class FilesTest(PeopleTest):
         self.same(*map(str, sizes))
 
     def test_a_name_of_any_length_that_disks_have_arrives(self):
-        # What is kept of an offer until it is whole has the first one's name.
+        # The partial of an offer has the name of the offer's first entry.
         for lengths in ((255,), (231, 240), (221, 222), (200, 230, 254)):
             names = ["x" * (length - 4) + ".bin" for length in lengths]
             receiver = self.receive("--count", "1")
@@ -167,7 +167,7 @@ class FilesTest(PeopleTest):
         self.assertEqual(receiver.end(), 0, receiver.heard)
         self.same("a", "b")
 
-    # Who is asked
+    # Consent
 
     def test_who_is_not_pinned_is_declined(self):
         receiver = self.receive(wanted=False)
@@ -233,7 +233,7 @@ class FilesTest(PeopleTest):
         self.same()
 
     def full(self, script, *words):
-        """A receiver on a disk of its own."""
+        """A receiver with its own disk of 30 MB."""
         mount = 'mount -t tmpfs -o size=30m tmpfs "$1" || exit 1; '
         command = ["unshare", "-m", "sh", "-c", mount + script + 'exec "$0" receive "$@"', BINARY, str(self.into),
                    "--config", self.b.config, "--from", self.a_id, "--count", "1", *self.type]
@@ -258,7 +258,7 @@ class FilesTest(PeopleTest):
         self.assertFalse([line for line in sender.heard + receiver.heard if "ioctl" in line])
 
     def test_a_sender_waits_for_a_disk_that_takes_two_minutes(self):
-        # Who waits for a disk does nothing else; here nothing at all.
+        # A receiver that waits for a disk does nothing else. A stopped process stands for it.
         receiver = self.receive("--count", "1")
         sender, _ = self.slow()
         self.middle(MEBIBYTE)
@@ -271,10 +271,10 @@ class FilesTest(PeopleTest):
         self.ends(sender, receiver)
         self.same("big")
 
-    # Breaks
+    # Interruptions
 
     def middle(self, least=4 * MEBIBYTE):
-        """Wait until so many bytes are in a partial."""
+        """Wait until a partial has `least` bytes."""
         def came():
             files = [path for path in self.into.rglob("*") if path.is_file() and "causeway-part" in str(path)]
             return sum(path.stat().st_size for path in files) >= least
@@ -284,7 +284,7 @@ class FilesTest(PeopleTest):
             time.sleep(0.005)
 
     def again(self, what, events, size):
-        """How much more than the file was sent, by the sender's own count; at most a block."""
+        """Check the bytes that were sent again, as the sender counts them: at most one block."""
         count = sum(events) - size
         print(f"{what}: {count} bytes sent again", flush=True)
         self.assertLessEqual(count, MEBIBYTE)
@@ -293,7 +293,7 @@ class FilesTest(PeopleTest):
         return max([json.loads(line)["moved"] for line in command.heard if '"moved"' in line] or [0])
 
     def slow(self, size=192 * MEBIBYTE):
-        """A sender of a large file, by JSON, and the file's size."""
+        """A sender of a large file with JSON output, and the file's size."""
         path = self.file("big", size)
         return self.command(self.a, "send", str(path), "bob", "--json", *self.type), size
 
@@ -375,7 +375,7 @@ class FilesTest(PeopleTest):
         self.same("big")
         self.assertGreater(json.loads(other.heard[-1])["held"], 3 * MEBIBYTE)
 
-    # Words
+    # Messages
 
     def test_a_misspelt_name_is_told_at_once(self):
         self.receive()
@@ -430,7 +430,7 @@ class FilesTest(PeopleTest):
         path = self.file("big", 192 * MEBIBYTE)
         terminal = self.terminal(self.a, "send", str(path), "bob", *self.type, columns=80)
         self.middle(MEBIBYTE)
-        # The line comes every now and then, and the whole file may be there before it.
+        # The line is not refreshed at once, and the whole file may arrive before it is.
         receiver.process.send_signal(signal.SIGSTOP)
         terminal.wait_line("^[0-9]+ %, [0-9.]+ .B of 201 MB", 30)
         receiver.process.send_signal(signal.SIGCONT)

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Many applications that gather at once: gathering.py BINARY [--applications N[,N...]] [--settle SECONDS] [--rest SECONDS]
 
-Four daemons on the loopback interface, each linked with all others; the applications are clients written from
-docs/local-api.md (Examples/python/causeway.py), all in this process. For each N: how long until all are in one session and each
-sees all others; then each sends one message to all others at once; and what a daemon uses, in the middle of the four."""
+Four daemons on the loopback interface, each linked with all others. The applications are clients written from
+docs/local-api.md (Examples/python/causeway.py), all in this process. For each N the program measures the time until all
+are in one session and each sees all others. Then each sends one message to all others at once. Resource use is the
+median of the four daemons."""
 import argparse
 import os
 import queue
@@ -24,7 +25,7 @@ MESSAGE_BYTES = 100
 
 
 class Application:
-    """One client, which reads all that comes."""
+    """One client, which reads all its events."""
 
     def __init__(self, daemon, number):
         self.node = Node.connect(f"application {number}", f"{daemon.directory}/run/api.sock")
@@ -46,7 +47,7 @@ class Application:
                 self.ended = event
 
     def say(self):
-        """One message to each other member; those without room get it when they have some."""
+        """Send one message to each other member. Members without room receive it when they have room."""
         data = f"{time.monotonic()} ".encode().ljust(MESSAGE_BYTES, b".")
         results = self.session.send(data, timeout=WAIT_SECONDS)
         waiting = {address for address, result in results.items() if result == Result.NO_ROOM}
@@ -65,7 +66,7 @@ class Application:
 
 
 def until(condition):
-    """Seconds until it holds; None when it never does."""
+    """Seconds until the condition is true, or None after WAIT_SECONDS."""
     start = time.monotonic()
     while time.monotonic() - start < WAIT_SECONDS:
         if condition():
@@ -136,7 +137,7 @@ def main():
     for count in map(int, options.applications.split(",")):
         with tempfile.TemporaryDirectory(prefix="causeway-") as root:
             good = measure(root, count, options.settle, options.rest) and good
-    # Threads of clients whose daemons are gone have nothing to say.
+    # Exit at once: the client threads would report that their daemons are gone.
     sys.stdout.flush()
     os._exit(0 if good else 1)
 

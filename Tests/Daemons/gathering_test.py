@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Applications that gather, by the causeway binary: gathering_test.py BINARY
+"""Applications that gather, tested with the causeway binary: gathering_test.py BINARY
 
 Two real daemons on the loopback interface, and clients written from docs/local-api.md (Examples/python/causeway.py)."""
 import threading
@@ -17,7 +17,7 @@ class GatheringTest(DaemonsTest):
         self.b = self.daemon("b", self.a).start()
 
     def gather(self, count, type):
-        """Applications on both daemons in turn that gather at once, and what they offer."""
+        """Open `count` applications on both daemons in turn, which gather at once. Returns their services and sessions."""
         services, sessions = [], []
         for number in range(count):
             client = Node.connect(f"{type} {number}", path((self.a, self.b)[number % 2]))
@@ -31,11 +31,11 @@ class GatheringTest(DaemonsTest):
         return sessions, services
 
     def hear(self, sessions):
-        """Each sends one message to all others; those without room get it when they have some."""
+        """Every member sends one message to all others. Members without room receive it when they have room."""
         came = [[] for _ in sessions]
 
         def next_room(number):
-            """The address of the next room, or None after a message, which is noted."""
+            """Return the address of the next `Room` event, or None after a message, which is recorded."""
             event = sessions[number].next(timeout=20)
             if isinstance(event, Message):
                 came[number].append(event.data[0])
@@ -66,7 +66,7 @@ class GatheringTest(DaemonsTest):
             client = Node.connect(f"guest {number}", path(daemon))
             self.addCleanup(client.close)
             guest, ended = client.open_session("nothing", 64), []
-            # Of its own: a daemon that does not answer is to fail this test, not to hold it up.
+            # A thread of its own: if the daemon does not answer, the test fails instead of hanging.
             threading.Thread(target=lambda: ended.append(guest.invite(services[0].address).wait(20)), daemon=True).start()
             wait("it is accepted", lambda: ended, 15)
             self.assertEqual(ended, [(Outcome.CONNECTED, "")])

@@ -1,5 +1,6 @@
-"""A Wi-Fi group without Wi-Fi, for the tests beside this file: a cable stands for it, and a played wpa_supplicant says that it is
-one. The box's end is named and addressed as a group's interface is; the phone is the network at the other end. Needs root."""
+"""A Wi-Fi group without Wi-Fi, for the tests of this directory. A cable stands for the radio, and a fake wpa_supplicant
+reports a group. The box's end has the name and address of a group's interface. The phone is the network namespace at
+the other end. Needs root."""
 import socket
 import subprocess
 import threading
@@ -32,7 +33,7 @@ class Network:
 
 
 class Supplicant(threading.Thread):
-    """wpa_supplicant's global socket, as far as an owner of a group asks it."""
+    """A fake of wpa_supplicant's global socket, with the requests that a group owner sends."""
 
     def __init__(self, path):
         super().__init__(daemon=True)
@@ -52,7 +53,7 @@ class Supplicant(threading.Thread):
             try:
                 self.socket.sendto(answers.get(verb, "OK").encode(), self.client)
             except OSError:
-                continue            # said while the daemon ended
+                continue            # the daemon has ended meanwhile
             if verb == "P2P_GROUP_ADD":
                 self.tell(f'P2P-GROUP-STARTED {INTERFACE} GO ssid="{SSID}" freq=2437 passphrase="{PASSPHRASE}" '
                           "go_dev_addr=02:00:00:00:00:00")
@@ -62,13 +63,13 @@ class Supplicant(threading.Thread):
 
 
 class Owner(Daemon):
-    """A daemon with a group, in a network of its own, and the phone's network."""
+    """A daemon with a group, in its own network namespace, and the phone's namespace."""
 
     def __init__(self, root, name, extra="", **options):
         self.wifi = extra
         super().__init__(root, name, **options)
         self.network, self.phone = Network(), Network()
-        # The radio, of which there is nothing but its name.
+        # A stand-in for the radio: only its name matters.
         self.network.run("ip", "link", "add", "wlan0", "type", "veth", "peer", "name", "nothing")
         self.network.run("ip", "link", "add", INTERFACE, "type", "veth", "peer", "name", "wlan0", "netns", self.phone.keeper.pid)
         self.network.run("ip", "link", "set", INTERFACE, "up")
@@ -90,7 +91,7 @@ class Owner(Daemon):
         return self
 
     def bearer(self, name):
-        """What the status tells of a bearer; None when it tells nothing."""
+        """The last status entry of a bearer, or None."""
         return next((bearer for bearer in reversed(self.status["bearers"]) if bearer["name"] == name), None)
 
     def stop(self):

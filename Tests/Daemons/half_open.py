@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""10,000 half-open connections against a box while two peers move a file through it: half_open.py BINARY [--count N]
+"""10,000 half-open connections to a box while two peers move a file through it: half_open.py BINARY [--count N]
 
-Prints the box's resident memory before, during and after, what became of the connections, and the transfer's rate
-without and with the flood. The flood takes a processor from everybody on this machine; what is the box's own part shows
-the rate while the same flood is sent at a decoy that accepts and closes. With --prefix each connection sends the first
-bytes of a ClientHello and stops. Nothing is asserted but that the transfers end well and the box takes an honest
-newcomer during the flood.
+Prints the box's resident memory before, during and after, the fate of the connections, and the transfer's rate without and
+with the flood. The flood costs all processes of this machine processor time. To isolate the box's own share, the program
+also measures the rate while the same flood hits a decoy that accepts and closes. With --prefix each connection sends the
+first bytes of a ClientHello and stops. The program asserts only that the transfers succeed and that the box admits an honest
+node during the flood.
 """
 import argparse
 import collections
@@ -29,7 +29,7 @@ HELLO = bytes([22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3])
 
 
 def transfer(sender, receiver, path, size, into):
-    """Send a file and give the rate in MB/s."""
+    """Send a file and return the rate in MB/s."""
     os.makedirs(into, exist_ok=True)
     receiving = subprocess.Popen(
         [BINARY, "receive", into, "--from", sender.id, "--count", "1", "--config", receiver.config],
@@ -46,9 +46,9 @@ def transfer(sender, receiver, path, size, into):
 
 
 class Flood:
-    """A process that opens connections from many loopback addresses and keeps each for as long as it is let.
+    """A process that opens connections from many loopback addresses and keeps each until the box closes it.
 
-    It tells on its standard output how many it has opened, when it is told to end."""
+    When it is asked to end, it prints how many connections it has opened."""
 
     def __init__(self, port, options):
         words = ["--port", str(port), "--count", str(options.count)] + ["--prefix"] * options.prefix
@@ -57,7 +57,7 @@ class Flood:
         self.process.stdout.readline()               # it has opened the first tenth
 
     def stop(self):
-        """Connections opened, and how many a second."""
+        """Returns the number of opened connections, and the rate per second."""
         opened, seconds = self.process.communicate("\n")[0].split()
         return int(opened), int(opened) / float(seconds)
 
@@ -68,7 +68,7 @@ def flood(options):
     while not select.select([sys.stdin], [], [], 0)[0]:
         connection = socket.socket()
         connection.setblocking(False)
-        # 127.2.0.0/16 is loopback too: every connection may come from another address.
+        # 127.2.0.0/16 is loopback too, so every connection comes from another address.
         connection.bind((f"127.2.{opened // 250 % 250}.{opened % 250 + 1}", 0))
         connection.connect_ex(("127.0.0.1", options.port))
         held.append(connection)
@@ -85,7 +85,7 @@ def flood(options):
 
 
 def decoy(port):
-    """Accept and close, for ever."""
+    """Accept and close connections for ever."""
     with socket.create_server(("127.0.0.1", port), backlog=1024) as listener:
         while True:
             listener.accept()[0].close()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A small hall of real daemons on one LAN: hall_test.py BINARY. Needs root. For figures see hall.py."""
+"""Ten real daemons on one LAN: hall_test.py BINARY. Needs root. hall.py measures larger networks."""
 import tempfile
 import unittest
 
@@ -26,7 +26,7 @@ class HallTest(unittest.TestCase):
     def test_everybody_sees_everybody_over_few_links_also_after_half_of_them_left_and_came_back(self):
         hall.begin(self.attendees)
         self.assertTrue(self.becomes_whole(self.attendees))
-        # Links that were made in haste are closed after 10 s.
+        # Surplus links from the start are closed after 10 s.
         hall.follow(self.attendees, lambda: False, 15)
         self.assertLessEqual(max(len(attendee.neighbours()) for attendee in self.attendees), LINKS_MAX)
         leavers, stayers = self.attendees[:NODES // 2], self.attendees[NODES // 2:]

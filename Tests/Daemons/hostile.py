@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""What a hostile member costs others: hostile.py BINARY [--attacks NAME[,NAME...]] [--rounds N] [--messages N] [--round-trips N]
+"""The cost of a hostile member for others: hostile.py BINARY [--attacks NAME[,NAME...]] [--rounds N] [--messages N]
+[--round-trips N]
 
-a – box – b as in relay.py, two applications at the box, and a process with a key of its own that links with the box and does
-not play by the rules. For each attack, in turn with an honest neighbour that sends as many frames of the same length, or, where
-he spends other things than frames, with nobody: the time of 50 MB from a to b, messages there and back, and the processor
-time of the box meanwhile. Names that are joined by + are several attacks at once, each at an address of its own. Then, while it
-lasts, how long it takes until a newcomer is everybody's peer, and until its applications are in sessions with those at the box;
-and how long after it until all is as before. Nothing is asserted; hostile_test.py does."""
+The network is a – box – b as in relay.py, with two applications at the box. The attacker is a process with its own key
+that links with the box and violates the protocol. For each attack the program measures the time of 50 MB from a to b,
+the round trips of messages, and the box's processor time. The comparison, in turn, is an honest neighbour that sends as
+many frames of the same length. Attacks that do not rely on frames are compared with no attacker. Names joined by + are
+several attacks at once, each from its own address. During the attack the program measures how long a new node takes to
+become everybody's peer, and its applications to join sessions with those at the box. After the attack it measures the
+time until the network is as before. hostile_test.py asserts; this program only prints."""
 import argparse
 import dataclasses
 import itertools
@@ -37,16 +39,16 @@ TRANSFERS = 4
 ROUND_TRIPS = 1000
 BATCH_SECONDS = 0.01
 FULL_SPEED = 100_000
-# As many as an honest neighbour can send, too, whose frames go on to another one.
+# An honest neighbour, whose frames are forwarded, can reach this rate, too.
 FAST = 50_000
 WAIT_SECONDS = 30
 
 
-# --- what he sends: endless frames -------------------------------------------------------------------------------------
+# --- attacks: endless frames ------------------------------------------------------------------------------------------
 
 
 def spoofed(me, port, sender, receiver):
-    """Frames of another one's id, with the identifiers that its next messages will have."""
+    """Frames with another node's id, and with the identifiers that its next messages will have."""
     for number in itertools.cycle(range(1, 61)):
         yield frame(SEALED, os.urandom(64), sender, struct.pack(">Q", number), receiver, SEALED_FLAG, INTERACTIVE_CLASS)
 
@@ -60,7 +62,7 @@ def forged(me, port, sender, receiver):
 
 
 def invented(me, port, sender, receiver):
-    """The same, rightly signed: all of them without a route."""
+    """Advertisements of invented nodes with valid signatures. None of the nodes has a route."""
     keys = [Key() for _ in range(250)]
     for sequence in itertools.count(1):
         for key in keys:
@@ -68,7 +70,7 @@ def invented(me, port, sender, receiver):
 
 
 def subtree(me, port, sender, receiver):
-    """300 invented nodes that his own topology makes reachable."""
+    """300 invented nodes that the attacker's own topology makes reachable."""
     branches = [(Key(), [Key() for _ in range(4)]) for _ in range(60)]
     for sequence in itertools.count(2):
         yield advertisement(me.identity, TOPOLOGY, sequence, topology([me.box] + [branch.id for branch, _ in branches]))
@@ -79,7 +81,7 @@ def subtree(me, port, sender, receiver):
 
 
 def flows(me, port, sender, receiver):
-    """Long frames of 48 invented sources."""
+    """Long frames from 48 invented sources."""
     payload = os.urandom(1200)
     for number in itertools.count():
         source = struct.pack(">QQ", number % 48 + 1, 1)
@@ -87,14 +89,14 @@ def flows(me, port, sender, receiver):
 
 
 def replays(me, port, sender, receiver):
-    """His own first advertisement, again and again, after the second."""
+    """The attacker's own first advertisement, repeated after the second one."""
     old = advertisement(me.identity, TOPOLOGY, 1, topology([me.box]))
     me.announce(2)
     yield from itertools.repeat(old)
 
 
 def keys(me, port, sender, receiver):
-    """No frames: 64 keys of one address, each of which wants a link."""
+    """No frames: 64 keys at one address, each of which wants a link."""
     identities = [Identity() for _ in range(64)]
     members = []
     while True:
@@ -107,7 +109,7 @@ def keys(me, port, sender, receiver):
 
 
 def branch(count, stops):
-    """No frames of his own: invented nodes behind him, which begin end-to-end sessions with the box."""
+    """No frames of the attacker itself: invented nodes behind it begin end-to-end sessions with the box."""
 
     def frames(me, port, sender, receiver):
         behind(me, count, stops)
@@ -117,13 +119,13 @@ def branch(count, stops):
 
 
 def honest(length):
-    """What he is compared with: sealed frames to a neighbour that takes them."""
+    """The comparison: sealed frames to a neighbour that takes them."""
 
     def frames(me, port, sender, receiver):
         sink = Member(port, SINK_ADDRESS.format(me.place))
         sink.announce()
         payload = os.urandom(max(length - 48, 1))
-        # Made before: what makes them takes longer than what sends them.
+        # The frames are made in advance, because making them takes longer than sending them.
         made = [frame(SEALED, payload, me.identity.id, struct.pack(">Q", number), sink.identity.id, SEALED_FLAG,
                       INTERACTIVE_CLASS) for number in range(1, 1001)]
         while True:
@@ -135,7 +137,7 @@ def honest(length):
     return frames
 
 
-# name: its frames, how many a second, and the length of one, or none where an honest neighbour has none like them
+# name: (frames, frames per second, length of a frame, or None if no honest neighbour sends comparable frames)
 ATTACKS = {
     "spoofed": (spoofed, 1000, 112), "forged": (forged, 1000, 201), "invented": (invented, 800, 201),
     "subtree": (subtree, 800, 240), "flows": (flows, 3000, 1248), "replays": (replays, FAST, 225),
@@ -144,12 +146,12 @@ ATTACKS = {
     "stalls": (session_attacks.stalls, 20, None)}
 
 
-# --- his process -------------------------------------------------------------------------------------------------------
+# --- the attacker's process -------------------------------------------------------------------------------------------
 
 
 def misbehave(port, name, rate, length, place, sender, receiver, root):
-    """Send until standard input is closed; link again when the box closes. A line on standard output, as soon as it has
-    begun and then five times a second: frames so far, seconds, and links."""
+    """Send until standard input is closed, and link again when the box closes. Prints a line at the first frame and
+    then five times a second: frames so far, seconds, and links."""
     address = (HONEST_ADDRESS if name == "honest" else HOSTILE_ADDRESS).format(place)
     make = honest(length) if name == "honest" else ATTACKS[name][0]
     identity, me, frames, links, sent, start, told = Identity(), None, None, 0, 0, None, 0
@@ -179,7 +181,7 @@ def misbehave(port, name, rate, length, place, sender, receiver, root):
 
 
 class Process:
-    """Somebody who sends, from its first frame on. `place` tells those apart that do so at once."""
+    """A sender's process, created when its first frame is sent. `place` distinguishes simultaneous senders."""
 
     def __init__(self, network, name, rate, length, place=1):
         root = os.path.dirname(network.box.directory)
@@ -191,13 +193,13 @@ class Process:
             raise SystemExit(f"{name}: he did not begin")
 
     def stop(self):
-        """Frames a second, and links; nothing when it was stopped before."""
+        """Stop the process. Returns frames per second and links, or None if it was stopped before."""
         if self.process.returncode is not None:
             return None
         try:
             told = self.process.communicate("", timeout=2)[0]
         except subprocess.TimeoutExpired:
-            # The box does not read, and he waits for it.
+            # The box does not read, and the process is blocked in a write.
             self.process.kill()
             told = self.process.communicate()[0]
         sent, seconds, links = (told.splitlines() or ["0 1 1"])[-1].split()
@@ -205,7 +207,7 @@ class Process:
 
 
 class Processes:
-    """Several at once: their names, each with frames a second and the length of one."""
+    """Several senders at once. Each is a name, frames per second, and the length of a frame."""
 
     def __init__(self, network, senders):
         self.processes = []
@@ -224,13 +226,13 @@ def parts(attack):
     return [(name, *ATTACKS[name][1:]) for name in attack.split("+")]
 
 
-# --- what it costs -----------------------------------------------------------------------------------------------------
+# --- the cost ---------------------------------------------------------------------------------------------------------
 
 
 @dataclasses.dataclass
 class Costs:
-    """Seconds of each transfer from a to b, mean microseconds of a round of messages there and back and those of each one, and the
-    part of a processor that the box takes in a round."""
+    """The seconds of each transfer from a to b; the mean microseconds of each round of messages and the microseconds of
+    each round trip; and the box's share of a processor in each round."""
     transfers: list = dataclasses.field(default_factory=list)
     means: list = dataclasses.field(default_factory=list)
     round_trips: list = dataclasses.field(default_factory=list)
@@ -241,32 +243,32 @@ class Costs:
         used, start = network.box.processor_seconds(), time.monotonic()
         times = network.round_trips(round_trips)
         self.loads.append((network.box.processor_seconds() - used) / (time.monotonic() - start))
-        # A message meets what is sent in bursts, or does not: the middle one of a round says nothing, the mean does.
+        # A message meets a burst or does not, so the median of a round is meaningless and the mean is not.
         self.means.append(statistics.fmean(times))
         self.round_trips += times
 
     def compared(self, other):
-        """The ratios to another one's of transfer and message."""
+        """The ratios of the other's transfer and message times to these."""
         return [statistics.median(theirs) / statistics.median(own) for own, theirs in (
             (self.transfers, other.transfers), (self.means, other.means))]
 
     def __str__(self):
-        """Milliseconds there and back in median and 95th percentile, and the box's load."""
+        """Milliseconds of a round trip, median and 95th percentile, and the box's load."""
         times = sorted(self.round_trips)
         return (f"{statistics.median(times) / 1000:7.2f} {times[int(len(times) * 0.95)] / 1000:7.2f} ms"
                 f"{statistics.median(self.loads):5.0%}")
 
 
 def measure(network, attack, rounds, *amounts):
-    """Costs beside him, and beside an honest neighbour or nobody; frames a second and links of the attackers; frames a second of
-    the honest ones."""
+    """The costs beside the attacker, and beside an honest neighbour or none; frames per second and links of the
+    attackers; frames per second of the honest neighbours."""
     hostile, honest_pace = parts(attack), 0
     beside_him, beside_other = Costs(), Costs()
     told = [(rate, 1) for _, rate, _ in hostile]
     for number in range(rounds):
         honest_ones = [("honest", pace, length) for (pace, _), (_, _, length) in zip(told, hostile) if length]
         turns = [(beside_him, hostile), (beside_other, honest_ones)]
-        # Each comes first in turn: what the machine does meanwhile is charged to nobody.
+        # Each comes first in turn, so other load of the machine affects both alike.
         for costs, senders in turns if number % 2 == 0 else reversed(turns):
             processes = Processes(network, senders)
             try:
@@ -281,7 +283,7 @@ def measure(network, attack, rounds, *amounts):
 
 
 def join(network, newcomer):
-    """Seconds from the start of a newcomer until it and all others see each other."""
+    """Seconds from the start of a new node until it and all others see each other."""
     start = time.monotonic()
     watch = Watch(newcomer.start())
     with watch.socket:
@@ -296,14 +298,14 @@ def names(daemon):
 
 
 def state(network, newcomer):
-    """What is to be as it was: everybody's peers and the box's links, but for the newcomer."""
+    """The state to restore: everybody's peers and the box's links, without the new node."""
     return [names(each) - {newcomer.name} for each in (network.a, network.b, network.box)] + [
         set(network.box.neighbours()) - {newcomer.name}]
 
 
 def disturb(network, applications, newcomer, before, name):
-    """The seconds until a newcomer is everybody's peer, and in sessions, while the attack lasts, and those until all is as before
-    when it is over."""
+    """Attack, and let a new node join. Returns the seconds until it is everybody's peer, the seconds until it is in
+    sessions, and the seconds after the attack until the state is restored."""
     process = Processes(network, parts(name))
     try:
         start = time.monotonic()
@@ -318,7 +320,7 @@ def disturb(network, applications, newcomer, before, name):
 
 
 def recover(network, applications, newcomer, before):
-    """The seconds until all is as before, from now on: who is there, and what applications get of each other."""
+    """The seconds until the peers and links are as before, and applications can exchange data again."""
     start = time.monotonic()
     wait("all is as before", lambda: state(network, newcomer) == before, WAIT_SECONDS)
     applications.visit(network.a)
@@ -326,7 +328,7 @@ def recover(network, applications, newcomer, before):
 
 
 def stage(root):
-    """The network, its applications at the box, a newcomer that has not come yet, and the state before."""
+    """The network, the applications at the box, a new node that has not started, and the state before."""
     network = Network(root, IS_SEALED)
     others = [Daemon(root, name, [network.box], relay=False) for name in ("newcomer", STALLER)]
     for other in others:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A hostile member beside honest nodes, real daemons all of them: hostile_test.py BINARY. For figures see hostile.py."""
+"""A hostile member beside honest nodes, all real daemons: hostile_test.py BINARY. hostile.py measures the cost."""
 import tempfile
 import unittest
 
@@ -16,7 +16,8 @@ class HostileTest(unittest.TestCase):
         cls.addClassCleanup(cls.applications.stop)
 
     def suffer(self, attack):
-        """Messages arrive, and a newcomer is everybody's peer and in sessions, while the attack lasts; then all is as before."""
+        """During the attack messages arrive, and a new node becomes everybody's peer and joins sessions. Afterwards the
+        state is as before."""
         process = Process(self.network, attack, *ATTACKS[attack][1:])
         self.addCleanup(self.newcomer.stop)
         self.addCleanup(process.stop)

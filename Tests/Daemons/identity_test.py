@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Identity, trust and revocation by the causeway binary: identity_test.py BINARY
+"""Identity, trust and revocation, tested with the causeway binary: identity_test.py BINARY
 
-Real daemons on the loopback interface, keys and certificates by the openssl command.
+Real daemons on the loopback interface. The openssl command makes the keys and certificates.
 """
 import collections
 import contextlib
@@ -27,7 +27,7 @@ class IdentityTest(DaemonsTest):
             " -subj '/CN=Fleet' -addext keyUsage=keyCertSign,cRLSign")
 
     def certificate(self, name):
-        """NAME.p12 under the password “secret”: a key with a certificate by the authority."""
+        """Make NAME.p12 with the password “secret”: a key with a certificate from the authority."""
         self.openssl(
             f"openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout {name}.key -out {name}.csr -subj /CN={name}"
             f" && openssl x509 -req -in {name}.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 3650 -out {name}.pem"
@@ -69,7 +69,7 @@ class IdentityTest(DaemonsTest):
         self.assertIn("certificate  CN=Fleet (CA), by itself, ", box.identity("show"))
 
     def test_a_key_is_read_under_each_encryption_that_openssl_writes(self):
-        """The firmware has only the ciphers of mbedTLS that it uses: these are among them."""
+        """The firmware includes only the mbedTLS ciphers that it uses. The ciphers of these files are among them."""
         self.authority()
         self.certificate("node")
         with open(self.path("password"), "w") as file:
@@ -174,7 +174,7 @@ class IdentityTest(DaemonsTest):
         for number in range(10_000):
             connection = socket.socket()
             connection.setblocking(False)
-            # 127.2.0.0/16 is loopback too: each comes from another address.
+            # 127.2.0.0/16 is loopback too, so each connection comes from another address.
             connection.bind((f"127.2.{number // 250}.{number % 250 + 1}", 0))
             connection.connect_ex(("127.0.0.1", box.port))
             with contextlib.suppress(OSError):
@@ -206,7 +206,7 @@ class IdentityTest(DaemonsTest):
         self.assertEqual(box.neighbours(), [])
         self.assertIn("is " + first, box.log("error"))
         self.assertIn("ALARM", box.run("status")[1])
-        # The operator says that the change is right.
+        # The operator accepts the new key.
         box.identity("accept", bob.id)
         self.assertEqual(box.status["box"]["alarm"], "")
         bob.stop()
@@ -240,7 +240,7 @@ class IdentityTest(DaemonsTest):
         operator.identity("revoke", bob.id)
         wait("bob is cut off two links away", lambda: "bob" not in far.neighbours(), 3)
         self.assertIn(f"revoked      {bob.id}", far.identity("show"))
-        # It is on disk there, and counts without the operator.
+        # The revocation is on the far node's disk, and applies without the operator's node.
         for daemon in (operator, far):
             daemon.stop()
         far.start()
@@ -266,7 +266,7 @@ class IdentityTest(DaemonsTest):
         wait("the member is linked", lambda: box.neighbours() == ["member"])
         wait("the stranger is refused", lambda: "none of the authorities" in box.log("notice"))
         self.assertIn("its certificate leads to one", box.identity("show"))
-        # The operator may pin one that has no certificate.
+        # The operator may pin a node without such a certificate.
         box.identity("trust", stranger.id, "--name", "stranger")
         wait("the stranger is linked", lambda: "stranger" in box.neighbours(), 40)
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""The library as its users get it, by the causeway binary: library_test.py BINARY
+"""The Swift library as its users get it, tested with the causeway binary: library_test.py BINARY
 
-A throw-away package outside the project depends on a version of a clone, by URL, and is built with nothing but the Swift
-toolchain. Its programs are those of Examples; two real daemons on the loopback interface connect two of them. A folder is
-sent while an application or a daemon is killed, and the bytes that were sent again are counted."""
+A temporary package outside the project depends on a version of a clone by URL, and builds with only the Swift
+toolchain. Its programs are those of Examples. Two real daemons on the loopback interface connect two of them. A folder
+is sent while an application or a daemon is killed, and the test counts the bytes that are sent again."""
 import os
 import pathlib
 import queue
@@ -31,12 +31,12 @@ def run(*command, cwd, **options):
 
 
 def clone(place):
-    """A repository with version 0.1.0 of these sources as they are now. Of a version SwiftPM takes no target with unsafe
-    flags; of a branch or a folder it does."""
+    """Make a repository with version 0.1.0 of the current sources. SwiftPM rejects targets with unsafe flags in a
+    versioned dependency, but not in a branch or a folder."""
     names = run("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", cwd=ROOT).split("\0")
     for name in sorted(set(names)):
         source = ROOT / name
-        # Packages and what they name: the manifest wants each of its targets to be there.
+        # Packages and the files that they name, because the manifest requires each target's folder.
         if name.startswith(("Sources/", "Tests/", "Package.swift")) and source.is_file():
             target = place / name
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -69,7 +69,7 @@ class Program:
         self.process.stdin.flush()
 
     def wait(self, pattern, seconds=20):
-        """The next line that has this in it."""
+        """Wait for the next line that matches `pattern`."""
         end = time.monotonic() + seconds
         while True:
             try:
@@ -108,7 +108,7 @@ class LibraryTest(unittest.TestCase):
         assert both != by_url
         shutil.copytree(FILES, package / "Files")
         (package / "Package.swift").write_text(both)
-        # As a user would, without what this project's own builds set.
+        # Build as a user would, without the variables that this project's own builds set.
         environment = {key: value for key, value in os.environ.items() if not key.startswith(("CAUSEWAY_", "SWIFT_"))}
         run("swift", "build", "--disable-sandbox", "--cache-path", root / "cache", "-Xswiftc", "-gnone", cwd=package,
             env=environment, timeout=BUILD_SECONDS_MAX)
@@ -134,7 +134,7 @@ class LibraryTest(unittest.TestCase):
         b.wait("^-- a: connected")
         a.say("hello, bob")
         b.wait("^<a> hello, bob$")
-        # A terminal obeys nothing that a member sends.
+        # Control characters from a member do not reach the terminal.
         b.say("hello \x1b[2Jalice")
         a.wait("^<b> hello \ufffd\\[2Jalice$")
         b.process.stdin.close()
@@ -167,7 +167,7 @@ class LibraryTest(unittest.TestCase):
     # Resources
 
     def folder(self, name, big=24 * MEBIBYTE):
-        """A folder to send, and how many bytes its files have."""
+        """Make a folder to send. Returns it, the receiver's folder and the total bytes of its files."""
         place = pathlib.Path(self.root.name) / name / "out"
         (place / "deep/er").mkdir(parents=True)
         (place / "empty").mkdir()
@@ -186,12 +186,12 @@ class LibraryTest(unittest.TestCase):
         return self.program(self.files, "receive", name, f"{daemon.directory}/run/api.sock", into)
 
     def middle(self, program, least):
-        """Wait until so many bytes are there."""
+        """Wait until at least `least` bytes have arrived."""
         while int(program.wait(r"^moving: \d+ of", 60).split()[1]) < least:
             pass
 
     def moved(self, program):
-        """Bytes of files that a program has sent or received by its own count."""
+        """The file bytes that a program has sent or received, as it counts them."""
         return max(int(line.split()[4]) for line in program.heard if " moved" in line)
 
     def same(self, place, into):
@@ -270,7 +270,7 @@ class LibraryTest(unittest.TestCase):
 
     def test_a_disk_that_fills_up_is_named_at_both_ends(self):
         place, into, size = self.folder("full")
-        # A disk of the test's own, which another program fills as soon as 4 MiB have come.
+        # The receiver has its own disk, which another program fills after the first 4 MiB.
         script = ('mount -t tmpfs -o size=30m tmpfs "$3" || exit 1; '
                   '(until [ "$(du -sm "$3" | cut -f1)" -ge 4 ]; do sleep 0.02; done; cat /dev/zero > "$3/filler") 2>/dev/null & '
                   'exec "$1" receive full "$2" "$3"')

@@ -1,5 +1,5 @@
-"""A member of the mesh that is no daemon: it links with a box over TCP and says what it is told to say, true or not. Written
-from docs/protocol.md. Keys and signatures by the system's libcrypto, because thousands are needed."""
+"""A member of the mesh that is not a daemon. It links with a box over TCP and sends whatever a test wants, true or not.
+Written from docs/protocol.md. The system's libcrypto makes the keys and signatures, because thousands are needed."""
 import ctypes
 import os
 import struct
@@ -30,7 +30,7 @@ for name, result, arguments in [
 
 
 class Key:
-    """A P-256 key with the id of its node. Without a certificate: its node is only talked about."""
+    """A P-256 key with its node's id. It has no certificate, because its node never links itself."""
 
     def __init__(self):
         self._key = POINTER(_crypto.EVP_PKEY_Q_keygen(None, None, b"EC", b"P-256"))
@@ -41,7 +41,7 @@ class Key:
         self.epoch = struct.pack(">I", 1) + os.urandom(4)
 
     def sign(self, message):
-        """r and s, 32 bytes each."""
+        """Return r and s, 32 bytes each."""
         context, count = _crypto.EVP_MD_CTX_new(), SIZE(80)
         signature = ctypes.create_string_buffer(80)
         try:
@@ -57,13 +57,13 @@ class Key:
 
 
 def topology(neighbours):
-    """The body of a topology: a relay that requires sealing, and these ids."""
+    """The body of a topology advertisement: a relay that requires sealing, with links to these ids."""
     links = b"".join(each + struct.pack(">HHB3x", 1, PAYLOAD_MAX, LOOPBACK) for each in neighbours)
     return bytes([RELAYS, len(neighbours), 0, 0]) + links
 
 
 def advertisement(who, kind, sequence, body, sign=None):
-    """`who` is a `Key` or an `Identity`; another function than its own signs on request."""
+    """The frame of an advertisement by `who`, a `Key` or an `Identity`. `sign` replaces its own signature function."""
     message = (struct.pack(">BBH", kind, 0, LIFETIME_SECONDS) + who.epoch + struct.pack(">Q", sequence) + who.point + body)
     return frame(ADVERTISEMENT, message + (sign or who.sign)(message), who.id)
 
@@ -81,11 +81,11 @@ class Member:
         self.stream.may_bypass = bool(capabilities & BYPASS)
 
     def announce(self, sequence=1):
-        """Tell of the link to the box."""
+        """Advertise the link to the box."""
         self.stream.send(advertisement(self.identity, TOPOLOGY, sequence, topology([self.box])))
 
     def serve(self, seconds=0.0):
-        """Read what came, and answer pings."""
+        """Read the frames that arrived, and answer pings."""
         for each, _ in self.stream.receive(seconds):
             if each[1] == PING:
                 self.stream.send(frame(PONG, each[48:], self.identity.id))

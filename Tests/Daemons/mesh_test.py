@@ -22,7 +22,7 @@ class MeshTest(DaemonsTest):
         stopped = time.monotonic()
         try:
             wait("it is given up", lambda: box.neighbours() == [])
-            # 2.9 s; the rest is for a busy machine.
+            # The timeout is 2.9 s; the rest allows for a busy machine.
             self.assertLess(time.monotonic() - stopped, 7)
         finally:
             os.kill(peer.process.pid, signal.SIGCONT)
@@ -62,7 +62,7 @@ class MeshTest(DaemonsTest):
         told, outs = "is linked with another node that uses this node's key", []
 
         def is_told():
-            # The other one stays linked, and cannot know.
+            # The other node stays linked and cannot detect the copy.
             outs[:] = [each for each in (first, second) if told in each.log("error")]
             return outs
 

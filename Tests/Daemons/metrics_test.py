@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`causeway metrics`, what docs/operations/read-the-box.md says of it, and the dashboard in config/grafana: metrics_test.py BINARY
+"""`causeway metrics`, its description in docs/operations/read-the-box.md, and the dashboard in config/grafana: metrics_test.py BINARY
 
 Two real daemons on the loopback interface."""
 import json
@@ -12,12 +12,12 @@ from daemons import DaemonsTest, wait
 PROJECT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
 LABEL = r'[a-z]+="(?:[^"\\\n]|\\["\\n])*"'
 SAMPLE = re.compile(rf"([a-z_]+)(?:\{{({LABEL}(?:,{LABEL})*)\}})? (\d+)")
-# What a counter's and an info's samples are called behind the family's name (OpenMetrics 1.0, Metric Types).
+# The suffix of a family's samples by type (OpenMetrics 1.0, Metric Types).
 SUFFIX = {"gauge": "", "counter": "_total", "info": "_info"}
 
 
 def parse(text):
-    """Family → its type, and its samples as (labels, value). What the format does not allow is an error."""
+    """Parse OpenMetrics text. Returns family → its type and samples as (labels, value). Raises an error on invalid text."""
     lines = text.split("\n")
     assert lines[-2:] == ["# EOF", ""], lines[-3:]
     families, helped, current = {}, None, None

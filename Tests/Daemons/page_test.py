@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The status page of a Wi-Fi group, in a browser and for those who mean it no good: page_test.py BINARY
+"""The status page of a Wi-Fi group, in a browser and with hostile clients: page_test.py BINARY
 
-A real daemon, a cable in the place of the radio, and headless Chromium at its other end. With SCREENSHOT=FILE the picture of
-docs/operations/radios.md is made. Needs root."""
+A real daemon, a cable in place of the radio, and headless Chromium at the other end. With SCREENSHOT=FILE the test
+makes the picture of docs/operations/radios.md. Needs root."""
 import os
 import re
 import shutil
@@ -17,7 +17,7 @@ from group import ADDRESS, PASSPHRASE, SSID, Network, Owner
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium-headless-shell", "chromium"))), "chromium-headless-shell")
 PAGE = f"http://{ADDRESS}/"
-# Sends what it is given, in pieces if there are several, and prints what comes back until the end, at most 64 KiB.
+# Sends its arguments, one piece each, and prints the answer up to its end, at most 64 KiB.
 CLIENT = """
 import socket, sys, time
 s = socket.create_connection((sys.argv[1], 80), timeout=20)
@@ -32,7 +32,7 @@ except ConnectionResetError:
     came += b"reset"
 sys.stdout.buffer.write(came)
 """
-# Opens connections from eight addresses of one station, some 250 a second, until it is ended; the last 50 are open.
+# Opens some 250 connections per second from eight addresses of one station until it is ended. The last 50 stay open.
 CROWD = """
 import socket, time
 print("crowd", flush=True)
@@ -68,7 +68,7 @@ class PageTest(DaemonsTest):
         return owner.phone.run(sys.executable, "-c", CLIENT, address, *pieces)
 
     def browse(self, owner, *options):
-        """The page as a browser has it, in HTML."""
+        """The page as HTML after a browser has loaded it."""
         with tempfile.TemporaryDirectory() as profile:
             return owner.phone.run(BROWSER, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={profile}",
                                    "--window-size=412,915", *options, PAGE)
@@ -136,7 +136,7 @@ class PageTest(DaemonsTest):
         self.addCleanup(victim.end)
         for number in range(8):
             owner.phone.run("ip", "address", "add", f"192.168.49.{20 + number}/24", "dev", "wlan0")
-        # Both stations use one cable, each with an Ethernet address of its own.
+        # Both stations share one cable, each with its own Ethernet address.
         owner.phone.run("ip", "link", "add", "link", "wlan0", "name", "victim", "netns", victim.keeper.pid, "type", "macvlan", "mode", "bridge")
         victim.run("ip", "link", "set", "victim", "up")
         script = self.path("lease.sh")

@@ -1,5 +1,6 @@
-"""Commands as people use them: with their lines in a file or a pipe, or on a terminal of their own. Two boxes, alice's and
-bob's, on the loopback interface; other applications are written from docs/local-api.md (Examples/python/causeway.py)."""
+"""Commands as people use them: with their lines in a file or a pipe, or on a pseudo-terminal. Two boxes, alice's and
+bob's, run on the loopback interface. Other applications are written from docs/local-api.md
+(Examples/python/causeway.py)."""
 import codecs
 import fcntl
 import os
@@ -24,8 +25,8 @@ SEQUENCE = re.compile(r"\x1b\[([0-9;]*)([A-Za-z])")
 
 
 class Command:
-    """A running command that is no terminal's: its lines of standard output and error as they come, all in `heard`. A line of
-    one stream has no place among the other's: `wait` takes lines of the stream that has what it waits for, and no others."""
+    """A running command without a terminal. `heard` has its lines of standard output and error as they arrive. The
+    order between the two streams is unknown, so `wait` consumes only lines of the stream with the match."""
 
     def __init__(self, daemon, *words, input=subprocess.PIPE, output=subprocess.PIPE, command=None):
         self.process = subprocess.Popen(
@@ -53,7 +54,7 @@ class Command:
         self.process.stdin.flush()
 
     def wait(self, pattern, seconds=20):
-        """The next line of a stream that has this in it."""
+        """Wait for the next line of a stream that matches `pattern`."""
         with self.arrived:
             match = self.arrived.wait_for(lambda: self._next(pattern), seconds)
             assert match, f"no line “{pattern}” in {seconds} s, but {self.heard[-20:]}"
@@ -68,7 +69,7 @@ class Command:
         return None
 
     def end(self, seconds=20):
-        """The exit status; what it said is in `heard`."""
+        """Return the exit status. All output is in `heard`."""
         if self.process.stdin:
             try:
                 self.process.stdin.close()
@@ -94,7 +95,7 @@ class Command:
 
 
 class Terminal:
-    """Starts a command on a pseudo-terminal. `screen` has its lines, as far as these commands use a terminal."""
+    """A command on a pseudo-terminal. `screen` has its lines, as far as these commands use terminal control codes."""
 
     def __init__(self, command, columns=60, rows=24, environment=None):
         self.master, slave = pty.openpty()
@@ -118,7 +119,7 @@ class Terminal:
         os.write(self.master, keys.encode())
 
     def answer(self, keys):
-        """Types when the question that is shown takes an answer: it has been there for more than a second."""
+        """Type an answer. A question takes answers only after it has been visible for more than a second."""
         end = time.monotonic() + 1.3
         while time.monotonic() < end:
             self.read()
@@ -177,7 +178,7 @@ class Terminal:
 
     @property
     def line(self):
-        """The line of the cursor."""
+        """The line with the cursor."""
         return self.screen[self.row]
 
     def wait(self, what, predicate, seconds=20):
@@ -187,7 +188,7 @@ class Terminal:
             self.read()
 
     def wait_line(self, pattern, seconds=20):
-        """Waits for a line on the screen; returns it."""
+        """Wait for a matching line on the screen. Returns the line."""
         self.wait(pattern, lambda: any(re.search(pattern, line) for line in self.screen), seconds)
         return next(line for line in self.screen if re.search(pattern, line))
 
@@ -202,7 +203,7 @@ class Terminal:
         return self.process.returncode
 
     def is_restored(self):
-        """Whether the terminal has the modes from before the command."""
+        """Whether the terminal has the same modes as before the command."""
         return termios.tcgetattr(self.slave) == self.before
 
     def close(self):

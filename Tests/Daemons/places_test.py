@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Invented nodes behind one link want all places for sessions, and honest ones find theirs: places_test.py BINARY"""
+"""Invented nodes behind one link try to occupy all places for sessions, and honest nodes still get theirs:
+places_test.py BINARY"""
 import struct
 import threading
 import time
@@ -12,14 +13,14 @@ from daemons import DaemonsTest, wait
 from member import PING, PONG, Key, Member, advertisement, topology
 
 HOSTILE_ADDRESS, OTHER_HOSTILE_ADDRESS = "127.9.0.1", "127.9.0.2"
-# Each hub lists itself and as many others as an advertisement has room for.
+# Each hub's advertisement lists the member and as many nodes as fit.
 HUBS, BEHIND_HUB = 3, 60
 REQUESTS_A_SECOND = 1_000
 
 
 class PlacesTest(DaemonsTest):
     def branch(self, box, count, stops, address=HOSTILE_ADDRESS):
-        """Nodes behind a hostile member, which a thread serves until the end of the test."""
+        """Nodes behind a hostile member, served by a thread until the end of the test."""
         identities = invent(count, bytes.fromhex(box.id), stops)
         branch = Branch(Member(box.port, address), identities, stops)
         self.addCleanup(branch.member.stream.close)
@@ -44,7 +45,7 @@ class PlacesTest(DaemonsTest):
         return box, others
 
     def pings(self, one, other):
-        """An answer within five seconds to the first message, which opens the session."""
+        """Check that the first message, which opens the session, is answered within five seconds."""
         start = time.monotonic()
         code, out, err = one.run("ping", other.id, "--count", "1")
         self.assertEqual(code, 0, out + err)
@@ -74,14 +75,15 @@ class PlacesTest(DaemonsTest):
         for each in branches:
             each.stop()
         time.sleep(1)
-        # The box has never seen it.
+        # A node that the box has never seen.
         late = self.daemon("late", box).start()
         wait("it is linked", lambda: "late" in box.neighbours())
         self.pings(late, box)
         self.pings(box, ann)
 
     def test_requests_in_many_names(self):
-        """Requests for sessions and records that nobody can open, of invented nodes with ids above that of the box: it is the client."""
+        """Requests for sessions and undecryptable records from invented nodes. Their ids are above the box's, so the
+        box is the DTLS client."""
         box, (ann, bob) = self.linked()
         flood = Requests(box)
         self.addCleanup(flood.stop)
@@ -91,12 +93,12 @@ class PlacesTest(DaemonsTest):
         self.assertEqual(box.neighbours().count("ann") + box.neighbours().count("bob"), 2)
         sent = flood.sent
         self.assertGreater(sent, 1_000)
-        # Its link has 128 handshakes at once, and then at most ten a second.
+        # A link may have 128 handshakes at once, and then at most ten per second.
         wait("all but these are refused", lambda: box.status["box"]["refusals"].get("too-many", 0) > sent - 128 - 10 * 20)
 
 
 class Requests:
-    """A member in whose subtree invented nodes ask the box for sessions, in a thread."""
+    """A member with invented nodes in its subtree that request sessions from the box, in a thread."""
 
     def __init__(self, box):
         self.member, self.sent, self.box_epoch = Member(box.port, HOSTILE_ADDRESS), 0, None
@@ -130,7 +132,7 @@ class Requests:
 
     def _tell(self, who, neighbours):
         self.member.stream.send(advertisement(who, TOPOLOGY, 1, topology(neighbours)))
-        # As fast as the box verifies those of one link.
+        # No faster than the box verifies the advertisements of one link.
         self._read(0.01)
 
     def _read(self, seconds):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""`causeway ping` and `causeway trace`, against real daemons: probe_test.py BINARY
+"""`causeway ping` and `causeway trace` with real daemons: probe_test.py BINARY
 
-near – box – far, on the loopback interface."""
+The network is near – box – far, on the loopback interface."""
 import json
 import os
 import re

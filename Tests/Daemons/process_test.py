@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The process on an ordinary bad day: process_test.py BINARY
+"""The daemon under ordinary faults of its environment: process_test.py BINARY
 
-Descriptors that are closed, outputs that take nothing, clients that only sit there, files that go away, disks that are full.
-Real daemons on the loopback interface. Needs root, for users and mounts of its own, and strace.
+Closed descriptors, outputs that block or fail, idle clients, files that vanish, full disks. Real daemons on the loopback
+interface. Needs strace, and root for other users and private mounts.
 """
 import os
 import shutil
@@ -18,7 +18,7 @@ NOBODY = 65534
 ID = "00112233445566778899aabbccddeeff"
 class ProcessTest(DaemonsTest):
     def noisy(self, name="box"):
-        """A daemon that says on standard error what it lacks as soon as it starts."""
+        """A daemon that writes a fault to standard error as soon as it starts."""
         box = self.daemon(name)
         with open(box.config) as file:
             text = file.read().replace("[wifi-direct]\nenabled = no",
@@ -98,7 +98,7 @@ class ProcessTest(DaemonsTest):
         os.close(writer)
         self.assertEqual((done.returncode, done.stderr), (1, b""))
 
-    # Files that are none
+    # Paths that are not regular files
 
     def test_a_pipe_in_the_place_of_a_file_is_refused_at_once(self):
         box = self.daemon("box").start()
@@ -142,7 +142,7 @@ class ProcessTest(DaemonsTest):
                 os.close(descriptor)
             os.waitpid(sitter, 0)
 
-    # Files that go away
+    # Files that vanish
 
     def test_a_journal_that_is_cut_ends_neither_daemon_nor_reader(self):
         box = self.daemon("box").start()
@@ -240,7 +240,8 @@ class ProcessTest(DaemonsTest):
     # The disk
 
     def starts(self, box, break_disk, mend_disk):
-        """Epochs of starts on a disk of its own: before it breaks, twice while it is broken, after it was mended."""
+        """Start the box four times on its own disk: before the disk fails, twice while it fails, and after it works
+        again. Checks that the epochs rise."""
         os.makedirs(box.state, exist_ok=True)
         holder = subprocess.Popen(["unshare", "-m", "sh", "-c", 'mount -t tmpfs -o size=64k tmpfs "$1" && echo ok && exec cat',
                                    "sh", box.state], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -297,7 +298,7 @@ class ProcessTest(DaemonsTest):
     # The log
 
     def knock(self, box):
-        """A stream that looks like TLS for eleven bytes."""
+        """Connect with the first eleven bytes of a ClientHello."""
         with socket.create_connection(("127.0.0.1", box.port), timeout=5) as stream:
             stream.sendall(CLIENT_HELLO_PREFIX)
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""What relaying costs: relay.py BINARY [BYTES]
+"""The cost of relaying: relay.py BINARY [BYTES]
 
-Three daemons on the loopback interface, a – box – b, of which a and b know only the box. Messages go from a to b; what is
-measured is the processor time of the box and what arrives, with sealing and without it in turn. Beside it, as the limit of
-this machine, stands what an echo over a plain TCP connection costs in round trips."""
+Three daemons on the loopback interface, a – box – b; a and b know only the box. Messages go from a to b. The program
+measures the box's processor time and the data that arrives, with and without sealing in turn. For comparison it
+measures round trips of an echo over a plain TCP connection, the limit of this machine."""
 
 import os
 import socket
@@ -21,7 +21,7 @@ SEALED, CLEAR = "sealed", "in clear"
 
 
 class Network:
-    """a – box – b, and an application at either end."""
+    """The network a – box – b, and an application at each end."""
 
     def __init__(self, root, title):
         extra = "[peer]\nencryption = none\n" if title == CLEAR else ""
@@ -34,7 +34,7 @@ class Network:
         self.talk = Talk(self.a, self.b, unsealed=title == CLEAR)
 
     def round_trips(self, count=1000, pause=0.002):
-        """Microseconds of each message there and back."""
+        """The microseconds of each round trip."""
         times = []
         for _ in range(count):
             times.append(self.talk.round_trip() * 1e6)
@@ -42,7 +42,7 @@ class Network:
         return times
 
     def send(self, count, size, mode):
-        """Seconds, the box's processor seconds, and the frames that it forwarded."""
+        """Send messages. Returns the seconds, the box's processor seconds, and the frames that it forwarded."""
         frames = self.box.status["box"]["frames_forwarded"]
         before, start = self.box.processor_seconds(), time.monotonic()
         self.talk.send_many(count, size, mode)

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""What a box does while nothing happens: rest.py BINARY [--seconds N]
+"""The cost of an idle box: rest.py BINARY [--seconds N]
 
-A box as it is delivered, on a machine without Bluetooth, wpa_supplicant and avahi-daemon, alone and then with three peers on the
-loopback interface: how often it wakes up, and what time it computes. Best in a network namespace of its own."""
+A box with its default configuration, on a machine without Bluetooth, wpa_supplicant and avahi-daemon. The program
+measures its wake-ups and processor time, alone and then with three peers on the loopback interface. Run it in a network
+namespace."""
 import argparse
 import tempfile
 import time
@@ -13,7 +14,7 @@ SETTLE_SECONDS = 20
 
 
 class Box(Daemon):
-    """All that the peers of tests leave out is looked for."""
+    """A daemon that looks for all radios and for discovery, unlike the peers of the tests."""
 
     def write(self):
         super().write()

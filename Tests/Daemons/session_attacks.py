@@ -1,5 +1,6 @@
-"""A hostile member in sessions of applications, for hostile.py: tables that cost, invitations that stay, transfers that stall. And
-the applications that are its victims, two at one box. Written from docs/protocol.md, “Sessions”, and docs/resources.md."""
+"""A hostile member in sessions of applications, for hostile.py: tables that are expensive to verify, invitations that
+nobody answers, transfers that stall. The victims are two applications at one box. Written from docs/protocol.md,
+“Sessions”, and docs/resources.md."""
 import itertools
 import os
 import struct
@@ -22,16 +23,16 @@ from membership import (
 from stranger import STORED, Offer, leaf
 
 SERVICE, FILES, VICTIM = "claimed", "claimed-files", "victim"
-# The application leaves invitations with this context unanswered, as a person does who is not there.
+# The application leaves invitations with this context unanswered, like an absent person.
 STAYS = b"stays"
 STALLER = "staller"
 ENDPOINT = struct.pack(">I", 1)
 INVITATION_SECONDS, INVITATION_SECONDS_MAX = 30, 3600
-# Members meet only where their nodes seal their traffic, and are 8 at most: as the applications' sessions.
+# The rules: members connect only over sealed traffic, and are 8 at most, like the sessions of the applications.
 RULES = bytes([2, 8])
-# With these, each with a session of its own, come as many invitations as one node takes in all.
+# With this many inviters, each with its own session, a node reaches its limit of pending invitations.
 INVITERS = 9
-# With three signatures each a table of 31 kB.
+# With three signatures each, these make a table of 31 kB.
 FORMER_MEMBERS = 100
 TABLES_MADE = 20
 TRANSFERS = 15
@@ -40,12 +41,12 @@ DATA = b"abc"
 WAIT_SECONDS = 30
 
 
-# --- the victims -------------------------------------------------------------------------------------------------------
+# --- the victims ------------------------------------------------------------------------------------------------------
 
 
 class Applications:
-    """One at the box accepts each invitation that is not to stay, into a session of its own; the other one is `causeway receive`,
-    and accepts what these daemons send."""
+    """Two applications at the box. The first accepts each invitation that is not meant to stay, into a new session. The
+    second is `causeway receive`, which accepts files from these daemons."""
 
     def __init__(self, root, box, senders):
         self.node = Node.connect(VICTIM, api(box))
@@ -63,7 +64,8 @@ class Applications:
         self.addresses, self.visits = (self.invitations.address, found.address), itertools.count()
 
     def visit(self, daemon):
-        """Wait until an application of this daemon is in a session with the first one, and has a file stored by the second."""
+        """Wait until an application of this daemon has joined a session with the first application, and the second has
+        stored its file."""
         for attempt in (self._enter, self._store):
             insist(lambda: attempt(daemon))
 
@@ -80,7 +82,7 @@ class Applications:
             sessions.append(self.node.open_session(SERVICE))
             try:
                 invitation.accept(sessions[-1])
-            except CausewayError:                       # it has ended meanwhile
+            except CausewayError:                       # the invitation has ended meanwhile
                 pass
             if len(sessions) > SESSIONS_KEPT:
                 sessions.pop(0).leave()
@@ -133,11 +135,12 @@ def insist(attempt):
             time.sleep(0.05)
 
 
-# --- tables that cost --------------------------------------------------------------------------------------------------
+# --- tables that are expensive to verify ------------------------------------------------------------------------------
 
 
 class Host(Membership):
-    """A member of a session that it admits the victim to. Its founder is nowhere: a key that signs fast."""
+    """A member of a session that admits the victim to it. The session's founder has no node. It is a key, because the
+    libcrypto key signs fast."""
 
     def __init__(self, identity, send):
         super().__init__(identity, ENDPOINT, send, lambda *_: True, lambda word, **pairs: None)
@@ -155,7 +158,7 @@ class Host(Membership):
         self._send(node, INVITE, invitation(INVITATION_SECONDS, self.victim, self.origin, b""))
 
     def table(self, version):
-        """All former members have been admitted once more since the last version, and have left."""
+        """A table in which all former members have been admitted again since the last version, and have left."""
         table = Table()
         table.origins[self.session] = self.origin
         for member in self.members:
@@ -167,7 +170,7 @@ class Host(Membership):
 
     def take(self, node, kind, payload):
         if kind != ANSWER:
-            # Connected once, it goes by no table but its own.
+            # Once connected, the host ignores all tables but its own.
             return None if self.connected() else super().take(node, kind, payload)
         if payload[4] == ACCEPTED:
             ticket = Ticket(1, 2, self.address, b"", b"")
@@ -175,7 +178,7 @@ class Host(Membership):
             self._send(node, WELCOME, payload[:4] + struct.pack(">BIB", 1, 1, 2) + admits + b"\0" + self._table.bytes())
 
     def _ticket(self, member, version, depth):
-        """An address of a key, and its ticket by the founder."""
+        """A key's address, and its ticket from the founder."""
         address, ticket = member.id + ENDPOINT, Ticket(version, depth, self.founder.id + ENDPOINT, b"", b"")
         text = ticket.text(self.session, address)
         return address, replace(ticket, admits=self.founder.sign(b"causeway-admits-1" + text),
@@ -187,11 +190,12 @@ def invitation(seconds, invitee, origin, context):
 
 
 def tables(me, port, sender, receiver):
-    """An invented node's tables, rightly signed: 300 signatures each. The next one goes when the box has taken the last one."""
+    """The tables of an invented node, with valid signatures, 300 each. The next table goes when the box has taken the
+    last one."""
     nodes = behind(me, 1, False, take=lambda _, kind, message: host.take(me.box, kind, message))
     nodes.introduce()
     end = nodes.ends[nodes.identities[0].id]
-    # The founder has no node.
+    # The founder has no node, so frames to it are dropped.
     host = Host(nodes.identities[0], lambda to, kind, payload: end.say(kind, payload) if to == me.box else lambda: False)
     host.invite(me.box)
     end_of_wait = time.monotonic() + WAIT_SECONDS
@@ -210,11 +214,11 @@ def tables(me, port, sender, receiver):
             yield b""
 
 
-# --- invitations that stay ---------------------------------------------------------------------------------------------
+# --- invitations that stay --------------------------------------------------------------------------------------------
 
 
 def invitations(me, port, sender, receiver):
-    """Invented nodes whose invitations of an hour nobody answers; when one has ended another one comes."""
+    """Invitations for an hour from invented nodes. Nobody answers them, and a new one replaces each that has ended."""
     nodes, victim = behind(me, INVITERS, False), me.box + endpoint(SERVICE, VICTIM, os.getuid())
     nodes.introduce()
     for identity in itertools.cycle(nodes.identities):
@@ -223,12 +227,12 @@ def invitations(me, port, sender, receiver):
         yield b""
 
 
-# --- transfers that stall ----------------------------------------------------------------------------------------------
+# --- transfers that stall ---------------------------------------------------------------------------------------------
 
 
 def stalls(me, port, sender, receiver):
-    """A daemon of his own, one of those that the receiver accepts: its application has all places for transfers that it can
-    get, and sends nothing of the files."""
+    """A daemon that the receiver accepts. Its application occupies all places for transfers that it can get, and sends
+    no bytes of the files."""
     daemon = Daemon(me.root, STALLER, [SimpleNamespace(port=port)], relay=False).start()
     node, offers = Node.connect(STALLER, api(daemon)), []
 
@@ -242,12 +246,12 @@ def stalls(me, port, sender, receiver):
                     offer.send_manifest()
                     offers.append(offer)
                     continue
-            except (AssertionError, CausewayError):     # this one found no place
+            except (AssertionError, CausewayError):     # no place is left for this offer
                 pass
             time.sleep(1)
 
     threading.Thread(target=stall, daemon=True).start()
-    # One that finds no place learns it late.
+    # An offer without a place learns it late.
     count, end = 0, time.monotonic() + WAIT_SECONDS
     while not offers or len(offers) > count:
         assert time.monotonic() < end, "nothing of his was accepted"

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What short messages cost: small.py BINARY [BYTES]
+"""The cost of short messages: small.py BINARY [BYTES]
 
-Three daemons on the loopback interface, a – box – b. An application at a has as many messages on their way to one at b as a
-client may. Both read and write the packets of the local API themselves, many in one call. Printed are messages a second, how
-many of them a frame carries (the box forwards one frame back for each, with the acknowledgement), and the processor time of each
-daemon for a message."""
+Three daemons on the loopback interface, a – box – b. An application at a keeps as many messages in flight to one at b
+as a client may. Both read and write the packets of the local API themselves, many in one call. The program prints
+messages per second, messages per frame (the box forwards one frame back for each, with the acknowledgement), and each
+daemon's processor time per message."""
 import os
 import signal
 import socket
@@ -24,7 +24,7 @@ DONE, WELCOME, INVITED, INVITATION_ENDED, SENT, ROOM = 128, 129, 132, 133, 138, 
 
 
 class Application:
-    """A client with a service and a session that takes whatever comes."""
+    """A client with a service and a session that accepts all messages."""
 
     def __init__(self, daemon):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -40,7 +40,7 @@ class Application:
         self.socket.sendall(b"".join(packets))
 
     def packets(self):
-        """What one call brings: type, number and the rest of each."""
+        """The packets of one receive call: type, number and rest of each."""
         data, offset, found = self.rest + self.socket.recv(65_536), 0, []
         while len(data) - offset >= 4:
             end = offset + 4 + int.from_bytes(data[offset:offset + 4])
@@ -60,7 +60,7 @@ class Application:
             self.heard += self.packets()
 
     def meet(self, other):
-        """Comes into one session with another application."""
+        """Join one session with another application."""
         while True:
             self.say(causeway.invite(INVITATION, SESSION, other.address, 30_000, b""))
             if self.wait(DONE, INVITATION)[0] == 0:
@@ -70,7 +70,7 @@ class Application:
         assert self.wait(INVITATION_ENDED, INVITATION)[4] == 0, "the invitation is not accepted"
 
     def send_for(self, seconds, data):
-        """Sends one message over and over. Returns how many were delivered, and in how many seconds."""
+        """Send one message repeatedly. Returns the number of delivered messages, and the seconds."""
         delivered, waiting, hears_of_room, number = 0, 0, True, FIRST_MESSAGE
         start = time.monotonic()
         while (more := time.monotonic() - start < seconds) or waiting:
@@ -91,7 +91,7 @@ class Application:
 
 
 def reader_of(application):
-    """The process that reads what comes to an application. The caller kills it."""
+    """A process that reads all packets to an application. The caller kills it."""
     reader = os.fork()
     if reader == 0:
         while application.socket.recv(262_144):

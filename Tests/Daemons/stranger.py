@@ -1,4 +1,4 @@
-"""An application that offers files, or is offered some, as docs/resources.md says, or as nobody should."""
+"""An application that offers or receives files as docs/resources.md specifies, or in violation of it."""
 import hashlib
 import os
 import struct
@@ -22,29 +22,30 @@ def name(text):
 
 
 def manifest(path, size):
-    """Of one file, by the names on the way to it."""
+    """The manifest of one file, from the names of its path."""
     return bytes([0, len(path)]) + b"".join(map(name, path)) + struct.pack(">Q", size)
 
 
 def folder(told, count):
-    """A folder with so many files of a byte, whose names are as long as the manifest allows for 65,000."""
+    """The manifest of a folder with `count` files of one byte. The names are as long as the manifest's limit allows for
+    65,000 files."""
     files = (bytes([0, 2]) + name(told) + name(f"{number:06d}".ljust(112, "n")) + struct.pack(">Q", 1) for number in range(count))
     return bytes([1, 1]) + name(told) + b"".join(files)
 
 
 def leaf(data):
-    """The root over a file of at most a leaf."""
+    """The hash tree's root over a file of at most one leaf."""
     return hashlib.sha256(b"\0" + data).digest()
 
 
 class Records:
-    """What comes on a stream, record by record."""
+    """The records of a stream."""
 
     def __init__(self, stream):
         self.stream, self.data = stream, b""
 
     def next(self, kind):
-        """The fields of the next record of this kind."""
+        """The fields of the next record of this kind. Other records are skipped."""
         while True:
             while len(self.data) < 4 or len(self.data) < 4 + int.from_bytes(self.data[:4]):
                 more = self.stream.read(20)
@@ -66,11 +67,11 @@ def next_stream(session):
 
 
 class Offer:
-    """A file on its way to a receiver: what is offered is said apart from what is sent."""
+    """A file on its way to a receiver. The offered values are independent of the sent ones."""
 
     def __init__(self, node, service, told, path, size, files=0, before=None):
-        """`told`: the name in the offer; `path`: the names in the manifest. With `files` a folder of the name `told`; with
-        another offer `before` in its session."""
+        """`told` is the name in the offer, `path` the names in the manifest. With `files`, the offer is a folder of the
+        name `told`. With `before`, the offer uses the session of that other offer."""
         self.session = before.session if before else node.open_session(service)
         address = self.address = before.address if before else self._come_to(service, node)
         self.manifest = folder(told, files) if files else manifest(path, size)
@@ -84,7 +85,8 @@ class Offer:
         self.records = Records(answer)
 
     def _come_to(self, service, node):
-        """Who offers a service. One that ended and came back may be nowhere for a moment without having been lost."""
+        """Invite an application that offers the service, and return its address. A restarted application may be absent
+        for a moment without having been reported lost."""
         address = next(each.address for each in node.browse(service) if each.kind == "found")
         end = time.monotonic() + 20
         while time.monotonic() < end:
@@ -99,19 +101,19 @@ class Offer:
         self.stream.write(record(kind, *fields), timeout=20)
 
     def send_manifest(self):
-        """When it was accepted."""
+        """Send the manifest once the offer is accepted."""
         assert self.records.next(ANSWER)[0] == ACCEPTED
         for start in range(0, len(self.manifest), 32_768):
             self.send(MANIFEST, self.manifest[start:start + 32_768])
         self.records.next(READY)
 
     def send_file(self, data, root):
-        """All of it, when it was accepted; the verdict."""
+        """Send the manifest and the file once the offer is accepted. Returns the verdict."""
         self.send_manifest()
         return self.send_bytes(data, root)
 
     def send_bytes(self, data, root):
-        """All of it behind the manifest; the verdict."""
+        """Send the file behind the manifest. Returns the verdict."""
         self.send(BEGIN, struct.pack(">IQ", 0, 0))
         self.send(BYTES, data)
         self.send(ROOT, struct.pack(">I", 0), root)
@@ -119,7 +121,7 @@ class Offer:
 
 
 def answer_offer(invitations, session, *records):
-    """Take the next invitation and what is offered then, and say these records."""
+    """Accept the next invitation, read the offer, and answer with these records."""
     invitations.next(20).accept(session)
     offered = next_stream(session)
     Records(offered).next(OFFER)
@@ -128,7 +130,7 @@ def answer_offer(invitations, session, *records):
 
 
 def wait_member(session):
-    """The address of the first that is connected."""
+    """The address of the first member that is connected."""
     end = time.monotonic() + 20
     while time.monotonic() < end:
         event = session.next(20)

@@ -1,4 +1,4 @@
-"""Two applications in one session, each on a daemon of its own, by Examples/python."""
+"""Two applications in one session, each on its own daemon, with Examples/python."""
 import collections
 import os
 import queue
@@ -16,7 +16,7 @@ OUTSTANDING = 32
 
 
 class Talk:
-    """`a` and `b` are daemons that reach each other. What b's application is sent and begins with “echo” it sends back."""
+    """`a` and `b` are daemons that reach each other. b's application sends back each message that begins with “echo”."""
 
     def __init__(self, a, b, unsealed=False):
         self.ends = [causeway.Node.connect(SERVICE, f"{daemon.directory}/run/api.sock") for daemon in (a, b)]
@@ -32,7 +32,7 @@ class Talk:
         threading.Thread(target=self._answer, daemon=True).start()
 
     def round_trip(self):
-        """Seconds of a message there and back."""
+        """The seconds of one round trip."""
         start = time.perf_counter()
         sending = self.session.post(b"echo")
         self.echoes.get(timeout=30)
@@ -48,7 +48,7 @@ class Talk:
                 on_their_way.append(self.session.post(message, mode=mode))
                 count -= 1
             elif self._result(on_their_way.popleft()) == Result.NO_ROOM:
-                # One event tells that there is room again, however many messages there was none for.
+                # One event reports room again, however many messages were refused for lack of it.
                 count += 1 + sum(self._result(sending) == Result.NO_ROOM for sending in on_their_way)
                 on_their_way.clear()
                 self.room.wait(60)

@@ -14,7 +14,7 @@ import unittest
 from daemons import BINARY, DaemonsTest, wait
 from people import Terminal
 
-# Debian's package is for Debian's Python, but has nothing that another one could not run.
+# Debian's package is made for Debian's Python, but is pure Python that any version can run.
 sys.path.append("/usr/lib/python3/dist-packages")
 import pyte
 
@@ -22,7 +22,7 @@ FOOT = " q quit  s sort  space pause  ? help"
 
 
 class Screen(Terminal):
-    """A terminal of which `screen` is what a person sees, all its lines."""
+    """A terminal whose `screen` has all lines that a person sees."""
 
     def __init__(self, command, columns=80, rows=24, environment=None):
         self.pyte = pyte.Screen(columns, rows)
@@ -40,7 +40,7 @@ class Screen(Terminal):
         self.pyte.resize(rows, columns)
 
     def is_left(self):
-        """Whether the screen is as it was before: the cursor, the other screen, the modes."""
+        """Whether the command restored the terminal: the cursor, the main screen, the modes."""
         return self.raw.endswith("\x1b[m\x1b[?25h\x1b[?1049l") and self.is_restored()
 
 
@@ -69,7 +69,7 @@ class TopTest(DaemonsTest):
             return file.read().split()[2]
 
     def whole(self, screen):
-        """That the page is on the screen, each line in its place."""
+        """Check that the page fills the screen, each line in its place."""
         self.assertEqual(len(screen.screen), screen.rows)
         self.assertTrue(screen.screen[0].startswith("box "), screen.screen)
         self.assertTrue(screen.screen[-1].startswith(FOOT[:screen.columns - 1]), screen.screen)

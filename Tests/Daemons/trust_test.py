@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Which peers a box trusts, and untrusted text in its output, by the causeway binary: trust_test.py BINARY
+"""Trust in peers, and untrusted text in the output, tested with the causeway binary: trust_test.py BINARY
 
-Real daemons on the loopback interface, and one whose application sends what a stranger may send."""
+Real daemons on the loopback interface, one of which has an application that sends hostile text."""
 import os
 import subprocess
 import sys
@@ -16,15 +16,15 @@ from daemons import BINARY, DaemonsTest, wait
 from member import Identity, Member
 from stranger import ANSWER, CANCEL, DECLINED, STORED, Offer, answer_offer, leaf, name, record, wait_member
 
-# Escape sequences, a window title, a carriage return, direction marks, what no eye sees, an 8-bit CSI in UTF-8.
+# Escape sequences, a window title, a carriage return, direction marks, an invisible character, an 8-bit CSI in UTF-8.
 NASTY = "\x1b[2J\x1b]0;owned\x07\rgone\u202e\u2066\u200b\x9b31m\x7f"
-# What may be in a name and in a text of resources, and no eye sees.
+# Invisible characters that are allowed in names and in texts of resources.
 UNSEEN = "owned\u200b\u00ad\ufeff"
 NASTY_NAME = "ev\u202eil\u200b"
 
 
 def steering(text):
-    """The characters of an output that no terminal and no eye should be given."""
+    """The characters of an output that a terminal must not receive, or that are invisible."""
     invisible = {*range(0x20), *range(0x7F, 0xA0), 0xAD, 0x61C, *range(0x200B, 0x2010), *range(0x2028, 0x202F),
                  *range(0x2060, 0x2070), 0xFEFF, 0xFFFD} - {0x0A}
     return sorted({hex(ord(character)) for character in text if ord(character) in invisible})
@@ -32,7 +32,7 @@ def steering(text):
 
 class TrustTest(DaemonsTest):
     def begin(self, daemon, *words):
-        """A command that keeps running; `end` gives its output."""
+        """A command that keeps running. `end` returns its output."""
         process = subprocess.Popen(
             [BINARY, *words, "--config", daemon.config], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT)
@@ -53,7 +53,7 @@ class TrustTest(DaemonsTest):
         node = Node.connect("stranger", f"{evil.directory}/run/api.sock")
         self.addCleanup(node.close)
         shown = {}
-        # A conversation, with what no eye should see in its lines.
+        # A chat with invisible characters in its lines.
         chat = self.begin(box, "chat")
         session = node.open_session("chat", members_max=64)
         session.gather()
@@ -64,7 +64,7 @@ class TrustTest(DaemonsTest):
         shown["chat"] = self.end(chat)
         self.assertIn("]0;owned", shown["chat"])
         session.leave()
-        # A file that we offer and the stranger refuses, with an explanation: one that is no text, and one that is.
+        # A file that the box offers and the stranger declines, once with an invalid text and once with a valid one.
         path = os.path.join(self.root, "file")
         with open(path, "wb") as file:
             file.write(b"contents")
@@ -77,7 +77,7 @@ class TrustTest(DaemonsTest):
             self.assertIn(expected, shown["send " + expected])
             session.leave()
         invitations.close()
-        # Files that the stranger offers under such names; one is given up with an explanation.
+        # Files that the stranger offers under such names. It cancels one with an explanation.
         into = self.path("in")
         os.makedirs(into)
         receiving = self.begin(box, "receive", into, "--from", evil_id)
@@ -131,7 +131,7 @@ class TrustTest(DaemonsTest):
             self.assertEqual((code, out, err.count("\n")), (2, "", 1), err)
             self.assertIn("would look like an id", err)
 
-    # Nothing sealed
+    # Without sealing
 
     def test_where_nobody_seals_status_and_verify_say_so(self):
         box = self.daemon("box", extra="[peer]\nencryption = none").start()
@@ -199,7 +199,7 @@ class TrustTest(DaemonsTest):
             self.assertIn(f"“{name}” is {first[name].id}, pinned", listed)
             self.assertIn(f"causeway identity accept {others[name].id}", listed)
         self.assertNotIn("untrust", listed)
-        # Each of the three commands that it prints works.
+        # Each of the three commands that the listing suggests works.
         bob2, carol2 = others["bob"].id, others["carol"].id
         self.assertIn("alarm ended", box.identity("keep", bob2[:8]))
         self.assertEqual([alarm["offered"] for alarm in box.status["box"]["alarms"]], [carol2])
@@ -219,7 +219,7 @@ class TrustTest(DaemonsTest):
     # Strangers with many keys
 
     def come(self, box, name, address, identity=None, seconds=0.5):
-        """A key comes under a name; whether its link stays for a moment."""
+        """Link with a key under this name. Returns whether the link lasts for `seconds`."""
         try:
             member = Member(box.port, address, identity, name=name)
             self.addCleanup(member.stream.close)

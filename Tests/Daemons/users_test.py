@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""The daemon as a user without rights, and what other users may do with it: users_test.py BINARY
+"""The daemon as an unprivileged user, and the rights of other users: users_test.py BINARY
 
-A real daemon on the loopback interface, as config/causeway.service runs it. Needs root, to be other users."""
+A real daemon on the loopback interface, started as config/causeway.service does. Needs root to act as other users."""
 import json
 import os
 import shutil
@@ -24,7 +24,7 @@ DONE, WELCOME, SERVICES, INVALID, FULL = 128, 129, 130, 3, 6
 
 
 class Raw:
-    """A connection to a daemon's api.sock that sends packets as they are, and reads one event for each."""
+    """A connection to a daemon's api.sock that sends raw packets and reads one event for each."""
 
     def __init__(self, box):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -32,7 +32,7 @@ class Raw:
         self.socket.connect(f"{box.directory}/run/api.sock")
 
     def ask(self, packet):
-        """What is answered: the code of `done`, None for welcome, and the text."""
+        """Send a packet and return the answer: the code of `done` or None for a welcome, and the text."""
         self.socket.sendall(packet)
         return self.next()
 
@@ -58,17 +58,18 @@ class Raw:
 
 
 def greet(box, name):
-    """A connection that has said hello, or None and why it was refused."""
+    """A connection after its hello, or None and the reason of the refusal."""
     raw = Raw(box)
     try:
         code, text = raw.ask(causeway.hello(1, name))
     except OSError:
-        code, text = raw.next()         # it was refused before it could say anything
+        code, text = raw.next()         # the daemon refused it before the hello
     return (raw, "") if code is None else (None, text)
 
 
 class Other:
-    """A process of another user: does `work` with a list for what it keeps, tells its result, and keeps that until `end`."""
+    """A process of another user. It runs `work` with a list for open objects, reports the result, and keeps those
+    objects open until `end`."""
 
     def __init__(self, user, groups, work):
         result, tell = os.pipe()
@@ -109,13 +110,13 @@ class Other:
 class UsersTest(DaemonsTest):
     def setUp(self):
         super().setUp()
-        # Where every user can run it.
+        # In a place where every user can run it.
         self.program = self.path("causeway")
         shutil.copy(BINARY, self.program)
         os.chmod(self.root, 0o755)
 
     def box(self, extra="", peers=()):
-        """A daemon that belongs to a user and a group of its own, and that has run once."""
+        """A daemon with its own user and group that has run once."""
         box = self.daemon("box", *peers, extra=extra)
         for path in (box.directory, box.directory + "/run"):
             os.chown(path, DAEMON, DAEMON)
@@ -130,7 +131,7 @@ class UsersTest(DaemonsTest):
         return box
 
     def as_user(self, box, *words, groups=(), user=ANYBODY):
-        """A command of somebody who is neither root nor the daemon's user."""
+        """Run a command as a user who is neither root nor the daemon's user."""
         done = subprocess.run([self.program, *words, "--config", box.config], capture_output=True, text=True, timeout=30,
                               user=user, group=user, extra_groups=groups)
         return done.returncode, done.stdout, done.stderr
@@ -174,7 +175,7 @@ class UsersTest(DaemonsTest):
         box = self.box()
         with open(box.config) as file:
             good = file.read()
-        # The file itself is closed to them.
+        # The group cannot read the configuration file itself.
         os.chown(box.config, DAEMON, DAEMON)
         os.chmod(box.config, 0o600)
         config = self.path("member.conf")
@@ -212,7 +213,7 @@ class UsersTest(DaemonsTest):
 
     def test_a_configuration_that_its_group_may_not_read_is_no_fault(self):
         box = self.box()
-        # At the places where commands look without --config; seen by this one command alone.
+        # The default places of the configuration and the socket, mounted for this one command only.
         places = ("mount -t tmpfs none /etc && mount -t tmpfs none /run && mkdir /etc/causeway /run/causeway && "
                   f"cp {box.config} /etc/causeway/causeway.conf && chmod 600 /etc/causeway/causeway.conf && "
                   f"mount --bind {box.directory}/run /run/causeway && "
@@ -253,7 +254,7 @@ class UsersTest(DaemonsTest):
         self.assertEqual(box.run("browse", "--for", "1")[0], 0)
         self.assertEqual(self.browse(box)[0], 1)
 
-    # What users share
+    # Limits that users share
 
     def test_a_user_who_takes_all_connections_keeps_neither_root_nor_others_out(self):
         box = self.applications_box()
@@ -310,7 +311,7 @@ class UsersTest(DaemonsTest):
         begun = time.monotonic()
         self.assertEqual(silent.next(), (INVALID, "no hello came within 5 s; send it first"))
         self.assertTrue(4.9 <= time.monotonic() - begun <= 8)
-        # A client that has said hello may be silent for as long as it likes.
+        # A client may stay silent after its hello.
         raw, _ = greet(box, "quiet")
         time.sleep(6)
         self.assertEqual(raw.ask(causeway.browse(2, "chat"))[0], 0)
@@ -409,7 +410,7 @@ class UsersTest(DaemonsTest):
 
         def invited(user, groups):
             codes = self.other(user, groups, invite).result
-            # A node takes four invitations a second of another one.
+            # A node accepts four invitations per second from another node.
             time.sleep(1)
             return codes
 
@@ -430,7 +431,7 @@ class UsersTest(DaemonsTest):
                 try:
                     client.send(b"A")
                     packet = client.recv(70_000)
-                except OSError:         # it was refused already: the reason is there
+                except OSError:         # the daemon has refused it already, and the reason can still be read
                     packet = client.recv(70_000)
                 if packet[:1] == b"E":
                     refusal = packet[2:].decode()

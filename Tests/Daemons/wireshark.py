@@ -1,4 +1,4 @@
-"""pcap files of causeway's frames, and what tshark reads in them with docs/wireshark/causeway.lua."""
+"""pcap files of causeway's frames, and the fields that tshark reads from them with docs/wireshark/causeway.lua."""
 import os
 import shutil
 import struct
@@ -32,7 +32,7 @@ class Record:
 
 
 def records(data):
-    """The records of a whole file."""
+    """All records of a capture file."""
     assert data[:24] == FILE_HEADER, data[:24]
     found, offset = [], 24
     while offset < len(data):
@@ -47,7 +47,7 @@ def record(frame, captured=None, sent=True, link=3, bearer=4, neighbour=bytes(ra
 
 
 def tshark(capture, *options):
-    """What tshark prints. As root it would ignore the script without a word."""
+    """Return tshark's output. tshark runs as another user, because as root it silently ignores the script."""
     with tempfile.TemporaryDirectory() as directory:
         os.chmod(directory, 0o755)
         script, path = os.path.join(directory, "causeway.lua"), os.path.join(directory, "capture")
@@ -63,6 +63,6 @@ def tshark(capture, *options):
 
 
 def fields(capture, *names):
-    """One tuple of values for each frame; several values of one field are separated by commas."""
+    """One tuple of values for each frame. Commas separate several values of one field."""
     options = [word for name in names for word in ("-e", name)]
     return [tuple(line.split("\t")) for line in tshark(capture, "-T", "fields", *options).splitlines()]
