@@ -2,9 +2,12 @@
 # run-all.sh [-j N] [-a amd64|arm64] [-t SECONDS] [-o DIRECTORY] [SCENARIO...]
 #
 # Run scenarios of the radio lab (default: all of Tests/Lab/scenarios), N machines at a time (default 2, one processor
-# each). A scenario with arguments is one word here: "lab_bluetooth legacy". Without scenarios given, a file says with
-# lines `# variants: A B` which arguments it is to be run with, one machine for each, and with `# seconds: N` that it takes longer
-# than a minute; one that measures a rate says with a line `# alone`, and runs after the others.
+# each). A scenario with arguments is one word here: "lab_bluetooth legacy".
+#
+# Without scenarios as arguments, lines in each file select how it runs. `# variants: A B` lists its arguments, one machine
+# for each. `# seconds: N` declares a duration above one minute. `# alone` marks a scenario that measures a rate, which runs
+# after the others.
+#
 # Prints a line per scenario and, last, `N passed, M failed`; fails if one failed. Logs: build/lab/all-ARCH/SCENARIO.
 set -euo pipefail
 
@@ -37,16 +40,16 @@ if [ ${#scenarios[@]} = 0 ]; then
         if [ ${#variants[@]} = 0 ]; then scenarios+=("${took:-60} $name"); fi
         for variant in "${variants[@]}"; do scenarios+=("${took:-60} $name $variant"); done
     done
-    # The longest first, so that no processor idles at the end.
+    # The longest scenarios start first, so no processor idles at the end.
     mapfile -t scenarios < <(printf '%s\n' "${scenarios[@]}" | sort -s -k1,1nr | cut -d' ' -f2-)
 fi
 
-# Build the image once, before machines wait for each other's.
+# Build the image once, so the machines do not wait for each other's build.
 "$project/board/virtual/image.sh" "$arch" > /dev/null
 rm -rf "$output"
 mkdir -p "$output"
 
-one() { # SCENARIO WITH ARGUMENTS: run it, print its line and, if it failed, the end of what it said
+one() { # SCENARIO WITH ARGUMENTS: run it, print its line and, if it failed, the end of its output
     local words directory log started status result
     read -ra words <<< "$1"
     directory=$output/$(basename "${words[*]}" | tr ' /' '__')
@@ -62,7 +65,7 @@ one() { # SCENARIO WITH ARGUMENTS: run it, print its line and, if it failed, the
         printf '\n'
         [ "$status" = 0 ] || tail -n 25 "$log" | sed 's/^/      | /'
     } > "$directory.result"
-    # One write, so that lines of machines that end together do not mix.
+    # One write, because machines that end together would otherwise mix their lines.
     cat "$directory.result"
     echo "$result" > "$directory.status"
 }

@@ -1,5 +1,6 @@
-"""Sixteen peers on Bluetooth LE around a box whose radio has seven places. Everybody sees everybody, a question
-gets from anybody to anybody and its answer back, and when all ask at once nobody is left out. Argument: relay: one of the sixteen forwards, too."""
+"""Sixteen peers on Bluetooth LE around a box whose radio has room for seven links. Every node sees all others, pings
+between any two peers are answered, and when all ping at once every ping is answered. Argument: relay: one of the
+sixteen peers forwards, too."""
 
 import json
 import subprocess
@@ -16,10 +17,10 @@ SEEN_SECONDS, LINE_SECONDS = 30, 3
 
 
 class Question:
-    """`causeway ping` from one node to another, beside the scenario."""
+    """`causeway ping` from one node to another, in parallel with the scenario."""
 
     def __init__(self, node, other, count=1):
-        # The shared directories are those of the box; no namespace needs to be entered for the control socket.
+        # The box's directories are shared, so the control socket is reachable without entering a namespace.
         words = ["causeway", "ping", "--config", node.configuration_file, "--count", count, "--timeout", 60, "--json",
                  other.name]
         self.child = subprocess.Popen([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -35,7 +36,7 @@ class Question:
         self.failure = self.child.stderr.read().decode(errors="replace").strip()
 
     def seconds(self):
-        """Until the first answer."""
+        """The seconds until the first answer."""
         self.thread.join(90)
         check(self.answers and self.answers[0][1]["event"] == "answer", "there is an answer",
               self.answers or self.failure)
@@ -63,7 +64,7 @@ def scenario():
         up = time.monotonic()
 
     with step("everybody sees everybody") as remark:
-        # One after the other: commands of all nodes at once would be what the machine is busy with.
+        # One node after the other, because simultaneous commands of all nodes would keep the machine busy.
         for node in nodes:
             others = set(names) - {node.name}
             wait_until(f"{node.name} sees everybody", lambda: others <= peer_names(node.status()), 120, 0.5)

@@ -1,31 +1,31 @@
-"""What scenarios of the radio lab are written with. Standard library only; runs inside the lab's machine.
+"""The library for the scenarios of the radio lab. Standard library only; runs inside the lab's machine.
 
-    story.py        telling what happens, checking it, waiting for it; the frame of a scenario
+    story.py        prints, checks and waits; the frame of a scenario
     process.py      programs: start, log, kill, resident memory
     box.py          "computers": namespaces, cables and networks between them, Wi-Fi radios
     wifi.py         wpa_supplicant and its control sockets
-    hotplug.py      radios that are blocked, pulled out and plugged in
+    hotplug.py      radios that are blocked, unplugged and plugged in
     mdns.py         Avahi
     bluetooth.py    the virtual Bluetooth air; the kernel's management and L2CAP sockets
     phone.py        a program: a Bluetooth host that is not Linux, for Process
-    client.py       a program: a Causeway client on such a host, over RFCOMM or over TCP, written from docs/protocol.md
-    classic.py      Bluetooth classic by the kernel: inquiry, service records, RFCOMM
+    client.py       a program: a Causeway client on such a host, over RFCOMM or TCP, written from docs/protocol.md
+    classic.py      Bluetooth classic through the kernel: inquiry, service records, RFCOMM
     panu.py         a peer that joins a network over Bluetooth classic
-    carrier.py      a program: carries a node's streams over RFCOMM, for a peer that has nothing else
-    le_carrier.py   a program: the same over LE from a host that is not Linux and grants few credits
-    told.py         what that program tells
+    carrier.py      a program: carries a node's streams over RFCOMM, for a peer with only Bluetooth classic
+    le_carrier.py   a program: the same over LE, from a host that is not Linux and grants few credits
+    told.py         the output of client.py
     station.py      a phone as an ordinary station, and its address
-    membership.py   its part of a session
+    membership.py   the session member of client.py
     node.py         a Causeway daemon on a box
-    application.py  applications: clients of the local API, by Examples/python
+    application.py  applications: clients of the local API, with Examples/python
     bystander.py    a program: an application that a scenario can stop, for Process
     service.py      the daemon as config/causeway.service runs it
     clock.py        the kernel's clock, as the machine's NTP client would set it
-    stage.py        the cast of the main job: a box and its peers
-    command.py      commands of people that run beside the scenario, and conversations by them
-    transfer.py     files on their way between nodes
-    eavesdrop.py    what a listener sees of a box, and what stands in a program's memory
-    led.py          LEDs, with us for the hardware
+    stage.py        the nodes of the main scenarios: a box and its peers
+    command.py      user commands that run in parallel with the scenario, and chats between two nodes
+    transfer.py     file transfers between nodes
+    eavesdrop.py    captures of a box's traffic, and searches of a program's memory
+    led.py          LEDs, simulated in user space
     gpio.py         a GPIO chip with a light and a button
 
 A scenario:

@@ -1,4 +1,4 @@
-"""Applications of a scenario: clients of the local API, by Examples/python. They gather in one session."""
+"""Applications of a scenario: clients of the local API, with Examples/python. They gather in one session."""
 
 import threading
 import time
@@ -12,7 +12,8 @@ SERVICE = "story"
 
 
 class Application:
-    """One client of the local API, and a thread that takes what its session tells. Files that are offered go into `directory`."""
+    """A client of the local API with a thread that handles the events of its session. Offered files are stored in
+    `directory`."""
 
     def __init__(self, node, members_max=0, unsealed=False, directory=None):
         self.name, self.directory = node.name, directory
@@ -43,7 +44,8 @@ class Application:
 
 
 def everybody_sends_to_everybody(applications):
-    """The milliseconds that each directed pair takes from the request to the receiver's acknowledgement."""
+    """Send a message between each directed pair. Returns the milliseconds from each request to the receiver's
+    acknowledgement."""
     times = []
     for sender in applications:
         for receiver in applications:

@@ -1,6 +1,6 @@
 """The virtual Bluetooth air, and the kernel's Bluetooth for scenarios that play a peer themselves.
 
-Python cannot express L2CAP addresses with an LE address type, so binding and connecting go through the C library."""
+Python cannot express L2CAP addresses with an LE address type, so bind and connect go through the C library."""
 
 import ctypes
 import json
@@ -29,8 +29,8 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class BluetoothAir:
-    """The process behind the controllers hci0, hci1, ... and, for each name in `sockets`, one more controller at the
-    unix socket /run/air-NAME for a host that is not this kernel."""
+    """The process behind the controllers hci0, hci1, ... Each name in `sockets` adds a controller at the unix socket
+    /run/air-NAME, for a host that is not this kernel."""
 
     def __init__(self, controllers=3, sockets=(), legacy=False, rate=None, forget_duplicates=None, wait=True):
         run("modprobe", "hci_vhci", timeout=120)
@@ -50,8 +50,8 @@ class BluetoothAir:
             self.wait_ready()
 
     def wait_ready(self, timeout=180):
-        """Until the kernel has taken over all controllers. Starting the air takes seconds, so other things can be done
-        between the constructor (with wait=False) and this."""
+        """Wait until the kernel has taken over all controllers. The air takes seconds to start, so a scenario can do
+        other work between the constructor with wait=False and this call."""
 
         def started():
             if not self.process.is_running():
@@ -67,7 +67,7 @@ class BluetoothAir:
         return f"/run/air-{name}"
 
     def command(self, text):
-        """One command of the control socket (see air/control.py); its answer."""
+        """Send a command to the control socket (see air/control.py). Returns the answer."""
         if not self._control:
             self._control = socket.socket(socket.AF_UNIX)
             self._control.settimeout(10)
@@ -82,7 +82,7 @@ class BluetoothAir:
         return answer
 
     def set_range(self, a, b, distance):
-        """"far" (neither hears the other), "near", or a signal strength in dBm; both ways."""
+        """"far" (out of range of each other), "near", or a signal strength in dBm; in both directions."""
         self.command(f"range {a} {b} {distance}")
 
     def set_range_one_way(self, sender, receiver, distance):
@@ -105,7 +105,7 @@ class BluetoothAir:
         self.command(f"rate {bits_per_second or 'none'}")
 
     def set_events(self, are_on):
-        """Whether data waits for the connection events of its link; it needs a rate."""
+        """Whether data waits for the connection events of its link. Requires a rate."""
         self.command(f"events {'on' if are_on else 'off'}")
 
 
@@ -118,7 +118,7 @@ def address_text(raw):
 
 
 class Management:
-    """The kernel's Bluetooth management socket. Replies and events are collected by a thread."""
+    """The kernel's Bluetooth management socket. A thread collects replies and events."""
 
     READ_INDEX_LIST, READ_INFO = 0x0003, 0x0004
     SET_POWERED, SET_CONNECTABLE, SET_BONDABLE, SET_LE = 0x0005, 0x0007, 0x0009, 0x000D
@@ -131,7 +131,7 @@ class Management:
     CONNECTED, DISCONNECTED, CONNECT_FAILED, FOUND, DISCOVERING = 0x000B, 0x000C, 0x000D, 0x0012, 0x0013
     ADVERTISING_ADDED, ADVERTISING_REMOVED = 0x0023, 0x0024
 
-    LE_ADDRESSES = b"\x06"                           # type mask of discovery: public and random LE addresses
+    LE_ADDRESSES = b"\x06"                           # address types of discovery: public and random LE addresses
     NO_INDEX = 0xFFFF
 
     def __init__(self):
@@ -168,7 +168,7 @@ class Management:
                 self._changed.notify_all()
 
     def command(self, opcode, index=NO_INDEX, parameters=b"", check=True, timeout=10):
-        """The return parameters; with check=False (status, return parameters)."""
+        """Return the return parameters, or (status, return parameters) with check=False."""
         with self._changed:
             self._replies.pop((opcode, index), None)
             self._socket.send(struct.pack("<HHH", opcode, index, len(parameters)) + parameters)
@@ -182,7 +182,7 @@ class Management:
         return result
 
     def wait_event(self, event, index=None, predicate=lambda parameters: True, timeout=10):
-        """The parameters of the first such event that nobody has waited for yet."""
+        """Wait for an event. Returns the parameters of the first match that no earlier call has returned."""
 
         def take():
             for position, (number, where, parameters) in enumerate(self._events):
@@ -216,7 +216,7 @@ class Management:
         return struct.unpack_from("<II", self.command(self.READ_INFO, index), 9)
 
     def power_on(self, index):
-        """LE on, not bondable, powered, connectable."""
+        """Switch LE on and bonding off, power on, make connectable."""
         for opcode, value in (
             (self.SET_LE, 1), (self.SET_BONDABLE, 0), (self.SET_POWERED, 1), (self.SET_CONNECTABLE, 1),
         ):
@@ -226,7 +226,7 @@ class Management:
         self.command(self.SET_POWERED, index, b"\0")
 
     def advertise(self, index, data, response=b"", instance=1):
-        """Connectable, discoverable advertising with the given advertising data."""
+        """Advertise as connectable and discoverable with this advertising data."""
         connectable, discoverable, managed_flags = 1, 2, 8
         head = struct.pack(
             "<BIHHBB", instance, connectable | discoverable | managed_flags, 0, 0, len(data), len(response)
@@ -240,12 +240,12 @@ class Management:
         self.command(self.STOP_DISCOVERY, index, self.LE_ADDRESSES, check=False)
 
     def discover(self, index, address, timeout=20):
-        """Scan until a device with this address is heard; (its signal strength, its advertising data)."""
+        """Scan until a device with this address is found. Returns its signal strength and its advertising data."""
         deadline = time.monotonic() + timeout
         self.forget_events()
         while True:
             self.start_discovery(index)
-            try:                                     # the kernel ends a discovery by itself after ten seconds
+            try:                                     # the kernel itself ends a discovery after ten seconds
                 left = min(10.5, deadline - time.monotonic())
                 found = self.wait_event(self.FOUND, index, lambda p: p[:6] == address_bytes(address), left)
                 return struct.unpack_from("b", found, 7)[0], found[14:]
@@ -256,7 +256,7 @@ class Management:
                 self.stop_discovery(index)
 
     def connections(self, index):
-        """Addresses of the devices with a link."""
+        """The addresses of the devices with a link."""
         result = self.command(self.GET_CONNECTIONS, index)
         count = struct.unpack_from("<H", result)[0]
         return [address_text(result[2 + 7 * number :][:6]) for number in range(count)]
@@ -265,7 +265,7 @@ class Management:
         self.command(self.DISCONNECT, index, address_bytes(address) + bytes([address_type]))
 
     def wait_disconnected(self, index, address, timeout=10):
-        """The reason: 1 timeout, 2 local host, 3 remote host."""
+        """Return the reason: 1 timeout, 2 local host, 3 remote host."""
         return self.wait_event(self.DISCONNECTED, index, lambda p: p[:6] == address_bytes(address), timeout)[7]
 
 
@@ -291,7 +291,7 @@ def _l2cap_socket(own_address, psm=0, channel=0, mtu=None):
     new = socket.socket(AF_BLUETOOTH, socket.SOCK_SEQPACKET, BTPROTO_L2CAP)
     new.setsockopt(SOL_BLUETOOTH, BT_SECURITY, struct.pack("BB", BT_SECURITY_LOW, 0))
     _bind(new, _l2cap_address(own_address, psm, channel))
-    if not channel:                                  # credit-based channels; the mode can be set after bind only
+    if not channel:                                  # credit-based channels; the mode can be set only after bind
         new.setsockopt(SOL_BLUETOOTH, BT_MODE, bytes([BT_MODE_LE_FLOWCTL]))
         new.setsockopt(SOL_BLUETOOTH, BT_RCVMTU, struct.pack("<H", mtu or 2048))
     return new
@@ -321,7 +321,7 @@ def accept(listener, timeout=20):
 
 
 def begin_connect(own_address, address, psm=0, channel=0, address_type=LE_PUBLIC, mtu=2048):
-    """Start connecting; the socket becomes writable when the attempt has ended (see finish_connect)."""
+    """Start to connect. The socket becomes writable when the attempt has ended (see finish_connect)."""
     connecting = _l2cap_socket(own_address, channel=channel, mtu=mtu)
     connecting.setblocking(False)
     target = _l2cap_address(address, psm, channel, address_type)
@@ -344,7 +344,7 @@ def finish_connect(connecting, timeout=20):
 
 
 def connect_channel(own_address, address, psm, address_type=LE_PUBLIC, mtu=2048, timeout=20):
-    """An LE credit-based channel to a peer; makes the link if there is none."""
+    """An LE credit-based channel to a peer. Opens the link if necessary."""
     return finish_connect(begin_connect(own_address, address, psm, address_type=address_type, mtu=mtu), timeout)
 
 
@@ -355,7 +355,7 @@ def connect_att(own_address, address, address_type=LE_PUBLIC, timeout=20):
 
 
 def close_hard(*sockets):
-    """Close sockets at once, whatever they still have to send."""
+    """Close sockets at once, without sending pending data."""
     for each in sockets:
         each.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         each.close()

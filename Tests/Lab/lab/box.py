@@ -1,8 +1,8 @@
-"""Boxes, i.e. small computers within the lab's machine, and what connects them.
+"""Boxes: small computers within the lab's machine, and the networks between them.
 
-A box is a network, mount and host-name namespace with directories /run and /var/lib of its own, so that daemons with
-their usual paths run in several boxes side by side, and with the /sys of its own network and radios. /tmp is shared by all. Bluetooth controllers belong to the machine:
-every program sees all of them and is told which one to use."""
+A box is a network, mount and host-name namespace with its own /run and /var/lib, so daemons with their usual paths run
+in several boxes side by side. Its /sys shows only its own network and radios. All boxes share /tmp. Bluetooth
+controllers belong to the machine: every program sees all of them and its configuration names the one to use."""
 
 import itertools
 import os
@@ -19,7 +19,7 @@ _cable_numbers = itertools.count()
 class Box:
     def __init__(self, name):
         self.name = name
-        self.address = None                          # IPv4 address on the first network it was attached to
+        self.address = None                          # IPv4 address on the first attached network
         self._next_interface = itertools.count()
         script = (
             "mount -t tmpfs tmpfs /run && mount -t tmpfs tmpfs /var/lib && mount -t sysfs sysfs /sys && "
@@ -31,11 +31,11 @@ class Box:
         wait_until(f"box {name} is up", lambda: self.path("/run/box-is-ready").exists())
 
     def path(self, path):
-        """A path of the box, as the scenario has to write it: Box("a").path("/run/x")."""
+        """A path of the box as seen from the scenario: Box("a").path("/run/x")."""
         return pathlib.Path(f"/proc/{self.pid}/root{path}")
 
     def _enter(self, bluetooth=False):
-        if bluetooth:                                # nsbt enters the network itself and lends Bluetooth from outside
+        if bluetooth:                                # nsbt enters the network itself and provides Bluetooth from outside
             return ["nsenter", "-t", self.pid, "-m", "-u", "nsbt", f"/proc/{self.pid}/ns/net"]
         return ["nsenter", "-t", self.pid, "-m", "-u", "-n"]
 
@@ -44,11 +44,11 @@ class Box:
         return run(*self._enter(bluetooth), *command, check=check, timeout=timeout, input=input)
 
     def spawn(self, name, *command, bluetooth=False, environment=None):
-        """Start a program in the box. Its log is called after box and program."""
+        """Start a program in the box. Its log has the names of the box and the program."""
         return Process(f"{self.name}.{name}", *self._enter(bluetooth), *command, environment=environment)
 
     def ping(self, address, count=3, interface=None):
-        """Whether all of some echo requests come back."""
+        """Whether all of `count` echo requests are answered."""
         options = ["-I", interface] if interface else []
         output = self.run("ping", "-c", count, "-i", "0.2", "-W", "2", *options, address, check=False)
         return bool(re.search(r"\b0% packet loss", output))
@@ -71,17 +71,17 @@ class Box:
         return f"eth{next(self._next_interface)}"
 
     def set_link(self, interface, up):
-        """Pull the plug of an interface, or put it back."""
+        """Set an interface of the box up or down."""
         self.run("ip", "link", "set", interface, "up" if up else "down")
 
     def impair(self, interface, *netem):
-        """Damage what the interface sends, in the words of tc-netem: impair("eth0", "loss", "20%"). None: repair."""
+        """Impair the traffic that the interface sends, with tc-netem arguments: impair("eth0", "loss", "20%"). None: repair."""
         self.run("tc", "qdisc", "del", "dev", interface, "root", check=False)
         if netem:
             self.run("tc", "qdisc", "add", "dev", interface, "root", "netem", *netem)
 
     def link_local(self, interface):
-        """The interface's IPv6 link-local address, once duplicate detection is through with it."""
+        """The interface's IPv6 link-local address, once duplicate address detection has finished."""
 
         def find():
             output = self.run("ip", "-6", "-o", "address", "show", "dev", interface, "scope", "link")
@@ -93,13 +93,14 @@ class Box:
     # --- Wi-Fi -------------------------------------------------------------------------------------------------------
 
     def take_radio(self, number):
-        """Give radio phyN with its interface wlanN to this box; the name of the interface."""
+        """Give radio phyN with its interface wlanN to this box. Returns the name of the interface."""
         run("iw", "phy", f"phy{number}", "set", "netns", self.pid)
         return f"wlan{number}"
 
 
 class Machine(Box):
-    """The lab's machine itself, as a box: its first network, where Bluetooth is at home, and its own /run and /var/lib."""
+    """The lab's machine itself, as a box: its first network namespace, to which Bluetooth belongs, and its own /run and
+    /var/lib."""
 
     def __init__(self, name):
         self.name = name
@@ -115,7 +116,7 @@ class Machine(Box):
 
 
 class Lan:
-    """An Ethernet switch; boxes are attached to it with interfaces eth0, eth1, ... of their own."""
+    """An Ethernet switch. Attached boxes have their own interfaces eth0, eth1, ..."""
 
     _numbers = itertools.count()
 
@@ -125,12 +126,12 @@ class Lan:
         self._hosts = itertools.count(1)
         run("ip", "link", "add", self.name, "type", "bridge", "forward_delay", "0", "mcast_snooping", "0")
         run("ip", "link", "set", self.name, "up")
-        self.ports = {}                              # box -> (its interface, our end of the cable)
+        self.ports = {}                              # box -> (its interface, the switch's end of the cable)
         for box in boxes:
             self.attach(box)
 
     def attach(self, box, address=None):
-        """Returns the interface's name in the box."""
+        """Return the interface's name in the box."""
         ours, theirs = _make_cable()
         run("ip", "link", "set", ours, "master", self.name, "up")
         address = address or f"{self.subnet}.{next(self._hosts)}/24"
@@ -139,7 +140,7 @@ class Lan:
         return interface
 
     def plug(self, box, connected):
-        """Connect or disconnect the cable at the switch: the box sees its carrier come or go."""
+        """Connect or disconnect the cable at the switch. The box sees its carrier come or go."""
         run("ip", "link", "set", self.ports[box][1], "up" if connected else "down")
 
 
@@ -161,9 +162,9 @@ def _make_cable():
 
 
 def load_radios(count):
-    """Create Wi-Fi radios phy0 ... that all hear each other. Call it once, before Box.take_radio."""
-    # Two channels at once, as a station on one and a group on another need them.
-    # Verifying and linking the modules takes an emulated processor on a busy host its time.
+    """Create Wi-Fi radios phy0 ... in range of each other. Call it once, before Box.take_radio."""
+    # Two channels at once, because a station may be on one and a group on another. The timeout allows for an emulated
+    # processor on a busy host, which verifies and links the modules slowly.
     run("modprobe", "mac80211_hwsim", f"radios={count}", "channels=2", timeout=120)
     run("iw", "reg", "set", "US")
     present = pathlib.Path("/sys/class/ieee80211")
@@ -172,5 +173,5 @@ def load_radios(count):
 
 
 def set_radio_range(number, group):
-    """Radios hear each other when their groups (a mask of bits, 1 at the start) have a bit in common."""
+    """Radios are in range if their groups (a bit mask, initially 1) have a bit in common."""
     pathlib.Path(f"/sys/kernel/debug/ieee80211/phy{number}/hwsim/group").write_text(f"{group}\n")

@@ -1,5 +1,5 @@
-"""A program, bystander.py SOCKET: an application that a scenario can stop. It gathers with the scenario's applications, and says in
-lines its endpoint and then what it is sent."""
+"""A program, bystander.py SOCKET: an application that a scenario can stop. It gathers with the scenario's applications.
+It prints its endpoint and then each received message, one per line."""
 
 import pathlib
 import sys

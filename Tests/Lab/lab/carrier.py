@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""carrier.py PORT OWN BOX CHANNEL: takes TCP connections at PORT of this machine, one at a time, and carries their bytes over RFCOMM from the
-controller with the address OWN to the channel of the controller BOX. With it a node that knows nothing of Bluetooth classic is a peer
-that has nothing else. When one of the two ends, so does the other."""
+"""carrier.py PORT OWN BOX CHANNEL: carries TCP connections over RFCOMM.
+
+It accepts TCP connections at PORT of this machine, one at a time. It carries their bytes from the controller with the
+address OWN to the channel of the controller BOX. With it a node without support for Bluetooth classic acts as a peer that
+has no other radio. When one of the two connections ends, so does the other."""
 
 import pathlib
 import select
@@ -14,7 +16,7 @@ from lab.classic import connect_rfcomm  # noqa: E402
 
 
 def carry(one, other):
-    """Until either ends."""
+    """Carry bytes in both directions until either connection ends."""
     routes = {one: other, other: one}
     while True:
         for source in select.select(list(routes), [], [])[0]:

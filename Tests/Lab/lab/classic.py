@@ -16,19 +16,19 @@ BTPROTO_RFCOMM = 3
 SDP_PSM = 1
 SET_DISCOVERABLE, SET_SSP, SET_NAME, ADD_UUID, SET_IO_CAPABILITY = 0x06, 0x0B, 0x0F, 0x10, 0x18
 NO_INPUT_NO_OUTPUT = b"\x03"
-BREDR_ADDRESSES = b"\x01"                # type mask of discovery
+BREDR_ADDRESSES = b"\x01"                # address type of discovery
 IN_PROGRESS = 115
 
 
 def power_on(kernel, index):
-    """A controller that others may page and that asks nobody before it pairs."""
+    """Power on a controller that other devices may page, and that pairs without a question."""
     kernel.command(SET_SSP, index, b"\1")
     kernel.command(SET_IO_CAPABILITY, index, NO_INPUT_NO_OUTPUT)
     kernel.power_on(index)
 
 
 def load():
-    """The kernel's RFCOMM, which a kernel loads by itself where it has modprobe."""
+    """Load the kernel's RFCOMM, which a kernel with modprobe loads on demand."""
     run("modprobe", "rfcomm", timeout=60)
 
 
@@ -52,7 +52,8 @@ def find(kernel, index, service, timeout=30):
 
 
 def _inquire(kernel, index, is_wanted, timeout):
-    """Inquiries until one is answered as is wanted: each device answers once here, and tells of new services after two seconds."""
+    """Inquire until a matching answer arrives. A device answers each inquiry once here, and announces new services
+    after two seconds."""
     deadline = time.monotonic() + timeout
     while True:
         kernel.forget_events()
@@ -108,7 +109,7 @@ def listen_sdp(own_address):
 
 
 def accept_sdp(listener):
-    """(channel, address of who asks)"""
+    """(channel, address of the client)"""
     taken, (address, *_) = listener.accept()
     return taken, address
 

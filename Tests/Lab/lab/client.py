@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""client.py SOCKET|hciN|ADDRESS:PORT NAME [SECONDS [PEER TEXT]]: a Causeway client that shares no code with the firmware, written
-from docs/protocol.md alone: bumble's Bluetooth host as the radio of a phone, Bluetooth classic at a controller of this kernel,
-or a box's address in a network that the phone is in, Python's `ssl` for TLS, the `openssl` command for keys and signatures, its libssl for DTLS.
+"""client.py SOCKET|hciN|ADDRESS:PORT NAME [SECONDS [PEER TEXT]]: a Causeway client that shares no code with the
+firmware, written only from docs/protocol.md. Its radio is bumble's Bluetooth host as a phone, Bluetooth classic at a
+controller of this kernel, or a box's address in a network of the phone. TLS is Python's `ssl`; keys and signatures
+are made by the `openssl` command; DTLS is its libssl.
 
-It looks for a box, links with it, announces itself and a service with signed advertisements, verifies those of others, answers
-pings, comes into a session that it is invited to, says TEXT to the member on the node called PEER, shows what it is told, and
-after SECONDS of that leaves with a farewell and says goodbye. What happens is told on stdout, one line each: a word, then `key=value` pairs."""
+The client looks for a box, links with it, and announces itself and a service with signed advertisements. It verifies
+the advertisements of others, answers pings, joins a session that it is invited to, and sends TEXT to the member on the
+node called PEER. It prints the received messages. After SECONDS it leaves the session with a farewell and ends the link
+with a goodbye. Each event is a line on stdout: a word, then `key=value` pairs."""
 
 import asyncio
 import base64
@@ -86,7 +88,7 @@ class Identity:
                 "-out", self.certificate, "-days", "3650", "-subj", "/CN=phone", "-sha256")
         self.point = point_of(ssl.PEM_cert_to_DER_cert(self.certificate.read_text()))
         self.id = node_id(self.point)
-        # The first start of this node: no counter was ever stored.
+        # The first start of this node, so its stored counter is 1.
         self.epoch = struct.pack(">I", 1) + os.urandom(4)
 
     @staticmethod
@@ -94,7 +96,7 @@ class Identity:
         return node_id(point_of(certificate))
 
     def sign(self, message):
-        """r and s, 32 bytes each."""
+        """Return r and s, 32 bytes each."""
         signature = openssl("dgst", "-sha256", "-sign", self.key, input=message)
         numbers, rest = [], signature[2:]            # SEQUENCE { INTEGER r, INTEGER s }, shorter than 128 bytes
         for _ in range(2):
@@ -128,12 +130,12 @@ def is_signed(message, signature, point):
 
 
 class SecureChannel:
-    """The client's end of mutual TLS; `write` takes what is to go into the channel below."""
+    """The client's end of mutual TLS. `write` sends bytes to the channel below."""
 
     def __init__(self, identity, write):
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE          # the key proves who it is, nobody vouches for it
+        context.verify_mode = ssl.CERT_NONE          # no authority vouches for the key, which itself is the identity
         context.load_cert_chain(identity.certificate, identity.key)
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._incoming, self._outgoing)
@@ -150,7 +152,7 @@ class SecureChannel:
         return f"{self._tls.version()}/{self._tls.cipher()[0]}"
 
     def receive(self, data):
-        """Bytes of the channel; the plaintext in them."""
+        """Take bytes of the channel. Returns their plaintext."""
         self._incoming.write(data)
         if not self.is_established:
             self._go_on()
@@ -184,7 +186,7 @@ class SecureChannel:
 
 
 def frame(kind, payload, source, identifier=bytes(8), destination=NOBODY, flags=0, priority=CONTROL):
-    """A frame of this node; in an advertisement, an identifier of zero says that it was made just now."""
+    """A frame of this node. An identifier of zero in an advertisement means that it was made just now."""
     return FRAME.pack(MARKER, kind, flags, TTL, priority, 0, len(payload), destination, source, identifier) + payload
 
 
@@ -194,7 +196,7 @@ def text_field(text):
 
 
 class Client:
-    """What is said over a link: `send` takes bytes of the TLS stream."""
+    """The frames of a link. `send` takes bytes of the TLS stream."""
 
     def __init__(self, identity, name, peer_id, send, medium):
         self.identity, self.name, self.peer_id, self._send = identity, name, peer_id, send
@@ -253,7 +255,7 @@ class Client:
     # --- conversations -------------------------------------------------------------------------------------------------
 
     def conversation(self, peer):
-        """With a node whose topology is known; else None."""
+        """The conversation with a node whose topology is known, else None."""
         if peer not in self._states:
             return None
         flags, epoch = self._states[peer]
@@ -280,7 +282,7 @@ class Client:
         return conversation.say(kind, message) if conversation else lambda: False
 
     def say(self, text, name):
-        """To the member on the node with this name, when they are connected; false when not."""
+        """Send a text to the member on the node with this name. Returns false if it is not connected."""
         node = next((peer for peer, its_name in self._names.items() if its_name == name), None)
         to = next((address for address in self.membership.connected() if address[:16] == node), None)
         return to is not None and self.membership.say(text, to)
@@ -290,7 +292,7 @@ class Client:
         for conversation in list(self._conversations.values()):
             conversation.tick()
 
-    # --- what arrives --------------------------------------------------------------------------------------------------
+    # --- received frames -----------------------------------------------------------------------------------------------
 
     def receive(self, data):
         self._stream += data
@@ -371,7 +373,7 @@ class Client:
 
 
 async def open_channel(path):
-    """Find a box by its service, ask it for the PSM, open the channel."""
+    """Find a box by its service, read the PSM from it, open the channel."""
     from bumble import core, hci, l2cap
     from bumble.device import Device, Peer
     from bumble.transport.unix import open_unix_client_transport
@@ -389,7 +391,7 @@ async def open_channel(path):
         if service not in offered:
             return
         hint = data.get(core.AdvertisingData.SERVICE_DATA_128_BIT_UUID)
-        # The scan response, which holds the start of the id, comes in a report of its own.
+        # The scan response, which has the start of the id, arrives in a separate report.
         if hint and not found.done():
             found.set_result((advertisement.address, hint[1]))
 
@@ -411,7 +413,7 @@ async def open_channel(path):
 
 
 async def open_rfcomm(index):
-    """Find a box by an inquiry, ask its service records for the channel, connect."""
+    """Find a box by an inquiry, read the channel from its service records, connect."""
     sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
     from lab import Management, classic
 
@@ -419,7 +421,7 @@ async def open_rfcomm(index):
     with Management() as kernel:
         own = kernel.address(index)
         address, response = classic.find(kernel, index, service)
-        # A second UUID is 8A1C0002-6F5B-4E0B and the start of the id; all stand with their last byte first.
+        # A second UUID is 8A1C0002-6F5B-4E0B and the start of the id. All UUIDs are in little-endian order.
         start = response.index(bytes.fromhex("8a1c00026f5b4e0b")[::-1])
         hint = response[start - 8 : start][::-1]
         tell("found", address=address, hint=hint.hex())
@@ -431,7 +433,7 @@ async def open_rfcomm(index):
 
 
 class Stream:
-    """A connection of TCP or RFCOMM, as `open_channel` has one of the radio."""
+    """A TCP or RFCOMM connection with the interface of `open_channel`'s radio channel."""
 
     def __init__(self, reader, writer):
         self.write, self.drain, self.sink = writer.write, writer.drain, None

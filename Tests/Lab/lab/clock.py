@@ -8,7 +8,7 @@ STA_UNSYNC = 0x0040
 
 
 class _Timex(ctypes.Structure):
-    """struct timex as far as its status, and room for the rest."""
+    """struct timex up to its status, and room for the rest."""
 
     _fields_ = [
         ("modes", ctypes.c_uint), ("offset", ctypes.c_long), ("frequency", ctypes.c_long),
@@ -21,7 +21,8 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def set_synchronised(is_synchronised):
-    """Call the clock synchronised, or not. It holds for hours: the kernel doubts its clock more with every second."""
+    """Declare the clock synchronised, or not. The state lasts for hours, because the kernel raises the clock's maximum
+    error every second."""
     timex = _Timex(modes=ADJ_STATUS | ADJ_MAXERROR | ADJ_ESTERROR, status=0 if is_synchronised else STA_UNSYNC)
     if _libc.adjtimex(ctypes.byref(timex)) < 0:
         code = ctypes.get_errno()

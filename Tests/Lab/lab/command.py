@@ -1,4 +1,4 @@
-"""Commands of people that run beside the scenario: what is said to them, and what they tell, with the time."""
+"""User commands that run in parallel with the scenario: their input, and their events with the time."""
 
 import codecs
 import contextlib
@@ -14,13 +14,13 @@ from .story import CheckFailed, check, wait_until
 
 
 class Command:
-    """A command of a node's box, such as `chat` or `send`, by JSON: `events` has (when, event) as they come."""
+    """A command on a node's box, such as `chat` or `send`, with JSON output. `events` has (when, event) as they arrive."""
 
     def __init__(self, node, verb, *arguments, input=None, on_terminal=False):
-        """`input` is all of its input; without it `say` and `close` do. On a terminal it may ask."""
+        """`input` is the whole input. Without it, `say` and `close` provide the input. On a terminal the command may ask."""
         self.name, self.verb = node.name, verb
         self.events, self.errors = [], []
-        # Sockets are files that the boxes share: no box needs to be entered.
+        # Sockets are files that the boxes share, so no namespace needs to be entered.
         words = [PROGRAM, verb, "--config", node.configuration_file, "--json", *arguments]
         own, ends = pty.openpty() if on_terminal else (None, subprocess.PIPE)
         self._child = subprocess.Popen(
@@ -29,7 +29,7 @@ class Command:
             os.close(ends)
         self._input = open(own, "r+b", 0) if on_terminal else self._child.stdin
         self._errors = self._input if on_terminal else self._child.stderr
-        self._line = ""                              # the last line that it wrote there, not ended yet
+        self._line = ""                              # the last line of its standard error, still without an end
         self._readers = [threading.Thread(target=read, daemon=True) for read in (self._listen, self._complain)]
         for reader in self._readers:
             reader.start()
@@ -43,37 +43,38 @@ class Command:
 
     def _complain(self):
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        with contextlib.suppress(OSError):           # of a terminal that nobody has any more
+        with contextlib.suppress(OSError):           # reading a terminal fails once the command has closed it
             while data := os.read(self._errors.fileno(), 4096):
                 *lines, self._line = (self._line + decoder.decode(data)).split("\n")
                 self.errors += [line.rstrip("\r") for line in lines]
 
     def say(self, text):
-        """Lines for it; the moment when it has them."""
+        """Write text to its input. Returns the time afterwards."""
         self._input.write(text.encode())
         self._input.flush()
         return time.monotonic()
 
     def answer(self, text):
-        """Answers the question on its terminal, which takes no answer in its first second."""
+        """Answer the question on its terminal, which takes no answer in its first second."""
         time.sleep(1.3)
         return self.say(text + "\n")
 
     def close(self):
-        """No more input comes."""
+        """Close its input."""
         self._input.close()
 
     def wait_question(self, timeout=60):
-        """Until it asks something on its terminal; the question."""
+        """Wait until it asks a question on its terminal. Returns the question."""
         return wait_until(f"{self} asks", lambda: self._line.endswith("[y/N] ") and self._line, timeout, 0.02).rstrip()
 
     def told(self, word, **wanted):
-        """Its events of this name that have these values, as (when, event)."""
+        """Its events with this name and these values, as (when, event)."""
         return [(when, event) for when, event in list(self.events)
                 if event["event"] == word and wanted.items() <= event.items()]
 
     def wait_told(self, word, timeout=60, **wanted):
-        """The first event of this name that has these values, and when it came; fails when the command ends without it."""
+        """Wait for the first event with this name and these values. Returns (when, event). Fails if the command ends
+        without it."""
         def look():
             is_over = self.is_done()
             if not (found := self.told(word, **wanted)) and is_over:
@@ -86,7 +87,7 @@ class Command:
             raise CheckFailed(f"{failure}; {self.report()}") from None
 
     def is_done(self):
-        """Whether it has ended, and all that it said is known."""
+        """Whether it has ended and all its output has been read."""
         if self._child.poll() is None:
             return False
         for reader in self._readers:
@@ -94,7 +95,7 @@ class Command:
         return True
 
     def end(self, code=0, timeout=120):
-        """Wait for its end, with this exit code."""
+        """Wait until it ends with this exit code."""
         try:
             wait_until(f"{self} ends", self.is_done, timeout, 0.02)
         except CheckFailed as failure:
@@ -124,21 +125,21 @@ class Talk(Command):
         return self.say(line + "\n")
 
     def wait_line(self, line, timeout=60):
-        """Until somebody has said this; when."""
+        """Wait until a member has sent this line. Returns the time."""
         return self.wait_told("message", timeout, text=line)[0]
 
     def lines(self):
-        """What was heard, as a screen shows it."""
+        """The received lines, as a screen shows them."""
         return [f"<{event['name']}> {event['text']}" for _, event in self.told("message")]
 
     def wait_delivered(self, timeout=60):
-        """Until everything that was said has reached the other."""
+        """Wait until all sent lines have reached the other."""
         if self.said:
             self.wait_told("delivered", timeout, lines=self.said)
 
 
 def end_talks(talks, timeout=60):
-    """All leave when all have everything: what is on its way to who has left would be lost."""
+    """End all chats once everything is delivered, because lines in flight to a member that has left would be lost."""
     for talk in talks:
         talk.wait_delivered(timeout)
     for talk in talks:
@@ -148,7 +149,7 @@ def end_talks(talks, timeout=60):
 
 
 def chat(a, b, line="Hello {}, this is {}.", timeout=60):
-    """Two nodes each say one line to the other, and each gets one."""
+    """Two nodes each send one line to the other, and each receives one."""
     talks = [Talk(a, b, "--wait", timeout), Talk(b, a, "--wait", timeout)]
     for talk, (own, other) in zip(talks, ((a, b), (b, a))):
         talk.say_line(line.format(other.name, own.name))

@@ -1,4 +1,5 @@
-"""What a client says to one other node, written from docs/protocol.md, “Sealing” and “Delivery”: messages in the interactive lane, sealed by a DTLS stack that is not the firmware's."""
+"""A client's conversation with one other node, written from docs/protocol.md, “Sealing” and “Delivery”: messages in the
+interactive lane, sealed by a DTLS stack that is not the firmware's."""
 
 import struct
 import time
@@ -19,10 +20,10 @@ RETRY_SECONDS = 1.0
 
 
 class Conversation:
-    """`send(kind, payload)` sends a frame to the peer; `tell(word, **pairs)` says what happened, and `take(kind, message)` gets what
-    the peer says."""
+    """A conversation. `send(kind, payload)` sends a frame to the peer, `tell(word, **pairs)` reports an event, and
+    `take(kind, message)` receives the peer's messages."""
 
-    # Bytes of a segment, and segments on their way.
+    # Bytes of a segment, and segments in flight.
     data_bytes_max, segments_max = DATA_BYTES_MAX, 1
 
     def __init__(self, identity, peer_id, own_flags, peer_flags, peer_epoch, send, tell, take):
@@ -31,19 +32,20 @@ class Conversation:
         self.is_client = identity.id < peer_id
         self._peer_channel_epoch = peer_epoch
         self._session, self._accepted, self._is_told = None, False, False
-        # The bytes that are not acknowledged, and the offset of the first one.
+        # The unacknowledged bytes, and the offset of the first one.
         self._outgoing, self._acknowledged, self._incoming, self._read = b"", 0, {}, 0
         self._stream, self._due = b"", 0.0
 
     def say(self, kind, data, length=None):
-        """`length` is what to announce instead of the true one. Returns what tells whether the message was acknowledged."""
+        """Send a message. `length` replaces the announced length. Returns a function that returns whether the message
+        is acknowledged."""
         self._outgoing += struct.pack(">IB", len(data) if length is None else length, kind) + data
         end, self._due = self._acknowledged + len(self._outgoing), 0.0
         self.tick()
         return lambda: self._acknowledged >= end
 
     def tick(self):
-        """Call it some times a second: begins, sends again."""
+        """Begin the session and retransmit. Call it several times a second."""
         if self._session:
             self._session.time_passed()
             self._flush()
@@ -79,7 +81,7 @@ class Conversation:
     def take_handshake(self, payload):
         if payload[:16] != EPOCHS.pack(self.identity.epoch, self.peer_epoch):
             return
-        # Without a datagram it is the wish that this end, the client, begins.
+        # Without a datagram the frame asks this end, the client, to begin.
         if self._session is None:
             self._begin()
         if datagram := payload[16:]:

@@ -1,4 +1,4 @@
-"""What somebody sees who listens to every bearer of a box, and who reads the memory of a program."""
+"""The view of an eavesdropper on every bearer of a box, and of an attacker who reads a program's memory."""
 
 import ctypes
 import os
@@ -20,7 +20,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Capture:
-    """Everything that crosses a box's interfaces, and every Bluetooth controller of the machine, from now on."""
+    """All traffic of a box's interfaces, and of every Bluetooth controller of the machine, from now on."""
 
     def __init__(self, box):
         self.packets, self.radio = bytearray(), bytearray()
@@ -29,14 +29,14 @@ class Capture:
             threading.Thread(target=self._read, args=(source, take), daemon=True).start()
 
     def find(self, words):
-        """How often these bytes were seen: {"ip": times, "bluetooth": times}."""
+        """How often these bytes were captured: {"ip": times, "bluetooth": times}."""
         return {"ip": self.packets.count(words), "bluetooth": self.radio.count(words)}
 
     def sizes(self):
         return {"ip": len(self.packets), "bluetooth": len(self.radio)}
 
     def keep(self):
-        """Leave what was captured among the logs."""
+        """Write the captured bytes to the logs."""
         (LOGS / "capture-ip.bin").write_bytes(self.packets)
         (LOGS / "capture-bluetooth.bin").write_bytes(self.radio)
 
@@ -50,12 +50,12 @@ class Capture:
     def _take_radio(self, packet):
         opcode, _, length = struct.unpack_from("<HHH", packet)
         if opcode in MONITOR_ACL:
-            # Without the HCI and L2CAP headers of the ACL packet, so that what one SDU says is in one piece.
+            # Cut off the HCI and L2CAP headers of the ACL packet, so the contents of one SDU are contiguous.
             self.radio += packet[6 + 4 : 6 + length]
 
 
 def find_in_memory(process, words):
-    """How often these bytes stand in the writable memory of a process."""
+    """How often these bytes occur in the writable memory of a process."""
     found = 0
     pid = process.pid
     with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
@@ -69,10 +69,10 @@ def find_in_memory(process, words):
 
 
 def _packet_socket(box):
-    """A packet socket for all interfaces of a box, also those that it will have."""
+    """A packet socket for all interfaces of a box, including future ones."""
     made = []
 
-    def work():                                      # setns changes the calling thread alone
+    def work():                                      # setns changes only the calling thread
         with open(f"/proc/{box.pid}/ns/net") as space:
             if _libc.setns(space.fileno(), CLONE_NEWNET) < 0:
                 return

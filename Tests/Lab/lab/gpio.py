@@ -14,8 +14,8 @@ KEYS = {"status-gpio": f"{LABEL}:{LIGHT}", "button-gpio": f"{LABEL}:{BUTTON}, ac
 
 
 class Chip:
-    """The chip with board/virtual/README.md's light and button, and what the light shines: (seconds, value) for each
-    change. It is root's alone: the lab has no udev."""
+    """The chip with the light and button of board/virtual/README.md. `changes` has (seconds, value) for each change of
+    the light. Only root may open the chip, because the lab has no udev."""
 
     def __init__(self):
         run("modprobe", "configfs", timeout=120)
@@ -32,7 +32,7 @@ class Chip:
         threading.Thread(target=self._watch, daemon=True).start()
 
     def plug(self, connected):
-        """The chip comes or goes."""
+        """Plug or unplug the chip."""
         (self._configuration / "live").write_text(str(int(connected)))
         if connected:
             name = (self._configuration / "bank0/chip_name").read_text().strip()
@@ -40,7 +40,7 @@ class Chip:
             self._lines = pathlib.Path("/sys/devices/platform") / (self._configuration / "dev_name").read_text().strip() / name
 
     def consumer(self, line):
-        """Who has a line, as the kernel's own tools say; None for nobody."""
+        """The consumer of a line as the kernel's own tools report it, or None."""
         info = run("gpioinfo", "--chip", self.device, line, check=False)
         return info.split("consumer=")[1].split()[0].strip('"') if "consumer=" in info else None
 
@@ -48,7 +48,7 @@ class Chip:
         (self._lines / f"sim_gpio{line}/pull").write_text(f"pull-{direction}")
 
     def press(self, seconds):
-        """The button connects its line to ground for a while."""
+        """Connect the button's line to ground for `seconds`."""
         self.pull(BUTTON, "down")
         time.sleep(seconds)
         self.pull(BUTTON, "up")
@@ -62,20 +62,20 @@ class Chip:
             return False
 
     def pattern(self, seconds=3):
-        """How often it goes on within some seconds, and whether it shines at their end."""
+        """How often the light goes on within `seconds`, and whether it is lit at the end."""
         before = len(self.changes)
         time.sleep(seconds)
         return sum(1 for _, value in self.changes[before:] if value), self.is_lit()
 
     def lit_seconds(self, seconds):
-        """How long it shines, each time that it goes on and off within some seconds."""
+        """The duration of each time that the light is lit within `seconds`."""
         before = len(self.changes)
         time.sleep(seconds)
         changes = self.changes[before:]
         return [end - start for (start, value), (end, _) in zip(changes, changes[1:]) if value]
 
     def _watch(self):
-        """Nothing tells of a change, so it is asked often."""
+        """Poll the light often, because the kernel reports no changes."""
         shown = False
         while True:
             if (value := self.is_lit()) != shown:

@@ -1,4 +1,4 @@
-"""Radios that are blocked, pulled out and plugged in."""
+"""Radios that are blocked, unplugged and plugged in."""
 
 import os
 import pathlib
@@ -13,7 +13,7 @@ _OPERATION_ADD, _OPERATION_CHANGE = 0, 2
 
 
 def switches(kind):
-    """The numbers of the kernel's switches of one kind, in the order in which the radios came."""
+    """The numbers of the kernel's rfkill switches of one kind, in the order in which the radios appeared."""
     found = []
     descriptor = os.open("/dev/rfkill", os.O_RDONLY | os.O_NONBLOCK)
     try:
@@ -34,12 +34,12 @@ def block(number, blocked):
 
 
 def pull_radio(box, name):
-    """A Wi-Fi radio of a box (phy0 …) is pulled out."""
+    """Unplug a Wi-Fi radio (phy0 …) of a box."""
     box.run("python3", "-m", "lab.hotplug", "del", name)
 
 
 def plug_radio(box, name, interface):
-    """A new Wi-Fi radio is plugged into a box, where its interface gets this name."""
+    """Plug a new Wi-Fi radio into a box, where its interface gets this name."""
     run("python3", "-m", "lab.hotplug", "new", name)
     place = pathlib.Path(f"/sys/class/ieee80211/{name}/device/net")
     own = wait_until(f"{name} has an interface", lambda: place.exists() and [entry.name for entry in place.iterdir()])[0]
@@ -48,7 +48,7 @@ def plug_radio(box, name, interface):
         box.run("ip", "link", "set", own, "name", interface)
 
 
-# --- the driver of the virtual radios, by generic netlink (linux/drivers/net/wireless/virtual/mac80211_hwsim.h) -----------
+# --- the driver of the virtual radios, over generic netlink (linux/drivers/net/wireless/virtual/mac80211_hwsim.h) -----
 
 _GENERIC, _CONTROLLER = 16, 16
 _GET_FAMILY, _FAMILY_ID, _FAMILY_NAME = 3, 1, 2

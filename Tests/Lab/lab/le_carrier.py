@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""le_carrier.py SOCKET PORT CREDITS: takes TCP connections at PORT of this machine, one at a time, finds a box by its service, and carries
-their bytes over a credit-based channel to it, from a Bluetooth host that is not Linux's and grants so many credits. With it a node that
-knows nothing of Bluetooth is a phone with little memory. SIGUSR1: no more credits are granted; SIGUSR2: they are again."""
+"""le_carrier.py SOCKET PORT CREDITS: carries TCP connections over a credit-based channel.
+
+It accepts TCP connections at PORT of this machine, one at a time, finds a box by its service, and carries their bytes to
+it. The Bluetooth host is not Linux's and grants CREDITS credits. With it a node without Bluetooth support acts as a phone
+with little memory. SIGUSR1: grant no more credits; SIGUSR2: grant them again."""
 
 import asyncio
 import contextlib
@@ -24,7 +26,7 @@ class Carrier:
         self.channel, self.is_stalled = None, False
 
     async def dial(self):
-        """The channel to a box."""
+        """Find a box and open a channel to it."""
         found = asyncio.get_running_loop().create_future()
 
         def on_advertisement(advertisement):
@@ -49,7 +51,7 @@ class Carrier:
         return connection, await connection.create_l2cap_channel(spec=spec)
 
     async def carry(self, reader, writer):
-        """One connection, until either end is closed."""
+        """Carry one connection until either end is closed."""
         connection, channel = await self.dial()
         print(f"connected, {self.credits} credits", flush=True)
         self.channel = channel
@@ -79,7 +81,7 @@ class Carrier:
         self.apply()
 
     def apply(self):
-        """Credits are granted again when few are left; never, while it is stalled."""
+        """Grant credits when few are left, and none while the carrier is stalled."""
         if self.channel is None:
             return
         self.channel.peer_credits_threshold = -1 if self.is_stalled else self.credits // 2

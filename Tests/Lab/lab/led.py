@@ -1,4 +1,4 @@
-"""LEDs of the lab's machine: the kernel's LED class, with us for the hardware (Linux, Documentation/leds/uleds.rst)."""
+"""LEDs of the lab's machine: the kernel's LED class, with this module as the hardware (Linux, Documentation/leds/uleds.rst)."""
 
 import os
 import pathlib
@@ -12,7 +12,7 @@ NAME_BYTES = 64
 
 
 class LED:
-    """/sys/class/leds/NAME, and what it shines: (seconds, brightness) for each change."""
+    """/sys/class/leds/NAME. `changes` has (seconds, brightness) for each change."""
 
     def __init__(self, name):
         run("modprobe", "uleds", timeout=120)
@@ -29,7 +29,7 @@ class LED:
             self.changes.append((time.monotonic(), brightness))
 
     def pattern(self, seconds=3):
-        """How often it goes on within some seconds; 0 and whether it shines at their end for one that does not change."""
+        """How often it goes on within `seconds`, and whether it is lit at the end. A steady LED goes on 0 times."""
         before = len(self.changes)
         time.sleep(seconds)
         return sum(1 for _, brightness in self.changes[before:] if brightness), self.is_lit()

@@ -4,7 +4,7 @@ from .story import wait_until
 
 
 class MulticastDNS:
-    """dbus-daemon and avahi-daemon of a box; ready when the constructor returns."""
+    """dbus-daemon and avahi-daemon of a box. Both are ready when the constructor returns."""
 
     def __init__(self, box):
         self.box = box
@@ -28,13 +28,13 @@ class MulticastDNS:
         return self.daemon.output().count("Server startup complete") == self._starts
 
     def publish(self, instance, service, port, *text):
-        """Announce a service for as long as the returned process runs."""
+        """Announce a service until the returned process ends."""
         announcer = self.box.spawn("avahi-publish", "avahi-publish", "-s", instance, service, port, *text)
         wait_until(f"{self.box.name} announces", lambda: "Established" in announcer.output())
         return announcer
 
     def browse(self, service, seconds=10):
-        """What is on the network: [(interface, family, instance, host, address, port)], resolved."""
+        """The services on the network, resolved: [(interface, family, instance, host, address, port)]."""
         output = self.box.run(
             "timeout", seconds, "avahi-browse", "--resolve", "--terminate", "--parsable", service,
             check=False, timeout=seconds + 10,

@@ -1,5 +1,6 @@
-"""A member of a session, written from docs/protocol.md, “Sessions”, alone: it is invited, accepts, meets the other members, and
-exchanges messages with them. It founds nothing, admits nobody, and opens no stream."""
+"""A member of a session, written only from docs/protocol.md, “Sessions”. It accepts an invitation, performs the
+handshake with the other members, and exchanges messages with them. It founds no session, admits no member, and opens
+no stream."""
 
 import hashlib
 import os
@@ -29,7 +30,7 @@ def endpoint(service, name, user=1000):
     return max(hashlib.sha256(text).digest()[:4], struct.pack(">I", 1))
 
 
-# --- what a member knows -----------------------------------------------------------------------------------------------
+# --- the tables --------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class Ticket:
         return self.depth, self.version, self.admitter, self.admits, self.accepts
 
     def text(self, session, member):
-        """What both sign, behind a word."""
+        """The text that both sign, after a prefix."""
         return session + member + struct.pack(">IB", self.version, self.depth) + self.admitter
 
 
@@ -65,7 +66,7 @@ class Record:
     departure: bytes = b"\0"
 
     def merged(self, other):
-        """What is known of an address from two records of it in one session."""
+        """Merge two records of one address in one session."""
         tickets = (self.newest, self.nearest, other.newest, other.nearest)
         last = min(self, other, key=lambda record: (
             -record.newest.version, -record.departure[0], record.newest.nearness))
@@ -104,7 +105,7 @@ class Table:
         return table
 
     def bytes(self, only=None):
-        """The whole table; or a part, with the records of one address."""
+        """The whole table, or only the records of one address."""
         ids = sorted(self.origins)
         records = {key: record for key, record in self.records.items() if only in (None, key[1])}
         parts = [bytes([len(ids), len(self.merges), len(records)]), *(self.origins[id] for id in ids)]
@@ -121,7 +122,7 @@ class Table:
         return hashlib.sha256(self.bytes()).digest()[:16]
 
     def take(self, other, is_signed):
-        """Add what another table has. `is_signed(text, signature, point)`."""
+        """Add the entries of another table. `is_signed(text, signature, point)` verifies a signature."""
         self.origins.update(other.origins)
         self.merges |= other.merges
         points = {address: record.point for table in (self, other) for (_, address), record in table.records.items()}
@@ -138,7 +139,7 @@ class Table:
         return {address for (_, address), record in self.records.items() if record.departure[0] == 0}
 
     def session_of(self, address):
-        """A session that this address knows: that of its newest record."""
+        """The session of an address: the one of its newest record."""
         sessions = [session for session, each in self.records if each == address]
         return max(sessions, key=lambda session: self.records[session, address].newest.version, default=min(self.origins))
 
@@ -150,17 +151,17 @@ class Table:
 class Meeting:
     number: bytes
     other: bytes = NO_NUMBER
-    # A meet has come that repeats this end's number.
+    # Whether a meet has arrived that repeats this end's number.
     is_repeated: bool = False
-    # Tells whether the last meet that repeats the other's number was acknowledged.
+    # Returns whether the last meet that repeats the other's number was acknowledged.
     is_acknowledged: object = None
     due: float = 0.0
-    # Bytes that may be sent, were sent, were taken, and were granted.
+    # Bytes allowed to send, sent, received, and granted.
     limit: int = 0
     sent: int = 0
     taken: int = 0
     granted: int = WINDOW_BYTES
-    # When a digest came that differs, and has not been answered.
+    # When a different digest arrived that has not been answered.
     differs_since: float | None = None
 
     @property
@@ -169,8 +170,8 @@ class Meeting:
 
 
 class Membership:
-    """`send(node, kind, payload)` sends a message, and returns a function that tells whether it was acknowledged.
-    `tell(word, **pairs)` says what happened."""
+    """A membership. `send(node, kind, payload)` sends a message and returns a function that returns whether it is
+    acknowledged. `tell(word, **pairs)` reports an event."""
 
     def __init__(self, identity, endpoint, send, is_signed, tell):
         self.identity, self.address = identity, identity.id + endpoint
@@ -181,7 +182,7 @@ class Membership:
         return [address for address, meeting in self._meetings.items() if meeting.is_connected]
 
     def say(self, text, to):
-        """A text to a member that is connected; false when it has no room."""
+        """Send a text to a connected member. Returns false if the member has no room."""
         meeting, data = self._meetings[to], text.encode()
         if meeting.sent + len(data) + MESSAGE_COST > meeting.limit:
             return False
@@ -207,7 +208,7 @@ class Membership:
             self._tell("session-message", kind=kind, bytes=payload.hex())
 
     def tick(self):
-        """Call it some times a second: meets again, answers digests that still differ."""
+        """Retransmit meets, and answer digests that still differ. Call it several times a second."""
         now = time.monotonic()
         for address in self._others():
             meeting = self._meeting(address)
@@ -217,7 +218,7 @@ class Membership:
                 meeting.differs_since = None
                 self._send_table(address, self._table.bytes())
 
-    # --- to become a member --------------------------------------------------------------------------------------------
+    # --- joining -------------------------------------------------------------------------------------------------------
 
     def _take_invite(self, node, payload):
         number, seconds, inviter, invitee = struct.unpack_from(">4sH4s4s", payload)
@@ -226,7 +227,7 @@ class Membership:
             return
         self._invites[node, number] = (node + inviter, session_id(origin))
         self._tell("invited", by=(node + inviter).hex(), seconds=seconds, context=context.decode())
-        # Without an explanation; it comes alone.
+        # The answer has no explanation and no attached message.
         self._send(node, ANSWER, number + bytes([ACCEPTED, 0, 0]))
 
     def _take_welcome(self, node, payload):
@@ -243,11 +244,11 @@ class Membership:
         known = self._table.records.get((session, self.address))
         self._table.records[session, self.address] = known.merged(own) if known else own
         self._tell("joined", session=session.hex(), members=len(self._table.members()))
-        # Before the first meet.
+        # The table goes out before the first meet.
         self._tell_others(newcomers)
         self.tick()
 
-    # --- to meet -------------------------------------------------------------------------------------------------------
+    # --- handshakes with members ---------------------------------------------------------------------------------------
 
     def _others(self):
         members = self._table.members()
@@ -295,7 +296,7 @@ class Membership:
             self._table.session_of(address), self.address[16:], address[16:], 0, self._table.digest) + table)
 
     def _tell_others(self, newcomers=()):
-        """What this member has changed by its signature."""
+        """Send the records that this member has signed."""
         own = self._table.bytes(self.address)
         for address in sorted((self._table.members() | set(newcomers)) - {self.address}):
             self._send_table(address, own)

@@ -1,6 +1,6 @@
 """A Causeway daemon on a box.
 
-Everything this library knows of the daemon's configuration and command line is in this file."""
+Only this file of the library depends on the daemon's configuration and command line."""
 
 import json
 import pathlib
@@ -14,12 +14,12 @@ NODES = pathlib.Path("/tmp/nodes")
 
 
 class Node:
-    """One daemon. Its state outlives restarts; `kill` is a power cut, `stop` an orderly end.
+    """One daemon. Its state outlives restarts. `kill` is a power cut, `stop` an orderly end.
 
-    adapter:    the Bluetooth controller ("hci0"), or None for a node without Bluetooth
-    wifi:       the interface for Wi-Fi Direct ("wlan0"; a Supplicant must run in the box), or None
-    interfaces: the IP interfaces (["eth0"]), or None for a node without IP
-    extra:      {section: {key: value}}, added to or replacing what is derived from the above"""
+        adapter:    the Bluetooth controller ("hci0"), or None for a node without Bluetooth
+        wifi:       the interface for Wi-Fi Direct ("wlan0"; a Supplicant must run in the box), or None
+        interfaces: the IP interfaces (["eth0"]), or None for a node without IP
+        extra:      {section: {key: value}}, added to or replacing the values derived from the above"""
 
     def __init__(self, box, name=None, adapter=None, wifi=None, interfaces=None, extra=None, start=True):
         self.box = box
@@ -66,10 +66,10 @@ class Node:
         self.configuration_file.write_text("\n".join(lines))
 
     def reconfigure(self, extra):
-        """Add to the configuration; it counts from the next start."""
+        """Add to the configuration. It takes effect at the next start."""
         self.configure(self.wifi, self.interfaces, {**self.extra, **extra})
 
-    # --- life --------------------------------------------------------------------------------------------------------
+    # --- start and end -------------------------------------------------------------------------------------------------
 
     def start(self, wait=True):
         self.process = self.box.spawn(
@@ -87,11 +87,11 @@ class Node:
             return False
 
     def stop(self):
-        """SIGTERM; the exit status."""
+        """Send SIGTERM. Returns the exit status."""
         return self.process.terminate()
 
     def kill(self):
-        """SIGKILL."""
+        """Send SIGKILL."""
         return self.process.kill()
 
     def restart(self):
@@ -99,12 +99,12 @@ class Node:
         self.start()
 
     def forget(self):
-        """Remove the state of a node that does not run: it comes back as somebody new."""
+        """Remove the state of a node that does not run. It restarts as a new node."""
         shutil.rmtree(self.state)
         self.state.mkdir()
 
     def keep_journal(self):
-        """Its journal, among the logs that the scenario leaves: it can be read after a kill, too."""
+        """Write the journal to the scenario's logs. It can be read after a kill, too."""
         journal = self.cli("log", "--level", "debug", check=False)
         (LOGS / f"{self.name}.journal.log").write_text(journal)
 
@@ -112,7 +112,7 @@ class Node:
 
     def cli(self, *arguments, check=True, timeout=30, input=None):
         """Run `causeway ARGUMENTS` against this daemon and return its output."""
-        # Of a group such as `causeway identity VERB` options come behind the verb.
+        # In a group such as `causeway identity VERB` the options follow the verb.
         words = 2 if arguments[0] in ("peer", "identity") else 1
         command, rest = arguments[:words], arguments[words:]
         return self.box.run(
@@ -124,7 +124,7 @@ class Node:
         return json.loads(self.cli("status", "--json"))
 
     def wait_status(self, description, predicate, timeout=20):
-        """Wait until predicate(status) holds; what it returned."""
+        """Wait until predicate(status) is true. Returns its value."""
         try:
             return wait_until(f"{self.name}: {description}", lambda: predicate(self.status()), timeout, 0.2)
         except CheckFailed as failure:
@@ -135,7 +135,7 @@ class Node:
 
 
 def bearer(status, name):
-    """What a status tells of a bearer; of Wi-Fi Direct the radio, not the interface that its group has."""
+    """A bearer's status. For Wi-Fi Direct this is the radio, not the interface of its group."""
     return [bearer for bearer in status["bearers"] if bearer["name"] == name][-1]
 
 

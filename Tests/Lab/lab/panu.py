@@ -1,5 +1,6 @@
-"""A peer that joins a network over Bluetooth classic: the role PANU of the PAN profile, by the kernel's BNEP, for programs that know
-nothing of Causeway. One kernel has one such interface for each access point, so further peers hold their channels and read nothing."""
+"""A peer that joins a network over Bluetooth classic: the role PANU of the PAN profile with the kernel's BNEP, for
+programs without Causeway. One kernel has one such interface for each access point, so further peers hold their
+channels and read nothing."""
 
 import ctypes
 import fcntl
@@ -21,12 +22,12 @@ BNEPCONNADD = 0x400442C8
 
 
 def load():
-    """The kernel's BNEP, which a kernel loads by itself where it has modprobe."""
+    """Load the kernel's BNEP, which a kernel with modprobe loads on demand."""
     run("modprobe", "bnep", timeout=60)
 
 
 def connect(own_address, address, timeout=20):
-    """A channel to an access point, on which nothing was said yet."""
+    """Open a channel to an access point. No message is sent yet."""
     new = socket.socket(AF_BLUETOOTH, socket.SOCK_SEQPACKET, BTPROTO_L2CAP)
     new.setsockopt(SOL_BLUETOOTH, BT_SECURITY, struct.pack("BB", BT_SECURITY_LOW, 0))
     options = bytearray(new.getsockopt(SOL_L2CAP, L2CAP_OPTIONS, 12))
@@ -41,7 +42,7 @@ def connect(own_address, address, timeout=20):
 
 
 def ask(channel, request=REQUEST, timeout=10):
-    """What is answered to a request; nothing when the channel ends."""
+    """Send a request. Returns the response, or empty bytes if the channel ends."""
     channel.settimeout(timeout)
     try:
         channel.send(request)
@@ -51,7 +52,7 @@ def ask(channel, request=REQUEST, timeout=10):
 
 
 def is_sent_away(own_address, address):
-    """Whether the access point ends a new channel at once."""
+    """Whether the access point closes a new channel at once."""
     try:
         with connect(own_address, address) as channel:
             return ask(channel) == b""
@@ -60,7 +61,7 @@ def is_sent_away(own_address, address):
 
 
 def join(own_address, address, box, timeout=20):
-    """Join the access point, and have the interface in a box: (channel, its name). The channel has to be kept."""
+    """Join the access point with an interface in a box. Returns (channel, interface name). The channel must be kept."""
     channel = connect(own_address, address, timeout)
     answer = ask(channel)
     check(answer == SUCCESS, "the access point lets it in", answer)
@@ -79,5 +80,5 @@ def ends(channel, timeout):
         return True
     except TimeoutError:
         return False
-    except OSError:                      # also what the kernel's BNEP leaves: it has let go of the channel
+    except OSError:                      # also when the kernel's BNEP has closed the channel
         return True

@@ -1,5 +1,5 @@
-"""Programs on the lab's machine. Their output is kept in /tmp/log (memory), which is handed out when the machine stops:
-writing to the shared directory directly would slow daemons down enough to miss what they wait for."""
+"""Programs on the lab's machine. Their output is kept in /tmp/log (memory) and copied out when the machine stops.
+Writing directly to the shared directory would slow daemons down enough to miss their deadlines."""
 
 import os
 import pathlib
@@ -23,7 +23,7 @@ def run(*command, check=True, timeout=30, input=None):
 
 
 class Process:
-    """A program that runs beside the scenario; its output goes to /tmp/log/NAME.log (appended over restarts)."""
+    """A program that runs in parallel with the scenario. Its output goes to /tmp/log/NAME.log, appended over restarts."""
 
     def __init__(self, name, *command, environment=None):
         self.name = name
@@ -38,7 +38,7 @@ class Process:
 
     @property
     def pid(self):
-        """The program itself, also when it runs under nsbt; None if it is gone."""
+        """The program itself, also under nsbt, or None if it has ended."""
         if not self.is_running():
             return None
         pid = self.child.pid
@@ -57,14 +57,14 @@ class Process:
         return self.wait(timeout)
 
     def kill(self):
-        """Kill the program (SIGKILL), as a power cut of its box would: it learns nothing of it."""
+        """Kill the program with SIGKILL. The program gets no notice, as in a power cut of its box."""
         if pid := self.pid:
             os.kill(pid, signal.SIGKILL)
             wait_until(f"{self.name} is gone", lambda: not os.path.exists(f"/proc/{pid}") or _is_zombie(pid))
         return self.wait(10)
 
     def wait(self, timeout=30):
-        """The exit status, when the program has ended."""
+        """Wait until the program has ended. Returns the exit status."""
         try:
             return self.child.wait(timeout)
         except subprocess.TimeoutExpired:
@@ -78,15 +78,15 @@ class Process:
         return _status_kib(self.pid, "VmHWM")
 
     def descriptors(self):
-        """How many files the program has open."""
+        """The number of the program's open files."""
         return len(os.listdir(f"/proc/{self.pid}/fd"))
 
     def output(self):
         return self.log.read_text(errors="replace")
 
     def lines(self):
-        """The lines that it has finished. The last one may be half written: a write that crosses a page of the file is
-        seen in two parts."""
+        """The complete lines. The last one may be partial, because a write across a page of the file is visible in two
+        parts."""
         return self.output().split("\n")[:-1]
 
 

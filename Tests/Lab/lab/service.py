@@ -1,5 +1,5 @@
-"""The daemon as config/causeway.service runs it, on a machine whose process 1 is systemd: scenarios with the line
-`# init: systemd`."""
+"""The daemon as config/causeway.service runs it, on a machine with systemd as process 1: for scenarios with the line `#
+init: systemd`."""
 
 import json
 import os
@@ -16,7 +16,7 @@ PROGRAM = "/usr/bin/causeway"
 
 
 class Service:
-    """The one daemon of the machine, with every path where it has it by default."""
+    """The machine's only daemon, with all paths at their defaults."""
 
     def __init__(self):
         keep_at_end(self.keep_journals)
@@ -26,7 +26,7 @@ class Service:
 
     @property
     def pid(self):
-        """The daemon's process, 0 if there is none."""
+        """The daemon's process, or 0."""
         return int(self.show("MainPID"))
 
     def control(self, verb):
@@ -34,14 +34,15 @@ class Service:
         run("systemctl", verb, NAME, timeout=60)
 
     def configure(self, sections):
-        """Write /etc/causeway/causeway.conf; it counts from the next start."""
+        """Write /etc/causeway/causeway.conf. It takes effect at the next start."""
         lines = []
         for section, keys in sections.items():
             lines += [f"[{section}]", *(f"{key} = {value}" for key, value in keys.items())]
         CONFIGURATION_FILE.write_text("\n".join(lines) + "\n")
 
     def drop_in(self, text):
-        """Settings of an operator on top of the unit (`systemctl edit`); they count from the next start. None: none."""
+        """Write an operator's settings on top of the unit (`systemctl edit`). They take effect at the next start. None
+        removes them."""
         directory = pathlib.Path(f"{UNIT_FILE}.d")
         directory.mkdir(exist_ok=True)
         file = directory / "override.conf"
@@ -51,11 +52,11 @@ class Service:
         run("systemctl", "daemon-reload", timeout=60)
 
     def inside(self, *command):
-        """Run a command where the daemon sees the file system; its output and whether it succeeded are said as one."""
+        """Run a command with the daemon's view of the file system. Returns its output, also on failure."""
         return run("nsenter", "--target", self.pid, "--mount", "--root", *command, check=False)
 
     def mounts(self):
-        """The options of what is mounted where the daemon sees it: {"/usr": ["ro", ...]}."""
+        """The mount options in the daemon's view of the file system: {"/usr": ["ro", ...]}."""
         lines = pathlib.Path(f"/proc/{self.pid}/mountinfo").read_text().splitlines()
         return {words[4]: words[5].split(",") for words in map(str.split, lines)}
 
@@ -69,14 +70,14 @@ class Service:
         return run(PROGRAM, *arguments, check=check, timeout=timeout)
 
     def status(self):
-        """`causeway status --json`, parsed; None while no daemon answers."""
+        """`causeway status --json`, parsed, or None while no daemon answers."""
         try:
             return json.loads(self.cli("status", "--json"))
         except (CheckFailed, ValueError):
             return None
 
     def wait_status(self, description, predicate=bool, timeout=30):
-        """Wait until a daemon answers and predicate(status) holds; the status."""
+        """Wait until a daemon answers and predicate(status) is true. Returns the status."""
 
         def asked():
             status = self.status()
@@ -91,7 +92,7 @@ class Service:
         return self.cli("log", *arguments)
 
     def keep_journals(self):
-        """The box's journal and what systemd has to say, among the logs that the scenario leaves."""
+        """Write the box's journal and systemd's to the scenario's logs."""
         (LOGS / "box.journal.log").write_text(self.cli("log", "--level", "debug", check=False))
         (LOGS / "systemd.log").write_text(run("journalctl", "--no-pager", "--boot", check=False))
 
@@ -103,8 +104,8 @@ def readme_commands():
 
 
 def carry_out_on_board(command):
-    """An ssh or scp to root@box, from the project's directory, on this machine instead; what it printed. Like scp, cp
-    makes no directories."""
+    """Run an ssh or scp to root@box, from the project's directory, on this machine instead. Returns the output. Like
+    scp, cp makes no directories."""
     words = shlex.split(command)
     if words[:2] == ["ssh", "root@box"]:
         return run("bash", "-c", " ".join(words[2:]), timeout=60)

@@ -1,4 +1,4 @@
-"""The cast of the main job: a relay box, and three peers of which no two share a radio or a cable.
+"""The nodes of the main scenarios: a relay box, and three peers of which no two share a radio or a cable.
 
     bob   ── Bluetooth LE ──┐
     carol ── Wi-Fi Direct ──┤ box
@@ -14,7 +14,7 @@ from .wifi import Supplicant
 
 class Stage:
     def __init__(self, legacy=False, peers=("bob", "carol", "dave"), controllers=2):
-        """`controllers`: of the air; box and bob have the first two."""
+        """`controllers`: the number of controllers of the air. box and bob have the first two."""
         self.air = BluetoothAir(controllers=controllers, legacy=legacy, wait=False)
         load_radios(2)
         self.boxes = {name: Box(name) for name in ("box", *peers)}
@@ -50,7 +50,7 @@ class Stage:
         return self.nodes[name]
 
     def wait_acquainted(self, timeout=60):
-        """Until every node sees every other one."""
+        """Wait until every node sees every other one."""
         for name, node in self.nodes.items():
             others = set(self.nodes) - {name}
             node.wait_status(
@@ -60,7 +60,7 @@ class Stage:
 
 
 def look_for_doubles(nodes):
-    """Find fault with a node that shows somebody twice; the status of each, by name."""
+    """Check that no node lists a peer twice. Returns the status of each node, by name."""
     found = {}
     for node in nodes:
         status = found[node.name] = node.status()
@@ -75,5 +75,5 @@ def peer_names(status):
 
 
 def links_up(status, bearer=None):
-    """The links that stand, to whomever; over one bearer if it is named."""
+    """The links that are up, to any peer, over `bearer` if it is named."""
     return [link for link in status["links"] if link["state"] == "up" and bearer in (None, link["bearer"])]

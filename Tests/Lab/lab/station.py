@@ -1,9 +1,10 @@
-"""A phone as an ordinary station: it joins a network by name and passphrase, and asks for an address by BusyBox's client of DHCP."""
+"""A phone as an ordinary station: it joins a network by name and passphrase, and requests an address with BusyBox's
+DHCP client."""
 
 import os
 import re
 
-# Of each event of udhcpc; it sets no address itself.
+# udhcpc runs this script for each event, and sets no address itself.
 SCRIPT = """#!/bin/bash
 [ "$1" = bound ] && ip address replace "$ip/$mask" dev "$interface"
 echo "$1 $ip/$mask router=$router dns=$dns server=$serverid lease=$lease"
@@ -11,7 +12,7 @@ echo "$1 $ip/$mask router=$router dns=$dns server=$serverid lease=$lease"
 
 
 def network(control, ssid, passphrase):
-    """Join, as somebody does in a phone's settings; `control` is of the station's interface."""
+    """Join, as a user does in a phone's settings. `control` belongs to the station's interface."""
     number = control.command("ADD_NETWORK")
     for key, value in (("ssid", f'"{ssid}"'), ("psk", f'"{passphrase}"'), ("key_mgmt", "WPA-PSK"), ("scan_freq", 2437)):
         control.command(f"SET_NETWORK {number} {key} {value}")
@@ -20,7 +21,7 @@ def network(control, ssid, passphrase):
 
 
 def lease(phone, interface="wlan1"):
-    """Ask for an address and take it: address, router, name servers, server, seconds."""
+    """Request an address and set it. Returns address, router, name servers, server, seconds."""
     with open("/tmp/lease.sh", "w") as script:
         script.write(SCRIPT)
     os.chmod("/tmp/lease.sh", 0o755)

@@ -1,4 +1,4 @@
-"""Telling what happens in a scenario, checking it and waiting for it."""
+"""The output of a scenario, its checks and its waits."""
 
 import contextlib
 import os
@@ -11,11 +11,11 @@ _keepers = []
 
 
 class CheckFailed(AssertionError):
-    """Something did not happen that should have, or the other way round."""
+    """An expected event did not happen, or an unexpected one did."""
 
 
 def say(text=""):
-    """One line (or several) of the scenario's story, exactly as given."""
+    """Print one line (or several) exactly as given."""
     print(text, flush=True)
 
 
@@ -25,8 +25,8 @@ def elapsed():
 
 @contextlib.contextmanager
 def step(title):
-    """A part of the scenario: says its title with the time it took, or that it failed. The block may call the object
-    it gets with a remark for that line."""
+    """A part of the scenario. Prints its title with the time it took, or that it failed. The block may call the yielded
+    object with a remark for that line."""
     remarks = []
     start = time.monotonic()
     try:
@@ -39,7 +39,7 @@ def step(title):
 
 
 def check(condition, what, detail=None):
-    """`what` says what is expected to hold. `detail` (a value, or a function giving one) is shown if it does not."""
+    """`what` names the expected condition. `detail` (a value, or a function that returns one) is shown if it is false."""
     if not condition:
         if callable(detail):
             detail = detail()
@@ -47,7 +47,7 @@ def check(condition, what, detail=None):
 
 
 def wait_until(description, predicate, timeout=10.0, interval=0.05):
-    """Ask the predicate until it says something true, and return that; fail after `timeout` seconds."""
+    """Poll the predicate until its value is true, and return the value. Fails after `timeout` seconds."""
     deadline = time.monotonic() + timeout
     while True:
         if result := predicate():
@@ -58,13 +58,13 @@ def wait_until(description, predicate, timeout=10.0, interval=0.05):
 
 
 def keep_at_end(keeper):
-    """Call `keeper` when the scenario is over, however it ended: it saves what explains a failure."""
+    """Call `keeper` when the scenario ends, in any way. It saves information that explains a failure."""
     _keepers.append(keeper)
 
 
 def main(scenario):
-    """Run the scenario and leave with 0 if it came to its end, 1 if a check failed, 2 if something broke."""
-    # Unbuffered output would split every line in two writes, and each costs a trip through the machine's port.
+    """Run the scenario and exit with 0 if it completed, 1 if a check failed, 2 on any other error."""
+    # Unbuffered output would split every line into two writes, each a trip through the machine's port.
     sys.stdout.reconfigure(line_buffering=True, write_through=False)
     try:
         scenario()
@@ -85,5 +85,5 @@ def main(scenario):
         with contextlib.suppress(Exception):
             keeper()
     sys.stdout.flush()
-    # Threads of a failed scenario may still sit in a system call; the machine stops anyway.
+    # Threads of a failed scenario may still block in a system call. The machine stops anyway.
     os._exit(status)

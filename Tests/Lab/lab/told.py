@@ -1,4 +1,4 @@
-"""What a program of a phone tells while it runs: see client.py."""
+"""The output of a phone's program while it runs: see client.py."""
 
 import re
 
@@ -8,7 +8,7 @@ from .story import check, wait_until
 
 
 class Story:
-    """What client.py tells, as [(word, {key: value})]."""
+    """The events that client.py prints, as [(word, {key: value})]."""
 
     def __init__(self, process):
         self.process = process
@@ -33,7 +33,8 @@ class Story:
 
 
 def invite(node, phone):
-    """An application of `node` finds the phone's, and invites it, until both are in one session: the session, and whom it found."""
+    """An application of `node` finds the phone's application and invites it, until both are in one session. Returns the
+    session and the sighting."""
     application = causeway.Node.connect("story", str(node.runtime / "api.sock"))
     session, sightings = application.open_session("story"), application.browse("story")
     while (sighting := sightings.next(40)).kind != "found":

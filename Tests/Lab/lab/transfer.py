@@ -1,4 +1,4 @@
-"""Files on their way from node to node, and whether they arrive unaltered."""
+"""File transfers between nodes, and checks that files arrive unaltered."""
 
 import contextlib
 import hashlib
@@ -9,12 +9,12 @@ from .command import Command
 from .story import check, wait_until
 
 FILES = pathlib.Path("/tmp/files")
-# What may be sent again after a break: records that the sender had made, and had not come.
+# The limit of bytes sent again after an interruption: records that were made and had not arrived.
 AGAIN_BYTES_MAX = 320 << 10
 
 
 class Transfer:
-    """One file of random bytes from `causeway send` to `causeway receive`, under way from the start."""
+    """One file of random bytes from `causeway send` to `causeway receive`, started by the constructor."""
 
     def __init__(self, sender, receiver, byte_count, name="photo.bin", data=None, timeout=120, asks=False):
         """`asks`: the receiver has a terminal, and waits for its answer."""
@@ -32,12 +32,12 @@ class Transfer:
         self.sending = Command(sender, "send", source, receiver.name, "--wait", timeout)
 
     def arrived(self):
-        """Bytes that the receiver has written."""
+        """The bytes that the receiver has written."""
         if self.file.exists():
             return self.byte_count
         with contextlib.suppress(FileNotFoundError):
             return sum(path.stat().st_size for path in self.directory.glob(".*.causeway-part/files/*"))
-        return self.byte_count                       # it was moved to its place meanwhile
+        return self.byte_count                       # it was moved to its destination meanwhile
 
     def wait_arrived(self, byte_count, timeout=60):
         wait_until(f"{byte_count} bytes have arrived", lambda: self.arrived() >= byte_count or self.is_over(), timeout, 0.02)
@@ -50,7 +50,7 @@ class Transfer:
         check(not self.is_over(), "the transfer is under way", lambda: (self.sending.report(), self.receiving.report()))
 
     def finish(self, timeout=120):
-        """Wait for its end; the seconds from the offer until its sender knew that it is in its place."""
+        """Wait for the end. Returns the seconds from the offer until the sender knew that the file was stored."""
         self.sending.end(0, timeout)
         self.receiving.end(0, timeout)
         for command, word in ((self.sending, "asking"), (self.sending, "sent"), (self.receiving, "received")):
@@ -68,5 +68,5 @@ def digest(path):
 
 
 def send_file(sender, receiver, byte_count, timeout=120, name="photo.bin"):
-    """Send a file of random bytes, check what arrived by its hash; seconds that it took."""
+    """Send a file of random bytes and check its hash at the receiver. Returns the seconds."""
     return Transfer(sender, receiver, byte_count, name, timeout=timeout).finish(timeout)

@@ -1,7 +1,7 @@
 """wpa_supplicant and its control sockets.
 
-Events of Wi-Fi Direct arrive at the global socket and at p2p-dev-wlanN; wlanN itself hears none of them. On the global
-socket, events of one group carry a prefix IFNAME=p2p-wlanN-M."""
+Events of Wi-Fi Direct arrive at the global socket and at p2p-dev-wlanN, but not at wlanN itself. At the global socket,
+events of one group have a prefix IFNAME=p2p-wlanN-M."""
 
 import itertools
 import os
@@ -41,7 +41,7 @@ class WPAControl:
     def __init__(self, path, events=True):
         wait_until(f"control socket {path}", lambda: os.path.exists(path))
         self.path = str(path)
-        self.events = []                             # those not waited for yet, oldest first
+        self.events = []                             # events that no call has consumed yet, oldest first
         self._commands = self._connect()
         self._events = self._connect() if events else None
         if events:
@@ -58,7 +58,7 @@ class WPAControl:
             try:
                 connected.connect(self.path)
             except (ConnectionRefusedError, FileNotFoundError):
-                return False                         # left behind by one that was killed, or not bound yet
+                return False                         # left behind by a killed process, or not bound yet
             return True
 
         wait_until(f"control socket {self.path} answers", connect)
@@ -74,11 +74,11 @@ class WPAControl:
             self.events.append(answer)
 
     def request(self, command):
-        """Send a command and return the answer, whatever it is."""
+        """Send a command and return the answer, including errors."""
         return self._ask(self._commands, command)
 
     def command(self, command):
-        """Send a command that must succeed; its answer."""
+        """Send a command that must succeed. Returns the answer."""
         answer = self.request(command)
         if answer.startswith(("FAIL", "UNKNOWN COMMAND")):
             raise CheckFailed(f"{self.path}: {command}: {answer}")
@@ -89,7 +89,7 @@ class WPAControl:
         return dict(line.split("=", 1) for line in self.request("STATUS").splitlines() if "=" in line)
 
     def wait_event(self, pattern, timeout=30):
-        """The next event that matches the regular expression, as a match object; drops the ones before it."""
+        """The next event that matches the regular expression, as a match object. Drops earlier events."""
         deadline = time.monotonic() + timeout
         while True:
             while self.events:
@@ -103,9 +103,9 @@ class WPAControl:
 
 
 class Supplicant:
-    """wpa_supplicant on a box that owns a radio, set up for Wi-Fi Direct. Its sockets are where it has them by default,
-    in the box's /run/wpa_supplicant: one per interface, and `global`. The device name is what other devices are shown;
-    that of a Causeway group owner begins with "Causeway"."""
+    """wpa_supplicant on a box that owns a radio, set up for Wi-Fi Direct. Its sockets are at their default place, the
+    box's /run/wpa_supplicant: one per interface, and `global`. Other devices see the device name. A Causeway group
+    owner's name begins with "Causeway"."""
 
     def __init__(self, box, interface, device_name=None, configuration=""):
         self.box = box
@@ -132,15 +132,15 @@ class Supplicant:
 
 
 def group_started(control, timeout=30):
-    """Wait for a group; its interface, role and the event's key=value pairs."""
+    """Wait for a group. Returns its interface, role and the event's key=value pairs."""
     match = control.wait_event(r"P2P-GROUP-STARTED (\S+) (GO|client) (.*)", timeout)
     fields = dict(re.findall(r'(\w+)=("[^"]*"|\S+)', match[3]))
     return match[1], match[2], fields
 
 
 def join_group(owner, member, frequency=2437):
-    """Two Supplicants: the first opens a group of its own (unless it has one), the second joins it by push button.
-    Returns (owner's interface, member's interface) with their addresses set."""
+    """Form a group of two Supplicants: the first opens its own group (unless it has one), the second joins it by push
+    button. Returns (owner's interface, member's interface) with their addresses set."""
     host, guest = owner.control(), member.control()
     host.command("P2P_SET disallow_freq 5000-6000")  # 2.4 GHz only: shorter scans
     guest.command("P2P_SET disallow_freq 5000-6000")

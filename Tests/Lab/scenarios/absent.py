@@ -1,5 +1,5 @@
-"""A box on which everything is missing: no Bluetooth adapter, no wpa_supplicant, no avahi-daemon. It says each absence
-in one line and runs; what appears later is used without a restart."""
+"""A box without Bluetooth adapter, wpa_supplicant and avahi-daemon. It reports each absence in one line and runs. It
+uses whatever appears later without a restart."""
 
 import time
 
@@ -10,7 +10,7 @@ SOURCES = ("bluetooth", "wifi-direct", "dns-sd")
 
 
 def lines(node):
-    """What the daemon said on standard error, by source."""
+    """The daemon's lines on standard error, by source."""
     said = {source: [] for source in SOURCES}
     for line in node.process.lines():
         for source in SOURCES:
@@ -27,7 +27,7 @@ def scenario():
         radio = computer.take_radio(0)
 
     with step("the box starts, and says what is missing in a line each"):
-        # hci7: there is no such controller. Without any the machine has no Bluetooth at all.
+        # The controller hci7 does not exist. The machine has others, because without any it has no Bluetooth at all.
         box = Node(computer, adapter="hci7", wifi=radio, interfaces=[near, "p2p-*"])
         dave = Node(neighbour, interfaces=[far])
         time.sleep(6)                                # several attempts to find each

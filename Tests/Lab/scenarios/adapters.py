@@ -1,4 +1,5 @@
-"""A box with two Bluetooth adapters that stand apart: bob hears one of them, erin the other. One is switched off, and comes back."""
+"""A box with two Bluetooth adapters in different places: bob is in range of one, erin of the other. One is switched
+off, and comes back."""
 
 import time
 

@@ -1,5 +1,5 @@
-"""The machine's responder comes late, in each way in which it can: after D-Bus, with it, and after a D-Bus that is dead but left
-its socket behind. The box uses it within seconds, and until then its own."""
+"""The machine's mDNS responder starts late, in each possible order: after D-Bus, with it, and after a D-Bus that is
+dead but left its socket behind. The box uses it within seconds, and its own until then."""
 # seconds: 150
 
 import time
@@ -9,7 +9,7 @@ from lab.node import bearer
 from lab.stage import links_up
 
 SECONDS_MAX = 10
-# Long enough for the box to have lost its patience.
+# Longer than the box waits for the responder.
 ABSENT_SECONDS = 45
 
 
@@ -23,7 +23,7 @@ def scenario():
     slow = []
 
     def wait_used(remark):
-        """From the moment when avahi-daemon has its host name: before, it serves nobody."""
+        """Measure from the moment when avahi-daemon has its host name, because it serves no client earlier."""
         wait_until("avahi-daemon is ready", machine.is_ready, 60)
         started = time.monotonic()
         box.wait_status("uses avahi-daemon", lambda status: bearer(status, "dns-sd")["state"] == "avahi-daemon", 90)

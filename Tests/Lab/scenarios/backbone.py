@@ -1,12 +1,13 @@
-"""Boxes that reach each other by a mesh of Wi-Fi radios: a diamond of four, in which a and d hear only b and c, and b and c do not
-hear each other. The daemons make the mesh from their configuration. Argument: who forwards.
+"""Boxes that reach each other over a mesh of Wi-Fi radios: a diamond of four. a and d are in range only of b and c, and b
+and c are out of range of each other. The daemons form the mesh from their configuration. Argument: the forwarding layer.
 
     mesh      the radios (802.11s): every box is everybody's neighbour
     links     Causeway alone: neighbours are those in radio range
     batman    batman-adv over the mesh, whose own forwarding is off
 
-A file goes from a to d, a box on its way falls silent, and its wpa_supplicant is killed. In a mesh, box a has a group for phones on
-the same radio."""
+A file goes from a to d, a box on its way falls silent, and its wpa_supplicant is killed. In a mesh, box a has a group for
+phones on the same radio.
+"""
 
 # variants: mesh
 # seconds: 100
@@ -21,14 +22,14 @@ from lab.node import bearer
 from lab.stage import links_up, look_for_doubles, peer_names
 from lab.transfer import Transfer, send_file
 
-GROUPS = {"a": 0b0011, "b": 0b0101, "c": 0b1010, "d": 0b1100}      # radios with a common bit hear each other
+GROUPS = {"a": 0b0011, "b": 0b0101, "c": 0b1010, "d": 0b1100}      # radios with a common bit are in range
 NOBODY = 0b10000
 MESH = {"enabled": "yes", "ssid": "cw-backbone", "passphrase": "backbone secret", "frequency": 2437}
 
 
 def use_batman(box, radio):
-    """bat0 over the mesh. Its header takes up to 60 bytes. Loop avoidance holds back all broadcasts for 30 s after bat0 came up;
-    only a bat0 in a bridge needs it."""
+    """Set up bat0 over the mesh. Its header takes up to 60 bytes. Loop avoidance would hold back all broadcasts for 30
+    s after bat0 came up, and only a bat0 in a bridge needs it."""
     box.run("ip", "link", "add", "bat0", "type", "batadv")
     box.run("batctl", "meshif", "bat0", "bridge_loop_avoidance", "0")
     join_batman(box, radio)
@@ -36,7 +37,7 @@ def use_batman(box, radio):
 
 
 def join_batman(box, radio):
-    """To be done again for an interface that was made again."""
+    """Add the mesh interface to bat0. Repeat this for a recreated interface."""
     box.run("ip", "link", "set", radio, "mtu", "1560")
     box.run("ip", "link", "set", radio, "master", "bat0")
 
@@ -55,7 +56,7 @@ def neighbours(node):
 
 
 def longest_standstill(transfer):
-    """Of a transfer under way, until its end."""
+    """The longest pause of a transfer from now until its end, in seconds."""
     arrived, longest, last = transfer.arrived(), 0.0, time.monotonic()
     while not transfer.is_over():
         time.sleep(0.05)
@@ -127,7 +128,7 @@ def scenario():
             longest = longest_standstill(transfer)
             remark(f"{transfer.finish():.1f} s in all, longest standstill {longest:.1f} s")
         with step(f"{silent} is heard again"):
-            # wpa_supplicant may have counted it all the time.
+            # wpa_supplicant may have kept it as a peer all the time.
             range_of(silent, GROUPS[silent])
             nodes[silent].wait_status("has its neighbours", lambda status: is_member(status, 2), 60)
             sees_all(nodes)

@@ -1,6 +1,7 @@
-"""Peers that have Bluetooth classic and nothing else. A phone, a program written from docs/protocol.md alone, finds the box by an inquiry and
-its service record, and comes into a session of dave on Ethernet. A node behind RFCOMM gets a file of dave, goes out of range and comes
-back. Then somebody means harm: service records are asked for in nonsense, streams are opened and left, and others come and go without end."""
+"""Peers with only Bluetooth classic. A phone, a program written only from docs/protocol.md, finds the box by an inquiry
+and its service record, and joins a session with dave on Ethernet. A node behind RFCOMM receives a file from dave,
+goes out of range and comes back. Then an attacker sends malformed requests for service records, leaves streams open,
+and opens and closes streams without end."""
 
 # seconds: 150
 
@@ -136,7 +137,7 @@ def scenario():
 
 
 def answer_to(addresses, request):
-    """What one request brings: a kind of PDU, or the end of the channel."""
+    """Send one request. Returns the kind of the answer's PDU, or the end of the channel."""
     with classic.connect_sdp(addresses[MALLORY], addresses[BOX]) as records:
         records.settimeout(5)
         records.send(request)

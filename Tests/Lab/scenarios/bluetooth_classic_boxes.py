@@ -1,6 +1,6 @@
-"""Two boxes that have Bluetooth classic alone find each other by an inquiry, talk, send a file, part and meet again. Then a device answers
-inquiries with the service and never the question for its record: it is dialled three times, and left. With Low Energy beside it the two
-link over that, and no more."""
+"""Two boxes with only Bluetooth classic find each other by an inquiry, chat, send a file, part and meet again. Then a
+device answers inquiries with the service but never a request for its record: the boxes dial it three times and give
+up. With Low Energy beside it the two link over LE only."""
 
 # seconds: 180
 
@@ -113,7 +113,7 @@ def acquainted(box, bob):
 
 
 def told(box, what, mallory):
-    """How often the box's journal of this start says something of dials over classic, or of the device that it has lost."""
+    """How often this start's journal reports failed dials over classic, or the loss of this device."""
     lines = box.cli("log", "--level", "info").splitlines()
     lines = lines[max(number for number, line in enumerate(lines) if " started: epoch " in line) :]
     marks = {"candidate lost": f"claimed {mallory.hint}", "failed": "dial "}
@@ -125,7 +125,8 @@ def inquiries_begun(kernel):
 
 
 class Mallory:
-    """A device with the service in its answers to inquiries. It takes channels to its service records, and says nothing there."""
+    """A device that lists the service in its inquiry response. It accepts channels to its service records, and sends
+    nothing."""
 
     hint = CLAIM[8:12].hex()
 
@@ -146,7 +147,7 @@ class Mallory:
             self._calls.append((time.monotonic(), address))
 
     def calls_of(self, address):
-        """When this controller has called."""
+        """The times of this controller's calls."""
         return [at for at, caller in self._calls if caller == address]
 
     def leave(self, kernel):

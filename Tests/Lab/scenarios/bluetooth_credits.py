@@ -1,6 +1,7 @@
-"""Peers over Bluetooth LE that let the box send little. bob is behind a phone's Bluetooth host, which grants 1, 2, 5 or 12 credits, and gets a
-file, and lines beside it. Then he stands still in the middle of a file, for as long as a phone may stop an application, and for longer.
-carol's kernel gives sockets short receive buffers, of which it would grant fewer credits than a unit needs."""
+"""Peers over Bluetooth LE that limit what the box may send. bob is behind a phone's Bluetooth host, which grants 1, 2, 5 or
+12 credits. He receives a file, and chat lines beside it. Then he stalls in the middle of a file, once for as long as a
+phone may stop an application, and once for longer. carol's kernel gives sockets short receive buffers, which would yield
+fewer credits than a unit needs."""
 
 # seconds: 110
 
@@ -18,9 +19,9 @@ from lab.transfer import Transfer
 PORT, RATE = 5000, 1_000_000
 FEW, USUAL = (1, 2, 5), 12
 FILE_BYTES, LINES, LINE_MILLISECONDS_MAX = 128 << 10, 4, 2000
-UNDER_WAY_BYTES = 8 << 10                            # so much of a file has left when the first line is said
+UNDER_WAY_BYTES = 8 << 10                            # bytes of the file that have left when the first line is sent
 PAUSE_SECONDS, STALL_SECONDS_MAX = 15, 30
-# Twice 5700; the kernel of today needs 14 KB for the units that the box sends.
+# Twice 5700. The current kernel needs 14 KB for the units that the box sends.
 RECEIVE_BUFFER, SHORT_BUFFER = pathlib.Path("/proc/sys/net/core/rmem_default"), 11400
 
 
@@ -33,7 +34,7 @@ class Phone:
             "node": {"relay": "no"}, "ip": {"loopback": "yes", "peers": f"127.0.0.1:{PORT}"}})
 
     def switch_on(self, credits):
-        # The network is bob's, the sockets of the air are the machine's.
+        # The network is bob's, and the sockets of the air are the machine's.
         self.host = Process(f"host-{credits}", "nsenter", "-t", self.box.pid, "-n", "python3", "/lab/lab/le_carrier.py",
                             self.air.socket_path("phone"), PORT, credits)
 
@@ -50,12 +51,12 @@ class Phone:
 
 
 def links_made(box):
-    """How many links over Bluetooth LE have come up so far."""
+    """The number of links over Bluetooth LE that have come up so far."""
     return box.cli("log", "--level", "notice").count(": up over bluetooth-le with ")
 
 
 def bytes_sent(box):
-    """Over the link by Bluetooth LE."""
+    """The bytes sent over the Bluetooth LE link."""
     return sum(link["bytes_sent"] for link in links_up(box.status(), "bluetooth-le"))
 
 
@@ -69,7 +70,7 @@ def wait_seen(box, dave, name):
 
 
 def file_with_lines(box, dave, bob, name):
-    """A file, and lines beside it: the file's bytes a second, and the milliseconds that each line took."""
+    """Send a file, and lines beside it. Returns the file's bytes per second and the milliseconds of each line."""
     talks = talk, heard = [Talk(a, b, "--wait", 60) for a, b in ((dave, bob), (bob, dave))]
     talk.say_line("first")
     heard.wait_line("first")

@@ -1,4 +1,4 @@
-"""What breaks a box's Bluetooth, one fault after the other. Each is named in one line of the status, and bob is linked again within
+"""Faults of a box's Bluetooth, one after the other. The status names each in one line, and bob is linked again within
 seconds of its end."""
 # seconds: 280
 
@@ -13,7 +13,7 @@ from lab.node import bearer
 from lab.stage import Stage
 
 BACK_SECONDS_MAX = 10
-# Power cycles have pauses of up to a minute by then, and kernel and controller have lost step.
+# By then power cycles have pauses of up to a minute, and kernel and controller are out of sync.
 BACK_SECONDS_MAX_SILENT = 60
 stage = None
 
@@ -27,7 +27,7 @@ def is_linked(status):
 
 
 def wait_problem(text, timeout=15):
-    """Until the box's status names the problem with these words."""
+    """Wait until the box's status names the problem with these words."""
     started = time.monotonic()
     problem = stage["box"].wait_status(
         f"says “{text}”", lambda status: text in bluetooth(status)["problem"] and bluetooth(status)["problem"], timeout)
@@ -48,7 +48,7 @@ def wait_back(remark, limit=BACK_SECONDS_MAX):
 
 def restarted():
     for rest in (0, 35):
-        # The channel of attributes is closed after 30 s.
+        # The ATT channel is closed after 30 s.
         time.sleep(rest)
         with step(f"the daemon is restarted {rest} s after bob was linked") as remark:
             stage["box"].restart()

@@ -1,5 +1,6 @@
-"""A chat beside a file over Bluetooth LE at 1 Mbit/s: how long a line takes from box to bob at rest and beside the file, and how much
-of a bare channel's rate the file has. The bare channel is one of the same kernel, between two other controllers of the same air."""
+"""A chat beside a file over Bluetooth LE at 1 Mbit/s. Measures the latency of a line from box to bob, at rest and beside the
+file, and the file's share of a bare channel's rate. The bare channel uses the same kernel, between two other controllers
+of the same air."""
 
 # alone
 
@@ -17,19 +18,20 @@ from lab.transfer import Transfer
 RATE = 1_000_000                                     # bit/s
 FILE_BYTES = 3 << 20
 BARE_BYTES = 1 << 20
-UNIT_BYTES = 4096                                    # what a frame carries at most
+UNIT_BYTES = 4096                                    # the largest frame payload
 LINES_AT_REST, LINES_MAX = 25, 40
-SETTLING_SECONDS = 3                                 # a file's beginning: its window grows
+SETTLING_SECONDS = 3                                 # the window grows at the beginning of a file
 FRAME_MILLISECONDS = 4096 / 247 * (251 + 14) * 8 / RATE * 1000
 LINE_SHARE_GOAL, GOODPUT_SHARE_GOAL = 1.5, 0.9
-# Of an emulated machine that has other work; before the kernel's buffer was bounded a line took 254 ms, and the file had 0.65.
+# The limits for an emulated machine under other load. Before the kernel's buffer was bounded a line took 254 ms, and
+# the file had a share of 0.65.
 FRAMES_MAX, GOODPUT_SHARE_MIN = 4, 0.7
 PSM = 0x0081
 ADVERTISEMENT = b"\x05\xff\xff\xff\x01\x02"
 
 
 def bare_rate(kernel):
-    """Bytes a second of a bare channel between hci2 and hci3."""
+    """The bytes per second of a bare channel between hci2 and hci3."""
     for index in (2, 3):
         kernel.power_on(index)
     ends = [kernel.address(index) for index in (2, 3)]
@@ -54,7 +56,7 @@ def bare_rate(kernel):
 
 
 def lines(talk, heard, count, goes_on=lambda: True):
-    """Milliseconds that lines take, said at moments that no rhythm of the radio shares."""
+    """The latency of lines in milliseconds, sent at random moments to avoid a rhythm of the radio."""
     took = []
     while len(took) < count and goes_on():
         time.sleep(random.uniform(0.2, 0.5))
@@ -65,7 +67,7 @@ def lines(talk, heard, count, goes_on=lambda: True):
 
 
 class Traffic:
-    """What has passed between box and bob."""
+    """The traffic between box and bob."""
 
     def __init__(self, stage):
         (link,) = links_up(stage["box"].status(), "bluetooth-le")

@@ -1,5 +1,6 @@
-"""bob goes out of Bluetooth range in the middle of a file, twice: for a moment, which the link layer bridges, and for long
-enough that the link is lost and bob is missed. Each time he comes back, and the one transfer goes on to the last byte."""
+"""bob goes out of Bluetooth range twice in the middle of a file. The first absence is short, and the link layer bridges it.
+The second is long enough that the link is lost and bob is reported lost. Each time he comes back, and the same transfer
+continues to the last byte."""
 
 import time
 

@@ -1,5 +1,6 @@
-"""Short messages over Bluetooth LE: how many packets of the air one takes, when each is said after the result of the one before, and when
-many are on their way, which share frames. An application of dave, on Ethernet, says them to one of bob, on Bluetooth LE at 1 Mbit/s."""
+"""Short messages over Bluetooth LE. Measures the packets on the air for each message: when each waits for the result of the
+one before, and when many are in flight and share frames. An application of dave, on Ethernet, sends them to one of bob, on
+Bluetooth LE at 1 Mbit/s."""
 
 import threading
 import time
@@ -16,7 +17,7 @@ SPEAKERS, EACH = 32, 10
 
 
 class Air:
-    """What the controllers of box and bob have sent since it was made."""
+    """The packets that the controllers of box and bob have sent since this object was made."""
 
     def __init__(self, stage):
         self.stage, self.began = stage, time.monotonic()
@@ -27,7 +28,7 @@ class Air:
         return nodes["hci0"]["packets_sent"], nodes["hci1"]["packets_sent"], nodes["hci0"]["busy_seconds"]
 
     def of_each(self, count):
-        """Packets there and back for one of so many messages, and the milliseconds that the air was busy."""
+        """Packets there and back for one of `count` messages, and the milliseconds of air time."""
         there, back, busy = (now - then for now, then in zip(self.counts(), self.before))
         return there / count, back / count, busy / count * 1000
 

@@ -1,6 +1,7 @@
-"""IP over Bluetooth classic into the Wi-Fi group, from inside the unit's sandbox. A phone that has Bluetooth alone gets its address
-from the box, pings an ordinary Wi-Fi station of the group and measures with iperf3. The group is removed, the bridge too, and the
-daemon is killed. Then a peer means harm: it asks for every address, gives false ones, and claims the box's own."""
+"""IP over Bluetooth classic into the Wi-Fi group, from inside the unit's sandbox. A phone with only Bluetooth gets its
+address from the box, pings an ordinary Wi-Fi station of the group and measures with iperf3. The group is removed,
+then the bridge, and the daemon is killed. Then a hostile peer requests every address, sends false ones, and claims
+the box's own."""
 
 # init: systemd
 # seconds: 200
@@ -19,7 +20,7 @@ from lab.service import CONFIGURATION_FILE, UNIT_FILE, Service
 BRIDGE, OWN = "p2p-causeway", "192.168.49.1"
 EDR_BITS_PER_SECOND = 2_178_100          # as in bluetooth_nap
 BACK_SECONDS_MAX = 10
-ADDRESSES = 54                           # that the box gives, 192.168.49.201 to .254
+ADDRESSES = 54                           # the addresses that the box assigns, 192.168.49.201 to .254
 FALSE_LEASES = """start 192.168.49.60
 end 192.168.49.69
 interface {interface}
@@ -27,7 +28,7 @@ lease_file /tmp/leases
 option subnet 255.255.255.0
 """
 READ_PAGE = f"import urllib.request;print(urllib.request.urlopen('http://{OWN}/',timeout=20).read().decode())"
-# Two ARP requests in the box's name (RFC 5227, 3), as a host sends them that takes over an address.
+# Two ARP announcements of the box's address (RFC 5227, 3), as a host sends them when it takes over an address.
 CLAIM = """
 import socket, sys, time
 claim = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
@@ -186,7 +187,7 @@ def group_ports(machine):
 
 
 def go(air, place, machine):
-    """The phone goes, until the box has noticed, or comes back."""
+    """Move the phone out of range, until the box has noticed, or back."""
     air.set_range("hci0", "hci1", place)
     if place == "far":
         wait_until("its interface is gone", lambda: "bnep" not in machine.run("ip", "-o", "link"), 20)
@@ -197,13 +198,13 @@ def linked(status):
 
 
 def neighbour(box):
-    """Who has the box's address, as this box believes."""
+    """The Ethernet address that this box has cached for the relay box's address."""
     found = re.search(r"lladdr (\S+)", box.run("ip", "neighbour", "show", OWN))
     return found and found[1]
 
 
 def discover(box, interface, number):
-    """Ask for an address (DHCPDISCOVER) with an Ethernet address of nobody."""
+    """Request an address (DHCPDISCOVER) with an unused Ethernet address."""
     packet = struct.pack(">BBBBIHH16x", 1, 1, 6, 0, number, 0, 0x8000) + bytes([2, 0, 0, 0, 1, number]) + bytes(10 + 192)
     packet += b"\x63\x82\x53\x63" + bytes([53, 1, 1, 255])
     script = (

@@ -1,5 +1,5 @@
-"""The intervals of a Bluetooth LE connection follow need: long at rest, short beside a file, long again. Data waits for connection events
-here, at 1 Mbit/s; dave, on Ethernet, says lines to bob, on Bluetooth LE, and sends him a file."""
+"""The intervals of a Bluetooth LE connection follow the load: long at rest, short beside a file, long again. Data waits
+for connection events here, at 1 Mbit/s. dave, on Ethernet, sends lines and a file to bob, on Bluetooth LE."""
 
 # seconds: 100
 
@@ -16,7 +16,7 @@ from lab.transfer import Transfer
 RATE = 1_000_000                                     # bit/s
 FILE_BYTES = 1 << 20
 LINES = 15
-INITIAL, FAST, SLOW = 0.015, 0.0075, 0.09            # s; the air's controllers take the shortest interval that they may
+INITIAL, FAST, SLOW = 0.015, 0.0075, 0.09            # s; the air's controllers take the shortest allowed interval
 FAST_WITHIN_SECONDS, SLOW_WITHIN_SECONDS = 3, 16
 REST_SECONDS = 10
 
@@ -43,7 +43,7 @@ def lines(stage, talk, heard, count):
 
 
 def shown(stage, word):
-    """How often the radios of box and bob show this word: the one that made the connection does."""
+    """The radio details of box and bob that contain this word. Only the node that made the connection shows it."""
     return [bearer(stage[name].status(), "bluetooth-le")["detail"] for name in ("box", "bob")
             if word in bearer(stage[name].status(), "bluetooth-le")["detail"]]
 

@@ -1,4 +1,5 @@
-"""The main job: three peers that share no radio meet through a relay box, invite, talk in a session, send a file and a stream."""
+"""The main use of the firmware: three peers without a common radio meet through a relay box, invite, chat in a session,
+send a file and a stream."""
 
 import subprocess
 import time
@@ -58,7 +59,7 @@ def scenario():
 
 
 def meet(stage):
-    """Say who sees whom as it happens, until everybody sees everybody."""
+    """Print who sees whom as it happens, until everybody sees everybody."""
     names = set(stage.nodes)
     seen = set()
 
@@ -80,7 +81,7 @@ def meet(stage):
 
 
 def invite(carol, dave):
-    """dave has no chat of his own: whoever wants to tell him something invites him, and he decides."""
+    """dave runs no chat. A peer that wants to reach him invites him, and he decides."""
     door = Command(dave, "accept", "notes", on_terminal=True)
     notes = Talk(carol, dave, "notes", "--wait", 60)
     tell(f"dave is asked: {door.wait_question()}")
@@ -115,7 +116,7 @@ def talk(bob, carol):
 
 
 def give(dave, bob):
-    """A file, and the question to whom it is offered. Its name is taken there; nothing is replaced."""
+    """A file, and the question to the receiver. The file's name exists there, and no file is replaced."""
     directory = FILES / "bob"
     directory.mkdir(parents=True)
     (directory / NAME).write_text("bob's own")

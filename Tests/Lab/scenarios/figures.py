@@ -1,6 +1,6 @@
-"""Figures of the main job: from start to every bearer on the air, goodput over Wi-Fi Direct and Bluetooth LE, memory.
+"""Figures of the main scenario: from start to every bearer on the air, goodput over Wi-Fi Direct and Bluetooth LE, memory.
 
-Rates and times of virtual radios under emulation compare runs with each other; they are no measure of real radios."""
+Rates and times of virtual radios under emulation compare runs with each other. They do not measure real radios."""
 
 from lab import main, say, step, wait_until
 from lab.stage import Stage
@@ -11,7 +11,7 @@ FILE_BYTES = 1 << 20
 
 
 def bearers_up(node):
-    """Which bearers are on the air, from status."""
+    """The bearers on the air, from the status."""
     up = set()
     for bearer in node.status()["bearers"]:
         if bearer["name"] == "bluetooth-le" and "advertising" in bearer["detail"]:

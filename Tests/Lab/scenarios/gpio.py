@@ -1,5 +1,5 @@
-"""A light and a button at GPIO lines: what the light shines while the box is alone, linked, has a fault, has been killed and
-has been stopped, read from the chip; and what a short and a long press do."""
+"""A light and a button at GPIO lines. The light, read from the chip, while the box is alone, linked, has a fault, has
+been killed and has been stopped; and the effects of a short and a long press."""
 
 # seconds: 100
 

@@ -1,5 +1,5 @@
-"""bob has Bluetooth and Wi-Fi. A file begins over Bluetooth; Wi-Fi appears and it goes on over that, faster; Wi-Fi goes and
-it ends over Bluetooth. It is one transfer, and not a byte of it is lost.
+"""bob has Bluetooth and Wi-Fi. A file begins over Bluetooth. When Wi-Fi appears the file continues over it, faster. When Wi-Fi
+goes the file completes over Bluetooth. It is one transfer, without a lost byte.
 
     dave ── Ethernet ── box ══ Bluetooth LE and, at times, Wi-Fi Direct ══ bob
 """
@@ -13,20 +13,20 @@ from lab.transfer import Transfer
 
 KIB = 1 << 10
 FILE_BYTES = 1536 * KIB
-OVER_WIFI_BYTES = 900 * KIB                          # so much has arrived when Wi-Fi goes
+OVER_WIFI_BYTES = 900 * KIB                          # the bytes that have arrived when Wi-Fi goes
 PACE_BYTES = 128 * KIB                               # over which goodput is measured
 BLUETOOTH_RATE = 500_000                             # bit/s
-CABLE_RATE = "2mbit"                                 # dave's: or the file is there before Wi-Fi can go
+CABLE_RATE = "2mbit"                                 # dave's: slow enough that Wi-Fi goes before the file is complete
 TOGETHER, APART = 1, 2                               # groups of radios
 
 
 def received(node, bearer):
-    """Bytes that came over the link of a bearer."""
+    """The bytes received over the link of a bearer."""
     return sum(link["bytes_received"] for link in links_up(node.status(), bearer))
 
 
 def pace(transfer):
-    """Bytes a second, measured while `PACE_BYTES` arrive."""
+    """The bytes per second, measured while `PACE_BYTES` arrive."""
     began, before = time.monotonic(), transfer.arrived()
     transfer.wait_arrived(before + PACE_BYTES)
     return (transfer.arrived() - before) / (time.monotonic() - began)

@@ -1,5 +1,5 @@
-"""Proof of the lab: Bluetooth LE between three controllers of one kernel. Argument: legacy or extended (the default),
-the style of advertising the controllers know."""
+"""Test of the lab: Bluetooth LE between three controllers of one kernel. Argument: legacy or extended (the default),
+the style of advertising that the controllers support."""
 
 # variants: extended legacy
 
@@ -17,7 +17,7 @@ HUB, LEFT, RIGHT = 0, 1, 2
 
 
 def exchange(a, b, text):
-    """Data both ways over a channel."""
+    """Send data both ways over a channel."""
     a.send(b"to " + text)
     check(b.recv(2048) == b"to " + text, "data arrives")
     b.send(b"back " + text)
@@ -25,7 +25,7 @@ def exchange(a, b, text):
 
 
 def bulk(sender, receiver, size=200_000, piece=1000):
-    """kbit/s; no figure of real radio, only proof that much data gets through in order."""
+    """The kbit/s of a long transfer: no figure of real radios, only proof that much data arrives in order."""
     start = time.monotonic()
     pattern = bytes(range(250)) * 4
     feeder = threading.Thread(target=lambda: [sender.send(pattern[:piece]) for _ in range(size // piece)])
@@ -40,7 +40,7 @@ def bulk(sender, receiver, size=200_000, piece=1000):
 
 
 def ends_with(channel, *allowed):
-    """Wait for a channel to end; how it did."""
+    """Wait for a channel to end, and check how it ended."""
     try:
         data = channel.recv(2048)
         outcome = "end of file" if not data else data

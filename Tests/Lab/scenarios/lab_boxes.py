@@ -1,5 +1,5 @@
-"""Proof of the lab: boxes on a switch, and nsbt, which gives an unmodified program in a box Bluetooth sockets and
-passes on signals, exit status and sudden death."""
+"""Test of the lab: boxes on a switch, and nsbt. nsbt gives an unmodified program in a box Bluetooth sockets, and passes
+on signals, the exit status and sudden death."""
 
 import os
 import signal

@@ -1,4 +1,5 @@
-"""The lab's Bluetooth classic by itself: inquiry, RFCOMM without questions and without a bond, range, the end of a link."""
+"""Test of the lab: Bluetooth classic with inquiry, RFCOMM without questions and without a bond, range, and the end of a
+link."""
 
 import threading
 import time

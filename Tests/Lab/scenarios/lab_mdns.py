@@ -1,4 +1,4 @@
-"""Proof of the lab: Avahi on two boxes, one finds the service of the other over Ethernet."""
+"""Test of the lab: Avahi on two boxes; one finds the service of the other over Ethernet."""
 
 from lab import Box, MulticastDNS, cable, check, main, step
 

@@ -1,6 +1,6 @@
-"""Proof of the lab: a phone, i.e. a Bluetooth host that is not Linux (bumble's), meets this kernel in both roles. It
-connects from a random address, reads a PSM by GATT, opens a credit-based channel, and is killed in mid-link; then it is
-the peripheral."""
+"""Test of the lab: a phone, that is a Bluetooth host that is not Linux (bumble's), meets this kernel in both roles. It
+connects from a random address, reads a PSM by GATT, opens a credit-based channel, and is killed while linked. Then
+it is the peripheral."""
 
 import struct
 import threading

@@ -1,5 +1,5 @@
-"""The box's LED: a flash while it is alone, lit while somebody is linked, fast blinking when a key has changed, dark when it
-does not run."""
+"""The box's LED: occasional flashes while the box is alone, lit while a peer is linked, fast blinking when a key has
+changed, dark when the box does not run."""
 
 from lab import Box, Node, cable, check, main, step, wait_until
 from lab.led import LED

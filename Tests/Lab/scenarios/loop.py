@@ -1,5 +1,5 @@
-"""Two boxes joined twice, by a cable and by Wi-Fi: a loop. Nothing goes round in it and nothing arrives twice; when the
-cable is cut in the middle of a file, the file goes on over Wi-Fi, and when it is back, over the cable.
+"""Two boxes joined twice, by a cable and by Wi-Fi: a loop. No frame circulates in it and none arrives twice. When the cable is
+cut in the middle of a file, the file continues over Wi-Fi, and over the cable once it is back.
 
     ann ── Ethernet ── box1 ══ Ethernet and Wi-Fi Direct ══ box2 ── Ethernet ── dave
 """
@@ -46,7 +46,7 @@ def is_complete(nodes):
 
 
 def forwarded(node):
-    """Bytes that a box forwarded, and frames that it met a second time."""
+    """The bytes that a box forwarded, and the duplicate frames that it refused."""
     box = node.status()["box"]
     return box["bytes_forwarded"], sum(box["refusals"].get(name, 0) for name in ("duplicate", "looped-source"))
 
@@ -74,7 +74,7 @@ def scenario():
             now = forwarded(node)
             share = (now[0] - byte_count) / SMALL_BYTES
             check(1 <= share < 1.3, f"{node.name} forwarded the file once", share)
-            # What is flooded comes back over the second way, and a renewal may fall into this time.
+            # Flooded frames return over the second path, and a renewal may fall into this time.
             check(now[1] - doubles < 8, f"{node.name} met no frame of it twice", now[1] - doubles)
 
     with step("dave sends ann a file; the cable between the boxes is cut in the middle") as remark:

@@ -1,5 +1,5 @@
-"""Two boxes in a row: bob on Bluetooth LE and dave on another cable meet over three hops, talk, and send a file. The
-relays pass it on without a complaint in their journals.
+"""Two boxes in a row: bob on Bluetooth LE and dave on another cable meet over three hops, chat, and send a file. The relays
+forward it without an error in their journals.
 
     bob ── Bluetooth LE ── box1 ── Ethernet ── box2 ── Ethernet ── dave
 """

@@ -1,5 +1,5 @@
-"""The network falls apart and heals, once in the air and once at a plug. Who is cut off is missed, a line for him is refused
-or held in so many words, and afterwards everybody is there again. At no time does anybody see somebody twice."""
+"""The network is partitioned and heals, once in the air and once at a cable. The separated peer is reported lost. A
+line to it is refused with a reason, or held, and afterwards everybody is back. No node ever lists a peer twice."""
 
 import time
 
@@ -13,7 +13,7 @@ TOGETHER, APART = 1, 2                               # groups of radios
 
 
 class Cut:
-    """One way of cutting a peer off; the checks are the same for all."""
+    """One way to separate a peer. The checks are the same for all ways."""
 
     def __init__(self, stage, name, other, apart, heal):
         self.stage, self.name, self.other = stage, name, other

@@ -1,7 +1,8 @@
-"""A phone is a full client with nothing but its system's Bluetooth and TLS: a program written from docs/protocol.md
-alone, with no line of the firmware and not on Linux's Bluetooth (lab/client.py), finds the box, links, is a peer of
-dave on Ethernet, and comes into a session of an application there: the two talk sealed, by OpenSSL's DTLS on one end. Prints the frames of the page's worked example.
-Argument: legacy or extended (the default), the style of advertising that the box's controller knows."""
+"""A phone is a full client with only its system's Bluetooth and TLS. A program written only from docs/protocol.md,
+without code of the firmware or Linux's Bluetooth (lab/client.py), finds the box, links, and is a peer of dave on
+Ethernet. It joins a session of an application there, and the two exchange sealed messages, with OpenSSL's DTLS at
+one end. Prints the frames of the page's worked example. Argument: legacy or extended (the default), the style of
+advertising that the box's controller supports."""
 
 # variants: extended legacy
 # seconds: 100
@@ -86,7 +87,7 @@ def scenario():
         phone.wait("pong", 40)
 
     with step("the phone leaves the session with a farewell"):
-        # On a slow machine the two may have met anew before.
+        # On a slow machine the two may have reconnected before.
         while not (isinstance(event := session.next(60), causeway.Member) and event.state == causeway.State.LEFT):
             pass
         check(event.text == FAREWELL, "dave's application hears it", event)

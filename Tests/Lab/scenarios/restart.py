@@ -1,5 +1,5 @@
-"""The box loses its power in the middle of a file and comes back: within 5 s its peers see it again under the same id,
-at no time do they see anybody twice, and the file arrives whole."""
+"""The box loses power in the middle of a file and comes back. Within 5 s its peers see it again under the same id. They
+never list a peer twice, and the file arrives complete."""
 
 import time
 
@@ -14,7 +14,7 @@ DARK_SECONDS = 1
 
 
 class Watch:
-    """Looks at the peers' status, and finds fault with every look that shows somebody twice."""
+    """Reads the peers' status, and fails if one ever lists a peer twice."""
 
     def __init__(self, peers, box_id):
         self.peers, self.box_id = peers, box_id
@@ -32,7 +32,7 @@ class Watch:
 
 
 def check_browsing(browsing):
-    """A service that is found is found again only after it was lost. Returns the events."""
+    """Check that a service is found again only after it was lost. Returns the events."""
     present, story = set(), []
     for _, event in list(browsing.events):
         if event["event"] not in ("found", "changed", "lost"):
@@ -56,7 +56,7 @@ def scenario():
         stage.wait_acquainted()
         box_id = box.status()["box"]["id"]
         watch = Watch((bob, dave), box_id)
-        # Something to be found on the box, before the cut and after it.
+        # A service on the box, before the cut and after it.
         serving = Command(box, "accept", "door")
         browsing = Command(dave, "browse")
         browsing.wait_told("found", 20, name="box", type="door")
@@ -87,7 +87,7 @@ def scenario():
         wait_until("both see the box", look, 30, 0.1)
         remark(", ".join(f"{name} sees it after {value:.1f} s" for name, value in seconds.items()))
         remark(f"{time.monotonic() - cut:.1f} s after the cut")
-        if max(seconds.values()) > BACK_SECONDS:  # a figure, not a verdict: machines are noisy
+        if max(seconds.values()) > BACK_SECONDS:  # a figure, not a failure: machines are noisy
             remark(f"slower than the {BACK_SECONDS} s promised")
         check(box.status()["box"]["id"] == box_id, "the box has the id that it had")
         serving.end(1, 10)

@@ -1,6 +1,7 @@
-"""What a box relays it cannot read. Somebody listens to all its bearers and reads its memory while peers send each other a
-chat line, a file, and all that a session has, full of canaries: not one is seen. The same without sealing shows that one would have been. The commands
-send nothing there, so it is applications that want it so."""
+"""A relaying box cannot read what it forwards. An eavesdropper captures all its bearers and reads its memory while
+peers exchange a chat line, a file, and all kinds of session data, full of canaries. Not one canary is visible. The
+same run without sealing proves that the capture works. There applications send the data, because the commands refuse
+to send without sealing."""
 
 import threading
 
@@ -34,7 +35,7 @@ def scenario():
     with step("the listener has seen it all, and who speaks with whom, but no canary") as remark:
         sizes = capture.sizes()
         check(sizes["ip"] > FILE_BYTES and sizes["bluetooth"] > FILE_BYTES, "all was captured", sizes)
-        # Sealed frames leave as they are, behind a header that names both ends.
+        # Sealed frames leave unencrypted by the link, behind a header that names both ends.
         for bearer, times in capture.find(bytes.fromhex(bob.status()["box"]["id"])).items():
             check(times > 10, f"frames to bob are seen on {bearer}", times)
         for name, canary in (("canary", CANARY), ("id of the session, which its table names", session)):
@@ -70,7 +71,7 @@ def scenario():
 
 
 def canaries_of_a_session(inviter, declines, accepts):
-    """Everything that a session lets its members say to each other, as canaries; the id of the session."""
+    """Send canaries in everything that a session carries. Returns the id of the session."""
     canary = CANARY.decode()
     ours, *others = (causeway.Node.connect("canaries", str(node.runtime / "api.sock")) for node in (inviter, declines, accepts))
     services = [other.advertise("canaries") for other in others]
@@ -113,7 +114,7 @@ def words(canary):
 
 
 def canaries(sender, receiver, canary):
-    """A file of nothing but canaries, and a canary for its name, on its way from one to the other."""
+    """A file that consists of canaries and has one as its name, in transfer from one node to the other."""
     data = words(canary)
     return Transfer(sender, receiver, len(data), canary.decode().strip() + "txt", data)
 

@@ -1,5 +1,5 @@
-"""wpa_supplicant of the box dies and is started again: the box says so in one line of its status, makes its group anew,
-and carol is back in it."""
+"""The box's wpa_supplicant dies and is started again. The box reports this in one line of its status and recreates its
+group, and carol rejoins it."""
 
 import time
 

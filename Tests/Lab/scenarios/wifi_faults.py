@@ -1,5 +1,5 @@
-"""What breaks a box's Wi-Fi, one fault after the other. Each is named in one line of the status, and carol is back in the
-group within seconds of its end. The group keeps its name and passphrase through all of them."""
+"""Faults of a box's Wi-Fi, one after the other. The status names each in one line, and carol is back in the group
+within seconds of its end. The group keeps its name and passphrase through all of them."""
 # seconds: 240
 
 import re
@@ -30,7 +30,7 @@ def group(status):
 
 
 def wait_problem(text, timeout=15):
-    """Until the box's status names the problem with these words."""
+    """Wait until the box's status names the problem with these words."""
     started = time.monotonic()
     problem = stage["box"].wait_status(
         f"says “{text}”", lambda status: text in wifi(status)["problem"] and wifi(status)["problem"], timeout)
@@ -39,7 +39,7 @@ def wait_problem(text, timeout=15):
 
 
 def wait_back(remark, before, limit=BACK_SECONDS_MAX):
-    """Until carol is in the same group again."""
+    """Wait until carol is in the same group again."""
     box, carol = stage["box"], stage["carol"]
     started = time.monotonic()
     status = box.wait_status(
@@ -53,7 +53,7 @@ def wait_back(remark, before, limit=BACK_SECONDS_MAX):
 
 
 def wait_lost():
-    """Until both have noticed."""
+    """Wait until both have noticed."""
     stage["carol"].wait_status("has lost the box", lambda status: not is_linked(status), 30)
 
 

@@ -1,6 +1,7 @@
-"""A phone as most are: no Wi-Fi Direct, no Causeway, no address. It joins the box's group as an ordinary WPA2 station with what `causeway
-join` shows, gets an address by DHCP (BusyBox's client), and an app on it, a program written from docs/protocol.md alone,
-meets an application of dave on Ethernet. It comes back to its address, and reads the status page."""
+"""An ordinary phone: no Wi-Fi Direct, no Causeway, no address. It joins the box's group as a WPA2 station with the
+output of `causeway join`, and gets an address by DHCP (BusyBox's client). An app on it, a program written only from
+docs/protocol.md, connects to an application of dave on Ethernet. The phone gets the same address again later, and
+reads the status page."""
 
 # seconds: 90
 
