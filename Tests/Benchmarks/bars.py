@@ -7,7 +7,7 @@ COLOURS = ("#1b6ca8", "#e08e0b", "#4c9f70")
 
 
 def bars(title, series, rows):
-    """rows: a label and one positive value for each of the series; the line is at 1."""
+    """`rows`: a label and one positive value for each of the series. The line is at 1."""
     values = [value for row in rows.values() for value in row]
     low, high = math.floor(min(0, *map(math.log10, values))), math.ceil(max(0.01, *map(math.log10, values)))
 

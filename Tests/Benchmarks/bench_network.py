@@ -1,5 +1,6 @@
-"""Three network namespaces A – R – B with a cable between neighbours, and the processes in them. R forwards nothing by itself, so all that
-gets from A to B passes a relay in R. Everything ends with the program: the namespaces with their keepers' standard input."""
+"""Three network namespaces A – R – B with a cable between neighbours, and the processes in them. R does not forward by
+itself, so all traffic from A to B passes a relay in R. Everything ends with the program: the namespaces end with
+their keepers' standard input."""
 import os
 import pathlib
 import subprocess
@@ -13,12 +14,12 @@ from group import Network  # noqa: E402
 __all__ = ["BINARY", "Daemon", "wait", "Place", "Places", "Node", "processor_seconds", "resident_bytes", "RELAY_IN", "RELAY_OUT", "FAR"]
 
 NEAR, RELAY_IN, RELAY_OUT, FAR = "10.77.1.2", "10.77.1.1", "10.77.2.1", "10.77.2.2"
-# Addresses besides these, one for each node of the generator: a box bounds how many new keys one address brings.
+# More addresses, one for each node of the generator, because a box limits the new keys of one address.
 NODES_A, NODES_B = "10.77.8", "10.77.9"
 
 
 class Place(Network):
-    """A namespace, with reno: the pacing of other congestion controls would hide what relays cost."""
+    """A namespace with the congestion control reno. The pacing of other algorithms would hide the cost of relays."""
 
     def __init__(self, nodes=None):
         super().__init__()
@@ -28,7 +29,7 @@ class Place(Network):
             self.run("ip", "route", "add", "local", f"{nodes}.0/24", "dev", "lo")
 
     def start(self, *words, **options):
-        """A process here, which ends with this program."""
+        """A process in this namespace, which ends with this program."""
         return subprocess.Popen(["setpriv", "--pdeathsig", "KILL", *self.command(*words)], **options)
 
 
@@ -73,7 +74,7 @@ class Node(Daemon):
 
 
 def processor_seconds(pid):
-    """User and system time of all threads of a process that have run, ended ones too, by the scheduler's clock of this process."""
+    """User and system time of all threads of a process, ended ones included, from the scheduler's clock of this process."""
     return time.clock_gettime((~pid << 3) | 2)
 
 

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""The relay beside its peers: beside.py BINARY [--quick] [--rounds N]
+"""The relay beside comparable relays: beside.py BINARY [--quick] [--rounds N]
 
-Namespaces A – R – B; our box and other relays run in R at the same time and on one machine, and take turns: in each round each case is
-measured of all of them, one after the other, and every second round in the opposite order. Ratios are taken within a round; of the rounds
-the median and the extremes are shown. Load is made by generator.c, a foreign node and a client of every peer, which verifies each
-message and each tag; a lost message fails the run. Processor time is user and system time of all threads of the relay.
+The network is three namespaces, A – R – B. The box and the other relays run in R on one machine and take turns. In each
+round every case is measured with all relays, one after the other, and every second round runs in the opposite order.
+Ratios are taken within a round; the tables show their median and extremes. generator.c makes the load: it is an
+independent node, and a client of every other relay, and verifies each message and each tag. A lost message fails the
+run. Processor time is user and system time of all threads of the relay.
 
-The whole run writes its tables into docs/benchmarks.md and its figure into docs/images; --quick prints one short round and writes build/benchmarks."""
+The whole run writes its tables into docs/benchmarks.md and its figure into docs/images. --quick prints one short round
+and writes build/benchmarks."""
 import argparse
 import pathlib
 import sys
@@ -32,7 +34,7 @@ def say(text):
 
 
 def measure_relays(report, bench, systems, mode):
-    """What needs all of them at once."""
+    """The measurements for which all relays run."""
     for system in systems:
         system.start(bench.workshop, bench.places)
     application = Application(bench.workshop.directory, bench.places, systems[0].box)
@@ -96,7 +98,7 @@ def main():
     build = PROJECT / "build/benchmarks"
     build.mkdir(parents=True, exist_ok=True)
     begin = time.monotonic()
-    # In memory, where there is such a place: no disk is measured.
+    # In memory if possible, so that no disk is measured.
     shared = "/dev/shm" if pathlib.Path("/dev/shm").is_dir() else None
     with tempfile.TemporaryDirectory(prefix="causeway-", dir=shared) as root:
         workshop, places = Workshop(root, build, BINARY), Places()

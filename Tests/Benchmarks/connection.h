@@ -1,11 +1,11 @@
-// A TCP connection that does not block, plain or inside mutual TLS 1.3, and its two buffers. Used by the generator and the hub.
+// A non-blocking TCP connection, plain or inside mutual TLS 1.3, and its two buffers. Used by the generator and the hub.
 #pragma once
 #include <openssl/ssl.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-// Bytes that wait: those between first and end. The memory grows as needed and stays.
+// Pending bytes: those between first and end. The memory grows as needed and is never released.
 struct buffer {
   uint8_t *bytes;
   size_t first, end, capacity;
@@ -18,37 +18,37 @@ struct connection {
   bool ended;
 };
 
-// Say what is wrong and end the program with status 2; also what the kernel said.
+// Prints the error and ends the program with status 2. The second function also prints the kernel's error.
 _Noreturn void fail(const char *what);
 _Noreturn void fail_with_errno(const char *what);
 
-// Seconds of a clock that only goes forward; of the processor that this process has used.
+// Seconds of a monotonic clock, and the processor seconds of this process.
 double now(void);
 double processor_seconds(void);
 
 static inline size_t held(const struct buffer *buffer) { return buffer->end - buffer->first; }
 static inline uint8_t *start(const struct buffer *buffer) { return buffer->bytes + buffer->first; }
-// Room for `size` bytes at the end; the caller adds to `end` what it has written.
+// Makes room for `size` bytes at the end. The caller adds the written bytes to `end`.
 uint8_t *room(struct buffer *buffer, size_t size);
 void append(struct buffer *buffer, const void *bytes, size_t size);
 
-// A context whose only certificate, key and authority are in one PEM file. The other side must prove the same authority.
+// A context whose only certificate, key and authority are in one PEM file. The other side must present the same authority.
 SSL_CTX *mutual_tls(bool server, const char *pem);
 
-// TLS over the connection's socket.
+// Starts TLS over the connection's socket.
 void secure(struct connection *connection, SSL_CTX *context, bool server);
 
-// No blocking, no Nagle.
+// Makes a socket non-blocking, without Nagle's algorithm.
 void prepare(int socket);
 
-// Connect, from address `from` unless it is null; fails after 5 s of refusals.
+// Connects, from address `from` unless it is null. Fails after 5 s of refusals.
 struct connection dial(const char *host, int port, const char *from);
 
-// Send what waits, as far as the socket takes it. False: the connection ended.
+// Sends pending bytes as far as the socket accepts them. False: the connection ended.
 bool flush(struct connection *connection);
 
-// Receive what has come, for plain connections at most 256 KiB. False: the connection ended.
+// Receives pending bytes, at most 256 KiB for plain connections. False: the connection ended.
 bool fill(struct connection *connection);
 
-// Wait until there is something to receive, or room for what waits.
+// Waits until bytes can be received, or pending bytes can be sent.
 void await_socket(const struct connection *connection, int milliseconds);

@@ -1,6 +1,7 @@
-// A plugin for QEMU's user mode: adds up the instructions that a program has executed, in a file of eight bytes that another process
-// maps. `-plugin count_instructions.so,count=PATH`. Debian has no header for plugins; what is used of it is declared here
-// (QEMU, docs/devel/tcg-plugins.rst). -DVERSION: that of the interface, 1 before QEMU 9, then 2.
+// A plugin for QEMU's user mode that counts the executed instructions of a program, in a file of eight bytes that
+// another process maps. `-plugin count_instructions.so,count=PATH`. Debian has no header for plugins, so this file
+// declares the used part (QEMU, docs/devel/tcg-plugins.rst). -DVERSION is the interface's version: 1 before QEMU 9,
+// then 2.
 #include <fcntl.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
-// One end of a flow of messages through a relay, whatever the relay speaks.
+// One end of a flow of messages through a relay, independent of the relay's protocol.
 //
-// One publisher sends each message to all receivers; a receiver sends acknowledgements or echoes to the publisher.
+// One publisher sends each message to all receivers. A receiver sends acknowledgements or echoes to the publisher.
 #pragma once
 #include "connection.h"
 
@@ -10,10 +10,10 @@ enum role { PUBLISHER, RECEIVER, IDLE };
 struct settings {
   const char *host, *from;     // the relay's address; the own one, or null
   int port;
-  const char *pem;             // mutual TLS by this file, or null
-  bool inside;                 // Causeway: sealed frames inside TLS, as a phone's
-  bool interactive;            // Causeway: the class of round trips, otherwise bulk
-  const char *key;             // Causeway: the node's key, made when the file is not there
+  const char *pem;             // mutual TLS with this file, or null
+  bool inside;                 // Causeway: sealed frames inside TLS, as a phone sends them
+  bool interactive;            // Causeway: the interactive class, for round trips; otherwise bulk
+  const char *key;             // Causeway: the node's key, made if the file does not exist
   int number;                  // of this receiver or idle end
   int receivers;
   uint8_t to[RECEIVERS_MAX][ID_BYTES];  // Causeway: the receivers' nodes
@@ -28,7 +28,7 @@ struct endpoint {
   struct settings settings;
   int connections;             // raw streams: one for each receiver; otherwise 1
   struct connection connection[RECEIVERS_MAX];
-  int turn;                    // the connection whose messages `next` cuts
+  int turn;                    // the connection from which `next` cuts messages
   struct link *link;           // Causeway
   int listener;                // a raw receiver's
   bool subscribed;
@@ -36,29 +36,29 @@ struct endpoint {
 
 struct protocol {
   const char *name;
-  // Connect, and come back when what is sent to this end will arrive.
+  // Connects, and returns when messages to this end will arrive.
   void (*open)(struct endpoint *endpoint);
-  // Called when others have been told that this end is open: wait for them. Null: nothing is to be done.
+  // Called when the other ends know that this end is open: waits for them. Null: no wait is needed.
   void (*meet)(struct endpoint *endpoint);
   void (*send)(struct endpoint *endpoint, const uint8_t *bytes, size_t size);
-  // The next whole message of what has come; valid until more is filled in. False: there is none.
+  // The next whole received message, valid until the next fill. False: there is none.
   bool (*next)(struct endpoint *endpoint, const uint8_t **bytes, size_t *size);
-  // Encrypt what is still collected; null if nothing ever is.
+  // Encrypts the collected bytes. Null: none are ever collected.
   void (*complete)(struct endpoint *endpoint);
 };
 
-// Those that endpoint_open knows: raw, hub, nats, mqtt, causeway.
+// The protocols of endpoint_open: raw, hub, nats, mqtt, causeway.
 extern const struct protocol raw_protocol, hub_protocol, nats_protocol, mqtt_protocol, causeway_protocol;
 
-// Fails when the relay cannot be reached or does not accept this end.
+// Fails if the relay cannot be reached or does not accept this end.
 void endpoint_open(struct endpoint *endpoint, const char *protocol, enum role role, const struct settings *settings);
 bool endpoint_flush(struct endpoint *endpoint);
 bool endpoint_fill(struct endpoint *endpoint);
 // Bytes that wait for the sockets.
 size_t endpoint_held(const struct endpoint *endpoint);
-// Wait for something to receive, or room for what waits. False: the time is over.
+// Waits until bytes can be received, or pending bytes can be sent. False: timeout.
 bool endpoint_await(const struct endpoint *endpoint, int milliseconds);
-// What the connection is protected by.
+// The cipher of the connection.
 const char *endpoint_cipher(const struct endpoint *endpoint);
 // Causeway: the own id in hexadecimal digits; otherwise "-".
 const char *endpoint_id(const struct endpoint *endpoint);

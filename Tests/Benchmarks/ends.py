@@ -1,5 +1,5 @@
-"""What whole daemons do, beside programs for the same: messages of one application through a box, a file from daemon to daemon beside scp
-and magic-wormhole over the same cable, and handshakes beside OpenSSL's own."""
+"""Whole daemons beside comparable programs: messages of one application through a box; a file from daemon to daemon
+beside scp and magic-wormhole over the same cable; and handshakes beside OpenSSL's own."""
 import os
 import pathlib
 import re
@@ -22,7 +22,7 @@ SSHD = shutil.which("sshd", path=os.environ["PATH"] + ":/usr/sbin")
 
 
 def missing():
-    """Which of the programs beside whole daemons are not there."""
+    """The comparison programs for whole daemons that are not installed."""
     return [name for name, there in (("sshd", SSHD and shutil.which("scp")), ("magic-wormhole", (WORMHOLE / "wormhole").exists())) if not there]
 
 
@@ -30,8 +30,8 @@ MESSAGE = os.urandom(64)
 
 
 class Application:
-    """Messages of 64 bytes from an application in A to one in B, as many on their way as a client may have; their daemons know
-    only the box."""
+    """Messages of 64 bytes from an application in A to one in B, with as many in flight as a client may have. Their
+    daemons know only the box."""
 
     def __init__(self, root, places, box):
         self.box = box
@@ -43,7 +43,7 @@ class Application:
         self.reader = small.reader_of(there)
 
     def measure(self, seconds):
-        """The box's processor seconds for one message, and its frames, acknowledgements among them."""
+        """The box's processor seconds per message, and its frames per message, acknowledgements included."""
         frames, before = self.box.status["box"]["frames_forwarded"], self.box.processor_seconds()
         count, _ = self.here.send_for(seconds, MESSAGE)
         used = self.box.processor_seconds() - before
@@ -81,7 +81,7 @@ class Files:
             self.ways["magic-wormhole"] = self.by_wormhole
 
     def measure(self):
-        """Bytes a second of each way, from the sender's command to its end, when the file is there whole."""
+        """The bytes per second of each program, from the start of the sender's command to its end, with the file complete."""
         return {title: self.pass_on(way) for title, way in self.ways.items()}
 
     def pass_on(self, way):
@@ -142,7 +142,7 @@ class Files:
 
 
 class Handshakes:
-    """Full mutual handshakes of TLS 1.3 with P-256: processor seconds of the side that is dialled."""
+    """Full mutual handshakes of TLS 1.3 with P-256: processor seconds of the dialled side."""
 
     def __init__(self, root):
         self.box = Daemon(root, "door").start()

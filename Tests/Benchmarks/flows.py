@@ -1,4 +1,4 @@
-"""One measurement of one system: a flow of messages, round trips, memory, start. Figures are in seconds and bytes."""
+"""The measurements of one system: a flow of messages, round trips, memory, start. Figures are in seconds and bytes."""
 import json
 import pathlib
 import subprocess
@@ -48,7 +48,7 @@ class Bench:
         self.running = []
 
     def flow(self, system, size, receivers=1, one_by_one=False, seconds=1.0):
-        """Messages from one publisher to all receivers, each verified."""
+        """Send messages from one publisher to all receivers. Each message is verified."""
         window = system.window(size, receivers)
         if system.title == "kernel":
             self.places.forward(True)
@@ -73,7 +73,7 @@ class Bench:
                 "cipher": sent["cipher"]}
 
     def round_trips(self, system, seconds=2.0):
-        """Messages of 64 bytes, 500 a second, there and back."""
+        """Round trips of messages of 64 bytes, 500 per second."""
         if system.title == "kernel":
             self.places.forward(True)
         try:
@@ -85,7 +85,7 @@ class Bench:
             self.places.forward(False)
 
     def memory(self, system):
-        """Resident with no link, with 8, with 64, and after all have left. The system is running and was not used."""
+        """Resident memory without a link, with 8, with 64, and after all have left. The system runs and has not been used."""
         figures = [resident_bytes(system.process.pid)]
         for count in LINKS:
             try:
@@ -105,6 +105,6 @@ def clock(system):
 
 
 def machine_seconds():
-    """What all processors together were busy with, and of it softirqs outside of processes as the kernel's ticks count them."""
+    """The busy time of all processors, and its share of softirqs outside of processes, as the kernel counts them in ticks."""
     values = [int(word) / 100 for word in pathlib.Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
     return sum(values) - values[3] - values[4], values[6]

@@ -1,9 +1,10 @@
 // Messages through a relay: generator publish|receive|ping|echo|idle|hold --OPTION VALUE …
 //
-// publish sends numbered messages to all receivers for --seconds, at most --window of them unacknowledged by the slowest one; receive
-// checks that each comes once, in order and whole. A message that is missing ends the program with status 2. ping sends --rate
-// messages a second to an echo. idle holds --count ends open, hold accepts whoever connects; both until standard input ends. An end
-// that waits for others prints “ready” and its id; results are one line of JSON.
+// publish sends numbered messages to all receivers for --seconds, with at most --window of them unacknowledged by the
+// slowest one. receive checks that each arrives once, in order and complete. A missing message ends the program with
+// status 2. ping sends --rate messages per second to an echo. idle keeps --count ends open, and hold accepts all
+// connections; both run until standard input ends. An end that waits for others prints “ready” and its id. Results are
+// one line of JSON.
 #define _GNU_SOURCE
 #include <openssl/rand.h>
 #include <poll.h>
@@ -41,7 +42,7 @@ static void say_ready(const char *id) {
   fflush(stdout);
 }
 
-// Send what waits, and serve the connection a moment longer.
+// Sends pending bytes, and serves the connection a moment longer.
 static void linger(struct endpoint *endpoint) {
   const uint8_t *bytes;
   size_t size;
@@ -53,7 +54,8 @@ static void linger(struct endpoint *endpoint) {
   }
 }
 
-// A message: its number, and 1 at byte 8 of the last one. An acknowledgement: how many have come, and the receiver's number.
+// A message is its number, with a 1 at byte 8 of the last one. An acknowledgement is the count of received messages,
+// and the receiver's number.
 
 static void publish(void) {
   struct endpoint endpoint;
@@ -190,7 +192,7 @@ static void idle(void) {
   for (bool said = false;;) {
     if (open < count) {
       settings.number = open;
-      // A node of its own key and address for each end: a relay may bound how many keys one address brings.
+      // Each end has its own key and address, because a relay may limit the keys of one address.
       if (keys) snprintf(key, sizeof key, "%s-%d", keys, open), settings.key = key;
       if (network) snprintf(from, sizeof from, "%s.%d", network, open + 1), settings.from = from;
       endpoint_open(&endpoints[open], protocol, IDLE, &settings);
@@ -252,7 +254,7 @@ static void take_option(const char *name, const char *value) {
   else if (!strcmp(name, "--one-by-one")) one_by_one = atoi(value);
   else if (!strcmp(name, "--receivers")) settings.receivers = atoi(value);
   else if (!strcmp(name, "--to")) {
-    // Ids with commas between them; of other relays nothing but commas and dashes.
+    // Ids separated by commas. Other relays use no ids, only dashes.
     for (int i = 0; i < RECEIVERS_MAX && *value; i++) {
       sodium_hex2bin(settings.to[i], ID_BYTES, value, strcspn(value, ","), NULL, NULL, NULL);
       value += strcspn(value, ",");

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The generator of the benchmarks against a real box, the hub, and relays that do not keep to the rules: generator_test.py BINARY"""
+"""The generator of the benchmarks with a real box, the hub, and relays that violate the protocol: generator_test.py BINARY"""
 import pathlib
 import socket
 import subprocess
@@ -17,7 +17,7 @@ HUB_DATA, HUB_HEADER_BYTES = 0, 6
 
 
 class Relay(threading.Thread):
-    """Passes bytes on between whoever connects and a port, and what comes back through `change`."""
+    """Forwards bytes between a client and a port, and passes the answers through `change`."""
 
     def __init__(self, port, change):
         super().__init__(daemon=True)
@@ -43,7 +43,7 @@ class Relay(threading.Thread):
 
 
 class Units:
-    """Cuts what a box sends into records and sealed frames, and changes the header of the third sealed frame."""
+    """Cuts a box's output into records and sealed frames, and changes the header of the third sealed frame."""
 
     def __init__(self):
         self.bytes, self.sealed = b"", 0
@@ -65,7 +65,7 @@ class Units:
 
 
 class Losses:
-    """Cuts what a hub sends into frames, and drops the tenth message."""
+    """Cuts a hub's output into frames, and drops the tenth message."""
 
     def __init__(self):
         self.bytes, self.messages = b"", 0
@@ -99,7 +99,7 @@ class GeneratorTest(DaemonsTest):
         process.communicate()
 
     def flow(self, port, near_port, *words, receivers=1):
-        """Messages for a tenth of a second: the ends, when all have ended."""
+        """Send messages for a tenth of a second. Returns the generator's processes after their end."""
         ends = []
         for number in range(receivers):
             own = ["--from", f"127.0.0.{number + 20}", "--key", self.path(f"to{number}")]

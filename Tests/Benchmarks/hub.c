@@ -1,8 +1,8 @@
-// The limit: hub PORT [PEM], a relay that does nothing but frames and topics, with epoll, by one thread.
+// The limit: hub PORT [PEM], a relay with only frames and topics, on epoll with one thread.
 //
-// A frame is its length after these four bytes (little-endian), a type, a topic, and a payload. Type 0 goes to all who subscribed
-// to the topic, type 1 subscribes, and comes back when that is done. Nobody is slowed down and no memory is bounded: a relay that is
-// used has to do more.
+// A frame is a length (four bytes, little-endian, not counted), a type, a topic, and a payload. Type 0 goes to all
+// subscribers of the topic. Type 1 subscribes, and is sent back when that is done. The hub has no back-pressure and no
+// memory limits, unlike a relay for real use.
 #define _GNU_SOURCE
 #include <netinet/in.h>
 #include <signal.h>
@@ -25,7 +25,7 @@ static SSL_CTX *context;
 static struct client *subscribers[TOPICS][CLIENTS_MAX], *marked[CLIENTS_MAX];
 static int subscriber_count[TOPICS], marked_count;
 
-// It has something to send at the end of this wake-up.
+// Marks a client that has bytes to send at the end of this wake-up.
 static void mark(struct client *client) {
   if (!client->marked && marked_count < CLIENTS_MAX) {
     client->marked = true;
@@ -44,7 +44,7 @@ static void admit(int listener) {
   epoll_ctl(events, EPOLL_CTL_ADD, socket, &event);
 }
 
-// Freed at the end of the wake-up, because events may still name it.
+// Ends a client. Its memory is freed at the end of the wake-up, because pending events may still name it.
 static void part(struct client *client) {
   for (int topic = 0; topic < TOPICS; topic++)
     for (int i = subscriber_count[topic] - 1; i >= 0; i--)

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Instructions that the relay takes for a forwarded frame, beside a budget: instructions.py [--write] [ARCHITECTURE...]
+"""The relay's instructions per forwarded frame, beside a budget: instructions.py [--write] [ARCHITECTURE...]
 
-The firmware runs under QEMU's user mode, which counts what it executes. Two foreign peers link with it over the loopback interface; one
-sends the other sealed frames beside TLS, some in one write, and waits until all have come: so each round is the same work. Of
-the rounds the median counts. More than 5 % above the budget (budget.json) is a failure; --write makes today's figures the budget.
+The firmware runs under QEMU's user mode, which counts its instructions. Two independent peers link with it over the
+loopback interface. One sends the other sealed frames beside TLS, some in one write, and waits until all have arrived,
+so each round is the same work. The median of the rounds counts. More than 5 % above the budget (budget.json) is a
+failure; --write makes the current figures the budget.
 
-QEMU's processors here have instructions for AES; the tags of sealed frames use none, and links inside TLS are not measured."""
+QEMU's processors have instructions for AES here. The tags of sealed frames use none, and links inside TLS are not
+measured."""
 import argparse
 import json
 import mmap
@@ -21,7 +23,7 @@ import time
 
 PROJECT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(PROJECT / "Tests/Daemons"))
-sys.argv.insert(1, str(PROJECT / "build/x86_64/causeway"))          # daemons.py: who answers questions about a daemon
+sys.argv.insert(1, str(PROJECT / "build/x86_64/causeway"))          # daemons.py: the binary that answers about a daemon
 
 from bypass import sealed_unit  # noqa: E402
 from daemons import Daemon, wait  # noqa: E402
@@ -36,7 +38,7 @@ CASES = ((64, 1), (64, 32), (1024, 1), (1024, 32), (16384, 1), (16384, 4))
 
 
 def plugin(directory):
-    """The counter for the QEMU of this machine."""
+    """Compile the counter for this machine's QEMU."""
     text = subprocess.run(["qemu-x86_64", "--version"], check=True, capture_output=True, text=True).stdout
     major = int(re.search(r"version (\d+)", text).group(1))
     path = directory / "count_instructions.so"
@@ -62,7 +64,7 @@ class CountedBox(Daemon):
         return self
 
     def count(self):
-        """What it has executed, when it has come to rest."""
+        """The executed instructions, once the daemon is idle."""
         while True:
             before = struct.unpack("=Q", self.memory[:])
             time.sleep(0.01)
@@ -82,7 +84,7 @@ class Flow:
         wait("a frame arrives", lambda: self.pass_on(self.units(16, 1), 1, 0.2))
 
     def units(self, size, frames):
-        """Frames as they stand on the wire."""
+        """Frames in their form on the wire."""
         payload, units, stream = os.urandom(size), b"", self.sender.stream
         for _ in range(frames):
             self.number += 1
@@ -93,7 +95,7 @@ class Flow:
         return units
 
     def pass_on(self, units, frames, seconds=5):
-        """Send them in one write; whether all arrive."""
+        """Send them in one write. Returns whether all arrive."""
         self.sender.stream.send_raw(units)
         end = time.monotonic() + seconds
         while frames and time.monotonic() < end:
@@ -105,7 +107,7 @@ class Flow:
         return frames == 0
 
     def measure(self, size, frames):
-        """Instructions a frame, the median of the rounds."""
+        """The instructions per frame, the median of the rounds."""
         counts = []
         for _ in range(ROUNDS):
             units = self.units(size, frames)

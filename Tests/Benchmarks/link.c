@@ -1,5 +1,6 @@
-// A foreign Causeway node with one link, written from docs/protocol.md: TLS by OpenSSL with memory on its other side, sealed frames
-// beside its records. Every tag is verified; whatever a node would end the link for ends the program.
+// An independent Causeway node with one link, written from docs/protocol.md. TLS is OpenSSL over memory buffers, with
+// the sealed frames beside its records. Every tag is verified, and each error for which a node would end the link ends
+// the program.
 #define _GNU_SOURCE
 #include <openssl/ecdsa.h>
 #include <openssl/err.h>
@@ -245,7 +246,7 @@ static bool take_frame(struct endpoint *endpoint, const uint8_t *header, const u
       endpoint->connection[0].ended = true;
       break;
     case ADVERTISEMENT: take_topology(endpoint->link, header + 24, payload, size); break;
-    // A receiver answers to whom it hears.
+    // A receiver replies to the sender of the last frame.
     case SEALED:
       if (endpoint->role == RECEIVER) memcpy(endpoint->settings.to[0], header + 24, ID_BYTES);
       return true;
@@ -326,7 +327,8 @@ static bool link_next(struct endpoint *endpoint, const uint8_t **bytes, size_t *
 
 // Opening
 
-// Whether frames to and from all others of the flow have a way. An idle end waits for none, because those beside it have to be served.
+// Whether frames to and from all others of the flow have a route. An idle end does not wait for one, because the
+// program also serves other ends.
 static bool routed(struct endpoint *endpoint) {
   struct link *link = endpoint->link;
   if (!link->up || endpoint->role == IDLE) return link->up;
@@ -345,7 +347,7 @@ static void link_open(struct endpoint *endpoint) {
   id_of(link->key, link->point, link->id);
   sodium_bin2hex(link->digits, sizeof link->digits, link->id, ID_BYTES);
   snprintf(link->name, sizeof link->name, "%s%d", endpoint->role == PUBLISHER ? "from" : endpoint->role == IDLE ? "idle" : "to", settings->number);
-  // Greater after each start, as a boot epoch has to be.
+  // Rises with each start, as a boot epoch must.
   struct timespec time;
   clock_gettime(CLOCK_REALTIME, &time);
   link->epoch = (uint64_t)((time.tv_sec - 1700000000) * 20 + time.tv_nsec / 50000000) << 32 | randombytes_random();

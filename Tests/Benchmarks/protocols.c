@@ -1,4 +1,5 @@
-// What the peers speak: raw frames through a proxy that connects, the hub's frames, NATS, and MQTT 3.1.1 with QoS 0.
+// The protocols of the other relays: raw frames through a proxy that connects, the hub's frames, NATS, and MQTT 3.1.1
+// with QoS 0.
 #define _GNU_SOURCE
 #include <netinet/in.h>
 #include <stdio.h>
@@ -30,7 +31,7 @@ static void protect(struct endpoint *endpoint, struct connection *connection, bo
   if (endpoint->settings.pem) secure(connection, context_of(endpoint, server), server);
 }
 
-// Until `size` bytes have come, which stay in the buffer.
+// Waits until `size` bytes have arrived. They stay in the buffer.
 static void await_bytes(struct connection *connection, size_t size) {
   for (double begin = now(); held(&connection->in) < size;) {
     if (!flush(connection)) fail("the relay has ended the connection");
@@ -40,7 +41,7 @@ static void await_bytes(struct connection *connection, size_t size) {
   }
 }
 
-// Send what subscribes, and wait for the answer.
+// Sends a subscription, and waits for the answer.
 static void subscribe(struct endpoint *endpoint, const void *bytes, size_t size) {
   const uint8_t *message;
   size_t length;
@@ -140,13 +141,13 @@ static bool hub_next(struct endpoint *endpoint, const uint8_t **bytes, size_t *s
   return false;
 }
 
-// NATS, by its client protocol.
+// NATS, with its client protocol.
 
 static void nats_open(struct endpoint *endpoint) {
   struct connection *connection = &endpoint->connection[0];
   char text[256];
   *connection = dial_relay(endpoint, endpoint->settings.port);
-  // The server's INFO ends with a line feed; TLS begins behind it.
+  // The server's INFO ends with a line feed. TLS begins behind it.
   for (size_t known = 0; !known || start(&connection->in)[known - 1] != '\n'; known = held(&connection->in)) await_bytes(connection, known + 1);
   connection->in.first = connection->in.end;
   protect(endpoint, connection, false);

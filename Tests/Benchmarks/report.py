@@ -1,4 +1,4 @@
-"""Figures of the rounds, and what they become: tables in Markdown, ratios first."""
+"""The figures of the rounds, as tables in Markdown with the ratios first."""
 import collections
 import pathlib
 import platform
@@ -17,7 +17,7 @@ BUSY = 0.9
 
 
 def spread(values, form="{:.2f}"):
-    """The median, and the extremes where there is more than one value."""
+    """The median, with the extremes if there is more than one value."""
     values = [value for value in values if value is not None]
     if not values:
         return "–"
@@ -63,7 +63,7 @@ class Report:
     # Values of the rounds, and ratios within each
 
     def costs(self, title, size, receivers=1, one_by_one=False):
-        """Of large messages seconds a gigabyte, of others microseconds a message."""
+        """Seconds per gigabyte for large messages, microseconds per message for others."""
         scale = GIGA / size if size > 4096 else US
         return [figures["cost"] * scale for figures in self.flows[title, receivers, size, one_by_one].values()]
 
@@ -82,7 +82,7 @@ class Report:
     def ratio_table(self):
         rows = []
         pairs = [(system.title, system.beside) for system in self.relays() if system.protocol != "hub"]
-        # Sealed end to end beside a relay that decrypts and encrypts everything.
+        # End-to-end sealing beside a relay that decrypts and encrypts everything.
         for title, beside in [pairs[0], (pairs[0][0], "hub, TLS"), *pairs[1:]]:
             row = [title, beside]
             for size, one_by_one in ((64, False), (64, True), (1024, False), (16384, False)):
@@ -215,7 +215,7 @@ class Report:
         return bars("The relay's processor time for a message ÷ the plain hub's", [f"{size} B" for size in SIZES], rows)
 
     def write(self, markdown, picture):
-        """Between the marks of a file that is there, otherwise a whole one."""
+        """Replace the text between the marks of an existing file, or write a new file."""
         text = markdown.read_text() if markdown.exists() else f"{BEGIN}\n{END}\n"
         if BEGIN not in text or END not in text:
             raise SystemExit(f"{markdown}: the marks {BEGIN} and {END} are missing")
@@ -226,7 +226,7 @@ class Report:
 
 
 def bottleneck(shares):
-    """The process that took nearly a whole processor, or the machine when all processors were in use."""
+    """The process that used nearly a whole processor, or the machine if all processors were in use."""
     ends = {name: shares[name] for name in ("relay", "publisher", "receiver")}
     busiest = max(ends, key=ends.get)
     if ends[busiest] > BUSY:

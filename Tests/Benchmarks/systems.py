@@ -1,4 +1,4 @@
-"""The systems that stand beside each other: how each is started, and what the generator speaks with it."""
+"""The compared systems: how each is started, and the protocol of the generator with it."""
 import os
 import pathlib
 import re
@@ -11,11 +11,12 @@ from bench_network import BINARY, FAR, RELAY_IN, RELAY_OUT, Node
 
 RECEIVERS_MAX = 7
 SIZES = (64, 1024, 16384)
-# A frame of 128 messages of 64 bytes, as a sender under backlog packs them: each has 5 bytes of its channel and 4 of its session.
+# A frame of 128 messages of 64 bytes, as a sender with a backlog packs them. Each has 5 bytes of channel header and 4
+# of session header.
 PACKED_MESSAGES = 128
 PACKED_BYTES = PACKED_MESSAGES * 73
-# Frames on their way, so that a box never has to drop one (docs/protocol.md, "Limits": 1024 frames and 256 KiB of a flow, 1 MiB of a
-# neighbour); what others take is limited by nobody.
+# Frames in flight, few enough that a box never drops one (docs/protocol.md, "Limits": 1024 frames and 256 KiB per flow,
+# 1 MiB per neighbour). The other systems have no such limit.
 WINDOWS_OF_A_BOX = {1: {64: 1024, 1024: 240, PACKED_BYTES: 24, 16384: 15}, 7: {64: 512, 1024: 128, 16384: 8}}
 WINDOWS = {64: 4096, 1024: 1024, 16384: 64}
 START_SECONDS_MAX = 15
@@ -23,7 +24,7 @@ LAUNCHERS = {os.path.basename(os.path.realpath(path)) for path in (sys.executabl
 
 
 class System:
-    """A relay in the namespace R. `title` is unique; `beside` says against which limit its ratios are taken."""
+    """A relay in the namespace R. `title` is unique; `beside` names the limit for its ratios."""
 
     protocol, program, proxy = "hub", None, False
 
@@ -34,7 +35,7 @@ class System:
 
     @property
     def alone(self):
-        """Whether it is a process of its own, with a start and memory to measure."""
+        """Whether it is a separate process, with a start and memory to measure."""
         return True
 
     def installed(self):
@@ -44,15 +45,15 @@ class System:
         return None
 
     def start(self, workshop, places):
-        """Seconds from its execution until it listens."""
+        """Start it. Returns the seconds from its execution until it listens."""
         self.process = places.relay.start(*self.command(workshop), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         return self.listening_after()
 
     def listening_after(self):
-        """Read from the kernel's table: a proxy would pass a connection on."""
+        """Read the kernel's socket table, because a proxy would forward a test connection."""
         own = f":{self.port:04X} "
         begin = time.monotonic()
-        # Not what setpriv and nsenter take before it.
+        # The time of setpriv and nsenter before it does not count.
         while os.path.basename(os.readlink(f"/proc/{self.process.pid}/exe")) in LAUNCHERS:
             begin = time.monotonic()
         while True:
@@ -122,7 +123,7 @@ class Nats(System):
 
 
 class Mosquitto(System):
-    """QoS 0."""
+    """Mosquitto with QoS 0."""
 
     protocol, program = "mqtt", "mosquitto"
 
@@ -137,7 +138,7 @@ class Mosquitto(System):
 
 
 class Causeway(System):
-    """The box. Both ways of passing sealed frames are measured on one process."""
+    """The box. Both ways of forwarding sealed frames are measured on one process."""
 
     protocol = "causeway"
 
