@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The commands of the causeway binary against a played daemon: usage: command_line_test.py BINARY
+"""The commands of the causeway binary with a fake daemon. usage: command_line_test.py BINARY
 
-The played daemon has two control sockets, alice's and bob's, as two daemons with a mesh between them would. The protocol is
-described in Sources/Diagnostics/ControlProtocol.swift. What daemons do for chats and files is in Tests/Daemons.
+The fake daemon has two control sockets, alice's and bob's, like two daemons with a mesh between them. The protocol is described
+in Sources/Diagnostics/ControlProtocol.swift. Tests/Daemons covers the daemons' part in chats and files.
 """
 import os
 import selectors
@@ -31,7 +31,7 @@ def peer(node, hops=2, info=(b"room=kitchen",)):
 
 
 class Daemon(threading.Thread):
-    """Both daemons, as far as they tell their clients who is there."""
+    """Both daemons, as far as they report peers to their clients."""
 
     def __init__(self, directory):
         super().__init__(daemon=True)
@@ -230,7 +230,7 @@ class CommandLine(unittest.TestCase):
         self.assertIn("box.conf:4: ", err)
 
     def test_a_configuration_that_lets_nobody_in_by_a_certificate_is_not_good(self):
-        """As `reload` refuses it: anchors that are absent, empty, or named with a comment behind."""
+        """`reload` refuses the same: anchors that are absent, empty, or followed by a comment."""
         os.makedirs(self.path("anchors"))
         for anchors in (self.path("none"), self.path("anchors"), self.path("anchors") + " # the fleet"):
             with open(self.path("box.conf"), "w") as file:
