@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""The package on Debian 12 and 13: installed, upgraded, removed and purged in roots of its own: deb_test.py
+"""The package on Debian 12 and 13, installed, upgraded, removed and purged in temporary roots: deb_test.py
 
-Packages build/ARCH/causeway by board/deb.sh. Needs root; fetches the roots by mmdebstrap from the archive that apt uses."""
+Packages build/ARCH/causeway with board/deb.sh. Needs root. mmdebstrap fetches the roots from the archive that apt uses."""
 import os
 import pathlib
 import re
@@ -12,7 +12,7 @@ import unittest
 
 from debian import PROJECT, Root, run
 
-# What dpkg, apt and the tools for users leave on every system.
+# Files that dpkg, apt and the user tools leave on every system.
 NOT_OURS = re.compile(r"/(run/systemd/|var/(lib/dpkg|log|cache|lib/systemd/deb-systemd)|etc/(passwd|group|shadow|gshadow|subuid|subgid|\.pwd\.lock))")
 
 
@@ -22,7 +22,7 @@ def package(version, architecture="amd64"):
 
 
 class Installation(Root):
-    """A Debian of a release, for packages to be installed in."""
+    """A Debian release for the installation of packages."""
 
     def __init__(self, suite):
         super().__init__(suite, "systemd", "init-system-helpers", "passwd")
@@ -43,11 +43,11 @@ class Installation(Root):
         return {line.split(":")[0] for line in (self.path / "etc" / database).read_text().splitlines()}
 
     def access(self, path):
-        """Mode, owner and group of a file, as stat(1) says them."""
+        """Mode, owner and group of a file, as stat(1) prints them."""
         return self.run("stat", "--format=%a %U:%G", path).strip()
 
     def identity(self):
-        """What the daemon's user has in its directory, after the daemon ran there as the unit would run it."""
+        """Run the daemon as the unit would. Returns the node id of its identity."""
         for place in ("var/lib/causeway", "run/causeway"):
             (self.path / place).mkdir(parents=True, exist_ok=True)
             self.run("chown", "causeway:causeway", f"/{place}")

@@ -1,4 +1,4 @@
-"""A Debian of a release in a directory, for the tests beside this file. Fetched by mmdebstrap from the archive that apt uses."""
+"""A Debian release in a directory, for the tests of this directory. mmdebstrap fetches it from the archive that apt uses."""
 import pathlib
 import re
 import subprocess

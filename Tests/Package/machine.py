@@ -1,4 +1,4 @@
-"""A root in a directory as a machine of its own: BusyBox's init is its process 1, and its network has no radio and no cable."""
+"""A root directory as a separate machine: BusyBox's init is its process 1, and its network has no radio and no cable."""
 import os
 import pathlib
 import signal
@@ -7,13 +7,13 @@ import time
 
 from debian import ENVIRONMENT, run
 
-# Plain files that stand for the board's LED, and for the control groups of version 2 in which OpenRC 0.45 and 0.56 start it.
+# Plain files that stand for the board's LED, and for the version 2 control groups in which OpenRC 0.45 and 0.56 start it.
 LED = "sys/class/leds/ACT"
 CONTROL_GROUPS = {"bookworm": "sys/fs/cgroup/causeway", "trixie": "sys/fs/cgroup/openrc.causeway"}
 
 
 def wait(what, predicate, seconds=20):
-    """Ask until it is true; what did not become true is an error."""
+    """Poll until the predicate is true. Returns its value. A timeout raises an AssertionError."""
     end = time.monotonic() + seconds
     while not (found := predicate()):
         if time.monotonic() > end:
@@ -27,7 +27,7 @@ def command_line(pid):
 
 
 class Machine:
-    """It runs what the root's /etc/inittab says, until `end`."""
+    """A machine that runs the root's /etc/inittab until `end`."""
 
     def __init__(self, root):
         self.root = root
@@ -48,7 +48,7 @@ class Machine:
         child = self.process.pid
         children = pathlib.Path(f"/proc/{child}/task/{child}/children")
         wait("process 1 is there", lambda: children.read_text() and command_line(children.read_text().strip()) == "/bin/busybox init")
-        # As it is numbered here.
+        # The process number in the outer namespace.
         self.first = int(children.read_text())
 
     def _write(self, path, text):
@@ -57,22 +57,22 @@ class Machine:
         file.write_text(text)
 
     def end(self):
-        # unshare ignores SIGTERM; its end is that of process 1, and so of all others.
+        # unshare ignores SIGTERM. Its end is that of process 1, and thus of all other processes.
         self.process.kill()
         self.process.wait(10)
 
     def run(self, *words):
-        """A command inside: exit status, and all that it said."""
+        """Run a command inside. Returns the exit status and all output."""
         done = subprocess.run(["nsenter", f"--target={self.first}", "--mount", "--pid", "--net", "--uts", "--ipc", "--root", "--wd", *ENVIRONMENT,
                                *words], text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60)
         return done.returncode, done.stdout
 
     def path(self, name):
-        """A path inside, as it is seen from here; with what is mounted there."""
+        """A path inside, as seen from outside, mounts included."""
         return pathlib.Path(f"/proc/{self.first}/root/{name}")
 
     def processes(self):
-        """Command lines by process, but for process 1; as they are numbered here."""
+        """Command lines by outer process number, without process 1."""
         found = {}
         for entry in filter(str.isdigit, os.listdir("/proc")):
             try:
@@ -83,7 +83,7 @@ class Machine:
         return found
 
     def daemon(self):
-        """The one daemon's process, or 0."""
+        """The process of the only daemon, or 0."""
         daemons = [pid for pid, words in self.processes().items() if words == "/usr/bin/causeway run"]
         assert len(daemons) <= 1, daemons
         return daemons[0] if daemons else 0
@@ -93,7 +93,7 @@ class Machine:
 
 
 def busybox_root(path, debian):
-    """A root of BusyBox alone, of which a Debian has the static binary."""
+    """Make a root with only BusyBox, from the static binary of a Debian root."""
     for directory in ("bin", "sbin", "usr/bin", "usr/sbin", "etc/init.d", "proc", "run", "dev", "var/lib"):
         os.makedirs(f"{path}/{directory}")
     run("cp", f"{debian}/bin/busybox", f"{path}/bin/")
