@@ -1,4 +1,5 @@
-"""The virtual board with a card: its starts, its console, a shell on it over SSH, and the air of its two Bluetooth controllers."""
+"""The virtual board with a card: its starts, its console, a shell on it over SSH, and the air of its two Bluetooth
+controllers."""
 import os
 import pathlib
 import signal
@@ -13,13 +14,13 @@ FIRST_PARTITION = 4 << 20
 
 
 def card(image, *command, **options):
-    """mtools on a card's first partition."""
+    """Run mtools on a card's first partition."""
     name, *words = command
     return subprocess.run([name, "-i", f"{image}@@{FIRST_PARTITION}", *words], check=True, capture_output=True, **options).stdout
 
 
 class Air:
-    """Two Bluetooth controllers that hear each other, each behind a UART of the board: the radio lab's."""
+    """Two Bluetooth controllers in range of each other, each behind a UART of the board, from the radio lab."""
 
     def __init__(self, directory):
         self.sockets = [directory / "uart0", directory / "uart1"]
@@ -42,14 +43,15 @@ class Air:
 
 
 class Board:
-    """One start. `air`: its Bluetooth controllers. `drive`: what QEMU has as the card; the image when it is not given."""
+    """One start. `air` has its Bluetooth controllers. `drive` is QEMU's card, by default the image."""
 
     def __init__(self, image, key, log, air, drive=None):
         self.key = key
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
-        # A connection for all commands: a handshake takes the emulated processor seconds. Commands that find none make their own.
+        # One connection for all commands, because a handshake takes seconds on the emulated processor. A command
+        # without that connection opens its own.
         self.control, self.connection = key.parent / f"ssh-{self.port}", None
         self.began = time.monotonic()
         environment = {**os.environ, **({"CAUSEWAY_DRIVE": drive} if drive else {})}
@@ -83,7 +85,7 @@ class Board:
             subprocess.run(self.ssh(f"cat > {target}"), stdin=source, check=True, timeout=1800)
 
     def wait(self, command, seconds=900):
-        """Until a command on the board succeeds; what it printed."""
+        """Wait until a command on the board succeeds. Returns its output."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             if self.process.poll() is not None:
@@ -98,11 +100,11 @@ class Board:
         raise AssertionError(f"`{command}` does not succeed within {seconds} s")
 
     def wait_end(self, seconds=900):
-        """Until it is switched off, or restarts."""
+        """Wait until the board is switched off or restarts."""
         self.process.wait(seconds)
 
     def cut(self):
-        """The power goes."""
+        """Cut the power."""
         if self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()

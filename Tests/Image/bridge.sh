@@ -1,23 +1,23 @@
 #!/bin/sh
-# On the virtual board, after its first start: bob has its second Bluetooth controller; carol, with the second Wi-Fi radio, and dave, on a
-# cable, stand in network namespaces of their own. They share nothing but the box, and send each other files.
+# Runs on the virtual board after its first start. bob has its second Bluetooth controller. carol, with the second Wi-Fi
+# radio, and dave, on a cable, are in separate network namespaces. They share only the box, and send each other files.
 set -eu
 
-peer() { # NAME: the configuration of a node; its own sections come from stdin
+peer() { # NAME: write a node's configuration; its own sections come from stdin
     mkdir -p "/run/$1/state" "/run/$1/run" "/run/$1/in"
     { printf '[node]\ndisplay-name = %s\nstate-directory = /run/%s/state\nruntime-directory = /run/%s/run\n' "$1" "$1" "$1"; cat; } > "/run/$1/conf"
 }
-run() { # NAME COMMAND…: a node's daemon, where COMMAND… puts it
+run() { # NAME COMMAND…: start a node's daemon through COMMAND…
     name=$1
     shift
     setsid "$@" causeway run --config "/run/$name/conf" > "/run/$name/log" 2>&1 < /dev/null &
     while [ ! -S "/run/$name/run/api.sock" ]; do sleep 0.2; done
 }
 id() { causeway status --json --config "/run/$1/conf" | sed -n 's/.*"id": "\(.*\)",/\1/p' | head -n 1; }
-receive() { # TO FROM
+receive() { # TO FROM: accept files at TO from FROM
     setsid causeway drop --config "/run/$1/conf" --from "$(id "$2")" "/run/$1/in" > "/run/$1/drop" 2>&1 < /dev/null &
 }
-send() { # FROM TO BYTES
+send() { # FROM TO BYTES: send a file and compare it
     head -c "$3" /dev/urandom > "/run/$1/photo-of-$1"
     began=$(cut -d ' ' -f 1 /proc/uptime)
     causeway send --config "/run/$1/conf" --wait 60 "/run/$1/photo-of-$1" "$2" > "/run/$1/send" 2>&1 || { cat "/run/$1/send"; exit 1; }

@@ -1,7 +1,7 @@
-"""Updates of a card, true ones and false ones: what `rauc bundle` makes of a directory, and what somebody makes of that.
+"""Valid and false updates of a card: bundles that `rauc bundle` makes from a directory, and manipulated ones.
 
-A bundle is a squashfs, the hash tree over its blocks, a CMS signature over the manifest with the root hash, and eight bytes with the
-signature's length."""
+A bundle is a squashfs, the hash tree over its blocks, a CMS signature over the manifest with the root hash, and eight
+bytes with the signature's length."""
 import pathlib
 import random
 import shlex
@@ -22,7 +22,7 @@ def run(*words):
 
 
 class Signer:
-    """A key and its certificate, made by board/image/update-key.sh, or by openssl with the extensions given."""
+    """A key and its certificate, made by board/image/update-key.sh, or by openssl with the given extensions."""
 
     def __init__(self, key, certificate=None):
         self.key, self.certificate = key, certificate or key.with_suffix(".crt")
@@ -54,20 +54,20 @@ class Bundle:
 
 
 class Maker:
-    """Makes bundles in a directory of its own. Those for which no `files` are given are small, and start nothing."""
+    """Makes bundles in its own directory. Bundles without `files` are small, and cannot start."""
 
     FILES = {name: random.Random(name).randbytes(20000) for name in ("slot.img", "kernel.gz", "initrd")}
 
     def __init__(self, directory, signer, root=None):
-        """`root`: the root of another system, whose RAUC makes them. The directory and the keys are in it."""
+        """`root` is another system's root, whose RAUC makes the bundles. The directory and the keys are in it."""
         self.directory, self.signer, self.root = directory, signer, root
         directory.mkdir(parents=True, exist_ok=True)
 
     def make(self, name, version, board="virtual-arm64", signer=None, files=None, without=(), pseudo=(), image="slot.img", manifest="",
              bundle_format="verity"):
-        """The path of a bundle. A value of `files` is bytes, or the path of a file. `pseudo` has pseudo-file
-        definitions of mksquashfs, which replace files of their name: RAUC rejects links and directories, and the holder of the key need
-        not ask RAUC."""
+        """Make a bundle and return its path. A value of `files` is bytes, or the path of a file. `pseudo` has
+        pseudo-file definitions of mksquashfs, which replace files of the same name. RAUC itself rejects links and
+        directories, but the holder of the key need not use RAUC."""
         source, path = self.directory / f"{name}.d", self.directory / name
         shutil.rmtree(source, ignore_errors=True)
         path.unlink(missing_ok=True)
@@ -95,7 +95,7 @@ class Maker:
     def program(self, name):
         if not self.root:
             return [name]
-        # RAUC 1.8 opens its own descriptors by /proc.
+        # RAUC 1.8 opens its own descriptors through /proc.
         return ["unshare", "--mount", "sh", "-c", 'mount -t proc proc "$0/proc" && exec chroot "$0" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@"',
                 self.root, name]
 
@@ -104,7 +104,7 @@ class Maker:
         return pathlib.Path("/", path.relative_to(self.root)) if self.root else path
 
     def content(self, path):
-        """The lines of what unsquashfs finds in a bundle: kind and rights first, and the path from `squashfs-root/` on last."""
+        """The lines of unsquashfs for a bundle: type and permissions first, the path from `squashfs-root/` on last."""
         done = subprocess.run([*self.program("unsquashfs"), "-ll", self.place(path)], check=True, capture_output=True, text=True)
         return [line for line in done.stdout.splitlines() if "squashfs-root/" in line]
 

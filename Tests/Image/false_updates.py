@@ -1,11 +1,11 @@
-"""Updates that a board must refuse, and what they are refused for."""
+"""Updates that a board must refuse, and the reasons of the refusals."""
 import subprocess
 
 from bundles import BLOCK, Bundle, Signer
 
 NEWER = "9.0.0"
 
-# Files that no update holds. FAT, where a slot's directory is, takes the first five for the slot's command line.
+# Files that no update contains. On FAT, which holds a slot's directory, the first five names equal the slot's command line.
 UNEXPECTED_FILES = {
     "cmdline.txt": "a-command-line",
     "CMDLINE.TXT": "a-command-line-in-capital-letters",
@@ -34,12 +34,12 @@ NO_REGULAR_FILES = {
 
 
 def exchanged(data, place):
-    """The bytes with one of them changed."""
+    """The bytes with one byte changed."""
     return data[:place] + bytes([data[place] ^ 1]) + data[place + 1:]
 
 
 def false_updates(maker):
-    """Pairs of a file's path and of the words in the refusal. Nothing on the card may change for any of them."""
+    """Yield pairs of a file's path and a part of the refusal. None of them may change anything on the card."""
     stranger = Signer.new(maker.directory, "stranger")
     good = maker.make("good.update", NEWER).read_bytes()
     own = Bundle(good)
@@ -56,7 +56,7 @@ def false_updates(maker):
         yield "a-changed-hash-tree", own.data(payload=exchanged(own.payload, len(own.payload) - BLOCK)), broken
         yield "a-payload-cut-short", own.data(payload=own.payload[BLOCK:]), broken
         yield "a-payload-that-was-never-signed", own.data(payload=foreign.payload), broken
-        # RAUC's service ends itself when it reads that a payload is no multiple of its blocks.
+        # RAUC's service exits when a payload is not a multiple of its block size.
         yield "a-stranger-s-update-before-it", foreign.data() + good, "RAUC stopped without a result"
         yield "a-stranger-s-update-behind-it", good + foreign.data(), unsigned
         yield "a-stranger-s-signature", own.data(signature=foreign.signature), unsigned
@@ -94,7 +94,7 @@ def false_updates(maker):
 
 
 def archive(maker, data):
-    """An archive with two members of one name, in the form that updates had once."""
+    """An archive with two members of the same name, in the former format of updates."""
     directory = maker.directory / "archive"
     directory.mkdir()
     (directory / "manifest").write_text("board virtual-arm64\nversion 9.0.0\n")
@@ -105,7 +105,7 @@ def archive(maker, data):
     return path
 
 
-# Names that are no file: a way to make them on the board, and the name.
+# Names without a regular file: a way to make them on the board, and the name.
 NO_FILES = [
     ("mkfifo /run/no/pipe", "/run/no/pipe"),
     ("ln -s pipe /run/no/link-to-a-pipe", "/run/no/link-to-a-pipe"),

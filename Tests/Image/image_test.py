@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The image of the virtual board: from the card's first start to false updates, and to a true one that was cut at every write.
+"""The image of the virtual board: from the card's first start to false updates, and to a valid one cut off at every write.
 
-usage: image_test.py (after board/image/build.sh virtual-arm64; CAUSEWAY_UPDATE_KEY as there). KEEP=DIRECTORY keeps the logs of a
-failure."""
+usage: image_test.py (after board/image/build.sh virtual-arm64; CAUSEWAY_UPDATE_KEY as there). KEEP=DIRECTORY keeps the
+logs of a failure."""
 import contextlib
 import hashlib
 import json
@@ -22,7 +22,7 @@ from writes import writes
 BUILT = PROJECT / "build/image/virtual-arm64"
 BEGAN = time.monotonic()
 MIB = 1 << 20
-# Where board/image/build.sh puts the partitions: boot, slot a, slot b, data.
+# The partitions of board/image/build.sh: boot, slot a, slot b, data.
 BOOT, SLOT_A, SLOT_B, DATA = 4 * MIB, 132 * MIB, 228 * MIB, 324 * MIB
 
 
@@ -43,11 +43,11 @@ def check(is_right, what, got=""):
 
 
 class Card:
-    """A copy of the image in a directory of its own, and a key for SSH."""
+    """A copy of the image in its own directory, and a key for SSH."""
 
     def __init__(self, directory, air):
         self.directory, self.air = directory, air
-        self.board = None   # That was started last.
+        self.board = None   # The board that was started last.
         self.key, self.image = directory / "ssh", directory / "card.img"
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", self.key], check=True)
         subprocess.run(["cp", "--sparse=always", BUILT / "causeway.img", self.image], check=True)
@@ -58,7 +58,7 @@ class Card:
         return self.board
 
     def digest(self):
-        """Of the partitions that the board is started from."""
+        """The digest of the partitions from which the board starts."""
         with open(self.image, "rb") as file:
             file.seek(BOOT)
             return hashlib.sha256(file.read(DATA - BOOT)).hexdigest()
@@ -109,7 +109,8 @@ def identity(board):
 
 
 def configuration_is_missed(board, former):
-    """The card's first partition is replaced by a file without a file system; the configuration is away, then there."""
+    """Replace the card's first partition with a file without a file system, and check the start without and with the
+    configuration."""
     with step("without its configuration, and with a first partition that cannot be read, the box does not run"):
         board.shell("systemctl stop causeway && mv /etc/causeway/causeway.conf /data/away.conf && readlink /dev/causeway-boot > /run/boot-device"
                     " && ln -sf /dev/null /dev/causeway-boot")
@@ -131,7 +132,7 @@ def restart(board, board_card):
 
 
 def text_of(image, name):
-    """A file of the first partition; empty when there is none."""
+    """The text of a file on the first partition, or empty."""
     try:
         return card(image, "mtype", f"::{name}", text=True)
     except subprocess.CalledProcessError:
@@ -144,7 +145,7 @@ def started_slot(image):
 
 
 def boot_files(image, slot):
-    """Digests of a slot's kernel and initial RAM disk, or nothing when the slot cannot be started."""
+    """Digests of a slot's kernel and initial RAM disk, or None if the slot cannot be started."""
     command_line = text_of(image, f"{slot}/cmdline.txt")
     if not command_line:
         return None
@@ -159,7 +160,7 @@ def root_of(image, slot, size):
 
 
 def contents(directory):
-    """The files of the update that was built, by unsquashfs: RAUC has no part in it."""
+    """Extract the files of the built update with unsquashfs, without RAUC."""
     subprocess.run(["unsquashfs", "-quiet", "-no-progress", "-d", directory, BUILT / "causeway.update"], check=True, stdout=subprocess.DEVNULL)
     return directory
 
@@ -169,7 +170,7 @@ def digest(path):
 
 
 def refused(text, reason, what):
-    """The one sentence of a refusal is there, with its reason."""
+    """Check that the output has exactly one refusal, with this reason."""
     sentences = [line for line in text.splitlines() if line.startswith("causeway-update: ")]
     check(len(sentences) == 1 and reason in sentences[0], f"{what} is refused: {reason}", text)
 
@@ -209,7 +210,7 @@ def refuse_false_updates(board, board_card, maker):
     check("slot a runs" in (text := board.shell("causeway-update --status")) and "and is started" in text, "slot a runs, and is started", text)
 
 
-# Edits of config.txt by hand, as sed commands, and whether the file still names a slot.
+# Manual edits of config.txt, as sed commands, and whether the file still names a slot.
 EDITS = {"s/$/\\r/": True, "1s/$/ /": True, "$a [pi4]\\nos_prefix=a/": False, "1d": False, "s,a/,c/,": False}
 
 
@@ -226,7 +227,7 @@ def edit_configuration(board):
                 check(code == 1 and text.startswith("slots: config.txt names no slot") and len(text.splitlines()) == 1, f"after {edit} it is an error", text)
             code, text = board.shell("causeway-update --confirm", check=False)
             check((code == 0) == is_right, f"after {edit} --confirm ends with {code}", text)
-            # The timer does nothing ten minutes after a start.
+            # The timer has no effect ten minutes after a start.
             board.shell("systemctl start causeway-slot-failed", check=False)
             result = board.shell("systemctl show --value --property Result causeway-slot-failed").strip()
             check(result == "exec-condition", f"after {edit} the board does not restart", result)
@@ -258,13 +259,13 @@ def update(board, board_card, maker, built):
             if number == 0:
                 board.send(BUILT / "causeway.update", "/run/u")
                 board.send(foreign, "/run/foreign")
-                # Another file has the name as soon as the update was opened: what is checked is what is installed.
+                # Another file takes the name once the update is open. The checked file must be the installed one.
                 text = board.shell("causeway-update /run/u > /run/out 2>&1 & until grep -q 'is checked' /run/out; do sleep 0.1; done; "
                                    "mv -f /run/foreign /run/u; wait $!; cat /run/out", timeout=600)
                 check("on trial" in text, "the other slot is started on trial", text)
                 board.wait_end()
             else:
-                # The minute until the confirmation stands still.
+                # Stop the process that waits a minute before the confirmation.
                 board.wait("test \"$(systemctl is-active causeway-slot)\" = activating && systemctl kill --signal STOP causeway-slot")
                 board.send(small, "/run/small")
                 text = board.shell("causeway-update --status; causeway-update /run/small; rauc install /run/small; causeway-update --back; "
@@ -305,7 +306,7 @@ def update(board, board_card, maker, built):
 
 
 def refuse_broken_installations(board, board_card):
-    """Slot b runs, and slot a was good."""
+    """Slot b runs, and slot a is good."""
     with step("an installation that is killed leaves nothing to start: not even what was there before"):
         board.send(BUILT / "causeway.update", "/run/u")
         check(board.shell("/usr/lib/causeway/slots get-state a") == "good\n", "slot a can be started")

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""The shell of an image that needs no board: `slots` and `causeway-update` in a directory, with programs of the test's own in place of
-mount, rauc and systemctl; and bundles, as RAUC of Debian 12 and of 13 makes them: slots_test.py [CLASS…]
+"""The shell scripts of an image, tested without a board: slots_test.py [CLASS…]
 
-`Bundles` needs root for the roots of the two releases, which mmdebstrap fetches from the archive that apt uses."""
+`slots` and `causeway-update` run in a directory, with stubs in place of mount, rauc and systemctl. RAUC of Debian 12
+and of 13 makes the bundles. `Bundles` needs root for the roots of the two releases, which mmdebstrap fetches from the
+archive that apt uses."""
 import os
 import pathlib
 import shutil
@@ -35,7 +36,7 @@ PROGRAMS = {
 
 
 class Stand(unittest.TestCase):
-    """Slot a runs, and both can be started."""
+    """A directory in which slot a runs, and both slots can be started."""
 
     def setUp(self):
         self.path = pathlib.Path(tempfile.mkdtemp(prefix="causeway-slots-"))
@@ -169,7 +170,7 @@ class Configuration(Stand):
 
 
 class Contents(Stand):
-    """The files that before-install and after-install accept, of an update in a directory."""
+    """The files that before-install and after-install accept, from an update in a directory."""
 
     def setUp(self):
         super().setUp()
@@ -182,7 +183,7 @@ class Contents(Stand):
                          RAUC_IMAGE_NAME_1=image, RAUC_BUNDLE_MOUNT_POINT=str(self.update))
 
     def refused(self, reason, **options):
-        """By either handler, and nothing is written."""
+        """Check that both handlers refuse, and write no file."""
         for name in ("before-install", "after-install"):
             self.assertEqual(self.handler(name, code=1, **options), f"{name}: {reason}\n")
             self.assertEqual((self.path / "causeway-update.reason").read_text(), reason + "\n")
@@ -237,7 +238,7 @@ class Contents(Stand):
 
 
 class Bundles(unittest.TestCase):
-    """Bundles that RAUC of a release makes from the files of an update, and those of the tests of false updates."""
+    """Bundles that a release's RAUC makes from the files of an update, and the false updates."""
 
     def bundles(self, suite):
         root = Root(suite, "rauc", "squashfs-tools").path

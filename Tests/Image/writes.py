@@ -1,4 +1,4 @@
-"""What was written to a card, write by write, as QEMU's driver blklogwrites noted it (the format of the kernel's dm-log-writes)."""
+"""The writes to a card in order, as QEMU's driver blklogwrites recorded them (the format of the kernel's dm-log-writes)."""
 import struct
 
 SUPER = struct.Struct("<QQQI")  # Magic number, version, entries, bytes of a sector.
@@ -7,7 +7,7 @@ MAGIC, DISCARD, MARK = 0x6A736677736872, 4, 8
 
 
 def writes(path):
-    """The writes of a log in their order: offset and bytes."""
+    """The writes of a log in order: offset and bytes."""
     with open(path, "rb") as log:
         magic, version, entries, sector = SUPER.unpack(log.read(SUPER.size))
         if (magic, version) != (MAGIC, 1):
