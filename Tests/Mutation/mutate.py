@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Disables one check after the other and sees that a test notices.
+"""Disables one check after the other and expects a test to fail.
 
 mutate.py [--workers N] [--seeds N] [--only TEXT] [--apart]
 
-The rows of mutations.py are put into a copy of the project all together, built once (together.py), and run one after the
-other: the unit tests that a row names, or the simulator over some seeds. Rows that cannot be put together are built by
-themselves, with --apart all of them. Each suite runs once without a mutation before its rows: a suite that is red by
-itself proves nothing. A row that stays green is a check that nothing proves. Exit status 1 when one does, or when a
-row's text is not in the sources any more.
+All rows of mutations.py are put into one copy of the project and built once (together.py). Then the program runs each row's
+tests: the unit tests that the row names, or the simulator over some seeds. Rows that cannot be built together are built
+separately; with --apart, all are. Each suite first runs once without a mutation, because a suite that fails without one proves
+nothing. A row whose tests pass is a check without a test. The exit status is 1 if there is such a row, or if a row's text no
+longer occurs in the sources.
 """
 import argparse
 import os
@@ -32,10 +32,10 @@ ENVIRONMENT = {**os.environ, "SWIFT_BACKTRACE": "enable=no", "SWIFT_SECONDS_MAX"
                "SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH": str(2 * (os.cpu_count() or 1))}
 BUILD_SECONDS_MAX = 3600
 RUN_SECONDS_MAX = 300
-# Memory of one process: a mutation may make a test that never ends and keeps all it has seen.
+# Memory of one process: a mutation may create a test that never ends and keeps growing.
 PROCESS_BYTES_MAX = 8 << 30
 COMPLAINT = re.compile(r"recorded an issue.* at (\S+\.swift:\d+.*)")
-# Builds of all rows together: each time the rows that a compiler complains about are left out.
+# Builds of all rows together. Each build leaves out the rows about which the compiler complained.
 BUILDS_MAX = 12
 
 
@@ -44,7 +44,7 @@ def target(suite):
 
 
 def write(path, content):
-    """What stays as it is keeps its time: the build after it is an incremental one."""
+    """Write a file only if it changes. An unchanged file keeps its time, so the next build is incremental."""
     if not path.exists() or path.read_bytes() != content:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
@@ -72,7 +72,7 @@ def bound_memory():
     resource.setrlimit(resource.RLIMIT_DATA, (PROCESS_BYTES_MAX, PROCESS_BYTES_MAX))
 
 
-# Builds and tests that run: they have process groups of their own, and end with this one.
+# Running builds and tests. They have their own process groups, and end with this program.
 RUNNING = set()
 
 
@@ -84,7 +84,7 @@ def end_group(process):
 
 
 def run(command, seconds, number=0, until=None):
-    """(status, output). It ends early, with status 1, at the first line that matches `until`."""
+    """Run a command. Returns (status, output). Ends it early, with status 1, at the first line that matches `until`."""
     process = subprocess.Popen(command, cwd=COPY, env={**ENVIRONMENT, together.VARIABLE: str(number)}, text=True, errors="replace",
                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, preexec_fn=bound_memory, process_group=0)
     RUNNING.add(process)
@@ -102,7 +102,7 @@ def run(command, seconds, number=0, until=None):
             process.wait()
     finally:
         timer.cancel()
-        # What a test has started ends with it.
+        # Processes that a test has started end with it.
         end_group(process)
         process.wait()
         RUNNING.discard(process)
@@ -112,7 +112,7 @@ def run(command, seconds, number=0, until=None):
 
 
 def build(is_simulator):
-    # Debugger information takes a tenth of the time of a build.
+    # Debugger information takes a tenth of the build time.
     what = ["-c", "release", "--product", "simulate"] if is_simulator else ["--build-tests", "-debug-info-format", "none"]
     return run(["board/swift.sh", "host", "build", *what], BUILD_SECONDS_MAX)
 
@@ -128,7 +128,7 @@ def test(suite, seeds, number=0):
 
 
 def first_complaint(output):
-    """A failed expectation, a failed seed, or what else ended the run."""
+    """A failed expectation, a failed seed, or the other end of the run."""
     for line in output.splitlines():
         found = COMPLAINT.search(line) or re.search(r"(^seed .*|Fatal error.*|still running.*)", line)
         if found:
@@ -138,7 +138,7 @@ def first_complaint(output):
 
 
 def build_together(rows, is_simulator):
-    """Builds the copy with these rows, {number: row}. Returns the numbers of those that had to be left out, with a reason."""
+    """Build the copy with these rows, {number: row}. Returns the numbers of the rows that were left out, each with a reason."""
     left = {}
     for name in {row.file.split("/")[1] for row in rows.values() if row.file.endswith(".swift")}:
         write(COPY / f"Sources/{name}/MutationInForce.swift", together.DECLARATION.encode())
@@ -156,7 +156,8 @@ def build_together(rows, is_simulator):
         refused = {}
         for file, line, complaint in re.findall(r"(Sources/\S+\.swift):(\d+):\d+: error: (.*)", output):
             fitting = [place for place in places.get(file, []) if int(line) in place.lines]
-            # The smallest one: a row's own text, or where that is not it, all that stand in one function.
+            # The smallest place is a row's own text. For errors outside of all rows' texts it is the function with all
+            # its rows.
             for number in min(fitting, key=lambda place: len(place.lines)).numbers if fitting else []:
                 refused[number] = complaint
         if not refused:
@@ -167,7 +168,7 @@ def build_together(rows, is_simulator):
 
 
 def judge(suite, seeds, number=0):
-    """(colour, what was seen)"""
+    """Run a suite. Returns (colour, observation)."""
     status, output = test(suite, seeds, number)
     if re.search(r"Test run with 0 tests", output):
         return "broken", f"{suite} has no test"
@@ -211,7 +212,7 @@ class Run:
         self.tell(row, colour, seen, time.monotonic() - start)
 
     def all(self, rows):
-        """Rows of one kind: of the simulator, or of unit tests."""
+        """Run rows of one kind: of the simulator, or of unit tests."""
         is_simulator = any(row.suite == SIMULATOR for row in rows.values())
         start = time.monotonic()
         left = {number: "" for number in rows} if self.options.apart else build_together(rows, is_simulator)
@@ -219,7 +220,7 @@ class Run:
             print(f"built {len(rows) - len(left)} rows together in {time.monotonic() - start:.0f} s; left out:", *sorted(
                 f"{rows[number].what} ({reason})" for number, reason in left.items()), sep="\n    ", flush=True)
         waiting = queue.Queue()
-        # Rows of one suite one after the other: of two workers both would else judge a suite by itself.
+        # Rows of one suite are adjacent. Otherwise two workers would both run the suite without a mutation.
         for number in sorted(rows, key=lambda number: rows[number].suite):
             if number not in left:
                 waiting.put(number)

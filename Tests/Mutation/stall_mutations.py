@@ -1,24 +1,24 @@
-"""Mutations of what a link does with a neighbour that takes nothing."""
+"""Mutations of a link whose neighbour receives nothing."""
 
 from row import Row
 
 LINK = "Sources/Link/Link.swift"
 ROWS = [
-    Row("a neighbour is judged by a ping that has not left", LINK,
+    Row("a neighbour is declared dead by a ping that has not left", LINK,
         "return liveness.excuse(until: end)", "return close(.timedOut, retryAfterSeconds: 0, local: local)", "LinkTests"),
-    Row("a neighbour over Wi-Fi may take nothing, too", LINK,
+    Row("a neighbour over Wi-Fi may also stall without a timeout", LINK,
         "isBlocked: bearer == .bluetoothLE && (", "isBlocked: (", "LinkTests"),
     Row("a ping that is queued counts as sent", LINK, "(isHeld || queue.controlByteCount > 0)", "isHeld", "LinkTests"),
-    Row("a neighbour that talks may take nothing for ever", LINK,
+    Row("a neighbour that sends but does not receive is kept for ever", LINK,
         "if end <= now { return close(", "if end <= now && due == .death { return close(", "LinkTests"),
-    Row("pings heap up for a neighbour that takes nothing", LINK,
+    Row("pings queue up for a stalled neighbour", LINK,
         "if awaitsPong { return liveness.pingSent(now: now) }", "", "LinkTests"),
-    Row("a ping that left late has no time to be answered", LINK,
+    Row("a ping that left late gets no time for its answer", LINK,
         "if wasExcused { return liveness.excuse(until: now + Liveness.answerMax) }", "", "LinkTests"),
-    Row("a neighbour that takes frames again has the old time to answer", LINK,
+    Row("a neighbour that resumes keeps its old ping deadline", LINK,
         "    stall = Stall()\n    liveness.pingSent(now: now)\n", "    stall = Stall()\n", "LinkTests"),
-    Row("who takes a little is stalled from the start", "Sources/Link/Stall.swift",
+    Row("a slow neighbour counts as stalled from the start", "Sources/Link/Stall.swift",
         "since == .never || bytesOut != self.bytesOut", "since == .never", "LinkTests"),
-    Row("what the stream holds is not told", "Sources/Relay/LinkDriver.swift",
+    Row("bytes unsent by the stream are not reported", "Sources/Relay/LinkDriver.swift",
         "var holdsBytes: Bool { !secure.outgoing.isEmpty }", "var holdsBytes: Bool { false }", "RelayTests.LinkDriverTests"),
 ]

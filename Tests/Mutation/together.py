@@ -1,25 +1,25 @@
 """Puts many mutations into one build.
 
-Each function that rows change stands in the copy once for each of its rows and once as it is. The environment variable
-CAUSEWAY_MUTATION says which of them runs. So the project is built once, and not once for each row. Only what stands
-outside of functions, or in C, has to be built by itself.
+In the copy, each function that rows change occurs once for each of its rows, and once unchanged. The environment variable
+CAUSEWAY_MUTATION selects the variant that runs. So the project is built once, and not once for each row. Only changes outside
+of functions, or in C, need separate builds.
 """
 import collections
 import re
 
 VARIABLE = "CAUSEWAY_MUTATION"
 NUMBER = "mutationInForce"
-# One in each module: inlinable functions of a module may use it too.
+# One declaration in each module, because inlinable functions of a module may use it too.
 DECLARATION = f"""import Glibc
 
 @usableFromInline let {NUMBER} = getenv("{VARIABLE}").map {{ Int(atoi($0)) }} ?? 0
 """
 MODIFIERS = r"(?:public|private|fileprivate|internal|package|static|mutating|nonmutating|final|override|borrowing|consuming|convenience|nonisolated)"
-# `swift format` has laid the sources out: a body ends with the brace that stands below the beginning of its declaration.
+# The sources are formatted by `swift format`: a body ends with the brace below the beginning of its declaration.
 FUNCTION = re.compile(rf"\s*(?:@\w+(?:\([^)]*\))?\s+)*(?:{MODIFIERS}(?:\(\w+\))?\s+)*(?:(?:func|subscript)\b|(?:init|deinit)\b(?!\s*=)|var [^=]*{{)")
 ACCESSOR = re.compile(r"\s*(?:mutating |nonmutating )?(?:get|set|didSet|willSet|_read|_modify)(?: throws\(\w+\))? \{")
 
-# `lines` of a composed file, from 1, and the numbers of the rows that a compiler's complaint about them concerns.
+# `lines` of a composed file, from 1, and the numbers of the rows to which a compiler error in these lines belongs.
 Place = collections.namedtuple("Place", "lines numbers")
 
 
@@ -28,7 +28,8 @@ def indentation(line):
 
 
 def changed(row):
-    """The text that differs between before and after: (characters in front of it, characters behind it)."""
+    """The difference between before and after: (number of equal characters at the front, number of equal characters at
+    the end)."""
     before, after = row.before, row.after
     least = min(len(before), len(after))
     front = next((i for i in range(least) if before[i] != after[i]), least)
@@ -37,7 +38,7 @@ def changed(row):
 
 
 def body(text, start, end):
-    """The innermost function's body around these characters, without its braces: (start, end), or nothing."""
+    """The body of the innermost function around these characters, without its braces: (start, end), or None."""
     lines = text.split("\n")
     offsets = [0]
     for line in lines:
@@ -64,7 +65,8 @@ def body(text, start, end):
 
 
 def compose(text, rows):
-    """A file with all of these rows: rows is {number: row}. Returns (text, places, numbers that cannot be put into it)."""
+    """Compose a file with all of these rows, {number: row}. Returns (text, places, numbers of the rows that do not fit
+    into it)."""
     bodies, left = {}, set()
     for number, row in rows.items():
         place = text.index(row.before)
