@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# The unit tests, in normal Swift. The tests that failed are named again at the end: they run side by side, and the
-# output of one that fails is followed by that of hundreds that do not. Built without debugger information, which takes
-# a tenth of the time. At most two tests per processor run at once: begun all together, those that wait for an answer of
-# another process would wait for a place behind hundreds that only compute.
+# The unit tests, in normal Swift. The script lists failed tests again at the end, because tests run in parallel and
+# hundreds of passing ones follow a failure's output. The build has no debugger information, which takes a tenth of the
+# time. At most two tests per processor run at once. If all began together, tests that wait for another process would
+# queue behind hundreds that only compute.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 mkdir -p build
 log=build/unit-tests.log
 export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH=$((2 * $(nproc)))
-# Built apart: the compiler and the tests have the time limit of swift.sh each. A cold build takes ten minutes on two processors.
+# Built separately: the compiler and the tests each have the time limit of swift.sh. A cold build takes ten minutes on
+# two processors.
 case " $* " in
   *" --skip-build "*) ;;
   *) board/swift.sh host build --build-tests -debug-info-format none > "$log" 2>&1 || { status=$?; grep -a 'error:' "$log"; exit "$status"; } ;;

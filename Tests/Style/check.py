@@ -2,7 +2,7 @@
 """The rules of STYLE.md that a machine can check.
 
 check.py          print findings as file:line: message; exit status 1 if there are any
-check.py --fix    first let `swift format` lay out the Swift sources anew
+check.py --fix    first format the Swift sources with `swift format`
 
 A line that begins with "warning:" after its place is a guess of a heuristic and does not fail the check.
 """
@@ -13,7 +13,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LINES_MAX = 500
-# A client to copy is one file.
+# The Python client is meant to be copied, so it is one file.
 LINES_MAX_OF = {"Examples/python/causeway.py": 750}
 
 # What Swift itself brings.
@@ -25,7 +25,7 @@ PLATFORM = {f"Sources/{name}.swift": {"Glibc", "Musl", "Darwin"}
 SOURCE_SUFFIXES = {".swift", ".c", ".h", ".py", ".sh"}
 TEXT_SUFFIXES = SOURCE_SUFFIXES | {".md", ".conf", ".service", ".json", ".yml", ".yaml", ""}
 
-# Written in pieces, so that this file does not find itself.
+# Split into pieces, so that this file does not match itself.
 UNFINISHED = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b")
 FOREIGN = [
     (re.compile(r"(?<![\w.])/wo" r"rk/"), "a path of one machine"),
@@ -34,7 +34,7 @@ FOREIGN = [
      "a package server's name: use whatever the host is set to"),
 ]
 
-# Arbitrary bytes, whatever they look like.
+# Arbitrary bytes, independent of any rule.
 INPUTS = "Tests/Fuzz/corpus/"
 
 findings = 0
@@ -47,7 +47,7 @@ def report(path, line, message, warning=False):
 
 
 def tracked_files():
-    """What git knows or would add: never build products."""
+    """The files that git tracks or would add, without build products."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     names = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split("\0")
     return [ROOT / name for name in sorted(set(names)) if name and (ROOT / name).is_file() and not name.startswith(INPUTS)]
@@ -114,7 +114,7 @@ PUBLIC_TYPE = re.compile(r"^\s*(?:@\w+(?:\([^)]*\))?\s+)*public\s+(?:\w+\s+)*?(?
 
 
 def check_documentation(path, lines):
-    """A public type has a doc comment. Whether its members need one, reviewers decide."""
+    """A public type must have a doc comment. Reviewers decide whether its members need one."""
     covered = False
     for number, line in enumerate(lines, 1):
         text = line.strip()
@@ -126,7 +126,7 @@ def check_documentation(path, lines):
             covered = False
 
 
-# Output for people may hold untrusted text: it goes through TextBuilder, which makes it harmless.
+# Output for people may contain untrusted text, which TextBuilder makes harmless.
 OUTPUT = re.compile(r"\b(?:CSystem\.)?d?(?:write|printf|puts)\((?:STDOUT_FILENO|STDERR_FILENO|[12]),|\bprint\(|\bfputs\(")
 OUTPUT_ALLOWED = {"Sources/Diagnostics/Print.swift", "Sources/Diagnostics/Panic.swift"}
 
@@ -140,7 +140,7 @@ def check_output(path, lines):
 
 
 def check_default(path, lines):
-    """`default:` beside cases like `.name`: perhaps an enum of our own, which deserves its cases by name."""
+    """Find `default:` beside cases like `.name`: it may be one of our enums, whose cases should be named."""
     for number, line in enumerate(lines, 1):
         match = re.match(r"^(\s*)default:", line)
         if not match:
@@ -160,7 +160,8 @@ INLINE_ARRAY = re.compile(r"(\w+)(?:: (?:inout )?| = )InlineArray<")
 
 
 def check_inline_arrays(path, lines):
-    """Only vectors of bytes that are written whole. FixedArray.swift names the fault of the optimiser behind this."""
+    """Allow InlineArray only for bytes that are written as a whole. FixedArray.swift describes the optimiser fault
+    behind this rule."""
     if path.name == "FixedArray.swift":
         return
     names = set()
@@ -189,7 +190,7 @@ def check_format(swift_files):
 
 
 def check_mutations():
-    """A row of the mutation run that names a text which is no longer there proves nothing."""
+    """A row of the mutation run whose text no longer occurs proves nothing."""
     sys.path.insert(0, str(ROOT / "Tests/Mutation"))
     from mutations import ROWS
     for row in ROWS:
@@ -214,7 +215,7 @@ def check_targets():
 
 def main():
     files = tracked_files()
-    # The manifest is laid out by hand, as a table.
+    # The manifest is formatted by hand, as a table.
     swift_files = [f for f in files if f.suffix == ".swift" and f.name != "Package.swift"]
     if sys.argv[1:] == ["--fix"]:
         command = ["swift", "format", "--in-place", "--configuration", str(ROOT / ".swift-format")]
