@@ -131,7 +131,7 @@ bench: build ## measure journal, TLS, relaying, short messages, security, halls 
 	python3 Tests/Daemons/hostile.py build/x86_64/causeway
 	$(MAKE) bench-beside QUICK=1
 
-bench-beside: ## compare the relay with haproxy, NATS, mosquitto, a plain hub, scp and others; writes docs/benchmarks.md in 15 minutes (QUICK=1 prints one short round)
+bench-beside: ## compare the relay with haproxy, NATS, mosquitto, a plain hub, scp and others; writes docs/measurements/benchmarks.md in 15 minutes (QUICK=1 prints one short round)
 	@board/virtual/host-packages.sh load peers
 	board/swift.sh firmware x86_64
 	@test -x $(WORMHOLE)/bin/wormhole || { python3 -m venv $(WORMHOLE) && \

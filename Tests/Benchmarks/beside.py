@@ -7,7 +7,7 @@ Ratios are taken within a round; the tables show their median and extremes. gene
 independent node, and a client of every other relay, and verifies each message and each tag. A lost message fails the
 run. Processor time is user and system time of all threads of the relay.
 
-The whole run writes its tables into docs/benchmarks.md and its figure into docs/images. --quick prints one short round
+The whole run writes its tables into docs/measurements/benchmarks.md and its figure into docs/images. --quick prints one short round
 and writes build/benchmarks."""
 import argparse
 import pathlib
@@ -116,7 +116,7 @@ def main():
     if mode.quick:
         report.write(build / "benchmarks.md", build / "benchmarks.svg")
     else:
-        report.write(PROJECT / "docs/benchmarks.md", PROJECT / "docs/images/benchmarks.svg")
+        report.write(PROJECT / "docs/measurements/benchmarks.md", PROJECT / "docs/images/benchmarks.svg")
     print(report.text())
 
 

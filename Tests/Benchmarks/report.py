@@ -1,5 +1,6 @@
 """The figures of the rounds, as tables in Markdown with the ratios first."""
 import collections
+import os
 import pathlib
 import platform
 import re
@@ -198,9 +199,9 @@ class Report:
         frames = spread([figures["frames"] for figures in self.messages.values()])
         return f"For a message of one application the box forwards {frames} frames, the acknowledgement among them.\n"
 
-    def text(self):
+    def text(self, picture="benchmarks.svg"):
         parts = [self.heading(), "### Beside the targets\n", self.target_table(), self.frames(),
-                 "### The relay's processor time, one publisher and one receiver: ratios\n", self.ratio_table(), "![](images/benchmarks.svg)\n",
+                 "### The relay's processor time, one publisher and one receiver: ratios\n", self.ratio_table(), f"![]({picture})\n",
                  "### The same in figures\n", self.cost_table(), "### Rates and round trips, 1 → 1\n", self.rate_table(1),
                  f"### 1 → {RECEIVERS_MAX}: deliveries\n", self.rate_table(RECEIVERS_MAX),
                  "### Who was the bottleneck, 1 → 1\n", self.bottleneck_table(),
@@ -220,7 +221,7 @@ class Report:
         if BEGIN not in text or END not in text:
             raise SystemExit(f"{markdown}: the marks {BEGIN} and {END} are missing")
         before, after = text[:text.index(BEGIN) + len(BEGIN)], text[text.index(END):]
-        markdown.write_text(f"{before}\n{self.text()}\n{after}")
+        markdown.write_text(f"{before}\n{self.text(os.path.relpath(picture, markdown.parent))}\n{after}")
         picture.parent.mkdir(exist_ok=True)
         picture.write_text(self.figure())
 
