@@ -17,7 +17,7 @@ import Trust
 import WiFiDirect
 
 /// The memory ledger of the box: the bytes that each owner uses when all its places are taken and fully used.
-/// `ARCHITECTURE.md`, "Memory", has the table; `causeway selftest --limits` prints it.
+/// docs/design/memory.md has the table; `causeway selftest --limits` prints it.
 ///
 /// Bytes are derived from the limits and the sizes of records. The memory of libraries and of the kernel is measured or
 /// estimated, as the lines state. Buffers of TCP sockets are excluded: the kernel shrinks them before it kills a

@@ -38,8 +38,8 @@ private func lines(_ text: String) -> [Substring] { text.split(separator: "\n", 
   for entry in Ledger.entries() { #expect(entry.bytes > 0, "\(entry.owner)") }
 }
 
-@Test func theArchitecturePageShowsTheLedger() throws {
-  let page = lines(try projectFile("ARCHITECTURE.md"))
+@Test func thePaperOnMemoryShowsTheLedger() throws {
+  let page = lines(try projectFile("docs/design/memory.md"))
   let missing = Ledger.table().filter { !page.contains("    \($0)") }
   #expect(missing.isEmpty)
 }
