@@ -98,8 +98,8 @@ class Service:
 
 
 def readme_commands():
-    """The commands of the README's "On a board", for a board whose name is `box`."""
-    section = pathlib.Path("/lab/README.md").read_text().split("\n## On a board\n")[1].split("\n## ")[0]
+    """The commands of the README's "Plain binary", for a board whose name is `box`."""
+    section = pathlib.Path("/lab/README.md").read_text().split("\n### Plain binary\n")[1].split("\n## ")[0]
     return [line.strip() for line in section.splitlines() if line.startswith("    ")]
 
 
