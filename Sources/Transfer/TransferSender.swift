@@ -297,7 +297,7 @@ public struct TransferSender: Sendable {
     }
   }
 
-  private static let shorter = Array("it became shorter meanwhile".utf8)
+  private static let shorter = Array("it became shorter during the transfer".utf8)
 
   /// Reports that the file of the last `read` cannot be read or has changed.
   public mutating func sourceFailed(_ text: [UInt8]) {

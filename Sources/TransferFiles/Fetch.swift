@@ -95,7 +95,7 @@ public enum Fetch {
         ], complaints: complaints)
     } catch {
       throw ResourceFailure(
-        .unsupported, url, error.isMissing ? "fetching it needs the program curl: install it" : "curl: \(error.text)")
+        .unsupported, url, error.isMissing ? "curl is required to fetch it; install curl" : "curl: \(error.text)")
     }
     while true {
       if let code = child.wait(milliseconds: lookMilliseconds) {
@@ -143,7 +143,7 @@ public enum Fetch {
     }
   }
 
-  private static let noRoom = "there is no room for it on this disk"
+  private static let noRoom = "there is not enough space for it on this disk"
 
   private static func room(_ folder: String, _ what: String) throws(ResourceFailure) -> UInt64 {
     do throws(FileFailure) {
@@ -165,7 +165,7 @@ public enum Fetch {
     if text.starts(with: Array("curl: (".utf8)), let end = text.firstIndex(of: UInt8(ascii: ")")) {
       text = text[(end + 1)...].drop { $0 == 0x20 }
     }
-    let said = text.isEmpty ? "curl ended with \(code)" : String(decoding: text, as: UTF8.self)
+    let said = text.isEmpty ? "curl exited with code \(code)" : String(decoding: text, as: UTF8.self)
     switch code {
     case 3: return ResourceFailure(.invalid, url, said)
     case 23: return ResourceFailure(.storage, url, said)

@@ -72,7 +72,7 @@ public struct IncomingWork: Sendable {
       Partial.removeOld(in: folder)
       guard var partial = try Partial(folder, Partial.name(offer, from: sender)) else {
         isBusy = true
-        throw FileFailure(saying: "it is being received into this directory already")
+        throw FileFailure(saying: "it is already being received into this directory")
       }
       let journal = try partial.journalContent()
       let valid = receiver.accept(freeBytes: try Files.space(folder), bytesMax: bytesMax, journal: journal)

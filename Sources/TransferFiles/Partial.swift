@@ -111,7 +111,7 @@ public struct Partial: Sendable {
     let components = manifest.entries[manifest.files[file]].components
     let folder = try Files.folder(components.dropLast(), in: files)
     let descriptor = try Files.write(components[components.count - 1], in: folder)
-    guard try Files.information(descriptor).isFile else { throw FileFailure(saying: "no file, but something else") }
+    guard try Files.information(descriptor).isFile else { throw FileFailure(saying: "it is not a regular file") }
     open = (file, descriptor)
     return descriptor
   }
@@ -147,7 +147,7 @@ public struct Partial: Sendable {
         return number
       }
     }
-    throw FileFailure(saying: "there are \(TransferLimits.numberMax) of this name already")
+    throw FileFailure(saying: "there are already \(TransferLimits.numberMax) files of this name")
   }
 
   /// Removes the partial.

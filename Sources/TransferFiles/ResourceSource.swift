@@ -96,10 +96,10 @@ public struct ResourceSource: Sendable {
       while name.count > 1, name.last == UInt8(ascii: "/") { name.removeLast() }
       if let slash = name.lastIndex(of: UInt8(ascii: "/")) { name.removeFirst(slash + 1) }
       guard Names.isLegal(name) else {
-        throw ResourceFailure(.invalid, path, "its name is not one that every system could take")
+        throw ResourceFailure(.invalid, path, "its name is not valid on every system")
       }
       guard !roots.contains(where: { $0.name == name }) else {
-        throw ResourceFailure(.invalid, path, "another one of this name is offered with it")
+        throw ResourceFailure(.invalid, path, "another file of this name is in the same offer")
       }
       roots.append((name, path))
       do throws(FileFailure) {
@@ -135,7 +135,7 @@ public struct ResourceSource: Sendable {
         throw FileFailure(saying: "more than \(TransferLimits.entriesMax) files and folders cannot be offered at once")
       }
       guard let entry = try? Entry(components, size: information.isFile ? information.size : nil) else {
-        throw FileFailure(saying: "its name is not one that every system could take, or it is too deep")
+        throw FileFailure(saying: "its name is not valid on every system, or it is too deep")
       }
       // Files that the kernel generates while they are read, like those of /proc.
       if information.isFile, information.size == 0, !(try Files.read(file, offset: 0, count: 1)).isEmpty {
@@ -158,7 +158,7 @@ public struct ResourceSource: Sendable {
 
     func failure(_ failure: FileFailure, _ path: String) -> ResourceFailure {
       if let refusal { return refusal }
-      let text = failure.isLink ? "a symbolic link: resources have none" : failure.text
+      let text = failure.isLink ? "symbolic links cannot be sent" : failure.text
       return ResourceFailure(failure.code == 0 || failure.isLink ? .invalid : .storage, path, text)
     }
   }

@@ -143,7 +143,7 @@ class FetchTest(PeopleTest):
         self.refused("http://127.0.0.1:9/a", said="http://127.0.0.1:9/a: Failed to connect")
 
     def test_more_than_the_disk_has_room_for_is_refused_before_its_bytes(self):
-        self.refused(f"{self.url}/huge/a", said="there is no room for it on this disk")
+        self.refused(f"{self.url}/huge/a", said="there is not enough space for it on this disk")
 
     def test_a_url_is_no_pattern(self):
         self.arrives(f"{self.url}/a/[1-3].bin", names=["[1-3].bin"])
@@ -174,7 +174,7 @@ class FetchTest(PeopleTest):
         path = os.environ["PATH"]
         os.environ["PATH"] = "/nonexistent"
         try:
-            self.refused(f"{self.url}/a", said="fetching it needs the program curl: install it")
+            self.refused(f"{self.url}/a", said="curl is required to fetch it; install curl")
         finally:
             os.environ["PATH"] = path
 
