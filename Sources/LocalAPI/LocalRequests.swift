@@ -9,9 +9,9 @@ extension LocalClients {
     if case .hello(let least, let most, let instance) = request.body {
       return greet(client, number, least, most, instance)
     }
-    guard let instance = client.instance else { return answer(client, number, .invalid, "the first packet is hello") }
+    guard let instance = client.instance else { return answer(client, number, .invalid, "hello must come first") }
     if carryOutUnanswered(request.body, client, now) { return }
-    guard number != 0 else { return answer(client, 0, .invalid, "a request has a number other than 0") }
+    guard number != 0 else { return answer(client, 0, .invalid, "a request needs a number other than 0") }
     do throws(LocalError) {
       switch request.body {
       case .hello, .window, .write, .streamWindow: return
@@ -84,13 +84,13 @@ extension LocalClients {
   }
 
   private func greet(_ client: LocalClient, _ number: UInt32, _ least: UInt16, _ most: UInt16, _ instance: [UInt8]) {
-    guard client.instance == nil else { return answer(client, number, .invalid, "hello was said already") }
+    guard client.instance == nil else { return answer(client, number, .invalid, "hello was already sent") }
     guard least <= most, instance.count <= LocalLimits.instanceBytesMax, isPlainText(instance.span.bytes) else {
       return answer(client, number, .invalid, "an application's name is plain text of at most 63 bytes")
     }
     let versions = LocalLimits.versions
     guard least <= versions.upperBound, most >= versions.lowerBound else {
-      return answer(client, number, .unsupported, "this daemon speaks version 1")
+      return answer(client, number, .unsupported, "this daemon supports version 1")
     }
     client.instance = instance
     client.helloDeadline = .never
@@ -107,12 +107,12 @@ extension LocalClients {
     let known = client.services.first { $0.number == number }
     let endpoint = try self.endpoint(client, type, instance)
     if let known {
-      guard known.type == type else { throw LocalError(.inUse, "a service keeps its type") }
+      guard known.type == type else { throw LocalError(.inUse, "a service cannot change its type") }
     } else {
-      guard !client.isInUse(number) else { throw LocalError(.inUse, "the number stands for something else") }
-      guard client.services.count < LocalLimits.servicesMax else { throw LocalError(.full, "a client has 8 services") }
+      guard !client.isInUse(number) else { throw LocalError(.inUse, "the number is already in use") }
+      guard client.services.count < LocalLimits.servicesMax else { throw LocalError(.full, "the limit is 8 services") }
       guard !client.services.contains(where: { $0.endpoint == endpoint }) else {
-        throw LocalError(.inUse, "the client offers this type already")
+        throw LocalError(.inUse, "the client already offers this type")
       }
     }
     let service = Service(endpoint: endpoint, type: type, info: info)
@@ -132,8 +132,8 @@ extension LocalClients {
 
   private func browse(_ client: LocalClient, _ number: UInt32, _ type: [UInt8]) throws(LocalError) {
     if !type.isEmpty { try allow(client, type) }
-    guard !client.isInUse(number) else { throw LocalError(.inUse, "the number stands for something else") }
-    guard client.browses.count < LocalLimits.browsesMax else { throw LocalError(.full, "a client browses 8 times") }
+    guard !client.isInUse(number) else { throw LocalError(.inUse, "the number is already in use") }
+    guard client.browses.count < LocalLimits.browsesMax else { throw LocalError(.full, "the limit is 8 browses") }
     client.browses.append(LocalBrowse(number: number, type: type, places: places))
   }
 
@@ -152,7 +152,7 @@ extension LocalClients {
     try allow(client, type)
     let endpoint = node.endpoint(user: client.user, type: type, instance: instance)
     for other in clients.compactMap({ $0 }) where other !== client && other.owns(endpoint) {
-      throw LocalError(.inUse, "another client of this user and name has the service")
+      throw LocalError(.inUse, "another client of this user and name already offers the service")
     }
     return endpoint
   }
@@ -173,8 +173,8 @@ extension LocalClients {
     _ instance: [UInt8], _ now: Instant
   ) throws(LocalError) -> UInt32 {
     let endpoint = try self.endpoint(client, type, instance)
-    guard !client.isInUse(number) else { throw LocalError(.inUse, "the number stands for something else") }
-    guard client.sessions.count < LocalLimits.sessionsMax else { throw LocalError(.full, "a client has 16 sessions") }
+    guard !client.isInUse(number) else { throw LocalError(.inUse, "the number is already in use") }
+    guard client.sessions.count < LocalLimits.sessionsMax else { throw LocalError(.full, "the limit is 16 sessions") }
     try share(.sessions, client)
     let handle = try LocalError.wrapping { () throws(SessionError) in
       try node.sessions.open(endpoint, rules, judges: judges, owner: owner(client), now: now)
@@ -193,7 +193,7 @@ extension LocalClients {
     _ client: LocalClient, _ number: UInt32, _ session: UInt32,
     _ invitation: (SessionHandle) throws(SessionError) -> InvitationHandle
   ) throws(LocalError) {
-    guard !client.isInUse(number) else { throw LocalError(.inUse, "the number stands for something else") }
+    guard !client.isInUse(number) else { throw LocalError(.inUse, "the number is already in use") }
     guard let session = client.session(session) else { throw LocalError(.unknown) }
     let handle = try LocalError.wrapping(
       full: "too many invitations of this user, or to this node, or no place in the session; cancel one first"
@@ -225,7 +225,7 @@ extension LocalClients {
     _ client: LocalClient, _ number: UInt32, _ session: UInt32, _ mode: LocalRequest.Mode, _ to: [MemberAddress],
     _ data: [UInt8], _ now: Instant
   ) throws(LocalError) {
-    guard !client.isInUse(number) else { throw LocalError(.inUse, "the number stands for something else") }
+    guard !client.isInUse(number) else { throw LocalError(.inUse, "the number is already in use") }
     guard let session = client.session(session) else { throw LocalError(.unknown) }
     guard data.count <= SessionLimits.messageBytesMax else {
       throw LocalError(.invalid, "a message has at most 65000 bytes")
@@ -236,7 +236,7 @@ extension LocalClients {
     let connected = node.sessions.members(of: session.handle).filter { $0.state == .connected || $0.state == .paused }
     let members = to.isEmpty ? connected.map { $0.address } : to
     guard client.flights.count + members.count <= LocalLimits.flightsMax else {
-      throw LocalError(.full, "256 results are awaited; read them first")
+      throw LocalError(.full, "256 results are pending; read them first")
     }
     for member in members {
       let lane: Lane = mode == .bulk ? .bulk : .interactive
@@ -282,13 +282,13 @@ struct LocalError: Error {
   init(of error: SessionError, full: StaticString) {
     switch error {
     case .unknown: self.init(.unknown)
-    case .unavailable: self.init(.unavailable, "not in reach, or no member")
+    case .unavailable: self.init(.unavailable, "out of reach, or not a member")
     case .alreadyMember: self.init(.alreadyMember)
-    case .notAllowed: self.init(.notAllowed, "the session's rules do not allow it, or the other node does not seal")
-    case .incompatible: self.init(.incompatible, "the rules of the two sessions differ")
+    case .notAllowed: self.init(.notAllowed, "the session's rules do not allow it, or the other node does not encrypt")
+    case .incompatible: self.init(.incompatible, "the rules of the two sessions are incompatible")
     case .full: self.init(.full, full)
-    case .busy: self.init(.busy, "the session is about to join another, or waits for this address already")
-    case .invalid: self.init(.invalid, "a text, a context or discovery info is too long or not legal")
+    case .busy: self.init(.busy, "the session is about to join another, or already waits for this address")
+    case .invalid: self.init(.invalid, "a text, a context or discovery info is too long or invalid")
     }
   }
 

@@ -187,11 +187,11 @@ extension LocalClients {
     _ client: LocalClient, _ number: UInt32, _ session: UInt32, _ member: MemberAddress, _ name: [UInt8],
     _ now: Instant
   ) throws(LocalError) {
-    guard !client.isInUse(number) else { throw LocalError(.inUse, "the number stands for something else") }
+    guard !client.isInUse(number) else { throw LocalError(.inUse, "the number is already in use") }
     guard let session = client.session(session) else { throw LocalError(.unknown) }
-    guard client.streams.count < LocalLimits.streamsMax else { throw LocalError(.full, "a client has 32 streams") }
+    guard client.streams.count < LocalLimits.streamsMax else { throw LocalError(.full, "the limit is 32 streams") }
     let handle = try LocalError.wrapping(
-      full: "a member has 16 streams of this application, or the user has its share of all; end one first"
+      full: "a member has at most 16 streams of this application, and a user its share of all; end one first"
     ) { () throws(SessionError) in
       try node.sessions.openStream(name, in: session.handle, to: member, now: now)
     }
@@ -212,7 +212,7 @@ extension LocalClients {
         try node.sessions.resetStream(handle, as: isPostponed ? .tooMany : nil, now: now)
       }
     }
-    guard !client.isInUse(number) else { throw LocalError(.inUse, "the number stands for something else") }
+    guard !client.isInUse(number) else { throw LocalError(.inUse, "the number is already in use") }
     try LocalError.wrapping { () throws(SessionError) in
       try node.sessions.acceptStream(handle, now: now)
     }
