@@ -147,7 +147,7 @@ public final class Invitation: Sendable {
   /// - Throws: `ended` if the invitation has ended or was already answered; `incompatible`; `full`; `busy`; `timedOut`;
   ///   `cancelled`.
   public func accept(into session: Session) async throws(CausewayError) {
-    guard isOpen.close() else { throw CausewayError(.ended, "the invitation was answered already") }
+    guard isOpen.close() else { throw CausewayError(.ended, "the invitation was already answered") }
     try await connection.ask(.answer(invitation: number, session: session.number, explanation: ""))
     if let error = try await outcome().error { throw error }
   }

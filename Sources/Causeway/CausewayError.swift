@@ -128,6 +128,6 @@ public struct CausewayError: Error, Hashable, Sendable, CustomStringConvertible 
   }
 
   static func broken(_ what: String) -> CausewayError {
-    CausewayError(.daemonBroken, "the daemon broke the protocol: \(what)")
+    CausewayError(.daemonBroken, "the daemon violated the protocol: \(what)")
   }
 }

@@ -55,7 +55,7 @@ final class Connection: Sendable {
     }
     guard Platform.startThread({ self.run() }) else {
       Platform.close(stream)
-      throw CausewayError(.noDaemon, "this process may start no more threads")
+      throw CausewayError(.noDaemon, "this process cannot start another thread")
     }
   }
 

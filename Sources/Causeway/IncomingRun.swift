@@ -90,7 +90,7 @@ final class IncomingRun: Sendable {
     guard decide(.deciding, after: .open) else { throw Self.over }
     guard session.resources.enter(self) else {
       _ = decide(.open, after: .deciding)
-      throw CausewayError(.busy, "it is being received already")
+      throw CausewayError(.busy, "it is already being received")
     }
     let result = await onThread {
       self.work.withLock { work in
@@ -109,7 +109,7 @@ final class IncomingRun: Sendable {
       if !step.bytes.isEmpty { try? await answer.withLock { $0 }?.write(step.bytes) }
       switch step.outcome {
       case .refused(.tooLarge)?:
-        throw CausewayError(.noSpace, "it has \(offer.bytes) bytes, and no more than \(bytesMax) are taken")
+        throw CausewayError(.noSpace, "it has \(offer.bytes) bytes, but at most \(bytesMax) are accepted")
       case .refused?:
         throw CausewayError(.noSpace, "\(harmless(directory)): there is no room for \(offer.bytes) bytes")
       case nil: watch()
@@ -118,7 +118,7 @@ final class IncomingRun: Sendable {
     }
   }
 
-  private static let over = CausewayError(.ended, "the offer was answered already, or has ended")
+  private static let over = CausewayError(.ended, "the offer was already answered, or has ended")
 
   /// Marks the transfer as moving, and waits for the application to cancel it.
   private func watch() {
@@ -184,7 +184,7 @@ final class IncomingRun: Sendable {
       guard let again else {
         return fail(
           session.isOpen.isOpen
-            ? CausewayError(.timedOut, "the sender did not return in an hour")
+            ? CausewayError(.timedOut, "the sender did not return within an hour")
             : session.ended.now.flatMap { $0 } ?? CausewayError(.ended, "the session has ended"))
       }
       next = again
@@ -315,7 +315,7 @@ final class IncomingRun: Sendable {
       if let missing = verdicts.firstIndex(where: { $0 != .stored && $0 != .kept }) {
         let count = verdicts.count { $0 != .stored }
         let path = readable(work.withLock { $0.path(missing) })
-        result = .failure(CausewayError(.incomplete, "\(path) did not come; \(count) files were not placed"))
+        result = .failure(CausewayError(.incomplete, "\(path) was not received; \(count) files were not stored"))
       } else {
         result = .success(work.withLock { $0.paths })
         // Without the sender's confirmation the partial stays: a sender that repeats the offer must not send everything
@@ -328,10 +328,11 @@ final class IncomingRun: Sendable {
     case .storageFailed(let isFull, let word):
       result = .failure(
         CausewayError(
-          isFull ? .noSpace : .storage, isFull ? "the disk is full: what came is kept for 24 h" : readable(word)))
+          isFull ? .noSpace : .storage, isFull ? "the disk is full: the received data is kept for 24 h" : readable(word)
+        ))
     case .broken(let fault):
       work.withLock { $0.removePartial() }
-      result = .failure(CausewayError(.stream(.broken), "the member broke the protocol: \(fault.text)"))
+      result = .failure(CausewayError(.stream(.broken), "the member violated the protocol: \(fault.text)"))
     }
     finish(result)
   }

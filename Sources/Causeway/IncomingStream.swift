@@ -32,7 +32,7 @@ public final class OfferedStream: Sendable {
     return try await open(keeping: session)
   }
 
-  private static let over = CausewayError(.ended, "the stream was answered already, or has ended")
+  private static let over = CausewayError(.ended, "the stream was already answered, or has ended")
 
   /// Accepts the stream, even before the application has received it. The stream keeps `session` open, if there is one.
   func open(keeping session: Session?) async throws(CausewayError) -> IncomingStream {

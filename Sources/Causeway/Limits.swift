@@ -67,9 +67,9 @@ public enum Limits {
 enum Syntax {
   static func name(_ text: String, _ what: String, _ bytesMax: Int, mayBeEmpty: Bool = true) throws(CausewayError) {
     guard text.utf8.count <= bytesMax else { throw CausewayError(.invalid, "\(what) has at most \(bytesMax) bytes") }
-    guard mayBeEmpty || !text.isEmpty else { throw CausewayError(.invalid, "\(what) is not empty") }
+    guard mayBeEmpty || !text.isEmpty else { throw CausewayError(.invalid, "\(what) must not be empty") }
     guard !text.unicodeScalars.contains(where: isControl) else {
-      throw CausewayError(.invalid, "\(what) has no control characters")
+      throw CausewayError(.invalid, "\(what) must not contain control characters")
     }
   }
 
@@ -82,7 +82,8 @@ enum Syntax {
       && bytes.allSatisfy { (0x61...0x7a).contains($0) || (0x30...0x39).contains($0) || $0 == 0x2d }
     guard isLegal else {
       throw CausewayError(
-        .invalid, "“\(type)” is no service type: 1 to 15 of a-z, 0-9 and single inner hyphens, with a letter (RFC 6335)"
+        .invalid,
+        "“\(type)” is not a service type: 1 to 15 of a-z, 0-9 and single inner hyphens, with a letter (RFC 6335)"
       )
     }
   }
@@ -93,7 +94,7 @@ enum Syntax {
     for (key, value) in info.sorted(by: { $0.key < $1.key }) {
       let pair = "\(key)=\(value)"
       guard !key.isEmpty, key.utf8.allSatisfy({ (0x20...0x7e).contains($0) && $0 != 0x3d }) else {
-        throw CausewayError(.invalid, "the key of “\(pair)” is not empty, printable ASCII, and without “=”")
+        throw CausewayError(.invalid, "the key of “\(pair)” must be non-empty printable ASCII without “=”")
       }
       try name(pair, "“\(pair)”", Limits.pairBytesMax)
       pairs.append(pair)

@@ -99,7 +99,7 @@ public final class Node: Sendable {
   ) async throws(CausewayError) -> Session {
     try Syntax.serviceType(type)
     guard (2...64).contains(rules.membersMax) else {
-      throw CausewayError(.invalid, "a session has at most 2 to 64 members")
+      throw CausewayError(.invalid, "the limit of members of a session is 2 to 64")
     }
     let number = lease.connection.number(), inside = SessionInside(number)
     let answer = try await lease.connection.make(
@@ -110,7 +110,7 @@ public final class Node: Sendable {
   /// The address that the daemon assigned to a service or session. See docs/local-api.md, event 128.
   private func address(_ answer: Answer) throws(CausewayError) -> Address {
     guard let endpoint = answer.endpoint else {
-      let error = CausewayError.broken("it does not say which endpoint this application has")
+      let error = CausewayError.broken("the endpoint of this application is missing")
       lease.connection.end(error)
       throw error
     }

@@ -15,7 +15,7 @@ extension Session {
   public func openStream(_ name: String, to member: Address) async throws(CausewayError) -> OutgoingStream {
     try Syntax.name(name, "the name of a stream", Limits.nameBytesMax, mayBeEmpty: false)
     guard !ResourceStream.isReserved(name) else {
-      throw CausewayError(.invalid, "names that begin with “causeway:” are those of resources")
+      throw CausewayError(.invalid, "names that begin with “causeway:” are reserved for resources")
     }
     return try await connection.openStream(name, to: member, in: self.number, keeping: self)
   }
@@ -159,7 +159,9 @@ final class StreamOutput: Hearer {
       case .success(let end)?: if let error = end.error { return .failure(error) }
       case nil: break
       }
-      if state.isFinished || state.end != nil { return .failure(CausewayError(.ended, "the stream was finished")) }
+      if state.isFinished || state.end != nil {
+        return .failure(CausewayError(.ended, "the stream was already finished"))
+      }
       guard state.limit > state.written else { return .success(.later(state.news)) }
       let count = min(UInt64(wanted), state.limit - state.written)
       state.written += count

@@ -108,7 +108,7 @@ final class OutgoingRun: Sendable {
         turnEnd = turnEnd ?? .now + Limits.turnMax
         guard let turnEnd, .now < turnEnd else {
           return end(
-            .failure(CausewayError(.stream(.refused), "the member takes no resources, or has too many offers by now")))
+            .failure(CausewayError(.stream(.refused), "the member accepts no resources, or has too many offers")))
         }
         pause = .milliseconds(Int.random(in: 250...1_500))
       } else {
@@ -125,7 +125,7 @@ final class OutgoingRun: Sendable {
         return end(
           .failure(
             inside.cancelled.now != nil
-              ? Self.cancelledHere : CausewayError(.timedOut, "the member did not return in an hour")))
+              ? Self.cancelledHere : CausewayError(.timedOut, "the member did not return within an hour")))
       }
       guard isBack else { return end(.failure(session.inside.ended.now.flatMap { $0 } ?? Self.sessionEnded)) }
     }
@@ -278,22 +278,23 @@ final class OutgoingRun: Sendable {
       let (path, failure) = work.withLock { (readable($0.path(missing)), $0.failure.map { readable($0) }) }
       let count = verdicts.count { $0 != .stored }
       return .failure(
-        CausewayError(.incomplete, "\(failure ?? "\(path) is not what was sent"); \(count) files were not placed"))
+        CausewayError(
+          .incomplete, "\(failure ?? "\(path) arrived with different content"); \(count) files were not stored"))
     case .refused(let code, let word): return .failure(refusal(code, readable(word)))
     case .cancelledHere: return .failure(Self.cancelledHere)
     case .cancelledByPeer(let code, let word): return .failure(Self.cancelled(code, readable(word)))
     case .broken(let fault):
-      return .failure(CausewayError(.stream(.broken), "the member broke the protocol: \(fault.text)"))
+      return .failure(CausewayError(.stream(.broken), "the member violated the protocol: \(fault.text)"))
     }
   }
 
   private func refusal(_ code: AnswerCode, _ word: String) -> CausewayError {
     let why = word.isEmpty ? "" : ": \(word)"
     switch code {
-    case .noSpace: return CausewayError(.noSpace, "the member has no room for it\(why)")
-    case .tooLarge: return CausewayError(.noSpace, "it is larger than the member takes\(why)")
+    case .noSpace: return CausewayError(.noSpace, "the member has not enough space for it\(why)")
+    case .tooLarge: return CausewayError(.noSpace, "it is larger than the member accepts\(why)")
     case .timedOut: return CausewayError(.timedOut, "nobody answered the offer in time\(why)")
-    case .busy: return CausewayError(.busy, "the member is receiving it already\(why)")
+    case .busy: return CausewayError(.busy, "the member is already receiving it\(why)")
     case .declined, .accepted, .acceptedAgain: return CausewayError(.declined, "declined\(why)")
     }
   }
@@ -306,7 +307,7 @@ final class OutgoingRun: Sendable {
     case .storageFailed: return CausewayError(.storage, "the member cannot store it\(why)")
     case .storageFull: return CausewayError(.noSpace, "the member's disk is full\(why)")
     case .broken:
-      return CausewayError(.stream(.broken), "the member says that this end broke the protocol\(why)")
+      return CausewayError(.stream(.broken), "the member reports that this end violated the protocol\(why)")
     }
   }
 }

@@ -41,7 +41,7 @@ enum Platform {
       }
     }
     guard result == 0 else {
-      let text = "\(path): \(errorText(errno)); does the daemon run, and may this user use it?"
+      let text = "\(path): \(errorText(errno)); check that the daemon runs and that this user may use it"
       close(descriptor)
       throw CausewayError(.noDaemon, text)
     }

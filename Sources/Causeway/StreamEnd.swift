@@ -35,9 +35,9 @@ public enum StreamEnd: Hashable, Sendable {
     case .cut: text = "the stream was cut"
     case .refused: text = "the member refused the stream"
     case .noPlace: text = "the member has no place for another stream"
-    case .broken: text = "a rule of streams was broken"
+    case .broken: text = "the protocol was violated"
     case .lost: text = "the stream was lost with its member or session"
-    case .other(let code): text = "the stream ended with \(code)"
+    case .other(let code): text = "the stream ended with code \(code)"
     }
     return CausewayError(.stream(self), text)
   }

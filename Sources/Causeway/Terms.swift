@@ -181,8 +181,8 @@ public enum Outcome: Hashable, Sendable {
     case .cancelled: CausewayError(.cancelled, "the invitation was cancelled")
     case .busy: CausewayError(.busy, "the invitee has too many invitations")
     case .full: CausewayError(.full, "the session has no place left")
-    case .noService: CausewayError(.noService, "nobody is there any more")
-    case .incompatible: CausewayError(.incompatible, "the rules of the two sessions differ")
+    case .noService: CausewayError(.noService, "the service is no longer offered")
+    case .incompatible: CausewayError(.incompatible, "the rules of the two sessions are incompatible")
     case .sessionEnded: CausewayError(.ended, "the session has ended")
     case .other(let code): CausewayError(.other(code), "the invitation ended with outcome \(code)")
     }

@@ -11,9 +11,9 @@ import Testing
 
 @Test(.timeLimit(.minutes(1))) func `a daemon of another version is reported as unsupported`() async throws {
   let daemon = try DaemonStandIn()
-  daemon.answer(1, 1, "this daemon speaks version 9")
+  daemon.answer(1, 1, "this daemon supports version 9")
   let error = await thrown { () async throws(CausewayError) in try await Node.connect(over: daemon.client, as: "chat") }
-  #expect(error == CausewayError(.unsupported, "this daemon speaks version 9"))
+  #expect(error == CausewayError(.unsupported, "this daemon supports version 9"))
 }
 
 @Test(.timeLimit(.minutes(1))) func `the daemon's last message before it closes is the error`() async throws {

@@ -170,7 +170,7 @@ private func end(_ transfer: Causeway.Transfer) async -> CausewayError? {
   try test.from.write("in/a", [1])
   symlink("/etc/passwd", test.from.path + "/in/link")
   for (name, reason, word) in [
-    ("none", CausewayError.Reason.storage, "none"), ("in", .invalid, "in/link: a symbolic link"),
+    ("none", CausewayError.Reason.storage, "none"), ("in", .invalid, "in/link: symbolic links"),
     ("..", .invalid, ".."),
   ] {
     let error = await thrown { () async throws(CausewayError) in
