@@ -82,7 +82,7 @@ public final class DaemonConnection {
         throw ConnectionError(
           "no daemon answers at \(path); start “causeway run”, or name its socket by --socket", isNoDaemon: true)
       case EACCES:
-        throw ConnectionError("\(path): permission denied; run this as root or in the group that owns the socket")
+        throw ConnectionError("\(path): permission denied; run this as root or as a member of the socket's group")
       default: throw ConnectionError("\(path): \(SystemError(code: code).text)")
       }
     }
@@ -98,7 +98,7 @@ public final class DaemonConnection {
         return
       }
       if case .done(request, _, let text) = event {
-        throw ConnectionError("the daemon refuses: \(String(decoding: text, as: UTF8.self))")
+        throw ConnectionError("the daemon refused the connection: \(String(decoding: text, as: UTF8.self))")
       }
     }
   }
@@ -233,13 +233,13 @@ public final class DaemonConnection {
       }
     }
     if case .done(0, _, let text) = event {
-      throw ConnectionError("the daemon closes the connection: \(String(decoding: text, as: UTF8.self))")
+      throw ConnectionError("the daemon closed the connection: \(String(decoding: text, as: UTF8.self))")
     }
     return event
   }
 
   private static var notUnderstood: ConnectionError {
-    ConnectionError("the daemon is of another version: what it says is not understood")
+    ConnectionError("the daemon runs another version and its answer cannot be read; restart it")
   }
 
   private func receive() throws(ConnectionError) {

@@ -65,10 +65,10 @@ enum TopPage {
   static var help: [ScreenLine] {
     let lines: [StaticString] = [
       "q, ^C        quit", "s            sort: traffic, loss, round trip,", "             queue, name",
-      "space        pause, and go on", "↑ ↓, j k     scroll by a line", "page up, down, home, end",
-      "^L           draw again",
-      "?, h         this", "", "AIR   share of time that the bytes of", "      links take over LE, computed",
-      "LOSS  TCP segments sent again", "QUEUE bytes that wait for the link",
+      "space        pause or resume", "↑ ↓, j k     scroll by a line", "page up, down, home, end",
+      "^L           redraw",
+      "?, h         this help", "", "AIR   estimated share of time that", "      LE takes to carry the links' bytes",
+      "LOSS  TCP segments retransmitted", "QUEUE bytes queued for the link",
     ]
     return lines.map { ScreenLine($0.withUTF8Buffer { Array($0) }) }
   }
@@ -147,7 +147,7 @@ enum TopPage {
 
   private static func talkers(_ figures: Figures) -> Grid? {
     var grid = Grid([
-      GridColumn("TALKER", nil), GridColumn("ID", 8, rank: 1), GridColumn("FORWARDED/S", 11, isNumber: true),
+      GridColumn("SOURCE", nil), GridColumn("ID", 8, rank: 1), GridColumn("FORWARDED/S", 11, isNumber: true),
       GridColumn("BYTES", 8, isNumber: true, rank: 2),
     ])
     for talker in figures.talkers.prefix(talkersMax) {

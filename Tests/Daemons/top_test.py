@@ -154,7 +154,7 @@ class TopTest(DaemonsTest):
         box, screen = self.shown()
         box.process.send_signal(signal.SIGSTOP)
         try:
-            screen.wait_line("^NO DAEMON for .*it does not answer", 10)
+            screen.wait_line("^NO DAEMON for .*the daemon does not answer", 10)
             begin = time.monotonic()
             screen.type("q")
             self.assertEqual(screen.end(), 0)
@@ -190,7 +190,7 @@ class TopTest(DaemonsTest):
         ping = subprocess.Popen([BINARY, "ping", "bert", "--count", "100", "--config", anna], stdout=subprocess.DEVNULL)
         self.addCleanup(lambda: (ping.kill(), ping.wait()))
         screen = self.top(box)
-        screen.wait_line("^TALKER +ID +FORWARDED/S +BYTES")
+        screen.wait_line("^SOURCE +ID +FORWARDED/S +BYTES")
         screen.wait_line(r"^anna +[0-9a-f]{8} +\d+ B +\d")
 
     # Without a screen
