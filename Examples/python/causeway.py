@@ -570,7 +570,7 @@ class Node:
             stream.connect(path)
         except OSError as error:
             stream.close()
-            raise CausewayError(Code.NOT_CONNECTED, f"{path}: {error.strerror}; does the daemon run?") from error
+            raise CausewayError(Code.NOT_CONNECTED, f"{path}: {error.strerror}; check that the daemon runs") from error
         node = cls(stream)
         node._ask(hello, name)
         return node

@@ -97,8 +97,8 @@ def beats(session, clock, every):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--every", type=float, default=1.0, metavar="SECONDS")
-    parser.add_argument("--beats", type=int, metavar="N", help="end after so many")
-    parser.add_argument("--ahead", type=float, default=0.0, metavar="SECONDS", help="set this clock wrong, to see it found")
+    parser.add_argument("--beats", type=int, metavar="N", help="stop after N beats")
+    parser.add_argument("--ahead", type=float, default=0.0, metavar="SECONDS", help="set this clock ahead, as a test")
     parser.add_argument("--socket", default=SOCKET)
     options = parser.parse_args()
     try:
@@ -109,7 +109,7 @@ def main():
         for count, (number, estimate) in enumerate(beats(session, clock, options.every), 1):
             bound, skew, trip = estimate or (0, 0, 0)
             known = f"skew {skew / 1e9:+.6f} s, at most {bound / 1e6:.3f} ms wrong (round trip {trip / 1e6:.3f} ms)"
-            print(f"beat {number}: {known if estimate else 'ours is the clock'}; {len(session.connected()) + 1} of us", flush=True)
+            print(f"beat {number}: {known if estimate else 'this clock leads'}; {len(session.connected()) + 1} members", flush=True)
             if count == options.beats or not listener.is_alive():
                 break
     except (CausewayError, KeyboardInterrupt) as error:

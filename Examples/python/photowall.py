@@ -26,7 +26,7 @@ SAFETY = (("X-Content-Type-Options", "nosniff"),
           ("Content-Security-Policy", "default-src 'none'; img-src 'self'; style-src 'self'; frame-ancestors 'none'"))
 STYLE = pathlib.Path(__file__).resolve().with_name("photowall.css")
 PAGE = """<!doctype html><html lang=en><meta charset=utf-8><meta http-equiv=refresh content=2><title>Photo wall</title>
-<link rel=stylesheet href=/style.css><h1>{here} pictures, {coming} on their way</h1><p>{people}</p><main>{sheet}</main></html>"""
+<link rel=stylesheet href=/style.css><h1>{here} pictures, {coming} arriving</h1><p>{people}</p><main>{sheet}</main></html>"""
 
 
 @functools.lru_cache(PICTURES_MAX)
@@ -46,7 +46,7 @@ class Wall(http.server.ThreadingHTTPServer):
         """The reason to decline an offer; None to accept it."""
         member, pictures = self.session.members.get(incoming.sender), sum(other.count for _, other in self.taken)
         if member is None or pictures + incoming.count > PICTURES_MAX or incoming.bytes > PICTURE_BYTES_MAX * incoming.count:
-            return f"no more than {PICTURES_MAX} pictures, of {PICTURE_BYTES_MAX >> 20} MiB each"
+            return f"at most {PICTURES_MAX} pictures of {PICTURE_BYTES_MAX >> 20} MiB each"
         self.taken.append((member.peer.name, incoming))
 
     def pictures(self):

@@ -218,7 +218,7 @@ class Incoming:
 
     def list(self, encoded):
         if hashlib.sha256(encoded).digest() != self._digest:
-            raise ValueError("not the list that was offered")
+            raise ValueError("the list does not match the offer")
         fields, names, files = Reader(encoded), [], []
         while fields.offset < len(encoded):
             if fields.bytes(2) != b"\0\1":
@@ -226,7 +226,7 @@ class Incoming:
             names.append(fields.bytes(fields.number(1)))
             files.append(IncomingFile(_name(names[-1]), fields.number(8)))
         if sorted(set(names)) != names or (len(files), sum(file.size for file in files)) != (self.count, self.bytes):
-            raise ValueError("not the files that were offered")
+            raise ValueError("the files do not match the offer")
         self.files = files
 
 
@@ -244,7 +244,7 @@ def _name(encoded):
 class Transfers:
     """All transfers of a session. `accept` is called for each Incoming; it returns None, or the reason to decline."""
 
-    def __init__(self, session, directory=None, accept=lambda incoming: "nothing is taken here"):
+    def __init__(self, session, directory=None, accept=lambda incoming: "nothing is accepted here"):
         self._session, self._directory, self._accept = session, directory, accept
         self._lock, self._answers, self._kept, self._running = threading.Lock(), {}, {}, []
 
@@ -289,7 +289,7 @@ class Transfers:
         declines, CausewayError if it does not return within an hour."""
         named = {os.fsencode(os.path.basename(path)): path for path in paths}
         if not 1 <= len(paths) <= FILES_MAX or len(named) < len(paths) or not all(map(_is_name, named)):
-            raise CausewayError(Code.INVALID, f"1 to {FILES_MAX} files of different and plain names go together")
+            raise CausewayError(Code.INVALID, f"an offer has 1 to {FILES_MAX} files with different, plain names")
         files = [(name, os.path.getsize(path)) for name, path in sorted(named.items())]
         until = time.monotonic() + BREAK_SECONDS
         for attempt in range(ATTEMPTS_MAX):
@@ -302,7 +302,7 @@ class Transfers:
                 if error.code not in (Code.UNAVAILABLE, Code.FULL) or getattr(error, "end", None) not in BREAKS:
                     raise
             time.sleep(min(0.2 * 2**attempt, 5))
-        raise CausewayError(Code.UNAVAILABLE, "the path breaks again and again")
+        raise CausewayError(Code.UNAVAILABLE, "the connection fails repeatedly")
 
     def _attempt(self, files, paths, to):
         listed = b"".join(b"\0\1" + bytes([len(name)]) + name + struct.pack(">Q", size) for name, size in files)
@@ -317,7 +317,7 @@ class Transfers:
             return self._send_files(stream, records, listed, files, paths)
         except ValueError as error:
             _say(stream, BROKEN, str(error))
-            raise CausewayError(Code.INVALID, f"the member broke the rules: {error}") from error
+            raise CausewayError(Code.INVALID, f"the member violated the protocol: {error}") from error
         except StreamError as error:
             if records and error.end == StreamEnd.CUT:
                 _find_reason(records)
@@ -378,7 +378,7 @@ class Transfers:
                 while tree.bytes < size:
                     data = file.read(min(PIECE, size - tree.bytes))
                     if not data:
-                        raise OSError("it became shorter meanwhile")
+                        raise OSError("it became shorter during the transfer")
                     stream.write(record(BYTES, data))
                     tree.add(data)
             stream.write(record(ROOT, of_file, tree.root))
@@ -394,7 +394,7 @@ class Transfers:
             _, fields = records.next(OFFER_SECONDS, OFFER)
             version, digest = fields.number(2), fields.bytes(32)
             if version != 1 or digest[:8].hex() != resource:
-                raise ValueError("not the offer of this stream")
+                raise ValueError("the offer does not match the stream")
             offered = Incoming(stream.sender, digest, fields)
             answers = self._session.open_stream(f"causeway:answer:{attempt}", stream.sender)
             incoming, code, why = self._decide((stream.sender, digest), offered)
@@ -430,7 +430,7 @@ class Transfers:
                 known.is_running = True
                 return known, KNOWN if known.files else ACCEPTED, ""
         if not 1 <= offered.count == offered.entries <= FILES_MAX or offered.list_bytes > ENTRY_MAX * offered.count:
-            return None, DECLINED, f"1 to {FILES_MAX} files are taken, and no folders"
+            return None, DECLINED, f"only 1 to {FILES_MAX} files are accepted, and no folders"
         if shutil.disk_usage(self._directory or ".").free < offered.bytes:
             return None, NO_SPACE, ""
         why = self._accept(offered)
@@ -439,7 +439,7 @@ class Transfers:
         with self._lock:
             resting = [other for other, incoming in self._kept.items() if not incoming.is_running]
             for other in resting[: max(0, len(self._kept) - KEPT_MAX + 1)]:
-                self._kept.pop(other).end("it did not go on")
+                self._kept.pop(other).end("the transfer was not resumed")
             self._kept[key], offered.is_running = offered, True
         return offered, ACCEPTED, ""
 
@@ -466,7 +466,7 @@ class Transfers:
         def hear(*kinds):
             kind, fields = records.next(SILENCE_SECONDS, *kinds)
             if kind != BYTES and fields.number(4) != number:
-                raise ValueError("a file out of its turn")
+                raise ValueError("a file out of turn")
             return kind, fields
 
         kind, fields = hear(BEGIN, COMPARE, SKIP)

@@ -92,7 +92,7 @@ class ExamplesTest(DaemonsTest):
         self.push(carol, self.file("c/cat.png", pictures["cat.png"]))
         page, headers = self.fetch(address)
         page = page.decode()
-        self.assertIn("<h1>3 pictures, 0 on their way</h1>", page)
+        self.assertIn("<h1>3 pictures, 0 arriving</h1>", page)
         self.assertEqual(re.findall("<figcaption><b>(.*?)</b> (.*?)<", page), [
             ("bob", "hill.png"), ("bob", "sea.png"), ("carol", "cat.png")])
         self.assertRegex(page, rf"bob <small>{bob.id[:8]}</small> <b>2</b> · carol <small>{carol.id[:8]}</small> <b>1</b>")

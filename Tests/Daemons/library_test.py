@@ -241,7 +241,7 @@ class LibraryTest(unittest.TestCase):
         self.middle(sender, 10 * MEBIBYTE)
         daemon.process.kill()
         daemon.process.wait(10)
-        sender.wait("^-- the box was restarted")
+        sender.wait("^-- the daemon restarted")
         before = self.moved(sender)
         sender.heard.clear()
         daemon.start()

@@ -18,7 +18,7 @@ import Causeway
         if words[1] == "send" { return try await send(Array(words[4...]), in: session) }
         try await receive(into: words[4], in: session)
       } catch let error as CausewayError where error.reason == .daemonEnded {
-        print("-- the box was restarted: the same again")
+        print("-- the daemon restarted: starting again")
       } catch {
         return print("-- \(error)")
       }

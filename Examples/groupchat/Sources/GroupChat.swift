@@ -19,7 +19,7 @@ import Causeway
     Task {
       for try await line in standardInputLines() {
         for (member, delivery) in try await session.send(Array(line.utf8)) where delivery != .delivered {
-          print("-- not to \(member): \(delivery)")
+          print("-- not delivered to \(member): \(delivery)")
         }
       }
       try await session.leave("bye")

@@ -55,7 +55,7 @@ def scenario():
 
     with step("its page shows who sent what, and the pictures as they were sent"):
         page = fetch(stage.boxes["box"], address, "decode()")
-        check("<h1>3 pictures, 0 on their way</h1>" in page, "three pictures", page)
+        check("<h1>3 pictures, 0 arriving</h1>" in page, "three pictures", page)
         shown = re.findall(r'src="/(.*?)".*?<b>(\w+)</b> (\S+?)<', page, re.DOTALL)
         check({(name, file) for _, name, file in shown} == {(name, f"{name}&#x27;s.png") for name in SENDERS}, "of all three", shown)
         for place, name, _ in shown:
