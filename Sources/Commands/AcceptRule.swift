@@ -12,12 +12,12 @@ struct AcceptRule {
     CommandOption(
       name: "from", key: fromKey, argument: "ID",
       help:
-        "Accept this peer alone: all 32 digits of its id, or of a pinned one the name or the beginning of the id; may be given again"
+        "Accept only this peer: all 32 digits of its id or, if its key is pinned, its name or first digits; may be repeated"
     ),
     CommandOption(
       name: "pinned", key: pinnedKey, argument: nil,
       help:
-        "Accept peers whose keys are pinned here, without a question: the default when standard input is no terminal"),
+        "Accept peers whose keys are pinned here, without a prompt; the default if standard input is not a terminal"),
   ]
   /// The maximum number of peers given by --from.
   static let fromMax = 64

@@ -41,7 +41,7 @@ final class Bundle {
   func archive(named name: String, seconds: UInt64) -> TextBuilder {
     var archive = Archive(folder: name, seconds: seconds)
     for part in [(name: "README.txt", text: readme)] + parts where !archive.add(part.name, part.text) {
-      missing.append("\(part.name): no room")
+      missing.append("\(part.name): no room in the archive")
     }
     var text = TextBuilder()
     for byte in archive.bytes { text.add(byte: byte) }
@@ -53,9 +53,10 @@ final class Bundle {
     text.add("A bug report by “causeway bundle”, version \(causewayVersion).\n\nSecrets are masked by “***”. ")
     text.add(
       redaction.keepsIdentities
-        ? "Names, ids and addresses are as they are.\n"
-        : "Names are “peer-” and the beginning of an id, ids are cut,\naddresses end with “x”.\n")
-    if !missing.isEmpty { text.add("\nNot in it:\n") }
+        ? "Names, ids and addresses are not masked.\n"
+        : "Names are replaced by “peer-” and the first digits of the id,\nids are shortened, and addresses end with “x”.\n"
+    )
+    if !missing.isEmpty { text.add("\nMissing:\n") }
     for line in missing { text.add("  \(redaction.applied(to: line))\n") }
     return text.bytes
   }
@@ -63,7 +64,7 @@ final class Bundle {
   /// Adds a text that is already redacted.
   private func add(_ name: String, _ text: [UInt8]) {
     let isCut = text.count > Self.partBytesMax
-    parts.append((name, isCut ? text.prefix(Self.partBytesMax) + Array("\n(cut here)\n".utf8) : text))
+    parts.append((name, isCut ? text.prefix(Self.partBytesMax) + Array("\n(truncated)\n".utf8) : text))
   }
 
   private func miss(_ name: String, _ reason: String) {
@@ -76,7 +77,7 @@ final class Bundle {
     let path = options.config ?? Configuration.defaultPath
     do throws(ConfigurationError) {
       guard let file = try Configuration.read(path, mayBeAbsent: options.config == nil) else {
-        return add("configuration.txt", Array("; there is no file: the defaults\n".utf8))
+        return add("configuration.txt", Array("; no file: the defaults apply\n".utf8))
       }
       let excerpt = ConfigurationExcerpt(of: file, keepsIdentities: redaction.keepsIdentities)
       for secret in excerpt.secrets { redaction.add(secret: secret) }
@@ -102,14 +103,14 @@ final class Bundle {
       let text = try routesText(PeerConnection(options), hasNames: redaction.keepsIdentities)
       add("routes.txt", redaction.applied(to: text.bytes))
     } catch {
-      miss("routes", "the daemon did not answer")
+      miss("routes", "no answer from the daemon")
     }
     addSessions()
   }
 
   private func addSessions() {
     guard let json = try? fetch(options.connect(), .applications), let report = try? SessionsReport(json) else {
-      return miss("sessions", "the daemon did not answer")
+      return miss("sessions", "no answer from the daemon")
     }
     defer { report.release() }
     add("sessions.txt", redaction.applied(to: report.text(hasNames: redaction.keepsIdentities).bytes))
@@ -165,7 +166,7 @@ final class Bundle {
     let all = klogctl(kernelLogSize, nil, 0)
     var bytes = [CChar](repeating: 0, count: Int(min(max(all, 0), 1 << 20)))
     let count = klogctl(kernelLogReadAll, &bytes, CInt(bytes.count))
-    guard count >= 0 else { return miss("kernel log", "\(SystemError.last.text); root may read it") }
+    guard count >= 0 else { return miss("kernel log", "\(SystemError.last.text); run as root to include it") }
     var text = TextBuilder()
     for line in bytes[..<Int(count)].map({ UInt8(bitPattern: $0) }).split(separator: 0x0A) where isAboutRadios(line) {
       text.add(untrustedLines: redaction.applied(to: line + [0x0A]))

@@ -15,11 +15,12 @@ func commandAccept(_ words: CommandWords) -> CInt {
   CommandParser.parse(
     "causeway accept", words, arguments: "TYPE", count: 1...1,
     help: """
-      Offer TYPE, and be a member of the sessions to which others invite, for what has no screen of its own: a script, a \
-      logger. Who is accepted says a rule; on a terminal it asks. Messages are lines on standard output, “<name> text”; \
-      what happens to members is told on standard error. Streams are refused.\u{0B}Without --from, --pinned and a terminal \
-      peers are accepted whose keys are pinned here. The rule also holds for members of sessions that are merged into this \
-      one, unless it asks. With --json all goes to standard output, in events self, invitation, member, message.
+      Advertise TYPE and join the sessions to which peers invite, for programs without a screen: a script, a logger. \
+      --from and --pinned select the peers to accept; without them, a terminal prompts for each peer. Messages appear \
+      on standard output as “<name> text”, changes of members on standard error. Streams are refused.\u{0B}Without a \
+      terminal, --from or --pinned, peers whose keys are pinned here are accepted. The rule also applies to members of \
+      sessions merged into this one, unless it prompts. With --json, everything goes to standard output, as events \
+      self, invitation, member and message.
       """,
     options: LocalOptions.options + AcceptRule.options + [LocalOptions.name, LocalOptions.stay, LocalOptions.json]
   ) { key, value in

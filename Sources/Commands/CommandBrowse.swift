@@ -14,10 +14,10 @@ func commandBrowse(_ words: CommandWords) -> CInt {
   CommandParser.parse(
     "causeway browse", words, arguments: "[TYPE]", count: 0...1,
     help: """
-      Show who offers services, of one type or of all: names, the beginnings of ids, distance, and what they tell about \
-      themselves. On a terminal it is a table that is kept up to date, until q or ^C; otherwise a line for each change: \
-      found, changed, lost.\u{0B}VERIFIED says that the peer's key is pinned here (“causeway identity trust”): of others \
-      everybody can choose the name.
+      Show the services that peers advertise, of one type or of all: name, first digits of the id, distance in hops, \
+      discovery info. On a terminal, the table is updated until q or ^C; otherwise, each change is a line: found, \
+      changed, lost.\u{0B}VERIFIED means that the peer's key is pinned here (“causeway identity trust”). Other peers \
+      may choose any name.
       """,
     options: LocalOptions.options + [LocalOptions.json, LocalOptions.stay]
   ) { key, value in
@@ -143,7 +143,7 @@ private struct Browse {
     var text = TextBuilder()
     table.write(to: &text)
     var lines = text.bytes.split(separator: 0x0A).map { Array($0) }
-    if table.isEmpty { lines.append((isAllTold ? "Nobody yet." as StaticString : "Looking …").bytes) }
+    if table.isEmpty { lines.append((isAllTold ? "No services yet." as StaticString : "Searching …").bytes) }
     let room = max(rows - 1, 2)
     if lines.count > room {
       let hidden = lines.count - room + 1

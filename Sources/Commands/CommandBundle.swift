@@ -11,16 +11,17 @@ func commandBundle(_ words: CommandWords) -> CInt {
   CommandParser.parse(
     "causeway bundle", words,
     help: """
-      Collect what a bug report needs in one tar archive, also when the daemon is dead: status, routes, doctor, journal, \
-      configuration, kernel. No key is read, and passphrases are masked; so are names, ids, addresses and network names, \
-      unless they are asked for.\u{0B}Look at it before you give it away: tar xf FILE.
+      Collect the data for a bug report in one tar archive, with or without a running daemon: status, routes, doctor, \
+      journal, configuration, kernel log. Keys are not read, and passphrases are masked. Names, ids, addresses and \
+      network names are masked as well, unless --names is given.\u{0B}Review the archive before you share it: tar xf \
+      FILE.
       """,
     options: ClientOptions.options + [
       CommandOption(
         name: "output", key: 0x6F, argument: "FILE",
-        help: "Write it there; - for standard output. Default: a new file in this directory"),
+        help: "Write to FILE; - is standard output. Default: a new file in the current directory"),
       CommandOption(
-        name: "names", key: 0x6E, argument: nil, help: "Keep names, ids, addresses and network names as they are"),
+        name: "names", key: 0x6E, argument: nil, help: "Do not mask names, ids, addresses and network names"),
     ]
   ) { key, value in
     if options.take(key, value) { return nil }
@@ -31,7 +32,7 @@ func commandBundle(_ words: CommandWords) -> CInt {
     let isPipe = output.map { $0.utf8.elementsEqual("-".utf8) } ?? false
     if isPipe && isatty(STDOUT_FILENO) == 1 {
       throw CommandFailure(
-        saying: "an archive is nothing for a terminal; redirect it: > bundle.tar (with ssh also without -t)",
+        saying: "standard output is a terminal; redirect the archive: > bundle.tar (with ssh, omit -t)",
         ExitCode.usage)
     }
     var now = timespec()
@@ -44,7 +45,7 @@ func commandBundle(_ words: CommandWords) -> CInt {
     let file = output ?? "\(name).tar"
     try Output.replace(file, archive, mode: 0o600)
     show("", "\(file): \(bundle.partCount) parts, \(bytesText(UInt64(archive.bytes.count)))")
-    for line in bundle.missing { show("  without ", line) }
+    for line in bundle.missing { show("  missing: ", line) }
   }
 }
 

@@ -29,22 +29,22 @@ func commandCapture(_ words: CommandWords) -> CInt {
   CommandParser.parse(
     "causeway capture", words,
     help: """
-      Write the frames of the box's links as pcap, as they are received and sent: their headers, for Wireshark with \
+      Capture the headers of the frames that the box's links send and receive, as pcap, for Wireshark with \
       docs/wireshark/causeway.lua.\u{0B}ssh causeway-diag@box capture | wireshark -k -i -
       """,
     options: ClientOptions.options + [
       CommandOption(
-        name: "output", key: outputKey, argument: "FILE", help: "Write there; - is standard output, the default"),
+        name: "output", key: outputKey, argument: "FILE", help: "Write to FILE; - is standard output, the default"),
       CommandOption(
-        name: "link", key: linkKey, argument: "N|PEER", help: "Only frames of this link, or of this neighbour"),
+        name: "link", key: linkKey, argument: "N|PEER", help: "Capture only this link, or only this neighbour"),
       CommandOption(
         name: "payload", key: payloadKey, argument: nil,
-        help: "Payloads too; for root and the daemon's user. What end nodes sealed stays unreadable"),
-      CommandOption(name: "count", key: countKey, argument: "N", help: "End after N frames"),
-      CommandOption(name: "seconds", key: secondsKey, argument: "N", help: "End after N seconds"),
+        help: "Include payloads; for root and the daemon's user. End-to-end encrypted data stays unreadable"),
+      CommandOption(name: "count", key: countKey, argument: "N", help: "Stop after N frames"),
+      CommandOption(name: "seconds", key: secondsKey, argument: "N", help: "Stop after N seconds"),
       CommandOption(
         name: "size", key: sizeKey, argument: "SIZE",
-        help: "End before the file exceeds it; in bytes, or with k, M or G"),
+        help: "Stop before the file exceeds SIZE, in bytes or with k, M or G"),
     ]
   ) { key, value in
     if options.take(key, value) { return nil }
@@ -66,7 +66,7 @@ func commandCapture(_ words: CommandWords) -> CInt {
       guard let seconds = parseSeconds(value) else { return secondsAccepted }
       bounds.seconds = seconds
     default:
-      guard let bytes = byteCount(value) else { return "a number of bytes, perhaps with k, M or G behind it" }
+      guard let bytes = byteCount(value) else { return "a number of bytes, optionally followed by k, M or G" }
       bounds.bytes = bytes
     }
     return nil
@@ -75,7 +75,7 @@ func commandCapture(_ words: CommandWords) -> CInt {
   return run { () throws(CommandFailure) in
     if path == nil && isatty(STDOUT_FILENO) == 1 {
       throw CommandFailure(
-        saying: "standard output is a terminal: name a file by --output, or pipe it to “wireshark -k -i -”",
+        saying: "standard output is a terminal; name a file with --output, or pipe to “wireshark -k -i -”",
         ExitCode.usage)
     }
     if let peer { wish.neighbour = try PeerConnection(options).peer(named: peer, until: nil) }
@@ -164,7 +164,7 @@ private final class Capture {
     var isOver = false
     while !isOver, end < records.endIndex {
       guard let count = CaptureFormat.recordByteCount(records[end...]) else {
-        throw CommandFailure(saying: "the daemon is of another version: its frames are not understood")
+        throw CommandFailure(saying: "the daemon runs another version and its frames cannot be read; restart it")
       }
       if bytes + UInt64(end - records.startIndex + count) > bounds.bytes {
         isOver = true
@@ -185,7 +185,7 @@ private final class Capture {
 
   private func tell() {
     var text = "\(frames) frames captured"
-    if dropped > 0 { text += ", \(dropped) more dropped: they came faster than they were read" }
+    if dropped > 0 { text += ", \(dropped) more dropped: they arrived faster than they were read" }
     printError(text)
   }
 }
@@ -205,7 +205,7 @@ private final class CaptureFile {
     // Without O_NONBLOCK, opening a named pipe without a reader would block, and no signal would end that.
     descriptor = csystem_open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0o600)
     if descriptor < 0 {
-      throw CommandFailure(saying: "\(path): \(SystemError.last.text); name another file by --output")
+      throw CommandFailure(saying: "\(path): \(SystemError.last.text); name another file with --output")
     }
   }
 

@@ -15,21 +15,21 @@ func commandChat(_ words: CommandWords) -> CInt {
   CommandParser.parse(
     "causeway chat", words, arguments: "[TYPE]", count: 0...1,
     help: """
-      Talk with everybody in reach who runs this, or another application of the same service type; default “chat”. Each \
-      line of standard input goes to all, and is kept for a member that is out of reach until it returns; what others say \
-      is shown as “<name> text”.\u{0B}On a terminal the line that is being typed stays below. Before it stands how many \
-      lines are on their way, or ✓ when all have everything. ^D leaves; ^C too, and a second one gives up lines that \
-      wait.\n\nOtherwise it ends when all lines of its input were delivered, unless --for lets it stay, and exit code 4 \
-      tells that nobody was there in time, 1 that a line was lost. With --json all goes to standard output, in events \
-      self, member, message, delivered, lost.
+      Chat with everyone in reach who runs this command, or another application of the same service type; default \
+      “chat”. Each line of standard input is sent to all members. Lines for a member out of reach are kept until it \
+      returns. Received messages appear as “<name> text”.\u{0B}On a terminal, the prompt shows how many lines are not \
+      delivered yet, or ✓ if every member has all of them. ^D or ^C leaves; a second ^C discards undelivered \
+      lines.\n\nOtherwise, the command ends when all input lines are delivered; --for keeps it running. Exit code 4 \
+      means that lines were not delivered in time, 1 that a line was lost. With --json, everything goes to standard \
+      output, as events self, member, message, delivered and lost.
       """,
     options: LocalOptions.options + [
       LocalOptions.name,
       CommandOption(
         name: "with", key: chatWithKey, argument: "PEER",
-        help: "Talk with PEER alone: a name, or the first 4 or more digits of an id"),
+        help: "Chat only with PEER: a name, or the first 4 or more digits of an id"),
       LocalOptions.wait(
-        "How long lines that are not typed wait for somebody who takes them; default 30. Also waits for a name that looks misspelt"
+        "How long piped lines wait for their delivery; default 30. Also keeps waiting for a name that looks misspelt"
       ),
       LocalOptions.stay, LocalOptions.json,
     ]
@@ -222,8 +222,8 @@ private final class Chat {
       text.add(" s")
       return text
     }
-    text = search.map { TextBuilder(quoting: $0.word, " was not") } ?? TextBuilder("nobody was")
-    text.add(" there within ")
+    text = search.map { TextBuilder(quoting: $0.word, " did not appear") } ?? TextBuilder("no peer appeared")
+    text.add(" within ")
     text.add(options.waitSeconds)
     text.add(" s: ")
     return undelivered(text)
@@ -265,7 +265,7 @@ private final class Chat {
     input.close()
     if left == 0 || failure != nil { return }
     var text = undelivered(TextBuilder())
-    text.add(" yet; ^C gives up")
+    text.add(" yet; ^C leaves anyway")
     view.notice(text)
   }
 
@@ -291,7 +291,7 @@ private final class Chat {
     guard outbox.hasRoom(for: line.count) else {
       screen.ring()
       screen.restore(line)
-      return view.notice(TextBuilder("too many lines wait already: this one is not sent"))
+      return view.notice(TextBuilder("too many lines are undelivered: this one is not sent"))
     }
     var text = TextBuilder()
     text.add("<")
@@ -408,7 +408,7 @@ private final class Chat {
     lostCount += count
     let name = names.name(address, sightings)
     guard view.isJSON else {
-      var text = TextBuilder(name, " does not have the last ")
+      var text = TextBuilder(name, " did not receive the last ")
       text.add(lines: count)
       return view.notice(text)
     }

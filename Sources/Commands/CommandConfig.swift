@@ -7,15 +7,15 @@ import Trust
 func commandConfig(_ words: CommandWords) -> CInt {
   dispatch(
     words, "causeway config",
-    [Command(name: "check", summary: "read a configuration and name its first mistake", run: configCheck)],
-    help: "The box's configuration. It needs no daemon.")
+    [Command(name: "check", summary: "check a configuration and report its first error", run: configCheck)],
+    help: "The configuration of the box. These commands need no daemon.")
 }
 
 private func configCheck(_ words: CommandWords) -> CInt {
   var path: String?
   CommandParser.parse(
     "causeway config check", words,
-    help: "Read a configuration as the daemon would, with policy ca its anchors too, and change nothing.",
+    help: "Check a configuration as the daemon reads it, with policy ca its anchors as well. Nothing is changed.",
     options: [configOption]
   ) { _, value in
     path = value
@@ -28,13 +28,13 @@ private func configCheck(_ words: CommandWords) -> CInt {
     if !anchors.faults.isEmpty { return ExitCode.failed }
     if anchors.certificateCount == 0 {
       printError(
-        "[trust] policy is ca, and \(configuration.trust.anchors) holds no certificate: only pinned peers are let in")
+        "[trust] policy is ca, but \(configuration.trust.anchors) has no certificate: only pinned peers are accepted")
       return ExitCode.failed
     }
     for text in anchors.unmatched { printError("note: \(text)") }
   }
   var text = TextBuilder()
-  text.add("good; the box is “")
+  text.add("valid; the box is “")
   text.add(untrusted: configuration.node.displayName.utf8)
   text.add("”\n")
   Output.put(text)
@@ -47,7 +47,7 @@ func commandReload(_ words: CommandWords) -> CInt {
   CommandParser.parse(
     "causeway reload", words,
     help:
-      "The daemon reads its configuration again. A file with a mistake is refused, and the daemon goes on with what it has.",
+      "Make the daemon read its configuration again. If the file has an error, the daemon keeps its current configuration.",
     options: ClientOptions.options
   ) { key, value in
     _ = options.take(key, value)

@@ -11,8 +11,8 @@ func commandDiagnose(_ words: CommandWords) -> CInt {
   CommandParser.parse(
     "causeway diagnose", words,
     help: """
-      For ForceCommand in sshd's configuration: carry out what SSH_ORIGINAL_COMMAND names, if it is one of the commands that \
-      only read, with options that name no files. Without one say which these are.
+      For ForceCommand in sshd's configuration. Run the command in SSH_ORIGINAL_COMMAND if it only reads and its \
+      options name no files. Without a command, list those that are allowed.
       """,
     take: { _, _ in nil })
   let asked = getenv("SSH_ORIGINAL_COMMAND").map { String(cString: $0) } ?? ""
@@ -68,7 +68,7 @@ private var diagnoses: [Diagnosis] {
 
 private var listing: TextBuilder {
   var text = TextBuilder()
-  text.add("This account reads the box:")
+  text.add("Commands of this account:")
   for command in diagnoses { text.add(" \(command.name)") }
   text.add("\n")
   return text

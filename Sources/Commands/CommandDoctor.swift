@@ -11,8 +11,8 @@ func commandDoctor(_ words: CommandWords) -> CInt {
   CommandParser.parse(
     "causeway doctor", words,
     help: """
-      Look for what keeps the box from working: configuration, daemon, radios, clock, disk. Each finding comes with its \
-      remedy. It changes nothing. Exit code 1: something is wrong.
+      Check for faults that keep the box from working: configuration, daemon, radios, clock, disk. Each finding comes \
+      with its remedy. Nothing is changed. Exit code 1 means that something is wrong.
       """,
     options: ClientOptions.options + [LocalOptions.json]
   ) { key, value in
@@ -47,10 +47,10 @@ private func read(_ path: String?, _ findings: inout [Finding]) -> Configuration
     for warning in configuration.warnings { findings.append(Finding("configuration", .note, warning)) }
     let isThere = path != nil || access(Configuration.defaultPath, F_OK) == 0
     findings.append(
-      Finding("configuration", .good, isThere ? path ?? Configuration.defaultPath : "none: the defaults"))
+      Finding("configuration", .good, isThere ? path ?? Configuration.defaultPath : "no file: the defaults apply"))
     return configuration
   } catch {
-    let remedy = error.isDenied ? "run this as root" : "correct it; the rest of this looks at the defaults"
+    let remedy = error.isDenied ? "run this as root" : "correct it; the other checks use the defaults"
     findings.append(Finding("configuration", error.isDenied ? .note : .wrong, error.text, remedy: remedy))
     return Configuration()
   }
@@ -66,12 +66,12 @@ private func askDaemon(_ path: String, _ findings: inout [Finding]) -> Bool {
       isSame
         ? Finding("daemon", .good, "it answers")
         : Finding(
-          "daemon", .note, "it is of version \(report.version), and this program of \(causewayVersion)",
+          "daemon", .note, "it runs version \(report.version), and this program is version \(causewayVersion)",
           remedy: "systemctl restart causeway"))
     if !report.isClockSynchronised, case .synchronised = SystemClock.kernelState {
       findings.append(
         Finding(
-          "daemon", .note, "its sandbox hides that the clock is synchronised: expired certificates are not refused",
+          "daemon", .note, "its sandbox hides that the clock is synchronised: expired certificates are accepted",
           remedy: "systemctl edit causeway: [Service], ProtectClock=no, SystemCallFilter=clock_adjtime"))
     }
     for (name, text) in report.problems() {

@@ -14,12 +14,13 @@ func commandExplain(_ words: CommandWords) -> CInt {
   CommandParser.parse(
     "causeway explain", words, arguments: "[A] B", count: 1...2,
     help: """
-      Say why two nodes can or cannot talk: bearers, trust, links, the way between them, encryption. With one name: this box \
-      and that node.\u{0B}A and B are a display name, the first 4 or more digits of an id, or an address that has not said who \
-      it is. Exit code: 0 nothing that this box knows keeps them apart, 1 something does, 4 there is no such node.
+      Explain why two nodes can or cannot talk: bearers, trust, links, route, encryption. With one name: this box and \
+      that node.\u{0B}A and B are a display name, the first 4 or more digits of an id, or the address of a peer that \
+      is not identified yet. Exit code 0 means that this box knows no obstacle, 1 that it knows one, 4 that there is \
+      no such node.
       """,
     options: ClientOptions.options + [
-      CommandOption(name: "json", key: LocalOptions.jsonKey, argument: nil, help: "Print the daemon's answer: JSON")
+      CommandOption(name: "json", key: LocalOptions.jsonKey, argument: nil, help: "Print the daemon's answer as JSON")
     ]
   ) { key, value in
     if options.take(key, value) { return nil }
@@ -52,9 +53,9 @@ func commandSessions(_ words: CommandWords) -> CInt {
   CommandParser.parse(
     "causeway sessions", words,
     help:
-      "Show which applications are connected, what they offer, and their sessions. It shows nothing of what they say.",
+      "Show the connected applications, their services and their sessions. The content of messages is not shown.",
     options: ClientOptions.options + [
-      CommandOption(name: "json", key: LocalOptions.jsonKey, argument: nil, help: "Print the daemon's answer: JSON")
+      CommandOption(name: "json", key: LocalOptions.jsonKey, argument: nil, help: "Print the daemon's answer as JSON")
     ]
   ) { key, value in
     if !options.take(key, value) { isJSON = true }
@@ -93,9 +94,9 @@ private func put(_ report: ExplainReport) {
   let outcome: StaticString =
     switch report.outcome {
     case .canTalk: "they can talk"
-    case .untried: "there is a way; no session has shown yet that they accept each other"
-    case .unanswered: "there is a way; no answer yet"
-    case .unknown: "there is a way; whether they accept each other only they know"
+    case .untried: "there is a route; no session has shown yet that they accept each other"
+    case .unanswered: "there is a route; no answer yet"
+    case .unknown: "there is a route; only the two know whether they accept each other"
     case .cannotTalk: "they cannot talk"
     }
   FindingView.putVerdict("\(outcome): \(report.verdict)", remedy: report.remedy)
@@ -135,13 +136,13 @@ private func node(_ word: String, _ known: [(id: NodeID, name: String)]) throws(
   case .nobody(let suggestion):
     // Discovery alone yields only the first half of a node's id.
     if let id = NodeIDSyntax.parse(Text(word)), let heard = known.first(where: { $0.id.mayBe(id) }) { return heard.id }
-    var text = TextBuilder(quoting: typed, " is not known here")
+    var text = TextBuilder(quoting: typed, " is unknown here")
     if let suggestion {
       text.add(": did you mean “")
       text.add(untrusted: suggestion)
       text.add("”?")
     } else {
-      text.add(": no pin, no refusal, nothing heard; “causeway peers” shows who is there")
+      text.add(": not pinned, never refused, never seen; “causeway peers” lists the peers")
     }
     throw CommandFailure(saying: text, ExitCode.timedOut)
   }

@@ -13,19 +13,19 @@ func commandIdentity(_ words: CommandWords) -> CInt {
     words, "causeway identity",
     [
       Command(name: "show", summary: "show the box's key, certificate, pins and revocations", run: identityShow),
-      Command(name: "new", summary: "make a new key: the box becomes another node", run: identityNew),
-      Command(name: "import", summary: "take key and certificates of a PEM or PKCS#12 file", run: identityImport),
-      Command(name: "export", summary: "print the certificates in PEM", run: identityExport),
+      Command(name: "new", summary: "create a new key; the box becomes another node", run: identityNew),
+      Command(name: "import", summary: "import key and certificates from a PEM or PKCS#12 file", run: identityImport),
+      Command(name: "export", summary: "print the certificates as PEM", run: identityExport),
       Command(name: "trust", summary: "pin a peer's key", run: identityTrust),
-      Command(name: "untrust", summary: "forget the pin of a name or key", run: identityUntrust),
+      Command(name: "untrust", summary: "remove the pin of a name or key", run: identityUntrust),
       Command(
-        name: "revoke", summary: "refuse a key from now on, here and where this box is an operator", run: identityRevoke
+        name: "revoke", summary: "refuse a key permanently, here and where this box is an operator", run: identityRevoke
       ),
-      Command(name: "alarms", summary: "show keys that came under names of others", run: identityAlarms),
-      Command(name: "accept", summary: "let the key of an alarm take the pinned one's place", run: identityAccept),
-      Command(name: "keep", summary: "keep the pinned key, and hear no more of the other one", run: identityKeep),
-      Command(name: "dismiss", summary: "end alarms until the next try", run: identityDismiss),
-    ], help: "Who this box is, and whom it trusts. These commands need the rights of the daemon's user.")
+      Command(name: "alarms", summary: "show keys that use a name pinned to another key", run: identityAlarms),
+      Command(name: "accept", summary: "replace the pinned key by the key of an alarm", run: identityAccept),
+      Command(name: "keep", summary: "keep the pinned key and silence the alarms of the other one", run: identityKeep),
+      Command(name: "dismiss", summary: "clear alarms until the next attempt", run: identityDismiss),
+    ], help: "The identity of this box and the peers it trusts. These commands need the rights of the daemon's user.")
 }
 
 private let replaceKey: CInt = 0x72
@@ -33,7 +33,7 @@ private let passwordFileKey: CInt = 0x70
 private let privateKeyKey: CInt = 0x6B
 let identityNameKey: CInt = 0x6E
 let identityYesKey: CInt = 0x79
-private let atNextStart: StaticString = "It counts from the next start: systemctl restart causeway"
+private let atNextStart: StaticString = "It takes effect at the next start: systemctl restart causeway"
 
 /// Options of all identity commands.
 struct IdentityOptions {
@@ -71,7 +71,7 @@ struct IdentityOptions {
 }
 
 private let replaceOption = CommandOption(
-  name: "replace", key: replaceKey, argument: nil, help: "Put it in the place of the key that is there")
+  name: "replace", key: replaceKey, argument: nil, help: "Replace the existing key")
 
 /// Runs `body` with the configuration and its state directory. Prints an error, if any, and returns the exit code.
 private func withState(
@@ -91,7 +91,7 @@ private func identityNew(_ words: CommandWords) -> CInt {
   let options = IdentityOptions.parse(
     "causeway identity new", words,
     help:
-      "Make a new key and a self-signed certificate. The box becomes another node; the old key stays as node.key.old.",
+      "Create a new key and a self-signed certificate. The box becomes another node; the old key is kept as node.key.old.",
     [replaceOption])
   return replacing(options) { directory throws(IdentityError) in try NodeIdentity.create(directory) }
 }
@@ -100,13 +100,14 @@ private func identityImport(_ words: CommandWords) -> CInt {
   let options = IdentityOptions.parse(
     "causeway identity import", words, arguments: "FILE", count: 1...1,
     help: """
-      Take an ECDSA P-256 key, its certificate and the chain above it from a PEM or PKCS#12 file. The box becomes the \
-      node of that key; the old key stays as node.key.old.
+      Import an ECDSA P-256 key, its certificate and the chain above it from a PEM or PKCS#12 file. The box becomes \
+      the node of that key; the old key is kept as node.key.old.
       """,
     [
       replaceOption,
       CommandOption(
-        name: "password-file", key: passwordFileKey, argument: "FILE", help: "The password is this file's first line"),
+        name: "password-file", key: passwordFileKey, argument: "FILE",
+        help: "Read the password from the first line of FILE"),
     ])
   let path = options.words[0]
   return replacing(options) { directory throws(IdentityError) in
@@ -136,7 +137,7 @@ private func replacing(
   let result = withState(options) { directory, _ throws(IdentityError) in
     // Only its existence is checked: a damaged key is a reason to replace it.
     if !options.isReplacing, directory.has("node.key") {
-      printError("\(directory.file("node.key")) exists; --replace makes the box another node")
+      printError("\(directory.file("node.key")) exists; to make the box another node, use --replace")
       code = ExitCode.failed
       return
     }
@@ -150,8 +151,8 @@ private func replacing(
 
 private func identityExport(_ words: CommandWords) -> CInt {
   let options = IdentityOptions.parse(
-    "causeway identity export", words, help: "Print the chain of certificates in PEM, the box's own first.",
-    [CommandOption(name: "key", key: privateKeyKey, argument: nil, help: "Print the private key before it")])
+    "causeway identity export", words, help: "Print the certificate chain as PEM, the box's own first.",
+    [CommandOption(name: "key", key: privateKeyKey, argument: nil, help: "Print the private key before the chain")])
   return withState(options) { directory, _ throws(IdentityError) in
     let identity = try loadIdentity(directory)
     var text = TextBuilder()
@@ -169,7 +170,8 @@ func loadIdentity(_ directory: StateDirectory) throws(IdentityError) -> NodeIden
 }
 
 private func identityShow(_ words: CommandWords) -> CInt {
-  let options = IdentityOptions.parse("causeway identity show", words, help: "Show who the box is and whom it trusts.")
+  let options = IdentityOptions.parse(
+    "causeway identity show", words, help: "Show the identity of the box and the peers it trusts.")
   return withState(options) { directory, configuration throws(IdentityError) in
     let store = try TrustStore(directory)
     let keeper = TrustKeeper(try loadIdentity(directory), store, configuration.trust)
@@ -200,8 +202,8 @@ private func identityShow(_ words: CommandWords) -> CInt {
 
 private func verdictText(_ keeper: TrustKeeper) -> String {
   switch keeper.identity.chain.evaluate(keeper.anchors, keeper.time) {
-  case .trusted: "its certificate leads to one of the \(keeper.anchors.certificateCount)"
-  case .trustedForNow: "its certificate leads to one, if it is valid already"
-  case .refused(let refusal): "others with these anchors refuse it: \(refusal.text)"
+  case .trusted: "its certificate chain ends at one of the \(keeper.anchors.certificateCount)"
+  case .trustedForNow: "its certificate chain ends at one, if it is valid already"
+  case .refused(let refusal): "peers with these anchors refuse it: \(refusal.text)"
   }
 }

@@ -12,14 +12,15 @@ func commandJoin(_ words: CommandWords) -> CInt {
   CommandParser.parse(
     "causeway join", words,
     help: """
-      Show how a phone joins the box's Wi-Fi group as an ordinary station: name and passphrase of the network, the box's \
-      fingerprint, and a QR code of all three for the phone's camera. Only root and the daemon's own user are shown this.
+      Show how a phone joins the box's Wi-Fi group as an ordinary station: name and passphrase of the network, the \
+      box's fingerprint, and a QR code of all three for the phone's camera. Only root and the daemon's user may run \
+      it.
       """,
     options: ClientOptions.options + [
-      CommandOption(name: "json", key: LocalOptions.jsonKey, argument: nil, help: "Print the daemon's answer: JSON"),
+      CommandOption(name: "json", key: LocalOptions.jsonKey, argument: nil, help: "Print the daemon's answer as JSON"),
       CommandOption(
         name: "network-only", key: plainKey, argument: nil,
-        help: "Leave the fingerprint out of the code, for a camera that refuses it"),
+        help: "Omit the fingerprint from the QR code, for a camera that rejects it"),
     ]
   ) { key, value in
     if options.take(key, value) { return nil }

@@ -10,16 +10,18 @@ func commandLEDs(_ words: CommandWords) -> CInt {
   CommandParser.parse(
     "causeway leds", words,
     help: """
-      Say what the status light shows when. With --ended, show the end of the daemon on it: an LED is dark when \
-      SERVICE_RESULT is “success”, which systemd sets, and blinks as for a fault otherwise; a light at a GPIO line is dark. With \
-      --prepare, let the owner of the runtime directory drive the LED, when the daemon does not run as root.
+      List the patterns of the status light. With --ended, show on it that the daemon has ended: an LED is dark if \
+      SERVICE_RESULT, which systemd sets, is “success”, and blinks as for a fault otherwise; a light at a GPIO line is \
+      dark. With --prepare, let the owner of the runtime directory drive the LED, for a daemon that does not run as \
+      root.
       """,
     options: [
       configOption,
       CommandOption(
         name: "ended", key: Action.end.rawValue, argument: nil, help: "The daemon has ended; for ExecStopPost="),
       CommandOption(
-        name: "prepare", key: Action.prepare.rawValue, argument: nil, help: "The daemon will start; for ExecStartPre="),
+        name: "prepare", key: Action.prepare.rawValue, argument: nil,
+        help: "The daemon is about to start; for ExecStartPre="),
     ]
   ) { key, value in
     if let chosen = Action(rawValue: key) { action = chosen } else { path = value }
@@ -56,9 +58,9 @@ private enum Action: CInt {
 }
 
 private let patterns: [(StaticString, StaticString)] = [
-  ("lit", "all is well: a neighbour is linked"),
-  ("a short flash now and then", "all is well, and nobody is there"),
+  ("lit", "working, with a link to a neighbour"),
+  ("a short flash now and then", "working, without a neighbour"),
   ("slow blinking", "the button was pressed: a device may join"),
-  ("fast blinking", "a fault: see “causeway status”; or the daemon died"),
-  ("dark", "stopped, or without power; at a GPIO line: or died"),
+  ("fast blinking", "a fault (see “causeway status”), or the daemon crashed"),
+  ("dark", "stopped or without power; at a GPIO line also: crashed"),
 ]

@@ -22,9 +22,9 @@ enum ExitCode {
 
   static let help: StaticString =
     """
-    Exit codes: 0 done, 1 failed (a line on stderr says why), 2 wrong usage or
-    configuration, 3 no daemon answers, 4 the time given ran out, 5 a stream was
-    cut, 6 the other end refused.
+    Exit codes: 0 done, 1 failed (the reason is on stderr), 2 wrong usage or
+    configuration, 3 no daemon answers, 4 timeout, 5 a stream was cut, 6 the peer
+    refused.
     """
 }
 

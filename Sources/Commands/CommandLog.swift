@@ -13,26 +13,26 @@ func commandLog(_ words: CommandWords) -> CInt {
   CommandParser.parse(
     "causeway log", words,
     help: """
-      Show the journal, oldest record first. It is read from its file, so this works while the daemon runs and \
-      after it died. Behind the id of a node stands its name, if the journal has it. --json prints one object a \
-      line.\u{0B}The journal is mapped memory, whose changes nobody announces: --follow looks ten times a \
-      second.
+      Show the journal, oldest record first. It is read from its file, so this works with and without a running \
+      daemon. The name of a node follows its id, if the journal has it.\u{0B}--follow polls the journal ten times a \
+      second, because mapped memory sends no notifications.
       """,
     options: [
       configOption,
       CommandOption(
-        name: "follow", key: 0x66, argument: nil, help: "Show the last 10, then go on as records are written"),
+        name: "follow", key: 0x66, argument: nil, help: "Show the last 10 records, then new ones as they are written"),
       CommandOption(
         name: "since", key: 0x73, argument: "WHEN",
-        help: "Only newer ones: 90s, 10m, 2h, 3d ago; a UTC time as 2026-01-31T12:00:00Z; or boot, the last start"),
+        help: "Show only newer records: 90s, 10m, 2h, 3d ago; a UTC time, 2026-01-31T12:00:00Z; or boot, the last start"
+      ),
       CommandOption(
         name: "level", key: 0x6C, argument: "LEVEL",
-        help: "Only this level and those that matter more: fault, error, warning, notice, info, debug"),
-      CommandOption(name: "count", key: 0x6E, argument: "N", help: "Only the last N"),
+        help: "Show only this level and more severe ones: fault, error, warning, notice, info, debug"),
+      CommandOption(name: "count", key: 0x6E, argument: "N", help: "Show only the last N records"),
       CommandOption(
         name: "journal", key: 0x6A, argument: "FILE",
-        help: "The journal; default journal in the configuration's runtime-directory"),
-      CommandOption(name: "json", key: logJSONKey, argument: nil, help: "Print one JSON object a line"),
+        help: "The journal file; default journal in the configuration's runtime-directory"),
+      CommandOption(name: "json", key: logJSONKey, argument: nil, help: "Print one JSON object per line"),
     ]
   ) { key, value in
     switch key {

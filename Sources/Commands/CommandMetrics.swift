@@ -7,11 +7,11 @@ func commandMetrics(_ words: CommandWords) -> CInt {
   var file: String?
   CommandParser.parse(
     "causeway metrics", words,
-    help: "Show the status as OpenMetrics text, for Prometheus and what reads its formats.",
+    help: "Show the status as OpenMetrics text, for Prometheus and compatible tools.",
     options: ClientOptions.options + [
       CommandOption(
         name: "textfile", key: textfileKey, argument: "FILE",
-        help: "Write it there, at once as a whole: for node_exporter's textfile collector, whose files end in .prom")
+        help: "Write to FILE atomically, for node_exporter's textfile collector, which reads files that end in .prom")
     ]
   ) { key, value in
     if !options.take(key, value) { file = value }

@@ -4,12 +4,12 @@ func commandPeer(_ words: CommandWords) -> CInt {
     words, "causeway peer",
     [
       Command(
-        name: "verify", summary: "show the code by which two people check each other's box", run: commandPeerVerify)
+        name: "verify", summary: "show the code to verify a peer's key in person", run: commandPeerVerify)
     ],
     help:
       """
-      Look at another node, through the daemon that runs on this machine. NAME is a
-      display name, or the first 4 or more hexadecimal digits of an id.
+      Verify another node, through the daemon on this machine. NAME is a display
+      name, or the first 4 or more hexadecimal digits of an id.
       """
   )
 }

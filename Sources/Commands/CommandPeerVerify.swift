@@ -11,9 +11,9 @@ func commandPeerVerify(_ words: CommandWords) -> CInt {
   CommandParser.parse(
     "causeway peer verify", words, arguments: "NAME", count: 1...1,
     help: """
-      Show the code of this node's key and the peer's. Compare it with what the other end shows, over the telephone or \
-      side by side: when the codes are the same, the keys are the right ones, and where the two seal what they say nobody \
-      stands between them. Where they do not ([peer] encryption), it says so.
+      Show the verification code of this node's key and the peer's. Compare it with the code that the peer's box \
+      shows, over the telephone or side by side. If the codes are equal, both keys are authentic, and nobody can \
+      intercept what the two encrypt. If they do not encrypt ([peer] encryption), a warning follows.
       """,
     options: ClientOptions.options + [
       CommandOption(
@@ -37,8 +37,8 @@ func commandPeerVerify(_ words: CommandWords) -> CInt {
     if connection.book.peer(peer)?.isInClear == true {
       printError(
         """
-        the code is about the keys alone: both ends chose not to seal ([peer] encryption), so anybody in the mesh can \
-        read what they say and speak in either name
+        the code verifies only the keys: neither end encrypts ([peer] encryption), so any node in the mesh can read \
+        and forge their messages
         """)
     }
   }

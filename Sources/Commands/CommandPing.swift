@@ -11,11 +11,11 @@ func commandPing(_ words: CommandWords) -> CInt {
   CommandParser.parse(
     "causeway ping", words, arguments: "PEER", count: 1...1,
     help: """
-      Ask a peer's box whether it is there, once a second, and show how long the answer takes. Question and answer go sealed, \
-      as messages do; one that is lost on the way is sent again and takes longer.
+      Send a probe to a peer's box once a second and show the round-trip time. Probes are encrypted as messages are. A \
+      lost probe is retransmitted and takes longer.
       """,
     options: ProbeOptions.options + [
-      CommandOption(name: "count", key: 0x6E, argument: "N", help: "Ask N times; default 5")
+      CommandOption(name: "count", key: 0x6E, argument: "N", help: "Send N probes; default 5")
     ]
   ) { key, value in
     if let accepted = options.take(key, value) { return accepted }
@@ -50,8 +50,8 @@ func commandTrace(_ words: CommandWords) -> CInt {
   CommandParser.parse(
     "causeway trace", words, arguments: "PEER", count: 1...1,
     help: """
-      Show each link of the way to a peer: the box that it leads to, the bearer, and the shortest of three answers of that \
-      box. It is the way that this box chooses now; boxes on it may know a shorter one.
+      Show each link of the route to a peer: the box at its end, the bearer, and the shortest of three round trips to \
+      that box. It is the route that this box uses now; boxes on it may know a shorter one.
       """,
     options: ProbeOptions.options
   ) { key, value in
@@ -63,7 +63,7 @@ func commandTrace(_ words: CommandWords) -> CInt {
     let way = try connection.way(to: peer)
     if way.isEmpty {
       throw CommandFailure(
-        saying: "there is no way to \(connection.book.name(peer)) now; “causeway peers” shows who is there")
+        saying: "there is no route to \(connection.book.name(peer)) now; “causeway peers” lists the peers")
     }
     let view = ProbeView(isJSON: options.isJSON)
     var last = Answer.silence
@@ -99,9 +99,9 @@ private enum Answer {
     case .after: nil
     case .ended(.unreachable): "it cannot be reached"
     case .ended(.notAgreed): "the two boxes do not agree on [peer] encryption, or one does not accept the other"
-    case .ended(.noRoom): "there was no room for the question just now"
+    case .ended(.noRoom): "there is no room for the probe now"
     case .ended(.timedOut), .silence: "no answer in time"
-    case .ended: "the channel to it began again"
+    case .ended: "the channel to it was reset"
     }
   }
 }
@@ -110,7 +110,7 @@ private enum Answer {
 private struct ProbeOptions {
   static let options =
     ClientOptions.options + [
-      LocalOptions.json, LocalOptions.wait("Wait this long for the peer to appear; otherwise it has to be there"),
+      LocalOptions.json, LocalOptions.wait("Wait this long for the peer to appear; by default, it must be in reach"),
       CommandOption(
         name: "timeout", key: timeoutKey, argument: "SECONDS", help: "Wait this long for each answer; default 5"),
     ]
@@ -194,7 +194,7 @@ private struct ProbeView {
     text.add(untrusted: (book.peer(peer)?.name ?? "").utf8)
     text.add(" (\(peer.shortText)): ")
     for (index, hop) in way.enumerated() { text.add(index == 0 ? "\(hop.bearer.name)" : ", \(hop.bearer.name)") }
-    text.add(way.isEmpty ? "no way now\n" : "\n")
+    text.add(way.isEmpty ? "no route\n" : "\n")
     Output.put(text)
   }
 
@@ -229,13 +229,12 @@ private struct ProbeView {
     var text = TextBuilder()
     text.add("\(times.count) of \(count) answers")
     if let least = sorted.first, let most = sorted.last {
-      text.add("; ")
+      text.add("; minimum ")
       text.add(milliseconds: least)
-      text.add(" at least, ")
+      text.add(", median ")
       text.add(milliseconds: sorted[sorted.count / 2])
-      text.add(" in the middle, ")
+      text.add(", maximum ")
       text.add(milliseconds: most)
-      text.add(" at most")
     }
     text.add("\n")
     Output.put(text)

@@ -16,16 +16,17 @@ func commandPipe(_ words: CommandWords) -> CInt {
   CommandParser.parse(
     "causeway pipe", words, arguments: "PEER [TYPE]\n--listen [TYPE]", count: 0...2,
     help: """
-      Send standard input to PEER as one stream of bytes; there “causeway pipe --listen” writes it to standard output. PEER \
-      is a name, or the first 4 or more digits of an id; TYPE is a service type, default “pipe”.\u{0B}Both ends exit with 0 \
-      only when all bytes were written there; with 5 when the stream was cut: what came is the beginning. The sender exits \
-      with 6 when it was refused, and with 4 when PEER was not there in time. The listener ends with its first stream.
+      Send standard input to PEER as one stream of bytes; “causeway pipe --listen” there writes it to standard output. \
+      PEER is a name, or the first 4 or more digits of an id; TYPE is a service type, default “pipe”.\u{0B}Both ends \
+      exit with 0 only if all bytes were written at PEER, and with 5 if the stream was cut: the bytes received are \
+      then a prefix. The sender exits with 6 if it was refused, and with 4 if PEER did not appear in time. The \
+      listener exits after its first stream.
       """,
     options: LocalOptions.options + [
-      CommandOption(name: "listen", key: pipeListenKey, argument: nil, help: "Write what a peer sends"),
+      CommandOption(name: "listen", key: pipeListenKey, argument: nil, help: "Receive a stream and write it"),
       LocalOptions.name,
       LocalOptions.wait(
-        "How long to wait for PEER and for its answer, default 30; with --listen for a stream, default for ever"),
+        "How long to wait for PEER and its answer, default 30; with --listen, for a stream, default unlimited"),
     ] + AcceptRule.options
   ) { key, value in
     if let accepted = options.take(key, value) { return accepted }
@@ -57,12 +58,12 @@ private let pipeRules = SessionRules(onlyFounderAdmits: true, membersMax: Sessio
 private func checkEnd(_ end: StreamEnd) throws(CommandFailure) {
   switch end {
   case .finished: return
-  case .reset(.refused): throw CommandFailure(saying: "the other end refused the stream", ExitCode.refused)
-  case .reset(.cancelled): throw CommandFailure(saying: "the other end cut the stream", ExitCode.cut)
-  case .reset(.tooMany): throw CommandFailure(saying: "the other end has no place for a stream", ExitCode.refused)
+  case .reset(.refused): throw CommandFailure(saying: "the peer refused the stream", ExitCode.refused)
+  case .reset(.cancelled): throw CommandFailure(saying: "the peer cut the stream", ExitCode.cut)
+  case .reset(.tooMany): throw CommandFailure(saying: "the peer has no place for another stream", ExitCode.refused)
   case .reset(.broken):
-    throw CommandFailure(saying: "the stream was cut: a rule of the protocol was broken", ExitCode.cut)
-  case .lost: throw CommandFailure(saying: "the stream is lost: the other end is out of reach or gone", ExitCode.cut)
+    throw CommandFailure(saying: "the stream was cut: the protocol was violated", ExitCode.cut)
+  case .lost: throw CommandFailure(saying: "the stream is lost: the peer is out of reach or has left", ExitCode.cut)
   }
 }
 
@@ -109,7 +110,7 @@ private func send(_ options: LocalOptions, _ word: String, _ type: [UInt8]) thro
       if stream != 0 { _ = try? connection.carryOut(.reset(stream: stream)) }
       throw CommandFailure(saying: "interrupted: the stream was cut", ExitCode.cut)
     case .timedOut:
-      var text = " was not there in time; “causeway pipe --listen” is to run there" as StaticString
+      var text = " did not appear in time; run “causeway pipe --listen” there" as StaticString
       if case .inviting = step { text = " did not answer in time" }
       throw CommandFailure(saying: TextBuilder(quoting: search.word, text), ExitCode.timedOut)
     case .outputClosed: continue
@@ -153,15 +154,16 @@ private func check(_ outcome: InvitationOutcome) throws(CommandFailure) {
   switch outcome {
   case .connected: return
   case .declined(let text):
-    var line = TextBuilder("the other end does not accept")
+    var line = TextBuilder("the peer declined")
     line.add(words: text)
     throw CommandFailure(saying: line, ExitCode.refused)
-  case .timedOut: throw CommandFailure(saying: "nobody answered there in time", ExitCode.timedOut)
+  case .timedOut: throw CommandFailure(saying: "the peer did not answer in time", ExitCode.timedOut)
   case .incompatible:
-    throw CommandFailure(saying: "what runs there is no “causeway pipe --listen”", ExitCode.refused)
-  case .full, .busy: throw CommandFailure(saying: "the other end is busy", ExitCode.refused)
+    throw CommandFailure(
+      saying: "the peer does not run “causeway pipe --listen” (incompatible session rules)", ExitCode.refused)
+  case .full, .busy: throw CommandFailure(saying: "the peer is busy", ExitCode.refused)
   case .cancelled, .noService, .sessionEnded:
-    throw CommandFailure(saying: "the other end is gone")
+    throw CommandFailure(saying: "the peer is no longer available")
   }
 }
 
@@ -204,7 +206,7 @@ private func listen(_ options: LocalOptions, _ rule: AcceptRule, _ type: [UInt8]
       if stream != 0 { _ = try? connection.carryOut(.reset(stream: stream)) }
       throw CommandFailure(saying: "interrupted before the end of a stream", ExitCode.cut)
     case .timedOut:
-      if monotonicNow() >= end { throw CommandFailure(saying: "no stream came in time", ExitCode.timedOut) }
+      if monotonicNow() >= end { throw CommandFailure(saying: "no stream arrived in time", ExitCode.timedOut) }
       lines.tellCounts()
     case .outputClosed:
       if stream != 0 { _ = try? connection.carryOut(.reset(stream: stream)) }
@@ -232,7 +234,7 @@ private func listen(_ options: LocalOptions, _ rule: AcceptRule, _ type: [UInt8]
       return
     case .event(.done(stream, let outcome, _)):
       // The stream was cut before it was accepted here.
-      if outcome != .done { throw CommandFailure(saying: "the other end cut the stream", ExitCode.cut) }
+      if outcome != .done { throw CommandFailure(saying: "the peer cut the stream", ExitCode.cut) }
     case .event(.ended(_, let end, _)): throw CommandFailure(saying: sessionEndText(end), ExitCode.cut)
     case .event: continue
     }

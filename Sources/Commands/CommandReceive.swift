@@ -13,21 +13,22 @@ import TransferFiles
 private let countKey: CInt = 0x63 << 8
 private let maxKey: CInt = 0x6D << 8
 private let countOption = CommandOption(
-  name: "count", key: countKey, argument: "N", help: "End after N offers that were received or failed")
+  name: "count", key: countKey, argument: "N", help: "Exit after N offers that were received or failed")
 private let maxOption = CommandOption(
   name: "max", key: maxKey, argument: "SIZE", help: "Decline larger offers; SIZE in bytes, or with k, M or G")
 private let help: StaticString = """
-  Receive files and folders into DIR, which peers send by “causeway send”. Each appears there when it is whole and is what \
-  was sent; a name that is taken becomes foto-2.jpg, and nothing is ever replaced. Until then it is in a hidden folder in \
-  DIR, and goes on after a break or a new start within 24 hours, without another question.\u{0B}On a terminal it asks for \
-  each offer; otherwise, or with --pinned, it takes those of peers whose keys are pinned here. With --json all goes to \
-  standard output, in events offer, answer, progress, stored, received, failed.\n\nExit code 1 tells that an offer could not \
-  be received, 4 that --for ended before --count, 5 that ^C cut one.
+  Receive into DIR the files and folders that peers send with “causeway send”. Each appears when it is complete and \
+  verified. A name that is taken becomes foto-2.jpg; nothing is ever replaced. Until then, the data is in a hidden \
+  folder in DIR, and an interrupted transfer resumes within 24 hours without another prompt.\u{0B}On a terminal, it \
+  prompts for each offer; otherwise, or with --pinned, it accepts offers of peers whose keys are pinned here. With \
+  --json, everything goes to standard output, as events offer, answer, progress, stored, received and failed.\n\nExit \
+  code 1 means that an offer could not be received, 4 that --for ended before --count, 5 that ^C cancelled a transfer.
   """
 private let dropHelp: StaticString = """
-  Receive files and folders into DIR as “causeway receive” does, without anybody there: for ever, without a question, from \
-  peers whose keys are pinned here or who are named by --from. For a service.\u{0B}Each result is a line on standard \
-  output, what was declined or failed one on standard error; with --json events offer, answer, stored, received, failed.
+  Receive files and folders into DIR like “causeway receive”, but unattended: without a time limit and without \
+  prompts, from peers whose keys are pinned here or that --from names. For a service.\u{0B}Each received offer is a \
+  line on standard output, each declined or failed one a line on standard error. With --json, the events are offer, \
+  answer, stored, received and failed.
   """
 
 /// `causeway receive`
@@ -64,7 +65,7 @@ private func receive(
       guard let number = Text(value).number(in: 1...1_000_000) else { return "a number from 1 to 1000000" }
       count = number
     case maxKey:
-      guard let bytes = byteCount(value) else { return "a number of bytes, perhaps with k, M or G behind it" }
+      guard let bytes = byteCount(value) else { return "a number of bytes, optionally followed by k, M or G" }
       bytesMax = bytes
     default: directory = value
     }
@@ -142,7 +143,7 @@ private final class Receiving {
   /// Waits for a lost daemon to return, then starts again. Received data stays in its partials.
   private func connectAgain(_ text: TextBuilder) throws(CommandFailure) {
     var text = text
-    text.add("; waiting for it (^C ends)")
+    text.add("; reconnecting (^C ends)")
     view.notice(text)
     for transfer in transfers { broke(transfer) }
     guard let again = options.local.connectAgain(in: instance, until: end, signals) else {
@@ -226,7 +227,7 @@ private final class Receiving {
     var text = TextBuilder()
     let answer = rule.answer(from.node, peer)
     if answer == .no { text.add("not accepted here") }
-    if isLeaving { text.add("it ends") }
+    if isLeaving { text.add("the receiver is stopping") }
     guard text.bytes.isEmpty else {
       connection.ask(.answer(invitation: number, into: 0, text: text.bytes))
       return view.tellDeclined(peer, from, text, lines)
@@ -322,7 +323,7 @@ private final class Receiving {
   }
 
   private func withdraw(_ transfer: IncomingFiles) {
-    let text = TextBuilder(transfer.name, " waits no longer: its offer is over")
+    let text = TextBuilder(transfer.name, ": the offer has ended, no answer is needed")
     questions.withdraw(transfer.stream, lines.admitted(text, .withdrawn, of: transfer.from.node, peer(of: transfer)))
   }
 
@@ -380,7 +381,7 @@ private final class Receiving {
     let wasReceiving = transfer.phase == .receiving
     transfer.giveWay()
     guard wasReceiving, transfer.phase == .away, !view.isJSON else { return }
-    let text = TextBuilder(transfer.name, " gives its place to another sender: it goes on when it moves again")
+    let text = TextBuilder(transfer.name, " gives way to another sender: the transfer resumes when it is retried")
     if lines.admits(text, .interrupted, of: transfer.from.node, peer(of: transfer)) { view.notice(text) }
   }
 
@@ -399,19 +400,19 @@ private final class Receiving {
     do throws(FileFailure) {
       free = try Files.space(try Files.folder(path: directory))
     } catch {
-      text.add("its folder: ")
+      text.add("the destination folder: ")
       text.add(error.text)
     }
     if view.isJSON { view.tellOffer(transfer, offer, peer, held ?? 0, free) }
     if !text.bytes.isEmpty { return transfer.refuse(.declined, text) }
     if offer.bytes > bytesMax {
-      text.add("no more than ")
+      text.add("at most ")
       text.add(bytesText(bytesMax))
       return transfer.refuse(.tooLarge, text)
     }
     if missing > free {
       text.add(bytesText(missing))
-      text.add(" to come, ")
+      text.add(" needed, ")
       text.add(bytesText(free))
       text.add(" free")
       return transfer.refuse(.noSpace, text)
@@ -419,12 +420,12 @@ private final class Receiving {
     if transfer.isAccepted || held != nil { return accept(transfer) }
     let others = transfers.count { $0.isAccepted && $0 !== transfer }
     if received + failed + UInt64(others) >= count {
-      return transfer.refuse(.declined, TextBuilder("no more is taken"))
+      return transfer.refuse(.declined, TextBuilder("no more offers are accepted"))
     }
     switch rule.answer(transfer.from.node, peer) {
     case .yes: accept(transfer)
     case .no: transfer.refuse(.declined, TextBuilder("not accepted here"))
-    case .ask where questions.isOver: transfer.refuse(.declined, TextBuilder("nobody is there who could be asked"))
+    case .ask where questions.isOver: transfer.refuse(.declined, TextBuilder("nobody is available to answer"))
     case .ask:
       transfer.asked()
       view.clear()
@@ -468,7 +469,7 @@ private final class Receiving {
 
   private func tellBreak(_ transfer: IncomingFiles) {
     if view.isJSON { return }
-    let text = TextBuilder(transfer.name, " is out of reach or gone: it goes on when the same is sent again")
+    let text = TextBuilder(transfer.name, " is out of reach or has left: the transfer resumes when it is retried")
     if lines.admits(text, .interrupted, of: transfer.from.node, peer(of: transfer)) { view.notice(text) }
   }
 

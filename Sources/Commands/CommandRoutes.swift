@@ -9,7 +9,7 @@ func commandRoutes(_ words: CommandWords) -> CInt {
   CommandParser.parse(
     "causeway routes", words,
     help: """
-      Show the way to each peer: every link on it, as this box chooses them now. “causeway trace” asks those boxes.
+      Show the current route to each peer, link by link. “causeway trace” probes the boxes on it.
       """,
     options: ClientOptions.options + [LocalOptions.json]
   ) { key, value in
@@ -33,7 +33,7 @@ func commandRoutes(_ words: CommandWords) -> CInt {
 
 /// The route to each peer as a table. Without names, nodes appear as the first digits of their ids.
 func routesText(_ connection: PeerConnection, hasNames: Bool = true) throws(CommandFailure) -> TextBuilder {
-  var table = Table(["PEER", "ID", "LINKS", "WAY"], cuttable: [0])
+  var table = Table(["PEER", "ID", "LINKS", "ROUTE"], cuttable: [0])
   for peer in connection.book.peers {
     let way = try connection.way(to: peer.id)
     var links = ""
@@ -42,7 +42,7 @@ func routesText(_ connection: PeerConnection, hasNames: Bool = true) throws(Comm
       links += "\(links.utf8.isEmpty ? "" : ", ")\(hop.bearer.name) to \(name)"
     }
     let name = hasNames ? peer.name : "peer-\(peer.id.shortText)"
-    table.add([name, peer.id.shortText, "\(way.count)", way.isEmpty ? "no way now" : links])
+    table.add([name, peer.id.shortText, "\(way.count)", way.isEmpty ? "no route" : links])
   }
   var text = TextBuilder()
   if table.isEmpty { text.add("no peers\n") } else { table.write(to: &text, columns: Output.columns) }

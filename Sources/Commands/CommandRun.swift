@@ -8,7 +8,10 @@ func commandRun(_ words: CommandWords) -> CInt {
   CommandParser.parse(
     "causeway run", words,
     help:
-      "Be the relay until SIGTERM or SIGINT; SIGHUP reads the configuration again. Radios and daemons that are absent are named and watched for.",
+      """
+      Run the relay until SIGTERM or SIGINT; SIGHUP reloads the configuration. Missing radios and daemons are reported, and \
+      used as soon as they appear.
+      """,
     options: [configOption]
   ) { _, value in
     path = value

@@ -21,8 +21,9 @@ func commandSelftest(_ words: CommandWords) -> CInt {
     help:
       "Check this binary on this machine: cryptography, codecs, journal, files, clock. Uses no radio and no daemon.",
     options: [
-      CommandOption(name: "bench", key: 0x62, argument: nil, help: "Measure as well"),
-      CommandOption(name: "limits", key: 0x6C, argument: nil, help: "Show what memory the limits add up to, and stop"),
+      CommandOption(name: "bench", key: 0x62, argument: nil, help: "Run the benchmarks as well"),
+      CommandOption(
+        name: "limits", key: 0x6C, argument: nil, help: "Show the memory that the limits add up to, and exit"),
     ]
   ) { key, _ in
     if key == 0x6C { isLedger = true } else { isBench = true }
@@ -71,15 +72,15 @@ private var selftestChecks: [SelftestCheck] {
     SelftestCheck(name: "libsodium: SipHash-2-4 of 128 bits (its authors' vector)", run: sipHashIsGolden),
     SelftestCheck(name: "link: TLS handshake, and a sealed frame beside it", run: linkIsSecured),
     SelftestCheck(name: "peers: inner DTLS handshake, sealing, an altered record refused", run: peersAreSealed),
-    SelftestCheck(name: "objects: each lives as long as it is held", run: objectsAreCounted),
-    SelftestCheck(name: "limits: every field is wide enough, the sum is granted", run: limitsHold),
+    SelftestCheck(name: "objects: each is freed with its last reference", run: objectsAreCounted),
+    SelftestCheck(name: "limits: every field is wide enough, the sum is within the budget", run: limitsHold),
     SelftestCheck(name: "kernel: random numbers are ready", run: randomIsReady),
     SelftestCheck(name: "frame: header as documented, byte by byte", run: frameHeaderIsGolden),
     SelftestCheck(name: "frame: illegal headers are refused", run: frameHeaderRefuses),
-    SelftestCheck(name: "control protocol: packets survive the way", run: controlPacketsSurvive),
+    SelftestCheck(name: "control protocol: packets are encoded and decoded", run: controlPacketsSurvive),
     SelftestCheck(name: "journal: records are read back from memory", run: journalIsReadBack),
     SelftestCheck(name: "configuration: values and errors", run: configurationIsParsed),
-    SelftestCheck(name: "status: JSON is made and read", run: statusIsReadBack),
+    SelftestCheck(name: "status: JSON is written and read", run: statusIsReadBack),
     SelftestCheck(name: "transfer: a file from memory to memory, with its root", run: resourceIsTransferred),
     SelftestCheck(name: "reactor: a timer fires, neither early nor late", run: timerFires),
     SelftestCheck(name: "reactor: a socket is served", run: socketIsServed),

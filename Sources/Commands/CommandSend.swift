@@ -9,7 +9,7 @@ struct FilesOptions {
   static let typeKey: CInt = 0x79 << 8
   static let type = CommandOption(
     name: "type", key: typeKey, argument: "TYPE",
-    help: "The service type by which both ends find each other; default “files”")
+    help: "The service type that both ends use; default “files”")
 
   var local = LocalOptions()
   private(set) var type = Array("files".utf8)
@@ -30,14 +30,15 @@ func commandSend(_ words: CommandWords) -> CInt {
   CommandParser.parse(
     "causeway send", words, arguments: "FILE... PEER", count: 2...TransferLimits.entriesMax,
     help: """
-      Send files and folders to PEER, who runs “causeway receive” or “causeway drop”, or another application of the same \
-      service type. PEER is a name, or the first 4 or more digits of an id. Who receives is asked there first, for 10 \
-      minutes at most. FILE may be an http or https URL, which is fetched first by the program curl (user and password stand in ~/.netrc), or “-”, standard \
-      input, which is read to its end first and sent as “stdin”; “causeway pipe” sends as it reads.\u{0B}It goes on where it was after a \
-      break, for an hour; and when the same command is given again, for 24 hours. ^C cancels, and PEER is told; a second \
-      one ends at once. On a terminal it shows how far it is, otherwise a line for each file; with --json events \
-      asking, progress, file, sent, failed.\n\nExit code 0 tells that all is in its place there and is what was sent; 6 \
-      that it was declined, 4 that PEER was not there in time or nobody answered, 5 that it was cancelled.
+      Send files and folders to PEER, which runs “causeway receive”, “causeway drop” or another application of the \
+      same service type. PEER is a name, or the first 4 or more digits of an id. The receiver has 10 minutes to \
+      accept. FILE may be an http or https URL, which the program curl downloads first (user and password belong in \
+      ~/.netrc). “-” is standard input: it is read to its end and then sent as “stdin”; “causeway pipe” sends while it \
+      reads.\u{0B}An interrupted transfer resumes by itself for one hour, and for 24 hours when the same command is \
+      run again. ^C cancels and notifies PEER; a second ^C exits at once. A terminal shows the progress; otherwise, \
+      each file is a line. With --json, the events are asking, progress, file, sent and failed.\n\nExit code 0 means \
+      that PEER has stored and verified everything, 6 that it declined, 4 that it did not appear or answer in time, 5 \
+      that the transfer was cancelled.
       """,
     options: LocalOptions.options + [
       FilesOptions.type, LocalOptions.wait("How long to wait for PEER; default 30"), LocalOptions.json,

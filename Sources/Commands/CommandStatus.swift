@@ -8,21 +8,21 @@ func commandStatus(_ words: CommandWords) -> CInt {
 
 /// `causeway peers`
 func commandPeers(_ words: CommandWords) -> CInt {
-  show(words, "causeway peers", "Show who can be reached, over which bearer and by how many links.", "peers") {
+  show(words, "causeway peers", "Show the peers in reach, with bearer and number of links.", "peers") {
     $0.peersText()
   }
 }
 
 /// `causeway links`
 func commandLinks(_ words: CommandWords) -> CInt {
-  show(words, "causeway links", "Show the neighbours: over which bearer, since when, how fast, how much.", "links") {
+  show(words, "causeway links", "Show the links to neighbours: bearer, age, speed, traffic.", "links") {
     $0.linksText()
   }
 }
 
 /// `causeway radios`
 func commandRadios(_ words: CommandWords) -> CInt {
-  show(words, "causeway radios", "Show the state of each radio and of each source of peers.", "bearers") {
+  show(words, "causeway radios", "Show the state of each radio and other bearer.", "bearers") {
     $0.bearersText()
   }
 }
@@ -37,7 +37,7 @@ private func show(
   CommandParser.parse(
     command, words, help: help,
     options: ClientOptions.options + [
-      CommandOption(name: "json", key: LocalOptions.jsonKey, argument: nil, help: "Print the daemon's answer: JSON")
+      CommandOption(name: "json", key: LocalOptions.jsonKey, argument: nil, help: "Print the daemon's answer as JSON")
     ]
   ) { key, value in
     if !options.take(key, value) { isJSON = true }

@@ -13,8 +13,8 @@ func commandTop(_ words: CommandWords) -> CInt {
   CommandParser.parse(
     "causeway top", words,
     help: """
-      Show what passes over each link and radio, and who sends most, again each second. On a terminal it is a full screen, \
-      until q or ^C; ? tells the keys. Otherwise it prints the tables each time.
+      Show the traffic of each link and radio, and the nodes that send most, once a second. On a terminal, it fills \
+      the screen until q or ^C; ? lists the keys. Otherwise, it prints the tables each time.
       """,
     options: ClientOptions.options + TopOptions.options
   ) { key, value in options.take(key, value) ? nil : top.take(key, value) }
@@ -31,8 +31,8 @@ func commandTop(_ words: CommandWords) -> CInt {
 private struct TopOptions {
   static let options = [
     CommandOption(
-      name: "interval", key: 0x69, argument: "SECONDS", help: "Look this often: 1 to 3600; default 1"),
-    CommandOption(name: "once", key: 0x6F, argument: nil, help: "Look twice, print the tables once, and stop"),
+      name: "interval", key: 0x69, argument: "SECONDS", help: "Time between two updates, 1 to 3600; default 1"),
+    CommandOption(name: "once", key: 0x6F, argument: nil, help: "Sample twice, print the tables once, and exit"),
     LocalOptions.json,
   ]
 
@@ -152,7 +152,7 @@ private final class TopRun {
     isSilent = false
   }
 
-  private func tellSilence() throws(CommandFailure) { try tell("it does not answer; see “causeway log”") }
+  private func tellSilence() throws(CommandFailure) { try tell("the daemon does not answer; see “causeway log”") }
 
   private func tell(_ reason: String, _ code: CInt = ExitCode.failed) throws(CommandFailure) {
     if screen == nil { throw CommandFailure(saying: reason, code) }

@@ -12,13 +12,14 @@ func identityTrust(_ words: CommandWords) -> CInt {
   let options = IdentityOptions.parse(
     "causeway identity trust", words, arguments: "NAME|ID", count: 1...1,
     help: """
-      Pin a peer's key: it is welcome under every policy, and with a name it alone is. A peer that is named by its name is \
-      pinned under it.\u{0B}ID is all of an id or its start, at least 4 digits. NAME and the start of an id are looked for among pins, \
-      peers, refused strangers and alarms; when several keys may be meant, nothing is done.
+      Pin a peer's key: it is accepted under every policy, and if it has a name, no other key is accepted under that \
+      name. A peer given by its name is pinned with it.\u{0B}ID is a whole id or its first digits, at least 4. NAME \
+      and first digits are searched among pins, peers, refused nodes and alarms; if several keys match, nothing is \
+      done.
       """,
     [
       CommandOption(
-        name: "name", key: identityNameKey, argument: "NAME", help: "The display name that is this key's from now on")
+        name: "name", key: identityNameKey, argument: "NAME", help: "The display name that is reserved for this key")
     ])
   return carryOut(.pin, options)
 }
@@ -27,8 +28,8 @@ func identityUntrust(_ words: CommandWords) -> CInt {
   let options = IdentityOptions.parse(
     "causeway identity untrust", words, arguments: "NAME|ID", count: 1...1,
     help: """
-      Forget the pin of a name, or all of a key; the next one to come under that name gets it. To let a changed key in: \
-      causeway identity accept.
+      Remove the pin of a name, or all pins of a key; the next key that connects under that name gets it. To accept a \
+      changed key: causeway identity accept.
       """)
   return carryOut(.unpin, options)
 }
@@ -37,19 +38,20 @@ func identityRevoke(_ words: CommandWords) -> CInt {
   let options = IdentityOptions.parse(
     "causeway identity revoke", words, arguments: "NAME|ID", count: 1...1,
     help: """
-      Refuse a key for ever: its links end at once, and boxes that have this one among their [trust] operators learn of \
-      it. A revoked key does not come back: this asks first, on the terminal from which it is started. Without one a NAME or \
-      the start of an id needs --yes.\u{0B}ID is all of an id or its start, at least 4 digits. NAME and the start of an id are looked for among pins, \
-      peers, refused strangers and alarms; when several keys may be meant, nothing is done.
+      Refuse a key permanently: its links are closed at once, and boxes that have this one among their [trust] \
+      operators receive the revocation. It cannot be undone, so the command prompts first, on its terminal. Without a \
+      terminal, a NAME or the first digits of an id need --yes.\u{0B}ID is a whole id or its first digits, at least 4. \
+      NAME and first digits are searched among pins, peers, refused nodes and alarms; if several keys match, nothing \
+      is done.
       """,
-    [CommandOption(name: "yes", key: identityYesKey, argument: nil, help: "Revoke without a question")])
+    [CommandOption(name: "yes", key: identityYesKey, argument: nil, help: "Revoke without a prompt")])
   return carryOut(.revoke, options)
 }
 
 func identityAlarms(_ words: CommandWords) -> CInt {
   let options = IdentityOptions.parse(
     "causeway identity alarms", words,
-    help: "Show the keys that came under names of others, and what can be done about each.")
+    help: "Show the keys that use a name pinned to another key, and the remedies.")
   return run { () throws(CommandFailure) in
     try report(fetchStatus(options.client)) { $0.alarmsText() }
   }
@@ -59,8 +61,8 @@ func identityAccept(_ words: CommandWords) -> CInt {
   let options = IdentityOptions.parse(
     "causeway identity accept", words, arguments: "ID", count: 1...1,
     help: """
-      The owner of a pinned name has changed the key: the key of an alarm is pinned under that name, instead of the one \
-      that was. Ask the owner first.
+      Accept the changed key of a pinned name: the key of an alarm is pinned under that name, in place of the old one. \
+      Ask the owner first.
       """)
   return settle(.accept, options)
 }
@@ -69,8 +71,8 @@ func identityKeep(_ words: CommandWords) -> CInt {
   let options = IdentityOptions.parse(
     "causeway identity keep", words, arguments: "[ID]", count: 0...1,
     help: """
-      The pinned key is right: end the alarms of a key, pinned or offered (default: all). The keys that came stay refused, \
-      and raise no alarm again until the daemon restarts.
+      Keep the pinned key: clear the alarms of a key, pinned or offered (default: all). The offered keys stay refused, \
+      and raise no further alarm until the daemon restarts.
       """)
   return settle(.keep, options)
 }
@@ -78,7 +80,7 @@ func identityKeep(_ words: CommandWords) -> CInt {
 func identityDismiss(_ words: CommandWords) -> CInt {
   let options = IdentityOptions.parse(
     "causeway identity dismiss", words, arguments: "[ID]", count: 0...1,
-    help: "End the alarms of a key, pinned or offered (default: all). The next try raises them again.")
+    help: "Clear the alarms of a key, pinned or offered (default: all). The next attempt raises them again.")
   return settle(.dismiss, options)
 }
 
@@ -133,13 +135,13 @@ private func confirmRevocation(
     question.add(untrusted: target.name.utf8)
     question.add("”)")
   }
-  question.add(" for ever? This cannot be undone. [y/N] ")
+  question.add(" permanently? This cannot be undone. [y/N] ")
   if let isConfirmed = Questions.askAndWait(question) {
     if !isConfirmed { throw CommandFailure(saying: "not revoked") }
   } else if NodeIDSyntax.parse(Text(word)) == nil {
     throw CommandFailure(
       saying: "“\(shown(word))” is \(target.id.text), and a revocation cannot be undone: "
-        + "name it by all its digits, or add --yes")
+        + "give the whole id, or add --yes")
   }
 }
 
@@ -201,11 +203,11 @@ private func target(
     if operation == .unpin && mayBeName { return Target(id: .none, name: word) }
     throw CommandFailure(
       saying:
-        "nobody is called “\(shown(word))”, no known id begins so; “causeway status” shows peers and refused strangers")
+        "no known name or id matches “\(shown(word))”; “causeway status” lists peers and refused nodes")
   }
   var list = ""
   for target in found { list += list.utf8.isEmpty ? target.id.text : ", " + target.id.text }
-  throw CommandFailure(saying: "“\(shown(word))” may be any of \(list); name one by all its digits")
+  throw CommandFailure(saying: "“\(shown(word))” matches \(list); give the whole id")
 }
 
 private func askDaemon(

@@ -4,7 +4,9 @@ import Diagnostics
 
 /// `causeway version`
 func commandVersion(_ words: CommandWords) -> CInt {
-  CommandParser.parse("causeway version", words, help: "Show what this binary is made of.") { _, _ in nil }
+  CommandParser.parse("causeway version", words, help: "Show the version, build and libraries of this binary.") {
+    _, _ in nil
+  }
   Output.put(versionText)
   return ExitCode.done
 }

@@ -19,39 +19,39 @@ public func runCommandLine() -> CInt {
 
 private var commands: [Command] {
   [
-    Command(name: "run", summary: "be the relay until a signal ends it", run: commandRun),
+    Command(name: "run", summary: "run the relay until a signal ends it", run: commandRun),
     Command(name: "status", summary: "show the box, its bearers, links and peers", run: commandStatus),
-    Command(name: "peers", summary: "show who can be reached", run: commandPeers),
+    Command(name: "peers", summary: "show the peers in reach", run: commandPeers),
     Command(name: "links", summary: "show the neighbours and their links", run: commandLinks),
-    Command(name: "routes", summary: "show the way to each peer", run: commandRoutes),
+    Command(name: "routes", summary: "show the route to each peer", run: commandRoutes),
     Command(name: "radios", summary: "show the state of each radio", run: commandRadios),
     Command(name: "join", summary: "show a phone how to join the box's Wi-Fi group", run: commandJoin),
     Command(name: "sessions", summary: "show the applications and their sessions", run: commandSessions),
-    Command(name: "explain", summary: "say why two nodes can or cannot talk", run: commandExplain),
-    Command(name: "ping", summary: "ask a peer whether it is there", run: commandPing),
-    Command(name: "trace", summary: "show each link of the way to a peer", run: commandTrace),
-    Command(name: "top", summary: "show traffic as it passes: links, radios, talkers", run: commandTop),
+    Command(name: "explain", summary: "explain why two nodes can or cannot talk", run: commandExplain),
+    Command(name: "ping", summary: "measure the round-trip time to a peer", run: commandPing),
+    Command(name: "trace", summary: "show each link of the route to a peer", run: commandTrace),
+    Command(name: "top", summary: "show live traffic: links, radios, top sources", run: commandTop),
     Command(name: "metrics", summary: "show the status for Prometheus", run: commandMetrics),
-    Command(name: "doctor", summary: "look for what keeps the box from working", run: commandDoctor),
-    Command(name: "bundle", summary: "collect what a bug report needs, without secrets", run: commandBundle),
-    Command(name: "log", summary: "show the journal, also after the daemon died", run: commandLog),
-    Command(name: "capture", summary: "write the links' frames for Wireshark", run: commandCapture),
-    Command(name: "browse", summary: "show who offers services, as they come and go", run: commandBrowse),
-    Command(name: "chat", summary: "talk with everybody in reach, or with one peer", run: commandChat),
-    Command(name: "pipe", summary: "send standard input to a peer, or write what one sends", run: commandPipe),
+    Command(name: "doctor", summary: "check for faults that keep the box from working", run: commandDoctor),
+    Command(name: "bundle", summary: "collect the data for a bug report, without secrets", run: commandBundle),
+    Command(name: "log", summary: "show the journal, with or without the daemon", run: commandLog),
+    Command(name: "capture", summary: "capture the links' frames for Wireshark", run: commandCapture),
+    Command(name: "browse", summary: "show the services of peers as they come and go", run: commandBrowse),
+    Command(name: "chat", summary: "chat with everyone in reach, or with one peer", run: commandChat),
+    Command(name: "pipe", summary: "send standard input to a peer, or receive it", run: commandPipe),
     Command(name: "send", summary: "send files and folders to a peer", run: commandSend),
-    Command(name: "receive", summary: "receive what peers send, after a question", run: commandReceive),
-    Command(name: "drop", summary: "receive from trusted peers, with nobody there", run: commandDrop),
-    Command(name: "accept", summary: "answer invitations for what has no screen", run: commandAccept),
+    Command(name: "receive", summary: "receive files and folders, with a prompt", run: commandReceive),
+    Command(name: "drop", summary: "receive from trusted peers, unattended", run: commandDrop),
+    Command(name: "accept", summary: "accept invitations for programs without a screen", run: commandAccept),
     Command(name: "peer", summary: "compare keys with another node", run: commandPeer),
     Command(
-      name: "identity", summary: "show, make, import the box's key; trust, revoke others", run: commandIdentity),
+      name: "identity", summary: "show, create, import the box's key; trust, revoke others", run: commandIdentity),
     Command(name: "config", summary: "check a configuration before the box reads it", run: commandConfig),
-    Command(name: "leds", summary: "say what the status LED shows when", run: commandLEDs),
-    Command(name: "reload", summary: "read the configuration again", run: commandReload),
+    Command(name: "leds", summary: "list the patterns of the status LED", run: commandLEDs),
+    Command(name: "reload", summary: "reload the configuration", run: commandReload),
     Command(name: "diagnose", summary: "be the only command of an SSH account", run: commandDiagnose),
     Command(name: "selftest", summary: "check this binary on this machine", run: commandSelftest),
-    Command(name: "version", summary: "show what this binary is made of", run: commandVersion),
+    Command(name: "version", summary: "show the version and build of this binary", run: commandVersion),
   ]
 }
 
@@ -73,7 +73,7 @@ func dispatch(_ words: CommandWords, _ group: StaticString, _ commands: [Command
     text.pad(from: start, to: 12)
     text.add("\(command.summary)\n")
   }
-  text.add("\n“\(group) COMMAND --help” tells more.\n\(ExitCode.help)\n")
+  text.add("\n“\(group) COMMAND --help” shows more.\n\(ExitCode.help)\n")
   if isHelp { Output.put(text) } else { text.write(to: STDERR_FILENO) }
   return isHelp ? ExitCode.done : ExitCode.usage
 }

@@ -53,10 +53,10 @@ extension FilesView {
     var text = TextBuilder(path, ", ")
     text.add(bytesText(size))
     switch verdict {
-    case .stored: text.add(": there")
-    case .differs: text.add(": what came there is not what was sent")
+    case .stored: text.add(": stored")
+    case .differs: text.add(": the received content differs from the sent one")
     case .notSent: text.add(": not sent")
-    case .kept: text.add(": waits there for the other files of its folder")
+    case .kept: text.add(": received, waits for the other files of its folder")
     }
     notice(text)
   }
@@ -121,23 +121,23 @@ extension FilesView {
     switch transfer.outcome {
     case .complete(let verdicts)?:
       let missing = verdicts.count { $0 != .stored }
-      text.add(isReceived ? " received" : " not received as a whole; files that are missing: " as StaticString)
+      text.add(isReceived ? " received" : " received incompletely; missing files: " as StaticString)
       if !isReceived { text.add(UInt64(missing)) }
     case .refused(let code)?:
       text.add(code == .timedOut ? " not answered in time" : " declined" as StaticString)
       text.add(words: transfer.words.bytes)
-    case .cancelledHere?: text.add(" cancelled here; what came is kept for 24 h")
+    case .cancelledHere?: text.add(" cancelled here; the received data is kept for 24 h")
     case .cancelledByPeer(_, let words)?:
       text.add(" cancelled by its sender")
-      if transfer.isAccepted { text.add("; what came is kept for 24 h") }
+      if transfer.isAccepted { text.add("; the received data is kept for 24 h") }
       text.add(words: words)
     case .storageFailed(let isFull, let words)?:
       text.add(" not stored: ")
-      if isFull { text.add("the disk is full; what came is kept for 24 h") } else { text.add(untrusted: words) }
+      if isFull { text.add("the disk is full; the received data is kept for 24 h") } else { text.add(untrusted: words) }
     case .broken(let fault)?:
-      text.add(" not received: its sender broke the protocol: ")
+      text.add(" not received: its sender violated the protocol: ")
       text.add(fault.text)
-    case nil: text.add(" not received: its sender did not come back in time")
+    case nil: text.add(" not received: its sender did not return in time")
     }
     if !isReceived && !lines.admits(text, .ended, of: transfer.from.node, peer) { return }
     if isJSON {
@@ -175,12 +175,12 @@ extension OutgoingWork {
     case .refused(let code, let words): return refused(code, words, name)
     case .cancelledHere:
       return (
-        TextBuilder(name, " was told that it is cancelled; the same command goes on where it was, for 24 h"),
+        TextBuilder(name, " was notified of the cancellation; the same command resumes it within 24 h"),
         ExitCode.cut
       )
     case .cancelledByPeer(let code, let words): return cancelled(code, words, name)
     case .broken(let fault):
-      var text = TextBuilder(name, " broke the protocol: ")
+      var text = TextBuilder(name, " violated the protocol: ")
       text.add(fault.text)
       return (text, ExitCode.failed)
     }
@@ -199,9 +199,9 @@ extension OutgoingWork {
       text.add(untrusted: failure)
     } else {
       text.add(untrusted: path(missing))
-      text.add(" is not what was sent")
+      text.add(" arrived with different content")
     }
-    text.add("; not in their places: ")
+    text.add("; files not stored: ")
     text.add(UInt64(verdicts.count { $0 != .stored }))
     text.add(" of ")
     text.add(UInt64(verdicts.count))
@@ -211,9 +211,9 @@ extension OutgoingWork {
   private func refused(_ code: AnswerCode, _ words: [UInt8], _ name: [UInt8]) -> (text: TextBuilder, code: CInt) {
     let said: StaticString =
       switch code {
-      case .noSpace: " has no room for it"
-      case .tooLarge: " takes no offer of this size"
-      case .timedOut: ": nobody answered there in time"
+      case .noSpace: " has not enough space for it"
+      case .tooLarge: " accepts no offer of this size"
+      case .timedOut: " did not answer in time"
       case .busy: " is receiving it already"
       case .declined, .accepted, .acceptedAgain: " declined"
       }
@@ -225,10 +225,10 @@ extension OutgoingWork {
   private func cancelled(_ code: CancelCode, _ words: [UInt8], _ name: [UInt8]) -> (text: TextBuilder, code: CInt) {
     let said: StaticString =
       switch code {
-      case .wanted: " cancelled it; the same command goes on where it was, for 24 h"
+      case .wanted: " cancelled; the same command resumes it within 24 h"
       case .storageFailed: " cannot store it"
-      case .storageFull: ": the disk is full there; the same command goes on where it was, for 24 h"
-      case .broken: " says that this end broke the protocol"
+      case .storageFull: ": its disk is full; the same command resumes it within 24 h"
+      case .broken: " reports that this end violated the protocol"
       }
     var text = TextBuilder(name, said)
     // The text for a full disk already gives the reason.

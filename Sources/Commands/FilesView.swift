@@ -114,7 +114,7 @@ struct FileProgress {
     }
     var text = TextBuilder()
     if let comparing = state.comparing {
-      text.add("comparing what is there: ")
+      text.add("comparing existing data: ")
       text.add(bytesText(comparing.done))
       text.add(" of ")
       text.add(bytesText(comparing.total))
@@ -140,7 +140,7 @@ struct FileProgress {
     if state.held > 0 {
       text.add(" (")
       text.add(bytesText(state.held))
-      text.add(" were there)")
+      text.add(" already there)")
     }
     return text
   }

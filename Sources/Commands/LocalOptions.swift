@@ -24,11 +24,11 @@ struct LocalOptions {
       help: "The daemon's socket for applications; default api.sock in the configuration's runtime-directory"),
   ]
   static let json = CommandOption(
-    name: "json", key: jsonKey, argument: nil, help: "Print one JSON object a line (docs/operations/read-the-box.md)")
-  static let stay = CommandOption(name: "for", key: forKey, argument: "SECONDS", help: "Stay so long")
+    name: "json", key: jsonKey, argument: nil, help: "Print one JSON object per line (docs/operations/read-the-box.md)")
+  static let stay = CommandOption(name: "for", key: forKey, argument: "SECONDS", help: "Run for this time")
   static let name = CommandOption(
     name: "name", key: nameKey, argument: "NAME",
-    help: "The name that others see, before that of this box; also tells commands apart that run at once")
+    help: "The name that others see, before the box's name; also distinguishes commands that run at the same time")
 
   static func wait(_ help: StaticString) -> CommandOption {
     CommandOption(name: "wait", key: waitKey, argument: "SECONDS", help: help)
@@ -122,10 +122,10 @@ extension DaemonConnection {
     let answer = try attempt { () throws(ConnectionError) in try carryOut(body) }
     if answer.outcome == .done { return (answer.number, answer.endpoint) }
     if answer.outcome == .inUse {
-      throw CommandFailure(saying: "another command of yours does this already: give one of the two a --name")
+      throw CommandFailure(saying: "another of your commands already does this; give one of the two a --name")
     }
     throw CommandFailure(
-      saying: answer.text.isEmpty ? "the daemon refuses" : String(decoding: answer.text, as: UTF8.self))
+      saying: answer.text.isEmpty ? "the daemon refused the request" : String(decoding: answer.text, as: UTF8.self))
   }
 
   /// Waits for the next event, until the deadline.

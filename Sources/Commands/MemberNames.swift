@@ -125,8 +125,8 @@ func memberNotice(
   case .connected:
     switch before {
     case .away: text.add(" is back")
-    case .paused: text.add(" reads again")
-    case .connected: text.add(" was met anew: what it sent meanwhile may be missing")
+    case .paused: text.add(" reads messages again")
+    case .connected: text.add(" reconnected: messages sent meanwhile may be missing")
     case nil, .connecting, .rejected, .left, .ejected:
       text.add(" is here (")
       text.add(address.node.shortText)
@@ -134,13 +134,13 @@ func memberNotice(
       text.add(peer)
       text.add(")")
     }
-  case .paused: text.add("'s application does not read")
+  case .paused: text.add("'s application does not read messages")
   case .away:
     text.add(" is out of reach")
     if lacking > 0 {
       text.add(": ")
       text.add(lines: lacking)
-      text.add(lacking == 1 ? " waits" : " wait" as StaticString)
+      text.add(lacking == 1 ? " is kept" : " are kept" as StaticString)
       text.add(" for it")
     }
   case .left(let reason, let farewell):
@@ -148,8 +148,8 @@ func memberNotice(
     case .wanted:
       text.add(" left")
       text.add(words: farewell)
-    case .crashed: text.add(" is gone: its application ended without a word")
-    case .full: text.add(" is gone: merged sessions have too many members")
+    case .crashed: text.add(" left: its application ended unexpectedly")
+    case .full: text.add(" left: the merged session has too many members")
     }
   case .ejected(let words):
     text.add(" was ejected")
@@ -183,12 +183,12 @@ func addState(_ state: MemberState, to line: inout JSONLine) {
 /// Why a session ended, as text for people.
 func sessionEndText(_ end: SessionEnd) -> TextBuilder {
   switch end {
-  case .left: return TextBuilder("the session was left")
+  case .left: return TextBuilder("you left the session")
   case .ejected(let words):
     var text = TextBuilder("you were ejected")
     text.add(words: words)
     return text
-  case .full: return TextBuilder("the session is over for you: merged sessions have too many members")
-  case .isSame: return TextBuilder("the session is over: it is the same as another one")
+  case .full: return TextBuilder("the session has ended for you: the merged session has too many members")
+  case .isSame: return TextBuilder("this session was merged into another one of yours")
   }
 }

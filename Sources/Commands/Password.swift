@@ -20,7 +20,7 @@ enum Password {
   /// Asks for a file's password on the terminal, without echo.
   static func ask(for path: String) throws(CommandFailure) -> [UInt8] {
     let terminal = csystem_open("/dev/tty", O_RDWR | O_CLOEXEC, 0)
-    if terminal < 0 { throw CommandFailure(saying: "no terminal to ask for the password; give --password-file") }
+    if terminal < 0 { throw CommandFailure(saying: "no terminal to prompt for the password; use --password-file") }
     defer { close(terminal) }
     var seen = termios()
     tcgetattr(terminal, &seen)

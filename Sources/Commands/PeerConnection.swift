@@ -36,13 +36,13 @@ final class PeerConnection {
       case .none:
         guard let deadline else {
           throw CommandFailure(
-            saying: "there is no peer “\(shown(name))”; “causeway peers” shows who is there", ExitCode.timedOut)
+            saying: "there is no peer “\(shown(name))”; “causeway peers” lists the peers", ExitCode.timedOut)
         }
         if !hasSaid { printError("waiting for “\(shown(name))”") }
         hasSaid = true
         guard try next(until: deadline) != nil else {
           throw CommandFailure(
-            saying: "no peer “\(shown(name))” appeared; “causeway peers” shows who is there", ExitCode.timedOut)
+            saying: "no peer “\(shown(name))” appeared; “causeway peers” lists the peers", ExitCode.timedOut)
         }
       }
     }

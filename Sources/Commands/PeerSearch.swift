@@ -38,11 +38,11 @@ struct PeerSearch {
     case .nobody(let suggestion):
       guard isAllTold, !hasHinted, let suggestion else { return .nothing }
       hasHinted = true
-      var text = TextBuilder(quoting: word, " is not there: did you mean “")
+      var text = TextBuilder(quoting: word, " is not in reach: did you mean “")
       text.add(untrusted: suggestion)
       text.add("”?")
       if isWaiting { return .hint(text) }
-      text.add(" (--wait SECONDS waits for the other name)")
+      text.add(" (--wait SECONDS waits for the name as given)")
       return .failed(text)
     }
   }
@@ -56,6 +56,6 @@ func severalText(_ word: [UInt8], _ nodes: [NodeID]) -> TextBuilder {
     text.add(index == 0 ? "”: " : ", " as StaticString)
     text.add(node.text)
   }
-  text.add("; name one by the start of its id")
+  text.add("; give the first digits of an id")
   return text
 }

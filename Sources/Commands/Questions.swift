@@ -56,7 +56,7 @@ final class Questions {
       let unanswered = queue.removeAll()
       if !unanswered.isEmpty {
         Output.endQuestion(isAnswered: false)
-        printError(TextBuilder("the input has ended: what needs an answer is declined from now on"))
+        printError(TextBuilder("standard input has ended: everything that needs an answer is declined"))
       }
       for number in unanswered { body(number, false) }
       return
@@ -91,7 +91,7 @@ final class Questions {
     input.discard()
     guard let text = queue.again(monotonicNow()) else { return }
     // The typed line ended the line of the question.
-    TextBuilder("causeway: this was typed before the question could be read, and does not count\n").write(to: output)
+    TextBuilder("causeway: this was typed before the prompt could be read and is ignored\n").write(to: output)
     Output.ask(text, on: output)
   }
 

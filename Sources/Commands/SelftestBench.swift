@@ -9,7 +9,7 @@ import Seal
 
 /// The measurements of `causeway selftest --bench`, each the best of several rounds.
 func selftestBench() {
-  show("bench ", "journal: \(journalNanoseconds()) ns a record")
+  show("bench ", "journal: \(journalNanoseconds()) ns per record")
   show("bench ", "SHA-256: \(sha256MegabytesPerSecond()) MB/s")
   show("bench ", "AES-128-GCM, 16 KiB blocks: \(gcmMegabytesPerSecond()) MB/s")
   sealBench()
@@ -32,7 +32,7 @@ private func sealBench() {
     "bench ",
     "inner handshake: \(microseconds) µs of CPU, both ends together; \(first.datagrams) datagrams, \(first.bytes) bytes"
   )
-  show("bench ", "inner session: \(heap) bytes of heap an end")
+  show("bench ", "inner session: \(heap) bytes of heap per end")
   for count in [64, 1024, 16_383] {
     let text = [UInt8](repeating: 5, count: count)
     var record = [UInt8](repeating: 0, count: count + SealLimits.overheadBytesMax)

@@ -119,11 +119,12 @@ final class Sending {
   private func connectAgain(_ text: TextBuilder) throws(CommandFailure) {
     guard case .ending = step else {
       var text = text
-      text.add("; waiting for it (^C ends)")
+      text.add("; reconnecting (^C ends)")
       view.notice(text)
       patience = monotonicNow() + FileLimits.returnTime
       guard let again = options.local.connectAgain(in: instance, until: patience, signals) else {
-        return finish(TextBuilder("the daemon did not come back"), isInterrupted ? ExitCode.cut : ExitCode.noDaemon)
+        return finish(
+          TextBuilder("the daemon did not return in time"), isInterrupted ? ExitCode.cut : ExitCode.noDaemon)
       }
       connection = again
       (sightings, names) = (Sightings(), MemberNames())
@@ -162,15 +163,15 @@ final class Sending {
   private func timeUp() {
     switch step {
     case .seeking where hasMet:
-      finish(TextBuilder(search.word, " did not come back in an hour"), ExitCode.timedOut)
+      finish(TextBuilder(search.word, " did not return within an hour"), ExitCode.timedOut)
     case .seeking where fullWords != nil: finish(fullText, ExitCode.timedOut)
     case .seeking:
       finish(
-        TextBuilder(quoting: search.word, " was not there in time; “causeway receive” is to run there"),
+        TextBuilder(quoting: search.word, " did not appear in time; run “causeway receive” there"),
         ExitCode.timedOut)
     case .inviting: finish(TextBuilder(search.word, " did not answer in time"), ExitCode.timedOut)
     case .sending where work.sender.isAccepted: patience = .never
-    case .sending: finish(TextBuilder(search.word, ": nobody answered there in time"), ExitCode.timedOut)
+    case .sending: finish(TextBuilder(search.word, ": nobody accepted the offer in time"), ExitCode.timedOut)
     case .ending:
       // PEER does not read the final records. A reset means the same.
       connection.ask(.reset(stream: writer.stream))
@@ -220,7 +221,7 @@ final class Sending {
     if hasToldFull || view.isJSON { return }
     hasToldFull = true
     var text = fullText
-    text.add("; trying again (^C ends)")
+    text.add("; retrying (^C ends)")
     view.notice(text)
   }
 
@@ -233,7 +234,7 @@ final class Sending {
   private func tellWaiting() {
     guard search.isAllTold, !hasHinted, !view.isJSON else { return }
     hasHinted = true
-    view.notice(TextBuilder(quoting: search.word, " does not receive yet: waiting for it"))
+    view.notice(TextBuilder(quoting: search.word, " is not receiving yet: waiting for it"))
   }
 
   private func begin(_ address: MemberAddress) {
@@ -257,7 +258,7 @@ final class Sending {
     let now = monotonicNow()
     if case .sending = step {
       guard attempts < TransferLimits.attemptsMax else {
-        return finish(TextBuilder(search.word, ": the path breaks again and again"), ExitCode.failed)
+        return finish(TextBuilder(search.word, ": the connection fails repeatedly"), ExitCode.failed)
       }
       patience = now + FileLimits.returnTime
       tellBreak()
@@ -269,12 +270,12 @@ final class Sending {
   /// A receiver with too many offers refuses a stream just as an application without files does. The offer is repeated
   /// until a place must have become free.
   private func waitForTurn() {
-    let text = TextBuilder(search.word, " takes no files, or has too many offers at present")
+    let text = TextBuilder(search.word, " accepts no files, or has too many offers at present")
     let now = monotonicNow(), end = turnEnd ?? now + FileLimits.turnTime
     guard case .sending = step, now < end else { return finish(text, ExitCode.refused) }
     if turnEnd == nil && !view.isJSON {
       var text = text
-      text.add(": it is offered again (^C ends)")
+      text.add(": retrying (^C ends)")
       view.notice(text)
     }
     turnEnd = end
@@ -286,7 +287,7 @@ final class Sending {
   private func tellBreak() {
     view.clear()
     guard !view.isJSON else { return }
-    view.notice(TextBuilder(search.word, " is out of reach or gone: it goes on when it receives again (^C ends)"))
+    view.notice(TextBuilder(search.word, " is out of reach or has left; waiting for its return (^C ends)"))
   }
 
   private func invited(_ address: MemberAddress, _ outcome: InvitationOutcome) {
@@ -295,10 +296,11 @@ final class Sending {
     case .connected:
       awaitMember(address)
     case .declined(let words):
-      var text = TextBuilder(search.word, " does not take files")
+      var text = TextBuilder(search.word, " does not accept files")
       text.add(words: words)
       finish(text, ExitCode.refused)
-    case .incompatible: finish(TextBuilder(search.word, " has other rules: nothing that takes files"), ExitCode.refused)
+    case .incompatible:
+      finish(TextBuilder(search.word, " does not accept files (incompatible session rules)"), ExitCode.refused)
     case .timedOut, .busy, .full: retryAt = monotonicNow() + .seconds(2)
     case .cancelled, .noService, .sessionEnded: retryAt = monotonicNow() + .seconds(1)
     }
@@ -333,7 +335,7 @@ final class Sending {
         if outcome == .alreadyMember { awaitMember(address) }
         if outcome == .full { tellFull() }
         if outcome == .notAllowed {
-          let why: StaticString = ": its box and this one do not agree on sealing, and files go sealed only"
+          let why: StaticString = ": the two boxes do not agree on [peer] encryption, and files are only sent encrypted"
           finish(TextBuilder(search.word, why), ExitCode.refused)
         }
       } else if request == writer.stream {
@@ -384,7 +386,7 @@ final class Sending {
       writer = StreamWriter(0)
     case (.ending, _): concludeOutcome()
     case (_, .reset(.refused)): waitForTurn()
-    case (_, .reset(.broken)): finish(TextBuilder("the stream was cut: a rule was broken"), ExitCode.failed)
+    case (_, .reset(.broken)): finish(TextBuilder("the stream was cut: the protocol was violated"), ExitCode.failed)
     case (_, .reset(.cancelled)), (_, .reset(.tooMany)), (_, .lost), (_, .finished): broke()
     }
   }
@@ -452,7 +454,7 @@ final class Sending {
 
   private func concludeOutcome() {
     guard let outcome = outcome ?? work.outcome ?? finalOutcome() else {
-      let text = isInterrupted ? TextBuilder("interrupted") : TextBuilder(search.word, " cancelled it")
+      let text = isInterrupted ? TextBuilder("interrupted") : TextBuilder(search.word, " cancelled the transfer")
       return finish(text, ExitCode.cut)
     }
     show()

@@ -171,13 +171,13 @@ class CommandLine(unittest.TestCase):
         os.close(master)
         os.close(slave)
         self.assertEqual(process.returncode, 2)
-        self.assertEqual(process.stderr, "causeway: an archive is nothing for a terminal; redirect it: > bundle.tar (with ssh also without -t)\n")
+        self.assertEqual(process.stderr, "causeway: standard output is a terminal; redirect the archive: > bundle.tar (with ssh, omit -t)\n")
 
     def test_a_bundle_names_what_it_could_not_get(self):
         path = self.path("b.tar")
         code, out, err = self.run_command("bundle", "--socket", self.path("nobody"), "--output", path)
         self.assertEqual((code, err), (0, ""))
-        self.assertRegex(out, r"b\.tar: \d+ parts, [0-9.]+ kB\n  without status, sessions, routes: no daemon answers at .*/nobody; start")
+        self.assertRegex(out, r"b\.tar: \d+ parts, [0-9.]+ kB\n  missing: status, sessions, routes: no daemon answers at .*/nobody; start")
         self.assertEqual(os.stat(path).st_mode & 0o777, 0o600)
 
     def test_no_word_prints_the_commands(self):
@@ -222,7 +222,7 @@ class CommandLine(unittest.TestCase):
         with open(self.path("box.conf"), "w") as file:
             file.write("[node]\ndisplay-name = attic\n")
         code, out, err = self.run_command("config", "check", "--config", self.path("box.conf"))
-        self.assertEqual((code, out, err), (0, "good; the box is “attic”\n", ""))
+        self.assertEqual((code, out, err), (0, "valid; the box is “attic”\n", ""))
         with open(self.path("box.conf"), "a") as file:
             file.write("[journal]\nlevel = loud\n")
         code, out, err = self.run_command("config", "check", "--config", self.path("box.conf"))
@@ -237,7 +237,7 @@ class CommandLine(unittest.TestCase):
                 file.write(f"[trust]\npolicy = ca\nanchors = {anchors}\n")
             code, out, err = self.run_command("config", "check", "--config", self.path("box.conf"))
             self.assertEqual((code, out), (1, ""), anchors)
-            self.assertIn(f"{anchors} holds no certificate", err)
+            self.assertIn(f"{anchors} has no certificate", err)
 
     def test_a_line_that_is_not_utf8_is_refused(self):
         with open(self.path("box.conf"), "wb") as file:
@@ -260,10 +260,10 @@ class CommandLine(unittest.TestCase):
             self.assertIn("no daemon answers", err)
 
     def test_a_daemon_that_does_not_keep_to_its_protocol_is_told_in_one_line(self):
-        for answer, said in ((b"", "closed the connection"), (b"\0\0\0\1\x80", "not understood"),
-                             (b"\xff\xff\xff\xff", "not understood"),
-                             (b"\0\0\0\x09\x80\0\0\0\0\6\2no", "closes the connection: no"),
-                             (b"\0\0\0\x09\x80\0\0\0\1\1\2no", "the daemon refuses: no")):
+        for answer, said in ((b"", "closed the connection"), (b"\0\0\0\1\x80", "cannot be read"),
+                             (b"\xff\xff\xff\xff", "cannot be read"),
+                             (b"\0\0\0\x09\x80\0\0\0\0\6\2no", "closed the connection: no"),
+                             (b"\0\0\0\x09\x80\0\0\0\1\1\2no", "the daemon refused the connection: no")):
             path = self.path("api.sock")
             with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
                 listener.bind(path)
@@ -350,13 +350,13 @@ class CommandLine(unittest.TestCase):
         self.daemon.tell(ALICE, b"L" + BOB)
         code, _, err = self.end(verify)
         self.assertEqual(code, 4)
-        self.assertIn("no peer “bob” appeared; “causeway peers” shows who is there", err)
+        self.assertIn("no peer “bob” appeared; “causeway peers” lists the peers", err)
 
     def test_verify_takes_no_name_of_two(self):
         self.daemon.others = [BOB2]
         code, _, err = self.run_command("peer", "verify", "böb", node=ALICE)
         self.assertEqual(code, 1)
-        self.assertIn(f"several peers are called “böb”: {BOB.hex()}, {BOB2.hex()}; name one by the start of its id", err)
+        self.assertIn(f"several peers are called “böb”: {BOB.hex()}, {BOB2.hex()}; give the first digits of an id", err)
 
 
 if __name__ == "__main__":

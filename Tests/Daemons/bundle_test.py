@@ -149,7 +149,7 @@ class BundleTest(DaemonsTest):
         box.process.wait()
         parts, _ = self.bundle(box)
         self.assertEqual(sorted(set(PARTS) - set(parts)), ["routes.txt", "sessions.txt", "status.json", "status.txt"])
-        self.assertRegex(parts["README.txt"], r"Not in it:\n  status, sessions, routes: no daemon answers at ")
+        self.assertRegex(parts["README.txt"], r"Missing:\n  status, sessions, routes: no daemon answers at ")
         self.assertIn("link 0: up over loopback", parts["journal.txt"])
 
     def test_it_works_for_whoever_may_read_nothing(self):
@@ -161,7 +161,7 @@ class BundleTest(DaemonsTest):
             os.chmod(place, 0o700)
         done = subprocess.run([program, "bundle", "--output", "-"], capture_output=True, user=54_322, group=54_322, extra_groups=[])
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn(b"Not in it:", done.stdout)
+        self.assertIn(b"Missing:", done.stdout)
         self.assertIn(b"granted (MemoryMax)", done.stdout)
 
     def test_a_full_disk_is_said_in_one_line_and_nothing_is_left(self):

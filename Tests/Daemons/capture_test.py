@@ -130,7 +130,7 @@ class CaptureTest(DaemonsTest):
         sizes = []
         wait("it has read what waits", lambda: sizes.append(os.path.getsize(path)) or len(sizes) > 3 and len(set(sizes[-4:])) == 1)
         seen, err = self.ended(process, path)
-        self.assertRegex(err, r"^causeway: \d+ frames captured, [1-9]\d+ more dropped: they came faster than they were read\n$")
+        self.assertRegex(err, r"^causeway: \d+ frames captured, [1-9]\d+ more dropped: they arrived faster than they were read\n$")
         self.assertTrue(seen)
 
     def seconds(self, talk):
@@ -167,7 +167,7 @@ class CaptureTest(DaemonsTest):
             process = self.capture(output=slave)
             _, err = process.communicate(timeout=10)
             self.assertEqual(process.returncode, 2)
-            self.assertIn(b"standard output is a terminal: name a file by --output", err)
+            self.assertIn(b"standard output is a terminal; name a file with --output", err)
             self.assertEqual(select.select([master], [], [], 0)[0], [])
         finally:
             os.close(master)

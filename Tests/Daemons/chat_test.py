@@ -42,8 +42,8 @@ class ChatTest(PeopleTest):
         self.assertEqual(a.end(), 0)
 
     def test_nobody_there_is_an_error_after_the_wait(self):
-        for words, said in ((["--with", "bob"], "“bob” was not there within 1 s: 1 line was not delivered"),
-                            ([], "nobody was there within 1 s: 1 line was not delivered")):
+        for words, said in ((["--with", "bob"], "“bob” did not appear within 1 s: 1 line was not delivered"),
+                            ([], "no peer appeared within 1 s: 1 line was not delivered")):
             code, out, err = self.a.run("chat", "nobody", "--wait", "1", *words, input="hi\n")
             self.assertEqual((code, out), (4, ""))
             self.assertIn(said, err)
@@ -53,7 +53,7 @@ class ChatTest(PeopleTest):
         start = time.monotonic()
         code, _, err = self.a.run("chat", "names", "--with", "bbo", input="hi\n")
         self.assertEqual(code, 1)
-        self.assertIn("“bbo” is not there: did you mean “bob”?", err)
+        self.assertIn("“bbo” is not in reach: did you mean “bob”?", err)
         self.assertLess(time.monotonic() - start, 5)
 
     def test_a_conversation_with_one_is_not_sent_to_others(self):
@@ -140,7 +140,7 @@ class ChatTest(PeopleTest):
         start = time.monotonic()
         self.assertEqual(a.end(), 4)
         self.assertLess(time.monotonic() - start, 10)
-        self.assertIn("“bob” was not there within 2 s: 1 line was not delivered", a.heard[-1])
+        self.assertIn("“bob” did not appear within 2 s: 1 line was not delivered", a.heard[-1])
 
     def test_two_chats_of_one_name_are_told_apart_by_a_name(self):
         first = self.command(self.a, "chat", "same")
@@ -212,7 +212,7 @@ class ChatTest(PeopleTest):
         a.type("hello\r")
         a.wait("one line waits", lambda: a.line.startswith("1… >"))
         a.type("\x03")
-        a.wait_line("1 line was not delivered yet; \\^C gives up")
+        a.wait_line("1 line was not delivered yet; \\^C leaves anyway")
         a.type("\x03")
         self.assertEqual(a.end(), 1)
         a.wait_line("gave up: 1 line was not delivered")

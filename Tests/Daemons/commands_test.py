@@ -51,7 +51,7 @@ class CommandsTest(PeopleTest):
 
     def test_browse_on_a_terminal_is_a_table_that_is_kept(self):
         terminal = self.terminal(self.a, "browse", "story", columns=44)
-        terminal.wait_line("^Nobody yet.$")
+        terminal.wait_line("^No services yet.$")
         service = self.application(self.b).advertise("story", {"long": "x" * 100})
         line = terminal.wait_line("^bob ")
         self.assertEqual(line, f"bob   {self.b_id[:8]}  story  1     no        long…")
@@ -171,7 +171,7 @@ class CommandsTest(PeopleTest):
         wait("the beginning is there", lambda: self.content("cut") == b"beginning")
         sender.process.send_signal(signal.SIGINT)
         self.assertEqual((sender.process.wait(20), listener.end()), (5, 5), listener.heard)
-        self.assertIn("the other end cut the stream", listener.heard[-1])
+        self.assertIn("the peer cut the stream", listener.heard[-1])
 
     def test_a_sender_that_is_killed_cuts_its_stream(self):
         sender, listener = self.pipe("killed", b"beginning")
@@ -200,7 +200,7 @@ class CommandsTest(PeopleTest):
     def test_a_pipe_to_nobody_ends_with_the_wait(self):
         code, _, err = self.a.run("pipe", "bob", "absent", "--wait", "1", input="x")
         self.assertEqual(code, 4)
-        self.assertIn("“bob” was not there in time", err)
+        self.assertIn("“bob” did not appear in time", err)
 
 
 if __name__ == "__main__":

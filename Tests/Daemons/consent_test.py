@@ -10,7 +10,7 @@ from people import PeopleTest, Terminal
 from causeway import Result
 from stranger import ANSWER, DECLINED, STORED, Offer, leaf
 
-EARLY = "typed before the question could be read"
+EARLY = "typed before the prompt could be read"
 
 
 class ConsentTest(PeopleTest):
@@ -118,7 +118,7 @@ class ConsentTest(PeopleTest):
         terminal.wait_line("offers “one”")
         terminal.answer("\x04")
         self.assertEqual(offer.records.next(ANSWER)[0], DECLINED)
-        terminal.wait_line("the input has ended: what needs an answer is declined from now on$")
+        terminal.wait_line("standard input has ended: everything that needs an answer is declined$")
         self.assertEqual(self.offer("two").records.next(ANSWER)[0], DECLINED)
 
     def test_a_closed_standard_input_asks_nobody_and_accepts_nothing(self):
@@ -170,13 +170,13 @@ class ConsentTest(PeopleTest):
         offer = self.offer("short")
         terminal.wait_line("offers “short”")
         offer.session.leave()
-        terminal.wait_line("its offer is over$")
+        terminal.wait_line("the offer has ended, no answer is needed$")
         self.offer("next")
         self.stays_asked(terminal, "offers “next”")
 
     def test_a_revocation_on_a_terminal_asks_first(self):
         terminal = self.terminal(self.b, "identity", "revoke", "alice", columns=200)
-        terminal.wait_line(f"Revoke {self.a_id} .“alice”. for ever")
+        terminal.wait_line(f"Revoke {self.a_id} .“alice”. permanently")
         terminal.answer("n\n")
         self.assertEqual(terminal.end(), 1)
         self.assertIn("alice", self.b.neighbours())
@@ -192,13 +192,13 @@ class ConsentTest(PeopleTest):
         for number, others in enumerate(("2>/dev/null", ">/dev/null 2>&1 </dev/null")):
             terminal = Terminal(["sh", "-c", f"exec {revoke} {others}"], columns=200)
             self.addCleanup(terminal.close)
-            terminal.wait_line("Revoke eeee.* for ever")
+            terminal.wait_line("Revoke eeee.* permanently")
             terminal.answer(("n\n", "\x04")[number])
             self.assertEqual(terminal.end(), 1)
         self.assertNotIn("ee" * 16, self.b.identity("show"))
 
     def test_a_revocation_without_a_terminal_needs_a_whole_id_or_yes(self):
-        self.assertIn("name it by all its digits, or add --yes", self.b.run("identity", "revoke", "alice")[2])
+        self.assertIn("give the whole id, or add --yes", self.b.run("identity", "revoke", "alice")[2])
         self.assertNotRegex(self.b.identity("show"), f"revoked +{self.a_id}")
         self.assertEqual(self.b.run("identity", "revoke", "dd" * 16)[0], 0)
         self.assertIn("dd" * 16, self.b.identity("show"))

@@ -86,7 +86,7 @@ class ExplainTest(DaemonsTest):
 
     def test_whoever_is_unknown_or_misspelt_is_exit_code_4(self):
         box, bob = self.linked()
-        for word, said in (("bobb", "did you mean “bob”?"), ("nobody-at-all", "is not known here"), ("0" * 32, "is not known here")):
+        for word, said in (("bobb", "did you mean “bob”?"), ("nobody-at-all", "is unknown here"), ("0" * 32, "is unknown here")):
             code, out, err = box.run("explain", word)
             self.assertEqual((code, out, err.count("\n")), (UNKNOWN, "", 1), err)
             self.assertIn(said, err)
@@ -186,7 +186,7 @@ class ExplainTest(DaemonsTest):
         code, answer, text = self.explain(middle, near.id, far.id)
         self.assertEqual((code, answer["outcome"]), (CAN, "unknown"))
         self.assertNotIn("they can talk", text)
-        self.assertIn("there is a way; whether they accept each other only they know", text.replace("\n", " "))
+        self.assertIn("there is a route; only the two know whether they accept each other", text.replace("\n", " "))
         self.assertIn("on near: causeway explain far", [finding["remedy"] for finding in answer["findings"]])
 
     def test_a_refusal_before_any_session_is_not_taken_for_a_session(self):

@@ -70,7 +70,7 @@ class FilesTest(PeopleTest):
         self.assertIn(f"{self.into}/photo.jpg from alice", receiver.heard)
         self.assertIn("alice: “photo.jpg”, 1 file, 3.0 MB received", receiver.heard)
         self.assertTrue(any(") “bob” is asked to accept 1 file, 3.0 MB" in line for line in sender.heard), sender.heard)
-        self.assertTrue(any("photo.jpg, 3.0 MB: there" in line for line in sender.heard), sender.heard)
+        self.assertTrue(any("photo.jpg, 3.0 MB: stored" in line for line in sender.heard), sender.heard)
 
     def test_several_files_and_folders_arrive_at_once(self):
         self.file("photos/deep/er/a.jpg")
@@ -102,8 +102,8 @@ class FilesTest(PeopleTest):
         shutil.rmtree(self.into)
         sender = self.send(self.file("a"))
         self.assertEqual(sender.end(), 6)
-        self.assertIn("its folder: No such file or directory", sender.heard[-1])
-        receiver.wait("its folder: No such file or directory")
+        self.assertIn("the destination folder: No such file or directory", sender.heard[-1])
+        receiver.wait("the destination folder: No such file or directory")
 
     def test_files_of_every_size_arrive_whole(self):
         sizes = (0, 1, 65_535, 65_536, 65_537, MEBIBYTE - 1, MEBIBYTE, MEBIBYTE + 1)
@@ -129,7 +129,7 @@ class FilesTest(PeopleTest):
             self.assertEqual(offer.records.next(ANSWER)[0], ACCEPTED)
             offer.send(MANIFEST, offer.manifest)
             self.assertEqual(receiver.end(), 1, receiver.heard)
-            self.assertIn("its sender broke the protocol", receiver.heard[-1])
+            self.assertIn("its sender violated the protocol", receiver.heard[-1])
             self.same()
         self.assertEqual(sorted(path.name for path in self.place.iterdir()), ["in", "out"])
 
@@ -140,7 +140,7 @@ class FilesTest(PeopleTest):
         offer.stream.finish(timeout=20)
         self.assertEqual(receiver.end(), 1, receiver.heard)
         self.assertIn(
-            "causeway: alice: “a”, 1 file, 3 B not received as a whole; files that are missing: 1", receiver.heard)
+            "causeway: alice: “a”, 1 file, 3 B received incompletely; missing files: 1", receiver.heard)
         self.assertEqual([path.name for path in self.into.glob("[!.]*")], [])
 
     def test_a_name_that_is_taken_is_kept_with_its_extension(self):
@@ -154,7 +154,7 @@ class FilesTest(PeopleTest):
 
     def test_a_sender_waits_for_its_receiver(self):
         sender = self.send(self.file("late"))
-        sender.wait("“bob” does not receive yet: waiting for it")
+        sender.wait("“bob” is not receiving yet: waiting for it")
         receiver = self.receive("--count", "1")
         self.ends(sender, receiver)
         self.same("late")
@@ -173,7 +173,7 @@ class FilesTest(PeopleTest):
         receiver = self.receive(wanted=False)
         sender = self.send(self.file("a"))
         self.assertEqual(sender.end(), 6, sender.heard)
-        self.assertTrue(any("bob does not take files: not accepted here" in line for line in sender.heard), sender.heard)
+        self.assertTrue(any("bob does not accept files: not accepted here" in line for line in sender.heard), sender.heard)
         receiver.wait("\\(NOT verified, [0-9a-f]{8}\\) “alice” was not accepted: not accepted here")
         self.same()
 
@@ -220,7 +220,7 @@ class FilesTest(PeopleTest):
         terminal.wait_line("Accept\\?")
         sender.process.send_signal(signal.SIGINT)
         self.assertEqual(sender.end(), 5, sender.heard)
-        terminal.wait_line("alice waits no longer|cancelled by its sender")
+        terminal.wait_line("alice: the offer has ended|cancelled by its sender")
         self.same()
 
     # Limits of the receiver
@@ -229,7 +229,7 @@ class FilesTest(PeopleTest):
         receiver = self.receive("--max", "1k", "--count", "1")
         sender = self.send(self.file("a"))
         self.ends(sender, receiver, (6, 1))
-        self.assertIn("causeway: bob takes no offer of this size: no more than 1.0 kB", sender.heard)
+        self.assertIn("causeway: bob accepts no offer of this size: at most 1.0 kB", sender.heard)
         self.same()
 
     def full(self, script, *words):
@@ -245,7 +245,7 @@ class FilesTest(PeopleTest):
         receiver = self.full("")
         sender = self.send(self.file("a", 40 * MEBIBYTE))
         self.ends(sender, receiver, (6, 1))
-        self.assertRegex(sender.heard[-1], "bob has no room for it: 41.9 MB to come, 31.4 MB free")
+        self.assertRegex(sender.heard[-1], "bob has not enough space for it: 41.9 MB needed, 31.4 MB free")
 
     def test_a_disk_that_fills_up_is_named_at_both_ends(self):
         script = ('(until [ "$(du -sm "$1" | cut -f1)" -ge 4 ]; do sleep 0.005; done; cat /dev/zero > "$1/filler") '
@@ -253,8 +253,8 @@ class FilesTest(PeopleTest):
         receiver = self.full(script)
         sender = self.send(self.file("a", 28 * MEBIBYTE))
         self.ends(sender, receiver, (1, 1))
-        self.assertIn("the disk is full there", sender.heard[-1])
-        self.assertIn("not stored: the disk is full; what came is kept for 24 h", receiver.heard[-1])
+        self.assertIn("its disk is full", sender.heard[-1])
+        self.assertIn("not stored: the disk is full; the received data is kept for 24 h", receiver.heard[-1])
         self.assertFalse([line for line in sender.heard + receiver.heard if "ioctl" in line])
 
     def test_a_sender_waits_for_a_disk_that_takes_two_minutes(self):
@@ -313,7 +313,7 @@ class FilesTest(PeopleTest):
         sender, size = self.slow()
         self.middle()
         sender.process.kill()
-        receiver.wait("alice is out of reach or gone: it goes on when the same is sent again")
+        receiver.wait("alice is out of reach or has left: the transfer resumes when it is retried")
         other = self.command(self.a, "send", str(self.out / "big"), "bob", "--json", *self.type)
         self.ends(other, receiver)
         self.same("big")
@@ -331,7 +331,7 @@ class FilesTest(PeopleTest):
         self.middle()
         daemon.process.kill()
         daemon.process.wait(10)
-        receiver.wait("did it stop\\?; waiting for it")
+        receiver.wait("did it stop\\?; reconnecting")
         daemon.start()
         self.ends(sender, receiver)
         self.same("big")
@@ -344,7 +344,7 @@ class FilesTest(PeopleTest):
         self.receive(daemon=daemon)
         sender = self.send(self.file("secret"), to="clara")
         self.assertEqual(sender.end(20), 6, sender.heard)
-        self.assertIn("clara: its box and this one do not agree on sealing, and files go sealed only", sender.heard[-1])
+        self.assertIn("clara: the two boxes do not agree on [peer] encryption, and files are only sent encrypted", sender.heard[-1])
 
     def test_an_interrupt_tells_the_other_end(self):
         receiver = self.receive("--count", "1")
@@ -354,7 +354,7 @@ class FilesTest(PeopleTest):
         sender.process.send_signal(signal.SIGINT)
         self.ends(sender, receiver, (5, 1))
         self.assertLess(time.monotonic() - start, 5)
-        self.assertIn("cancelled by its sender; what came is kept for 24 h", receiver.heard[-1])
+        self.assertIn("cancelled by its sender; the received data is kept for 24 h", receiver.heard[-1])
 
     def test_an_interrupted_receiver_tells_its_sender(self):
         receiver = self.receive()
@@ -362,7 +362,7 @@ class FilesTest(PeopleTest):
         self.middle(MEBIBYTE)
         receiver.process.send_signal(signal.SIGTERM)
         self.ends(sender, receiver, (5, 5))
-        self.assertIn("bob cancelled it", json.loads(sender.heard[-1])["text"])
+        self.assertIn("bob cancelled", json.loads(sender.heard[-1])["text"])
 
     def test_the_same_command_goes_on_after_an_interrupt(self):
         receiver = self.receive()
@@ -383,19 +383,19 @@ class FilesTest(PeopleTest):
         start = time.monotonic()
         sender = self.send(self.file("a"), to="bbo")
         self.assertEqual(sender.end(), 1)
-        self.assertIn("causeway: “bbo” is not there: did you mean “bob”? (--wait SECONDS waits for the other name)",
+        self.assertIn("causeway: “bbo” is not in reach: did you mean “bob”? (--wait SECONDS waits for the name as given)",
                       sender.heard)
         self.assertLess(time.monotonic() - start, 5)
 
     def test_who_is_not_there_in_time_is_an_exit_code(self):
         code, _, err = self.a.run("send", str(self.file("a")), "bob", "--wait", "1", *self.type)
         self.assertEqual(code, 4)
-        self.assertIn("“bob” was not there in time; “causeway receive” is to run there", err)
+        self.assertIn("“bob” did not appear in time; run “causeway receive” there", err)
 
     def test_what_cannot_be_sent_is_told_before_anything_else(self):
         os.symlink("/etc/passwd", self.out / "link")
         for name, code, said in ((self.out / "none", 1, "none: No such file"),
-                                 (self.out, 1, "out/link: a symbolic link: resources have none")):
+                                 (self.out, 1, "out/link: symbolic links cannot be sent")):
             self.assertEqual((found := self.a.run("send", str(name), "bob", *self.type))[0], code, found)
             self.assertIn(said, found[2])
 

@@ -161,7 +161,7 @@ class IdentityTest(DaemonsTest):
         for word in ("show", "new", "import", "export", "trust", "untrust", "revoke", "alarms", "accept", "keep", "dismiss"):
             self.assertEqual(box.run("identity", word, "--help")[0], 0)
         box.identity("new")
-        self.assertIn("nobody is called", self.refused(box, "identity", "revoke", "nobody"))
+        self.assertIn("no known name or id matches", self.refused(box, "identity", "revoke", "nobody"))
 
     # Admission
 
@@ -265,7 +265,7 @@ class IdentityTest(DaemonsTest):
             daemon.start()
         wait("the member is linked", lambda: box.neighbours() == ["member"])
         wait("the stranger is refused", lambda: "none of the authorities" in box.log("notice"))
-        self.assertIn("its certificate leads to one", box.identity("show"))
+        self.assertIn("its certificate chain ends at one", box.identity("show"))
         # The operator may pin a node without such a certificate.
         box.identity("trust", stranger.id, "--name", "stranger")
         wait("the stranger is linked", lambda: "stranger" in box.neighbours(), 40)

@@ -27,7 +27,7 @@ class ProbeTest(DaemonsTest):
         self.assertEqual(lines[0], f"far ({self.far.id[:8]}): loopback, loopback")
         self.assertRegex(lines[1], r"^1  \d+\.\d+ ms$")
         self.assertRegex(lines[2], r"^2  \d+\.\d+ ms$")
-        self.assertRegex(lines[3], r"^2 of 2 answers; .* ms at least, .* ms in the middle, .* ms at most$")
+        self.assertRegex(lines[3], r"^2 of 2 answers; minimum .* ms, median .* ms, maximum .* ms$")
 
     def test_ping_writes_json_lines(self):
         code, out, _ = self.near.run("ping", self.far.id[:6], "--count", "2", "--json")

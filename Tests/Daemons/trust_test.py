@@ -69,7 +69,7 @@ class TrustTest(DaemonsTest):
         with open(path, "wb") as file:
             file.write(b"contents")
         invitations = node.advertise("files")
-        for why, expected in ((NASTY, "broke the protocol"), (UNSEEN, "owned")):
+        for why, expected in ((NASTY, "violated the protocol"), (UNSEEN, "owned")):
             sending = self.begin(box, "send", path, evil_id)
             session = node.open_session("files")
             answer_offer(invitations, session, record(ANSWER, bytes([DECLINED]), name(why)))
@@ -144,7 +144,7 @@ class TrustTest(DaemonsTest):
                           " ".join(daemon.run("peers")[1].split()))
             code, out, err = daemon.run("peer", "verify", name)
             self.assertEqual(code, 0)
-            self.assertIn("both ends chose not to seal", err)
+            self.assertIn("neither end encrypts", err)
 
     def test_where_both_seal_nothing_is_said(self):
         box = self.daemon("box").start()
@@ -293,7 +293,7 @@ class TrustTest(DaemonsTest):
         self.assertIn(f"forgotten: {bob_id} as “bob”", box.identity("untrust", bob_id[:8]))
         self.assertIn("no such pin", self.refused(box, "identity", "untrust", "bob"))
         self.assertIn("no such pin", self.refused(box, "identity", "untrust", bob_id))
-        self.assertIn("nobody is called", self.refused(box, "identity", "trust", "nobody"))
+        self.assertIn("no known name or id matches", self.refused(box, "identity", "trust", "nobody"))
         twin = self.daemon("twin", box, display="bob").start()
         wait("there are two", lambda: box.neighbours() == ["bob", "bob"])
         ambiguous = self.refused(box, "identity", "revoke", "bob")

@@ -45,7 +45,7 @@ class Cut:
         with step(f"{self.other} has a line for {self.name}: refused, and another one held"):
             refused = Command(other, "chat", "--with", self.name, "--wait", "1", input="Hello?\n")
             refused.end(4, 20)
-            why = f"causeway: “{self.name}” was not there within 1 s: 1 line was not delivered"
+            why = f"causeway: “{self.name}” did not appear within 1 s: 1 line was not delivered"
             check(refused.errors == [why], "the refusal says why", refused.errors)
             holding, reading = Talk(other, lost, "--wait", 60), Talk(lost, other, "--wait", 60)
             holding.say_line(HELD)
