@@ -5,7 +5,7 @@
 ///
 /// If the daemon stops or restarts, each sequence of this connection throws `CausewayError.Reason.daemonEnded`, and
 /// `ended()` returns. All services, browses, invitations and sessions are lost, and so are the results of messages in
-/// flight. Members see this application as crashed. Call `connect` again, with `patience`, and create them anew; the
+/// flight. Members see this application as crashed. Call `connect` again, with `patience`, and create them again; the
 /// addresses stay the same.
 public final class Node: Sendable {
   /// The socket path of a daemon with the default configuration.

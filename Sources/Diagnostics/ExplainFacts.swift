@@ -54,7 +54,7 @@ public struct BearerFacts {
 
 /// An address from discovery or the configuration.
 public struct HeardFacts {
-  /// What the node plans for the address.
+  /// The node's plan for the address.
   public enum Plan: Equatable, Sendable {
     case notWanted
     case waiting(milliseconds: UInt64)

@@ -11,7 +11,7 @@ private let start = at(1_000)
   #expect(a.localEpoch == own)
   a.remoteRestarted(epoch: other)
   #expect(a.localEpoch == own + 1)
-  // The reset informs the other end that both streams start anew.
+  // The reset informs the other end that both streams start again.
   _ = try a.send([1], now: start)
   let sent = try #require(a.frames(start).first)
   #expect(refusal { () throws(ChannelRefusal) in try b.receive(sent, now: start) } == .otherSourceEpoch(own + 1))

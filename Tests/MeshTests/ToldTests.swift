@@ -152,7 +152,7 @@ import Testing
   #expect(bench.told(1) == ["0 profile"])
 }
 
-// MARK: What moves routes
+// MARK: Causes of route changes
 
 @Test func anAdvertisementThatIsMerelyRenewedMovesNoRoute() {
   let bench = Bench()

@@ -199,6 +199,43 @@ def check_mutations():
             report(ROOT / "Tests/Mutation/mutations.py", 1, f"“{row.what}”: {row.file} has no such text any more")
 
 
+# House language that readers had to read twice, with the field's word. Prose only: comments and papers.
+WORDS = [(re.compile(pattern, re.IGNORECASE), advice) for pattern, advice in [
+    (r"\bnone any " r"more\b|(?<!there )\bis none\b", "“no longer” or “there is no”"),
+    (r"\bas long as it is " r"there\b", "“while it exists”"),
+    (r"\bby its own " r"word\b", "“according to the peer”"),
+    (r"\bstands? " r"still\b", "“stalls” or “stops reading”"),
+    (r"\bwho" r"ever\b", "the subject: “a peer that”"),
+    (r"\ban" r"ew\b", "“again”"),
+    (r"\botherwise " r"than\b", "“by other means than”"),
+    (r"\b(?:is|are|was|were) " r"told\b", "“is notified” or “receives”"),
+    (r"\b(?:it|node|peer|box|end|link|member|neighbour) (?:tells|hears|says)\b", "“reports”, “receives”, “sends”"),
+]]
+# A sentence begins with its subject.
+OPENING = re.compile(r"(?:^|[.:;]\s+)(Of|Who|Who" r"ever|What|So many|As its word)\s[a-z]")
+PROSE = {".swift": r"(?:^|\s)//+\s?(.*)", ".c": r"(?:^|\s)(?:///?|\*)\s(.*)", ".h": r"(?:^|\s)(?:///?|\*)\s(.*)",
+         ".py": r"(?:^|\s)#\s(.*)", ".sh": r"(?:^|\s)#\s(.*)", ".conf": r"(?:^|\s)#\s(.*)", ".md": r"^(?!#|    |\||<)(.*)"}
+QUOTED = re.compile(r"`[^`]*`|“[^”]*”|\"[^\"]*\"")
+
+
+def check_words(path, lines):
+    prose = re.compile(PROSE[path.suffix])
+    is_sample = False
+    for number, line in enumerate(lines, 1):
+        if path.suffix == ".md" and line.lstrip().startswith("```"):
+            is_sample = not is_sample
+        match = None if is_sample else prose.search(line)
+        if not match:
+            continue
+        text = QUOTED.sub("", match[1].lstrip("-* "))
+        opening = OPENING.search(text)
+        if opening and not text.rstrip().endswith("?"):
+            report(path, number, f"a sentence that begins with “{opening[1]}”: begin with its subject")
+        for pattern, advice in WORDS:
+            if pattern.search(text):
+                report(path, number, f"“{pattern.search(text)[0]}”: write {advice}")
+
+
 def check_targets():
     """Every target of `make help` is run by `make test-all`: a target that nothing runs breaks unseen."""
     makefile = ROOT / "Makefile"
@@ -232,6 +269,8 @@ def main():
         if lines and not lines[-1]:
             lines.pop()
         check_text(path, lines)
+        if path.suffix in PROSE:
+            check_words(path, lines)
         if path.suffix == ".swift":
             in_sources = path.is_relative_to(ROOT / "Sources")
             if in_sources:
