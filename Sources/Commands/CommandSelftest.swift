@@ -203,7 +203,7 @@ private func journalIsReadBack() -> Bool {
   defer { memory.deallocate() }
   memory.initializeMemory(as: UInt8.self, repeating: 0)
   let journal = Journal(memory, level: .debug, wallOffset: 1000, boot: MachineBoot(high: 1, low: 2))
-  for index in 1...100 { journal.record(.info, .listening, at: Instant(nanoseconds: 5), UInt64(index)) }
+  for index in 1...100 { journal.record(.info, .boxStarted, at: Instant(nanoseconds: 5), UInt64(index)) }
   guard let reader = try? JournalReader(UnsafeRawBufferPointer(memory)), let record = reader.record(100) else {
     return false
   }

@@ -81,7 +81,7 @@ private func journalNanoseconds() -> UInt64 {
   return nanosecondsOfBestRound(5) {
     for index in 0..<count {
       journal.record(
-        .info, .frameForwarded, at: Instant(nanoseconds: index), index, 1, 2, node: NodeID(high: 3, low: 4))
+        .info, .frameRefused, at: Instant(nanoseconds: index), index, 1, 2, node: NodeID(high: 3, low: 4))
     }
   } / count
 }

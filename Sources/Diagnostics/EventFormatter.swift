@@ -131,7 +131,6 @@ public enum EventFormatter {
     if field.isNamed("node") { return addNode(record.node, field, names, to: &text) }
     if field.isNamed("text") {
       let bytes = textBytes(record, isLong: field.isShown("long"))
-      if field.isShown("lead") && !bytes.isEmpty { text.add(": ") }
       return text.add(message: bytes + rest)
     }
     if isSummary { return text.add("…") }
@@ -169,10 +168,6 @@ public enum EventFormatter {
       text.add(value == 1 ? "the peer" : "this node")
     } else if field.isShown("direction") {
       text.add(value == 1 ? "inbound" : "dialled")
-    } else if field.isShown("role") {
-      text.add(value == 1 ? "as group owner" : "as client")
-    } else if field.isShown("responder") {
-      text.add(value == 1 ? "by avahi-daemon" : "by the embedded responder")
     } else if field.isShown("errno") {
       if value != 0 { text.add(": \(String(cString: strerror(CInt(small))))") }
     } else if field.isShown("signal") {
@@ -186,11 +181,6 @@ public enum EventFormatter {
       text.add(hex: value, digits: value >> 32 != 0 ? 16 : value >> 16 != 0 ? 8 : 4)
     } else if field.isShown("hint") {
       if value == 0 { text.add("nobody") } else { text.add(hex: value >> 32, digits: 8) }
-    } else if field.isShown("address") {
-      for octet in (0..<6).reversed() {
-        text.add(hex: value >> UInt64(octet * 8), digits: 2)
-        if octet > 0 { text.add(":") }
-      }
     } else if field.isShown("step") {
       text.add("\((Int64(bitPattern: value) &- Int64(bitPattern: record.b)) / 1_000_000_000)")
     } else if field.isShown("character") {

@@ -11,17 +11,17 @@ import Testing
   @Test func theJournalOutlivesItsWriter() throws {
     do {
       let file = try JournalFile(path: path, sizeKiB: 16, level: .info)
-      file.journal.record(.notice, .listening, at: .zero, 41820)
+      file.journal.record(.notice, .boxStarted, at: .zero, 41820)
     }
     #expect(try JournalMapping(path: path).record(1)?.a == 41820)
     let again = try JournalFile(path: path, sizeKiB: 16, level: .info)
-    again.journal.record(.notice, .listening, at: .zero, 2)
+    again.journal.record(.notice, .boxStarted, at: .zero, 2)
     #expect(try JournalMapping(path: path).newest == 2)
   }
 
   @Test func anotherSizeMakesANewFileAndTheReaderOfTheOldOneKeepsIt() throws {
     let first = try JournalFile(path: path, sizeKiB: 16, level: .info)
-    first.journal.record(.notice, .listening, at: .zero, 1)
+    first.journal.record(.notice, .boxStarted, at: .zero, 1)
     let mapping = try JournalMapping(path: path)
     #expect(!mapping.isReplaced(at: path))
     withExtendedLifetime(first) {}
@@ -41,23 +41,23 @@ import Testing
 
   @Test func aFileThatIsCutWhileItIsWrittenIsMadeAnew() throws {
     let file = try JournalFile(path: path, sizeKiB: 16, level: .info)
-    file.journal.record(.notice, .listening, at: .zero, 1)
+    file.journal.record(.notice, .boxStarted, at: .zero, 1)
     let before = try JournalMapping(path: path)
     #expect(truncate(path, 0) == 0)
     #expect(before.record(1) == nil, "who reads does not die of it")
-    file.journal.record(.notice, .listening, at: .zero, 2)
+    file.journal.record(.notice, .boxStarted, at: .zero, 2)
     file.restore(at: .zero)
     #expect(file.problem == nil && before.isReplaced(at: path))
     let after = try JournalMapping(path: path)
     #expect(
       after.record(1)?.a == 2 && after.record(2)?.event == Event.journalRestored.rawValue && after.record(2)?.a == 1)
-    file.journal.record(.notice, .listening, at: .zero, 3)
+    file.journal.record(.notice, .boxStarted, at: .zero, 3)
     #expect(after.record(3)?.a == 3)
   }
 
   @Test func aFileThatIsRemovedIsMadeAnewWithWhatItHeld() throws {
     let file = try JournalFile(path: path, sizeKiB: 16, level: .info)
-    file.journal.record(.notice, .listening, at: .zero, 1)
+    file.journal.record(.notice, .boxStarted, at: .zero, 1)
     file.restore(at: .zero)
     #expect(try JournalMapping(path: path).newest == 1)
     unlink(path)

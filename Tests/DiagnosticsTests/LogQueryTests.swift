@@ -28,7 +28,7 @@ func sinceRefusesWhatItDoesNotKnow(_ text: String) {
   let file = try JournalFile(path: directory.path + "/journal", sizeKiB: 16, level: .debug)
   for (index, level) in [Level.notice, .debug, .warning, .notice, .debug, .error].enumerated() {
     file.journal.record(
-      level, index == 3 ? .boxStarted : .listening, at: Instant(nanoseconds: UInt64(index) * 1_000_000_000))
+      level, index == 3 ? .boxStarted : .dialStarted, at: Instant(nanoseconds: UInt64(index) * 1_000_000_000))
   }
   let journal = try JournalMapping(path: directory.path + "/journal")
   var query = LogQuery()

@@ -33,7 +33,7 @@ final class Memory {
 
 @Test func textIsKeptToSixteenBytes() throws {
   let memory = Memory(capacity: 64)
-  memory.journal().record(.warning, .bearerAbsent, at: .zero, text: JournalText("abcdefghijklmnopqrst"))
+  memory.journal().record(.info, .dialFailed, at: .zero, text: JournalText("abcdefghijklmnopqrst"))
   let node = try #require(try memory.reader().record(1)).node
   #expect((0..<16).map { node.byte($0) } == Array("abcdefghijklmnop".utf8))
 }
@@ -41,7 +41,7 @@ final class Memory {
 @Test func theOldestRecordsAreOverwritten() throws {
   let memory = Memory(capacity: 64)
   let journal = memory.journal()
-  for index in 1...100 { journal.record(.info, .frameForwarded, at: .zero, UInt64(index)) }
+  for index in 1...100 { journal.record(.info, .frameRefused, at: .zero, UInt64(index)) }
   let reader = try memory.reader()
   #expect(reader.newest == 100 && reader.oldest == 37)
   #expect(reader.record(36) == nil)

@@ -68,8 +68,8 @@ private func node(_ number: UInt64) -> NodeID { NodeID(high: number, low: ~numbe
 
 @Test func faultsAndRecordsOfLevelDebugAreAllWritten() throws {
   let ring = Ring(level: .debug)
-  for _ in 0..<100 { ring.journal.record(.fault, .loopSlow, at: .zero) }
-  for _ in 0..<100 { ring.journal.record(.debug, .frameForwarded, at: .zero) }
+  for _ in 0..<100 { ring.journal.record(.fault, .panic, at: .zero) }
+  for _ in 0..<100 { ring.journal.record(.debug, .advertisementSent, at: .zero) }
   #expect(try ring.memory.reader().newest == 200)
 }
 
@@ -77,7 +77,7 @@ private func node(_ number: UInt64) -> NodeID { NodeID(high: number, low: ~numbe
   let ring = Ring()
   let copy = ring.journal
   ring.journal.setLevel(.warning)
-  copy.record(.notice, .listening, at: .zero)
+  copy.record(.notice, .boxStarted, at: .zero)
   #expect(try ring.memory.reader().newest == 0 && copy.level == .warning)
 }
 
@@ -90,12 +90,12 @@ private func node(_ number: UInt64) -> NodeID { NodeID(high: number, low: ~numbe
     let strange = node(random.next())
     ring.journal.record(
       .info, .frameRefused, at: ring.at(now), link: UInt8(tick % 64), random.next() % 30, node: strange)
-    ring.journal.record(.warning, .advertisementRefused, at: ring.at(now), random.next(), node: strange)
+    ring.journal.record(.info, .channelOpened, at: ring.at(now), random.next(), node: strange)
     ring.journal.record(.info, .linkOpening, at: ring.at(now), random.next() % 5, 1)
     ring.journal.record(.info, .candidateFound, at: ring.at(now), random.next() % 5, random.next())
     ring.journal.record(.notice, .peerAppeared, at: ring.at(now), node: strange)
     ring.journal.record(.notice, .peerVanished, at: ring.at(now), node: strange)
-    ring.journal.record(.warning, .channelTimedOut, at: ring.at(now), random.next(), node: strange)
+    ring.journal.record(.info, .sessionOpened, at: ring.at(now), random.next(), node: strange)
     ring.say("link: 10.1.\(random.next() % 256).\(random.next() % 256):\(tick): sends no TLS", now)
     if tick % 50 == 0 { ring.journal.recordRepeats(at: ring.at(now)) }
   }
