@@ -183,7 +183,6 @@ func indexList(_ parameters: [UInt8]) -> [UInt16]? {
 struct ManagementStatus: Equatable {
   let rawValue: UInt8
   static let success = ManagementStatus(rawValue: 0x00)
-  static let unknownCommand = ManagementStatus(rawValue: 0x01)
   static let permissionDenied = ManagementStatus(rawValue: 0x14)
   static let blockedByRFKill = ManagementStatus(rawValue: 0x12)
 

@@ -142,15 +142,6 @@ public func shown(_ text: [UInt8]) -> String {
   return String(decoding: builder.bytes, as: UTF8.self)
 }
 
-/// Writes one line to standard error: `causeway: ` and the message.
-public func writeError(_ text: String) {
-  var line = TextBuilder()
-  line.add("causeway: ")
-  line.add(message: text.utf8)
-  line.add("\n")
-  line.write(to: STDERR_FILENO)
-}
-
 private let hexDigits: StaticString = "0123456789abcdef"
 
 extension StaticString {

@@ -4,8 +4,7 @@ import Primitives
 /// signature proves that this neighbour did not verify. A few are tolerated. Then the neighbour's key is refused for a
 /// time that doubles with each repetition.
 struct Forgers {
-  /// The wrong signatures that are tolerated within `window`. The next one ends the link.
-  static let forgivenMax = 2
+  /// Two wrong signatures within this time are tolerated. The third one ends the link.
   static let window = TimeSpan.seconds(600)
   static let refusalMin = TimeSpan.seconds(60)
   static let refusalMax = TimeSpan.seconds(3600)

@@ -33,7 +33,6 @@ final class LinkDriver: FrameSink {
   /// The node's link slot; nil until the peer is authenticated.
   private(set) var slot: Int?
   var peer: NodeID { secure.peer }
-  var protocolText: String { secure.protocolText }
   /// The counts of TCP segments sent; nil for a stream that does not run over TCP, and after its end.
   var segments: SegmentCounts? { isOver ? nil : io.segments }
   /// Whether this node or the peer refused a proven key. The operator is notified of that.

@@ -186,12 +186,6 @@ public final class DTLSSession: PeerSession {
     }
   }
 
-  /// The cipher suite, for example "TLS-ECDHE-ECDSA-WITH-CHACHA20-POLY1305-SHA256"; empty until established.
-  public var suiteText: String {
-    guard state == .established, let suite = mbedtls_ssl_get_ciphersuite(tls) else { return "" }
-    return String(cString: suite)
-  }
-
   private func isEstablishedRecord(_ record: UnsafeRawBufferPointer, _ type: UInt8) -> Bool {
     record[0] == type && (record[1], record[2], record[3], record[4]) == Self.establishedVersion
   }
