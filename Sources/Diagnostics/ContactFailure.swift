@@ -79,19 +79,19 @@ extension TrustFault {
     switch self {
     case .revoked: "its key is revoked (deny-list)"
     case .otherKeyPinned: "another key is pinned under its name, or one that looks like it"
-    case .noUsableKey: "it shows no certificate with an ECDSA P-256 key"
+    case .noUsableKey: "it sent no certificate with an ECDSA P-256 key"
     case .certificate(let text): text
     }
   }
 
   func remedy(_ names: RemedyNames) -> String {
     switch self {
-    case .revoked: joined("a revoked key does not come back; on ", names.peer, ": causeway identity new --replace")
+    case .revoked: joined("a revoked key stays revoked; on ", names.peer, ": causeway identity new --replace")
     case .otherKeyPinned:
       joined("if its owner changed the key: causeway identity trust ", names.peerID, " --name NAME; if not, do nothing")
     case .noUsableKey: joined("on ", names.peer, ": causeway identity import FILE, or causeway identity new --replace")
     case .certificate:
-      joined("give it a right certificate, or trust its key here: causeway identity trust ", names.peerID)
+      joined("give it a valid certificate, or trust its key here: causeway identity trust ", names.peerID)
     }
   }
 }
@@ -100,18 +100,18 @@ extension ContactCause {
   var text: String {
     switch self {
     case .dialFailed(let reason): joined("the dial failed: ", reason)
-    case .handshakeTimedOut: "it takes connections, and does not finish the TLS handshake"
+    case .handshakeTimedOut: "it accepts connections, but does not finish the TLS handshake"
     case .handshakeFailed(let reason): joined("the TLS handshake failed: ", reason)
     case .refusedHere(let fault): joined("refused here: ", fault.text)
     case .refusedThere(let alert): joined("it refuses this box: ", Self.text(alert))
-    case .ownKey: "who answers there has this box's own key"
-    case .keyHeldElsewhere: "it says that it is linked with another node that has this box's own key"
-    case .fullHere: "all links of this box are taken"
-    case .fullThere: "all its links are taken"
-    case .silent: "the link was up, then nothing was heard for too long"
+    case .ownKey: "the node that answered has this box's own key"
+    case .keyHeldElsewhere: "it reports a link to another node that has this box's own key"
+    case .fullHere: "all links of this box are in use"
+    case .fullThere: "all its links are in use"
+    case .silent: "the link was up, then it timed out"
     case .broken(let reason): joined("the link was up, then it broke: ", reason)
-    case .stopped: "its daemon said goodbye and stopped"
-    case .protocolFault(let reason): joined("the two do not understand each other: ", reason)
+    case .stopped: "its daemon has stopped"
+    case .protocolFault(let reason): joined("the link was closed for a protocol fault: ", reason)
     }
   }
 
@@ -119,19 +119,19 @@ extension ContactCause {
     switch self {
     case .dialFailed:
       joined(
-        "see that it runs and is reached there: “causeway status” on ", names.peer, "; a firewall may block the port")
+        "check that it runs at this address: “causeway status” on ", names.peer, "; a firewall may block the port")
     case .handshakeTimedOut, .silent:
       joined("it hangs or is out of reach; on ", names.peer, ": systemctl restart causeway")
-    case .handshakeFailed, .protocolFault: "compare “causeway version” of the two, then: causeway log --level info"
+    case .handshakeFailed, .protocolFault: "compare “causeway version” on both, then: causeway log --level info"
     case .refusedHere(let fault): fault.remedy(names)
-    case .refusedThere(alert: 44): "its deny-list has this box's key; here: causeway identity new --replace"
+    case .refusedThere(alert: 44): "its deny-list contains this box's key; here: causeway identity new --replace"
     case .refusedThere(alert: 45): "issue a new certificate for this box: causeway identity import FILE --replace"
     case .refusedThere: joined("on ", names.peer, ": causeway identity trust ", names.ownID)
-    case .keyHeldElsewhere: "was a disk copied? then on one of the two: causeway identity new --replace"
+    case .keyHeldElsewhere: "if a disk was copied, on one of the two: causeway identity new --replace"
     case .ownKey:
-      "a disk was copied: on one of the two: causeway identity new --replace; or its own address is in [ip] peers"
-    case .fullHere: "raise [node] peers-max here, or link by way of another relay"
-    case .fullThere: joined("raise [node] peers-max on ", names.peer, ", or link by way of another relay")
+      "if a disk was copied, on one of the two: causeway identity new --replace; else remove its own address from [ip] peers"
+    case .fullHere: "raise [node] peers-max here, or link through another relay"
+    case .fullThere: joined("raise [node] peers-max on ", names.peer, ", or link through another relay")
     case .broken: "the dialler tries again; if it keeps breaking: causeway log --level info"
     case .stopped: joined("on ", names.peer, ": systemctl start causeway")
     }
@@ -152,11 +152,11 @@ extension ContactCause {
   private static func text(_ alert: UInt8?) -> String {
     switch alert {
     case nil, 46: "it does not trust this box's key or name"
-    case 42: "its checks found this box's certificate wrong"
-    case 43: "this box's certificate is not for its use"
+    case 42: "it considers this box's certificate invalid"
+    case 43: "this box's certificate does not allow this use"
     case 44: "this box's key or certificate is revoked there"
     case 45: "this box's certificate has expired"
-    case 48: "this box's certificate is by none of its authorities"
+    case 48: "none of its authorities issued this box's certificate"
     case .some(let other): joined("TLS alert ", decimal(UInt64(other)))
     }
   }

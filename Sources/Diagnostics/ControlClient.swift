@@ -60,7 +60,7 @@ public final class ControlClient {
       if count < 0, [EAGAIN, EINTR, ECONNRESET].contains(csystem_errno()) { continue }
       if count <= 0 { return .closed(farewell) }
       guard let event = try? ControlEvent(Array(buffer[..<count])) else {
-        return .closed("the daemon is of another version: its answer is not understood")
+        return .closed("the daemon has another version: its answer is not understood")
       }
       if case .closing(let reason) = event { farewell = "the daemon closed the connection: \(reason)" }
       return .event(event)

@@ -20,11 +20,11 @@ enum ControlClosing: UInt8 {
     switch self {
     case .left, .failed: nil
     case .shutdown: "the daemon stops"
-    case .syntax: "not understood; is the command of the same version as the daemon?"
-    case .stalled: "nothing was read for 30 s"
-    case .overflow: "events were not read and piled up"
+    case .syntax: "request not understood; do command and daemon have the same version?"
+    case .stalled: "the client read nothing for 30 s"
+    case .overflow: "the client does not read its events"
     case .full: "too many clients"
-    case .silent: "no request came within 5 s"
+    case .silent: "no request within 5 s"
     }
   }
 }
@@ -81,7 +81,7 @@ final class ControlConnection: EventSource {
   /// restart would undo it.
   func answerTrust(failure: String?) {
     for answer in unsettled {
-      let text = failure.map { "\(answer.text), but not on disk, so until the next start only: \($0)" } ?? answer.text
+      let text = failure.map { "\(answer.text), but not saved, so only until the next start: \($0)" } ?? answer.text
       send(ControlEvent.answer(isDone: answer.isDone && failure == nil, text: text).encoded())
     }
     unsettled = []
@@ -253,9 +253,9 @@ final class ControlConnection: EventSource {
     guard let server else { return }
     var refusal: String?
     if wish.withPayload && !user.isOperator {
-      refusal = "only root and the daemon's user may see payloads; leave out --payload for the headers alone"
+      refusal = "only root and the daemon's user may see payloads; omit --payload to capture only headers"
     } else if isCapturing {
-      refusal = "this client captures already"
+      refusal = "this client is already capturing"
     } else {
       refusal = server.captureRefusal(user)
     }

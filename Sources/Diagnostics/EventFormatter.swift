@@ -173,14 +173,14 @@ public enum EventFormatter {
     } else if field.isShown("signal") {
       if value != 0 { text.add(" by signal \(value)") }
     } else if field.isShown("lost") {
-      if value != 0 { text.add(", and what it held is lost") }
+      if value != 0 { text.add(", and its records are lost") }
     } else if field.isShown("event") {
       addRepeated(record, names, to: &text)
     } else if field.isShown("hex") {
       text.add("0x")
       text.add(hex: value, digits: value >> 32 != 0 ? 16 : value >> 16 != 0 ? 8 : 4)
     } else if field.isShown("hint") {
-      if value == 0 { text.add("nobody") } else { text.add(hex: value >> 32, digits: 8) }
+      if value == 0 { text.add("no id") } else { text.add(hex: value >> 32, digits: 8) }
     } else if field.isShown("step") {
       text.add("\((Int64(bitPattern: value) &- Int64(bitPattern: record.b)) / 1_000_000_000)")
     } else if field.isShown("character") {

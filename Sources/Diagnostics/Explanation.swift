@@ -140,7 +140,7 @@ public struct Explanation {
     for bearer in facts.bearers { examine(bearer) }
     guard facts.linksMax > 0, facts.linksOpen >= facts.linksMax else { return }
     add(
-      "links", .note, joined("all ", decimal(UInt64(facts.linksMax)), " links of this box are taken ([node] peers-max)")
+      "links", .note, joined("all ", decimal(UInt64(facts.linksMax)), " links are in use here ([node] peers-max)")
     )
   }
 
@@ -181,12 +181,12 @@ public struct Explanation {
     let subject = word(BearerSection(failure.bearer).name)
     let text = joined(failure.address, ", ", failure.when, ": ", failure.cause.text)
     let isFresh = failure.secondsAgo <= Self.freshSeconds
-    let who = node.map { called($0) } ?? "who is at that address"
+    let who = node.map { called($0) } ?? "the node at that address"
     let names = RemedyNames(peer: who, peerID: (node ?? facts.to).text, ownID: facts.local.text)
     add(
       subject, .wrong, text, failure.cause.remedy(names), rank: node == nil ? 10 : isFresh ? failure.cause.rank : 9,
       cause: node == nil
-        ? joined(called(facts.to), " is not heard, and an address fails that has not said who it is: ", text)
+        ? joined(called(facts.to), " is not found, and an address without a known node fails: ", text)
         : joined(failure.cause.text, " (", failure.address, ", ", secondsText(failure.secondsAgo), " ago)"))
   }
 
@@ -195,28 +195,29 @@ public struct Explanation {
     for heard in facts.heard where BearerSection(heard.bearer) == bearer.section && heard.isNamed {
       isHeard = true
       let text = joined(
-        heard.address, " known, last told ", secondsText(heard.secondsAgo), " ago; ", self.text(heard.plan))
+        heard.address, " known, last seen ", secondsText(heard.secondsAgo), " ago; ", self.text(heard.plan))
       add(
         subject, hasFailed ? .note : .good, text, rank: 11,
-        cause: joined(called(facts.to), " is heard at ", heard.address, ", and not linked yet: ", self.text(heard.plan))
+        cause: joined(called(facts.to), " is found at ", heard.address, ", but not linked yet: ", self.text(heard.plan))
       )
     }
     if isHeard || hasFailed || !bearer.isUp { return }
-    add(subject, .note, joined(called(facts.to), " is not heard (", bearer.detail, ")"))
+    add(subject, .note, joined(called(facts.to), " is not found (", bearer.detail, ")"))
   }
 
   private func text(_ plan: HeardFacts.Plan) -> String {
     switch plan {
-    case .notWanted: "not dialled: other links suffice, or it is to dial"
+    case .notWanted: "not dialled: other links suffice, or the other node dials"
     case .waiting(let milliseconds):
       milliseconds == 0
         ? "the next dial is due"
         : joined(
-          "the next dial in ", decimal(UInt64(milliseconds / 1000)), ".", decimal(UInt64(milliseconds / 100 % 10)), " s"
+          "the next dial is in ", decimal(UInt64(milliseconds / 1000)), ".", decimal(UInt64(milliseconds / 100 % 10)),
+          " s"
         )
-    case .lacksPlace: "a dial waits for a place of the radio"
+    case .lacksPlace: "the dial waits for a free connection of the radio"
     case .dialling: "it is being dialled"
-    case .served: "another link or dial leads to it"
+    case .served: "another link or dial already reaches it"
     }
   }
 
@@ -227,9 +228,9 @@ public struct Explanation {
     if link.roundTripMicroseconds > 0 {
       text += joined(", round trip ", millisecondsText(link.roundTripMicroseconds))
     }
-    if link.bytesQueued > 0 { text += joined(", ", bytesText(link.bytesQueued), " wait") }
+    if link.bytesQueued > 0 { text += joined(", ", bytesText(link.bytesQueued), " queued") }
     if link.isQuarantined { text += "; in quarantine, because it keeps breaking" }
-    if link.isParked { text += "; dialled when there is something to say" }
+    if link.isParked { text += "; dialled when there is data to send" }
     return text
   }
 
@@ -239,7 +240,7 @@ public struct Explanation {
     for id in [facts.from, facts.to] where id != facts.local {
       guard let node = facts.nodes.first(where: { $0.id == id }), node.ageSeconds > Self.staleSeconds else { continue }
       add(
-        "mesh", .note, joined("what ", called(id), " last said of its links is ", secondsText(node.ageSeconds), " old"))
+        "mesh", .note, joined("the last list of links from ", called(id), " is ", secondsText(node.ageSeconds), " old"))
     }
   }
 
@@ -262,20 +263,20 @@ public struct Explanation {
       if let blocker = path.dropLast().first(where: { !search.relays($0.node) }) {
         let name = called(blocker.node)
         return add(
-          "route", .wrong, joined("the way would lead over ", name, ", which does not relay"),
+          "route", .wrong, joined("the path would lead over ", name, ", which does not relay"),
           joined("on ", name, ": [node] relay = yes, then: systemctl restart causeway"), rank: 7)
       }
-      return add("route", .note, "their links were told just now; the route is not there yet", "ask again", rank: 11)
+      return add("route", .note, "their links were advertised just now; there is no route yet", "try again", rank: 11)
     }
     if facts.links.contains(where: { $0.isStanding }) {
-      return add("route", .note, "their link is up, and the route is not there yet", "ask again", rank: 11)
+      return add("route", .note, "their link is up, but there is no route yet", "try again", rank: 11)
     }
     guard var path = search.path(from: facts.from, to: facts.to, .oneSided) else {
       let isKnown = facts.nodes.contains { $0.id == facts.to }
       return add(
         "route", .note,
         isKnown
-          ? joined("no chain of links leads from ", called(facts.from), " to ", called(facts.to))
+          ? joined("no path leads from ", called(facts.from), " to ", called(facts.to))
           : joined(called(facts.to), " is not in the mesh of this box"))
     }
     // The findings above explain the missing link of this node.
@@ -289,16 +290,16 @@ public struct Explanation {
   private mutating func addOneSided(_ hop: ExplainHop) {
     let isForward = search.lists(hop.from, hop.node)
     let (one, other) = isForward ? (hop.from, hop.node) : (hop.node, hop.from)
-    var text = joined(called(one), " lists a link to ", called(other), ", and ", called(other), " lists none back")
+    var text = joined(called(one), " lists a link to ", called(other), ", but ", called(other), " lists none back")
     if let node = facts.nodes.first(where: { $0.id == one }), one != facts.local {
-      text += joined(" (said ", secondsText(node.ageSeconds), " ago)")
+      text += joined(" (as of ", secondsText(node.ageSeconds), " ago)")
     }
     var remedy = joined("on ", called(other), ": causeway explain ", called(one))
     // The local node knows why its own link is gone.
     let gone = hop.from == facts.local ? hop.node : hop.node == facts.local ? hop.from : nil
     let failure = gone.flatMap { gone in facts.failures.first { $0.node.mayBe(gone) } }
     if let gone, let failure {
-      text = joined("the way led over ", called(gone), ", to which this box has no link: ", failure.cause.text)
+      text = joined("the path led over ", called(gone), ", to which this box has no link: ", failure.cause.text)
       remedy = failure.cause.remedy(names(gone))
     }
     add("route", .wrong, text, remedy, rank: 8)
@@ -328,11 +329,11 @@ public struct Explanation {
         let silent = one == .none ? facts.from : facts.to
         let strict = one == .none ? facts.to : facts.from
         return add(
-          "encryption", .wrong, joined(called(strict), " requires encryption, and ", called(silent), " has none"),
+          "encryption", .wrong, joined(called(strict), " requires encryption, but ", called(silent), " has none"),
           joined("on ", called(silent), ": [peer] encryption = optional, then: systemctl restart causeway"), rank: 1)
       case .clear:
         isClear = true
-        add("encryption", .note, "both chose none: relays on the way can read what they say")
+        add("encryption", .note, "both chose none: relays on the path can read their traffic")
       case .sealed: examineSession()
       }
     }
@@ -343,7 +344,7 @@ public struct Explanation {
     guard isFromHere else {
       return add(
         "trust", .note,
-        joined("whether ", called(facts.from), " and ", called(facts.to), " accept each other's key only they know"),
+        joined("only ", called(facts.from), " and ", called(facts.to), " know whether they accept each other's key"),
         joined("on ", called(facts.from), ": causeway explain ", called(facts.to)))
     }
     // The trust finding covers it already.
@@ -392,7 +393,7 @@ public struct Explanation {
           "session", isThere ? .good : .note,
           joined("“", session.type, "” ", id, ": ", called(facts.to), " is ", session.state))
       } else {
-        add("session", .note, joined("both offer “", session.type, "”, and share no session of it"))
+        add("session", .note, joined("both offer “", session.type, "”, but share no session of it"))
       }
     }
   }
@@ -411,7 +412,7 @@ public struct Explanation {
     if let first = causes.min(by: { $0.rank < $1.rank }) {
       (verdict, remedy) = (first.text, first.remedy)
     } else if !isFromHere {
-      verdict = joined("no chain of links leads from ", called(facts.from), " to ", called(facts.to))
+      verdict = joined("no path leads from ", called(facts.from), " to ", called(facts.to))
     } else {
       verdict = notHeard
     }
@@ -443,7 +444,7 @@ public struct Explanation {
     let on = facts.bearers.filter { $0.isEnabled }
     if on.isEmpty { return "every bearer is switched off here" }
     return joined(
-      called(facts.to), " is not in reach", list("; not heard over ", on.filter { $0.isUp }),
+      called(facts.to), " is out of reach", list("; not found over ", on.filter { $0.isUp }),
       list("; not up here: ", on.filter { !$0.isUp }),
       list("; switched off here: ", facts.bearers.filter { !$0.isEnabled }))
   }
@@ -459,10 +460,10 @@ public struct Explanation {
     var keys = ""
     for (index, bearer) in off.enumerated() { keys += joined(index == 0 ? "" : ", ", word(bearer.section.key)) }
     if !off.isEmpty && off.count == facts.bearers.count {
-      return joined(keys, " enabled = yes, for one that both have")
+      return joined(keys, " enabled = yes, for a bearer that both have")
     }
     let near = joined(
-      "see that it runs (“causeway status” on ", called(facts.to), ") and bring it nearer, or a relay between them")
-    return off.isEmpty ? near : joined(near, "; or switch on here what it speaks: ", keys, " enabled = yes")
+      "check that it runs (“causeway status” on ", called(facts.to), "), and move it or a relay closer")
+    return off.isEmpty ? near : joined(near, "; or enable a bearer here that it uses: ", keys, " enabled = yes")
   }
 }

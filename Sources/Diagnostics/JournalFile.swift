@@ -10,7 +10,7 @@ public struct DiagnosticsError: Error {
   public init(_ text: String) { self.text = text }
 
   static let notUnderstood = DiagnosticsError(
-    "the daemon's answer is not understood; is it of another version?")
+    "the daemon's answer is not understood; does it have another version?")
 
   static func system(_ what: String, _ advice: String = "") -> DiagnosticsError {
     DiagnosticsError("\(what): \(SystemError.last.text)\(advice)")
@@ -242,10 +242,10 @@ public final class JournalMapping {
 
   private static func text(of fault: JournalFault) -> String {
     switch fault {
-    case .truncated: "shorter than its header says; it was cut, or is not a journal"
+    case .truncated: "shorter than its header states; it was truncated, or is not a journal"
     case .foreign: "not a Causeway journal"
     case .version: "a journal of another version of Causeway; read it with the version that wrote it"
-    case .corrupt: "its header contradicts itself; the journal is damaged"
+    case .corrupt: "its header is inconsistent; the journal is damaged"
     }
   }
 }

@@ -32,9 +32,9 @@ private func reportTrap(_ number: CInt) {
 private func trapText(_ number: CInt) -> StaticString {
   switch number {
   case SIGILL, SIGTRAP: "a check in the code failed (trap)"
-  case SIGSEGV: "memory that is not there (SIGSEGV)"
-  case SIGBUS: "memory that cannot be reached (SIGBUS)"
-  default: "arithmetic that has no result (SIGFPE)"
+  case SIGSEGV: "invalid memory access (SIGSEGV)"
+  case SIGBUS: "inaccessible memory (SIGBUS)"
+  default: "invalid arithmetic (SIGFPE)"
   }
 }
 

@@ -46,14 +46,14 @@ extension SessionObstacle {
     case .refusedHere(let fault): joined("this box refuses ", names.peer, ": ", fault.text)
     case .refusedThere: joined(names.peer, " refuses this box: it does not accept this box's key, certificate or name")
     case .acceptedSince:
-      joined("this box refused ", names.peer, " and would accept it now; they wait until a minute is over")
+      joined("this box refused ", names.peer, ", but accepts it now; they retry within a minute")
     case .contradiction:
-      joined("what ", names.peer, " or this box advertises was altered on the way: it differs inside the session")
-    case .noCommonVersion: joined(names.peer, " and this box have no version of the end-to-end session in common")
-    case .noPlaceHere: "this box is busy: all its places for sessions with peers are taken"
-    case .noPlaceThere: joined(names.peer, " is busy: all its places for sessions with peers are taken")
+      joined("an advertisement of ", names.peer, " or this box was altered on the path: the session contradicts it")
+    case .noCommonVersion: joined(names.peer, " and this box have no common version of the end-to-end session")
+    case .noPlaceHere: "this box is busy: all its sessions with peers are in use"
+    case .noPlaceThere: joined(names.peer, " is busy: all its sessions with peers are in use")
     case .silent: joined(names.peer, " does not answer the end-to-end handshake")
-    case .otherKey: joined("the node that answers for ", names.peer, " has another key")
+    case .otherKey: joined("the node that answered for ", names.peer, " has another key")
     case .failed(let reason): joined("the end-to-end handshake with ", names.peer, " failed: ", reason)
     }
   }
@@ -63,15 +63,15 @@ extension SessionObstacle {
     case .refusedHere(let fault): fault.remedy(names)
     case .refusedThere:
       joined("on ", names.peer, ": causeway identity trust ", names.ownID, "; then here: causeway ping ", names.peerID)
-    case .acceptedSince: "ask again in a minute"
+    case .acceptedSince: "try again in a minute"
     case .contradiction:
-      joined("causeway trace ", names.peerID, " names the boxes on the way; one of them alters frames")
-    case .noCommonVersion: "compare “causeway version” of the two"
-    case .noPlaceHere: "ask again in some seconds; if it stays so: causeway log --level info"
+      joined("causeway trace ", names.peerID, " shows the boxes on the path; one of them alters frames")
+    case .noCommonVersion: "compare “causeway version” on both"
+    case .noPlaceHere: "try again in a few seconds; if it persists: causeway log --level info"
     case .noPlaceThere:
-      joined("ask again in some seconds; if it stays so, on ", names.peer, ": causeway log --level info")
+      joined("try again in a few seconds; if it persists, on ", names.peer, ": causeway log --level info")
     case .silent, .otherKey, .failed:
-      joined("on ", names.peer, ": causeway explain ", names.ownID, " says whether it refuses this box")
+      joined("on ", names.peer, ": causeway explain ", names.ownID, " shows whether it refuses this box")
     }
   }
 }

@@ -16,19 +16,19 @@ extension StatusReport {
     metrics.sample("", box["clock_synchronised"].isTrue ? 1 : 0)
     metrics.family("causeway_alarms", .gauge, "Keys that need a decision")
     metrics.sample("", count(box["alarms"]))
-    metrics.family("causeway_forwarded_frames", .counter, "Frames of others that were forwarded")
+    metrics.family("causeway_forwarded_frames", .counter, "Forwarded frames of other nodes")
     metrics.sample("_total", box["frames_forwarded"].number)
-    metrics.family("causeway_forwarded_bytes", .counter, "Bytes of others that were forwarded")
+    metrics.family("causeway_forwarded_bytes", .counter, "Bytes of forwarded frames")
     metrics.sample("_total", box["bytes_forwarded"].number)
     metrics.family("causeway_refused_frames", .counter, "Frames that were refused or dropped, by reason")
     box["refusals"].forEachMember { metrics.sample("_total", $1.number, ["reason": $0]) }
-    metrics.family("causeway_bearer_problem", .gauge, "1 when a bearer has a problem")
+    metrics.family("causeway_bearer_problem", .gauge, "1 when a bearer has a fault")
     root["bearers"].forEach { bearer in
       metrics.sample(
         "", bearer["problem"].string.utf8.isEmpty ? 0 : 1,
         ["bearer": bearer["name"].string, "state": bearer["state"].string])
     }
-    metrics.family("causeway_peers", .gauge, "Nodes that can be reached")
+    metrics.family("causeway_peers", .gauge, "Nodes within reach")
     metrics.sample("", count(root["peers"]))
     addLinks(to: &metrics)
     return metrics.end()
@@ -39,11 +39,12 @@ extension StatusReport {
     var up: UInt64 = 0
     root["links"].forEach { if $0["state"].string.utf8.elementsEqual("up".utf8) { up += 1 } }
     metrics.sample("", up)
-    addLinks(to: &metrics, "causeway_link_received_bytes", .counter, "Bytes that came over a link", "bytes_received")
-    addLinks(to: &metrics, "causeway_link_sent_bytes", .counter, "Bytes that left over a link", "bytes_sent")
+    addLinks(to: &metrics, "causeway_link_received_bytes", .counter, "Bytes received on a link", "bytes_received")
+    addLinks(to: &metrics, "causeway_link_sent_bytes", .counter, "Bytes sent on a link", "bytes_sent")
     addLinks(to: &metrics, "causeway_link_queued_bytes", .gauge, "Bytes that wait for a link", "bytes_queued")
     addLinks(
-      to: &metrics, "causeway_link_round_trip_microseconds", .gauge, "The last ping's time", "round_trip_microseconds")
+      to: &metrics, "causeway_link_round_trip_microseconds", .gauge, "Round-trip time of the last ping",
+      "round_trip_microseconds")
   }
 
   /// Adds one sample for each link that has this member.

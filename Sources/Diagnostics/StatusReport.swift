@@ -92,7 +92,7 @@ public struct StatusReport {
     addLine("ALARM ", box["alarm"].string, to: &text)
     if box["encryption"].string.utf8.elementsEqual("none".utf8) {
       addLine(
-        "encryption none: who seals nothing either can be read, and anybody in the mesh can speak in its name",
+        "encryption none: any node in the mesh can read and forge messages between this box and peers that have none too",
         to: &text)
     }
     text.add("\n")
@@ -168,7 +168,7 @@ public struct StatusReport {
     }
     if peers.utf8.isEmpty { return }
     text.add("\n")
-    addLine("Not sealed, so anybody in the mesh can read it and speak in its name: \(peers)", to: &text)
+    addLine("Not sealed, so any node in the mesh can read and forge their messages: \(peers)", to: &text)
   }
 
   private func addStrangers(to text: inout TextBuilder) {
@@ -193,12 +193,12 @@ public struct StatusReport {
       text.add(untrusted: name.utf8)
       text.add("” is \(alarm["pinned"].string), pinned\n")
       let count = alarm["count"].number
-      text.add("  but \(offered) came \(count == 1 ? "once" : "\(count) times") as “")
+      text.add("  but \(offered) was seen \(count == 1 ? "once" : "\(count) times") as “")
       text.add(untrusted: offeredName.utf8)
       text.add(name.utf8.elementsEqual(offeredName.utf8) ? "”\n" : "”, which looks like it\n")
       text.add("  its owner changed the key:  causeway identity accept \(offered)\n")
       text.add("  it is somebody else:        causeway identity keep \(offered)\n")
-      text.add("  seen, tell me next time:    causeway identity dismiss \(offered)\n")
+      text.add("  decide later, warn again:   causeway identity dismiss \(offered)\n")
     }
     if text.bytes.isEmpty { text.add("no alarms\n") }
     return text

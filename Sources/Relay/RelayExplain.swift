@@ -151,10 +151,10 @@ extension Relay {
     case .noPlaceHere, .failed(.displaced): .noPlaceHere
     case .failed(.timedOut): .silent
     case .failed(.wrongIdentity): .otherKey
-    case .failed(.noIdentity): .failed("it shows no P-256 certificate")
+    case .failed(.noIdentity): .failed("it sent no P-256 certificate")
     case .failed(.endedByPeer): .failed("it ended the handshake")
-    case .failed(.broken): .failed("its messages do not fit")
-    case .failed(.noMemory): .failed("no memory here")
+    case .failed(.broken): .failed("its handshake messages are invalid")
+    case .failed(.noMemory): .failed("this box has no memory for it")
     }
   }
 

@@ -160,7 +160,7 @@ class CommandLine(unittest.TestCase):
     def test_top_refuses_an_answer_that_it_does_not_understand(self):
         self.daemon.status = b"[]"
         code, out, err = self.run_command("top", "--once", node=ALICE)
-        self.assertEqual((code, out, err), (1, "", "causeway: the daemon's answer is not understood; is it of another version?\n"))
+        self.assertEqual((code, out, err), (1, "", "causeway: the daemon's answer is not understood; does it have another version?\n"))
         code, _, err = self.run_command("top", "--interval", "0", node=ALICE)
         self.assertEqual(code, 2)
         self.assertIn("a number of seconds from 1 to 3600", err)

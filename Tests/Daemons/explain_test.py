@@ -105,8 +105,8 @@ class ExplainTest(DaemonsTest):
         box, bob = self.daemon("box").start(), self.daemon("bob")
         bob.identity("new")
         box.identity("trust", bob.id, "--name", "bob")
-        text = self.cannot(box, ("bob",), "bob is not in reach; not heard over ip; switched off here: wifi-direct, bluetooth-le",
-                           "switch on here what it speaks: [wifi-direct], [bluetooth] enabled = yes")
+        text = self.cannot(box, ("bob",), "bob is out of reach; not found over ip; switched off here: wifi-direct, bluetooth-le",
+                           "enable a bearer here that it uses: [wifi-direct], [bluetooth] enabled = yes")
         self.assertIn("switched off here: [bluetooth] enabled = no", text)
 
     def test_where_every_bearer_is_off_that_is_the_cause(self):
@@ -127,19 +127,19 @@ class ExplainTest(DaemonsTest):
         self.meet(box, "bob")
         os.kill(bob.process.pid, signal.SIGKILL)
         bob.process.wait()
-        text = self.cannot(box, ("bob",), "the dial failed: Connection refused", "see that it runs and is reached there: “causeway status” on bob")
+        text = self.cannot(box, ("bob",), "the dial failed: Connection refused", "check that it runs at this address: “causeway status” on bob")
         self.assertIn(f"127.0.0.1:{bob.port}", text)
-        self.assertIn("the next dial in", text.replace("\n", " "))
+        self.assertIn("the next dial is in", text.replace("\n", " "))
 
     def test_an_address_that_never_answered_is_asked_about_by_itself(self):
         bob = self.daemon("bob")
         box = self.daemon("box", bob).start()
-        self.cannot(box, (f"127.0.0.1:{bob.port}",), "the dial failed: Connection refused", "see that it runs")
+        self.cannot(box, (f"127.0.0.1:{bob.port}",), "the dial failed: Connection refused", "check that it runs")
 
     def test_who_stopped_said_goodbye(self):
         box, bob = self.linked()
         bob.stop()
-        self.cannot(box, ("bob",), "its daemon said goodbye and stopped", "on bob: systemctl start causeway")
+        self.cannot(box, ("bob",), "its daemon has stopped", "on bob: systemctl start causeway")
 
     def test_a_peer_that_stands_still_does_not_finish_the_handshake(self):
         bob = self.daemon("bob")
@@ -148,7 +148,7 @@ class ExplainTest(DaemonsTest):
         self.meet(box, "bob")
         os.kill(bob.process.pid, signal.SIGSTOP)
         try:
-            self.cannot(box, ("bob",), "it takes connections, and does not finish the TLS handshake",
+            self.cannot(box, ("bob",), "it accepts connections, but does not finish the TLS handshake",
                         "on bob: systemctl restart causeway")
         finally:
             os.kill(bob.process.pid, signal.SIGCONT)
@@ -164,7 +164,7 @@ class ExplainTest(DaemonsTest):
         wait("it was refused", lambda: box.status["box"]["refused_strangers"] != [])
         self.cannot(box, (bob_id,), "its certificate is by none of the authorities", f"causeway identity trust {bob_id}")
         # The refused end knows the refusal.
-        self.cannot(bob, (box.id[:8],), "it refuses this box: this box's certificate is by none of its authorities",
+        self.cannot(bob, (box.id[:8],), "it refuses this box: none of its authorities issued this box's certificate",
                     f"causeway identity trust {bob_id}")
         box.identity("trust", bob_id, "--name", "bob")
         wait("the remedy helps", lambda: self.explain(box, "bob")[0] == CAN, 60)
@@ -258,7 +258,7 @@ class ExplainTest(DaemonsTest):
         bob.start()
         bob_id = bob.id
         wait("it was refused", lambda: box.status["box"]["refused_strangers"] != [])
-        self.cannot(box, (bob_id[:8],), "has expired", "give it a right certificate")
+        self.cannot(box, (bob_id[:8],), "has expired", "give it a valid certificate")
 
     def test_a_name_under_which_another_key_is_pinned(self):
         box = self.daemon("box", trust="policy = first-use").start()
@@ -285,7 +285,7 @@ class ExplainTest(DaemonsTest):
         bob = self.daemon("bob", box, extra="[peer]\nencryption = none").start()
         wait("they are linked", lambda: box.neighbours() == ["bob"])
         for daemon, name, strict, silent in ((box, "bob", "this box", "bob"), (bob, "box", "box", "this box")):
-            self.cannot(daemon, (name,), f"{strict} requires encryption, and {silent} has none",
+            self.cannot(daemon, (name,), f"{strict} requires encryption, but {silent} has none",
                         f"on {silent}: [peer] encryption = optional")
 
     def test_all_links_of_a_box_are_taken(self):
@@ -298,17 +298,17 @@ class ExplainTest(DaemonsTest):
         first = self.daemon("first", box).start()
         wait("the place is taken", lambda: box.neighbours() == ["first"])
         second = self.daemon("second", box).start()
-        self.cannot(second, (box.id[:8],), "all its links are taken", "raise [node] peers-max on ")
+        self.cannot(second, (box.id[:8],), "all its links are in use", "raise [node] peers-max on ")
         second_id = second.id
-        self.cannot(box, (second_id[:8],), "all links of this box are taken", "raise [node] peers-max here")
+        self.cannot(box, (second_id[:8],), "all links of this box are in use", "raise [node] peers-max here")
         self.assertEqual(self.explain(box, "first")[0], CAN)
 
     def test_a_box_in_the_middle_that_does_not_relay(self):
         middle = self.daemon("middle", relay=False).start()
         left, right = (self.daemon(name, middle).start() for name in ("left", "right"))
         wait("both are linked", lambda: middle.neighbours() == ["left", "right"])
-        self.cannot(left, (right.id,), "the way would lead over middle, which does not relay", "on middle: [node] relay = yes")
-        self.cannot(middle, ("left", "right"), "the way would lead over this box, which does not relay", "[node] relay = yes")
+        self.cannot(left, (right.id,), "the path would lead over middle, which does not relay", "on middle: [node] relay = yes")
+        self.cannot(middle, ("left", "right"), "the path would lead over this box, which does not relay", "[node] relay = yes")
 
     def test_a_box_in_the_middle_that_is_gone(self):
         middle = self.daemon("middle")
@@ -318,7 +318,7 @@ class ExplainTest(DaemonsTest):
         wait("right is seen", lambda: "right" in left.run("peers")[1])
         os.kill(middle.process.pid, signal.SIGKILL)
         middle.process.wait()
-        self.cannot(left, ("right",), "the way led over middle, to which this box has no link", "“causeway status” on middle")
+        self.cannot(left, ("right",), "the path led over middle, to which this box has no link", "“causeway status” on middle")
 
     def test_another_machine_with_this_box_s_key(self):
         bob = self.daemon("bob")
@@ -327,7 +327,7 @@ class ExplainTest(DaemonsTest):
         shutil.copytree(box.state, bob.state)
         box.start()
         bob.start()
-        self.cannot(box, (f"127.0.0.1:{bob.port}",), "who answers there has this box's own key", "causeway identity new --replace")
+        self.cannot(box, (f"127.0.0.1:{bob.port}",), "the node that answered has this box's own key", "causeway identity new --replace")
 
     def test_an_address_at_which_something_else_answers(self):
         with socket.socket() as other:

@@ -226,7 +226,7 @@ class IdentityTest(DaemonsTest):
         self.assertEqual(box.neighbours(), [])
         self.assertIn("its key is revoked", box.log("notice"))
         self.assertIn("TLS alert 44", bob.log("notice"))
-        self.assertIn("does not come back", self.refused(box, "identity", "trust", bob.id))
+        self.assertIn("stays revoked", self.refused(box, "identity", "trust", bob.id))
 
     def test_an_operators_revocation_reaches_the_boxes_that_follow_it(self):
         operator = self.daemon("operator")

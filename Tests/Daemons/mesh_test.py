@@ -46,7 +46,7 @@ class MeshTest(DaemonsTest):
         self.addCleanup(talk.close)
         talk.send_many(10, 100)
         raised = peer.status["box"]["epoch"]
-        self.assertIn("others know a later epoch", peer.log())
+        self.assertIn("peers know a later epoch", peer.log())
         peer.stop()
         peer.start()
         self.assertGreater(peer.status["box"]["epoch"] >> 32, raised >> 32)
@@ -59,7 +59,7 @@ class MeshTest(DaemonsTest):
         shutil.copytree(first.state, second.state)
         first.start()
         second.start()
-        told, outs = "is linked with another node that uses this node's key", []
+        told, outs = "reports a link to another node that uses this node's key", []
 
         def is_told():
             # The other node stays linked and cannot detect the copy.

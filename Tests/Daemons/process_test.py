@@ -152,12 +152,12 @@ class ProcessTest(DaemonsTest):
         os.truncate(box.directory + "/run/journal", 0)
         for _ in range(5):
             self.knock(box)
-        wait("the journal is there again", lambda: "what it held is lost" in box.log())
+        wait("the journal is there again", lambda: "its records are lost" in box.log())
         self.lives(box)
         time.sleep(1.1)
         self.assertIsNone(reader.poll())
         reader.terminate()
-        self.assertIn("what it held is lost", reader.communicate(timeout=10)[0])
+        self.assertIn("its records are lost", reader.communicate(timeout=10)[0])
 
     def test_a_runtime_directory_that_is_removed_comes_back(self):
         box = self.daemon("box").start()
@@ -167,7 +167,7 @@ class ProcessTest(DaemonsTest):
         wait("the directory is there again", lambda: box.run("status")[0] == 0)
         log = box.log()
         self.assertIn(" started: epoch", log)
-        self.assertIn("the journal was removed or cut; it is kept again", log)
+        self.assertIn("the journal file was removed or truncated; it is restored", log)
         self.assertEqual(log.count("control: the socket was removed"), 2, log)
         self.assertEqual(log.count("api: the socket was removed"), 1, log)
 

@@ -140,7 +140,7 @@ class TrustTest(DaemonsTest):
         self.assertIn("encryption none", box.run("status")[1])
         self.assertEqual([peer["in_clear"] for peer in box.status["peers"]], [True])
         for daemon, name, other in ((box, "bob", bob), (bob, "box", box)):
-            self.assertIn(f"anybody in the mesh can read it and speak in its name: {name} ({other.id[:8]})",
+            self.assertIn(f"any node in the mesh can read and forge their messages: {name} ({other.id[:8]})",
                           " ".join(daemon.run("peers")[1].split()))
             code, out, err = daemon.run("peer", "verify", name)
             self.assertEqual(code, 0)
@@ -150,7 +150,7 @@ class TrustTest(DaemonsTest):
         box = self.daemon("box").start()
         self.daemon("bob", box).start()
         wait("bob is there", lambda: "bob" in box.run("peers")[1])
-        self.assertNotIn("speak in its name", box.run("status")[1])
+        self.assertNotIn("can read and forge", box.run("status")[1])
         self.assertEqual(box.run("peer", "verify", "bob")[2], "")
 
     # Pins and alarms

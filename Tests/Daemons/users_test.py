@@ -202,7 +202,7 @@ class UsersTest(DaemonsTest):
     def test_members_of_its_group_capture_headers_and_no_payloads(self):
         box = self.box()
         path = self.path("capture")
-        for words, code, said in ((("--payload",), 1, "only root and the daemon's user may see payloads; leave out --payload"),
+        for words, code, said in ((("--payload",), 1, "only root and the daemon's user may see payloads; omit --payload"),
                                   (("--seconds", "1"), 0, "0 frames captured")):
             with open(path, "wb") as file:
                 done = subprocess.run([self.program, "capture", *words, "--config", box.config], stdout=file, stderr=subprocess.PIPE,
@@ -453,7 +453,7 @@ class UsersTest(DaemonsTest):
             client.settimeout(20)
             client.connect(f"{box.directory}/run/control.sock")
             begun = time.monotonic()
-            self.assertEqual(client.recv(300)[2:], b"no request came within 5 s")
+            self.assertEqual(client.recv(300)[2:], b"no request within 5 s")
             self.assertTrue(4.9 <= time.monotonic() - begun <= 8)
 
     def test_a_user_who_captures_leaves_a_capture_to_another_one_and_to_root(self):

@@ -61,7 +61,7 @@ struct ExplanationTests {
       ]
     }
     #expect(explanation.outcome == .untried && explanation.canTalk)
-    #expect(explanation.findings.contains { $0.text.hasSuffix("dialled when there is something to say") })
+    #expect(explanation.findings.contains { $0.text.hasSuffix("dialled when there is data to send") })
   }
 
   @Test func aFailureOfBeforeTheLinkIsNoLongerTold() {
@@ -85,7 +85,7 @@ struct ExplanationTests {
       $0.way = [link(to: bob)]
       $0.nodes.append(NodeFacts(id: bob, name: "bob", encryption: EncryptionPreference.none))
     }
-    #expect(!explanation.canTalk && explanation.verdict == "this box requires encryption, and bob has none")
+    #expect(!explanation.canTalk && explanation.verdict == "this box requires encryption, but bob has none")
     #expect(explanation.remedy.hasPrefix("on bob: [peer] encryption = optional"))
   }
 
@@ -120,9 +120,9 @@ struct ExplanationTests {
 
   @Test func `a full table is reported with the node that has it`() {
     let here = explainFar { $0.sessionFault = SessionFault(.noPlaceHere, secondsAgo: 0) }
-    #expect(!here.canTalk && here.verdict == "this box is busy: all its places for sessions with peers are taken")
+    #expect(!here.canTalk && here.verdict == "this box is busy: all its sessions with peers are in use")
     let there = explainFar { $0.sessionFault = SessionFault(.noPlaceThere, secondsAgo: 4) }
-    #expect(!there.canTalk && there.verdict == "far is busy: all its places for sessions with peers are taken")
+    #expect(!there.canTalk && there.verdict == "far is busy: all its sessions with peers are in use")
     #expect(there.remedy.contains("on far"))
   }
 
@@ -216,12 +216,12 @@ struct ExplanationTests {
 
   @Test func aRevokedKeyDoesNotComeBack() {
     let explanation = explain { $0.trustFault = .revoked }
-    #expect(explanation.remedy == "a revoked key does not come back; on bob: causeway identity new --replace")
+    #expect(explanation.remedy == "a revoked key stays revoked; on bob: causeway identity new --replace")
   }
 
   @Test func whoRefusesThisBoxIsToTrustItsKey() {
     let explanation = explain { $0.failures = [failure(bob, .refusedThere(alert: 48))] }
-    #expect(explanation.verdict.hasPrefix("it refuses this box: this box's certificate is by none of its authorities"))
+    #expect(explanation.verdict.hasPrefix("it refuses this box: none of its authorities issued this box's certificate"))
     #expect(explanation.remedy == "on bob: causeway identity trust \(box.text)")
   }
 
@@ -243,7 +243,7 @@ struct ExplanationTests {
         NodeFacts(id: bob, neighbours: [link(to: far)]),
       ]
     }
-    #expect(explanation.verdict == "the way would lead over far, which does not relay")
+    #expect(explanation.verdict == "the path would lead over far, which does not relay")
     #expect(explanation.remedy == "on far: [node] relay = yes, then: systemctl restart causeway")
   }
 
@@ -258,16 +258,16 @@ struct ExplanationTests {
     }
     #expect(
       explanation.verdict
-        == "the way led over bob, to which this box has no link: its daemon said goodbye and stopped")
+        == "the path led over bob, to which this box has no link: its daemon has stopped")
     #expect(explanation.remedy == "on bob: systemctl start causeway")
   }
 
   @Test func aBearerThatIsSwitchedOffIsNamedWithItsSection() {
     let explanation = explain { _ in }
     #expect(
-      explanation.verdict == "bob is not in reach; not heard over ip, bluetooth-le; switched off here: wifi-direct")
+      explanation.verdict == "bob is out of reach; not found over ip, bluetooth-le; switched off here: wifi-direct")
     #expect(explanation.findings.contains { $0.text == "switched off here: [wifi-direct] enabled = no" })
-    #expect(explanation.remedy.hasSuffix("switch on here what it speaks: [wifi-direct] enabled = yes"))
+    #expect(explanation.remedy.hasSuffix("enable a bearer here that it uses: [wifi-direct] enabled = yes"))
     let none = explain { facts in
       for index in facts.bearers.indices { facts.bearers[index].isEnabled = false }
     }
@@ -278,7 +278,7 @@ struct ExplanationTests {
 
   @Test func aBearerThatIsNotUpIsNamedAndDoesNotHideTheOthers() {
     let explanation = explain { $0.bearers[0].isUp = false }
-    #expect(explanation.verdict.hasPrefix("bob is not in reach; not heard over bluetooth-le; not up here: ip"))
+    #expect(explanation.verdict.hasPrefix("bob is out of reach; not found over bluetooth-le; not up here: ip"))
   }
 
   @Test func whatIsWrongWithABearerIsTheCauseWhenNothingElseIsKnown() {
@@ -299,7 +299,7 @@ struct ExplanationTests {
 
   @Test func anAddressThatHasNotSaidWhoItIsMayBeTheOneThatIsMissed() {
     let explanation = explain { $0.failures = [failure(.none, .dialFailed("Connection refused"))] }
-    #expect(explanation.verdict.contains("bob is not heard, and an address fails that has not said who it is"))
+    #expect(explanation.verdict.contains("bob is not found, and an address without a known node fails"))
     #expect(
       explanation.findings.contains {
         $0.text == "10.0.0.2:41820, 3 s ago, 5 times: the dial failed: Connection refused"
@@ -314,7 +314,7 @@ struct ExplanationTests {
         )
       ]
     }
-    #expect(explanation.verdict == "bob is heard at 10.0.0.2:41820, and not linked yet: the next dial in 1.2 s")
+    #expect(explanation.verdict == "bob is found at 10.0.0.2:41820, but not linked yet: the next dial is in 1.2 s")
   }
 
   @Test func aLinkThatCameUpJustNowIsToldAsOne() {
@@ -325,7 +325,7 @@ struct ExplanationTests {
           isQuarantined: false)
       ]
     }
-    #expect(explanation.verdict == "their link is up, and the route is not there yet")
+    #expect(explanation.verdict == "their link is up, but there is no route yet")
   }
 
   @Test func oneNodeIsNoPair() {
@@ -357,7 +357,7 @@ struct ExplanationTests {
     ]
     let explanation = Explanation(facts)
     #expect(!explanation.canTalk && explanation.hops.isEmpty)
-    #expect(explanation.verdict == "the way would lead over this box, which does not relay")
+    #expect(explanation.verdict == "the path would lead over this box, which does not relay")
   }
 
   @Test func aLinkThatOneEndListsAndTheOtherDoesNotIsTold() {
@@ -368,9 +368,9 @@ struct ExplanationTests {
     ]
     let explanation = Explanation(facts)
     #expect(
-      explanation.verdict == "bob lists a link to far, and far lists none back (said 6 min 40 s ago)")
+      explanation.verdict == "bob lists a link to far, but far lists none back (as of 6 min 40 s ago)")
     #expect(explanation.remedy == "on far: causeway explain bob")
-    #expect(explanation.findings.contains { $0.text == "what bob last said of its links is 6 min 40 s old" })
+    #expect(explanation.findings.contains { $0.text == "the last list of links from bob is 6 min 40 s old" })
   }
 
   // MARK: Ids
@@ -397,7 +397,7 @@ struct ExplanationTests {
         NodeFacts(id: bob, name: "bob", neighbours: [link(to: box), link(to: far)]),
       ]
     }
-    #expect(explanation.verdict == "bob lists a link to far, and far lists none back (said 0 s ago)")
+    #expect(explanation.verdict == "bob lists a link to far, but far lists none back (as of 0 s ago)")
   }
 
   @Test func aWholeIDTakesThePlaceOfItsHalf() {

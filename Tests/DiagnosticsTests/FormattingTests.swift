@@ -23,13 +23,13 @@ private func line(
 
 @Test func codesAreShownAsWords() {
   #expect(line(.notice, .linkDown, 4, 7, 9).hasSuffix("down: bluetooth-le with ?, timed-out, after 9 s\n"))
-  #expect(line(.warning, .frameRefused, 4, node: bobID).hasSuffix("frame of b0b00000… refused: ttl-zero\n"))
-  #expect(line(.debug, .segmentRefused, 32, 10, node: bobID).hasSuffix("segment of b0b00000… refused, 10 bytes\n"))
-  #expect(line(.warning, .frameRefused, 99).hasSuffix("frame of ? refused: reason 99\n"))
+  #expect(line(.warning, .frameRefused, 4, node: bobID).hasSuffix("frame from b0b00000… refused: ttl-zero\n"))
+  #expect(line(.debug, .segmentRefused, 32, 10, node: bobID).hasSuffix("segment from b0b00000… refused, 10 bytes\n"))
+  #expect(line(.warning, .frameRefused, 99).hasSuffix("frame from ? refused: reason 99\n"))
   #expect(line(.info, .candidateFound, 1, 0xABCD_EF01_0000_0000).hasSuffix("over ethernet, claims abcdef01\n"))
   #expect(line(.notice, .boxStopped, 15).hasSuffix("box stopped by signal 15\n"))
   #expect(line(.notice, .boxStopped).hasSuffix("box stopped\n"))
-  #expect(line(.notice, .clockStepped, 5_000_000_000, 2_000_000_000).hasSuffix("set, by 3 s\n"))
+  #expect(line(.notice, .clockStepped, 5_000_000_000, 2_000_000_000).hasSuffix("the wall clock was stepped by 3 s\n"))
 }
 
 @Test func textFromElsewhereCannotSteerTheTerminal() {

@@ -82,7 +82,8 @@ import Testing
     }
     #expect(
       lines == [
-        "info    link 3: 4 more in 0 s: frame of b0b00000… refused: …\n", "notice  4 more in 0 s: link: 10.0.0.9:0…\n",
+        "info    link 3: 4 more in 0 s: frame from b0b00000… refused: …\n",
+        "notice  4 more in 0 s: link: 10.0.0.9:0…\n",
       ])
   }
 

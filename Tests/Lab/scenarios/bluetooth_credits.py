@@ -119,14 +119,14 @@ def scenario():
         stood, held = time.monotonic(), transfer.arrived()
         seconds = Transfer(dave, erin, 2 << 20).finish()
         time.sleep(max(0, stood + PAUSE_SECONDS - time.monotonic()))
-        check("takes nothing" in box.cli("log"), "the journal says so", lambda: box.cli("log"))
+        check("accepts no frames" in box.cli("log"), "the journal says so", lambda: box.cli("log"))
         phone.go_on()
         on = time.monotonic()
         wait_until("bytes arrive again", lambda: transfer.arrived() > held, 20, 0.02)
         remark(f"erin had 2 MiB in {seconds:.1f} s; bytes arrive {time.monotonic() - on:.1f} s after he goes on")
         transfer.finish()
         check(links_made(box) == made, "it is the same link", lambda: box.cli("log"))
-        check("takes frames again" in box.cli("log"), "the journal says that, too", lambda: box.cli("log"))
+        check("accepts frames again" in box.cli("log"), "the journal says that, too", lambda: box.cli("log"))
 
     with step("he stands still without end: the link ends, and the journal says why") as remark:
         transfer = Transfer(dave, bob, 2 * FILE_BYTES, "stall.bin")
@@ -135,7 +135,7 @@ def scenario():
         stood = time.monotonic()
         wait_until("the link ends", lambda: not links_up(box.status(), "bluetooth-le"), STALL_SECONDS_MAX, 0.2)
         took = time.monotonic() - stood
-        said = [line for line in box.cli("log", "--level", "warning").splitlines() if "has taken nothing for" in line]
+        said = [line for line in box.cli("log", "--level", "warning").splitlines() if "accepted no frames for" in line]
         check(len(said) == 1, "in one line", lambda: box.cli("log"))
         remark(f"after {took:.1f} s: “{said[0].split(': ', 1)[1]}”")
 
