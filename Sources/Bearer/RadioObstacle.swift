@@ -28,7 +28,7 @@ public enum RadioObstacle: Sendable {
     switch self {
     case .absent: "no interface \(name): is the radio plugged in? (it is watched for)"
     case .blocked: "\(name) is blocked: run `rfkill unblock \(type)`"
-    case .switchedOff: "\(name) is off by a switch of the board (rfkill): turn it on"
+    case .switchedOff: "\(name) is off by a hardware switch (rfkill): turn it on"
     }
   }
 

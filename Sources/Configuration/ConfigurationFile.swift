@@ -43,12 +43,12 @@ extension Configuration {
     if mesh.isEnabled {
       let missing: StaticString? = mesh.ssid.utf8.isEmpty ? "ssid" : mesh.passphrase.utf8.isEmpty ? "passphrase" : nil
       if let missing { throw ConfigurationError("\(file): [mesh] has no \(missing): set it, the same on all boxes") }
-      if !ip.isEnabled { throw ConfigurationError("\(file): [mesh] carries IP: set [ip] enabled = yes") }
+      if !ip.isEnabled { throw ConfigurationError("\(file): [mesh] needs IP: set [ip] enabled = yes") }
     }
     if wifiDirect.isEnabled, !ip.isEnabled {
       wifiDirect.isEnabled = false
       warnings.append(
-        "[ip] enabled = no switches off [wifi-direct] too, whose links are TCP; to keep it alone, write interfaces = p2p-*"
+        "[ip] enabled = no also disables [wifi-direct], whose links use TCP; to keep only that, set interfaces = p2p-*"
       )
     }
     let lacksGroup = bluetooth.joinsGroup && !(wifiDirect.isEnabled && wifiDirect.mode == .groupOwner)
@@ -57,14 +57,14 @@ extension Configuration {
       warnings.append(
         bluetooth.isClassic
           ? "[bluetooth] nap = group is off: set [wifi-direct] enabled = yes and mode = group-owner"
-          : "[bluetooth] classic = no switches off nap too; set classic = yes")
+          : "[bluetooth] classic = no also disables nap; set classic = yes")
     }
     var bytes = 0
     for pair in node.discoveryInfo { bytes += pair.key.utf8.count + pair.value.utf8.count + 2 }
     if bytes > DiscoveryPair.totalBytesAdvised {
       warnings.append(
         "[node] discovery-info: \(bytes) bytes in all; above \(DiscoveryPair.totalBytesAdvised) "
-          + "some networks do not carry the announcement")
+          + "some networks drop the announcement")
     }
   }
 
@@ -77,7 +77,7 @@ extension Configuration {
         // A box with the defaults admits everyone, so an unreachable file must not count as absent.
         guard let link = unreachablePart(of: path) else { return nil }
         throw ConfigurationError(
-          "\(path): \(link) leads nowhere; restore what it leads to, or remove it to run with the defaults")
+          "\(path): \(link) is a dangling link; restore its target, or remove it to use the defaults")
       }
       throw ConfigurationError(
         "\(path): \(errorText(code)); name a readable file after --config", isDenied: code == EACCES)
@@ -151,7 +151,7 @@ private final class ConfigurationReader {
       let shown = shown(line, keys)
       let typed = shown.quoted(key: name, in: section)
       if section.isEmpty {
-        return fail(line, "\(typed ?? "a key") stands before any [section]", accepted: sectionNames(keys))
+        return fail(line, "\(typed ?? "a key") precedes the first [section]", accepted: sectionNames(keys))
       }
       let meant = shown.nearest(name, in: section).map { " (did you mean “\($0)”?)" } ?? ""
       return fail(
@@ -160,7 +160,7 @@ private final class ConfigurationReader {
     }
     let key = keys[index]
     if !key.isRepeatable && keysSeen.contains(index) {
-      return fail(line, "[\(section.string)] \(name.string): given twice", accepted: "one line of it")
+      return fail(line, "[\(section.string)] \(name.string): given twice", accepted: "a single line")
     }
     keysSeen.append(index)
     if key.set(&configuration, value) {

@@ -24,8 +24,8 @@ extension Doctor {
     else { return nil }
     return Finding(
       "memory", .note,
-      "the board has \(kibibytes / 1024) MiB of memory: a full box may take 128, and the system needs as much",
-      remedy: "set [node] peers-max, fewer links take less; or use a board with more memory")
+      "the board has \(kibibytes / 1024) MiB of memory: a full box may use 128, and the system needs as much",
+      remedy: "lower [node] peers-max, or use a board with more memory")
   }
 
   private static let memoryKiBMin: UInt64 = 256 * 1024
@@ -35,7 +35,7 @@ extension Doctor {
     let controllers = machine.words("/sys/fs/cgroup/cgroup.controllers")
     if controllers.isEmpty || controllers.contains(where: { ("memory" as StaticString).isEqual(to: $0) }) { return nil }
     return Finding(
-      "memory-limit", .note, "the kernel was started without the limit of memory that the unit asks for",
+      "memory-limit", .note, "the kernel was started without the memory controller that the unit's limit needs",
       remedy: "add cgroup_enable=memory to /boot/firmware/cmdline.txt")
   }
 
@@ -54,7 +54,7 @@ extension Doctor {
     var byte: UInt8 = 0
     if getrandom(&byte, 1, UInt32(GRND_NONBLOCK)) == 1 { return nil }
     return Finding(
-      "random", .wrong, "the kernel has no random numbers yet: no link can be made",
+      "random", .wrong, "the kernel has no random numbers yet: no link can be opened",
       remedy: "wait; a board without a hardware generator needs a saved seed (systemd-random-seed)")
   }
 

@@ -54,7 +54,7 @@ public final class Doctor {
   private func time() -> Finding {
     if clock.seconds < Self.firstSecond {
       return Finding(
-        "clock", .wrong, "the clock stands before 2025: certificates are not valid yet",
+        "clock", .wrong, "the clock is before 2025: certificates are not valid yet",
         remedy: "set it (date --set), and run a time service: systemd-timesyncd, chrony, ntpd")
     }
     if clock.isSynchronised { return Finding("clock", .good, "synchronised") }

@@ -17,8 +17,8 @@ extension Doctor {
     if !isDaemonRunning && isTaken(port) {
       findings.append(
         Finding(
-          "port", .wrong, "another program listens at port \(port)",
-          remedy: "find it by “ss -ltnp 'sport = :\(port)'”, or set [ip] port"))
+          "port", .wrong, "another program listens on port \(port)",
+          remedy: "find it with “ss -ltnp 'sport = :\(port)'”, or set [ip] port"))
     }
     if findings.isEmpty { findings.append(Finding("ip", .good, "port \(port)")) }
     return findings
@@ -59,10 +59,10 @@ extension Doctor {
       let fields = line.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
       guard fields.count >= 3 else { continue }
       guard fields[0].elementsEqual(name.utf8) || fields[2].elementsEqual(name.utf8) else { continue }
-      return Finding("group", .good, "applications are the members of \(name)")
+      return Finding("group", .good, "applications of members of \(name) may connect")
     }
     return Finding(
-      "group", .wrong, "there is no group \(name): only root may use the box from applications",
+      "group", .wrong, "there is no group \(name): only applications of root may connect",
       remedy: "groupadd --system \(name), or systemd-sysusers with causeway.sysusers; then restart the daemon")
   }
 
@@ -80,11 +80,11 @@ extension Doctor {
     guard stat(path, &status) == 0 else {
       let code = csystem_errno()
       return code == ENOENT
-        ? Finding(check, .note, "\(directory) does not exist yet", remedy: "the unit makes it when the daemon starts")
-        : Finding(check, .note, "\(directory): \(String(cString: strerror(code)))", remedy: "ask as root")
+        ? Finding(check, .note, "\(directory) does not exist yet", remedy: "the unit creates it when the daemon starts")
+        : Finding(check, .note, "\(directory): \(String(cString: strerror(code)))", remedy: "run this as root")
     }
     guard status.st_mode & mode_t(S_IFMT) == mode_t(S_IFDIR) else {
-      return Finding(check, .wrong, "\(directory) is no directory", remedy: "remove the file, and start the daemon")
+      return Finding(check, .wrong, "\(directory) is not a directory", remedy: "remove the file, and start the daemon")
     }
     var system = statvfs()
     guard statvfs(path, &system) == 0 else {
@@ -93,13 +93,13 @@ extension Doctor {
     if UInt(system.f_flag) & UInt(ST_RDONLY) != 0 {
       return Finding(
         check, .wrong, "\(directory) is on a read-only file system: changes of keys and trust are lost",
-        remedy: "see “dmesg” for errors of the disk; mount it for writing")
+        remedy: "see “dmesg” for disk errors; mount it writable")
     }
     let free = UInt64(system.f_bavail) &* UInt64(system.f_frsize)
     if free < bytesMin || (system.f_files > 0 && system.f_favail == 0) {
       return Finding(
         check, .wrong, "\(directory): the disk is full",
-        remedy: "free some space: “df -h \(directory)”, “df -i \(directory)”")
+        remedy: "free some space; see “df -h \(directory)”, “df -i \(directory)”")
     }
     return Finding(check, .good, directory)
   }

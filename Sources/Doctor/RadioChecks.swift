@@ -18,7 +18,7 @@ extension Doctor {
     if let process = machine.process(named: "bluetoothd") {
       findings.append(
         Finding(
-          "bluetoothd", .wrong, "bluetoothd runs (process \(process)): only one of the two can own an adapter",
+          "bluetoothd", .wrong, "bluetoothd runs (process \(process)): it and Causeway cannot share an adapter",
           remedy: "systemctl disable --now bluetooth"))
     }
     let answers = radios.adapters ?? []
@@ -32,8 +32,8 @@ extension Doctor {
     if used.isClassic { findings += bluetoothClassic(answers) + network() }
     if findings.isEmpty {
       let kinds: StaticString =
-        !used.isClassic ? "Low Energy" : used.isLowEnergy ? "Low Energy and classic" : "classic alone"
-      let places = "\(kinds), \(BluetoothSettings().linksMax) links used at most"
+        !used.isClassic ? "Low Energy" : used.isLowEnergy ? "Low Energy and classic" : "classic only"
+      let places = "\(kinds), at most \(BluetoothSettings().linksMax) links"
       findings.append(Finding("bluetooth", .good, joined(adapters) + (answers.isEmpty ? "" : ": \(places)")))
     }
     return findings
@@ -44,7 +44,7 @@ extension Doctor {
       return [
         Finding(
           "bluetooth", .wrong, "\(joined(answers.map { $0.name })): no Bluetooth classic",
-          remedy: "use an adapter of both kinds, or set [bluetooth] classic = no")
+          remedy: "use an adapter that supports both, or set [bluetooth] classic = no")
       ]
     }
     if radios.hasRFCOMM { return [] }
@@ -64,7 +64,7 @@ extension Doctor {
       Finding(
         "bluetooth", .wrong,
         radios.hasBNEP
-          ? "[bluetooth] nap names no bridge" : "the kernel has no BNEP, which [bluetooth] nap needs",
+          ? "[bluetooth] nap does not name a bridge" : "the kernel has no BNEP, which [bluetooth] nap needs",
         remedy: radios.hasBNEP
           ? "run “ip link add NAME type bridge”; docs/operations/radios.md, “IP over Bluetooth”"
           : "run “modprobe bnep”, or remove nap")
@@ -94,7 +94,7 @@ extension Doctor {
     if let process = machine.process(named: "NetworkManager") {
       findings.append(
         Finding(
-          "networkmanager", .note, "NetworkManager runs (process \(process)): it must leave p2p-* alone",
+          "networkmanager", .note, "NetworkManager runs (process \(process)): it must not manage p2p-*",
           remedy: "[keyfile] unmanaged-devices=interface-name:p2p-* in /etc/NetworkManager/conf.d/causeway.conf"))
     }
     if let domain = radios.regulatoryDomain,
@@ -102,12 +102,12 @@ extension Doctor {
     {
       findings.append(
         Finding(
-          "regulatory", .note, "no country is set: 5 GHz is closed, 2.4 GHz has less power",
-          remedy: "country=DE, or yours, in wpa_supplicant's configuration; or iw reg set DE"))
+          "regulatory", .note, "no country is set: 5 GHz is disabled, and 2.4 GHz has less power",
+          remedy: "set country=DE, or yours, in wpa_supplicant's configuration; or run “iw reg set DE”"))
     }
     if !findings.contains(where: { $0.state == .wrong }) {
-      let ability = radios.wireless == nil || lacking != nil ? "" : ": \(chosen) knows Wi-Fi Direct"
-      let stations = radios.wireless?.stationsMax.map { ", \($0) stations at most" } ?? ""
+      let ability = radios.wireless == nil || lacking != nil ? "" : ": \(chosen) supports Wi-Fi Direct"
+      let stations = radios.wireless?.stationsMax.map { ", at most \($0) stations" } ?? ""
       findings.insert(Finding("wifi-direct", .good, joined(interfaces) + ability + stations), at: 0)
     }
     return findings
@@ -125,10 +125,10 @@ extension Doctor {
     } else if let wireless = radios.mesh, !wireless.canBeMeshPoint {
       findings.append(
         Finding(
-          "mesh", .wrong, "\(chosen) cannot be part of a mesh: its driver does not offer it",
+          "mesh", .wrong, "\(chosen) cannot join a mesh: its driver does not support it",
           remedy: "use another adapter (“iw list”, Supported interface modes: mesh point)"))
     } else {
-      findings.append(Finding("mesh", .good, radios.mesh == nil ? chosen : "\(chosen) knows mesh point"))
+      findings.append(Finding("mesh", .good, radios.mesh == nil ? chosen : "\(chosen) supports mesh point"))
     }
     return findings
   }
@@ -147,12 +147,12 @@ extension Doctor {
     if isOwner {
       return Finding(
         "wifi-direct", .note,
-        "\(interface) cannot be the owner of a Wi-Fi Direct group: an access point takes its place, joined by passphrase alone",
+        "\(interface) cannot be the owner of a Wi-Fi Direct group: it runs an access point instead, joined only by passphrase",
         remedy: "for push button \(remedy)")
     }
     return Finding(
       "wifi-direct", .wrong,
-      "\(interface) cannot be a client of a Wi-Fi Direct group: its driver does not offer it", remedy: remedy)
+      "\(interface) cannot be a client of a Wi-Fi Direct group: its driver does not support it", remedy: remedy)
   }
 
   private func supplicant() -> Finding? {
@@ -164,11 +164,11 @@ extension Doctor {
       return Finding(
         "wpa-supplicant", .wrong,
         runs ? "wpa_supplicant has no control socket at \(path)" : "wpa_supplicant does not run",
-        remedy: "start it with -g \(path) -G netdev; [wifi-direct] control-socket names another place")
+        remedy: "start it with -g \(path) -G netdev; or set [wifi-direct] control-socket to its path")
     case EACCES:
       return Finding(
-        "wpa-supplicant", .note, "\(path) may not be used by this user",
-        remedy: "ask as root; the daemon's user has to be in the socket's group (-G netdev)")
+        "wpa-supplicant", .note, "this user may not use \(path)",
+        remedy: "run this as root; the daemon's user must be in the socket's group (-G netdev)")
     case let code:
       return Finding("wpa-supplicant", .wrong, "\(path): \(String(cString: strerror(code)))")
     }
@@ -184,7 +184,7 @@ extension Doctor {
       if machine.holds("\(place)/hard", "1") {
         findings.append(
           Finding(
-            "rfkill", .wrong, "\(name) (\(device)) is off by a switch of the board",
+            "rfkill", .wrong, "\(name) (\(device)) is off by a hardware switch",
             remedy: "turn it on; on a Raspberry Pi look for disable-bt and disable-wifi in /boot/firmware/config.txt"))
       } else if machine.holds("\(place)/soft", "1") {
         findings.append(

@@ -21,28 +21,28 @@ extension Doctor {
     var findings = anchors.faults.prefix(Self.faultsMax).map { fault in
       Finding(
         "anchors", matters ? .wrong : .note, matters ? "\(fault.text); \(fault.effect)" : fault.text,
-        remedy: "correct the file or take it away; then causeway reload")
+        remedy: "correct or remove the file; then causeway reload")
     }
     if matters {
       if anchors.faults.isEmpty && anchors.certificateCount == 0 {
         findings.append(
           Finding(
             "anchors", .wrong,
-            "[trust] policy is ca, and \(configuration.trust.anchors) holds no certificate: only pinned peers are let in",
+            "[trust] policy is ca, but \(configuration.trust.anchors) has no certificate: only pinned peers are accepted",
             remedy: "put the authority's certificate there; then causeway reload"))
       }
       let time = TrustTime(kept: 0, wall: clock.seconds, isSynchronised: clock.isSynchronised)
       for text in anchors.outdated(at: time).prefix(Self.faultsMax) {
         findings.append(
           Finding(
-            "anchors", .note, "\(text): what the authority has revoked since then is let in",
+            "anchors", .note, "\(text): certificates revoked since then are accepted",
             remedy: "put its newest list into \(configuration.trust.anchors); then causeway reload"))
       }
       for text in anchors.unmatched.prefix(Self.faultsMax) {
         findings.append(
           Finding(
-            "anchors", .note, "\(text): it only counts below an authority of exactly this name that peers present",
-            remedy: "is it the list that is meant? Lists of the anchors have the anchors' names"))
+            "anchors", .note, "\(text): it applies only below an authority of exactly this name that peers present",
+            remedy: "check that it is the intended list; lists of the anchors have the anchors' names"))
       }
     }
     return findings

@@ -76,7 +76,7 @@ package enum ChainRules {
   package static func fault(of chain: UnsafeMutablePointer<mbedtls_x509_crt>) -> StaticString? {
     if let fault = sizeFault(of: chain) { return fault }
     return allows(chain, .client)
-      ? nil : "the node's own certificate is not for its use; it needs digitalSignature, clientAuth and serverAuth"
+      ? nil : "the node's own certificate does not allow this use; it needs digitalSignature, clientAuth and serverAuth"
   }
 
   /// Why every peer refuses the length or memory of this chain, as the end of a line; nil if peers accept it.
@@ -92,9 +92,9 @@ package enum ChainRules {
       certificate = next.pointee.next
     }
     if count > certificatesMax {
-      return "more than 8 certificates above the node's own; leave out the root, which peers have"
+      return "more than 8 certificates above the node's own; omit the root, which peers have"
     }
-    if messageBytes > messageBytesMax { return "longer than 16384 bytes; leave out the root, which peers have" }
+    if messageBytes > messageBytesMax { return "longer than 16384 bytes; omit the root, which peers have" }
     return isWithinBounds(chain) ? nil : "more than 256 names and other entries; use certificates with fewer"
   }
 

@@ -71,21 +71,21 @@ public enum IdentityError: Error, Equatable {
   public var text: String {
     switch self {
     case .directory(let path, EACCES):
-      "only root and the daemon's user may use the state directory \(path); run this as root, or ask who runs the box"
+      "only root and the daemon's user may use the state directory \(path); run this as root, or ask the box's operator"
     case .directory(let path, let code):
       "state directory \(path): \(errnoText(code)); create it or set another one"
     case .inUse(let path):
-      "state directory \(path): another causeway has it; stop that one, or set another directory"
+      "state directory \(path): another causeway uses it; stop it, or set another directory"
     case .none(let path):
-      "\(path): there is no key yet; the first start makes one, or: causeway identity new"
+      "\(path): there is no key yet; the first start creates one, or: causeway identity new"
     case .unreadable(let path, let code):
       "\(path): \(errnoText(code)); make it readable for the user that runs causeway"
     case .deadLink(let path):
       "\(path): a link to a file that does not exist; restore the file, or remove the link"
     case .tooLarge(let path, let bytesMax):
-      "\(path): larger than \(bytesMax) bytes, so not what belongs there"
+      "\(path): larger than \(bytesMax) bytes, so not the expected file"
     case .notAFile(let path):
-      "\(path): a directory, or another thing that is not a file; name a file"
+      "\(path): not a regular file; name a file"
     case .unwritable(let path, let code):
       "\(path): \(errnoText(code)); the state directory must be writable and have space"
     case .keyOpenToOthers(let path, let mode):
@@ -93,45 +93,45 @@ public enum IdentityError: Error, Equatable {
     case .notAPrivateKey(let path):
       "\(path): not an unencrypted private key in PEM; restore it, or move it away to become a new node"
     case .notP256(let path):
-      "\(path): not an ECDSA P-256 key; make one with: openssl ecparam -name prime256v1 -genkey -noout"
+      "\(path): not an ECDSA P-256 key; create one with: openssl ecparam -name prime256v1 -genkey -noout"
     case .notACertificate(let path):
-      "\(path): not a certificate in PEM; remove it and the next start writes it anew from the key"
+      "\(path): not a certificate in PEM; remove it, and the next start recreates it from the key"
     case .unusableCertificate(let path, let reason):
       """
-      \(path): \(reason); keep the file, it holds the box's key: delete its CERTIFICATE blocks alone, or put in usable ones
+      \(path): \(reason); keep the file, it holds the box's key: delete or replace only its CERTIFICATE blocks
       """
     case .certificateOfAnotherKey(let file, let key) where file.utf8.elementsEqual(key.utf8):
-      "\(file): its certificate is of another key; keep the file, it holds the box's key: delete its CERTIFICATE blocks alone"
+      "\(file): its certificate is for another key; keep the file, it holds the box's key: delete only its CERTIFICATE blocks"
     case .certificateOfAnotherKey(let certificate, let key):
-      "\(certificate): certifies another key than \(key); remove the certificate to have it written anew"
+      "\(certificate): certifies a key other than \(key); remove the certificate, and the next start recreates it"
     case .keyMissing(let certificate, let key):
       "\(key): missing although \(certificate) exists; restore it, or remove the certificate to become a new node"
     case .keyLost(let key, let left):
       """
-      \(key): missing although \(left) exists; restore it from a backup, or become a new node by: causeway identity new
+      \(key): missing although \(left) exists; restore it from a backup, or become a new node with: causeway identity new
       """
     case .stateLost(let path):
       """
-      \(path): damaged or not readable, and so is \(path).old, so nothing says whose key is revoked; restore one from a \
-      backup, or remove both to begin without pins and revocations
+      \(path): damaged or unreadable, and so is \(path).old, so the revoked keys are unknown; restore one from a backup, or \
+      remove both to start without pins and revocations
       """
     case .stateOfLaterVersion(let path):
       "\(path)/state: has a deny-list that this version does not understand; install the version that wrote it"
     case .noPrivateKey(let path):
-      "\(path): no private key in it that can be read; key and certificates are to be in one PEM or PKCS #12 file"
+      "\(path): no readable private key in it; put key and certificates into one PEM or PKCS #12 file"
     case .bareDER(let path, let kind):
-      "\(path): DER; make it PEM by: openssl \(kind) -inform DER -in FILE -out NEW"
+      "\(path): DER; convert it to PEM with: openssl \(kind) -inform DER -in FILE -out NEW"
     case .tooManyIterations(let path):
       """
-      \(path): asks for more than \(PKCS12.iterationsMax) rounds of key derivation; encrypt it anew by: \
+      \(path): needs more than \(PKCS12.iterationsMax) rounds of key derivation; encrypt it again with: \
       openssl pkcs8 -topk8 -in FILE -out NEW
       """
     case .passwordNeeded(let path):
       "\(path): encrypted; give its password"
     case .wrongPassword(let path):
-      "\(path): the password is not the one that it was encrypted with"
+      "\(path): wrong password"
     case .noCertificateForKey(let path):
-      "\(path): none of its certificates is for its key; put the key's own certificate in"
+      "\(path): none of its certificates is for its key; add the key's own certificate"
     case .malformedPEM(let path, let line, let reason):
       "\(path):\(line): \(reason)"
     case .expired(let path, let date):
@@ -140,17 +140,17 @@ public enum IdentityError: Error, Equatable {
       "\(path): one of its certificates is malformed; export it again"
     case .unknownCriticalExtension(let path, let name):
       """
-      \(path): a certificate has the critical extension \(name), which no peer understands and so \
-      every peer refuses; issue it without, or not critical
+      \(path): a certificate has the critical extension \(name), which every peer refuses; \
+      issue it without the extension, or as not critical
       """
     case .unusableChain(let path, let reason):
-      "\(path): its chain of certificates: \(reason); every peer refuses it"
+      "\(path): its certificate chain: \(reason); every peer refuses it"
     case .pkcs12(let path, let error):
       "\(path): \(error.text)"
     case .noRandomness(let code):
       "getrandom: \(errnoText(code)); the kernel must be 3.17 or later and allow the call"
     case .library(let code):
-      "mbedTLS failed with \(hexadecimal(code)), in practice for lack of memory; free some and start again"
+      "mbedTLS failed with \(hexadecimal(code)), usually for lack of memory; free some, and start again"
     }
   }
 }

@@ -50,7 +50,7 @@ public final class NodeIdentity {
         let previous = try? directory.read(keyFile + ".old", bytesMax: fileBytesMax, secret: true),
         let identity = try? NodeIdentity(previous, separate, directory, keyFile + ".old")
       else { throw error }
-      identity.notice = "\(error.text); until then the one before it, \(keyFile).old, is used"
+      identity.notice = "\(error.text); until then its previous version, \(keyFile).old, is used"
       return identity
     }
   }
@@ -106,13 +106,13 @@ public final class NodeIdentity {
         certificates.append(der)
       } else if block.isPrivateKey {
         if hasKey {
-          throw .malformedPEM(path: path, line: block.line, reason: "a second private key; leave the one that is meant")
+          throw .malformedPEM(path: path, line: block.line, reason: "a second private key; keep only the intended one")
         }
         hasKey = true
       } else if !block.isLabelled("EC PARAMETERS") {
         throw .malformedPEM(
           path: path, line: block.line,
-          reason: "a block that is neither PRIVATE KEY nor CERTIFICATE; take it out, or export it as one of them")
+          reason: "a block that is neither PRIVATE KEY nor CERTIFICATE; remove it, or export it as one of them")
       }
     }
     return certificates
@@ -239,7 +239,7 @@ public final class NodeIdentity {
   private static func certificateFault(in file: [UInt8]) -> String {
     for block in PEMFile(file).blocks where block.isLabelled(PEMFile.certificate) {
       if let der = block.der, let unknown = X509Extension.unknownCritical(inCertificate: der) {
-        return "a certificate has the critical extension \(unknown.text), which no peer understands"
+        return "a certificate has the critical extension \(unknown.text), which no peer supports"
       }
     }
     return "one of its certificates is malformed, or of an unknown algorithm"

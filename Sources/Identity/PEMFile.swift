@@ -55,21 +55,21 @@ package struct PEMFile {
       read(file, start..<end, number)
       start = end + 1
     }
-    if let open { fail(open.line, "its END line is missing: the file is cut") }
+    if let open { fail(open.line, "its END line is missing: the file is truncated") }
   }
 
   private mutating func read(_ file: [UInt8], _ range: Range<Int>, _ number: Int) {
     var line = file[range]
     while let last = line.last, last == 0x0D || last == 0x20 || last == 0x09 { line.removeLast() }
     if line.contains(where: { $0 < 0x20 && $0 != 0x09 || $0 == 0x7F }) {
-      return fail(number, "a control character; write text with Unix line ends")
+      return fail(number, "a control character; save it as text with Unix line ends")
     }
     if let open {
       if let label = Self.label(of: line, "-----END ") {
         if label.elementsEqual(open.label) {
           blocks.append(Block(label: open.label, line: open.line, contents: file[open.start..<range.lowerBound]))
         } else {
-          fail(number, "the END line is of another block")
+          fail(number, "the END line belongs to another block")
         }
         self.open = nil
       } else if Self.looksLikeBoundary(line) {
@@ -86,7 +86,7 @@ package struct PEMFile {
     if let label = Self.label(of: line, "-----BEGIN ") {
       open = (label, number, range.upperBound + 1)
     } else if Self.looksLikeBoundary(line) {
-      fail(number, "neither a BEGIN nor an END line, and no text")
+      fail(number, "neither a BEGIN line, an END line nor text")
     } else if Self.looksLikeBase64(line) {
       fail(number, "base64 outside of a block: its BEGIN line is missing")
     }

@@ -106,7 +106,7 @@ struct PKCS12 {
         let algorithm = try inner.takeAny().whole
         try readBags(try decrypt(try encryptedContent(&inner)[...], algorithm)[...])
       } else {
-        throw .unsupported(name: "its contents are encrypted for a public key, not under a password; not supported")
+        throw .unsupported(name: "its contents are encrypted with a public key, not with a password: not supported")
       }
     }
   }
@@ -172,11 +172,11 @@ struct PKCS12 {
     if matches(name, .rc2) || matches(name, .rc2Long) {
       throw .unsupported(
         name: """
-          its certificates are encrypted by RC2, which is broken and not supported; make it anew with OpenSSL 3: \
+          its certificates are encrypted with RC2, which is broken and not supported; convert it with OpenSSL 3: \
           openssl pkcs12 -legacy -in FILE -nodes | openssl pkcs12 -export -out NEW
           """)
     }
-    throw .unsupported(name: "encrypted by a cipher other than PBES2 with AES and triple DES; export it again")
+    throw .unsupported(name: "encrypted with a cipher other than PBES2 with AES and triple DES; export it again")
   }
 
   /// The iteration count in PBES2-params (RFC 8018, appendix A.4): keyDerivationFunc PBKDF2 { salt, iterationCount, …

@@ -24,16 +24,16 @@ public enum PKCS12Error: Error, Equatable {
   /// The fault and the remedy, as the end of a line.
   public var text: StaticString {
     switch self {
-    case .notPKCS12: "neither PEM nor PKCS #12; make it by: openssl pkcs12 -export -inkey KEY -in CERTIFICATES"
-    case .truncated: "a PKCS #12 file that ends too early; copy it again"
+    case .notPKCS12: "neither PEM nor PKCS #12; create it with: openssl pkcs12 -export -inkey KEY -in CERTIFICATES"
+    case .truncated: "a truncated PKCS #12 file; copy it again"
     case .tooLarge: "larger than 65536 bytes, so not an identity"
     case .noMAC: "a PKCS #12 file without password integrity (MAC); export it again with a password"
-    case .tooManyIterations: "asks for more than 8000000 rounds of key derivation; export it again with fewer"
+    case .tooManyIterations: "needs more than 8000000 rounds of key derivation; export it again with fewer"
     case .unsupported(let name): name
-    case .wrongPassword: "the password is not the one that it was made with"
-    case .unusablePassword: "a password of more than 256 bytes, or not UTF-8"
+    case .wrongPassword: "wrong password"
+    case .unusablePassword: "the password has more than 256 bytes, or is not UTF-8"
     case .noKey: "a PKCS #12 file without private key; export it again with -inkey KEY"
-    case .severalKeys: "a PKCS #12 file with more than one private key; export the one that is meant"
+    case .severalKeys: "a PKCS #12 file with more than one private key; export only the intended one"
     }
   }
 

@@ -21,7 +21,7 @@ enum PKCS12Key {
     if matches(name, .sha1) { return Hash(type: MBEDTLS_MD_SHA1, byteCount: 20, blockBytes: 64) }
     if matches(name, .sha384) { return Hash(type: MBEDTLS_MD_SHA384, byteCount: 48, blockBytes: 128) }
     if matches(name, .sha512) { return Hash(type: MBEDTLS_MD_SHA512, byteCount: 64, blockBytes: 128) }
-    throw .unsupported(name: "a MAC other than by SHA-1, SHA-256, SHA-384 and SHA-512; export it with -macalg sha256")
+    throw .unsupported(name: "a MAC other than SHA-1, SHA-256, SHA-384 or SHA-512; export it with -macalg sha256")
   }
 
   /// Converts UTF-8 to a BMPString with a terminating zero: UTF-16, big-endian (RFC 7292, appendix B.1). Nil for
@@ -84,7 +84,7 @@ enum PKCS12Key {
     case 0: return Array(plain.prefix(count))
     case MBEDTLS_ERR_PKCS5_FEATURE_UNAVAILABLE:
       throw .unsupported(
-        name: "encrypted by a cipher other than AES-CBC; export it with -keypbe and -certpbe AES-256-CBC")
+        name: "encrypted with a cipher other than AES-CBC; export it with -keypbe and -certpbe AES-256-CBC")
     case MBEDTLS_ERR_PKCS5_PASSWORD_MISMATCH: throw .wrongPassword
     default: throw .notPKCS12
     }

@@ -127,7 +127,7 @@ extension Relay {
   private func fault(in anchors: TrustAnchors, _ fresh: Configuration) -> String? {
     if let fault = anchors.faults.first { return fault.text }
     if trust.policy == .authority && anchors.certificateCount == 0 {
-      return "[trust] policy is ca, and \(fresh.trust.anchors) holds no certificate"
+      return "[trust] policy is ca, but \(fresh.trust.anchors) has no certificate"
     }
     return nil
   }

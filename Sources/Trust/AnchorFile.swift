@@ -19,9 +19,9 @@ public struct AnchorFault {
   /// The effect on nodes, as text.
   public var effect: StaticString {
     switch scope {
-    case .nobody: "nobody below it is let in"
-    case .issuer: "nobody below that authority is let in"
-    case .everybody: "nobody is let in by a certificate"
+    case .nobody: "no certificate below it is accepted"
+    case .issuer: "no certificate below that authority is accepted"
+    case .everybody: "no certificate is accepted"
     }
   }
 
@@ -64,7 +64,7 @@ extension TrustAnchors {
       let place = "\(path):\(block.line)"
       let isList = block.isLabelled(PEMFile.revocationList)
       guard isList || block.isLabelled(PEMFile.certificate) else {
-        fail(place, "neither a certificate nor a CRL; take it out of the directory", .everybody)
+        fail(place, "neither a certificate nor a CRL; remove it from the directory", .everybody)
         continue
       }
       guard let der = block.der else { fail(place, "not base64", .everybody); continue }
@@ -76,7 +76,7 @@ extension TrustAnchors {
     }
     if file.blocks.isEmpty && file.faults.isEmpty {
       fail(
-        path, "neither a certificate nor a CRL in it (PEM or DER); take it out of the directory", .everybody
+        path, "contains neither a certificate nor a CRL (PEM or DER); remove it from the directory", .everybody
       )
     }
   }
@@ -86,7 +86,7 @@ extension TrustAnchors {
     if isCertificate(der) {
       fail(place, "a certificate that cannot be used: \(certificateFault(der))", .nobody)
     } else {
-      fail(place, "not one whole certificate, whatever its label; copy it again, or correct the label", .everybody)
+      fail(place, "not a complete certificate, despite its label; copy it again, or correct the label", .everybody)
     }
   }
 
@@ -95,7 +95,7 @@ extension TrustAnchors {
     case .list(let list): lists.append(list)
     case .refused(let reason, let issuer):
       fail(
-        place, "a revocation list that is not understood: \(reason)", issuer.map { .issuer($0) } ?? .everybody)
+        place, "an unusable revocation list: \(reason)", issuer.map { .issuer($0) } ?? .everybody)
     }
   }
 

@@ -30,12 +30,12 @@ final class RevocationList {
     var outer = DERReader(der[...])
     guard var parts = try? outer.enter(DERReader.sequence), outer.isEmpty, let signed = try? parts.takeAny().whole,
       let contents = try? DERReader.contents(signed)
-    else { return .refused("malformed, or cut", issuer: nil) }
+    else { return .refused("malformed or truncated", issuer: nil) }
     var body = DERReader(contents)
     if body.rest.first == DERReader.integer { _ = try? body.takeAny() }
     guard (try? body.take(DERReader.sequence)) != nil, let name = try? body.takeAny().whole,
       var issuer = ListIssuer(name: name)
-    else { return .refused("malformed, or cut", issuer: nil) }
+    else { return .refused("malformed or truncated", issuer: nil) }
     var plain = der
     var refusal: Refusal?
     while let tag = body.rest.first {
@@ -113,7 +113,7 @@ private func readExtensions(
     switch next.number {
     case 20: break  // CRL number
     case 35: issuer.keyIdentifier = keyIdentifier(next.value)
-    case 27: refusal.add("a delta list, which only completes another one; use complete lists")
+    case 27: refusal.add("a delta list; use complete lists")
     case 28: readDistributionPoint(next.value, &refusal)
     default: if next.isCritical { refusal.add("a critical extension that is not supported") }
     }
@@ -142,8 +142,8 @@ private func readDistributionPoint(_ der: ArraySlice<UInt8>, _ refusal: inout Re
     let isSet = value.contains { $0 != 0 }
     switch tag {
     case 0xA0, 0x81, 0x82: break
-    case 0x83: refusal.add("a list of only some reasons; use one of all reasons")
-    case 0x84: if isSet { refusal.add("an indirect list; use lists of each authority", isOfEverybody: true) }
+    case 0x83: refusal.add("a list for only some reasons; use one for all reasons")
+    case 0x84: if isSet { refusal.add("an indirect list; use one list per authority", isOfEverybody: true) }
     case 0x85: if isSet { refusal.add("a list of attribute certificates") }
     default: refusal.add("an issuing distribution point that is not supported", isOfEverybody: true)
     }
@@ -167,7 +167,7 @@ private func readEntries(_ entries: ArraySlice<UInt8>, _ refusal: inout Refusal?
     for next in all {
       switch next.number {
       case 21, 23, 24: continue  // reason, hold instruction, date of invalidity
-      case 29: refusal.add("an entry for another authority; use lists of each authority", isOfEverybody: true)
+      case 29: refusal.add("an entry for another authority; use one list per authority", isOfEverybody: true)
       default: if next.isCritical { refusal.add("a critical extension of an entry that is not supported") }
       }
     }

@@ -43,7 +43,7 @@ public final class SystemClock {
   public var notice: String? {
     guard case .refused(let code) = kernel() else { return nil }
     return """
-      the kernel may not be asked whether the clock is synchronised (adjtimex: \(String(cString: strerror(code)))): only \
+      the kernel does not report whether the clock is synchronised (adjtimex: \(String(cString: strerror(code)))): only \
       systemd-timesyncd's \(flag) counts; with another time service set ProtectClock=no and \
       SystemCallFilter=clock_adjtime in the unit
       """

@@ -86,7 +86,7 @@ public final class TrustAnchors {
   public func outdated(at time: TrustTime) -> [String] {
     lists.compactMap { list in
       guard let next = list.nextUpdate, next < time.seconds else { return nil }
-      return "the revocation list of \(list.issuerText) was to be replaced on \(dateText(next))"
+      return "the revocation list of \(list.issuerText) was due for replacement on \(dateText(next))"
     }
   }
 
@@ -95,7 +95,7 @@ public final class TrustAnchors {
   public var unmatched: [String] {
     lists.compactMap { list in
       if list.hasApplied || authorities.contains(where: { isBy(list, $0) }) { return nil }
-      return "the revocation list of \(list.issuerText) is by no authority of which a certificate is here"
+      return "the revocation list of \(list.issuerText) belongs to no authority in the anchors directory"
     }
   }
 
@@ -124,7 +124,7 @@ public final class TrustAnchors {
     }
     var (names, code) = Self.names(in: stream)
     closedir(stream)
-    if code != 0 { fail(directory, "not read to its end: \(errnoText(code))", .everybody) }
+    if code != 0 { fail(directory, "not read completely: \(errnoText(code))", .everybody) }
     if names.count > Self.filesMax {
       fail(directory, "more than \(Self.filesMax) files; put several certificates and lists into one", .everybody)
     }
@@ -133,7 +133,7 @@ public final class TrustAnchors {
       let path = directory + "/" + String(decoding: name, as: UTF8.self)
       do throws(IdentityError) {
         guard let file = try readFile(path, bytesMax: Self.fileBytesMax) else {
-          fail(path, "gone while the directory was read; causeway reload", .everybody)
+          fail(path, "removed while the directory was read; run: causeway reload", .everybody)
           continue
         }
         add(file, path: path)

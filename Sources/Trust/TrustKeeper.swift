@@ -157,7 +157,7 @@ public final class TrustKeeper: PeerJudge {
     guard policy == .authority else { return nil }
     guard let first = anchors.faults.first(where: { $0.isClosing }) ?? anchors.faults.first else {
       return anchors.certificateCount > 0
-        ? nil : "[trust] policy is ca, and there is no authority's certificate: only pinned peers are let in"
+        ? nil : "[trust] policy is ca, but there is no authority's certificate: only pinned peers are accepted"
     }
     let more = anchors.faults.count - 1
     return "\(first.text)\(more > 0 ? "; and \(more) more" : ""); \(first.effect)"

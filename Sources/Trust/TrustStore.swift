@@ -33,7 +33,7 @@ public final class TrustStore {
       state.epochCounter &+= 2
       written = nil
       notice = """
-        \(directory.file(Self.file)) is damaged: the one before it is used, and a change that was not finished is lost
+        \(directory.file(Self.file)) is damaged: its previous version is used, and an unfinished change is lost
         """
     case .lost: throw .stateLost(path: directory.file(Self.file))
     }

@@ -75,14 +75,14 @@ public enum TrustError: Error {
 
   public var text: String {
     switch self {
-    case .isRevoked: "this key is revoked, and a revoked key does not come back: give the peer a new one"
-    case .isRevokedAlready: "this key is revoked already"
-    case .isOwn: "this is the box's own key; make another one by: causeway identity new"
-    case .isPinnedAlready: "this key is pinned so already"
+    case .isRevoked: "this key is revoked and stays revoked: give the peer a new one"
+    case .isRevokedAlready: "this key is already revoked"
+    case .isOwn: "this is the box's own key; create another one with: causeway identity new"
+    case .isPinnedAlready: "this key already has this pin"
     case .isNotPinned: "no such pin; see: causeway identity show"
     case .noAlarm: "there is no such alarm; see: causeway identity alarms"
-    case .pinsFull: "you pinned \(TrustLimits.pinsMax) keys; remove one by: causeway identity untrust NAME"
-    case .deniedFull: "as many keys are revoked as a deny-list holds; give the fleet a new authority"
+    case .pinsFull: "you have pinned \(TrustLimits.pinsMax) keys; remove one with: causeway identity untrust NAME"
+    case .deniedFull: "the deny-list is full; give the fleet a new authority"
     case .notWritten(let error): error.text
     }
   }

@@ -136,7 +136,7 @@ import Testing
     story.lines = []
     story.block = .switchedOff
     adapter.radioMayHaveChanged()
-    #expect(story.lines == ["down", "fault: hci0 is off by a switch of the board (rfkill): turn it on"])
+    #expect(story.lines == ["down", "fault: hci0 is off by a hardware switch (rfkill): turn it on"])
     adapter.stop()
   }
 

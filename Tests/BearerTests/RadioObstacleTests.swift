@@ -32,7 +32,7 @@ import Testing
     #expect(RadioObstacle.blocked.text("hci0", type: "bluetooth") == "hci0 is blocked: run `rfkill unblock bluetooth`")
     #expect(
       RadioObstacle.switchedOff.text("wlan0", type: "wlan")
-        == "wlan0 is off by a switch of the board (rfkill): turn it on")
+        == "wlan0 is off by a hardware switch (rfkill): turn it on")
     #expect(
       RadioObstacle.absent.text("wlan0", type: "wlan")
         == "no interface wlan0: is the radio plugged in? (it is watched for)")

@@ -123,12 +123,12 @@ class AnchorsTest(DaemonsTest):
             good.start()
             wait("the good one is refused", lambda: self.refusals(box, "that may revoke it cannot be read"))
             self.assertEqual(box.neighbours(), [], section)
-            self.assertIn("anchors/list.pem:1: a revocation list that is not understood", self.faults(box)["trust"])
+            self.assertIn("anchors/list.pem:1: an unusable revocation list", self.faults(box)["trust"])
             code, lines = self.findings(box, "anchors")
             self.assertEqual((code, lines[0][:5]), (1, "WRONG"), lines)
             code, _, err = box.run("config", "check")
             self.assertEqual(code, 1)
-            self.assertIn("list.pem:1: a revocation list that is not understood", err)
+            self.assertIn("list.pem:1: an unusable revocation list", err)
             # The corrected list takes effect at once.
             self.list("plain")
             self.assertEqual(box.run("reload")[0], 0)
@@ -153,7 +153,7 @@ class AnchorsTest(DaemonsTest):
             file.write(whole[:first + 200])
         code, _, err = box.run("config", "check")
         self.assertEqual(code, 1)
-        self.assertIn("its END line is missing: the file is cut; nobody is let in by a certificate", err)
+        self.assertIn("its END line is missing: the file is truncated; no certificate is accepted", err)
         for daemon in (box, bad):
             daemon.start()
         wait("the bad one is refused", lambda: self.refusals(box, "that may revoke it cannot be read"))
@@ -294,7 +294,7 @@ class AnchorsTest(DaemonsTest):
         self.tear(box.state + "/state")
         self.assertIn("1" * 32, box.identity("show"))
         box.start()
-        self.assertIn("the one before it is used", self.faults(box)["trust-state"])
+        self.assertIn("its previous version is used", self.faults(box)["trust-state"])
         self.assertIn("1" * 32, box.identity("show"))
 
     def test_a_state_that_is_a_link_to_nowhere_is_not_an_absent_one(self):
@@ -307,7 +307,7 @@ class AnchorsTest(DaemonsTest):
         for words in (["run"], ["identity", "show"]):
             code, _, err = box.run(*words)
             self.assertEqual(code, 1, err)
-            self.assertIn("nothing says whose key is revoked", err)
+            self.assertIn("so the revoked keys are unknown", err)
 
     def test_without_its_state_a_box_does_not_start(self):
         box = self.daemon("box").start()
@@ -316,7 +316,7 @@ class AnchorsTest(DaemonsTest):
         self.tear(box.state + "/state", box.state + "/state.old")
         code, _, err = box.run("run")
         self.assertEqual(code, 1, err)
-        self.assertIn("nothing says whose key is revoked", err)
+        self.assertIn("so the revoked keys are unknown", err)
         code, lines = self.findings(box, "identity")
         self.assertEqual((code, lines[0][:5]), (1, "WRONG"), lines)
         self.assertEqual(box.run("identity", "revoke", "2" * 32)[0], 1)

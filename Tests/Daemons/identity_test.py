@@ -61,7 +61,7 @@ class IdentityTest(DaemonsTest):
         with open(self.path("wrong"), "w") as file:
             file.write("Secret\n")
         file = self.path("node.p12")
-        self.assertIn("the password is not", self.refused(box, "identity", "import", file, "--password-file", self.path("wrong")))
+        self.assertIn("wrong password", self.refused(box, "identity", "import", file, "--password-file", self.path("wrong")))
         node = box.identity("import", file, "--password-file", self.path("password")).split("\n")[0]
         digest = self.openssl("openssl pkey -in node.key -pubout -outform DER | openssl dgst -sha256 -r")
         self.assertTrue(digest.startswith(node))
@@ -151,7 +151,7 @@ class IdentityTest(DaemonsTest):
         done = subprocess.run(
             [BINARY, "run", "--config", self.path("second/conf")], capture_output=True, text=True, timeout=10)
         self.assertEqual(done.returncode, 1)
-        self.assertIn("another causeway has it", done.stderr)
+        self.assertIn("another causeway uses it", done.stderr)
 
     def test_usage_is_told_in_one_line(self):
         box = self.daemon("box")

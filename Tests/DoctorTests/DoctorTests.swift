@@ -103,8 +103,8 @@ private let pin = GPIOPin(chip: "pinctrl-bcm2711", line: "17", number: 17)
 
   @Test func aHealthyBoxTellsWhatItsRadiosCanDo() throws {
     let texts = try patient.findings().map(\.text)
-    #expect(texts.contains("hci0: Low Energy, 7 links used at most"))
-    #expect(texts.contains("wlan0: wlan0 knows Wi-Fi Direct, 8 stations at most"))
+    #expect(texts.contains("hci0: Low Energy, at most 7 links"))
+    #expect(texts.contains("wlan0: wlan0 supports Wi-Fi Direct, at most 8 stations"))
   }
 
   @Test func radiosOfWhichTheKernelSaysNothingAreNoComplaint() throws {
@@ -123,17 +123,17 @@ private let pin = GPIOPin(chip: "pinctrl-bcm2711", line: "17", number: 17)
     patient.radios.wireless = WirelessAbilities(
       canBeGroupOwner: false, canBeGroupClient: true, canBeMeshPoint: false, stationsMax: nil)
     try expect(
-      "note wifi-direct: wlan0 cannot be the owner of a Wi-Fi Direct group: an access point takes its place, "
-        + "joined by passphrase alone")
+      "note wifi-direct: wlan0 cannot be the owner of a Wi-Fi Direct group: it runs an access point instead, "
+        + "joined only by passphrase")
     patient.configuration.wifiDirect.mode = .client
     #expect(try patient.complaints() == [])
     patient.radios.wireless?.canBeGroupClient = false
-    try expect("wrong wifi-direct: wlan0 cannot be a client of a Wi-Fi Direct group: its driver does not offer it")
+    try expect("wrong wifi-direct: wlan0 cannot be a client of a Wi-Fi Direct group: its driver does not support it")
   }
 
   @Test func aBoardWithTooLittleMemoryIsNamed() throws {
     try patient.write("/proc/meminfo", "MemTotal:         240000 kB\nMemFree:          100000 kB\n")
-    try expect("note memory: the board has 234 MiB of memory: a full box may take 128, and the system needs as much")
+    try expect("note memory: the board has 234 MiB of memory: a full box may use 128, and the system needs as much")
     try patient.write("/proc/meminfo", "MemTotal:         430000 kB\n")
     #expect(try patient.complaints() == [])
   }
@@ -145,7 +145,7 @@ private let pin = GPIOPin(chip: "pinctrl-bcm2711", line: "17", number: 17)
 
   @Test func aMissingLimitOfMemoryIsNamed() throws {
     try patient.write("/sys/fs/cgroup/cgroup.controllers", "cpuset cpu io pids")
-    try expect("note memory-limit: the kernel was started without the limit of memory that the unit asks for")
+    try expect("note memory-limit: the kernel was started without the memory controller that the unit's limit needs")
   }
 
   @Test(arguments: [
@@ -185,11 +185,11 @@ private let pin = GPIOPin(chip: "pinctrl-bcm2711", line: "17", number: 17)
     patient.radios.adapters = [AdapterAbilities(name: "hci0", hasLowEnergy: true, isPowered: true)]
     try expect("wrong bluetooth: the kernel has no RFCOMM, which [bluetooth] classic needs")
     patient.radios.hasRFCOMM = true
-    #expect(try patient.findings().contains { $0.text == "hci0: Low Energy and classic, 7 links used at most" })
+    #expect(try patient.findings().contains { $0.text == "hci0: Low Energy and classic, at most 7 links" })
     patient.radios.adapters = [AdapterAbilities(name: "hci0", hasLowEnergy: false, isPowered: true)]
     try expect("wrong bluetooth: hci0: no Bluetooth Low Energy")
     patient.configuration.bluetooth.isLowEnergy = false
-    #expect(try patient.findings().contains { $0.text == "hci0: classic alone, 7 links used at most" })
+    #expect(try patient.findings().contains { $0.text == "hci0: classic only, at most 7 links" })
   }
 
   @Test func whatANetworkOverBluetoothLacksIsNamedWhereItIsWanted() throws {
@@ -199,7 +199,7 @@ private let pin = GPIOPin(chip: "pinctrl-bcm2711", line: "17", number: 17)
     patient.configuration.bluetooth.networkBridge = "br0"
     try expect("wrong bluetooth: the kernel has no BNEP, which [bluetooth] nap needs")
     patient.radios.hasBNEP = true
-    try expect("wrong bluetooth: [bluetooth] nap names no bridge")
+    try expect("wrong bluetooth: [bluetooth] nap does not name a bridge")
     try patient.write("/sys/class/net/br0/bridge/bridge_id", "8000.000000000000\n")
     #expect(try patient.complaints() == [])
     patient.configuration.bluetooth.networkBridge = "group"
@@ -208,7 +208,7 @@ private let pin = GPIOPin(chip: "pinctrl-bcm2711", line: "17", number: 17)
 
   @Test func bluetoothdInTheWayIsNamed() throws {
     try patient.run("bluetoothd", process: 612)
-    try expect("wrong bluetoothd: bluetoothd runs (process 612): only one of the two can own an adapter")
+    try expect("wrong bluetoothd: bluetoothd runs (process 612): it and Causeway cannot share an adapter")
   }
 
   @Test(arguments: [(0, "Bluetooth (hci0)"), (1, "Wi-Fi (phy0)")])
@@ -216,7 +216,7 @@ private let pin = GPIOPin(chip: "pinctrl-bcm2711", line: "17", number: 17)
     try patient.write("/sys/class/rfkill/rfkill\(switchNumber)/soft", "1\n")
     try expect("wrong rfkill: \(radio) is blocked")
     try patient.write("/sys/class/rfkill/rfkill\(switchNumber)/hard", "1\n")
-    try expect("wrong rfkill: \(radio) is off by a switch of the board")
+    try expect("wrong rfkill: \(radio) is off by a hardware switch")
   }
 
   @Test func aMissingWiFiRadioIsNamed() throws {
@@ -235,9 +235,9 @@ private let pin = GPIOPin(chip: "pinctrl-bcm2711", line: "17", number: 17)
     try expect("wrong mesh: there is no Wi-Fi interface wlan1")
     try patient.write("/sys/class/net/wlan1/phy80211/index", "")
     #expect(try patient.complaints() == [])
-    #expect(try patient.findings().contains { $0.text == "wlan1 knows mesh point" })
+    #expect(try patient.findings().contains { $0.text == "wlan1 supports mesh point" })
     patient.radios.mesh?.canBeMeshPoint = false
-    try expect("wrong mesh: wlan1 cannot be part of a mesh: its driver does not offer it")
+    try expect("wrong mesh: wlan1 cannot join a mesh: its driver does not support it")
   }
 
   @Test func aMeshAloneNeedsTheRadioAndTheSupplicantToo() throws {
@@ -261,12 +261,12 @@ private let pin = GPIOPin(chip: "pinctrl-bcm2711", line: "17", number: 17)
 
   @Test func networkManagerIsNamed() throws {
     try patient.run("NetworkManager", process: 5)
-    try expect("note networkmanager: NetworkManager runs (process 5): it must leave p2p-* alone")
+    try expect("note networkmanager: NetworkManager runs (process 5): it must not manage p2p-*")
   }
 
   @Test func aMissingCountryIsNamed() throws {
     patient.radios.regulatoryDomain = "00"
-    try expect("note regulatory: no country is set: 5 GHz is closed, 2.4 GHz has less power")
+    try expect("note regulatory: no country is set: 5 GHz is disabled, and 2.4 GHz has less power")
   }
 
   @Test func aMissingInterfaceIsNamed() throws {
@@ -286,7 +286,7 @@ private let pin = GPIOPin(chip: "pinctrl-bcm2711", line: "17", number: 17)
     }
     patient.configuration.ip.port = UInt16(bigEndian: address.sin_port)
     patient.isDaemonRunning = false
-    try expect("wrong port: another program listens at port \(patient.configuration.ip.port)")
+    try expect("wrong port: another program listens on port \(patient.configuration.ip.port)")
     patient.isDaemonRunning = true
     #expect(try patient.complaints() == [])
   }
@@ -331,14 +331,14 @@ private let pin = GPIOPin(chip: "pinctrl-bcm2711", line: "17", number: 17)
 
   @Test func aMissingGroupIsNamed() throws {
     try patient.write("/etc/group", "root:x:0:\n")
-    try expect("wrong group: there is no group causeway-apps: only root may use the box from applications")
+    try expect("wrong group: there is no group causeway-apps: only applications of root may connect")
   }
 
   @Test func directoriesThatAreNoneAreNamed() throws {
     try patient.remove("/var/lib/causeway")
     try expect("note state: /var/lib/causeway does not exist yet")
     try patient.write("/var/lib/causeway", "")
-    try expect("wrong state: /var/lib/causeway is no directory")
+    try expect("wrong state: /var/lib/causeway is not a directory")
   }
 
   @Test func aFullDiskIsNamed() throws {

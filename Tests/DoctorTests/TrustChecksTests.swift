@@ -37,15 +37,15 @@ struct TrustChecksTests {
 
   @Test func aFileOfTheAnchorsThatIsNotUnderstoodIsWrongUnderThePolicyThatNeedsIt() throws {
     try patient.write(anchors + "/list.pem", "\n-----BEGIN X509 CRL-----\nAAAA\n")
-    let text = "\(patient.root.path)\(anchors)/list.pem:2: its END line is missing: the file is cut"
-    #expect(try complaints() == ["wrong anchors: \(text); nobody is let in by a certificate"])
+    let text = "\(patient.root.path)\(anchors)/list.pem:2: its END line is missing: the file is truncated"
+    #expect(try complaints() == ["wrong anchors: \(text); no certificate is accepted"])
     patient.configuration.trust.policy = .open
     #expect(try complaints() == ["note anchors: \(text)"])
   }
 
   @Test func anchorsWithoutAuthorityAreWrong() throws {
     #expect(
-      try complaints().first?.hasPrefix("wrong anchors: [trust] policy is ca, and \(anchors) holds no certificate")
+      try complaints().first?.hasPrefix("wrong anchors: [trust] policy is ca, but \(anchors) has no certificate")
         == true)
     patient.configuration.trust.policy = .open
     #expect(try complaints() == [])
@@ -59,8 +59,8 @@ struct TrustChecksTests {
     try put(scratch, ["root.pem", "list.crl"], at: anchors + "/root.pem")
     #expect(
       try complaints() == [
-        "note anchors: the revocation list of CN=root was to be replaced on 2026-02-01: what the authority has revoked "
-          + "since then is let in"
+        "note anchors: the revocation list of CN=root was due for replacement on 2026-02-01: certificates "
+          + "revoked since then are accepted"
       ])
   }
 
@@ -71,8 +71,8 @@ struct TrustChecksTests {
     try put(scratch, ["root.pem", "list.crl"], at: anchors + "/root.pem")
     #expect(
       try complaints() == [
-        "note anchors: the revocation list of CN=intermediate is by no authority of which a certificate is here: it only "
-          + "counts below an authority of exactly this name that peers present"
+        "note anchors: the revocation list of CN=intermediate belongs to no authority in the anchors directory: it "
+          + "applies only below an authority of exactly this name that peers present"
       ])
     // The box's own chain shows which authority the list belongs to.
     try put(scratch, ["node.pem.key", "node.pem", "intermediate.pem"], at: "/var/lib/causeway/node.key")
@@ -87,7 +87,7 @@ struct TrustChecksTests {
     #expect(
       try complaints() == [
         "wrong anchors: \(patient.root.path)\(anchors): the revocation list of CN=root, which issued an anchor, cannot be "
-          + "verified without that authority's certificate; put it into the directory; nobody below that authority is let in"
+          + "verified without that authority's certificate; put it into the directory; no certificate below that authority is accepted"
       ])
   }
 
@@ -104,7 +104,7 @@ struct TrustChecksTests {
     try put(scratch, ["leaf.pem.key", "leaf.pem"] + files, at: "/var/lib/causeway/node.key")
     #expect(
       try complaints() == [
-        "wrong identity: this box's certificates: more than 8 certificates above the node's own; leave out the root, which "
+        "wrong identity: this box's certificates: more than 8 certificates above the node's own; omit the root, which "
           + "peers have; every peer refuses them"
       ])
   }
@@ -114,6 +114,6 @@ struct TrustChecksTests {
     patient.configuration.trust.policy = .open
     #expect(try complaints() == [])
     try patient.write("/var/lib/causeway/state", "torn")
-    #expect(try complaints().first?.contains("state: damaged or not readable, and so is ") == true)
+    #expect(try complaints().first?.contains("state: damaged or unreadable, and so is ") == true)
   }
 }

@@ -133,7 +133,7 @@ struct ImportTests {
     for (chain, reason) in [
       (leaf + (try text("limited.pem")), "critical extension 2.5.29.30 (nameConstraints)"),
       (leaf + "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "malformed"),
-      (try text("root.pem"), "of another key"),
+      (try text("root.pem"), "for another key"),
     ] {
       try scratch.write("state/node.key", key + chain)
       try scratch.chmod("state/node.key", 0o600)

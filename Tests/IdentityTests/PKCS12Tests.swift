@@ -241,7 +241,7 @@ struct PKCS12Tests {
         _ = try importing(file, "secret")
         Issue.record("\(file) was taken")
       } catch {
-        #expect(error.text.contains("DER; make it PEM by: openssl \(kind) -inform DER"), "\(error.text)")
+        #expect(error.text.contains("DER; convert it to PEM with: openssl \(kind) -inform DER"), "\(error.text)")
         // No password is requested.
         let bytes = try #require(scratch.bytes(file))
         #expect(throws: IdentityError.self) { try NodeIdentity.isEncrypted(bytes, path: file) }

@@ -136,7 +136,7 @@ struct UsageTests {
     let bytes = ["server.pem.key", "server.pem"].flatMap { scratch.bytes($0) ?? [] }
     let node = try NodeIdentity.importing(
       bytes, path: "server.pem", password: [], at: Scratch.june, into: StateDirectory(scratch.file("imported")))
-    #expect(node.chainFault?.contains("not for its use") == true)
+    #expect(node.chainFault?.contains("does not allow this use") == true)
   }
 
   @Test func aChainOfTooManyNamesIsNotImported() throws {

@@ -33,7 +33,7 @@ struct StoreTests {
     for _ in 0..<3 { _ = try start(store()) }
     try box.corrupt("state")
     let fallen = try store()
-    #expect(fallen.notice?.hasPrefix(box.place.path + "/state is damaged: the one before it is used") == true)
+    #expect(fallen.notice?.hasPrefix(box.place.path + "/state is damaged: its previous version is used") == true)
     #expect(try start(fallen) >> 32 == 8)
     #expect(try store().notice == nil)
   }

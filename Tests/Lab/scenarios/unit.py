@@ -96,7 +96,7 @@ def radios():
         service.wait_status("the radios are up", lambda status: {("bluetooth-le", "up"), ("wifi-direct", "group-owner")} <= {
             (bearer["name"], bearer["state"]) for bearer in status["bearers"]})
         doctor = service.cli("doctor", check=False)
-        for found in ("hci0, hci1: Low Energy, 7 links used at most", "wlan0: wlan0 knows Wi-Fi Direct"):
+        for found in ("hci0, hci1: Low Energy, at most 7 links", "wlan0: wlan0 supports Wi-Fi Direct"):
             check(found in doctor, "doctor asked the kernel for the radios", doctor)
         flashes, _ = led.pattern(6)
         check(2 <= flashes <= 4, "it flashes now and then", led.changes)
