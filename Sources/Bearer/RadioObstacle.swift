@@ -26,7 +26,7 @@ public enum RadioObstacle: Sendable {
   /// One line about the radio with this name: what is wrong, and what to do. `type` is a radio type of rfkill(8).
   public func text(_ name: String, type: StaticString) -> String {
     switch self {
-    case .absent: "no interface \(name): is the radio plugged in? (it is watched for)"
+    case .absent: "no interface \(name): is the radio plugged in? (it is used once present)"
     case .blocked: "\(name) is blocked: run `rfkill unblock \(type)`"
     case .switchedOff: "\(name) is off by a hardware switch (rfkill): turn it on"
     }

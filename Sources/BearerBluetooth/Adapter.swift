@@ -166,8 +166,10 @@ final class Adapter {
   }
 
   private var absence: String {
-    if case .automatic = choice { return "no Bluetooth controller: plug one in or switch it on (it is watched for)" }
-    return "no Bluetooth controller \(choice.text): check the adapter setting (it is watched for)"
+    if case .automatic = choice {
+      return "no Bluetooth controller: plug one in or switch it on (it is used once present)"
+    }
+    return "no Bluetooth controller \(choice.text): check the adapter setting (it is used once present)"
   }
 
   /// Uses the first suitable controller from `position` on.
@@ -185,7 +187,8 @@ final class Adapter {
       }
       guard information.supported.contains(needed) else {
         let kind: StaticString = needed == .classic ? "classic" : "LE"
-        return examine(indexes, position + 1, otherwise: "hci\(index) cannot do Bluetooth \(kind): use another adapter")
+        return examine(
+          indexes, position + 1, otherwise: "hci\(index) does not support Bluetooth \(kind): use another adapter")
       }
       found(index, information)
     }
@@ -253,7 +256,7 @@ final class Adapter {
   ) -> String {
     switch outcome {
     case .refused(.blockedByRFKill): RadioObstacle.blocked.text("hci\(index)", type: "bluetooth")
-    case .refused(.permissionDenied): "may not configure hci\(index): run with CAP_NET_ADMIN"
+    case .refused(.permissionDenied): "no permission to configure hci\(index): run with CAP_NET_ADMIN"
     case .done, .refused, .timedOut, .notSent: "cannot \(name) hci\(index): \(problem); it is tried again"
     }
   }

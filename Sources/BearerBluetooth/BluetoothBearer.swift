@@ -245,7 +245,7 @@ public final class BluetoothBearer {
         try BluetoothListener(loop, try open(), accepted, shortage: { [self] error in tellShortage(name, error) }))
     } catch {
       let remedy: StaticString =
-        error.code == EADDRINUSE ? "another program has it: stop bluetoothd" : "phones cannot connect until it opens"
+        error.code == EADDRINUSE ? "another program uses it: stop bluetoothd" : "phones cannot connect until it opens"
       delegate?.bearerReport(sources.lowEnergy, "cannot open the \(name): \(error.text) (\(remedy))", isFault: true)
     }
   }
@@ -281,7 +281,7 @@ public final class BluetoothBearer {
 
   func advance() {
     while let token = overtaken.next(loop.now) {
-      delegate?.bearerDialFailed(token: token, reason: "the peer came first")
+      delegate?.bearerDialFailed(token: token, reason: "the peer connected first")
     }
     plan.handle(.airShared(wifi.isLoaded(loop.now)), loop.now)
     let mayInquire = classic?.isDiscoverable ?? false && !busy.isLoaded(loop.now) && hasClassicPlace

@@ -18,7 +18,7 @@ extension BluetoothBearer {
       return
     }
     guard dials.count < Self.dialsQueuedMax else {
-      delegate?.bearerDialFailed(token: token, reason: "\(Self.dialsQueuedMax) dials wait already")
+      delegate?.bearerDialFailed(token: token, reason: "\(Self.dialsQueuedMax) dials are already queued")
       return
     }
     dials.append((peer, token))

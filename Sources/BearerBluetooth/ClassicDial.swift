@@ -92,20 +92,20 @@ final class ClassicDial: EventSource, Dial {
   private func answered(_ answer: [UInt8]?) {
     // The channel may end while the stream opens.
     guard case .asking = step else { return }
-    guard let answer else { return finish("the connection ended before the peer named its channel") }
+    guard let answer else { return finish("the connection ended before the peer sent its channel") }
     switch client.received(answer) {
     case .ask(let request): ask(request)
     case .channel(let channel): connect(channel)
     case .absent: finish("the peer offers no Causeway service")
-    case .refused: finish("the peer refuses to tell its channel")
+    case .refused: finish("the peer refuses to send its channel")
     case .malformed: finish("the peer's service record cannot be read")
     }
   }
 
   private func expire() {
     switch step {
-    case .connecting(_, _, isStream: false): finish("not reached in time")
-    case .asking: finish("its service record did not come in time")
+    case .connecting(_, _, isStream: false): finish("it did not answer in time")
+    case .asking: finish("its service record did not arrive in time")
     case .connecting, .ended: finish("its stream did not open in time")
     }
   }

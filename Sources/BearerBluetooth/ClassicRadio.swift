@@ -87,7 +87,7 @@ final class ClassicRadio {
       channel = sockets.channel
     } catch {
       close()
-      return fail("nobody can connect: \(Self.remedy(error))")
+      return fail("peers cannot connect: \(Self.remedy(error))")
     }
     perform(commands(working.index), 0)
   }
@@ -172,7 +172,7 @@ final class ClassicRadio {
     adapter.send(commands[position]) { [self] outcome in
       guard channel != nil else { return }
       if let problem = outcome.problem {
-        return fail("peers do not find it: the kernel refuses command \(commands[position].opcode): \(problem)")
+        return fail("peers cannot find this box: the kernel refuses command \(commands[position].opcode): \(problem)")
       }
       perform(commands, position + 1)
     }

@@ -140,7 +140,7 @@ final class L2CAPDial: EventSource, Dial {
     timer?.set(after: Self.answerTime)
     connection.ask(AttributeClient.psmRequest) { [self] pdu in
       guard let pdu else {
-        finish(.failed("the link ended before the peer named its PSM", nil))
+        finish(.failed("the link ended before the peer sent its PSM", nil))
         return true
       }
       guard AttributeClient.isAnswer(pdu) else { return false }
@@ -149,7 +149,7 @@ final class L2CAPDial: EventSource, Dial {
         timer?.set(after: Self.answerTime)
         open(psm, isKnown: false)
       case .refused: finish(.failed("the peer offers no Causeway service", nil))
-      case .malformed: finish(.failed("the peer's answer about its PSM cannot be read", nil))
+      case .malformed: finish(.failed("the peer's PSM answer is malformed", nil))
       }
       return true
     }
@@ -179,7 +179,7 @@ final class L2CAPDial: EventSource, Dial {
     case .yielding:
       guard let connection = attributes.channels.existing(peer) else { return connect() }
       reach(connection)
-    case .connectingAttributes: finish(.failed("not reached in time", nil))
+    case .connectingAttributes: finish(.failed("it did not answer in time", nil))
     case .asking(let connection):
       own = connection
       finish(.unanswered("its attribute server did not answer in time"))

@@ -169,12 +169,12 @@ final class NetworkAccessPoint {
 
   private func problem(_ error: SystemError) -> String {
     switch error.code {
-    case EPROTONOSUPPORT: "nobody can join: the kernel has no BNEP: run “modprobe bnep”, or remove [bluetooth] nap"
-    case ENODEV: "nobody can join: [bluetooth] nap does not name a bridge: run “ip link add NAME type bridge”"
-    case EPERM: "nobody can join: no permission to add interfaces: run with CAP_NET_ADMIN"
-    case EACCES: "nobody can join: no permission for the channel: run with CAP_NET_BIND_SERVICE"
-    case EADDRINUSE: "nobody can join: another program is a network access point: stop bluetoothd"
-    case _: "nobody can join: " + error.text
+    case EPROTONOSUPPORT: "peers cannot join: the kernel has no BNEP: run “modprobe bnep”, or remove [bluetooth] nap"
+    case ENODEV: "peers cannot join: [bluetooth] nap does not name a bridge: run “ip link add NAME type bridge”"
+    case EPERM: "peers cannot join: no permission to add interfaces: run with CAP_NET_ADMIN"
+    case EACCES: "peers cannot join: no permission for the channel: run with CAP_NET_BIND_SERVICE"
+    case EADDRINUSE: "peers cannot join: another program is a network access point: stop bluetoothd"
+    case _: "peers cannot join: " + error.text
     }
   }
 }

@@ -73,7 +73,8 @@ public final class IPBearer {
     do {
       watch = try KernelWatch(loop, .addresses) { [self] in refresh() }
     } catch {
-      delegate.bearerReport("ip", "cannot watch the interfaces: \(error.text). New ones go unnoticed.", isFault: true)
+      delegate.bearerReport(
+        "ip", "cannot watch the interfaces: \(error.text). New ones are not detected.", isFault: true)
     }
     listen()
     refresh()
@@ -188,7 +189,8 @@ public final class IPBearer {
       if isListenFaultReported { return }
       isListenFaultReported = true
       delegate.bearerReport(
-        "ip", "cannot listen on port \(settings.port): \(error.text). Stop what uses it, or set another port.",
+        "ip",
+        "cannot listen on port \(settings.port): \(error.text). Stop the program that uses it, or set another port.",
         isFault: true)
     }
   }

@@ -32,7 +32,7 @@ final class StreamDialer {
 
   func dial(_ endpoint: IPEndpoint, token: UInt32) {
     if dials.count >= Self.dialsMax {
-      return refuse(token, "\(Self.dialsMax) dials are under way already: \(endpoint.text) is tried later")
+      return refuse(token, "\(Self.dialsMax) dials are already in progress: \(endpoint.text) is tried later")
     }
     if endpoint.isLinkLocalIPv6, endpoint.scope == 0 {
       return refuse(token, "\(endpoint.text) is link-local: write it with its interface, as in fe80::1%eth0")

@@ -32,17 +32,17 @@ public struct GPIOError: Error {
   static func noChip(_ pin: GPIOPin, others: String) -> GPIOError {
     GPIOError(
       "there is no GPIO chip " + pin.chip,
-      others.utf8.isEmpty ? "none is seen: load its driver, or remove the key" : "name one of:" + others)
+      others.utf8.isEmpty ? "none is present: load its driver, or remove the key" : "name one of:" + others)
   }
 
   static func noLine(_ pin: GPIOPin) -> GPIOError {
-    GPIOError("GPIO chip " + pin.chip + " has no line " + pin.line, "“gpioinfo” names its lines")
+    GPIOError("GPIO chip " + pin.chip + " has no line " + pin.line, "list its lines with “gpioinfo”")
   }
 
   /// Another program or a kernel driver uses the line.
   static func busy(_ pin: GPIOPin, consumer: String) -> GPIOError {
     GPIOError(
-      pin.text + " is in use by “" + consumer + "”", "free it, or name another",
+      pin.text + " is in use by “" + consumer + "”", "free it, or set another line",
       kind: consumer.utf8.elementsEqual("causeway".utf8) ? .ours : .unusable)
   }
 
@@ -51,7 +51,9 @@ public struct GPIOError: Error {
   }
 
   static func failed(_ pin: GPIOPin, _ error: SystemError) -> GPIOError {
-    if error.code == ENODEV { return GPIOError(pin.text + ": the chip is gone", "it is used again when it is back") }
+    if error.code == ENODEV {
+      return GPIOError(pin.text + ": the chip was removed", "it is used again when it returns")
+    }
     return GPIOError(pin.text + ": " + error.text)
   }
 }

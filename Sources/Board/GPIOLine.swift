@@ -31,7 +31,7 @@ public struct GPIOLine: ~Copyable {
     }
     var status = stat()
     if fstat(chip, &status) == 0, status.st_gid == 0 || status.st_mode & 0o060 != 0o060 {
-      throw .denied("GPIO chip " + pin.chip + " is for root alone")
+      throw .denied("only root may open GPIO chip " + pin.chip)
     }
   }
 
@@ -67,7 +67,7 @@ private func openChip(
     others += String(cString: csystem_gpio_label(&info))
   }
   // A chip that cannot be opened may be the wanted one.
-  if isDenied { throw .denied("there is a GPIO chip in " + directory + " that may not be opened") }
+  if isDenied { throw .denied("no permission to open a GPIO chip in " + directory) }
   throw .noChip(pin, others: others)
 }
 

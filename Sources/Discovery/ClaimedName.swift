@@ -158,13 +158,14 @@ enum NameReport {
       case .service: "service name"
       case .host: "host name"
       }
-    return "another machine on the network claims each \(what) of this box: others cannot find it by DNS-SD. New names "
+    return
+      "another machine on the network claims every \(what) of this box: other nodes cannot find it by DNS-SD. New names "
       + "are tried within \(pauseSeconds) s. Disconnect that machine, or list this box under [ip] peers of the others"
   }
 
   /// `reason`: the error text of Avahi.
   static func failed(_ reason: String) -> String {
-    "this box cannot be announced by DNS-SD (\(reason)): it tries again within \(pauseSeconds) s. If this stays, "
+    "this box cannot be announced by DNS-SD (\(reason)): it tries again within \(pauseSeconds) s. If this persists, "
       + "restart avahi-daemon, or causeway where there is none"
   }
 

@@ -187,15 +187,15 @@ public final class DNSServiceDiscovery {
     if settings.responder == .daemon {
       let text =
         isNameless
-        ? "avahi-daemon does not get a host name, as another machine claims each: disconnect that machine"
+        ? "avahi-daemon gets no host name, because another machine claims every one: disconnect that machine"
         : "no avahi-daemon: start it"
-      return report(text + ", or let the built-in responder stand in (dns-sd = auto)", isFault: true)
+      return report(text + ", or use the built-in responder (dns-sd = auto)", isFault: true)
     }
     wallOffset = currentWallOffset()
     let (responder, reason) = EmbeddedResponder.open(loop, settings, hostName: hostName(), self)
     guard let responder else {
       let text = "no avahi-daemon, and the built-in responder cannot start: \(reason). "
-      report(text + "Is UDP port 5353 held by another program? Trying again every 30 s", isFault: true)
+      report(text + "Is UDP port 5353 used by another program? Trying again every 30 s", isFault: true)
       return
     }
     embedded = responder
@@ -336,8 +336,8 @@ public final class DNSServiceDiscovery {
       isOffLinkTold = true
       delegate.bearerReport(
         "dns-sd",
-        "a service was announced at an address that is not on the network it was heard on: ignored, and so are "
-          + "further ones", isFault: false)
+        "ignored a service whose address is not on the network that announced it; further ones are not reported",
+        isFault: false)
     }
     return false
   }
@@ -379,7 +379,7 @@ extension DNSServiceDiscovery: ResponderOwner {
       let service = table.insert(key, evicting: { evict($0) })
       if table.refusals == 1 {
         report(
-          "more than \(ServiceTable.servicesMax) services are announced here: those where no node has answered give way",
+          "more than \(ServiceTable.servicesMax) services are announced here: those where no node has answered are evicted",
           isFault: true)
       }
       if service == nil { return }

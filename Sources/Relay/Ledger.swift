@@ -135,8 +135,8 @@ public enum Ledger {
     if over <= 0 { return nil }
     let most = (journalBytes - over) / 1024
     return
-      "[journal] size: with more than \(most) the limits of memory add up to more than the \(memoryMax >> 20) MiB of"
-      + " causeway.service; set a smaller one, or a greater MemoryMax"
+      "[journal] size: above \(most), the limits of memory exceed the \(memoryMax >> 20) MiB of causeway.service;"
+      + " set a smaller size, or a larger MemoryMax"
   }
 
   /// An object with a few fields, with its registration and timer, in bytes.

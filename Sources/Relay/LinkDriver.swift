@@ -172,11 +172,11 @@ final class LinkDriver: FrameSink {
   /// Ends the driver because another stream to the same peer has become the link.
   func giveUp() {
     isGivenUp = true
-    end("another stream came first", lingers: false)
+    end("another stream was established first", lingers: false)
   }
 
   /// Ends the driver because its handshake makes no progress and another stream waits for the slot.
-  func giveWay() { end("the TLS handshake made no progress, and others waited", lingers: false) }
+  func giveWay() { end("the TLS handshake made no progress while others waited", lingers: false) }
 
   /// Ends the driver because its interface is down. Nothing can be sent; the other side times out.
   func interfaceWent() { end("its interface is down", lingers: false) }

@@ -143,7 +143,7 @@ final class LocalConnection: EventSource {
     while let server, server.clients.isReading(place), inbox.count - offset >= Self.lengthBytes {
       let length = length(at: offset)
       guard (LocalServer.headBytes...LocalLimits.packetBytesMax).contains(length) else {
-        return server.refuse(self, "a packet has 5 to \(LocalLimits.packetBytesMax) bytes behind its length")
+        return server.refuse(self, "a packet has 5 to \(LocalLimits.packetBytesMax) bytes after its length")
       }
       let start = offset + Self.lengthBytes
       if inbox.count - start < length { break }

@@ -101,7 +101,7 @@ final class LocalServer {
       acceptor = try Acceptor(loop, listener.descriptor) { [self] in
         accept($0)
       } shortage: { [self] error in
-        if let error { journal.report(.warning, at: loop.now, "api", "no client can connect: \(error.text)") }
+        if let error { journal.report(.warning, at: loop.now, "api", "cannot accept clients: \(error.text)") }
       }
     } catch {
       throw DiagnosticsError("\(path): \(error.text)")
@@ -155,7 +155,7 @@ final class LocalServer {
     connections.remove(at: index)
     connection.close()
     clients.detach(connection.place, now: loop.now)
-    journal.report(.debug, at: loop.now, "api", "client \(connection.place) is gone")
+    journal.report(.debug, at: loop.now, "api", "client \(connection.place) disconnected")
     longPackets.leave(connection.place)
     givePlaces()
   }
@@ -243,7 +243,7 @@ final class LocalServer {
       guard let connection = connections.first(where: { $0.place == place }) else { return }
       // A request that arrived while this process was suspended is in time.
       connection.catchUp()
-      if clients.isOverdue(place, now: loop.now) { refuse(connection, "no hello came within 5 s; send it first") }
+      if clients.isOverdue(place, now: loop.now) { refuse(connection, "no hello within 5 s; send it first") }
     }
     if let place = longPackets.overdue(now: loop.now), let connection = connections.first(where: { $0.place == place })
     {

@@ -62,7 +62,7 @@ extension Relay {
     if let powerOffAskedAt, loop.now - powerOffAskedAt >= Self.powerOffTime {
       self.powerOffAskedAt = nil
       if unlink(powerOffPath) == 0 {
-        tellOfButton("nobody switches the board off: systemctl enable --now causeway-poweroff.path")
+        tellOfButton("no unit switches the board off: systemctl enable --now causeway-poweroff.path")
       }
     }
   }
@@ -79,10 +79,10 @@ extension Relay {
       if wifiDirect?.pushButton() == true {
         journal.record(.notice, .wifiButtonPressed, at: loop.now, 120)
       } else {
-        tellOfButton("pressed, and nobody can join: there is no Wi-Fi Direct group, or wps = off")
+        tellOfButton("pressed, but no device can join: there is no Wi-Fi Direct group, or wps = off")
       }
     case .long:
-      tellOfButton("held: the board is to be switched off")
+      tellOfButton("held: switching the board off")
       let file = csystem_open(powerOffPath, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
       guard file >= 0 else { return tellOfButton(powerOffPath + ": " + SystemError.last.text) }
       close(file)

@@ -65,8 +65,8 @@ extension Relay {
 
   private func serverProblem(_ error: SystemError, _ place: String, key: String) -> String {
     switch error.code {
-    case EACCES: "not allowed to listen at \(place): the program needs CAP_NET_BIND_SERVICE, as in the packaged unit"
-    case EADDRINUSE: "another program listens at \(place): end it, or set \(key) = no"
+    case EACCES: "no permission to listen on \(place): the program needs CAP_NET_BIND_SERVICE, as in the packaged unit"
+    case EADDRINUSE: "another program listens on \(place): stop it, or set \(key) = no"
     default: error.text
     }
   }

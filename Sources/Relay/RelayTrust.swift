@@ -56,7 +56,7 @@ func openState(_ configuration: Configuration, _ journal: Journal) throws(StartE
     if configuration.trust.policy == .authority, let notice = clock.notice { tell(.warning, notice, journal) }
     if let failure {
       keeper.noteUnsaved()
-      tell(.error, "\(failure.text); the box runs, and nothing that changes outlives a restart", journal)
+      tell(.error, "\(failure.text); the box runs, but a restart loses all changes", journal)
     }
     return OpenState(trust: keeper, epoch: epoch, writeFault: failure?.text, faults: faults)
   } catch {
@@ -182,7 +182,7 @@ extension Relay {
       if count > 0 { text += "\(text.utf8.isEmpty ? "" : ", ")\(count) \(refusal.name)" }
     }
     refusalsTold = refusals
-    if !text.utf8.isEmpty { journal.report(.warning, at: loop.now, "admission", "not let in: \(text)") }
+    if !text.utf8.isEmpty { journal.report(.warning, at: loop.now, "admission", "not admitted: \(text)") }
   }
 
   /// Warns once when half of the pins are taken, and when all are. The status shows the fault while it lasts.
@@ -192,13 +192,13 @@ extension Relay {
     pinsLeft = left
     resolve("pins")
     let remedy =
-      "some by keys that nobody verified; see causeway identity show, and remove them by causeway identity untrust NAME"
+      "some by unverified keys; see causeway identity show, and remove them with causeway identity untrust NAME"
     switch left {
-    case .many: bearerReport("pins", "more than half of the places are free again", isFault: false)
-    case .few: bearerReport("pins", "half of the \(TrustLimits.pinsMax) places are taken, \(remedy)", isFault: true)
+    case .many: bearerReport("pins", "more than half of the pins are free again", isFault: false)
+    case .few: bearerReport("pins", "half of the \(TrustLimits.pinsMax) pins are in use, \(remedy)", isFault: true)
     case .none:
       bearerReport(
-        "pins", "all \(TrustLimits.pinsMax) places are taken, and names of new peers are not protected; \(remedy)",
+        "pins", "all \(TrustLimits.pinsMax) pins are in use, and names of new peers are not protected; \(remedy)",
         isFault: true)
     }
   }
@@ -234,7 +234,7 @@ extension Relay {
       unpinnedReported = trust.unpinnedCount
       journal.report(
         .warning, at: now, "trust",
-        "a peer is linked without a pin: too many new names came in a short time, or all pins are taken")
+        "a peer is linked without a pin: too many new names in a short time, or all pins are in use")
     }
     if deniedSeen != trust.lists.map({ $0.serial }) {
       deniedSeen = trust.lists.map { $0.serial }
@@ -303,7 +303,7 @@ extension TrustAlarm {
     let isSame = name == offeredName
     let came = isSame ? "under that name" : "as “\(shown(offeredName))”, which looks like it"
     return """
-      “\(shown(name))” is \(pinned.text), but \(offered.text) came \(came), \(count) \
+      “\(shown(name))” is \(pinned.text), but \(offered.text) was seen \(came), \(count) \
       time\(count == 1 ? "" : "s"); see: causeway identity alarms
       """
   }
@@ -322,7 +322,7 @@ extension TrustKeeper {
       if let former, former != id { text += " instead of \(former.text)" }
       if let displaced {
         text +=
-          "; all places were taken: the unverified pin of \(displaced.node.text) as “\(shown(displaced.name))” gave way"
+          "; all pins were in use: the unverified pin of \(displaced.node.text) as “\(shown(displaced.name))” was evicted"
       }
       return text
     case .unpin:
@@ -341,10 +341,10 @@ extension TrustKeeper {
       return "\(id.text) is trusted as “\(shown(alarm.name))” instead of \(alarm.pinned.text)"
     case .keep:
       let count = try keep(id)
-      return "the pinned key stays; \(count) alarm\(count == 1 ? "" : "s") ended, and that key raises none again"
+      return "the pinned key stays; \(count) alarm\(count == 1 ? "" : "s") ended, and that key raises no further one"
     case .dismiss:
       let count = try dismiss(id)
-      return "\(count) alarm\(count == 1 ? "" : "s") dismissed; the next try raises it again"
+      return "\(count) alarm\(count == 1 ? "" : "s") dismissed; the next attempt raises it again"
     }
   }
 }

@@ -23,7 +23,7 @@ extension Relay {
   private func keep(_ source: StaticString, _ restore: () throws(DiagnosticsError) -> Bool) {
     do throws(DiagnosticsError) {
       if try restore() {
-        journal.report(.warning, at: loop.now, source, "the socket was removed; it is there again")
+        journal.report(.warning, at: loop.now, source, "the socket was removed; it is restored")
       }
       note(source, nil)
     } catch {
@@ -54,7 +54,7 @@ extension Relay {
 
   /// Reports whether the last write of the state succeeded.
   func noteState(_ failure: String?) {
-    note("state", failure.map { "\($0); until then nothing that changes outlives a restart" })
+    note("state", failure.map { "\($0); until then a restart loses all changes" })
   }
 
   var controlIsSettled: Bool { trust.store.isSettled }
@@ -109,7 +109,7 @@ extension Relay {
     note("trust", trust.anchorFault)
     reconsiderLinks()
     var text = "reloaded: \(anchors.certificateCount) anchors, \(anchors.listCount) revocation lists"
-    if !later.utf8.isEmpty { text += "; these count from the next start: \(later)" }
+    if !later.utf8.isEmpty { text += "; these apply at the next start: \(later)" }
     return (true, text)
   }
 

@@ -42,21 +42,21 @@ public enum PeerRefusal: UInt8, Error, Sendable {
     switch self {
     case .expired: "its certificate, or one above it, has expired; issue a new one"
     case .notYetValid: "its certificate, or one above it, is not valid yet; is this box's clock right?"
-    case .unknownIssuer: "its certificate is by none of the authorities in the anchors directory"
+    case .unknownIssuer: "no authority in the anchors directory issued its certificate"
     case .authorityAsLeaf: "its certificate is an authority's (CA), not a node's"
     case .pathTooLong: "an authority in its chain has more authorities below it than its path length allows"
-    case .issuerNotAuthority: "its certificate was issued by one that is no authority (CA)"
+    case .issuerNotAuthority: "the issuer of its certificate is not an authority (CA)"
     case .revoked: "its certificate, or one above it, is revoked (CRL)"
     case .wrongUsage:
       """
-      its certificate is not for its use; it needs digitalSignature, clientAuth, and serverAuth to be dialled; the extended \
+      its certificate does not allow this use; it needs digitalSignature, clientAuth, and serverAuth to be dialled; the extended \
       key usage of each authority above it must allow clientAuth
       """
-    case .wrongSignature: "a signature in its chain is wrong"
-    case .weakAlgorithm: "its chain is signed by a weak algorithm or key; SHA-256 and P-256 or better are needed"
-    case .revocationListForged: "the revocation list (CRL) of its authority is not by that authority; replace the file"
+    case .wrongSignature: "a signature in its chain is invalid"
+    case .weakAlgorithm: "its chain is signed with a weak algorithm or key; SHA-256 and P-256 or better are needed"
+    case .revocationListForged: "the revocation list (CRL) of its authority is not signed by it; replace the file"
     case .chainTooLong: "its chain is longer than 8 intermediate certificates, or has more than 256 names"
-    case .noUsableKey: "it shows no certificate with an ECDSA P-256 key"
+    case .noUsableKey: "it sent no certificate with an ECDSA P-256 key"
     case .denied: "its key is revoked (deny-list)"
     case .keyChanged: "another key is pinned under its name or one that looks like it; see: causeway identity alarms"
     case .malformedSerial: "a serial number in its chain is not 1 to 20 bytes in the shortest form; issue a new one"

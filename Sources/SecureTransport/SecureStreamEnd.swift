@@ -10,7 +10,7 @@ public enum SecureStreamError: Error, Equatable {
   /// The fault and the remedy, in one line.
   public var text: String {
     switch self {
-    case .library(let code): "no TLS context: mbedTLS \(hexadecimal(code)), in practice no memory; try again later"
+    case .library(let code): "no TLS context: mbedTLS \(hexadecimal(code)), usually out of memory; try again later"
     }
   }
 }
@@ -49,7 +49,7 @@ public enum SecureStreamEnd: Equatable, Sendable {
     switch self {
     case .closedHere: "closed here"
     case .closedByPeer: "closed by the peer"
-    case .truncated: "the connection was cut without close_notify"
+    case .truncated: "the connection ended without close_notify"
     case .noPeerCertificate: "the peer sent no certificate; it needs one (self-signed will do) with an ECDSA P-256 key"
     case .peerKeyNotP256: "the peer's key is not ECDSA P-256 (uncompressed); it needs a certificate with such a key"
     case .refused(let refusal): "the peer was refused: \(refusal.text)"
@@ -60,9 +60,9 @@ public enum SecureStreamEnd: Equatable, Sendable {
     case .notAUnit(.sealedEmpty): "a sealed frame without payload"
     case .notAUnit(.sealedTooLong): "a sealed frame longer than \(StreamDemultiplexer.sealedPayloadBytesMax) bytes"
     case .sealedTooEarly: "a sealed frame before both sides had agreed on the bypass"
-    case .sealedReplayed: "a sealed frame with a used link sequence: somebody replays on this link"
-    case .sealedForged: "a sealed frame whose header is not authentic: somebody alters this link"
-    case .outgoingOverflow: "the peer does not read what it is answered"
+    case .sealedReplayed: "a sealed frame with a used link sequence: frames are replayed on this link"
+    case .sealedForged: "a sealed frame whose header is not authentic: frames are altered on this link"
+    case .outgoingOverflow: "the peer does not read the replies"
     }
   }
 
@@ -95,11 +95,11 @@ public enum SecureStreamEnd: Equatable, Sendable {
 private func libraryText(_ code: Int32) -> String {
   let text: StaticString =
     switch code {
-    case MBEDTLS_ERR_SSL_BAD_PROTOCOL_VERSION: "no common TLS version; this node speaks 1.2 and 1.3"
+    case MBEDTLS_ERR_SSL_BAD_PROTOCOL_VERSION: "no common TLS version; this node supports 1.2 and 1.3"
     case MBEDTLS_ERR_SSL_HANDSHAKE_FAILURE:
       "no common TLS parameters; needed: ECDHE-ECDSA or TLS 1.3, AES-GCM or ChaCha20-Poly1305, P-256 or X25519"
     case MBEDTLS_ERR_SSL_INVALID_RECORD: "malformed TLS record"
-    case MBEDTLS_ERR_SSL_INVALID_MAC: "TLS record altered on the way"
+    case MBEDTLS_ERR_SSL_INVALID_MAC: "TLS record altered on the path"
     case MBEDTLS_ERR_SSL_DECODE_ERROR: "malformed TLS message"
     case MBEDTLS_ERR_SSL_ILLEGAL_PARAMETER: "TLS message with a value that is not allowed"
     case MBEDTLS_ERR_SSL_UNEXPECTED_MESSAGE: "TLS message out of order"

@@ -50,9 +50,9 @@ public struct PageContent {
     text.add(untrusted: ssid)
     text.add(
       """
-      </b>. Who runs the box has its passphrase, and a code for a phone's camera: <code>causeway join</code>. A phone \
-      says that the network has no Internet; stay in it all the same.</li>
-      <li>Start an application that speaks Causeway. It finds the box by itself.</li>
+      </b>. The operator of the box has its passphrase, and a code for a phone's camera: <code>causeway join</code>. If \
+      a phone reports that the network has no Internet, stay in it.</li>
+      <li>Start an application that uses Causeway. It finds the box automatically.</li>
       <li>Compare the fingerprint that it shows with the one of <code>causeway join</code>. This page proves nothing: \
       anybody in the network could have sent it.</li>
       </ol>
@@ -64,7 +64,7 @@ public struct PageContent {
 
   private func addPeers(to text: inout PageText) {
     if peers.isEmpty {
-      text.add("<p>Nobody is there yet.</p>\n")
+      text.add("<p>No peers yet.</p>\n")
       return
     }
     text.add("<ul id=\"peers\">\n")

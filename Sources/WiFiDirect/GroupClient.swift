@@ -63,9 +63,9 @@ final class GroupClient: RadioActivity {
         failed("the group ended while it was being joined: \(reason)")
       }
     case .formationFailed:
-      if phase == .joining { failed("the group owner did not let this node in") }
+      if phase == .joining { failed("the group owner refused this node") }
     case .full:
-      if phase == .joining { failed("the group is full: its owner takes no more stations") }
+      if phase == .joining { failed("the group is full: its owner accepts no more stations") }
     case .pushButtonRequested, .pushButtonEnded, .pushButtonOverlap, .stationConnected, .stationDisconnected,
       .connected, .disconnected, .terminating, .meshPeerRefused, .meshRefused, .other:
       break
@@ -78,7 +78,7 @@ final class GroupClient: RadioActivity {
     guard let interface = group?.interface else { return }
     radio.supplicant?.send(to: interface, "STATUS") { [self] reply in
       guard let group, sameText(group.interface, interface) else { return }
-      if reply.value("wpa_state") == nil { left("it is not there any more") }
+      if reply.value("wpa_state") == nil { left("it no longer exists") }
     }
   }
 
@@ -110,7 +110,7 @@ final class GroupClient: RadioActivity {
     searches += 1
     radio.supplicant?.send("P2P_FIND \(Self.searchSeconds)\(kind)") { [self] reply in
       if !reply.isOK, phase == .searching, timer != nil {
-        radio.failed("wpa_supplicant does not look for groups: \(reply.text)", .searching)
+        radio.failed("wpa_supplicant does not search for groups: \(reply.text)", .searching)
       }
     }
   }
@@ -149,7 +149,7 @@ final class GroupClient: RadioActivity {
       searchEnded()
     case .joining:
       let name = owner?.name ?? "the group owner"
-      failed("\(name) did not let this node in within \(Self.joinTime.milliseconds / 1000) s")
+      failed("\(name) did not accept this node within \(Self.joinTime.milliseconds / 1000) s")
     case .member: break
     }
   }

@@ -68,7 +68,7 @@ final class GroupOwner: RadioActivity {
     radio.supplicant?.send(to: interface, "WPS_PBC") { [self] reply in
       // The reply FAIL-PBC-OVERLAP means that two devices pushed within the last two minutes.
       radio.snapshot.isPushButtonPressed = isPressed && reply.isOK && !hasEnded
-      if isPressed && !reply.isOK { radio.report("nobody can join by WPS now: " + reply.text) }
+      if isPressed && !reply.isOK { radio.report("WPS is unavailable now: " + reply.text) }
       guard options.pushButton == .always else { return }
       pushButtonTimer?.set(after: reply.isOK ? Self.pushButtonTime : Self.overlapTime)
     }
@@ -79,7 +79,7 @@ final class GroupOwner: RadioActivity {
     let asked = interface
     radio.supplicant?.send(to: asked, "STATUS") { [self] reply in
       guard sameText(asked, interface) else { return }
-      if reply.value("mode") == nil { removed("it is not there any more") }
+      if reply.value("mode") == nil { removed("it no longer exists") }
     }
   }
 
@@ -144,7 +144,7 @@ final class GroupOwner: RadioActivity {
   }
 
   private func refused(_ reply: SupplicantReply) {
-    failed("wpa_supplicant makes no group on \(options.interface): \(reply.text)")
+    failed("wpa_supplicant cannot create a group on \(options.interface): \(reply.text)")
   }
 
   private func started(_ group: StartedGroup) {

@@ -66,9 +66,10 @@ final class HostedNetwork: RadioActivity {
       reportMeshPeers()
     case .pushButtonEnded, .pushButtonOverlap: radio.snapshot.isPushButtonPressed = false
     case .meshPeerRefused(let address):
-      radio.report(fault: "\(address.text) does not join “\(plan.ssid)”: has it the same passphrase?")
+      radio.report(fault: "\(address.text) does not join “\(plan.ssid)”: does it have the same passphrase?")
     case .meshRefused:
-      failed("the driver starts no mesh on \(plan.frequency) MHz: is the channel allowed, and free for this radio?")
+      failed(
+        "the driver cannot start a mesh on \(plan.frequency) MHz: is the channel allowed, and free for this radio?")
     case .deviceFound, .findStopped, .groupStarted, .groupRemoved, .formationFailed, .full, .pushButtonRequested,
       .connected, .disconnected, .terminating, .other:
       break
@@ -127,7 +128,7 @@ final class HostedNetwork: RadioActivity {
   }
 
   private func refused(_ reason: String) {
-    failed("\(radio.options.interface) takes no \(plan.noun) \(reason)", isRefused: true)
+    failed("\(radio.options.interface) supports no \(plan.noun) \(reason)", isRefused: true)
   }
 
   private func define(_ interface: String) {

@@ -24,7 +24,7 @@ extension WiFiDirectRadio {
         try setBridge(of: if_nametoindex(interface), GroupBridge.index)
         groupCame(interface, at: GroupBridge.name)
       } catch {
-        report(fault: "the group is apart from [bluetooth] nap: " + error.text)
+        report(fault: "the group is not in the bridge of [bluetooth] nap: " + error.text)
         _ = try? removeInterfaceAddress(
           GroupBridge.index, ipv4: WiFiDirectOptions.ownerAddress, prefixLength: WiFiDirectOptions.prefixLength)
         takeAddress(interface)

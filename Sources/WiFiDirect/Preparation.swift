@@ -32,7 +32,7 @@ final class Preparation {
     guard let supplicant = radio.supplicant else { return }
     guard supplicant.isGlobal, !isAdded else {
       return unavailable(
-        "wpa_supplicant does not drive \(options.interface): start it with -i \(options.interface)")
+        "wpa_supplicant does not manage \(options.interface): start it with -i \(options.interface)")
     }
     isAdded = true
     // The arguments: name, configuration file, driver, control directory. The group's interface inherits the directory.
@@ -41,7 +41,7 @@ final class Preparation {
         run()
       } else {
         unavailable(
-          "wpa_supplicant cannot use \(options.interface): is the radio there, unblocked and unmanaged?")
+          "wpa_supplicant cannot use \(options.interface): is the radio present, unblocked and unmanaged?")
       }
     }
   }
@@ -61,7 +61,7 @@ final class Preparation {
         if radio.isCurrent(self) { radio.prepared(deviceInterface: options.interface, hasWiFiDirect: false) }
       } else if reply.value("p2p_device_address") == nil {
         unavailable(
-          "\(options.interface) or its wpa_supplicant cannot do Wi-Fi Direct (p2p_disabled, or the driver)")
+          "\(options.interface) or its wpa_supplicant does not support Wi-Fi Direct (p2p_disabled, or the driver)")
       } else {
         set(device)
       }
@@ -91,7 +91,7 @@ final class Preparation {
     }
     for setting in settings {
       radio.supplicant?.send(to: device, setting) { [self] reply in
-        if !reply.isOK { radio.report("wpa_supplicant does not take \"\(setting)\": \(reply.text)") }
+        if !reply.isOK { radio.report("wpa_supplicant does not accept \"\(setting)\": \(reply.text)") }
       }
     }
     // Commands are answered in order, so this reply follows all others.

@@ -26,7 +26,7 @@ final class Station: RadioActivity {
     switch message.event {
     case .connected: joined()
     case .disconnected: left()
-    case .full: radio.report(fault: "\(options.ssid) is full: it takes no more stations")
+    case .full: radio.report(fault: "\(options.ssid) is full: it accepts no more stations")
     case .deviceFound, .findStopped, .groupStarted, .groupRemoved, .formationFailed, .pushButtonRequested,
       .pushButtonEnded, .pushButtonOverlap, .stationConnected, .stationDisconnected, .terminating, .meshPeerRefused,
       .meshRefused, .other:
@@ -83,6 +83,6 @@ final class Station: RadioActivity {
     if radio.snapshot.state != .member { return }
     radio.groupWent()
     radio.snapshot.state = .joining
-    radio.report("\(options.ssid) is out of reach; wpa_supplicant looks for it")
+    radio.report("\(options.ssid) is out of reach; wpa_supplicant searches for it")
   }
 }

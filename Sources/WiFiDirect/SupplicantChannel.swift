@@ -63,7 +63,7 @@ final class SupplicantChannel: EventSource {
   /// Queues a command. `completion` receives the reply; it is never called after the channel has failed or is closed.
   func send(_ command: String, _ completion: @escaping (SupplicantReply) -> Void = { _ in }) {
     guard control != nil else { return }
-    if queue.count >= Self.queueMax { return failSoon("is too slow: \(Self.queueMax) commands wait") }
+    if queue.count >= Self.queueMax { return failSoon("is too slow: \(Self.queueMax) commands are queued") }
     queue.append(Command(text: Array(command.utf8), completion: completion))
     transmit()
   }

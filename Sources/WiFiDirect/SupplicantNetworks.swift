@@ -26,7 +26,7 @@ extension Supplicant {
   ) {
     send(to: interface, "ADD_NETWORK") { [self] reply in
       guard !reply.isFailure, reply.bytes.count <= 4 else {
-        return completion(nil, "wpa_supplicant adds no network: \(reply.text)")
+        return completion(nil, "wpa_supplicant cannot add a network: \(reply.text)")
       }
       let network = reply.text
       var isRefused = false
@@ -37,7 +37,7 @@ extension Supplicant {
       send(to: interface, "PING") { [self] _ in
         if !isRefused { return completion(network, "") }
         send(to: interface, "REMOVE_NETWORK \(network)")
-        completion(nil, "wpa_supplicant does not take the network's name, passphrase or frequency")
+        completion(nil, "wpa_supplicant does not accept the network's name, passphrase or frequency")
       }
     }
   }

@@ -53,20 +53,20 @@ public struct WiFiDirectOptions: Sendable {
   /// The fault of an invalid setting in one sentence, or nil if all are valid.
   var problem: String? {
     if !Self.isName(interface, bytesMax: 15) {
-      return "\"\(Self.shown(interface))\" is no interface: write a name such as wlan0"
+      return "\"\(Self.shown(interface))\" is not an interface: write a name such as wlan0"
     }
     if !Self.isName(deviceNamePrefix, bytesMax: DeviceName.prefixBytesMax) {
-      return "the device name prefix takes 1 to \(DeviceName.prefixBytesMax) letters, digits and hyphens"
+      return "the device name prefix must have 1 to \(DeviceName.prefixBytesMax) letters, digits and hyphens"
     }
-    if ssid.utf8.count > 32 { return "the SSID has \(ssid.utf8.count) bytes: 32 is the most" }
+    if ssid.utf8.count > 32 { return "the SSID has \(ssid.utf8.count) bytes: the maximum is 32" }
     if !passphrase.utf8.isEmpty {
       let isPrintable = passphrase.utf8.allSatisfy { $0 >= 0x20 && $0 < 0x7F }
       if !isPrintable || passphrase.utf8.count < 8 || passphrase.utf8.count > 63 {
-        return "the passphrase takes 8 to 63 printable ASCII characters"
+        return "the passphrase must have 8 to 63 printable ASCII characters"
       }
     }
     if mesh != nil, ssid.utf8.isEmpty || passphrase.utf8.isEmpty {
-      return "a mesh takes an SSID and a passphrase: set both"
+      return "a mesh needs an SSID and a passphrase: set both"
     }
     if role == .client, !passphrase.utf8.isEmpty, ssid.utf8.isEmpty {
       return "a passphrase without an SSID names no network to join: set both"

@@ -183,7 +183,7 @@ public final class WiFiDirectRadio {
 
   private func received(_ message: SupplicantMessage) {
     if message.event == .terminating, message.interface.utf8.isEmpty || sameText(message.interface, options.interface) {
-      return lost("wpa_supplicant ends")
+      return lost("wpa_supplicant has stopped")
     }
     activity?.received(message)
   }

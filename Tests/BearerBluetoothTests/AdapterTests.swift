@@ -91,7 +91,7 @@ import Testing
     kernel.serve(indexes: [])
     kernel.tell(0x0004, 5)
     kernel.serve(indexes: [5])
-    #expect(story.lines == ["fault: no Bluetooth controller hci0: check the adapter setting (it is watched for)"])
+    #expect(story.lines == ["fault: no Bluetooth controller hci0: check the adapter setting (it is used once present)"])
     kernel.tell(0x0004, 0)
     kernel.serve(indexes: [0, 5])
     #expect(adapter.working?.index == 0)
@@ -101,7 +101,7 @@ import Testing
   @Test func aControllerWithoutLowEnergyIsPassedOver() {
     let adapter = adapter()
     kernel.serve(supported: 0x0001)
-    #expect(story.lines == ["fault: hci0 cannot do Bluetooth LE: use another adapter"])
+    #expect(story.lines == ["fault: hci0 does not support Bluetooth LE: use another adapter"])
     adapter.stop()
   }
 
@@ -158,7 +158,7 @@ import Testing
   @Test func missingPermissionSaysWhatToDo() {
     let adapter = adapter()
     kernel.serve(refusing: [0x0D: 0x14])
-    #expect(story.lines == ["fault: may not configure hci0: run with CAP_NET_ADMIN"])
+    #expect(story.lines == ["fault: no permission to configure hci0: run with CAP_NET_ADMIN"])
     adapter.stop()
   }
 

@@ -86,7 +86,7 @@ import Testing
     _ = dial(timeout: .milliseconds(30))
     #expect(question()?.isEmpty == false)
     serve(loop) { !outcomes.isEmpty }
-    #expect(failure == "its service record did not come in time")
+    #expect(failure == "its service record did not arrive in time")
     #expect(question() == [] && opened == [nil])
   }
 
@@ -95,7 +95,7 @@ import Testing
     _ = question()
     close(theirs.removeFirst())
     loop.turn(waitMilliseconds: 0)
-    #expect(failure == "the connection ended before the peer named its channel")
+    #expect(failure == "the connection ended before the peer sent its channel")
   }
 
   @Test func `a dial yields to an incoming connection of the peer unless it has already opened its own stream`() {

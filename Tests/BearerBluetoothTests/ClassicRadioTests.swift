@@ -51,7 +51,7 @@ import Testing
   @Test func lowEnergyGoesOnWhereTheKernelHasNoRFCOMM() {
     let bearer = start(failure: EPROTONOSUPPORT)
     #expect(!kernel.serve().contains(0x06))
-    let text = "nobody can connect: the kernel has no RFCOMM: run “modprobe rfcomm”, or set [bluetooth] classic = no"
+    let text = "peers cannot connect: the kernel has no RFCOMM: run “modprobe rfcomm”, or set [bluetooth] classic = no"
     #expect(witness.faults.contains(text))
     #expect(bearer.snapshot.classic?.problem == text && bearer.snapshot.classic?.channel == nil)
     #expect(bearer.snapshot.isAdvertising && bearer.snapshot.isScanning)
@@ -61,7 +61,7 @@ import Testing
   @Test func aCommandThatTheKernelRefusesIsToldAndLowEnergyGoesOn() {
     let bearer = start()
     kernel.serve(refusing: [0x06: 0x0B])
-    #expect(witness.faults.last == "peers do not find it: the kernel refuses command 6: rejected, mgmt status 11")
+    #expect(witness.faults.last == "peers cannot find this box: the kernel refuses command 6: rejected, mgmt status 11")
     #expect(bearer.snapshot.classic?.isDiscoverable == false && bearer.snapshot.isAdvertising)
     bearer.stop()
   }
@@ -79,7 +79,7 @@ import Testing
     bearer.start()
     kernel.serve()
     // No real controller has the address of the simulated one.
-    #expect(witness.faults.filter { $0.hasPrefix("nobody can join: ") }.count == 1)
+    #expect(witness.faults.filter { $0.hasPrefix("peers cannot join: ") }.count == 1)
     #expect(bearer.classic?.network?.snapshot?.problem != nil && bearer.snapshot.classic?.isDiscoverable == true)
     bearer.stop()
   }
@@ -149,7 +149,7 @@ import Testing
   @Test func anAdapterOfLEAloneIsNotUsedForClassicAlone() {
     let bearer = start(isLowEnergy: false)
     kernel.serve(supported: 0x201)
-    #expect(bearer.snapshot.problem == "hci0 cannot do Bluetooth classic: use another adapter")
+    #expect(bearer.snapshot.problem == "hci0 does not support Bluetooth classic: use another adapter")
     bearer.stop()
   }
 

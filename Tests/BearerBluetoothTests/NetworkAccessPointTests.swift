@@ -153,7 +153,7 @@ import Testing
       #expect(answer(peer) == "01020004" && ends(peer))
       close(peer)
     }
-    let text = "nobody can join: [bluetooth] nap does not name a bridge: run “ip link add NAME type bridge”"
+    let text = "peers cannot join: [bluetooth] nap does not name a bridge: run “ip link add NAME type bridge”"
     #expect(news.told.filter { $0.1 }.map { $0.0 } == [text] && point.snapshot?.problem == text)
     network.failure = nil
     let peer = try connect(7)
@@ -188,7 +188,7 @@ import Testing
   func whatIsMissingIsNamed(_ code: CInt, _ remedy: String) {
     waiting.failure = code
     point.start(Self.working)
-    #expect(point.snapshot?.problem == "nobody can join: \(remedy)" && !point.isOpen)
+    #expect(point.snapshot?.problem == "peers cannot join: \(remedy)" && !point.isOpen)
     point.stop()
   }
 }

@@ -35,6 +35,6 @@ import Testing
         == "wlan0 is off by a hardware switch (rfkill): turn it on")
     #expect(
       RadioObstacle.absent.text("wlan0", type: "wlan")
-        == "no interface wlan0: is the radio plugged in? (it is watched for)")
+        == "no interface wlan0: is the radio plugged in? (it is used once present)")
   }
 }

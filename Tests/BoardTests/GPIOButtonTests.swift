@@ -90,7 +90,7 @@ private let rising: UInt8 = 1, falling: UInt8 = 2
     close(kernel)
     serve(loop) { !told.losses.isEmpty }
     serve(loop, for: .milliseconds(20))
-    #expect(told.losses == ["chip:27: the chip is gone; it is used again when it is back"])
+    #expect(told.losses == ["chip:27: the chip was removed; it is used again when it returns"])
     #expect(throws: GPIOError.self) { try button.open() }
     button.close()
   }

@@ -11,12 +11,12 @@ import Testing
   init() throws { try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true) }
 
   @Test func aBoardWithoutChipsIsSaidToHaveNone() {
-    #expect(fault() == "there is no GPIO chip pinctrl-bcm2711; none is seen: load its driver, or remove the key")
+    #expect(fault() == "there is no GPIO chip pinctrl-bcm2711; none is present: load its driver, or remove the key")
   }
 
   @Test func aFileThatIsNoChipIsPassedOver() throws {
     try Data().write(to: directory.appending(path: "gpiochip0"))
-    #expect(fault() == "there is no GPIO chip pinctrl-bcm2711; none is seen: load its driver, or remove the key")
+    #expect(fault() == "there is no GPIO chip pinctrl-bcm2711; none is present: load its driver, or remove the key")
   }
 
   private func fault() -> String? {
@@ -29,10 +29,10 @@ import Testing
   @Test func eachFaultSaysWhatToDo() {
     #expect(
       GPIOError.noChip(pin, others: " gpio-sim").line == "there is no GPIO chip pinctrl-bcm2711; name one of: gpio-sim")
-    #expect(GPIOError.noLine(pin).line == "GPIO chip pinctrl-bcm2711 has no line 17; “gpioinfo” names its lines")
+    #expect(GPIOError.noLine(pin).line == "GPIO chip pinctrl-bcm2711 has no line 17; list its lines with “gpioinfo”")
     #expect(
       GPIOError.busy(pin, consumer: "spi0 CS0").line
-        == "pinctrl-bcm2711:17 is in use by “spi0 CS0”; free it, or name another")
+        == "pinctrl-bcm2711:17 is in use by “spi0 CS0”; free it, or set another line")
     #expect(GPIOError.failed(pin, SystemError(code: EIO)).line == "pinctrl-bcm2711:17: Input/output error")
   }
 

@@ -187,7 +187,7 @@ func anUnknownSectionIsRefusedAlsoWithoutKeys(_ text: String) {
 }
 
 @Test func aKeyBeforeAnySectionIsRefused() {
-  #expect(refusal("port = 1")?.hasPrefix("box.conf:1: “port” stands before any [section]") == true)
+  #expect(refusal("port = 1")?.hasPrefix("box.conf:1: “port” precedes the first [section]") == true)
 }
 
 @Test func whatIsNoEntryIsRefused() {

@@ -93,7 +93,7 @@ struct SecretSlipTests {
       said("[mesh]\nfrequenzy = 1").hasPrefix("box.conf:2: [mesh] has no key “frequenzy” (did you mean “frequency”?)"))
     #expect(said("[mesh]\npassprase = x").hasPrefix("box.conf:2: [mesh] has no such key (did you mean “passphrase”?)"))
     #expect(said("[mesh]\nnothing = x").hasPrefix("box.conf:2: [mesh] has no such key; expected "))
-    #expect(said("nothing = 1").hasPrefix("box.conf:1: a key stands before any [section]; expected "))
+    #expect(said("nothing = 1").hasPrefix("box.conf:1: a key precedes the first [section]; expected "))
   }
 
   @Test func `a rejected value is shown where it cannot be a passphrase`() {

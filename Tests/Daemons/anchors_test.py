@@ -230,7 +230,7 @@ class AnchorsTest(DaemonsTest):
         for daemon in (box, good, bad):
             daemon.start()
         wait("the good one is linked", lambda: box.neighbours() == ["good"])
-        wait("the bad one is refused", lambda: self.refusals(box, "its certificate is not for its use"))
+        wait("the bad one is refused", lambda: self.refusals(box, "its certificate does not allow this use"))
         self.assertEqual(box.neighbours(), ["good"])
 
     def test_a_certificate_that_is_not_for_clients_links_nowhere(self):
@@ -242,9 +242,9 @@ class AnchorsTest(DaemonsTest):
                 dials = self.member(name, box, section).start()
                 is_dialled = self.member(name + "2", section=section).start()
                 asks = self.member(f"asks-{name}", is_dialled, trust=f"policy = {policy}\nanchors = {self.path('anchors')}").start()
-                wait("it is refused", lambda: "its certificate is not for its use" in box.log("notice"))
+                wait("it is refused", lambda: "its certificate does not allow this use" in box.log("notice"))
                 # A server whose certificate is not valid for signatures presents none.
-                why = "its certificate is not for its use" if section == "server" else "handshake_failure"
+                why = "its certificate does not allow this use" if section == "server" else "handshake_failure"
                 wait("it is refused when it is dialled", lambda: why in asks.log("notice"))
                 self.assertEqual((box.neighbours(), asks.neighbours(), is_dialled.neighbours()), ([], [], []), name)
                 code, lines = self.findings(dials, "identity")

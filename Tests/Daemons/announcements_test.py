@@ -216,7 +216,7 @@ class AnnouncementsTest(DaemonsTest):
 
         rival = self.begin(network, "--claim")
         box.start()
-        wait("every name is claimed", lambda: "claims each service name" in problem(), 60)
+        wait("every name is claimed", lambda: "claims every service name" in problem(), 60)
         self.assertIn("Disconnect that machine", " ".join(box.run("doctor")[1].split()))
         rival.kill()
         rival.wait()
@@ -225,7 +225,7 @@ class AnnouncementsTest(DaemonsTest):
         print(f"announced again {time.monotonic() - left:.1f} s after the rival left", file=sys.stderr)
         self.assertLess(time.monotonic() - left, 60)
         wait("the fault is over", lambda: problem() == "", 30)
-        lines = [line for line in box.run("log")[1].splitlines() if "claims each" in line]
+        lines = [line for line in box.run("log")[1].splitlines() if "claims every" in line]
         self.assertLessEqual(len(lines), 2, lines)
 
 

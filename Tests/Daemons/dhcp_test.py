@@ -109,7 +109,7 @@ class DHCPTest(DaemonsTest):
         owner.start()
         dhcp = owner.bearer("dhcp")
         self.assertEqual(dhcp["state"], "off")
-        self.assertRegex(dhcp["problem"], re.compile("another program listens at UDP port 67"))
+        self.assertRegex(dhcp["problem"], re.compile("another program listens on UDP port 67"))
 
 
 if __name__ == "__main__":

@@ -143,7 +143,7 @@ def main():
             print(f"transfer through the box, medians: {quiet:.1f} MB/s without a flood, {beside:.1f} MB/s with one at a "
                   f"decoy, {during:.1f} MB/s with one at the box: {during / beside:.0%} of the decoy's")
             print(f"an honest newcomer was linked after {joined:.1f} s")
-            print("".join(line[25:] + "\n" for line in box.log("warning").splitlines() if "not let in" in line)[-600:], end="")
+            print("".join(line[25:] + "\n" for line in box.log("warning").splitlines() if "not admitted" in line)[-600:], end="")
         finally:
             for daemon in (box, alice, bob, late):
                 daemon.stop()

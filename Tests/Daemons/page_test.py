@@ -80,7 +80,7 @@ class PageTest(DaemonsTest):
         self.assertIn(f"<code>{owner.id}</code>", html)
         self.assertIn(SSID, html)
         self.assertNotIn(PASSPHRASE, html)
-        self.assertIn("Nobody is there yet.", html)
+        self.assertIn("No peers yet.", html)
 
     def test_the_page_is_drawn_to_its_end(self):
         owner = self.with_address(self.owner())
@@ -174,7 +174,7 @@ class PageTest(DaemonsTest):
         owner.start()
         page = owner.bearer("status-page")
         self.assertEqual((page["state"], page["detail"]), ("off", PAGE))
-        self.assertIn("another program listens at port 80", page["problem"])
+        self.assertIn("another program listens on port 80", page["problem"])
 
     def test_join_shows_the_group_of_a_real_daemon(self):
         owner = self.owner()

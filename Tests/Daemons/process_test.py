@@ -191,7 +191,7 @@ class ProcessTest(DaemonsTest):
         self.assertIn("not reloaded", box.run("status")[1])
         self.assertNotIn("debug ", box.log("debug"))
         reload(good.replace("level = notice", "level = debug").replace("loopback = yes", "loopback = no"),
-               "these count from the next start: [ip] loopback")
+               "these apply at the next start: [ip] loopback")
         self.assertNotIn("not reloaded", box.run("status")[1])
         self.assertIn("debug ", box.log("debug"))
         os.makedirs(self.path("anchors"))

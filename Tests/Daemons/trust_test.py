@@ -256,16 +256,16 @@ class TrustTest(DaemonsTest):
         self.assertNotIn("pins", [bearer["name"] for bearer in box.status["bearers"]])
         self.assertTrue(self.come(box, "stranger", "127.9.0.1"))
         wait("the operator is warned", lambda: "pins" in [bearer["name"] for bearer in box.status["bearers"]], 20)
-        self.assertIn("half of the 256 places are taken", " ".join(box.run("status")[1].split()))
-        self.assertIn("half of the 256 places", box.log("warning"))
-        self.assertIn("half of the 256 places", box.run("doctor")[1])
+        self.assertIn("half of the 256 pins are in use", " ".join(box.run("status")[1].split()))
+        self.assertIn("half of the 256 pins", box.log("warning"))
+        self.assertIn("half of the 256 pins", box.run("doctor")[1])
         box.stop()
         for number in range(127, 255):
             box.identity("trust", f"{number + 1:032x}", "--name", f"known{number}")
         told = box.identity("trust", f"{900:032x}", "--name", "late")
         self.assertIn("the unverified pin of", told)
-        self.assertIn("as “stranger” gave way", told)
-        self.assertIn("you pinned 256 keys", self.refused(box, "identity", "trust", f"{901:032x}", "--name", "later"))
+        self.assertIn("as “stranger” was evicted", told)
+        self.assertIn("you have pinned 256 keys", self.refused(box, "identity", "trust", f"{901:032x}", "--name", "later"))
 
     def test_alarms_under_names_of_a_stranger_hide_none(self):
         box = self.daemon("box", trust="policy = first-use").start()
@@ -279,7 +279,7 @@ class TrustTest(DaemonsTest):
         pinned = {alarm["name"]: alarm for alarm in box.status["box"]["alarms"]}
         self.assertGreaterEqual(len(pinned), 18)
         self.assertEqual((pinned["bob"]["pinned"], pinned["bob"]["offered"]), (bob.id, false.id.hex()))
-        self.assertIn(f"{false.id.hex()} came under that name", box.log("error"))
+        self.assertIn(f"{false.id.hex()} was seen under that name", box.log("error"))
 
     # Commands
 
@@ -318,7 +318,7 @@ class TrustTest(DaemonsTest):
         wait("the stranger is listed", lambda: box.status["box"]["refused_strangers"] != [])
         entry = box.status["box"]["refused_strangers"][0]
         self.assertEqual(entry["id"], stranger.id)
-        self.assertIn("none of the authorities", entry["reason"])
+        self.assertIn("no authority in the anchors directory", entry["reason"])
         self.assertIn(stranger.id, box.run("status")[1])
         box.identity("trust", stranger.id[:8], "--name", "stranger")
         wait("the stranger is linked", lambda: box.neighbours() == ["stranger"], 40)

@@ -309,7 +309,7 @@ class UsersTest(DaemonsTest):
         box = self.applications_box()
         silent = Raw(box)
         begun = time.monotonic()
-        self.assertEqual(silent.next(), (INVALID, "no hello came within 5 s; send it first"))
+        self.assertEqual(silent.next(), (INVALID, "no hello within 5 s; send it first"))
         self.assertTrue(4.9 <= time.monotonic() - begun <= 8)
         # A client may stay silent after its hello.
         raw, _ = greet(box, "quiet")

@@ -114,7 +114,7 @@ struct ClaimedNameTests {
   @Test func `a report says what happened and what to do, without Avahi's error number`() {
     for kind in [ClaimedName.Kind.service, .host] {
       let text = NameReport.taken(kind)
-      #expect(text.contains("another machine on the network claims each") && text.contains("Disconnect that machine"))
+      #expect(text.contains("another machine on the network claims every") && text.contains("Disconnect that machine"))
     }
   }
 }

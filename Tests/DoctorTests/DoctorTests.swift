@@ -309,7 +309,9 @@ private let pin = GPIOPin(chip: "pinctrl-bcm2711", line: "17", number: 17)
   private static let gpioFaults: [(GPIOError, String)] = [
     (.noChip(pin, others: " gpio-sim"), "wrong gpio: there is no GPIO chip pinctrl-bcm2711"),
     (.noLine(pin), "wrong gpio: GPIO chip pinctrl-bcm2711 has no line 17"),
-    (.denied("GPIO chip pinctrl-bcm2711 is for root alone"), "note gpio: GPIO chip pinctrl-bcm2711 is for root alone"),
+    (
+      .denied("only root may open GPIO chip pinctrl-bcm2711"), "note gpio: only root may open GPIO chip pinctrl-bcm2711"
+    ),
     (.busy(pin, consumer: "spi0 CS0"), "wrong gpio: pinctrl-bcm2711:17 is in use by “spi0 CS0”"),
   ]
 

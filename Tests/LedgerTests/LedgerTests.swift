@@ -48,7 +48,7 @@ private func lines(_ text: String) -> [Substring] { text.split(separator: "\n", 
   let free = Ledger.memoryMax - Ledger.sum(Ledger.entries(journalBytes: 0))
   #expect(Ledger.excess(journalBytes: free / 1024 * 1024) == nil)
   let text = try #require(Ledger.excess(journalBytes: 64 << 20))
-  #expect(text.hasPrefix("[journal] size: with more than \(free / 1024)"))
+  #expect(text.hasPrefix("[journal] size: above \(free / 1024)"))
 }
 
 @Test func theSecurityPageHasARowForEachOwnerOfTheLedger() throws {

@@ -98,7 +98,7 @@ import Testing
   @Test func `a stream that lost the race to another one ends at once`() throws {
     let cable = try Cable(bearer: .bluetoothLE)
     cable.client.driver.giveUp()
-    #expect(cable.client.ends == ["another stream came first"] && cable.client.io.lingers == false)
+    #expect(cable.client.ends == ["another stream was established first"] && cable.client.io.lingers == false)
   }
 
   @Test func `a broken stream ends even if nothing can be read`() throws {

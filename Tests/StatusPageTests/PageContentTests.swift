@@ -15,7 +15,7 @@ private func page(_ name: String = "attic", ssid: String = "DIRECT-cw-attic", pe
     "<li><bdi>carol</bdi></li>", "<code>causeway join</code>",
   ] { #expect(text.contains(part), "\(part)") }
   #expect(page(peers: ["bob"]).contains(">1 peer<"))
-  #expect(page().contains("Nobody is there yet."))
+  #expect(page().contains("No peers yet."))
 }
 
 @Test func thePageNeedsNoScriptAndNothingFromElsewhere() {

@@ -110,7 +110,7 @@ import Testing
     supplicant.say("IFNAME=mesh-cwtest <3>MESH-SAE-AUTH-FAILURE addr=46:00:00:00:01:00")
     serve(loop) { recorder.reports.contains { $0.isFault } }
     #expect(
-      recorder.reports.last?.text == "46:00:00:00:01:00 does not join “backbone”: has it the same passphrase?")
+      recorder.reports.last?.text == "46:00:00:00:01:00 does not join “backbone”: does it have the same passphrase?")
   }
 
   @Test func `beside a group the mesh does not use the radio's own interface`() throws {
@@ -147,7 +147,7 @@ import Testing
     serve(loop, atMost: .seconds(2)) { recorder.reports.contains { $0.isFault } }
     #expect(
       recorder.reports.first?.text
-        == "the driver starts no mesh on 2462 MHz: is the channel allowed, and free for this radio?")
+        == "the driver cannot start a mesh on 2462 MHz: is the channel allowed, and free for this radio?")
   }
 
   @Test func `the mesh is created again after wpa_supplicant was killed`() throws {
@@ -177,7 +177,7 @@ import Testing
   @Test func `a mesh without a name is not started`() throws {
     let radio = makeRadio(ssid: "")
     radio.start()
-    #expect(recorder.reports.map(\.text) == ["a mesh takes an SSID and a passphrase: set both"])
+    #expect(recorder.reports.map(\.text) == ["a mesh needs an SSID and a passphrase: set both"])
     #expect(radio.snapshot.state == .off && supplicant.commands.isEmpty)
   }
 }

@@ -113,7 +113,7 @@ import Testing
     for _ in 1...SupplicantChannel.queueMax { channel.send("PING") }
     #expect(reasons.isEmpty, "nothing may call back from within send")
     serve(loop) { !reasons.isEmpty }
-    #expect(reasons == ["is too slow: \(SupplicantChannel.queueMax) commands wait"])
+    #expect(reasons == ["is too slow: \(SupplicantChannel.queueMax) commands are queued"])
   }
 
   @Test func aSocketNobodyListensToIsAnError() throws {

@@ -113,7 +113,7 @@ let ownerStarted =
     #expect(interfaces == ["p2p-cwtest-0"] && radio.snapshot.state == .groupOwner)
     #expect(
       recorder.reports.contains {
-        $0.isFault && $0.text == "the group is apart from [bluetooth] nap: Operation not supported"
+        $0.isFault && $0.text == "the group is not in the bridge of [bluetooth] nap: Operation not supported"
       })
   }
 
@@ -327,7 +327,7 @@ let ownerStarted =
     serve(loop) { radio.snapshot.state == .joining }
     supplicant.say("<3>P2P-GROUP-FORMATION-FAILURE ")
     serve(loop) { supplicant.count("P2P_CANCEL") == 1 }
-    #expect(recorder.reports.map(\.text) == ["the group owner did not let this node in"])
+    #expect(recorder.reports.map(\.text) == ["the group owner refused this node"])
     #expect(supplicant.count("P2P_FIND") == 1, "the radio rests first")
     #expect(radio.snapshot.owner == nil)
     serve(loop) { supplicant.count("P2P_FIND") == 2 }
@@ -367,7 +367,7 @@ let ownerStarted =
     supplicant.say(
       "IFNAME=p2p-cwtest-0 <3>CTRL-EVENT-AUTH-REJECT 46:00:00:00:01:00 auth_type=0 auth_transaction=2 status_code=17")
     serve(loop) { supplicant.count("P2P_CANCEL") == 1 }
-    #expect(recorder.reports.map(\.text) == ["the group is full: its owner takes no more stations"])
+    #expect(recorder.reports.map(\.text) == ["the group is full: its owner accepts no more stations"])
   }
 
   @Test func aClientWithAPassphraseIsAnOrdinaryStation() throws {
@@ -419,7 +419,7 @@ let ownerStarted =
     supplicant.say("<3>CTRL-EVENT-TERMINATING ")
     serve(loop) { radio.snapshot.state == .waitingForSupplicant }
     #expect(recorder.lost.count == 1)
-    #expect(recorder.reports.last?.text == "wpa_supplicant ends")
+    #expect(recorder.reports.last?.text == "wpa_supplicant has stopped")
     #expect(radio.snapshot.groupInterface == "")
   }
 
@@ -473,7 +473,7 @@ let ownerStarted =
     radio.start()
     defer { radio.stop() }
     serve(loop) { radio.snapshot.state == .unavailable }
-    #expect(recorder.reports.first?.text.contains("cannot do Wi-Fi Direct") == true)
+    #expect(recorder.reports.first?.text.contains("does not support Wi-Fi Direct") == true)
   }
 
   @Test func optionsThatCannotWorkLeaveTheRadioOff() throws {
@@ -482,7 +482,7 @@ let ownerStarted =
     radio.start()
     loop.turn(waitMilliseconds: 20)
     #expect(radio.snapshot.state == .off)
-    #expect(recorder.reports.map(\.text) == ["the passphrase takes 8 to 63 printable ASCII characters"])
+    #expect(recorder.reports.map(\.text) == ["the passphrase must have 8 to 63 printable ASCII characters"])
     #expect(supplicant.commands.isEmpty)
   }
 }

@@ -34,7 +34,7 @@ extension WiFiDirectRadioTests {
     defer { radio.stop() }
     serve(loop) { !isLost && supplicant.commands.last?.contains("P2P_GROUP_ADD") == true }
     #expect(supplicant.count("INTERFACES") == 2)
-    #expect(recorder.reports.map(\.text) == ["wpa_supplicant makes no group on cwtest: FAIL-NO-IFNAME-MATCH"])
+    #expect(recorder.reports.map(\.text) == ["wpa_supplicant cannot create a group on cwtest: FAIL-NO-IFNAME-MATCH"])
   }
 
   @Test func `an owner's group has the name and the passphrase of its node`() throws {
@@ -98,7 +98,7 @@ extension WiFiDirectRadioTests {
     air.obstacle = .absent
     supplicant.say("<3>P2P-GROUP-REMOVED p2p-cwtest-0 GO reason=UNAVAILABLE")
     serve(loop) { radio.snapshot.state == .unavailable }
-    #expect(recorder.reports.last?.text == "no interface cwtest: is the radio plugged in? (it is watched for)")
+    #expect(recorder.reports.last?.text == "no interface cwtest: is the radio plugged in? (it is used once present)")
   }
 
   /// Lets wpa_supplicant create no group while its interface is in this state. Returns whether the state was requested

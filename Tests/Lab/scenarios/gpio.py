@@ -85,7 +85,7 @@ def scenario():
         check(not power_off.exists() and "button: held" not in box.cli("log"), "nothing happened")
         chip.press(5)
         wait_until("it asks", power_off.exists, 3)
-        wait_until("nobody heard it: it gives up", lambda: "nobody switches the board off" in box.cli("log"), 20, 0.5)
+        wait_until("nobody heard it: it gives up", lambda: "no unit switches the board off" in box.cli("log"), 20, 0.5)
         check(not power_off.exists(), "what it asked is withdrawn")
 
     with step("the chip goes and comes: the status says so, and the light is lit again"):

@@ -274,7 +274,7 @@ def board():
         group, mode = re.search(r'GROUP="(\w+)", MODE="(\d+)"', pathlib.Path("/lab/config/causeway.udev").read_text()).groups()
         service.configure({"board": KEYS, "wifi-direct": {"control-socket": "/run/nowhere"}})
         service.control("restart")
-        service.wait_status("may not use it", lambda status: any("may not be opened" in b["problem"] for b in status["bearers"]))
+        service.wait_status("may not use it", lambda status: any("no permission to open" in b["problem"] for b in status["bearers"]))
         shutil.chown(chip.device, "root", group)
         chip.device.chmod(int(mode, 8))
         for name, line in (("light", LIGHT), ("button", BUTTON)):
@@ -297,7 +297,7 @@ def board():
     with step("the button is held: systemd switches the board off, where root has enabled that"):
         poweroff = "causeway-poweroff.service"
         chip.press(5)
-        wait_until("nobody does it", lambda: "nobody switches the board off" in service.log(), 20, 0.5)
+        wait_until("nobody does it", lambda: "no unit switches the board off" in service.log(), 20, 0.5)
         for name in (poweroff, "causeway-poweroff.path"):
             shutil.copy(f"/lab/config/{name}", f"/etc/systemd/system/{name}")
         check(run("systemd-analyze", "verify", "--man=no", poweroff, "causeway-poweroff.path") == "", "the units are right")
