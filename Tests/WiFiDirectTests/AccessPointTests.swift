@@ -95,7 +95,7 @@ import Testing
     radio.start()
     defer { radio.stop() }
     serve(loop) { recorder.reports.contains { $0.isFault } }
-    #expect(recorder.reports.first?.text.contains("takes no access point beside the network") == true)
+    #expect(recorder.reports.first?.text.contains("supports no access point beside the network") == true)
     #expect(supplicant.count("IFNAME=cwtest ADD_NETWORK") == 0)
     // A network left by a killed daemon is ignored.
     networks = "network id / ssid / bssid / flags\n4\tCauseway-000000000000fedc\tany\t[CURRENT]"

@@ -121,7 +121,7 @@ import Testing
     defer { radio.stop() }
     serve(loop) { recorder.reports.contains { $0.isFault } }
     #expect(
-      recorder.reports.first?.text == "cwtest takes no mesh beside the group: its driver has no second interface")
+      recorder.reports.first?.text == "cwtest supports no mesh beside the group: its driver has no second interface")
     #expect(supplicant.count("IFNAME=cwtest ADD_NETWORK") == 0)
   }
 
