@@ -61,6 +61,6 @@ private let patterns: [(StaticString, StaticString)] = [
   ("lit", "working, with a link to a neighbour"),
   ("a short flash now and then", "working, without a neighbour"),
   ("slow blinking", "the button was pressed: a device may join"),
-  ("fast blinking", "a fault (see “causeway status”), or the daemon crashed"),
+  ("fast blinking", "a fault (see “causeway status”), or a crash"),
   ("dark", "stopped or without power; at a GPIO line also: crashed"),
 ]

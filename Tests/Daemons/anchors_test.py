@@ -215,7 +215,7 @@ class AnchorsTest(DaemonsTest):
         box = self.box()
         code, out, err = box.run("config", "check")
         self.assertEqual((code, err.count("\n")), (0, 1), err)
-        self.assertIn("note: the revocation list of CN=one is by no authority", err)
+        self.assertIn("note: the revocation list of CN=one belongs to no authority", err)
         _, lines = self.findings(box, "anchors")
         self.assertEqual([line[:4] for line in lines], ["note"])
         box.start()

@@ -118,7 +118,7 @@ class TrustTest(DaemonsTest):
         evil.stop()
         evil.identity("new", "--replace")
         evil.start()
-        wait("the alarm is told", lambda: "came" in open(log, encoding="utf-8", errors="replace").read())
+        wait("the alarm is told", lambda: "was seen" in open(log, encoding="utf-8", errors="replace").read())
         with open(log, encoding="utf-8", errors="replace") as file:
             self.assertEqual(steering(file.read()), [])
         for words in (["identity", "alarms"], ["status"], ["status", "--json"], ["log"]):
