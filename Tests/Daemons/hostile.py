@@ -178,6 +178,8 @@ def misbehave(port, name, rate, length, place, sender, receiver, root):
                 told = spent + 0.2
         except (Ended, OSError):
             me = None
+            if start is None:
+                frames = None                           # the box closed during the preparation
 
 
 class Process:

@@ -157,11 +157,14 @@ class Host(Membership):
         self.victim = node + endpoint(SERVICE, VICTIM, os.getuid())
         self._send(node, INVITE, invitation(INVITATION_SECONDS, self.victim, self.origin, b""))
 
-    def table(self, version):
-        """A table in which all former members have been admitted again since the last version, and have left."""
+    def table(self, version, serve=lambda: None):
+        """A table in which all former members have been admitted again since the last version, and have left. Signing
+        takes seconds on a slow machine: `serve` answers pings meanwhile."""
         table = Table()
         table.origins[self.session] = self.origin
-        for member in self.members:
+        for number, member in enumerate(self.members):
+            if number % 10 == 0:
+                serve()
             address, ticket = self._ticket(member, version, 1)
             signed = b"causeway-leaves-1" + self.session + address + struct.pack(">IB", version, WANTED)
             departure = bytes([LEFT, WANTED, 0]) + member.sign(signed)
@@ -205,8 +208,7 @@ def tables(me, port, sender, receiver):
         host.tick()
     made = []
     for version in range(1, TABLES_MADE + 1):
-        made.append(host.table(version))
-        me.serve()
+        made.append(host.table(version, me.serve))
     for table in itertools.chain(made, map(host.table, itertools.count(TABLES_MADE + 1))):
         is_taken = end.say(TABLE, table)
         yield b""
