@@ -62,5 +62,5 @@ private let patterns: [(StaticString, StaticString)] = [
   ("a short flash now and then", "working, without a neighbour"),
   ("slow blinking", "the button was pressed: a device may join"),
   ("fast blinking", "a fault (see “causeway status”), or a crash"),
-  ("dark", "stopped or without power; at a GPIO line also: crashed"),
+  ("dark", "stopped, no power, or at a GPIO line: crashed"),
 ]
