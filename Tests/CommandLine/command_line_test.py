@@ -297,11 +297,11 @@ class CommandLine(unittest.TestCase):
     def test_log_shows_the_journal_of_a_daemon_that_died(self):
         journal = JournalFile(self.path("journal"))
         journal.record(1, 3, a=7, node=ALICE)
-        journal.record(145, 4, a=41820, torn=True)
-        journal.record(145, 4, a=41820)
+        journal.record(33, 4, a=64, torn=True)
+        journal.record(33, 4, a=64)
         words = ["log", "--journal", self.path("journal")]
         lines = [f"2026-11-21T13:27:57.001Z notice  box {ALICE.hex()} started: epoch 7, process 0",
-                 "2026-11-21T13:27:57.003Z info    listening on port 41820, interface 0"]
+                 "2026-11-21T13:27:57.003Z info    all links are in use: 64 of 0"]
         self.assertEqual(self.run_command(*words)[1].splitlines(), lines)
         self.assertEqual(self.run_command(*words, "--level", "notice")[1].splitlines(), lines[:1])
         self.assertEqual(self.run_command(*words, "--count", "1")[1].splitlines(), lines[1:])
@@ -311,13 +311,13 @@ class CommandLine(unittest.TestCase):
 
     def test_log_follows(self):
         journal = JournalFile(self.path("journal"))
-        for port in range(20):
-            journal.record(145, 4, a=port)
+        for number in range(20):
+            journal.record(33, 4, a=number)
         log = self.start("log", "--journal", self.path("journal"), "--follow")
-        for port in range(10, 20):
-            self.assertIn(f"port {port},".encode(), log.stdout.readline())
-        journal.record(145, 4, a=99)
-        self.assertIn(b"port 99,", log.stdout.readline())
+        for number in range(10, 20):
+            self.assertIn(f"in use: {number} of".encode(), log.stdout.readline())
+        journal.record(33, 4, a=99)
+        self.assertIn(b"in use: 99 of", log.stdout.readline())
 
     def test_log_refuses_what_is_no_journal(self):
         for content, reason in ((b"", "empty"), (b"x" * 9000, "not a Causeway journal")):
