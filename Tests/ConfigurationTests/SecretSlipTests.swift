@@ -9,8 +9,8 @@ private func said(_ text: String) -> String {
   } catch { return error.text }
 }
 
-/// Whether a text contains six consecutive bytes of a secret. It compares bytes, because a search of characters took
-/// most of a minute.
+/// Whether a text contains six consecutive bytes of a secret. It compares bytes, because a search of characters is slow
+/// in a build that is not optimised.
 private func shows(_ text: String, _ secret: String) -> Bool {
   let text = Array(text.utf8), secret = Array(secret.utf8)
   for start in 0...(secret.count - 6) {
