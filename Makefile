@@ -13,9 +13,9 @@ build: ## build the firmware, static and stripped: build/x86_64/causeway and bui
 	@ls -l build/x86_64/causeway build/aarch64/causeway
 
 demo: ## run the main scenario in the radio lab: a box connects Bluetooth, Wi-Fi Direct and Ethernet peers
-	@board/progress.sh packages board/virtual/host-packages.sh amd64
-	@board/progress.sh firmware board/swift.sh development x86_64
-	@board/progress.sh lab board/virtual/image.sh amd64
+	@board/progress.sh firmware board/swift.sh development x86_64 & firmware=$$!; trap "kill $$firmware 2> /dev/null" EXIT; \
+	  board/progress.sh packages board/virtual/host-packages.sh amd64 && \
+	  board/progress.sh lab board/virtual/image.sh amd64 && wait $$firmware
 	@board/virtual/run.sh -f build/development/x86_64/causeway -t 240 demo
 
 quick: ## run the unit tests of one module and build only what they import (MODULE=Mesh; FILTER=test for some of them)

@@ -71,7 +71,9 @@ install -m 755 "$here/guest/init" "$work/overlay/init"
 cp -r "$project/Tests/Lab/." "$here/air" "$project/config" "$project/README.md" "$project/Examples/python/." "$lab/"
 find "$lab" -name __pycache__ -prune -exec rm -rf {} +
 cp "$scenario" "$lab/"
-printf 'exec %s %q' "$interpreter" "/lab/$(basename "$scenario")" > "$lab/command"
+# The guest cannot see whether this output is a terminal. See no-color.org.
+[ -t 1 ] && [ -z "${NO_COLOR:-}" ] || printf 'export NO_COLOR=1; ' > "$lab/command"
+printf 'exec %s %q' "$interpreter" "/lab/$(basename "$scenario")" >> "$lab/command"
 [ $# -eq 0 ] || printf ' %q' "$@" >> "$lab/command"
 firmware=${firmware:-$project/build/$machine/causeway}
 [ ! -f "$firmware" ] || install -m 755 "$firmware" "$work/overlay/usr/bin/causeway"

@@ -1,6 +1,7 @@
 """The main use of the firmware: three peers without a common radio meet through a relay box, invite, chat in a session,
 send a file and a stream."""
 
+import os
 import subprocess
 import time
 
@@ -14,7 +15,7 @@ from lab.transfer import FILES, Transfer
 FILE_BYTES, NAME = 1 << 20, "photo.jpg"
 STREAM_LINES = 2000
 
-DIM, BOLD, PLAIN = "\x1b[2m", "\x1b[1m", "\x1b[0m"
+DIM, BOLD, PLAIN = ("", "", "") if "NO_COLOR" in os.environ else ("\x1b[2m", "\x1b[1m", "\x1b[0m")
 
 
 def tell(text):
