@@ -36,6 +36,8 @@ public final class BluetoothBearer {
   private let hint: UInt64
   private let sources: Sources
   var delegate: (any BearerDelegate)?
+  /// Whether a stream with a peer is open. Such a peer is not dialled.
+  var hasStream: (RemoteAddress) -> Bool = { _ in false }
   let adapter: Adapter
   let attributes: AttributeConnections
   let classic: ClassicRadio?

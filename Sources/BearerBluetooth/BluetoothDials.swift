@@ -106,6 +106,11 @@ extension BluetoothBearer {
     guard let working = adapter.working, !dials.isEmpty else { return dialEnded(isSuccess: true) }
     let (peer, token) = dials.removeFirst()
     dialsChanged()
+    // A second channel on the same connection may have the number of the first one. See `L2CAPDial.dialDeferral`.
+    if hasStream(peer.remote) {
+      overtaken.add(token, loop.now)
+      return dialEnded(isSuccess: true)
+    }
     guard linked.contains(peer) || (peer.isClassic ? hasClassicPlace : plan.hasFreeSlot) else {
       let places = peer.isClassic ? ClassicRadio.linksMax : settings.linksMax
       delegate?.bearerDialFailed(token: token, reason: "all \(places) Bluetooth link slots are in use")

@@ -24,6 +24,11 @@ public final class BluetoothRadios {
   /// Called with the number of link slots of all working adapters. Without one, it is the number of a single adapter.
   public var placesChanged: ((Int) -> Void)?
 
+  /// Whether a stream with a peer is open. A dial to such a peer fails, because the peer has dialled first.
+  public var hasStream: (RemoteAddress) -> Bool = { _ in false } {
+    didSet { for bearer in bearers { bearer.hasStream = hasStream } }
+  }
+
   private var bearers: [BluetoothBearer] = []
   private var candidates = SharedCandidates()
   private var delegate: (any BearerDelegate)?

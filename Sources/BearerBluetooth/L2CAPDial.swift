@@ -14,7 +14,8 @@ final class L2CAPDial: EventSource, Dial {
 
   /// How long a peer that made the link may take to open its channel. When channel requests with the same number cross
   /// on one link, Linux confuses the answers, and neither channel carries data. `L2CAPSocket.skipNumber` gives them
-  /// different numbers.
+  /// different numbers on a new link. Later the numbers are unknown, because packets of credits use them up too. So a
+  /// peer with an open channel is not dialled.
   static let dialDeferral = TimeSpan.milliseconds(1_500)
 
   private enum Step {

@@ -56,6 +56,9 @@ final class InboundStreams {
     setTimer()
   }
 
+  /// Whether a stream of this peer waits for its ClientHello or for its handshake to begin.
+  func contains(_ remote: RemoteAddress) -> Bool { streams.contains { $0.handoff.remote == remote } }
+
   /// Notes that an admitted stream received bytes before its key was proved.
   func progressed(_ number: UInt32) { gate.progressed(number, now: loop.now) }
 

@@ -222,6 +222,9 @@ extension Relay: BearerDelegate {
       configuration.bluetooth.joinsGroup ? GroupBridge.name : configuration.bluetooth.networkBridge
     let radios = BluetoothRadios(loop, settings, adapters: configuration.bluetooth.adapters, hint: hint, self)
     radios.placesChanged = { [self] places in node.handle(.bluetoothPlaces(places), now: loop.now) }
+    radios.hasStream = { [self] peer in
+      drivers.contains { $0.handoff.remote == peer } || inbound?.contains(peer) ?? false
+    }
     bluetooth = radios
     radios.start()
   }

@@ -191,6 +191,19 @@ import Testing
     bearer.stop()
   }
 
+  @Test func `a queued dial ends without a request when its peer has opened a stream`() {
+    kernel.serve()
+    bearer.hasStream = { $0 == self.candidate(0xC0FF_EE00_0001, 0).address }
+    bearer.dial(candidate(0xC0FF_EE00_0001, 0), token: 7)
+    kernel.serve()
+    for _ in 0..<60 where witness.failed.isEmpty {
+      kernel.loop.turn(waitMilliseconds: 50)
+      kernel.serve()
+    }
+    #expect(witness.failed.map(\.reason) == ["the peer connected first"])
+    bearer.stop()
+  }
+
   @Test func aClassicLinkIsNoneOfOurs() {
     kernel.serve()
     kernel.tell(0x0B, 0, [1, 2, 3, 4, 5, 6, 0, 0, 0, 0, 0, 0, 0])
