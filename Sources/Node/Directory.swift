@@ -55,7 +55,7 @@ struct Directory {
 
   mutating func nextEvent() -> PeerEvent? { events.isEmpty ? nil : events.removeFirst() }
 
-  /// When the next node will have been without a route for `Timing.peerGrace` and is lost.
+  /// When the next node will have been without a route for `Timing.peerGrace`.
   var deadline: Instant {
     var earliest = Instant.never
     for entry in entries {
@@ -64,8 +64,15 @@ struct Directory {
     return earliest
   }
 
-  /// Updates the peers from the mesh. `bearer` returns a link slot's bearer.
-  mutating func update(_ mesh: borrowing Mesh, now: Instant, bearer: (Int) -> BearerKind) {
+  /// Restarts the grace of nodes without a route. Called when the view is no longer frozen, because news of them is
+  /// about to arrive.
+  mutating func restartGrace(now: Instant) {
+    for index in entries.indices where entries[index].unreachableSince != nil { entries[index].unreachableSince = now }
+  }
+
+  /// Updates the peers from the mesh. `bearer` returns a link slot's bearer. No peer is lost while `isFrozen`: all
+  /// links are parked then, so this node cannot learn whether a lost peer has returned.
+  mutating func update(_ mesh: borrowing Mesh, isFrozen: Bool, now: Instant, bearer: (Int) -> BearerKind) {
     for index in 0..<mesh.indexEnd {
       guard let route = mesh.route(at: index), let stamp = mesh.stamp(of: index, .profile) else { continue }
       let id = mesh.node(at: index)
@@ -94,7 +101,7 @@ struct Directory {
         events.append(.found(entry.peer))
       }
     }
-    forgetUnreachable(mesh, now)
+    forgetUnreachable(mesh, isFrozen, now)
   }
 
   private mutating func position(of id: NodeID, at index: Int) -> Int? {
@@ -104,7 +111,7 @@ struct Directory {
     return found
   }
 
-  private mutating func forgetUnreachable(_ mesh: borrowing Mesh, _ now: Instant) {
+  private mutating func forgetUnreachable(_ mesh: borrowing Mesh, _ isFrozen: Bool, _ now: Instant) {
     for index in entries.indices.reversed() {
       if mesh.route(to: entries[index].peer.id) != nil {
         entries[index].unreachableSince = nil
@@ -114,7 +121,7 @@ struct Directory {
         entries[index].unreachableSince = now
         continue
       }
-      if since + Timing.peerGrace <= now {
+      if since + Timing.peerGrace <= now && !isFrozen {
         events.append(.lost(entries[index].peer.id))
         entries.remove(at: index)
       }

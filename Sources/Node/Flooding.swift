@@ -131,7 +131,7 @@ extension Node {
       .debug, .advertisementAccepted, at: now, link: UInt8(slot), view.sequence, view.epoch, node: header.source)
     switch view.kind {
     case .topology: break
-    case .profile: directory.update(mesh, now: now) { links[$0].bearer }
+    case .profile: updateDirectory(now)
     case .services: tellServices(of: header.source)
     }
   }

@@ -341,7 +341,7 @@ public final class Node {
 
   /// When `handle(.timeout)` is due.
   public func nextDeadline(now: Instant) -> Instant {
-    var earliest = min(mesh.expiryDeadline, connector.deadline, directory.deadline)
+    var earliest = min(mesh.expiryDeadline, connector.deadline, peerLossDeadline)
     earliest = min(earliest, originator.deadline, associations.deadline(now: now), quarantineEnd)
     earliest = min(earliest, min(epochContest.deadline, min(surplus.deadline, connector.demand.windowEnd)))
     earliest = min(earliest, min(parking.deadline, sessions.nextDeadline(now: now)))
@@ -381,13 +381,24 @@ public final class Node {
     if mesh.needsRoutes || isEpochNew {
       mesh.computeRoutes()
       askForRoom(now)
-      directory.update(mesh, now: now) { links[$0].bearer }
+      updateDirectory(now)
       renewProtection()
       associations.routesChanged(mesh, now: now) { links[$0].isStanding && links[$0].peer == $1 }
     }
     originate(now)
     transmitPending |= mesh.takeLinksToFlood() & ~parking.parked
     isPumpDue = isPumpDue || !associations.all.isEmpty
+  }
+
+  /// Derives the peers from routes and profiles.
+  func updateDirectory(_ now: Instant) {
+    directory.update(mesh, isFrozen: isViewFrozen, now: now) { links[$0].bearer }
+  }
+
+  /// When the next peer without a route is lost.
+  private var peerLossDeadline: Instant {
+    let deadline = directory.deadline
+    return deadline != .never && isViewFrozen ? .never : deadline
   }
 
   /// Refills the queues after `pop` made room in them.
@@ -431,7 +442,7 @@ public final class Node {
     expireAdvertisements(now)
     associations.handleTimeouts(now: now)
     sessions.handleTimeouts(now: now)
-    if directory.deadline <= now { directory.update(mesh, now: now) { links[$0].bearer } }
+    if peerLossDeadline <= now { updateDirectory(now) }
   }
 
   /// Sends the pings of many links in one wake-up.

@@ -358,6 +358,32 @@ import Testing
   #expect(box.dials == [1])
 }
 
+@Test func aLeafLosesNoPeerWhileItsRelayHasParkedIt() throws {
+  let (box, slot) = try ParkingBox.leaf()
+  let bench = box.bench
+  bench.receive(
+    bench.topology(1, [20, 3], sequence: 2) + bench.topology(3, [1]) + bench.profile(1) + bench.profile(3), on: slot)
+  #expect(bench.node.peer(bench.id(3)) != nil)
+  // The relay loses the peer, and parks the leaf before the grace is over.
+  bench.receive(bench.topology(1, [20], sequence: 3), on: slot)
+  box.pass(.seconds(2))
+  bench.receive(box.goodbye(of: 1), on: slot)
+  bench.handle(.linkClosed(slot))
+  box.pass(.seconds(30))
+  #expect(bench.node.peer(bench.id(3)) != nil)
+  // The peer has returned, which the leaf learns at its next visit.
+  box.link(1, capabilities: .relay, isOwn: true)
+  box.pass(.seconds(1))
+  bench.receive(bench.topology(1, [20, 3], sequence: 5), on: slot)
+  box.pass(.seconds(10))
+  #expect(bench.node.peer(bench.id(3)) != nil)
+  bench.receive(bench.topology(1, [20], sequence: 6), on: slot)
+  box.pass(.milliseconds(2500))
+  #expect(bench.node.peer(bench.id(3)) != nil)
+  box.pass(.seconds(1))
+  #expect(bench.node.peer(bench.id(3)) == nil)
+}
+
 @Test func aLeafThatHadItsTurnLetsOthersComeFirst() throws {
   let (box, slot) = try ParkingBox.leaf()
   box.bench.receive(box.goodbye(of: 1, retryAfterSeconds: 60), on: slot)
