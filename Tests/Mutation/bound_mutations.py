@@ -29,6 +29,8 @@ ROWS = [
     Row("a server's illegal file name is accepted", FETCH, "return Names.isLegal(name) ? name : unnamed", "return name", "CausewayTests"),
     Row("a handle range may begin at zero", ATTRIBUTES, "guard first > 0, first <= last else", "guard first <= last else",
         "BearerBluetoothTests"),
+    Row("a Bluetooth peer with an open stream is dialled", "Sources/BearerBluetooth/BluetoothDials.swift",
+        "if hasStream(peer.remote) {", "if false {", "BearerBluetoothTests"),
     Row("an attribute may be read behind its end",
         ATTRIBUTES, "guard Int(offset) <= attribute.value.count else { throw Refusal(.invalidOffset, handle) }",
         "", "BearerBluetoothTests"),

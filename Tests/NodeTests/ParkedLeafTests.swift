@@ -1,0 +1,103 @@
+import Frame
+import Link
+import Primitives
+import TestSupport
+import Testing
+
+@testable import Node
+
+@Test func aLeafWithTwoRelaysLeavesTheOneThatHasParkedIt() throws {
+  let (box, slot) = try ParkingBox.leaf()
+  box.hear(2, relays: true)
+  box.link(2, capabilities: .relay)
+  box.bench.receive(box.bench.topology(1, [20, 2], relays: true, sequence: 2), on: slot)
+  box.bench.receive(box.bench.topology(2, [20, 1], relays: true, sequence: 2), on: box.slots[2] ?? 0)
+  box.bench.receive(box.goodbye(of: 1), on: slot)
+  box.bench.handle(.linkClosed(slot))
+  box.pass(.seconds(7))
+  #expect(box.state(1) == .parked && box.dials == [])
+  box.pass(.seconds(2))
+  #expect(box.state(1) == .idle && box.bench.node.route(to: box.bench.id(1)) != nil)
+  // The relay is not dialled again while the other relay has a route to it.
+  box.pass(.seconds(30))
+  #expect(box.dials == [])
+}
+
+@Test func aLeafKeepsARelayThatHasParkedItAndThatNobodyElseReaches() throws {
+  let (box, slot) = try ParkingBox.leaf()
+  box.hear(2, relays: true)
+  box.link(2, capabilities: .relay)
+  box.bench.receive(box.goodbye(of: 1), on: slot)
+  box.bench.handle(.linkClosed(slot))
+  box.pass(.seconds(30))
+  #expect(box.state(1) == .parked)
+}
+
+@Test func aLeafAgreesToBeParkedByItsRelayAndCallsItWhenItHasSomethingToSay() throws {
+  let (box, slot) = try ParkingBox.leaf()
+  box.bench.receive(box.goodbye(of: 1), on: slot)
+  #expect(box.bench.takeCommands().contains(.close(slot)))
+  let goodbye = try Goodbye(bytes: #require(box.bench.sent(.goodbye, on: slot).last).payload)
+  #expect(goodbye.reason == .parked)
+  box.bench.handle(.linkClosed(slot))
+  #expect(box.state(1) == .parked && box.dials == [])
+  try box.send(to: 1)
+  box.pass(.milliseconds(500))
+  #expect(box.dials == [1])
+}
+
+@Test func aLeafLosesNoPeerWhileItsRelayHasParkedIt() throws {
+  let (box, slot) = try ParkingBox.leaf()
+  let bench = box.bench
+  bench.receive(
+    bench.topology(1, [20, 3], sequence: 2) + bench.topology(3, [1]) + bench.profile(1) + bench.profile(3), on: slot)
+  #expect(bench.node.peer(bench.id(3)) != nil)
+  // The relay loses the peer, and parks the leaf before the grace is over.
+  bench.receive(bench.topology(1, [20], sequence: 3), on: slot)
+  box.pass(.seconds(2))
+  bench.receive(box.goodbye(of: 1), on: slot)
+  bench.handle(.linkClosed(slot))
+  box.pass(.seconds(30))
+  #expect(bench.node.peer(bench.id(3)) != nil)
+  // The peer has returned, which the leaf learns at its next visit.
+  box.link(1, capabilities: .relay, isOwn: true)
+  box.pass(.seconds(1))
+  #expect(bench.node.peer(bench.id(3)) != nil)
+  bench.receive(bench.topology(1, [20, 3], sequence: 5), on: slot)
+  box.pass(.seconds(10))
+  #expect(bench.node.peer(bench.id(3)) != nil)
+  bench.receive(bench.topology(1, [20], sequence: 6), on: slot)
+  box.pass(.milliseconds(2500))
+  #expect(bench.node.peer(bench.id(3)) != nil)
+  box.pass(.seconds(1))
+  #expect(bench.node.peer(bench.id(3)) == nil)
+}
+
+@Test func aLeafThatHadItsTurnLetsOthersComeFirst() throws {
+  let (box, slot) = try ParkingBox.leaf()
+  box.bench.receive(box.goodbye(of: 1, retryAfterSeconds: 60), on: slot)
+  box.bench.handle(.linkClosed(slot))
+  _ = box.bench.takeCommands()
+  try box.send(to: 1)
+  box.pass(.milliseconds(9_500))
+  #expect(box.dials == [])
+  box.pass(.seconds(1))
+  #expect(box.dials == [1])
+}
+
+@Test func aLeafCallsItsRelayForWhatItRefusedShortlyBeforeItWasParked() throws {
+  let (box, slot) = try ParkingBox.leaf()
+  // More renewals than are accepted in one second.
+  for sequence in UInt64(2)...8 {
+    box.bench.receive(box.bench.profile(1, name: "name\(sequence)", sequence: sequence), on: slot)
+  }
+  box.bench.receive(box.goodbye(of: 1), on: slot)
+  _ = box.bench.takeCommands()
+  box.bench.handle(.linkClosed(slot))
+  #expect(box.state(1) == .parked && box.dials == [])
+  box.pass(.milliseconds(1_500))
+  #expect(box.dials == [1])
+  box.link(1, capabilities: .relay, isOwn: true)
+  box.pass(.seconds(1))
+  #expect(box.bench.sent(.request, on: slot).count == 1)
+}
