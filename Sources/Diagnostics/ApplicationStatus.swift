@@ -1,8 +1,9 @@
 import Primitives
 
-/// An application that is connected to the daemon. It contains no content: no messages, contexts or info.
+/// The status of an application that is connected to the daemon. It shows no private content: no messages, no contexts
+/// of invitations and no info of services.
 public struct ApplicationStatus {
-  /// The application's name for itself; empty before its hello.
+  /// The name that the application sent in its hello; empty before the hello.
   public var name: String
   public var user: UInt64
   public var process: UInt64
@@ -21,10 +22,10 @@ public struct ApplicationStatus {
 
 /// One session of an application.
 public struct SessionStatus {
-  /// The session id as 32 hexadecimal digits. It changes when sessions merge.
+  /// The session id as 32 hexadecimal digits. The id changes when sessions merge.
   public var id: String
   public var type: String
-  /// The other members: the node and the state of each.
+  /// The other members of the session: the node, its name and the member's state.
   public var members: [(id: NodeID, name: String, state: String)]
   public var streams: UInt64
   /// The bytes of messages and streams that the application has not read.
@@ -43,7 +44,7 @@ public struct SessionStatus {
 }
 
 extension [ApplicationStatus] {
-  /// The JSON text (RFC 8259) of `causeway sessions --json`. Keys are stable: new ones may be added, none are removed.
+  /// The JSON text (RFC 8259) of `causeway sessions --json`. Keys are stable: later versions add keys, but remove none.
   public func toJSON() -> [UInt8] {
     let root = JSONObject()
     root.set(
@@ -78,7 +79,7 @@ extension [ApplicationStatus] {
 /// The output of `causeway sessions`, made from the daemon's JSON: two tables of at most 80 columns.
 public struct SessionsReport {
   private let root: JSONView
-  /// Longer names are truncated.
+  /// The maximum width of an application's name, in columns. Longer names are truncated.
   private static let nameColumns = 12
 
   /// Parses the daemon's answer. Throws if it is not a JSON object.
@@ -90,7 +91,8 @@ public struct SessionsReport {
   /// Frees jansson's memory; the report must not be used afterwards.
   public func release() { root.release() }
 
-  /// The tables. `hasNames`: whether to show the names of applications, which people may have chosen.
+  /// Returns the two tables. `hasNames` is false for a report that leaves the box: the name of an application can
+  /// identify a person.
   public func text(hasNames: Bool = true) -> TextBuilder {
     var text = TextBuilder()
     var applications = Table(["APPLICATION", "USER", "PROCESS", "SESSIONS", "SERVICES"])

@@ -1,10 +1,10 @@
-/// An archive of text files in one folder, in the ustar format that every tar reads (POSIX, pax, “ustar Interchange
-/// Format”). It is not compressed.
+/// An uncompressed archive of text files in one folder. The format is ustar, which every tar reads (POSIX, pax, “ustar
+/// Interchange Format”).
 public struct Archive {
   /// The maximum size of an archive in bytes.
   public static let bytesMax = 4 << 20
   private static let block = 512
-  /// The maximum length of a name in bytes, including its folder.
+  /// The maximum length of a file's name in bytes, including the folder.
   private static let nameBytesMax = 100
 
   private let folder: String
@@ -13,15 +13,15 @@ public struct Archive {
 
   /// Creates an empty archive.
   ///
-  /// - `folder`: the folder of all files.
-  /// - `seconds`: the modification time of the files, since 1970.
+  /// - `folder`: the name of the folder that contains all files of the archive.
+  /// - `seconds`: the modification time of the files, in seconds since 1970.
   public init(folder: String, seconds: UInt64) {
     self.folder = folder
     self.seconds = seconds
   }
 
-  /// Adds a file that only its owner may read. Returns false, and adds nothing, if there is no room or the name is too
-  /// long.
+  /// Adds a file that only its owner may read. Returns false, and adds nothing, if the archive would exceed `bytesMax`
+  /// or the name is too long.
   public mutating func add(_ name: String, _ contents: [UInt8]) -> Bool {
     let path = Array("\(folder)/\(name)".utf8)
     let size = Self.whole(contents.count)
@@ -47,7 +47,7 @@ public struct Archive {
     put(octal(0, 7), at: 116)
     put(octal(UInt64(size), 11), at: 124)
     put(octal(seconds, 11), at: 136)
-    // The checksum counts its own field as blanks.
+    // The checksum is computed as if its own field contained blanks.
     put([UInt8](repeating: 0x20, count: 8), at: 148)
     put(Array("0".utf8), at: 156)
     put(Array("ustar\u{0}00".utf8), at: 257)
@@ -59,7 +59,7 @@ public struct Archive {
     return header
   }
 
-  /// The low digits of a number.
+  /// The lowest octal digits of a number, as ASCII text.
   private func octal(_ number: UInt64, _ digits: Int) -> [UInt8] {
     (0..<digits).map { UInt8(ascii: "0") + UInt8(number >> UInt64(3 * (digits - 1 - $0)) & 7) }
   }

@@ -3,8 +3,9 @@ import Primitives
 
 /// The format of a capture: a big-endian pcap file with nanoseconds (draft-ietf-opsawg-pcap) and link type USER0.
 ///
-/// A record consists of the 16-byte pcap header, 16 bytes that state where the frame was seen, and the frame.
-/// docs/operations/read-the-box.md, “Captures”, describes the fields; docs/wireshark/causeway.lua decodes them.
+/// A record consists of the 16-byte pcap header, 16 bytes that state where the frame was captured (`FramePassage`), and
+/// the frame. docs/operations/read-the-box.md, “Captures”, describes the fields; docs/wireshark/causeway.lua decodes
+/// them.
 public enum CaptureFormat {
   /// The link type LINKTYPE_USER0.
   public static let linkType: UInt32 = 147
@@ -17,7 +18,7 @@ public enum CaptureFormat {
   public static var fileHeader: [UInt8] {
     var bytes: [UInt8] = []
     bytes.append(bigEndian: 0xA1B2_3C4D as UInt32)
-    // Version 2.4; two reserved fields.
+    // The file header has version 2.4, and then two reserved fields.
     bytes.append(bigEndian: 0x0002_0004 as UInt32)
     for _ in 0..<2 { bytes.append(bigEndian: 0 as UInt32) }
     bytes.append(bigEndian: UInt32(passageBytes + Limits.frameBytesMax))
@@ -25,8 +26,8 @@ public enum CaptureFormat {
     return bytes
   }
 
-  /// Writes a record to the start of `output`, which must have room for it. Without `isWhole`, the payload is omitted
-  /// and only counted. Returns the size of the record in bytes.
+  /// Writes a record to the start of `output`, which must have room for the record. If `isWhole` is false, the record
+  /// omits the payload, but states the frame's original length. Returns the size of the record in bytes.
   static func write(
     _ passage: FramePassage, _ header: UnsafeRawBufferPointer, _ payload: UnsafeRawBufferPointer, isWhole: Bool,
     at time: Instant, to output: UnsafeMutableRawBufferPointer

@@ -20,7 +20,8 @@ public struct CaptureWish: Equatable, Sendable {
   }
 }
 
-/// The captured frames that wait for one client. Its memory is fixed: frames without room are dropped and counted.
+/// The captured frames that wait to be sent to one client. The queue has a fixed size: frames that do not fit are
+/// dropped and counted.
 final class CaptureQueue {
   private let wish: CaptureWish
   /// One packet of the control socket, in the format of `ControlEvent.frames`.
@@ -34,7 +35,7 @@ final class CaptureQueue {
 
   var isEmpty: Bool { used == ControlProtocol.captureHeadBytes }
 
-  /// Adds a frame if the client wants it. `time`: since 1970.
+  /// Adds a frame if the client wants the frame. `time`: the time of the capture, since 1970.
   func add(
     _ passage: FramePassage, _ header: UnsafeRawBufferPointer, _ payload: UnsafeRawBufferPointer, at time: Instant
   ) {

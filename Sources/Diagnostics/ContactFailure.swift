@@ -3,49 +3,49 @@ import Primitives
 /// Why this node's trust refused a proven key.
 public enum TrustFault: Equatable, Sendable {
   case revoked
-  /// Another key is pinned under its name or a similar name.
+  /// Another key is pinned under the name that the refused node claims, or under a similar name.
   case otherKeyPinned
   case noUsableKey
-  /// The fault of its certificate chain, and possibly the remedy.
+  /// A fault of the refused key's certificate chain. The text states the fault, and sometimes the remedy.
   case certificate(String)
 }
 
 /// Why an attempt to reach a node failed, or why its link ended.
 public enum ContactCause: Equatable, Sendable {
-  /// The dial failed, for this reason of the system or the radio.
+  /// The dial failed. The text is the reason given by the system or the radio.
   case dialFailed(String)
   /// A stream was opened, but the TLS handshake timed out.
   case handshakeTimedOut
   case handshakeFailed(String)
   case refusedHere(TrustFault)
-  /// The other node refused by a TLS alert, or by a goodbye (nil).
+  /// The other node refused this node. `alert` is the number of its TLS alert, or nil if it sent a goodbye frame.
   case refusedThere(alert: UInt8?)
-  /// The node that answered has this node's own key.
+  /// The node that answered at the address has this node's own key.
   case ownKey
-  /// The other node reports a link to another node with this node's key.
+  /// The other node reports a link to a third node that has this node's key.
   case keyHeldElsewhere
   case fullHere
   case fullThere
-  /// The link was up, and timed out without receiving anything.
+  /// The link was up, and timed out because no frame arrived.
   case silent
-  /// The link was up, and its stream broke for this reason.
+  /// The link was up, and its byte stream broke. The text is the reason.
   case broken(String)
   /// The other daemon sent a goodbye and stopped.
   case stopped
   case protocolFault(String)
 }
 
-/// The last failure with a node or at an address, over one bearer.
+/// The last failure to reach one node or one address, over one bearer.
 public struct ContactFailure: Sendable {
-  /// The node; `.none` if the address has not identified itself. If the lower half is zero, discovery has only claimed
-  /// the upper half.
+  /// The node; `.none` if no node has identified itself at the address. If the lower half of the id is zero, only
+  /// discovery has announced the node, by an unproven upper half.
   public var node: NodeID
   public var bearer: BearerKind
-  /// The address as text.
+  /// The address that was dialled or connected, as text.
   public var address: String
   public var cause: ContactCause
   public var secondsAgo: UInt64
-  /// The number of consecutive failures.
+  /// The number of consecutive failures with this node or address.
   public var count: UInt32
 
   public init(
@@ -59,7 +59,7 @@ public struct ContactFailure: Sendable {
     self.count = count
   }
 
-  /// The form “3 s ago, 5 times”.
+  /// The age and number of the failures as text, such as “3 s ago, 5 times”.
   var when: String {
     count > 1
       ? joined(secondsText(secondsAgo), " ago, ", decimal(UInt64(count)), " times")
@@ -67,7 +67,7 @@ public struct ContactFailure: Sendable {
   }
 }
 
-/// A node as remedies refer to it: its name, and the ids that commands accept.
+/// The names and ids that a remedy mentions: the other node's name and id, and this node's own id.
 struct RemedyNames {
   let peer: String
   let peerID: String
@@ -137,7 +137,8 @@ extension ContactCause {
     }
   }
 
-  /// The priority of a cause as an explanation: refusals before missing capacity, before streams.
+  /// The priority of a cause as an explanation; the lowest rank is shown. Copied keys come first, then refusals, full
+  /// link tables, failed handshakes, and failed dials or broken streams.
   var rank: Int {
     switch self {
     case .ownKey, .keyHeldElsewhere: 0
@@ -148,7 +149,8 @@ extension ContactCause {
     }
   }
 
-  /// The meaning of a TLS alert from another node (RFC 8446, section 6.2); see `PeerRefusal.alert`.
+  /// The meaning of a TLS alert from another node (RFC 8446, section 6.2). A Causeway node chooses its alerts in
+  /// `PeerRefusal.alert`. Nil stands for a goodbye frame.
   private static func text(_ alert: UInt8?) -> String {
     switch alert {
     case nil, 46: "it does not trust this box's key or name"

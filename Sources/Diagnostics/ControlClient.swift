@@ -2,17 +2,17 @@ import CSystem
 import Primitives
 import Reactor
 
-/// A command's end of the control socket. Only `next` blocks.
+/// A command's end of the control socket. Only `next`, and the functions that call `next`, block.
 public final class ControlClient {
   /// The result of `next`.
   public enum Wake {
     case event(ControlEvent)
     case timedOut
-    /// The daemon closed the connection, for this reason.
+    /// The daemon closed the connection. The text is the reason.
     case closed(String)
   }
 
-  /// The socket; it is readable when there may be an event.
+  /// The connected socket. It becomes readable when an event may have arrived.
   public let descriptor: CInt
   private var outbox: [[UInt8]] = []
   private var buffer = [UInt8](repeating: 0, count: ControlProtocol.eventBytesMax + 1)
@@ -37,7 +37,7 @@ public final class ControlClient {
 
   deinit { close(descriptor) }
 
-  /// Sends a request now or during the next call of `next`.
+  /// Sends a request at once, or during the next call of `next` if the socket is full.
   public func send(_ request: ControlRequest) {
     outbox.append(request.encoded())
     flush()
@@ -56,7 +56,8 @@ public final class ControlClient {
       if ready <= 0 { return .timedOut }
       guard CInt(polled.revents) & (CInt(POLLIN) | CInt(POLLHUP) | CInt(POLLERR)) != 0 else { continue }
       let count = buffer.withUnsafeMutableBytes { recv(descriptor, $0.baseAddress, $0.count, CInt(MSG_DONTWAIT)) }
-      // ECONNRESET: the daemon closed before it read a request. Its reason still follows the error (unix(7)).
+      // ECONNRESET: the daemon closed the connection before it read a request. The packet with the daemon's reason can
+      // still be received after the error (unix(7)).
       if count < 0, [EAGAIN, EINTR, ECONNRESET].contains(csystem_errno()) { continue }
       if count <= 0 { return .closed(farewell) }
       guard let event = try? ControlEvent(Array(buffer[..<count])) else {
@@ -78,10 +79,11 @@ public final class ControlClient {
     }
   }
 
-  /// Fetches the status JSON.
+  /// Fetches the daemon's status as JSON; see `fetch`.
   public func status() throws(DiagnosticsError) -> [UInt8] { try fetch(.status) }
 
-  /// Fetches the JSON answer to a request. Also throws the reason if the daemon refuses the request.
+  /// Fetches the JSON answer to a request. Throws if the daemon refuses the request, closes the connection, or sends
+  /// nothing for 5 s.
   public func fetch(_ request: ControlRequest) throws(DiagnosticsError) -> [UInt8] {
     send(request)
     var text: [UInt8] = []

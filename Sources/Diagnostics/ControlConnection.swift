@@ -31,11 +31,11 @@ enum ControlClosing: UInt8 {
 
 /// One client of the control socket.
 final class ControlConnection: EventSource {
-  /// The maximum number of packets per wake-up.
+  /// The maximum number of requests received in one pass of the event loop.
   private static let packetsPerCall = 4
 
   let serial: UInt32
-  /// Whether the client is notified of peers.
+  /// Whether the client has subscribed to changes of peers.
   private(set) var isWatching = false
   private let descriptor: CInt
   private var server: ControlServer?
@@ -43,7 +43,7 @@ final class ControlConnection: EventSource {
   private var stall: Timer?
   private var queue: [[UInt8]] = []
   private(set) var queuedBytes = 0
-  /// Answers to trust requests that wait until the change is on disk.
+  /// Answers to trust requests. They are held back until the change of trust is on disk.
   private var unsettled: [(isDone: Bool, text: String)] = []
   private(set) var outstanding = 0
   private var interest: Interest = .read
@@ -52,7 +52,7 @@ final class ControlConnection: EventSource {
   private var hasAsked = false
   /// The captured frames to send, while the client captures.
   private var capture: CaptureQueue?
-  /// Whether they wait because the client does not read.
+  /// Whether captured frames wait because the client does not read.
   private var isCaptureBlocked = false
 
   init(_ server: ControlServer, _ descriptor: CInt, _ user: UnixUser, serial: UInt32) throws(SystemError) {
@@ -77,8 +77,8 @@ final class ControlConnection: EventSource {
     server.boundQueues()
   }
 
-  /// Sends the answers that waited for the disk. With a `failure` they report that the change is not done, because a
-  /// restart would undo it.
+  /// Sends the answers that were held back until the change was on disk. If `failure` is set, the answers report that
+  /// the change is not done, because a restart would undo the change.
   func answerTrust(failure: String?) {
     for answer in unsettled {
       let text = failure.map { "\(answer.text), but not saved, so only until the next start: \($0)" } ?? answer.text
@@ -95,7 +95,7 @@ final class ControlConnection: EventSource {
 
   var isCapturing: Bool { capture != nil }
 
-  /// Queues a frame for the client if the client wants it and there is room. `sendFrames` sends it.
+  /// Queues a frame if the client captures such frames and its queue has room. `sendFrames` sends the queue.
   func add(
     _ passage: FramePassage, _ header: UnsafeRawBufferPointer, _ payload: UnsafeRawBufferPointer, at time: Instant
   ) { capture?.add(passage, header, payload, at: time) }
@@ -113,7 +113,8 @@ final class ControlConnection: EventSource {
       sendFrames()
     }
     if events & EPOLLIN.rawValue != 0 && isReading { receive() }
-    // A client may leave while the server does not read from it. The loop would report that hang-up forever.
+    // A client can disconnect while the server does not read from it. Unless the connection is closed here, the event
+    // loop reports the hang-up forever.
     if events & (EPOLLHUP.rawValue | EPOLLERR.rawValue | EPOLLRDHUP.rawValue) != 0 {
       if isReading && events & EPOLLIN.rawValue != 0 { return }
       close(.left)
@@ -154,7 +155,7 @@ final class ControlConnection: EventSource {
 
   /// Handles the timeout: the client has sent no request, or has read nothing, for too long.
   private func timeUp() {
-    // A request that arrived while this process was not running is in time.
+    // A request can have arrived in time while this process was suspended, so read the socket before closing it.
     if !hasAsked { receive() }
     if server == nil { return }
     if !hasAsked { close(.silent) } else if !queue.isEmpty { close(.stalled) } else { updateInterest() }
@@ -234,8 +235,8 @@ final class ControlConnection: EventSource {
     }
   }
 
-  /// Sends a JSON text in pieces. Only one answer may be pending; otherwise a client that requests without reading
-  /// would fill its queue.
+  /// Sends a JSON text in pieces. Closes the client if its queue is not empty. Otherwise a client that requests without
+  /// reading would fill its queue.
   private func answer(_ json: () -> [UInt8]) {
     if !queue.isEmpty { return close(.overflow) }
     server?.noteAnswer(user)

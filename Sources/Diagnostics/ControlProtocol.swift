@@ -3,22 +3,25 @@ import Primitives
 /// The protocol of the control socket, between the daemon and the commands of the same binary.
 ///
 /// The socket is `control.sock` in the runtime directory: Unix, SOCK_SEQPACKET, mode 0660. One packet is one request or
-/// event: a type byte, then its fields. Integers are big-endian. A text is a length byte and its UTF-8. An id has 16
-/// bytes.
+/// event: a type byte, then the fields of that type. Integers are big-endian. A text is a length byte and its UTF-8. An
+/// id has 16 bytes.
 ///
 ///     client → server
 ///     'S'  status                               answered by 'S' packets
-///     'A'  watch                                subscribe to peers: the present ones, then each change
+///     'A'  watch                                subscribe to peers; answered by 'P' for each present peer, then 'R', then
+///                                               'P' and 'L' for each change
 ///     'T'  trust: u8 operation, id, text name   see `TrustOperation`; answered by 'T'
 ///     'Q'  probe: u32 request, id               check that a node is reachable; answered by 'C' when the probe has ended
 ///     'W'  way: id                              answered by 'W'
 ///     'N'  applications and their sessions      answered by 'S' packets with other JSON
-///     'X'  explain: id, id                      why the two can or cannot communicate; answered as 'N'. Two zero ids
-///                                               list the ids that 'X' accepts
+///     'X'  explain: id, id                      why the two nodes can or cannot communicate; answered by 'S' packets with
+///                                               other JSON. For two zero ids: the ids that 'X' accepts
 ///     'J'  join                                 the data with which a phone joins the Wi-Fi group, with its passphrase;
-///                                               answered as 'N', or by 'T' if refused; operator only
+///                                               answered by 'S' packets with other JSON, or by 'T' if refused;
+///                                               operator only
 ///     'H'  reload the configuration             answered by 'T'; operator only
-///     'K'  capture: u8 flags, u8 link, id       flags: 1 with payloads (operator only), 2 of a link, 4 of a neighbour;
+///     'K'  capture: u8 flags, u8 link, id       flags: 1 include payloads (operator only), 2 only this link, 4 only links
+///                                               to this neighbour;
 ///                                               answered by 'K' packets until the client leaves, or by 'T' if refused
 ///
 ///     server → client
@@ -28,20 +31,27 @@ import Primitives
 ///     'R'  all peers known at 'A' were sent: own id, text own name
 ///     'L'  a peer is gone: id
 ///     'C'  a probe has ended: u32 request, u8 outcome (`ProbeOutcome`)
-///     'W'  the links of the current route, nearest first: u8 count, then per link: id, u8 bearer, text name; 0 links: no route
-///     'T'  a trust request or a reload was done (1) or not (0): u8, text for people, truncated to 255 bytes
-///     'K'  frames: u32 frames dropped since the last packet, then pcap records (`CaptureFormat`); the first has none
+///     'W'  the links of the current route, nearest first: u8 count, then for each link the node behind the link: id,
+///          u8 bearer, text name; without a route the count is 0
+///     'T'  the answer to a trust request or a reload, or a refusal of 'J' or 'K': u8 done (1) or not done (0),
+///          text for people, truncated to 255 bytes
+///     'K'  frames: u32 frames dropped since the last packet, then pcap records (`CaptureFormat`);
+///          the first packet has no record and confirms the start of the capture
 ///     'E'  the server closes the connection: text reason
 ///
 /// The operator is root or the daemon's own user.
 ///
-/// The server stops reading from a client with `outstandingMax` unfinished probes. It closes a client that sends no
-/// request within `firstSecondsMax`, reads nothing for `stallSecondsMax`, or exceeds `queuedBytesMax`. A capture drops
-/// frames instead. All limits are shared by users, so none can exclude another.
+/// The server stops reading from a client with `outstandingMax` unfinished probes. The server closes a client that
+/// sends no request within `firstSecondsMax`, reads nothing for `stallSecondsMax`, or has more than `queuedBytesMax`
+/// queued. Captured frames do not count for these limits: if a client reads them too slowly, frames are dropped. The
+/// limits on clients, captures, probes and queued bytes are divided among users, so that no user can exclude the
+/// others.
 public enum ControlProtocol {
-  /// The maximum number of clients. Users share it by `ShareRule`: a single user can have 11.
+  /// The maximum number of clients of all users without the operator. `ShareRule` divides the clients among users: a
+  /// single user can have 11.
   public static let clientsMax = 16
-  /// Additional clients for the operator, so that other users of the socket cannot prevent a `revoke`.
+  /// The number of additional clients reserved for the operator. Without the reserve, other users could keep the
+  /// operator from revoking a key.
   public static let reservedMax = 4
   static let clients = ShareRule(capacity: clientsMax + reservedMax, reserve: reservedMax, factor: 2)
   /// The maximum size of a request in bytes: a trust request with the longest text.
@@ -50,19 +60,21 @@ public enum ControlProtocol {
   public static let statusPieceBytesMax = 32_768
   /// The maximum size of an event in bytes: captured frames.
   public static let eventBytesMax = captureBytes
-  /// The maximum number of capturing clients: one is reserved for the operator, and another user can have one.
+  /// The maximum number of capturing clients. One capture is reserved for the operator, and each other user can have
+  /// one.
   public static let capturesMax = 3
   static let captures = ShareRule(capacity: capturesMax, reserve: 1)
   /// The size of the packet of captured frames that wait for one client, in bytes.
   public static let captureBytes = 65_536
-  /// The size of such a packet's head before the records, in bytes.
+  /// The size in bytes of the head of a packet of captured frames, before the pcap records.
   static let captureHeadBytes = 5
   static let captureType = UInt8(ascii: "K")
-  /// The maximum number of unfinished probes: per client, and in total. A single user can have 171.
+  /// The maximum number of unfinished probes of one client, and of all clients. A single user can have 171.
   public static let outstandingMax = 64
   public static let outstandingOfAll = 320
   static let outstanding = ShareRule(capacity: outstandingOfAll, reserve: outstandingMax, factor: 2)
-  /// The maximum number of bytes queued for one client: every peer of a full mesh, twice.
+  /// The maximum number of bytes queued for one client. It has room for the updates of every peer of a full mesh,
+  /// twice.
   public static let queuedBytesMax = 1_048_576
   /// The maximum number of bytes queued for all clients together.
   public static let queuedBytesOfAll = 1_310_720
@@ -83,11 +95,11 @@ public enum ProbeOutcome: UInt8, Sendable {
   case closed = 3
   /// The peer is unknown or unreachable.
   case unreachable = 4
-  /// The maximum number of associations with peers is reached.
+  /// This node already has the maximum number of channels to peers.
   case refused = 5
   /// The encryption preferences are incompatible, or one node refused the other's key.
   case notAgreed = 6
-  /// The channel to the other node had no room.
+  /// The channel to the other node had no room for the probe, or the user has too many unfinished probes.
   case noRoom = 8
 }
 
@@ -109,16 +121,18 @@ public struct ControlHop: Equatable, Sendable {
 /// An operation on the node's trust. The raw value is sent on the control socket. Only root and the daemon's own user
 /// may request it.
 public enum TrustOperation: UInt8, Sendable {
-  /// Pins the id, with the name if there is one.
+  /// Pins the id, under the name if the request contains a name.
   case pin = 1
-  /// Removes the pins of the id, or those of the name if the id is zero.
+  /// Removes the pins of the id, or the pins of the name if the id is zero.
   case unpin = 2
   case revoke = 3
-  /// Pins the id of an alarm under the name of the alarm.
+  /// Accepts the new key of an alarm: pins the offered id under the name of the alarm.
   case accept = 4
-  /// Removes the alarms of the id, or all alarms if it is zero. The offered keys raise no alarm again.
+  /// Confirms the pinned key: removes the alarms about the id, or all alarms if the id is zero. The offered keys raise
+  /// no further alarm until a restart.
   case keep = 5
-  /// Removes the alarms of the id, or all alarms if it is zero.
+  /// Removes the alarms about the id, or all alarms if the id is zero. The next attempt of an offered key raises an
+  /// alarm again.
   case dismiss = 6
 }
 
@@ -132,7 +146,8 @@ public enum ControlRequest {
   case reload
   case applications
   case join
-  /// With `.none` twice, the answer lists the accepted nodes.
+  /// Explains why the two nodes can or cannot communicate. If both ids are `.none`, the answer lists the ids that the
+  /// request accepts.
   case explain(NodeID, NodeID)
   case capture(CaptureWish)
 }

@@ -11,7 +11,8 @@ public protocol ControlDelegate: AnyObject {
   func controlIdentity() -> (id: NodeID, name: String)
   /// All peers that are reachable now.
   func controlPeers() -> [PeerStatus]
-  /// Probes a node. Returns nil if the probe was sent; `ControlServer.completed` is then called once with `token`.
+  /// Probes a node, to check that it is reachable. Returns nil if the probe was sent; `ControlServer.completed` is
+  /// called once with `token` when the probe ends. Returns the outcome at once if no probe can be sent.
   func controlProbe(_ node: NodeID, token: UInt64) -> ProbeOutcome?
   /// The links of the current route to a node, nearest first.
   func controlWay(to node: NodeID) -> [ControlHop]
@@ -21,13 +22,15 @@ public protocol ControlDelegate: AnyObject {
   func controlExplain(_ from: NodeID, _ to: NodeID) -> [UInt8]
   /// The data with which a phone joins the node's Wi-Fi group. Throws if there is no group.
   func controlInvitation() throws(DiagnosticsError) -> JoinInvitation
-  /// Performs a trust operation. If `isDone` is true, the change is in force.
+  /// Performs a trust operation. If `isDone` is true, the change has taken effect, but may not be on disk yet. `text`
+  /// is the answer to the client.
   func controlTrust(_ operation: TrustOperation, _ id: NodeID, name: String) -> (isDone: Bool, text: String)
-  /// Reloads the configuration. If `isDone` is false, nothing has changed.
+  /// Reloads the configuration. If `isDone` is false, nothing has changed. `text` is the answer to the client.
   func controlReload() -> (isDone: Bool, text: String)
-  /// Passes each frame of every link to `tap` from now on; nil ends this.
+  /// Passes each frame of every link to `tap` from now on. Nil stops the capture.
   func controlTap(_ tap: (any FrameTap)?)
-  /// Whether the changes of `controlTrust` are on disk. If not, the answer waits for `ControlServer.stateSettled`.
+  /// Whether the changes made by `controlTrust` are on disk. If not, the server holds the answer back until
+  /// `ControlServer.stateSettled` is called.
   var controlIsSettled: Bool { get }
 }
 
@@ -43,13 +46,13 @@ public final class ControlServer: EventSource, FrameTap {
   private var registration: Registration!
   private var acceptPause: Timer?
   private var clients: [ControlConnection] = []
-  /// The clients that capture.
+  /// The clients that capture frames.
   private var capturing: [ControlConnection] = []
   private var serial: UInt32 = 0
-  /// The users who received an answer in JSON in the wake-up that began at `answeredAt`.
+  /// The users who received an answer in JSON in the pass of the event loop that began at `answeredAt`; see `mayAsk`.
   private var answered: [uid_t] = []
   private var answeredAt = Instant.zero
-  /// A buffer for one packet, with one more byte to detect longer ones.
+  /// A buffer for one request, with one more byte to detect requests that are too long.
   var buffer = [UInt8](repeating: 0, count: ControlProtocol.requestBytesMax + 1)
 
   /// Listens at `path`. Throws the errors of `UnixListener` and epoll_ctl.
@@ -70,8 +73,8 @@ public final class ControlServer: EventSource, FrameTap {
     acceptPause = Timer(loop) { [self] in loop.modify(registration, .read) }
   }
 
-  /// Creates the socket again if it was removed. Returns whether it did; connected clients remain. Throws the errors of
-  /// `init`, and the next call retries.
+  /// Creates the socket again if its file was removed. Returns whether the socket was created. Connected clients stay
+  /// connected. Throws the errors of `init`; the next call tries again.
   public func restore() throws(DiagnosticsError) -> Bool {
     if listener.isThere { return false }
     let fresh = try UnixListener(path, type: SOCK_SEQPACKET, backlog: ControlProtocol.clientsMax)
@@ -104,8 +107,9 @@ public final class ControlServer: EventSource, FrameTap {
   /// Notifies the watching clients that a peer is gone.
   public func peerLost(_ id: NodeID) { tell(.peerLost(id)) }
 
-  /// If all queues together exceed the limit, closes a client: the one with the longest queue, of the user with the
-  /// most queued bytes. An operator's client is closed only if no other user has queued bytes.
+  /// Closes one client if the queues of all clients together exceed `queuedBytesOfAll`. The client is the one with the
+  /// longest queue among those of the user with the most queued bytes. An operator's client is closed only if no other
+  /// user has queued bytes.
   func boundQueues() {
     if clients.reduce(0, { $0 + $1.queuedBytes }) <= ControlProtocol.queuedBytesOfAll { return }
     func isBefore(_ one: ControlConnection, _ other: ControlConnection) -> Bool {
@@ -128,13 +132,13 @@ public final class ControlServer: EventSource, FrameTap {
     return ControlProtocol.outstanding.mayTake(1, held: ofUser, taken: all, isFavoured: user.isOperator)
   }
 
-  /// Whether requests of a user are accepted in this wake-up. After an answer in JSON, which may cost milliseconds,
-  /// they are not. Users who request continuously thus leave time to others.
+  /// Whether requests of a user are read in this pass of the event loop. An answer in JSON can take milliseconds, so a
+  /// user gets one per pass. Users who request continuously thus leave time to others. The operator is exempt.
   func mayAsk(_ user: UnixUser) -> Bool {
     user.isOperator || answeredAt != loop.now || !answered.contains(user.userID)
   }
 
-  /// Records that a user receives an answer in JSON.
+  /// Records that a user receives an answer in JSON in this pass of the event loop.
   func noteAnswer(_ user: UnixUser) {
     if answeredAt != loop.now { answered = [] }
     answeredAt = loop.now
@@ -154,7 +158,8 @@ public final class ControlServer: EventSource, FrameTap {
     }
   }
 
-  /// The reason why a user may not have one more unit of a shared resource, with the user who has most; nil if allowed.
+  /// The reason why a user is refused one more unit of a shared resource, or nil if the unit is allowed. The reason
+  /// also names the user with the most units.
   private func refusal(
     _ rule: ShareRule, _ user: UnixUser, _ what: StaticString, _ remedy: StaticString,
     _ count: (ControlConnection) -> Int
@@ -170,14 +175,15 @@ public final class ControlServer: EventSource, FrameTap {
     return "\(rule.capacity) \(what) are shared: user \(user.userID) has \(ofUser)\(other); \(remedy)"
   }
 
-  /// Reports the result of a probe to its client. Ignored if the client is gone.
+  /// Sends the result of a probe to the client that requested the probe. Does nothing if the client is gone.
   public func completed(token: UInt64, _ outcome: ProbeOutcome) {
     let serial = UInt32(truncatingIfNeeded: token >> 32)
     guard let client = clients.first(where: { $0.serial == serial }) else { return }
     client.completed(request: UInt32(truncatingIfNeeded: token), outcome)
   }
 
-  /// Reports that the changes of `controlTrust` are on disk, or the failure that prevented it.
+  /// Sends the answers that were held back until the changes of `controlTrust` were on disk. `failure`: why the changes
+  /// could not be written.
   public func stateSettled(failure: String?) {
     for client in clients { client.answerTrust(failure: failure) }
   }
@@ -189,12 +195,13 @@ public final class ControlServer: EventSource, FrameTap {
     for client in capturing { client.add(passage, header, payload, at: time) }
   }
 
-  /// Sends captured frames; called after each wake-up.
+  /// Sends captured frames to the clients. Call it at the end of each pass of the event loop.
   public func sendFrames() {
     for client in capturing { client.sendFrames() }
   }
 
-  /// Handles the start or end of a capture. The links are tapped only while a client captures.
+  /// Handles the start or end of a client's capture. The node passes frames to this server only while a client
+  /// captures.
   func capturesChanged() {
     let isFirst = capturing.isEmpty
     capturing = clients.filter { $0.isCapturing }
@@ -207,7 +214,8 @@ public final class ControlServer: EventSource, FrameTap {
     if accepted < 0 {
       let error = csystem_errno()
       if error == EAGAIN || error == EINTR || error == ECONNABORTED { return }
-      // No descriptor is free, and the listener stays readable: retry in a second instead of spinning.
+      // No descriptor is free, and the listener stays readable. Pause for a second, because the event loop would spin
+      // otherwise.
       journal.record(
         .warning, .acceptFailed, at: loop.now, UInt64(error), UInt64(clients.count), UInt64(ControlProtocol.clientsMax))
       loop.modify(registration, [])
@@ -221,7 +229,8 @@ public final class ControlServer: EventSource, FrameTap {
     let user = UnixUser(accepted)
     if let refusal = refusal(ControlProtocol.clients, user, "clients", "close one of these clients first", { _ in 1 }) {
       refuse(accepted, refusal)
-      // The text omits the process id, so a user who retries repeatedly yields one line.
+      // The text omits the process id, so that a user's repeated attempts yield the same text, which the journal
+      // counts.
       journal.report(.warning, at: loop.now, "control", "user \(user.userID) refused: \(refusal)")
       return
     }

@@ -5,8 +5,8 @@ import Primitives
 
 /// Formats journal records as lines.
 public enum EventFormatter {
-  /// The line of record `sequence`, including its text from the following records. Nil if there is no such record, or
-  /// if it has no line of its own (`isShown`).
+  /// The line of record `sequence`. A long text continues in the records that follow, and the line includes the
+  /// complete text. Nil if there is no such record, or if the record has no line of its own (`isShown`).
   public static func line(
     _ sequence: UInt64, of journal: JournalMapping, names: JournalNames = JournalNames()
   ) -> TextBuilder? {
@@ -14,7 +14,7 @@ public enum EventFormatter {
     return line(record, rest(of: sequence, journal), names: names)
   }
 
-  /// The message without time, level and line end.
+  /// The message of a record, without time, level and line end.
   public static func message(
     _ sequence: UInt64, _ record: JournalRecord, of journal: JournalMapping, names: JournalNames
   ) -> TextBuilder {
@@ -23,19 +23,19 @@ public enum EventFormatter {
     return text
   }
 
-  /// Whether the record has its own line. Continuations of a text and names of nodes have none.
+  /// Whether the record has its own line. Records that continue a text, or that store the name of a node, have none.
   public static func isShown(_ record: JournalRecord) -> Bool {
     let named = Event.peerNamed.rawValue
     return record.event != Event.textMore.rawValue && record.event != named
       && !(record.event == Event.repeated.rawValue && record.b == UInt64(named))
   }
 
-  /// The continuation of the text in the following records.
+  /// The continuation of a record's text in the records that follow.
   private static func rest(of sequence: UInt64, _ journal: JournalMapping) -> [UInt8] {
     let more = (1...Journal.textRecordsMax).prefix { distance in
       journal.record(sequence &+ UInt64(distance))?.event == Event.textMore.rawValue
     }
-    // The zero bytes that fill the last record end the text.
+    // The text ends at the first zero byte, because zero bytes fill up the last record.
     var rest: [UInt8] = []
     for distance in more {
       guard let next = journal.record(sequence &+ UInt64(distance)) else { break }
@@ -45,7 +45,7 @@ public enum EventFormatter {
   }
 
   /// A line such as `2026-11-21T13:27:57.123Z notice  link 3: up over wifi-direct with 0a1b2c3d… (bob)`, with a line
-  /// feed. `rest`: the text in the following records.
+  /// feed. `rest`: the continuation of the text, from the records that follow.
   public static func line(
     _ record: JournalRecord, _ rest: [UInt8] = [], names: JournalNames = JournalNames()
   ) -> TextBuilder {
@@ -94,7 +94,7 @@ public enum EventFormatter {
     text.add("Z")
   }
 
-  /// Adds the summary of repeated records: the text of their event, with “…” in place of numbers.
+  /// Adds the summary of repeated records: the text of the repeated event, with “…” in place of numbers.
   private static func addRepeated(_ record: JournalRecord, _ names: JournalNames, to text: inout TextBuilder) {
     switch Event(rawValue: UInt16(clamping: record.b)) {
     case .none: text.add("event \(record.b)")
@@ -209,7 +209,7 @@ public enum EventFormatter {
     }
   }
 
-  /// The text in a record: its 16 bytes, or with `isLong` its 40 bytes.
+  /// The text in a record: the 16 bytes of its node id, or with `isLong` those and the fields a, b and c (40 bytes).
   static func textBytes(_ record: JournalRecord, isLong: Bool) -> ArraySlice<UInt8> {
     var bytes = isLong ? words(record) : []
     for index in 0..<NodeID.byteCount { bytes.append(record.node.byte(index)) }
@@ -228,7 +228,7 @@ public enum EventFormatter {
   }
 }
 
-/// A field of a template: `name` or `name:shown` between braces.
+/// A field of an event's template (`eventText`): `name` or `name:format` between braces.
 private struct Field {
   private let name: UnsafeBufferPointer<UInt8>
   private let shown: UnsafeBufferPointer<UInt8>

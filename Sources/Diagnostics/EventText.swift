@@ -28,8 +28,9 @@ func sealRefusalText(_ reason: UInt8) -> StaticString {
   }
 }
 
-/// The template of each event. `{a}`, `{b}` and `{c}` are the record's integers; `{node}` and `{text}` are its 16
-/// bytes. The format follows after a colon (see `EventFormatter`).
+/// The template of an event's message. `{a}`, `{b}` and `{c}` stand for the record's integers. `{node}` and `{text}`
+/// stand for the record's 16-byte node id, shown as an id or as text. A colon separates the field from its format
+/// (`EventFormatter`).
 func eventText(_ event: Event) -> StaticString {
   switch event {
   case .boxStarted: "box {node:full} started: epoch {a}, process {b}"

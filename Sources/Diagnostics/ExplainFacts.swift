@@ -1,7 +1,7 @@
 import Frame
 import Primitives
 
-/// Bearers that one section of the configuration enables together.
+/// A group of bearers that one section of the configuration enables.
 public enum BearerSection: UInt8, CaseIterable, Sendable {
   case ip = 0
   case wifiDirect = 1
@@ -23,7 +23,7 @@ public enum BearerSection: UInt8, CaseIterable, Sendable {
     }
   }
 
-  /// The section of the configuration.
+  /// The title of the section in the configuration file.
   var key: StaticString {
     switch self {
     case .ip: "[ip]"
@@ -33,14 +33,14 @@ public enum BearerSection: UInt8, CaseIterable, Sendable {
   }
 }
 
-/// The state of a bearer on this node.
+/// The state of a group of bearers on this node.
 public struct BearerFacts {
   public var section: BearerSection
   public var isEnabled: Bool
   public var isUp: Bool
-  /// The state in a few words.
+  /// The state of the bearers in a few words.
   public var detail: String
-  /// The fault; empty if there is none.
+  /// The fault of the bearers; empty if there is none.
   public var problem: String
 
   public init(_ section: BearerSection, isEnabled: Bool, isUp: Bool, detail: String, problem: String) {
@@ -52,9 +52,10 @@ public struct BearerFacts {
   }
 }
 
-/// An address from discovery or the configuration.
+/// An address of a node, from discovery or from the configuration.
 public struct HeardFacts {
-  /// The node's plan for the address.
+  /// The state of the dial to the address. `served` means that a link or another dial already reaches the node there.
+  /// `lacksPlace` means that the dial waits for a free connection of the radio.
   public enum Plan: Equatable, Sendable {
     case notWanted
     case waiting(milliseconds: UInt64)
@@ -65,7 +66,8 @@ public struct HeardFacts {
 
   public var bearer: BearerKind
   public var address: String
-  /// Whether the address claims to be the node in question. Otherwise it has not identified itself.
+  /// Whether the address is announced as one of the other node's. If false, no node has identified itself at the
+  /// address.
   public var isNamed: Bool
   public var secondsAgo: UInt64
   public var plan: Plan
@@ -82,7 +84,7 @@ public struct HeardFacts {
 /// A link between this node and the other node.
 public struct ExplainedLink {
   public var bearer: BearerKind
-  /// The state: up, parked, opening …
+  /// The state of the link: up, parked (kept without a connection, and dialled when there is data), opening …
   public var state: String
   public var sinceSeconds: UInt64
   public var roundTripMicroseconds: UInt64
@@ -91,7 +93,7 @@ public struct ExplainedLink {
   public var isQuarantined: Bool
 
   var isParked: Bool { state.utf8.elementsEqual("parked".utf8) }
-  /// Whether the link makes the other node a neighbour.
+  /// Whether the other node is a neighbour because of this link: the link is up or parked.
   var isStanding: Bool { isParked || state.utf8.elementsEqual("up".utf8) }
 
   public init(
@@ -111,10 +113,10 @@ public struct ExplainedLink {
 /// The advertisement of a node in the link-state database.
 public struct NodeFacts {
   public var id: NodeID
-  /// The display name; empty while it is unknown.
+  /// The display name of the node; empty while the name is unknown.
   public var name: String
   public var relays: Bool
-  /// The encryption preference; nil while it is unknown.
+  /// The encryption preference of the node; nil while the preference is unknown.
   public var encryption: EncryptionPreference?
   public var ageSeconds: UInt64
   public var neighbours: [Neighbour]
@@ -132,12 +134,12 @@ public struct NodeFacts {
   }
 }
 
-/// A local session with the other node as a member, or a service type that both offer.
+/// An application session of this node that has the other node as a member, or a service type that both nodes offer.
 public struct SharedSession {
   public var type: String
-  /// The session id, or nil without a session.
+  /// The session id, or nil if both nodes offer the type but share no session.
   public var id: String?
-  /// The state: connected, away …; empty without a session.
+  /// The other node's state in the session: connected, away …; empty without a session.
   public var state: String
 
   public init(type: String, id: String?, state: String) {
@@ -154,33 +156,33 @@ public struct ExplainFacts {
   public var to: NodeID
   /// The link-state database, including this node.
   public var nodes: [NodeFacts] = []
-  /// Names from other sources: pins, refusals and addresses.
+  /// Names of nodes from sources other than the link-state database: pins, refusals and addresses.
   public var names: [(id: NodeID, name: String)] = []
-  /// The address of `to` if nothing else is known about it; otherwise empty.
+  /// The address of `to`, if the node at this address has not identified itself; otherwise empty.
   public var toAddress = ""
-  /// The last failures, with any node.
+  /// The last failures with every node and address, not only `to`.
   public var failures: [ContactFailure] = []
 
   // The following facts are set only if `from` is this node.
   public var bearers: [BearerFacts] = []
   public var heard: [HeardFacts] = []
   public var links: [ExplainedLink] = []
-  /// The links of the current route.
+  /// The links of the current route to `to`, nearest first.
   public var way: [Neighbour] = []
-  /// The maximum frame payload on the route in bytes.
+  /// The maximum payload of a frame on the route to `to`, in bytes.
   public var payloadBytesMax = 0
-  /// Why this box refuses `to`; nil if it does not.
+  /// Why this node refuses the key of `to`; nil if the key is not refused.
   public var trustFault: TrustFault?
   /// Whether an operator has revoked this node's own key.
   public var isSelfRevoked = false
   public var linksOpen = 0
   public var linksMax = 0
-  /// Why there is no end-to-end session; nil with a session, and before the first attempt.
+  /// Why there is no end-to-end session with `to`. Nil if there is a session, or if none was attempted.
   public var sessionFault: SessionFault?
   /// Whether an end-to-end session with `to` is in use.
   public var hasSession = false
-  /// How long `to` has not answered the attempts to begin a session, and the age of the last attempt. Nil if it has
-  /// answered, or without an attempt.
+  /// How long `to` has not answered the attempts to begin an end-to-end session, and the age of the last attempt. Nil
+  /// if `to` has answered, or if none was attempted.
   public var unanswered: (forSeconds: UInt64, secondsAgo: UInt64)?
   public var sessions: [SharedSession] = []
 
@@ -192,7 +194,8 @@ public struct ExplainFacts {
 }
 
 extension NodeID {
-  /// Whether both ids may denote the same node. Discovery only provides the upper half.
+  /// Whether both ids can denote the same node. An id from discovery has only the upper half, and its lower half is
+  /// zero.
   public func mayBe(_ other: NodeID) -> Bool {
     self != .none && high == other.high && (low == other.low || high != 0 && (low == 0 || other.low == 0))
   }

@@ -1,4 +1,4 @@
-/// The daemon's answer to `explain`, as a command reads it.
+/// The daemon's answer to the request `explain`, parsed by the command.
 public struct ExplainReport {
   private let root: JSONView
 
@@ -11,7 +11,7 @@ public struct ExplainReport {
   /// Frees jansson's memory; the report must not be used afterwards.
   public func release() { root.release() }
 
-  /// The nodes that `explain` accepts (`KnownNodes`), the box itself first.
+  /// The nodes that the request `explain` accepts (`KnownNodes`); this box is the first.
   public var nodes: [(id: String, name: String)] {
     var all: [(id: String, name: String)] = []
     root["nodes"].forEach { all.append(($0["id"].string, $0["name"].string)) }
@@ -48,7 +48,8 @@ public struct ExplainReport {
   private func called(_ key: StaticString) -> String {
     let id = root[key]["id"].string.utf8
     let name = root[key]["name"].string
-    // An id without an upper half stands for an address and has no meaning for people.
+    // An id whose upper half is zero stands for an address. Such an id has no meaning for people, so show only the
+    // name.
     if id.prefix(16).allSatisfy({ $0 == 0x30 }) { return name }
     return joined(name, " (", String(decoding: id.prefix(8), as: UTF8.self), ")")
   }

@@ -18,26 +18,28 @@ public struct ExplainFinding: Equatable {
     }
   }
 
-  /// The subject: a bearer, trust, route …
+  /// The subject of the finding: a bearer, trust, route …
   public var subject: String
   public var state: State
   /// The finding in one line. It may contain untrusted text.
   public var text: String
-  /// The advice; empty if there is none.
+  /// The advice that belongs to the finding; empty if there is none.
   public var remedy: String
 }
 
-/// Explains why two nodes can or cannot communicate. Pure: it turns facts into findings and a verdict.
+/// Explains why two nodes can or cannot communicate. It derives findings and a verdict from `ExplainFacts`, without
+/// system calls.
 public struct Explanation {
   /// Whether two nodes can communicate, as far as this box knows.
   public enum Outcome: UInt8, CaseIterable, Sendable {
-    /// Each has accepted the other: they have a session, or a link is up.
+    /// Each node has accepted the other: they have an end-to-end session, or a link between them is up.
     case canTalk
-    /// There is a route, but no session or link that is up proves that they accept each other.
+    /// There is a route, but the nodes have not yet tried to begin an end-to-end session, and no link between them is
+    /// up.
     case untried
-    /// There is a route, but the other node has not answered the request for a session yet.
+    /// There is a route, but the other node has not answered the request for an end-to-end session yet.
     case unanswered
-    /// There is a route, but this box cannot know whether they accept each other.
+    /// There is a route, but this box cannot know whether the two nodes accept each other.
     case unknown
     case cannotTalk
 
@@ -53,26 +55,28 @@ public struct Explanation {
   }
 
   public private(set) var findings: [ExplainFinding] = []
-  /// The path between them; empty if they cannot communicate.
+  /// The path between the two nodes; empty if they cannot communicate.
   public private(set) var hops: [ExplainHop] = []
   public private(set) var outcome = Outcome.cannotTalk
-  /// The route, or the reason why they cannot communicate, in one line.
+  /// One line: the route, or the reason why the two nodes cannot communicate.
   public private(set) var verdict = ""
-  /// The advice; empty if the two nodes are known to communicate.
+  /// The advice that belongs to the verdict; empty if the two nodes are known to communicate.
   public private(set) var remedy = ""
 
   let facts: ExplainFacts
   private let search: PathSearch
-  /// Whether both chose no encryption.
+  /// Whether both nodes are configured without end-to-end encryption.
   private var isClear = false
   /// The causes that prevent communication. The one with the lowest rank becomes the verdict.
   private var causes: [(rank: Int, text: String, remedy: String)] = []
 
   /// The maximum age in seconds of a failure that explains the present state.
   private static let freshSeconds: UInt64 = 600
-  /// How long a failed handshake counts as the present state, in seconds. Nodes retry more often than that.
+  /// The maximum age in seconds of a failed end-to-end handshake that is shown as the present state. Nodes retry
+  /// handshakes at shorter intervals.
   private static let attemptSeconds: UInt64 = 60
-  /// The time in seconds that a peer has to answer the request for a session: the timeout of a stalled handshake.
+  /// The time in seconds after which an unanswered request for an end-to-end session is a fault. It is the timeout of a
+  /// stalled handshake.
   private static let answerSeconds: UInt64 = 12
   /// The age in seconds above which an advertisement is stale. Advertisements are renewed every 200 s.
   private static let staleSeconds: UInt64 = 260
@@ -98,7 +102,7 @@ public struct Explanation {
   /// Whether no known cause prevents communication.
   public var canTalk: Bool { outcome != .cannotTalk }
 
-  /// Whether `from` is the local node, which knows more about its own links than the link-state database.
+  /// Whether `from` is this node. This node knows more about its own links than the link-state database contains.
   var isFromHere: Bool { facts.from == facts.local }
 
   /// The display name of a node, or its short id.
@@ -153,7 +157,8 @@ public struct Explanation {
     let upSince = links.filter { $0.isStanding }.map { $0.sinceSeconds }.min()
     let failures = facts.failures.filter { BearerSection($0.bearer) == bearer.section }
     let named = failures.filter { concerns($0, facts.to) && $0.secondsAgo < upSince ?? .max }
-    // If a bearer does not work, its broken links and failed dials are consequences, not the cause to fix.
+    // If a bearer does not work, its broken links and failed dials are consequences. The bearer's fault then gets a
+    // lower rank than they have, so that the verdict names the fault.
     let rank = named.isEmpty ? 9 : 5
     if !bearer.problem.utf8.isEmpty {
       add(
@@ -168,7 +173,7 @@ public struct Explanation {
     for failure in named { add(failure, of: facts.to) }
     if upSince != nil { return }
     examineHeard(bearer, subject, hasFailed: !named.isEmpty)
-    // An address that has never identified itself may belong to the missing node.
+    // An address at which no node has identified itself may belong to the missing node.
     for failure in failures where failure.node == .none && facts.toAddress.utf8.isEmpty { add(failure, of: nil) }
   }
 
@@ -279,14 +284,14 @@ public struct Explanation {
           ? joined("no path leads from ", called(facts.from), " to ", called(facts.to))
           : joined(called(facts.to), " is not in the mesh of this box"))
     }
-    // The findings above explain the missing link of this node.
+    // The findings about bearers already explain why this node has no link to `to`.
     if isFromHere && path.count == 1 { path = [] }
     for hop in path where !(search.lists(hop.from, hop.node) && search.lists(hop.node, hop.from)) {
       addOneSided(hop)
     }
   }
 
-  /// Explains a link that only one end lists: it broke, or the other end is gone.
+  /// Explains a link that only one of its ends advertises: the link broke, or the other end is gone.
   private mutating func addOneSided(_ hop: ExplainHop) {
     let isForward = search.lists(hop.from, hop.node)
     let (one, other) = isForward ? (hop.from, hop.node) : (hop.node, hop.from)
@@ -295,7 +300,7 @@ public struct Explanation {
       text += joined(" (as of ", secondsText(node.ageSeconds), " ago)")
     }
     var remedy = joined("on ", called(other), ": causeway explain ", called(one))
-    // The local node knows why its own link is gone.
+    // If this node is one end of the link, it knows why the link is gone.
     let gone = hop.from == facts.local ? hop.node : hop.node == facts.local ? hop.from : nil
     let failure = gone.flatMap { gone in facts.failures.first { $0.node.mayBe(gone) } }
     if let gone, let failure {
@@ -347,7 +352,7 @@ public struct Explanation {
         joined("only ", called(facts.from), " and ", called(facts.to), " know whether they accept each other's key"),
         joined("on ", called(facts.from), ": causeway explain ", called(facts.to)))
     }
-    // The trust finding covers it already.
+    // `examineTrust` has already added a finding about this fault.
     if facts.trustFault != nil { return }
     guard let fault = facts.sessionFault ?? silence else { return addSession() }
     let ends = names(facts.to)
@@ -359,8 +364,8 @@ public struct Explanation {
       rank: isCurrent ? 1 : nil, cause: text)
   }
 
-  /// The obstacle of a peer that does not answer the request to begin a session. No local handshake can fail in this
-  /// case.
+  /// The obstacle `silent`, if the peer has not answered the request for an end-to-end session for `answerSeconds`. It
+  /// covers a node that is the DTLS server: this node only sends requests, so it has no handshake that could time out.
   private var silence: SessionFault? {
     guard !facts.hasSession, let asked = facts.unanswered, asked.forSeconds >= Self.answerSeconds else { return nil }
     return SessionFault(.silent, secondsAgo: asked.secondsAgo)
@@ -380,7 +385,8 @@ public struct Explanation {
       joined(called(facts.to), " has not answered the end-to-end handshake for ", secondsText(asked.forSeconds)))
   }
 
-  /// Whether a link between the two is up. A parked link only proves that they accepted each other once.
+  /// Whether a link between the two nodes is up. A parked link (kept without a connection) only proves that the nodes
+  /// accepted each other once.
   private var isLinked: Bool { facts.links.contains { $0.isStanding && !$0.isParked } }
 
   private var tryIt: String { joined("causeway ping ", facts.to.text) }

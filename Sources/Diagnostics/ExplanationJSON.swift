@@ -1,7 +1,7 @@
 import Primitives
 
 extension Explanation {
-  /// The JSON text (RFC 8259) of `causeway explain --json`. Keys are stable: new ones may be added, none are removed.
+  /// The JSON text (RFC 8259) of `causeway explain --json`. Keys are stable: later versions add keys, but remove none.
   public func toJSON() -> [UInt8] {
     let root = JSONObject()
     root.set("from", nodeJSON(facts.from))
@@ -40,16 +40,16 @@ extension Explanation {
 
 /// The nodes that `causeway explain` accepts: those in the mesh, discovered, pinned, refused or dialled.
 public struct KnownNodes {
-  /// The maximum number of nodes. Anyone can invent thousands of nodes that only other nodes list, so add
-  /// those last.
+  /// The maximum number of nodes. A node can list thousands of invented neighbours, so add nodes that are only listed
+  /// by others last.
   static let placesMax = 2_048
 
   public private(set) var all: [(id: NodeID, name: String)] = []
 
   public init() {}
 
-  /// Adds an unknown node, up to `placesMax`, or completes a known one. An id with only its claimed upper half is
-  /// merged into the complete id.
+  /// Adds an unknown node, up to `placesMax`, or completes the entry of a known node. An id from discovery has only its
+  /// upper half, and is merged with the complete id that has the same upper half.
   public mutating func add(_ id: NodeID, _ name: String) {
     guard id != .none else { return }
     guard let index = all.firstIndex(where: { $0.id.mayBe(id) }) else {

@@ -1,13 +1,13 @@
 import CFormats
 import CSystem
 
-/// A JSON value owned by jansson. Absent members read as empty, zero and false.
+/// A JSON value owned by jansson. An absent member reads as the empty string, as zero or as false.
 struct JSONView {
   let handle: OpaqueJSON?
 
   private init(_ handle: OpaqueJSON?) { self.handle = handle }
 
-  /// Parses a JSON object; nil for anything else.
+  /// Parses a JSON object. Returns nil for invalid text and for any other JSON value.
   init?(parsing bytes: [UInt8]) {
     let parsed = bytes.withUnsafeBytes { raw in
       raw.withMemoryRebound(to: CChar.self) { json_loadb($0.baseAddress, $0.count, 0, nil) }

@@ -6,13 +6,13 @@ public struct JoinInvitation: Equatable, Sendable {
   public var name: String
   /// The box's node id: the fingerprint of its key.
   public var id: String
-  /// The name of the group: at most 32 bytes.
+  /// The network name of the Wi-Fi group: at most 32 bytes.
   public var ssid: String
-  /// The WPA2 passphrase: 8 to 63 printable ASCII characters.
+  /// The WPA2 passphrase of the group: 8 to 63 printable ASCII characters.
   public var passphrase: String
   /// The box's IPv4 address in the group.
   public var address: String
-  /// The frequency in MHz.
+  /// The frequency of the group's channel in MHz.
   public var frequency: UInt64
 
   public init(name: String, id: String, ssid: String, passphrase: String, address: String, frequency: UInt64) {
@@ -24,11 +24,11 @@ public struct JoinInvitation: Equatable, Sendable {
     self.frequency = frequency
   }
 
-  /// The text of a QR code that phone cameras understand (Wi-Fi Alliance, WPA3 Specification, 7). It uses the older
-  /// escapes that phones expect (ZXing, “Barcode contents”).
+  /// The text of a QR code that phone cameras understand (Wi-Fi Alliance, WPA3 Specification, 7). Special characters
+  /// are escaped in the older way that phones expect (ZXing, “Barcode contents”).
   ///
-  /// The fingerprint is a private field at the end. Readers search for the fields that they know, and ZXing finds their
-  /// names anywhere. The private field's name therefore contains none of these names.
+  /// The fingerprint is in a private field `CW` at the end, which other readers ignore. ZXing searches the complete
+  /// text for the names of fields. The name `CW` therefore contains no standard name, such as `S` or `P`.
   public func uri(withFingerprint: Bool) -> [UInt8] {
     var text = Array("WIFI:T:WPA;S:".utf8)
     escape(ssid, into: &text)
@@ -39,7 +39,7 @@ public struct JoinInvitation: Equatable, Sendable {
     return text
   }
 
-  /// The answer to the request 'J' as JSON (RFC 8259). It contains the passphrase.
+  /// The answer to the request 'J' of the control socket, as JSON (RFC 8259). The answer contains the passphrase.
   public func toJSON() -> [UInt8] {
     let object = JSONObject()
     object.set("name", name)

@@ -1,5 +1,5 @@
-/// Concatenates texts. It serves sentences with many parts: string interpolation emits code for each step, which made
-/// `Explanation` twice as large.
+/// Concatenates texts. Use it for sentences with many parts: string interpolation emits code for each part, and made
+/// the machine code of `Explanation` twice as large.
 @inline(never) func joined(_ parts: String...) -> String {
   var all = ""
   for part in parts { all += part }

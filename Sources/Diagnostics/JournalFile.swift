@@ -3,7 +3,7 @@ import Journal
 import Primitives
 import Reactor
 
-/// A failed access to a file or socket.
+/// A failed access to a file or socket, or an answer that cannot be understood.
 public struct DiagnosticsError: Error {
   /// The error and the advice, in one line.
   public let text: String
@@ -19,11 +19,11 @@ public struct DiagnosticsError: Error {
 
 /// The daemon's journal: a mapped file, open and locked for the lifetime of the process.
 ///
-/// The address of the mapping is fixed. If the file is truncated or removed, or the disk is full, the address remains
-/// valid memory, and `restore` creates the file again.
+/// The address of the mapping is fixed. If the file is truncated, or the disk is full, the mapping remains valid
+/// memory. `restore` creates a truncated or removed file again.
 public final class JournalFile {
   public let journal: Journal
-  /// The reason why records are not kept in a file, or nil if they are.
+  /// The reason why records are kept only in memory, or nil if they are in the file.
   public private(set) var problem: String?
   private let path: String
   private let memory: UnsafeMutableRawBufferPointer
@@ -31,11 +31,11 @@ public final class JournalFile {
   private var descriptor: CInt
 
   /// Maps the journal at `path` with a size of `sizeKiB`, and creates a missing directory. A readable journal of that
-  /// size is continued. Anything else is replaced by a new file, so readers of the old one keep it. From now on,
-  /// `panic` writes to this journal too.
+  /// size is continued. Any other file is replaced by a new file, so that readers can finish reading the old file. From
+  /// now on, `panic` also writes to this journal.
   ///
-  /// Without space for the file, memory replaces it; see `problem`. Throws if the directory cannot be created, if permission
-  /// is denied, or if another daemon writes this journal.
+  /// If the file system has no space for the file, the journal is kept in memory, and `problem` has the reason. Throws
+  /// if the directory cannot be created, if permission is denied, or if another daemon writes this journal.
   public init(path: String, sizeKiB: Int, level: Level) throws(DiagnosticsError) {
     let size = max(sizeKiB * 1024, JournalLayout.fileBytes(capacity: JournalLayout.capacityMin))
     makeDirectory(of: path)
@@ -69,8 +69,8 @@ public final class JournalFile {
     close(descriptor)
   }
 
-  /// Checks that the file exists and is complete. If not, creates it again with the contents of the memory. Call it
-  /// regularly. `problem` contains a failure, and the next call retries.
+  /// Checks that the file exists and has its size. If not, creates the file again with the contents of the memory. Call
+  /// this function regularly. After a failure `problem` has the reason, and the next call tries again.
   public func restore(at now: Instant) {
     if problem == nil && isIntact { return }
     do throws(DiagnosticsError) {
@@ -93,13 +93,14 @@ public final class JournalFile {
   private func replaceFile() throws(DiagnosticsError) {
     makeDirectory(of: path)
     var own = stat(), named = stat()
-    // The file at the path may belong to a running daemon, which then holds its lock.
+    // Another daemon may have created the file at the path. While that daemon runs, it locks the file, and `openLocked`
+    // throws.
     if stat(path, &named) == 0,
       fstat(descriptor, &own) != 0 || named.st_ino != own.st_ino || named.st_dev != own.st_dev
     {
       close(try Self.openLocked(path))
     }
-    // The rename is atomic, so the path always holds a complete journal: the old or the new one.
+    // The rename is atomic, so a reader finds a complete journal at the path: the old or the new one.
     let temporary = path + ".new"
     unlink(temporary)
     let fresh = try Self.openLocked(temporary)
@@ -115,13 +116,14 @@ public final class JournalFile {
     if rename(temporary, path) != 0 { throw .system(path) }
   }
 
-  /// Maps a new file with the memory's contents at the address of the memory.
+  /// Copies the contents of the memory to a new file, and maps this file at the address of the memory.
   private func fill(_ fresh: CInt) throws(DiagnosticsError) {
     if let problem = Self.reserve(memory.count, fresh, path) { throw DiagnosticsError(problem) }
     guard let target = memory.baseAddress, let mapped = map(fresh, memory.count, PROT_READ | PROT_WRITE) else {
       throw .system("\(path): cannot be mapped")
     }
-    // The processor copies, not write(2): a missing page raises SIGBUS and is replaced.
+    // Copy by the processor, not by write(2): on a page that is missing from a truncated file, the processor raises
+    // SIGBUS, and the handler maps memory there.
     mapped.copyMemory(from: target, byteCount: memory.count)
     guard csystem_move_mapping(mapped, memory.count, target) else {
       let error = DiagnosticsError.system("\(path): cannot be mapped")
@@ -145,7 +147,7 @@ public final class JournalFile {
     if descriptor < 0 {
       throw .system(path, "; [node] runtime-directory must be a directory that this user may write to")
     }
-    // The file's group may read the log, whatever the umask.
+    // The file's group must be able to read the log, whatever the umask is.
     _ = fchmod(descriptor, 0o640)
     if flock(descriptor, LOCK_EX | LOCK_NB) != 0 {
       close(descriptor)
@@ -155,12 +157,12 @@ public final class JournalFile {
   }
 }
 
-/// A journal for reading, during or after writing. It is read with pread instead of a mapping, because it may be
-/// truncated meanwhile.
+/// A journal opened for reading, whether or not a daemon still writes it. The file is read with pread instead of a
+/// mapping, because a mapping raises SIGBUS if the file is truncated.
 public final class JournalMapping {
   private let reader: JournalReader
   private let descriptor: CInt
-  /// A copy of the parts that were read. Each record is read again on request.
+  /// A copy of the parts of the file that were read. `record` reads its record again each time.
   private let memory: UnsafeMutableRawBufferPointer
   private let inode: UInt64
 
@@ -181,7 +183,7 @@ public final class JournalMapping {
       let size = Int(information.st_size)
       if size == 0 { throw DiagnosticsError("\(path): empty; this is not a journal") }
       inode = UInt64(information.st_ino)
-      // Pages that are never written use no memory.
+      // Map as much memory as the file has. Pages that are never written use no memory.
       guard let mapped = map(-1, size, PROT_READ | PROT_WRITE) else { throw .system("\(path): cannot be read") }
       memory = UnsafeMutableRawBufferPointer(start: mapped, count: size)
     } catch {
@@ -211,7 +213,7 @@ public final class JournalMapping {
     return reader.newest
   }
 
-  /// The sequence number of the oldest record in the ring.
+  /// The sequence number of the oldest record that was not overwritten.
   public var oldest: UInt64 {
     read(0, JournalLayout.headerBytes)
     return reader.oldest
@@ -221,8 +223,8 @@ public final class JournalMapping {
   /// existed.
   public func record(_ sequence: UInt64) -> JournalRecord? {
     guard let place = reader.offset(of: sequence) else { return nil }
-    // The record's mark is read again afterwards to detect that the record was overwritten meanwhile (see
-    // `JournalReader.record`).
+    // Read the record's mark (its first 8 bytes) again after the record. The mark shows whether the daemon overwrote
+    // the record between the two reads (`JournalReader.record`).
     guard read(place, JournalLayout.recordBytes), let record = reader.record(sequence), read(place, 8) else {
       return nil
     }
@@ -250,7 +252,7 @@ public final class JournalMapping {
   }
 }
 
-/// Notifies the journal of changes to the wall clock, so that displayed times stay correct.
+/// Notifies the journal when the wall clock is set, so that later records are shown with the correct time.
 public final class WallClockWatch: EventSource {
   private let loop: EventLoop
   private let journal: Journal
@@ -267,7 +269,8 @@ public final class WallClockWatch: EventSource {
   }
 
   public func ready(_ events: UInt32) {
-    // The read fails with ECANCELED after the clock was set (timerfd_create(2), TFD_TIMER_CANCEL_ON_SET).
+    // The descriptor becomes ready when the clock is set, and the read fails with ECANCELED (timerfd_create(2),
+    // TFD_TIMER_CANCEL_ON_SET).
     var expirations: UInt64 = 0
     _ = read(descriptor, &expirations, 8)
     journal.wallClockStepped(offset: wallClockOffset(), at: loop.now)
@@ -283,7 +286,7 @@ public final class WallClockWatch: EventSource {
 }
 
 extension JournalText {
-  /// The start of a text, cut at a character boundary.
+  /// Creates a journal text from the start of a string, cut between characters.
   public init(_ text: String) {
     var bytes = Array(text.utf8.prefix(Self.byteCount))
     // Removes an incomplete character; continuation bytes are 0b10xxxxxx.
@@ -294,8 +297,8 @@ extension JournalText {
   }
 }
 
-/// Maps a whole file as shared memory and reads its pages in, or maps anonymous memory if `descriptor` is -1. Returns
-/// nil and sets errno on failure.
+/// Maps a complete file as shared memory and loads its pages. Maps anonymous memory if `descriptor` is -1. Returns nil
+/// and sets errno on failure.
 private func map(_ descriptor: CInt, _ size: Int, _ protection: CInt) -> UnsafeMutableRawPointer? {
   let flags = descriptor < 0 ? CInt(MAP_PRIVATE) | CInt(MAP_ANONYMOUS) : CInt(MAP_SHARED) | CInt(MAP_POPULATE)
   let mapped = mmap(nil, size, protection, flags, descriptor, 0)

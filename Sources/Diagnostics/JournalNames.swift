@@ -1,17 +1,18 @@
 import Journal
 import Primitives
 
-/// The names of nodes, from the journal's records of `Event.peerNamed`. The last name of each node counts. A log can
-/// thus name nodes that have left, and works without the daemon.
+/// The names of nodes, from the journal's records of `Event.peerNamed`. The last recorded name of a node is used. The
+/// log can thus name nodes that have left, and needs no running daemon.
 public struct JournalNames {
-  /// The maximum number of kept names; the oldest is evicted. A mesh has at most 256 nodes at a time.
+  /// The maximum number of kept names. When it is reached, the oldest name is removed. A mesh has at most 256 nodes at
+  /// a time.
   public static let namesMax = 1024
 
   private var names: [(node: NodeID, name: ArraySlice<UInt8>)] = []
 
   public init() {}
 
-  /// Collects the names in the whole journal.
+  /// Collects the names from all records of a journal.
   public init(_ journal: JournalMapping) {
     var sequence = max(journal.oldest, 1)
     let newest = journal.newest
@@ -29,6 +30,6 @@ public struct JournalNames {
     names.append((record.node, EventFormatter.wordBytes(record)))
   }
 
-  /// The start of the node's name: untrusted text of up to 24 bytes. Empty if it is unknown.
+  /// The start of a node's name: untrusted text of up to 24 bytes. Empty if the name is unknown.
   public subscript(_ node: NodeID) -> ArraySlice<UInt8> { names.last { $0.node == node }?.name ?? [] }
 }

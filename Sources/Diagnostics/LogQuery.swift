@@ -15,7 +15,7 @@ public struct LogQuery {
   public var since = Since.everything
   /// The least severe level to select.
   public var level = Level.debug
-  /// The maximum number of records; the newest are selected.
+  /// The maximum number of selected records. If more match, the newest are selected.
   public var countMax: Int?
   public init() {}
 
@@ -35,7 +35,8 @@ public struct LogQuery {
     return found
   }
 
-  /// Whether a record matches, ignoring `countMax` and `boot`.
+  /// Whether a record matches the level and the time. `countMax` and `Since.boot` depend on other records and are not
+  /// tested.
   public func wants(_ record: JournalRecord) -> Bool {
     if record.level > level.rawValue || !EventFormatter.isShown(record) { return false }
     if case .wall(let earliest) = since { return record.wallNanoseconds >= earliest }
@@ -47,7 +48,8 @@ extension LogQuery.Since {
   public static let accepted: StaticString =
     "a span such as 90s, 10m, 2h or 3d, a UTC time such as 2026-01-31 or 2026-01-31T12:00:00Z, or boot"
 
-  /// Parses the argument of `--since`; nil if it is invalid. `now`: the wall clock in nanoseconds since 1970.
+  /// Parses the argument of `--since`. Returns nil if the argument is invalid. `now`: the wall clock in nanoseconds
+  /// since 1970.
   public static func parse(_ text: String, now: Int64) -> LogQuery.Since? {
     let bytes = Array(text.utf8)
     if bytes == Array("boot".utf8) { return .boot }
@@ -66,7 +68,8 @@ extension LogQuery.Since {
     }
   }
 
-  /// Parses a time of RFC 3339 in UTC without fractions. The time of day is optional.
+  /// Parses a time in the format of RFC 3339, in UTC and without fractions of a second. The time of day is optional.
+  /// Returns seconds since 1970, or nil if the text is invalid.
   private static func time(_ bytes: [UInt8]) -> Int64? {
     let pattern = Array("0000-00-00T00:00:00Z".utf8)
     guard bytes.count == 10 || bytes.count == 20 else { return nil }

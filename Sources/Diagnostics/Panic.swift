@@ -3,28 +3,29 @@ import Journal
 import Primitives
 import Reactor
 
-/// The journal for `panic`. `JournalFile` sets it once at start-up, while there is only one thread.
+/// The journal in which `panic` records its message. `JournalFile` sets the variable once at start-up, while the
+/// process has only one thread.
 nonisolated(unsafe) var panicJournal = Journal.none
 
-/// Aborts the process after a violated invariant. Writes the message to stderr and to the journal, which survives the
-/// process.
+/// Aborts the process after a violated invariant. Writes the message to stderr and to the journal; the journal's file
+/// remains after the process ends.
 public func panic(_ message: StaticString) -> Never {
   say(message)
   abort()
 }
 
-/// Installs signal handlers that record traps in the journal before they end the process; Swift's own traps print
-/// nothing. Call it once the journal is open.
+/// Installs signal handlers that record a trap in the journal before the process ends. Without them a trap of Swift
+/// prints nothing. Call this function after the journal is opened.
 public func reportTraps() {
-  // SIGABRT is left out, because `panic` raises it.
+  // SIGABRT has no handler, because `panic` raises it after its own record.
   for trap in [SIGILL, SIGTRAP, SIGSEGV, SIGFPE] { signal(trap) { reportTrap($0) } }
-  // SIGBUS in the journal's own pages is handled elsewhere; see `JournalFile`.
+  // This handler receives only SIGBUS outside the journal's pages. `JournalFile` handles the signal inside them.
   csystem_on_other_bus_error { reportTrap($0) }
 }
 
 private func reportTrap(_ number: CInt) {
-  signal(number, nil)  // the default action: a second trap, and the one raised below, end the process
-  // This only stores into mapped memory, which is safe in a signal handler. Allocation would not be.
+  signal(number, nil)  // restores the default action, so a second trap or `raise` below ends the process
+  // A signal handler must not allocate. `say` allocates nothing: it stores into mapped memory and writes to stderr.
   say(trapText(number))
   raise(number)
 }
@@ -49,8 +50,9 @@ private func say(_ message: StaticString) {
 private func tell(_ text: StaticString) { text.withUTF8Buffer { offerToStandardError(UnsafeRawBufferPointer($0)) } }
 
 extension Journal {
-  /// Records a text, “source: text”, of at most 320 bytes. It serves faults without their own event, described by a
-  /// library, a radio or a peer. `isCounted`: see `recordText`.
+  /// Records a text, “source: text”, of at most 320 bytes. Use it for a fault that has no `Event` of its own and that a
+  /// library, a radio or a peer describes in words. If `isCounted`, the journal counts repetitions instead of writing
+  /// each; callers with their own rate limit pass false.
   public func report(
     _ level: Level, at now: Instant, _ source: StaticString, _ text: String, isCounted: Bool = true
   ) {

@@ -1,7 +1,7 @@
 import Frame
 import Primitives
 
-/// One link of a path, and the node that it leads to.
+/// One link of a path, from the node `from` to the node `node`.
 public struct ExplainHop {
   public var from: NodeID
   public var node: NodeID
@@ -10,27 +10,27 @@ public struct ExplainHop {
   public var payloadBytesMax: UInt16
 }
 
-/// Searches paths between any two nodes in a link-state database. It can also find paths that routing rejects, which
-/// explain why there is no route. `ShortestPaths` in `Mesh` computes the routes of this node.
+/// Searches paths between any two nodes in a link-state database. To explain why there is no route, it can also find
+/// paths that routing rejects. `ShortestPaths` in `Mesh` computes the routes of this node.
 struct PathSearch {
   /// The routing rules that a path may violate.
   enum Leniency {
     case none
-    /// Intermediate nodes may lack the relay role.
+    /// Intermediate nodes of the path need not be relays.
     case silentNodes
-    /// In addition, links may be listed by one end only.
+    /// Intermediate nodes need not be relays, and a link may be listed by only one of its ends.
     case oneSided
   }
 
   private var ids: [NodeID] = []
   private var relays: [Bool] = []
-  /// For each node, the links that it lists.
+  /// For each node, the links that the node itself lists in its advertisement.
   private var links: [[(to: Int, entry: Neighbour)]] = []
   /// For each node, the links to it that other nodes list.
   private var listedBy: [[(to: Int, entry: Neighbour)]] = []
 
-  /// Builds the graph from the known nodes and `ends`, the nodes to find paths between. Other nodes that are merely
-  /// listed are left out: anyone can invent thousands of them.
+  /// Builds the graph from the known nodes and `ends`, the nodes to find paths between. A node that is only listed as a
+  /// neighbour is left out, because one node can list thousands of invented neighbours.
   init(_ nodes: [NodeFacts], ends: [NodeID]) {
     for node in nodes { add(node.id, relays: node.relays) }
     for end in ends where index(of: end) == nil { add(end, relays: false) }
@@ -45,7 +45,7 @@ struct PathSearch {
     }
   }
 
-  /// The path with the lowest cost, or nil if there is none.
+  /// The path with the lowest cost, or nil if there is no path of at most `Limits.hopsMax` links.
   func path(from: NodeID, to: NodeID, _ leniency: Leniency = .none) -> [ExplainHop]? {
     guard let start = index(of: from), let end = index(of: to) else { return nil }
     var costs = [UInt64](repeating: .max, count: ids.count)
@@ -77,7 +77,7 @@ struct PathSearch {
     return hops.reversed()
   }
 
-  /// Whether `node` lists a link to `other`.
+  /// Whether `node` lists a link to `other` in its advertisement.
   func lists(_ node: NodeID, _ other: NodeID) -> Bool {
     guard let from = index(of: node), let to = index(of: other) else { return false }
     return isListed(to, by: from)

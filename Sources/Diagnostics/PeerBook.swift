@@ -1,11 +1,11 @@
 import Primitives
 
-/// The peers that a command knows, with their lookup by name.
+/// The peers that a command knows, with a lookup by name or id.
 public struct PeerBook {
   public private(set) var peers: [PeerStatus] = []
   public init() {}
 
-  /// Adds or updates a peer. Returns whether it is new.
+  /// Adds or updates a peer. Returns whether the peer is new.
   public mutating func present(_ peer: PeerStatus) -> Bool {
     if let index = peers.firstIndex(where: { $0.id == peer.id }) {
       peers[index] = peer
@@ -15,7 +15,7 @@ public struct PeerBook {
     return true
   }
 
-  /// Removes a peer, and returns it if it was known.
+  /// Removes a peer. Returns the removed peer, or nil if the peer was unknown.
   public mutating func lost(_ id: NodeID) -> PeerStatus? {
     guard let index = peers.firstIndex(where: { $0.id == id }) else { return nil }
     return peers.remove(at: index)
@@ -23,7 +23,7 @@ public struct PeerBook {
 
   public func peer(_ id: NodeID) -> PeerStatus? { peers.first { $0.id == id } }
 
-  /// The display name of a node, with its short id if another peer has the same name. An unknown node yields only the
+  /// The display name of a node. The short id is added if another peer has the same name. For an unknown node, only the
   /// short id.
   public func name(_ id: NodeID) -> String {
     guard let name = peer(id)?.name else { return id.shortText }
@@ -40,8 +40,9 @@ public struct PeerBook {
 
   /// Finds a peer by its exact display name, or by the first hexadecimal digits of its id (at least 4).
   ///
-  /// A peer cannot intercept an id by a name that looks like it. Words of 8 or 32 digits, the forms in which ids are
-  /// shown, never match a name. Fewer digits that match both an id and a name yield `.several`.
+  /// A peer whose name looks like another peer's id cannot be found instead of that peer. A text of 8 or 32 hexadecimal
+  /// digits, the two forms in which ids are shown, never matches a name. A text of another length that matches one
+  /// peer's id and another peer's name yields `.several`.
   public func match(_ text: String) -> Match {
     let wanted = Array(text.utf8)
     var ids: [NodeID] = []
@@ -54,7 +55,7 @@ public struct PeerBook {
 }
 
 extension NodeID {
-  /// Whether the id starts with these hexadecimal digits, at least 4.
+  /// Whether the id starts with `word`, which must be at least 4 hexadecimal digits.
   public func begins(withDigits word: [UInt8]) -> Bool {
     guard (4...2 * NodeID.byteCount).contains(word.count) else { return false }
     for (index, byte) in word.enumerated() {

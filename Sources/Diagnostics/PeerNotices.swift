@@ -1,26 +1,28 @@
 import Primitives
 
-/// Limits the lines that other nodes can cause on a terminal. It admits the first lines of each node and subject.
-/// Afterwards it shows, at most once a minute, the last line with the number of omitted ones.
+/// Limits the lines that other nodes can cause on a terminal. The first lines of each node about each subject are
+/// shown. Further lines are omitted. At most once a minute the last omitted line is shown, with the number of omitted
+/// lines.
 ///
-/// Nodes without a verified key share one quota, because keys cost nothing. Nodes with a verified key share another
-/// quota of the same size.
+/// All nodes without a verified key share one quota, because a node can create any number of keys. All nodes with a
+/// verified key share a second quota of the same size.
 ///
-/// The owner calls `admits` for each line. It calls `nextCount` until the result is nil, whenever `nextDeadline` has
-/// passed and at the end.
+/// The owner calls `admits` for each line. When `nextDeadline` has passed, and once more at the end, the owner calls
+/// `nextCount` until the result is nil.
 public struct PeerNotices {
-  /// The subject of a line: an event that any node can cause, or the state of a member or a service.
+  /// The subject of a line: an event that any node can cause (`declined` to `ended`), or the state of a session's
+  /// member or of a service.
   public enum Subject: UInt8, Sendable {
     case declined, withdrawn, interrupted, ended, member, service
 
-    /// The number of lines that one node may cause per minute.
+    /// The number of lines about this subject that are shown for one node in a minute.
     var burst: Int {
       switch self {
       case .declined, .interrupted: 1
-      // The user must see that a prompt on the screen is void.
+      // These lines cancel a question on the screen, so the user must see several of them.
       case .withdrawn, .ended: 4
       case .member: 8
-      // All services of a node, several times.
+      // Enough to show all services of a node several times.
       case .service: 64
       }
     }
@@ -33,16 +35,16 @@ public struct PeerNotices {
     }
   }
 
-  /// The quota that a class of nodes shares.
+  /// The quota that all verified nodes, or all unverified nodes, share.
   struct Quota {
-    /// The maximum number of tracked pairs of node and subject. A neighbour with many keys can fill the entries of
-    /// unverified nodes. Lines without an entry are counted together.
+    /// The maximum number of entries, one for each pair of node and subject. A neighbour can fill the entries of
+    /// unverified nodes with many keys. Lines that get no entry are omitted and counted together.
     let entriesMax: Int
-    /// The rate of lines of all nodes, including lines with counts.
+    /// The maximum rate of the lines that are shown for all nodes of the quota, including lines with counts.
     let rate: TokenRate
 
     static let events = Quota(entriesMax: 32, rate: TokenRate(interval: .seconds(3), burst: 16))
-    /// Allows the maximum number of nodes, with some services each, at once.
+    /// The burst has room for the maximum number of nodes, 256, with 4 services each.
     static let states = Quota(entriesMax: 256, rate: TokenRate(interval: .milliseconds(100), burst: 1_024))
   }
 
@@ -61,24 +63,25 @@ public struct PeerNotices {
     let quota: Quota
     var bucket = TokenBucket()
     var entries: [Entry] = []
-    /// The number of omitted lines of nodes without an entry, and when it is due.
+    /// The number of omitted lines of nodes that have no entry, and the time when the number is shown.
     var others = 0
     var othersUntil = Instant.never
   }
 
-  /// Events of unverified and of verified nodes, then states of both.
+  /// In this order: events of unverified nodes, events of verified nodes, states of unverified nodes, states of
+  /// verified nodes.
   private var shares = [Quota.events, .events, .states, .states].map { Share(quota: $0) }
 
   public init() {}
 
-  /// Whether to show a line now.
+  /// Whether to show a line now. If not, the line is omitted and counted.
   public mutating func admits(
     _ text: TextBuilder, _ subject: Subject, of node: NodeID, isVerified: Bool, now: Instant
   ) -> Bool {
     shares[(subject.isState ? 2 : 0) + (isVerified ? 1 : 0)].admits(text, subject, node, now)
   }
 
-  /// The next due count as a line, or nil. With `isLast`, all counts are due.
+  /// The next count of omitted lines that is due, as a line; nil if none is due. With `isLast`, all counts are due.
   public mutating func nextCount(now: Instant, isLast: Bool = false) -> TextBuilder? {
     for index in shares.indices {
       if let line = shares[index].nextCount(now, isLast) { return line }
@@ -115,13 +118,13 @@ extension PeerNotices.Share {
   fileprivate mutating func nextCount(_ now: Instant, _ isLast: Bool) -> TextBuilder? {
     if let index = entries.firstIndex(where: { $0.more > 0 && ($0.until <= now || isLast) }) {
       let entry = entries.remove(at: index)
-      // Without a token, the lines are counted with those of other nodes.
+      // If the rate allows no line now, the omitted lines are counted with those of nodes without an entry.
       guard isLast || bucket.take(quota.rate, now: now) else {
         others += entry.more
         othersUntil = min(othersUntil, now + PeerNotices.countTime)
         return nextCount(now, isLast)
       }
-      // The entry stays for another minute and admits no single line in it.
+      // The entry stays for another minute, in which further lines of this node and subject are only counted.
       if !isLast {
         entries.append(
           PeerNotices.Entry(

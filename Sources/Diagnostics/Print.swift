@@ -14,7 +14,7 @@ public struct TextBuilder {
   public mutating func add(_ text: TextBuilder) { bytes += text.bytes }
   public mutating func add(_ number: UInt64) { add("\(number)") }
 
-  /// Adds a decimal number, padded with zeros to `digits`.
+  /// Adds a decimal number, padded with leading zeros to at least `digits` digits.
   public mutating func add(_ number: UInt64, digits: Int) {
     let text = "\(number)"
     for _ in 0..<max(0, digits - text.utf8.count) { add(byte: 0x30) }
@@ -28,27 +28,29 @@ public struct TextBuilder {
     }
   }
 
-  /// Adds untrusted text: a name, a file name, a context. All untrusted text must reach people this way.
+  /// Adds untrusted text, such as a name, a file name or the context of an invitation. Untrusted text must pass this
+  /// function, or one of the two below, before people see it.
   ///
   /// - Invisible characters (`isInvisible`: controls, direction marks, zero-width characters) and invalid UTF-8 become
-  ///   “?”. A joiner (U+200D) or emoji selector (U+FE0F) after a symbol stays.
+  ///   “?”. A joiner (U+200D) or emoji selector (U+FE0F) is kept after a symbol.
   /// - Double quotation marks become “'”, so the text cannot end the quotation that contains it.
-  /// - A run of blanks of any kind becomes one blank, so the text cannot reach the next line of a terminal.
+  /// - A run of blanks of any kind becomes one blank, so blanks cannot push the rest of the text to the next line of a
+  ///   terminal.
   /// - After three combining marks in a row, “?” replaces the rest.
   ///
-  /// Pass whole texts: a character cut in two yields “??”.
+  /// Pass a complete text: a character that is cut into two pieces becomes “??”.
   public mutating func add(untrusted text: some Sequence<UInt8>) {
     add(text, Cleaning(keepsQuotes: false, keepsBlanks: false))
   }
 
-  /// Adds a whole message, which may contain untrusted text. It works like `add(untrusted:)` but keeps quotation marks.
-  /// Untrusted text within its quotations has passed `shown` before.
+  /// Adds a complete message. It works like `add(untrusted:)` but keeps quotation marks. Untrusted text that the
+  /// message quotes must have passed `shown` before, so that it contains no quotation mark.
   public mutating func add(message text: some Sequence<UInt8>) {
     add(text, Cleaning(keepsQuotes: true, keepsBlanks: false))
   }
 
-  /// Adds text whose blanks matter, such as typed text or a line of a file. It works like `add(message:)` but keeps
-  /// blanks.
+  /// Adds text whose blanks must be kept, such as typed text or a line of a file. It works like `add(message:)` but
+  /// keeps every blank.
   public mutating func add(verbatim text: some Sequence<UInt8>) {
     add(text, Cleaning(keepsQuotes: true, keepsBlanks: true))
   }
@@ -58,7 +60,7 @@ public struct TextBuilder {
     let keepsBlanks: Bool
   }
 
-  /// The maximum number of combining marks in a row. Scripts that use them need no more.
+  /// The maximum number of combining marks in a row. No script needs more.
   private static let marksMax = 3
 
   private mutating func add(_ text: some Sequence<UInt8>, _ cleaning: Cleaning) {
@@ -104,13 +106,13 @@ public struct TextBuilder {
     for _ in 0..<max(0, column - width) { add(byte: 0x20) }
   }
 
-  /// Writes all bytes to a descriptor. Returns false if it is closed.
+  /// Writes all bytes to a descriptor. Returns false if a write fails, such as after the reader has closed the pipe.
   @discardableResult public func write(to descriptor: CInt) -> Bool {
     var offset = 0
     while offset < bytes.count {
       let count = bytes.withUnsafeBytes { CSystem.write(descriptor, $0.baseAddress! + offset, $0.count - offset) }
       if count < 0 && csystem_errno() == EINTR { continue }
-      // Another process may have made the terminal non-blocking.
+      // Another process that shares the terminal can have made it non-blocking.
       if count < 0 && csystem_errno() == EAGAIN && waitForRoom(in: descriptor, milliseconds: -1) { continue }
       if count <= 0 { return false }
       offset += count
@@ -119,7 +121,8 @@ public struct TextBuilder {
   }
 }
 
-/// Writes as much to standard error as it accepts now. The daemon must not block if nobody reads it.
+/// Writes bytes to standard error without waiting: at most 4096, and none if its pipe is full. The daemon must not
+/// block if nobody reads its standard error.
 public func offerToStandardError(_ bytes: UnsafeRawBufferPointer) {
   if waitForRoom(in: STDERR_FILENO, milliseconds: 0) {
     // A pipe with room accepts 4096 bytes at once (POSIX, write: PIPE_BUF).
@@ -132,10 +135,10 @@ private func waitForRoom(in descriptor: CInt, milliseconds: CInt) -> Bool {
   return poll(&polled, 1, milliseconds) > 0 && CInt(polled.revents) & CInt(POLLOUT) != 0
 }
 
-/// Untrusted text for a message; see `TextBuilder.add(untrusted:)`.
+/// Untrusted text, made safe to quote in a message; see `TextBuilder.add(untrusted:)`.
 public func shown(_ text: String) -> String { shown(Array(text.utf8)) }
 
-/// Untrusted UTF-8 for a message; see `TextBuilder.add(untrusted:)`.
+/// Untrusted UTF-8, made safe to quote in a message; see `TextBuilder.add(untrusted:)`.
 public func shown(_ text: [UInt8]) -> String {
   var builder = TextBuilder()
   builder.add(untrusted: text)

@@ -1,11 +1,11 @@
-/// Removes secrets, and information that identifies people and places, from text that leaves a box.
+/// Removes secrets from text that leaves a box, and shortens information that identifies people and places.
 ///
-/// It always replaces by “***”: each known secret, and the rest of a line after the word “passphrase”. Unless
-/// identities are kept, it also shortens:
+/// Each known secret, and the rest of a line after the word “passphrase”, always becomes “***”. Unless
+/// `keepsIdentities` is true, these are shortened too:
 ///
-/// - Quoted text, such as names and rejected values, to “…”.
-/// - The last three bytes of a MAC address, and all but the first group of an IPv6 address, to “x”.
-/// - An id to its first 8 digits.
+/// - Quoted text, such as names and rejected values, becomes “…”.
+/// - The last three bytes of a MAC address, and all groups of an IPv6 address but the first, become “x”.
+/// - Only the first 8 digits of an id are kept.
 public struct Redaction {
   /// Whether names, ids and addresses are kept.
   public let keepsIdentities: Bool
@@ -13,12 +13,12 @@ public struct Redaction {
 
   public init(keepsIdentities: Bool) { self.keepsIdentities = keepsIdentities }
 
-  /// The minimum length of a secret in bytes. A shorter one would match everywhere.
+  /// The minimum length of a secret in bytes. A shorter secret is ignored, because it would match too much other text.
   public static let secretBytesMin = 4
 
   public mutating func add(secret: [UInt8]) {
     guard secret.count >= Self.secretBytesMin, !secrets.contains(secret) else { return }
-    // Longer secrets come first, because they may start with a shorter one.
+    // Longer secrets come first, because a longer secret can start with a shorter one.
     secrets.insert(secret, at: secrets.firstIndex { $0.count < secret.count } ?? secrets.count)
   }
 
@@ -67,7 +67,8 @@ public struct Redaction {
     return 9
   }
 
-  /// The end of a quotation that starts here, within its line.
+  /// The end of the quotation that starts at `place`, or the end of its line if the quotation is not closed. Nil if
+  /// none starts here.
   private func quoteEnd(_ text: [UInt8], from place: Int) -> Int? {
     guard begins(text, with: quote, at: place) else { return nil }
     var end = place + quote.count
@@ -78,7 +79,7 @@ public struct Redaction {
 
 private let hidden = Array("***".utf8)
 private let passphrase = Array("passphrase ".utf8)
-/// The sign between a key and its value in a configuration.
+/// The sign between a key and its value in the configuration file.
 private let entrySign = Array("= ".utf8)
 private let quote = Array("“".utf8)
 private let interfacePrefixes = [Array("enx".utf8), Array("wlx".utf8)]
@@ -98,7 +99,7 @@ private func isWordEnd(_ text: [UInt8], _ end: Int) -> Bool { end == text.count 
 
 /// Shortens a run of digits and colons if it is an address or an id.
 private func shortened(_ run: [UInt8]) -> [UInt8] {
-  // A final colon belongs to the sentence, but “::” to an address.
+  // A single colon at the end is punctuation of the sentence. “::” at the end belongs to an address.
   let isSentence = run.last == UInt8(ascii: ":") && !run.suffix(2).elementsEqual("::".utf8)
   let number = isSentence ? Array(run.dropLast()) : run
   let end = isSentence ? Array(":".utf8) : []

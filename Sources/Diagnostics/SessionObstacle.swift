@@ -1,4 +1,4 @@
-/// The reason why two nodes have no end-to-end session despite a route between them, as this box sees it.
+/// The reason, as far as this box knows, why two nodes have a route but no end-to-end session.
 public enum SessionObstacle: Equatable, Sendable {
   /// This box refuses the other node.
   case refusedHere(TrustFault)
@@ -6,7 +6,7 @@ public enum SessionObstacle: Equatable, Sendable {
   case refusedThere
   /// This box refused the other node and would accept it now. The pause that follows a refusal has not ended.
   case acceptedSince
-  /// The advertisement of a node differs from what it sends inside the session.
+  /// The advertisement of one of the nodes differs from the sealed hello that this node sends inside the session.
   case contradiction
   case noCommonVersion
   /// This box has no free session or handshake.
@@ -21,7 +21,7 @@ public enum SessionObstacle: Equatable, Sendable {
   case failed(String)
 }
 
-/// A `SessionObstacle` and its age.
+/// A `SessionObstacle`, and the time since it occurred.
 public struct SessionFault: Equatable, Sendable {
   public var obstacle: SessionObstacle
   public var secondsAgo: UInt64
@@ -33,7 +33,8 @@ public struct SessionFault: Equatable, Sendable {
 }
 
 extension SessionObstacle {
-  /// Whether the obstacle remains until a session is established. The others may pass by themselves.
+  /// Whether the obstacle remains until a session is established. The other obstacles can disappear without an action
+  /// of the user.
   var stands: Bool {
     switch self {
     case .refusedHere, .refusedThere, .acceptedSince, .contradiction, .noCommonVersion, .noPlaceHere: true

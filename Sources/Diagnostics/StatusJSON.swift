@@ -3,7 +3,7 @@ import CSystem
 import Primitives
 
 extension StatusSnapshot {
-  /// The JSON text (RFC 8259) of `causeway status --json`. Keys are stable: new ones may be added, none are removed.
+  /// The JSON text (RFC 8259) of `causeway status --json`. Keys are stable: later versions add keys, but remove none.
   /// `withSecrets`: whether secrets are included; only the operator may see them.
   public func toJSON(withSecrets: Bool) -> [UInt8] {
     let root = JSONObject()
@@ -120,13 +120,14 @@ public func residentMemoryBytes() -> UInt64 {
   return pages &* UInt64(sysconf(CInt(_SC_PAGESIZE)))
 }
 
-/// A JSON object under construction. jansson owns the values, and the ownership of `handle` is transferred once.
+/// A JSON object under construction. jansson owns the values. The object is released once: by `text`, or by the object
+/// or array that it is added to.
 final class JSONObject {
   fileprivate let handle = json_object()!
 
   init() {}
 
-  /// Creates an object with one member, which is a part of another value.
+  /// Creates an object with one member. The value of the member is shared with another JSON value.
   init(_ key: StaticString, _ part: JSONView) {
     key.withUTF8Buffer { bytes in
       bytes.withMemoryRebound(to: CChar.self) { _ = json_object_set(handle, $0.baseAddress, part.handle) }
@@ -145,8 +146,8 @@ final class JSONObject {
     }
   }
 
-  /// The JSON text of this object; releases the object. It contains only printable ASCII and line feeds, so it is
-  /// harmless on a terminal.
+  /// Returns the JSON text of this object, and releases the object. The text contains only printable ASCII and line
+  /// feeds, so it is harmless on a terminal.
   func text() -> [UInt8] {
     defer { json_decref(handle) }
     return dumped(handle)

@@ -1,6 +1,7 @@
 /// The status as OpenMetrics text (OpenMetrics specification, version 1.0): the output of `causeway metrics`.
 ///
-/// Names and labels are stable: new ones may be added, none are removed. docs/operations/read-the-box.md lists them.
+/// Names and labels are stable: later versions add names and labels, but remove none. docs/operations/read-the-box.md
+/// lists them.
 extension StatusReport {
   /// The metrics. The format requires the final “# EOF”, which Prometheus' older text format treats as a comment.
   public func metricsText() -> TextBuilder {
@@ -47,7 +48,7 @@ extension StatusReport {
       "round_trip_microseconds")
   }
 
-  /// Adds one sample for each link that has this member.
+  /// Adds a family with one sample for each link whose JSON has `member`.
   private func addLinks(
     to metrics: inout MetricsText, _ family: StaticString, _ type: MetricsText.FamilyType, _ help: StaticString,
     _ member: StaticString
@@ -88,7 +89,7 @@ struct MetricsText {
     }
   }
 
-  /// Adds a sample of the last family. Labels are untrusted text.
+  /// Adds a sample of the last family that was added. The values of labels are untrusted text.
   mutating func sample(
     _ suffix: StaticString, _ value: UInt64, _ labels: KeyValuePairs<StaticString, String> = [:]
   ) {
@@ -100,7 +101,7 @@ struct MetricsText {
       var plain = TextBuilder()
       plain.add(verbatim: content.utf8)
       for byte in plain.bytes {
-        // Control characters were removed before.
+        // `add(verbatim:)` has removed control characters, so only these two need an escape.
         if byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") { text.add(byte: UInt8(ascii: "\\")) }
         text.add(byte: byte)
       }

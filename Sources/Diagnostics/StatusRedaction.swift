@@ -1,8 +1,9 @@
 import CFormats
 
 extension StatusReport {
-  /// Removes what an outsider must not see from the status. Each text is redacted. Unless identities are kept, a name
-  /// becomes “peer-” and the start of its id, and discovery info keeps only its keys.
+  /// Removes from the status what an outsider must not see. `redaction` is applied to each text. Unless identities are
+  /// kept, the name of a node becomes “peer-” and the start of the node's id. The values of discovery info are removed,
+  /// and its keys are kept.
   public func redact(_ redaction: Redaction) { change(root, redaction) }
 
   private func change(_ value: JSONView, _ redaction: Redaction) {
@@ -24,7 +25,7 @@ extension StatusReport {
     object[name].set(Array("peer-".utf8) + object[id].string.utf8.prefix(8))
   }
 
-  /// The whole status as JSON.
+  /// The complete status as JSON.
   public func json() -> [UInt8] { root.jsonText() }
 }
 

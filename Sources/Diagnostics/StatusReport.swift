@@ -16,7 +16,7 @@ public struct StatusReport {
   /// Frees jansson's memory; the report must not be used afterwards.
   public func release() { root.release() }
 
-  /// The whole status.
+  /// The complete status, as text for people.
   public func text() -> TextBuilder {
     var text = TextBuilder()
     addBox(to: &text)
@@ -43,14 +43,15 @@ public struct StatusReport {
     return text
   }
 
-  /// The table of bearers alone, with their times.
+  /// The table of bearers alone, with the share of time that each radio spent scanning and dialling.
   public func bearersText() -> TextBuilder {
     var text = TextBuilder()
     addBearers(to: &text, withTimes: true)
     return text
   }
 
-  /// The faults that the daemon reports: each bearer with its fault, and the alarm.
+  /// The faults that the daemon reports: the fault of each bearer, by the bearer's name, and the most important alarm
+  /// of trust.
   public func problems() -> [(name: String, text: String)] {
     var all: [(name: String, text: String)] = []
     root["bearers"].forEach { bearer in
@@ -107,7 +108,8 @@ public struct StatusReport {
 
   private func addLine(_ value: String, to text: inout TextBuilder) { addLine("", value, to: &text) }
 
-  /// `withTimes`: whether to add the share of time since the start that a radio spent scanning and dialling.
+  /// Adds the table of bearers. `withTimes`: whether to add the percentage of the uptime that each radio spent scanning
+  /// and dialling.
   private func addBearers(to text: inout TextBuilder, withTimes: Bool = false) {
     var table = Table(["BEARER", "STATE"] + (withTimes ? ["SCAN", "DIAL"] : []) + ["DETAIL"])
     let seconds = max(root["box"]["uptime_seconds"].number, 1)
@@ -184,7 +186,8 @@ public struct StatusReport {
     table.write(to: &text, columns: columns)
   }
 
-  /// The output of `causeway identity alarms`. Its commands contain no names, because names are untrusted text.
+  /// The output of `causeway identity alarms`. The commands that it suggests contain ids instead of names, because
+  /// names are untrusted text.
   public func alarmsText() -> TextBuilder {
     var text = TextBuilder()
     root["box"]["alarms"].forEach { alarm in
@@ -204,7 +207,8 @@ public struct StatusReport {
     return text
   }
 
-  /// The candidates for a name or the start of an id: peers, refused nodes, and the keys of alarms.
+  /// The nodes that a name or the start of an id on a command line can denote: peers, refused nodes, and the keys of
+  /// alarms.
   public func candidates() -> [(id: String, name: String)] {
     var all: [(id: String, name: String)] = []
     root["peers"].forEach { all.append(($0["id"].string, $0["name"].string)) }

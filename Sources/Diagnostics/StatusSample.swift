@@ -23,7 +23,7 @@ public struct StatusSample {
     public init() {}
   }
 
-  /// A bearer that may have links.
+  /// A bearer. Discovery sources, which have no links, are not included.
   public struct Radio {
     public var name: [UInt8] = []
     public var state: [UInt8] = []
@@ -36,7 +36,7 @@ public struct StatusSample {
     public init() {}
   }
 
-  /// A node whose frames are forwarded.
+  /// A node whose frames this node forwards.
   public struct Talker {
     public var id: [UInt8] = []
     public var name: [UInt8] = []
@@ -63,7 +63,7 @@ public struct StatusSample {
 
   public init() {}
 
-  /// Parses the daemon's answer. Throws if it is not a JSON object. A missing number is zero.
+  /// Parses the daemon's answer. Throws if the answer is not a JSON object. A missing number is read as zero.
   public init(_ json: [UInt8]) throws(DiagnosticsError) {
     let report = try StatusReport(json)
     defer { report.release() }
@@ -108,7 +108,8 @@ public struct StatusSample {
     return links
   }
 
-  /// One entry for each bearer. A radio's own entry takes precedence over that of its network interface.
+  /// Returns one entry for each bearer. If the status has two entries for a bearer, the entry with the use of the radio
+  /// is kept. The other entry is that of its network interface.
   private static func radios(_ array: JSONView) -> [Radio] {
     var radios: [Radio] = []
     array.forEach { entry in
@@ -139,7 +140,7 @@ public struct StatusSample {
   }
 }
 
-/// Whether this is the name of a bearer. Other entries are discovery sources, or faults of other parts.
+/// Whether this is the name of a bearer. Other entries of the status are discovery sources, or faults of other parts.
 private func isBearer(_ name: [UInt8]) -> Bool {
   (0...UInt8.max).contains { BearerKind(rawValue: $0).map { name.elementsEqual("\($0.name)".utf8) } ?? false }
 }

@@ -1,6 +1,6 @@
 import Primitives
 
-/// The contents of `causeway status` as plain values, which the owners of the parts fill in.
+/// The contents of `causeway status` as plain values. The daemon fills in each part.
 public struct StatusSnapshot {
   public var box: BoxStatus
   public var bearers: [BearerStatus] = []
@@ -28,11 +28,11 @@ public struct BoxStatus {
   /// The number of refused or dropped frames per reason; reasons without frames are omitted.
   public var refusals: [(reason: StaticString, count: UInt64)] = []
 
-  /// The trust policy and its state, in a few words.
+  /// The trust policy and the state of trust, in a few words.
   public var trust = ""
   /// Whether a time service synchronises the wall clock, which certificate dates are checked against.
   public var isClockSynchronised = false
-  /// The most important alarm in one line, or empty if there is none.
+  /// The most important alarm of trust in one line, or empty if there is no alarm.
   public var alarm = ""
   /// Keys that were offered under pinned names.
   public var alarms: [AlarmStatus] = []
@@ -61,7 +61,8 @@ public struct TalkerStatus {
   public var id: NodeID
   /// The display name; empty if the node is not a peer now.
   public var name: String
-  /// The bytes forwarded since the node entered the list of counted nodes. The count restarts when it enters again.
+  /// The bytes forwarded since the node entered the table of the busiest sources. If the node leaves the table and
+  /// enters it again, the count restarts at zero.
   public var bytes: UInt64
 
   public init(id: NodeID, name: String, bytes: UInt64) {
@@ -106,13 +107,14 @@ public struct StrangerStatus {
 
 /// A bearer or a discovery source.
 public struct BearerStatus {
-  /// The name: ethernet, wifi-direct, bluetooth-le, dns-sd …
+  /// The name of the bearer or source: ethernet, wifi-direct, bluetooth-le, dns-sd …
   public var name: String
   /// The state in one word: up, waiting, off …
   public var state: String
   /// Details such as addresses, port, PSM and group; may be empty.
   public var detail: String
-  /// The end of the detail that only the operator may see, such as a passphrase. Empty if there is none.
+  /// The last part of the detail, such as a passphrase, which only the operator is allowed to see. Empty if there is
+  /// none.
   public var secret: String
   /// The fault in one line; empty if there is none.
   public var problem: String
@@ -128,12 +130,13 @@ public struct BearerStatus {
   }
 }
 
-/// The use of a radio.
+/// How many neighbours a radio has, and how much time the radio spent on finding them.
 public struct RadioUse {
-  /// The number of connected neighbours, and the maximum; nil if it is unknown.
+  /// The number of connected neighbours, and the maximum number; the maximum is nil if it is unknown.
   public var places: UInt64
   public var placesMax: UInt64?
-  /// The time spent scanning and dialling since the start, in milliseconds; nil if the radio does not measure it.
+  /// The time that the radio spent scanning and dialling since the daemon started, in milliseconds; nil if the time is
+  /// not measured.
   public var scanning: UInt64?
   public var dialling: UInt64?
 
@@ -198,7 +201,7 @@ public struct LinkStatus {
   }
 }
 
-/// A reachable node. It is also sent to control clients.
+/// A reachable node. Clients of the control socket receive this value too.
 public struct PeerStatus {
   public var id: NodeID
   public var name: String
@@ -211,9 +214,11 @@ public struct PeerStatus {
   public var bearer: BearerKind
   /// The neighbour at the end of that link.
   public var via: NodeID
-  /// Whether both nodes chose no end-to-end encryption. The peer's messages may then be forged.
+  /// Whether this node and the peer are both configured without end-to-end encryption. Any node on the path can then
+  /// read and forge their messages.
   public var isInClear: Bool
-  /// Whether the peer is a neighbour with a parked link, which is dialled when there is data to send.
+  /// Whether the peer is a neighbour with a parked link: a link that is kept without a connection, and dialled when
+  /// there is data to send.
   public var isParked = false
 
   public init(

@@ -1,25 +1,27 @@
-/// A table whose columns are as wide as their widest cells, if there is room.
+/// A table whose columns are as wide as their widest cells, if the terminal is wide enough.
 ///
-/// Otherwise, cells of cuttable columns are truncated with “…”, and the last column is wrapped between words. If the
-/// last column would be too narrow, it is printed below the row.
+/// If the terminal is too narrow, cells of the columns in `cuttable` are truncated with “…”, and the last column is
+/// wrapped between words. If less than `lastWidthMin` characters remain for the last column, its cell is printed below
+/// the row.
 public struct Table {
-  /// The minimum width of a truncated column.
+  /// The minimum width of a truncated column, in characters.
   private static let cutWidthMin = 8
-  /// The minimum width of a last column beside the others.
+  /// The minimum width of the last column when it is printed beside the other columns, in characters.
   private static let lastWidthMin = 20
-  /// The indentation of a last column below its row.
+  /// The indentation of the last cell when it is printed below its row, in characters.
   private static let indentation = 4
 
   private var rows: [[[UInt8]]] = []
   private let cuttable: [Int]
 
-  /// `cuttable`: the columns whose cells may be truncated. The last column is never one of them.
+  /// Creates a table with its row of titles. `cuttable`: the indices of the columns whose cells may be truncated,
+  /// without the last column.
   public init(_ titles: [String], cuttable: [Int] = []) {
     self.cuttable = cuttable
     add(titles)
   }
 
-  /// Adds a row. Cells are untrusted text; the last one may be a whole message.
+  /// Adds a row. Cells are untrusted text; the last cell may be a complete message, whose quotation marks are kept.
   public mutating func add(_ cells: [String]) {
     var row: [[UInt8]] = []
     for cell in cells {
@@ -32,8 +34,8 @@ public struct Table {
 
   public var isEmpty: Bool { rows.count == 1 }
 
-  /// Writes the table. `columns`: the width of the terminal. A row is wider only if nothing can be truncated or
-  /// wrapped.
+  /// Writes the table. `columns`: the width of the terminal in characters. A line is wider than that only if nothing
+  /// can be truncated or wrapped.
   public func write(to text: inout TextBuilder, columns: Int = .max) {
     var widths = widest
     let last = widths.count - 1
@@ -75,7 +77,7 @@ public struct Table {
   }
 
   /// Truncates the cuttable columns, widest first, until the columns before the last one and their separators fit into
-  /// `room` characters. Returns false if they do not.
+  /// `room` characters. Returns false if the columns cannot be truncated far enough.
   private func cut(_ widths: inout [Int], to room: Int) -> Bool {
     while widths.dropLast().reduce(0, { $0 + $1 + 2 }) > room {
       guard let widest = cuttable.filter({ widths[$0] > widthMin($0) }).max(by: { widths[$0] < widths[$1] }) else {
@@ -91,8 +93,8 @@ public struct Table {
 }
 
 extension TextBuilder {
-  /// Adds text on lines of at most `columns` characters. It wraps between words, and continuation lines start at column
-  /// `start`. Words are separated by blanks and never split.
+  /// Adds text on lines of at most `columns` characters. The text is wrapped between words, and continuation lines
+  /// start at column `start`. Words are separated by blanks and never split.
   public mutating func fill(_ words: some Collection<UInt8>, from start: Int, columns: Int) {
     var column = start
     for word in words.split(separator: 0x20) {
@@ -108,7 +110,7 @@ extension TextBuilder {
     }
   }
 
-  /// Adds text of at most `width` characters; a longer one is truncated with “…”.
+  /// Adds text, truncated with “…” if it is longer than `width` characters.
   fileprivate mutating func add(_ cell: [UInt8], cutTo width: Int) {
     let isCut = displayWidth(cell) > width
     var room = isCut ? width - 1 : width

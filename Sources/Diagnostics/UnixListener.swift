@@ -6,15 +6,16 @@ public struct UnixListener {
   /// The listening socket. The owner closes it.
   public let descriptor: CInt
   private let path: String
-  /// The file status of the socket, because another file may replace it at the path.
+  /// The file status of the socket, to detect that another file has replaced the socket at the path.
   private let place: stat
 
-  /// Listens at `path`, whose directory must exist. `type` is SOCK_STREAM or SOCK_SEQPACKET. `mode` is 0666 for a
-  /// server that authenticates its clients itself. The socket of a dead daemon is replaced.
+  /// Listens at `path`, whose directory must exist. `type` is SOCK_STREAM or SOCK_SEQPACKET. `mode` is the mode of the
+  /// socket's file: 0666 for a server that checks the user of each client itself. A socket that a dead daemon left at
+  /// the path is replaced.
   ///
-  /// Throws if another daemon answers there, if permission is denied, or if the path is longer than 107 bytes.
+  /// Throws if another daemon answers at the path, if permission is denied, or if the path is longer than 107 bytes.
   public init(_ path: String, type: __socket_type, backlog: Int, mode: mode_t = 0o660) throws(DiagnosticsError) {
-    // Nobody can connect before the mode is set, because the socket does not listen yet.
+    // Until `listen` is called below, nobody can connect to the socket, so nobody connects before `mode` is set.
     let descriptor = socket(AF_UNIX, CInt(type.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue), 0)
     if descriptor < 0 { throw .system(path) }
     var result = withUnixAddress(path) { bind(descriptor, $0, $1) }
@@ -72,12 +73,12 @@ public struct UnixUser {
     groupID = isKnown ? credentials.gid : .max
   }
 
-  /// The groups of the process for which `isWanted` is true, including the primary group (SO_PEERGROUPS).
+  /// The groups of the client's process for which `isWanted` is true, including its primary group (SO_PEERGROUPS).
   public func groups(where isWanted: (gid_t) -> Bool) -> [gid_t] {
     var groups = [gid_t](repeating: 0, count: 64)
     var size = socklen_t(groups.count * MemoryLayout<gid_t>.size)
     if getsockopt(descriptor, SOL_SOCKET, SO_PEERGROUPS, &groups, &size) != 0 {
-      // The kernel has returned the number of groups: at most NGROUPS_MAX.
+      // The array was too small. The kernel has stored the needed size in `size`, for at most NGROUPS_MAX groups.
       guard csystem_errno() == ERANGE else { return isWanted(groupID) ? [groupID] : [] }
       groups = [gid_t](repeating: 0, count: Int(size) / MemoryLayout<gid_t>.size)
       guard getsockopt(descriptor, SOL_SOCKET, SO_PEERGROUPS, &groups, &size) == 0 else { return [] }
@@ -86,8 +87,8 @@ public struct UnixUser {
   }
 }
 
-/// The id of a local group (/etc/group), given by name or number; nil if the name is unknown. A static program has no
-/// other name service.
+/// The id of a group, given by name or number; nil if the name is unknown. Only /etc/group is searched, because a
+/// static program has no other name service.
 public func groupID(_ name: String) -> gid_t? {
   if let number = UInt32(name) { return number }
   var id: gid_t = 0
