@@ -3,8 +3,8 @@ import Diagnostics
 import LocalAPI
 import Primitives
 
-/// Decides whose invitations are accepted. Names prove nothing: a peer must be pinned here unless --from gives its full
-/// id.
+/// Decides whose invitations are accepted. A name proves nothing, so the peer's key must be pinned on this box, unless
+/// --from gives the peer's full id.
 struct AcceptRule {
   static let fromKey: CInt = 0x66 << 8
   static let pinnedKey: CInt = 0x70 << 8
@@ -19,7 +19,7 @@ struct AcceptRule {
       help:
         "Accept peers whose keys are pinned here, without a prompt; the default if standard input is not a terminal"),
   ]
-  /// The maximum number of peers given by --from.
+  /// The maximum number of peers that --from can name.
   static let fromMax = 64
 
   enum Answer {
@@ -44,7 +44,7 @@ struct AcceptRule {
     return .some(nil)
   }
 
-  /// Whether the user is asked about peers.
+  /// Whether the user is asked about each peer on the terminal.
   var asks: Bool { from.isEmpty && !isPinned && isTerminal }
 
   func answer(_ node: NodeID, _ peer: LocalPeer) -> Answer {

@@ -8,11 +8,11 @@ import Reactor
 
 /// The parts of a bug report. Each text is redacted before it is kept. Parts that cannot be read are listed.
 final class Bundle {
-  /// The maximum size of a part in bytes. A longer journal keeps its end, other texts their start. All parts together
-  /// stay below `Archive.bytesMax`.
+  /// The maximum size of a part in bytes. From a longer journal the newest records are kept, from any other text the
+  /// beginning. The sum of all parts is below `Archive.bytesMax`.
   private static let partBytesMax = 640 << 10
 
-  /// The missing parts and the reasons, not redacted.
+  /// The parts that could not be collected, and why. These texts are not redacted yet.
   private(set) var missing: [String] = []
   var partCount: Int { parts.count }
 
@@ -27,7 +27,7 @@ final class Bundle {
   }
 
   func collect() {
-    // First, because the configuration determines what is secret.
+    // The configuration is read first, because it contains the secrets to redact from the other parts.
     addConfiguration()
     add("version.txt", versionText.bytes)
     addStatus()
@@ -119,7 +119,7 @@ final class Bundle {
   private func addDoctor() {
     var text = TextBuilder()
     for finding in doctorFindings(options) {
-      // Redacted before the lines are wrapped, because wrapping could split a secret.
+      // Redact the text before its lines are wrapped, because a line break could split a secret.
       text.add(
         FindingView.text(
           Finding(
@@ -189,7 +189,7 @@ private func isAboutRadios(_ line: ArraySlice<UInt8>) -> Bool {
 }
 
 extension TextBuilder {
-  /// Adds the lines of an untrusted file.
+  /// Adds the lines of a file that can contain untrusted text.
   fileprivate mutating func add(untrustedLines bytes: [UInt8]) {
     for line in bytes.split(separator: 0x0A, omittingEmptySubsequences: true) {
       add(verbatim: line)

@@ -6,8 +6,8 @@ import Primitives
 import Session
 import Terminal
 
-/// Shows a session: above the input line of a terminal, as lines on standard output with notices on standard error, or
-/// as JSON.
+/// Shows a session in one of three ways. `typing`: above the input line of a terminal. `plain`: as lines on standard
+/// output, with notices on standard error. `json`: as JSON lines on standard output.
 final class ChatView {
   enum Kind {
     case typing(TypingScreen)
@@ -67,7 +67,7 @@ final class ChatView {
     line.put()
   }
 
-  /// Shows a notice for people.
+  /// Shows a notice for people, not a received message.
   func notice(_ text: TextBuilder) {
     switch kind {
     case .typing(let screen):

@@ -46,7 +46,7 @@ private struct Browse {
     Output.put(line)
   }
   private var isAllTold = false
-  /// The number of table rows on the screen.
+  /// The number of lines that the table now occupies on the screen.
   private var drawn = 0
 
   init(isJSON: Bool, screen: Screen?) {

@@ -87,7 +87,7 @@ func commandCapture(_ words: CommandWords) -> CInt {
 }
 
 extension ControlClient {
-  /// Requests a capture. Returns when the daemon has started it.
+  /// Requests a capture. Returns when the daemon has started the capture.
   fileprivate func begin(_ wish: CaptureWish) throws(CommandFailure) {
     send(.capture(wish))
     while true {
@@ -111,8 +111,8 @@ private final class Capture {
   private var frames: UInt64 = 0
   private var dropped: UInt64 = 0
   private var bytes: UInt64 = 0
-  /// How often the daemon was polled after a signal. Frames that arrived before the signal are still written; the limit
-  /// ends this on a busy box.
+  /// How often the daemon was polled after a signal. Frames that the daemon sent before the signal are still written.
+  /// On a busy box frames never stop, so `looksAfterSignalMax` ends the polling.
   private var looksAfterSignal = 0
   private static let looksAfterSignalMax = 256
 
@@ -139,8 +139,8 @@ private final class Capture {
     tell()
   }
 
-  /// Waits for the daemon. Returns false if the time is up, or if a signal arrived and everything sent before it has
-  /// been read.
+  /// Waits for the daemon. Returns false if `end` has passed. Also returns false after a signal, once all frames that
+  /// the daemon sent before the signal have been read.
   private func wait(until end: Instant) throws(CommandFailure) -> Bool {
     let now = monotonicNow()
     if now >= end { return false }
@@ -148,7 +148,7 @@ private final class Capture {
     var polled = [
       pollfd(fd: signals.descriptor, events: Int16(POLLIN), revents: 0),
       pollfd(fd: client.descriptor, events: Int16(POLLIN), revents: 0),
-      // Without requested events, poll reports only that the reader is gone.
+      // Without requested events, poll reports only that the reader of the output is gone.
       pollfd(fd: file.descriptor, events: 0, revents: 0),
     ]
     poll(&polled, nfds_t(polled.count), left)
@@ -158,7 +158,8 @@ private final class Capture {
     return polled[1].revents != 0 && looksAfterSignal <= Self.looksAfterSignalMax
   }
 
-  /// Writes records. Returns false if the capture has reached a limit.
+  /// Writes records, up to the limits of the capture. Returns false if a limit is reached, or if a signal arrived while
+  /// the output was not writable.
   private func take(_ records: ArraySlice<UInt8>) throws(CommandFailure) -> Bool {
     var end = records.startIndex
     var isOver = false
@@ -177,7 +178,7 @@ private final class Capture {
     return try put(records[..<end]) && !isOver
   }
 
-  /// Writes bytes. Returns false if a signal arrived before all of them were written.
+  /// Writes bytes and counts them. Returns false if a signal arrived before all bytes were written.
   private func put(_ bytes: ArraySlice<UInt8>) throws(CommandFailure) -> Bool {
     self.bytes += UInt64(bytes.count)
     return try file.put(bytes, orStopAt: signals)
@@ -195,14 +196,14 @@ private final class CaptureFile {
   let descriptor: CInt
   private let path: String?
 
-  /// Creates or replaces the file. Nil means standard output.
+  /// Creates the file at `path`, or truncates an existing file. If `path` is nil, the output is standard output.
   init(_ path: String?) throws(CommandFailure) {
     self.path = path
     guard let path else {
       descriptor = STDOUT_FILENO
       return
     }
-    // Without O_NONBLOCK, opening a named pipe without a reader would block, and no signal would end that.
+    // Without O_NONBLOCK, open(2) on a named pipe blocks until a reader opens the pipe, and no signal ends the call.
     descriptor = csystem_open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0o600)
     if descriptor < 0 {
       throw CommandFailure(saying: "\(path): \(SystemError.last.text); name another file with --output")
@@ -221,7 +222,7 @@ private final class CaptureFile {
       ]
       poll(&polled, 2, -1)
       if polled[0].revents != 0 && polled[1].revents == 0 { return false }
-      // A pipe that is writable accepts this many bytes at once (POSIX, write: PIPE_BUF).
+      // A writable pipe accepts at least `writeBytes` bytes without blocking (POSIX, write: PIPE_BUF).
       let count = rest.prefix(Self.writeBytes).withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) }
       if count >= 0 {
         rest = rest.dropFirst(count)

@@ -60,9 +60,9 @@ private let chatWithKey: CInt = 0x70
 
 /// One run of `causeway chat`.
 private final class Chat {
-  /// The maximum number of members in the session's rules.
+  /// The maximum number of members that the rules of the session allow.
   static let membersMax = SessionLimits.membersMax
-  /// The longest time before a send to a member without room is retried.
+  /// The maximum time until a line is sent again to a member that had no room for the line.
   static let retryTime = TimeSpan.seconds(1)
 
   private let options: LocalOptions
@@ -72,7 +72,7 @@ private final class Chat {
   private var window = MessageWindow()
   private var sightings = Sightings()
   private var names = MemberNames()
-  /// The search for the only peer to talk with; nil for everybody.
+  /// The search for the peer given by --with, the only one to chat with. Nil without --with: chat with all members.
   private var search: PeerSearch?
   private var outbox = Outbox()
   private var input: LineInput
@@ -80,13 +80,14 @@ private final class Chat {
   private let lines: PeerLines
   private let end: Instant
   private var retryAt = Instant.never
-  /// When lines of a program's input have waited too long.
+  /// The deadline for the delivery of the waiting lines (--wait). Each delivered line renews the deadline. While a user
+  /// types there is none.
   private var patienceEnd = Instant.never
   private var told: UInt64 = 0
   private var lostCount = 0
   private var isLeaving = false
   private var hasEnded = false
-  /// Messages that arrived before the named peer was identified.
+  /// Messages that arrived before the peer of --with was identified.
   private var early: [(from: MemberAddress, text: [UInt8])] = []
   private static let earlyMax = 64
   /// The error that ends `run`, if any.
@@ -159,7 +160,7 @@ private final class Chat {
       do throws(ConnectionError) {
         wake = try connection.next(until: deadline, watching: watch)
       } catch {
-        // Shown once the terminal is restored.
+        // The text is shown after the terminal is restored.
         var text = TextBuilder()
         text.add(message: error.text.utf8)
         return fail(text)
@@ -174,7 +175,7 @@ private final class Chat {
     }
   }
 
-  /// A member that does not leave the session is reported as crashed.
+  /// Leaves the session. If the command only exited, other members would see that it crashed.
   private func leaveSession() {
     if !hasEnded { _ = try? connection.carryOut(.leave(session: session, text: [])) }
   }
@@ -206,7 +207,7 @@ private final class Chat {
     }
   }
 
-  /// Why lines were not delivered in time.
+  /// The text that states which lines were not delivered within the time of --wait.
   private var missing: TextBuilder {
     var text = TextBuilder()
     if !outbox.hasNobody {
@@ -229,7 +230,7 @@ private final class Chat {
     return undelivered(text)
   }
 
-  /// The text `before` and how many lines have not reached everybody.
+  /// The text `before`, and the number of lines that have not reached all members.
   private func undelivered(_ before: TextBuilder) -> TextBuilder {
     var text = before
     text.add(lines: outbox.waitingCount)
@@ -257,7 +258,8 @@ private final class Chat {
     }
   }
 
-  /// Leaves at once if no line waits. Otherwise leaves once all lines are delivered, or when the user asks again.
+  /// Leaves the chat at once if all lines are delivered. Otherwise leaves after their delivery, or when the user asks
+  /// again.
   private func leave() {
     let left = outbox.waitingCount
     if isLeaving && left > 0 { fail(undelivered(TextBuilder("gave up: "))) }
@@ -302,7 +304,7 @@ private final class Chat {
     outbox.add(line)
   }
 
-  /// Takes lines of a program's input while there is room.
+  /// Moves lines from standard input to the outbox while the outbox has room.
   private func takeLines() {
     while input.hasLine, outbox.hasRoom(for: Int(connection.terms.messageBytesMax)) || outbox.isEmpty {
       guard let line = input.next() else { break }
@@ -330,7 +332,7 @@ private final class Chat {
         line.put()
       }
     }
-    // A user who types decides when to give up.
+    // While a user types, the user decides how long to wait for deliveries. Otherwise the time of --wait applies.
     if outbox.isEmpty || isTyped && !isLeaving {
       patienceEnd = .never
     } else if hasProgress || patienceEnd == .never {
@@ -377,7 +379,7 @@ private final class Chat {
     }
   }
 
-  /// Whether a member takes part in the conversation.
+  /// Whether to exchange lines with a member: with --with, only members of the named peer.
   private func isWanted(_ address: MemberAddress) -> Bool { search.map { $0.peer?.includes(address) ?? false } ?? true }
 
   private func hear(_ address: MemberAddress, _ state: MemberState, _ peer: LocalPeer) {
@@ -402,7 +404,7 @@ private final class Chat {
     }
   }
 
-  /// Reports lines that a departed member will never receive.
+  /// Reports `count` lines that a member will never receive, because it left the session.
   private func note(_ count: Int, _ address: MemberAddress) {
     if count == 0 { return }
     lostCount += count
@@ -421,7 +423,7 @@ private final class Chat {
 
   // MARK: The named peer
 
-  /// Identifies the peer that the user named once it appears, as a service or as a member.
+  /// Identifies the peer of --with when it appears, as the provider of a service or as a member.
   private func resolve() {
     guard search != nil else { return }
     let members = names.members.map { member in
@@ -441,7 +443,7 @@ private final class Chat {
   }
 }
 
-/// The receive window of a session's messages: how much the daemon may deliver.
+/// The receive window for the messages of a session: how many bytes the daemon may deliver to this command.
 struct MessageWindow {
   private static let bytes: UInt64 = 262_144
 
@@ -453,7 +455,8 @@ struct MessageWindow {
     connection.tell(.window(session: session, limit: limit))
   }
 
-  /// Counts a message that was shown, and extends the window once half of it is used.
+  /// Counts the bytes of a message that was shown. When half of the window is used, grants the daemon a full window
+  /// again.
   mutating func took(_ byteCount: Int, _ connection: DaemonConnection, _ session: UInt32) {
     taken += UInt64(byteCount + LocalLimits.windowOverheadBytes)
     guard taken + Self.bytes / 2 >= limit else { return }

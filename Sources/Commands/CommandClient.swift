@@ -16,7 +16,7 @@ struct ClientOptions {
   private(set) var socket: String?
   private(set) var config: String?
 
-  /// Parses one option. Returns false if it is not one of these.
+  /// Parses one option. Returns false if the option is not in `options`.
   mutating func take(_ key: CInt, _ value: String) -> Bool {
     switch key {
     case Self.socketKey: socket = value
@@ -31,7 +31,7 @@ struct ClientOptions {
     if let socket { socket } else { try findConfiguration(config).controlSocketPath }
   }
 
-  /// Connects to the daemon. On failure prints the reason and throws the exit code.
+  /// Connects to the daemon. If the connection fails, prints the reason and throws the exit code.
   func connect() throws(CommandFailure) -> ControlClient {
     let path = try socketPath()
     do throws(DiagnosticsError) {
@@ -44,7 +44,8 @@ struct ClientOptions {
 }
 
 extension ControlClient {
-  /// Sends a request that is answered with text. Returns the text if the request succeeded.
+  /// Sends a request that the daemon answers with a text, and returns the text. If the daemon refuses, prints its
+  /// reason and throws.
   func carryOut(_ request: ControlRequest) throws(CommandFailure) -> String {
     send(request)
     while true {
@@ -60,12 +61,12 @@ extension ControlClient {
   }
 }
 
-/// A failure of a command. The reason has already been printed.
+/// A failure that ends a command with an exit code. The reason has already been printed.
 struct CommandFailure: Error {
   let code: CInt
   init(_ code: CInt) { self.code = code }
 
-  /// Prints `text` and fails.
+  /// Prints `text`, the reason of the failure, on standard error.
   init(saying text: String, _ code: CInt = ExitCode.failed) {
     printError(text)
     self.code = code

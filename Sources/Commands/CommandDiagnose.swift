@@ -4,9 +4,9 @@ import Diagnostics
 
 /// `causeway diagnose`
 ///
-/// The forced command of an SSH account that may read the box's state and do nothing else (sshd_config(5),
-/// ForceCommand). The user's request arrives in SSH_ORIGINAL_COMMAND. It is data: split at blanks, never evaluated, and
-/// compared with the allowed commands.
+/// The forced command (sshd_config(5), ForceCommand) of an SSH account that is only allowed to read the box's state.
+/// sshd passes the user's command line in SSH_ORIGINAL_COMMAND. No shell evaluates this text: it is split at blanks and
+/// compared with the allowed commands and options.
 func commandDiagnose(_ words: CommandWords) -> CInt {
   CommandParser.parse(
     "causeway diagnose", words,
@@ -33,12 +33,12 @@ func commandDiagnose(_ words: CommandWords) -> CInt {
   return carryOut(request + command.added.map { $0.bytes })
 }
 
-/// A command that the account may run. It changes nothing and reads only the state of the box.
+/// A command that the SSH account is allowed to run. The command changes nothing and reads only the state of the box.
 private struct Diagnosis {
   let name: StaticString
-  /// The allowed options as whole words, because argp itself would also accept abbreviations.
+  /// The allowed options, which must be given in full. Abbreviations, which argp accepts, are refused.
   let options: [StaticString]
-  /// Words appended to the request.
+  /// Words that are appended to the user's command line.
   var added: [StaticString] = []
 }
 
@@ -84,7 +84,7 @@ private func refuse(_ reason: String, _ word: [UInt8]) -> CInt {
   return ExitCode.usage
 }
 
-/// Replaces this process with the command. The environment holds only TERM.
+/// Replaces this process with the allowed command. Only TERM is kept of the environment.
 private func carryOut(_ words: [[UInt8]]) -> CInt {
   var arguments = ([utf8("causeway")] + words).map { copy($0) }
   var environment = getenv("TERM").map { [copy(utf8("TERM=") + Array(String(cString: $0).utf8))] } ?? []
@@ -95,7 +95,7 @@ private func carryOut(_ words: [[UInt8]]) -> CInt {
   return ExitCode.failed
 }
 
-/// Copies bytes into a C string. They contain no zero byte, because they come from a C string.
+/// Copies bytes into a C string. The bytes contain no zero byte, because they come from a C string.
 private func copy(_ bytes: [UInt8]) -> UnsafeMutablePointer<CChar>? {
   bytes.withUnsafeBytes { raw in strndup(raw.baseAddress!.assumingMemoryBound(to: CChar.self), raw.count) }
 }

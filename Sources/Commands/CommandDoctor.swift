@@ -40,7 +40,7 @@ func doctorFindings(_ options: ClientOptions) -> [Finding] {
   return findings + Doctor(configuration, isDaemonRunning: isRunning).examine()
 }
 
-/// Reads the configuration. Returns the defaults if there is no file, or if it cannot be used.
+/// Reads the configuration. Returns the default configuration if there is no file, or if the file cannot be used.
 private func read(_ path: String?, _ findings: inout [Finding]) -> Configuration {
   do throws(ConfigurationError) {
     let configuration = try Configuration.load(path: path)
@@ -56,7 +56,7 @@ private func read(_ path: String?, _ findings: inout [Finding]) -> Configuration
   }
 }
 
-/// Asks the daemon for its status. Returns whether it is running.
+/// Asks the daemon for its status. Returns whether the daemon answers.
 private func askDaemon(_ path: String, _ findings: inout [Finding]) -> Bool {
   do throws(DiagnosticsError) {
     let report = try StatusReport(ControlClient(path: path).status())

@@ -120,7 +120,7 @@ private func read<Result>(_ json: [UInt8], _ body: (ExplainReport) -> Result) th
   }
 }
 
-/// The node that a word identifies.
+/// The node that a word of the command line identifies, by name, id or address.
 private func node(_ word: String, _ known: [(id: NodeID, name: String)]) throws(CommandFailure) -> NodeID {
   let typed = Array(word.utf8)
   let sightings = known.map { node in
@@ -134,7 +134,8 @@ private func node(_ word: String, _ known: [(id: NodeID, name: String)]) throws(
   case .one(let peer): return peer.node
   case .several(let peers): throw CommandFailure(saying: severalText(typed, peers.map { $0.node }), ExitCode.timedOut)
   case .nobody(let suggestion):
-    // Discovery alone yields only the first half of a node's id.
+    // Discovery alone provides only the first half of a node's id, so the typed id can match a known id in this half
+    // only.
     if let id = NodeIDSyntax.parse(Text(word)), let heard = known.first(where: { $0.id.mayBe(id) }) { return heard.id }
     var text = TextBuilder(quoting: typed, " is unknown here")
     if let suggestion {

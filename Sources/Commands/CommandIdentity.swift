@@ -35,7 +35,7 @@ let identityNameKey: CInt = 0x6E
 let identityYesKey: CInt = 0x79
 private let atNextStart: StaticString = "It takes effect at the next start: systemctl restart causeway"
 
-/// Options of all identity commands.
+/// The options of all `causeway identity` commands.
 struct IdentityOptions {
   var client = ClientOptions()
   var words: [String] = []
@@ -73,7 +73,8 @@ struct IdentityOptions {
 private let replaceOption = CommandOption(
   name: "replace", key: replaceKey, argument: nil, help: "Replace the existing key")
 
-/// Runs `body` with the configuration and its state directory. Prints an error, if any, and returns the exit code.
+/// Runs `body` with the configuration and the state directory that it names. Prints an error of `body`. Returns the
+/// exit code.
 private func withState(
   _ options: IdentityOptions, _ body: (StateDirectory, Configuration) throws(IdentityError) -> Void
 ) -> CInt {
@@ -129,13 +130,13 @@ private func identityImport(_ words: CommandWords) -> CInt {
   }
 }
 
-/// Creates a new identity. Fails if one exists and --replace is missing.
+/// Creates a new identity by `make`. Fails if the box already has an identity and --replace is missing.
 private func replacing(
   _ options: IdentityOptions, _ make: (StateDirectory) throws(IdentityError) -> NodeIdentity
 ) -> CInt {
   var code = ExitCode.done
   let result = withState(options) { directory, _ throws(IdentityError) in
-    // Only its existence is checked: a damaged key is a reason to replace it.
+    // Only check that the key's file exists. The key can be damaged, which is a reason to replace it.
     if !options.isReplacing, directory.has("node.key") {
       printError("\(directory.file("node.key")) exists; to make the box another node, use --replace")
       code = ExitCode.failed

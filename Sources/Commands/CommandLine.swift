@@ -7,17 +7,17 @@ import Reactor
 /// The exit codes of all commands.
 enum ExitCode {
   static let done: CInt = 0
-  /// The command failed; a line on stderr says why.
+  /// The command failed; a line on stderr states the reason.
   static let failed: CInt = 1
   /// The command line or the configuration is wrong.
   static let usage: CInt = 2
   /// No daemon answers at the control socket.
   static let noDaemon: CInt = 3
-  /// The given time ran out.
+  /// A time limit of the command has passed.
   static let timedOut: CInt = 4
-  /// A stream was cut: the bytes received are only the beginning of those written.
+  /// A stream was cut: the receiver has only the first part of the bytes that the sender wrote.
   static let cut: CInt = 5
-  /// The other end did not accept.
+  /// The peer refused, for example an invitation, a stream or an offer.
   static let refused: CInt = 6
 
   static let help: StaticString =
@@ -31,7 +31,7 @@ enum ExitCode {
 /// One option of a command.
 struct CommandOption {
   let name: StaticString
-  /// The short option's character, or a number above 255 for none.
+  /// The character of the short option. A number above 255 means that there is no short option.
   let key: CInt
   /// The argument's name in the help; nil if the option has no argument.
   let argument: StaticString?
@@ -40,10 +40,11 @@ struct CommandOption {
 
 /// The options and arguments of a command, parsed by glibc's argp, which also provides `--help` and `--usage`.
 final class CommandParser {
-  /// Handles an option or argument. Returns nil if the value is valid, otherwise a description of the accepted values.
+  /// Handles an option or a plain argument. Returns nil if the value is valid, otherwise a description of the accepted
+  /// values.
   typealias Take = (_ key: CInt, _ value: String) -> StaticString?
 
-  /// The key of plain arguments in `Take`.
+  /// The key that `Take` receives for a plain argument, one without an option.
   static let argument: CInt = 0
 
   private let options: [CommandOption]
@@ -53,8 +54,8 @@ final class CommandParser {
 
   /// Parses the options and arguments of a command. A wrong command line prints an error and ends the process.
   ///
-  /// - `command`: all words of the command, for its help.
-  /// - `arguments`: the plain arguments, for its help.
+  /// - `command`: all words of the command's name, such as “causeway log”, for the help text.
+  /// - `arguments`: the plain arguments, for the help text.
   static func parse(
     _ command: StaticString, _ words: CommandWords, arguments: StaticString = "",
     count: ClosedRange<Int> = 0...0, help: StaticString, options: [CommandOption] = [], take: @escaping Take
@@ -70,7 +71,7 @@ final class CommandParser {
   }
 
   private func run(_ command: StaticString, _ words: CommandWords, _ arguments: StaticString, _ help: StaticString) {
-    // argp keeps pointers into this table while it runs. It runs once per process.
+    // argp keeps pointers into this table while it parses, so the table is not a Swift array.
     let table = UnsafeMutablePointer<argp_option>.allocate(capacity: options.count + 1)
     table.initialize(repeating: argp_option(), count: options.count + 1)
     for (index, option) in options.enumerated() {
@@ -117,7 +118,7 @@ final class CommandParser {
   }
 }
 
-/// The words of a command line, starting with a command's own name.
+/// The words of a command line. The first word is the command's own name.
 struct CommandWords {
   private let first: Int
 
@@ -137,7 +138,8 @@ struct CommandWords {
     return String(cString: word)
   }
 
-  /// The words for argp. The full command replaces the first one, for help and errors.
+  /// The words in the form that argp needs. `command`, the complete name, replaces the first word, because argp shows
+  /// this word in help and errors.
   func vector(named command: StaticString) -> UnsafeMutablePointer<UnsafeMutablePointer<CChar>?> {
     let vector = UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>.allocate(capacity: count + 1)
     vector[0] = UnsafeMutableRawPointer(mutating: command.utf8Start).assumingMemoryBound(to: CChar.self)
@@ -149,16 +151,16 @@ struct CommandWords {
 /// A number of seconds from the command line; nil if it is invalid.
 func parseSeconds(_ value: String) -> UInt64? { Text(value).number(in: 1...1_000_000) }
 
-/// What `parseSeconds` accepts.
+/// The values that `parseSeconds` accepts, as text for an error.
 let secondsAccepted: StaticString = "a number of seconds from 1 to 1000000"
 
-/// The time `seconds` from now; `.never` for nil.
+/// The instant that is `seconds` from now, or `.never` if `seconds` is nil.
 func deadline(after seconds: UInt64?) -> Instant {
   guard let seconds else { return .never }
   return monotonicNow() + .seconds(seconds)
 }
 
-/// Prints one line on standard output. Untrusted text in it is sanitised.
+/// Prints one line on standard output. Control characters in `text` are replaced (`TextBuilder.add(message:)`).
 func show(_ prefix: StaticString, _ text: String) {
   var line = TextBuilder()
   line.add(prefix)
@@ -167,12 +169,13 @@ func show(_ prefix: StaticString, _ text: String) {
   Output.put(line)
 }
 
-/// Prints one line on standard error, after the program's name. Untrusted text in it is sanitised.
+/// Prints one line on standard error, after the program's name. Control characters in `text` are replaced
+/// (`TextBuilder.add(message:)`).
 func printError(_ text: String) {
   var line = TextBuilder()
   line.add(message: text.utf8)
   Output.putError(line)
 }
 
-/// Prints one line on standard error. The text is already sanitised.
+/// Prints one line on standard error, after the program's name. `text` must already be free of control characters.
 func printError(_ text: TextBuilder) { Output.putError(text) }

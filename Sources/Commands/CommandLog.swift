@@ -65,7 +65,7 @@ func commandLog(_ words: CommandWords) -> CInt {
   }
 }
 
-/// A key without a letter, because -j is the journal.
+/// A key above 255, so that --json has no short option: -j stands for --journal.
 private let logJSONKey: CInt = 0x100
 
 /// Prints the records of a journal as text or JSON lines.
@@ -81,7 +81,8 @@ private final class Log {
   }
 
   func show(_ query: LogQuery, isFollowing: Bool, _ path: String) throws(CommandFailure) {
-    // Read before printing: the loop below shows records written meanwhile.
+    // Read the newest sequence number before printing. The loop below shows records that are written while older ones
+    // are printed.
     var next = journal.newest + 1
     for sequence in query.sequences(in: journal) where sequence < next && !Output.hasFailed { put(sequence) }
     var polls = 0
@@ -97,7 +98,7 @@ private final class Log {
           printError("\(journal.oldest - next) records were overwritten before they could be shown")
           next = journal.oldest
         }
-        // An incomplete record is skipped: its writer died while writing it.
+        // Skip a record that is incomplete because the daemon died while writing it.
         if let record = journal.record(next) {
           names.hear(record)
           if query.wants(record) { put(next) }

@@ -79,10 +79,11 @@ func commandTrace(_ words: CommandWords) -> CInt {
   }
 }
 
-/// How nodes are probed.
+/// The times and counts of probes.
 private enum Probing {
   static let interval = TimeSpan.seconds(1)
-  /// More than one, because the first probe to a node opens the encrypted channel.
+  /// The number of probes sent to each node of a route. The first probe takes longer, because it opens the encrypted
+  /// session.
   static let probesOfAHop = 3
   static let patienceSeconds: UInt64 = 5
 }
@@ -93,7 +94,7 @@ private enum Answer {
   case ended(ProbeOutcome)
   case silence
 
-  /// The problem as text for people; nil if there was an answer.
+  /// The reason why there was no answer, as text for people. Nil if there was an answer.
   var problem: StaticString? {
     switch self {
     case .after: nil
@@ -106,7 +107,7 @@ private enum Answer {
   }
 }
 
-/// Options of `ping` and `trace`.
+/// The options of `causeway ping` and `causeway trace`.
 private struct ProbeOptions {
   static let options =
     ClientOptions.options + [
@@ -139,7 +140,7 @@ private struct ProbeOptions {
     return .some(nil)
   }
 
-  /// How long to wait for an answer.
+  /// The maximum time to wait for the answer to one probe.
   var patience: TimeSpan { .seconds(patienceSeconds) }
 
   /// Connects to the daemon and finds the named peer.
@@ -150,13 +151,13 @@ private struct ProbeOptions {
 }
 
 extension PeerConnection {
-  /// Probes a node once.
+  /// Sends one probe to a node, and waits for the answer for at most `patience`.
   fileprivate func probe(_ node: NodeID, patience: TimeSpan) throws(CommandFailure) -> Answer {
     let request = nextRequest()
     let start = monotonicNow()
     send(.probe(request: request, node))
     while let event = try next(until: start + patience) {
-      // Skips a late answer to an earlier probe.
+      // Ignore other events, such as a late answer to an earlier probe.
       guard case .completed(request, let outcome) = event else { continue }
       return outcome == .delivered
         ? .after(microseconds: (monotonicNow() - start).nanoseconds / 1000) : .ended(outcome)
@@ -164,7 +165,7 @@ extension PeerConnection {
     return .silence
   }
 
-  /// The shortest time of several probes, or why there is none.
+  /// The shortest round-trip time of up to `count` probes, or the reason why no probe was answered.
   fileprivate func shortest(of count: Int, _ node: NodeID, patience: TimeSpan) throws(CommandFailure) -> Answer {
     var shortest: UInt64?
     for _ in 0..<count {
@@ -177,13 +178,13 @@ extension PeerConnection {
     return shortest.map { .after(microseconds: $0) } ?? .silence
   }
 
-  /// Handles events until `end`.
+  /// Handles events of the daemon until `end`.
   fileprivate func pass(until end: Instant) throws(CommandFailure) {
     while try next(until: end) != nil {}
   }
 }
 
-/// Prints the results as text or as JSON lines.
+/// Prints the results of probes as text or as JSON lines.
 private struct ProbeView {
   let isJSON: Bool
 
@@ -278,7 +279,7 @@ extension ControlHop {
 extension TextBuilder {
   fileprivate var columns: Int { bytes.count { $0 & 0xC0 != 0x80 } }
 
-  /// Adds milliseconds, with two decimals below 10 ms and one from there on.
+  /// Adds a time in milliseconds, with two decimals if it is below 10 ms, and with one otherwise.
   fileprivate mutating func add(milliseconds microseconds: UInt64) {
     add("\(microseconds / 1000).")
     if microseconds < 10_000 { add(microseconds / 10 % 100, digits: 2) } else { add(microseconds / 100 % 10) }

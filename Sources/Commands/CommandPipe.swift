@@ -51,10 +51,10 @@ func commandPipe(_ words: CommandWords) -> CInt {
 }
 
 private let pipeListenKey: CInt = 0x6C
-/// Exactly two members: nobody else can join.
+/// The rules of the session: exactly two members, so that nobody else can join.
 private let pipeRules = SessionRules(onlyFounderAdmits: true, membersMax: SessionLimits.membersMin)
 
-/// Throws the error that the end of a stream means for the command; nothing after a normal end.
+/// Throws if a stream ended in any way other than normally. The exit code depends on the way it ended.
 private func checkEnd(_ end: StreamEnd) throws(CommandFailure) {
   switch end {
   case .finished: return
@@ -71,7 +71,7 @@ private func checkEnd(_ end: StreamEnd) throws(CommandFailure) {
 
 /// The state of the sending end.
 private enum PipeStep {
-  /// The peer has not appeared yet.
+  /// The peer has not been found yet.
   case seeking
   case inviting(MemberAddress)
   case writing
@@ -141,7 +141,7 @@ private func send(_ options: LocalOptions, _ word: String, _ type: [UInt8]) thro
     case .hint(let text): printError(text)
     case .failed(let text): throw CommandFailure(saying: text)
     case .found(let peer):
-      // If a box has several listeners, the first is invited.
+      // If several applications on the peer's box listen, the first one found is invited.
       guard let address = sightings.all.first(where: { peer.includes($0.address) })?.address else { continue }
       step = .inviting(address)
       let milliseconds = UInt32(clamping: max((patience - monotonicNow()).milliseconds, 1))
@@ -167,7 +167,7 @@ private func check(_ outcome: InvitationOutcome) throws(CommandFailure) {
   }
 }
 
-/// Reads standard input once. Returns no bytes at its end.
+/// Reads standard input once. Returns an empty array at the end of the input.
 private func readInput(atMost most: Int) throws(CommandFailure) -> [UInt8] {
   var bytes = [UInt8](repeating: 0, count: most)
   while true {
@@ -233,7 +233,7 @@ private func listen(_ options: LocalOptions, _ rule: AcceptRule, _ type: [UInt8]
       _ = try? connection.carryOut(.leave(session: session, text: []))
       return
     case .event(.done(stream, let outcome, _)):
-      // The stream was cut before it was accepted here.
+      // The request to accept the stream failed, because the peer has already cut the stream.
       if outcome != .done { throw CommandFailure(saying: "the peer cut the stream", ExitCode.cut) }
     case .event(.ended(_, let end, _)): throw CommandFailure(saying: sessionEndText(end), ExitCode.cut)
     case .event: continue

@@ -99,17 +99,18 @@ private final class Receiving {
   private let questions = Questions()
   private let end: Instant
   private var connection: DaemonConnection
-  /// Sessions with senders, oldest first.
+  /// The sessions with senders, one for each accepted invitation; the oldest is first.
   private var rooms: [SenderRoom] = []
-  /// Invitations without a session, oldest first. The daemon limits them to a few per node and 32 per client.
+  /// Invitations that wait for a session, the oldest first. The daemon limits their number: a few from each node, and
+  /// 32 for this client.
   private var waiting: [WaitingSender] = []
   private var transfers: [IncomingFiles] = []
   private var names = MemberNames()
   private var received: UInt64 = 0
   private var failed: UInt64 = 0
-  /// Whether the user wants to leave.
+  /// Whether the user has interrupted the command.
   private var isLeaving = false
-  /// Whether the time of --for is over.
+  /// Whether the time of --for has passed.
   private var isEnding = false
   private var isCut = false
   private var isOver = false
@@ -140,7 +141,8 @@ private final class Receiving {
     if count != .max && received < count && !isLeaving { throw CommandFailure(ExitCode.timedOut) }
   }
 
-  /// Waits for a lost daemon to return, then starts again. Received data stays in its partials.
+  /// Waits until a lost daemon answers again, and then advertises again. Received data is kept in hidden folders
+  /// (`Partial`).
   private func connectAgain(_ text: TextBuilder) throws(CommandFailure) {
     var text = text
     text.add("; reconnecting (^C ends)")
@@ -206,7 +208,7 @@ private final class Receiving {
     }
   }
 
-  /// Removes transfers that are over. Ends the command if nothing is left to do.
+  /// Removes transfers that are over. Ends the command if it has nothing left to do.
   private func tidy() {
     for transfer in transfers {
       view.tellItems(transfer)
@@ -237,7 +239,7 @@ private final class Receiving {
         from: from, invitation: number, rules: invitation.rules, isTrusted: answer == .yes || peer.isVerified))
   }
 
-  /// Accepts the invitations that there is room for, those of trusted senders first.
+  /// Accepts waiting invitations while there are sessions for them. Invitations of trusted senders come first.
   private func admit() {
     for isTrusted in [true, false] {
       waiting.removeAll { $0.isTrusted == isTrusted && admits($0) }
@@ -304,7 +306,8 @@ private final class Receiving {
       if wasReceiving && transfer.phase == .away { tellBreak(transfer) }
     case .done(let request, let outcome, _):
       if outcome == .done { return }
-      // The stream ended before it was accepted or opened, or the session before it was joined.
+      // The request failed because the stream ended before it was accepted or opened, or because the session ended
+      // before it was joined.
       if let transfer = transfer(request) { broke(transfer) }
       rooms.removeAll { $0.session == request }
     case .ended(let session, _, _):
@@ -338,13 +341,14 @@ private final class Receiving {
       if known.phase == .asking { withdraw(known) }
       if known.outcome == nil {
         guard known.phase != .away || makePlace(for: from.node, isTrusted: true) else {
-          // It was accepted before, so its sender tries again until there is a place.
+          // The offer was accepted before, so it is postponed instead of refused. The sender then tries again until the
+          // transfer gets a place.
           connection.ask(.take(stream: received, isWanted: false, limit: 0, isPostponed: true))
           return
         }
         return known.take(received, attempt, session)
       }
-      // The previous transfer has ended; its sender starts a new one.
+      // The previous transfer of the same files has ended. The sender starts a new transfer.
       known.timeUp()
       tidy()
     }
@@ -359,8 +363,8 @@ private final class Receiving {
     transfer.take(received, attempt, session)
   }
 
-  /// Finds a place for an offer, if necessary that of another transfer, which then waits without one. If too many wait,
-  /// one of them is cancelled.
+  /// Finds a place for an offer among the `placesMax` active transfers. If necessary, another transfer gives its place
+  /// up and waits until its sender tries again. If too many transfers wait, one of these is cancelled.
   private func makePlace(for node: NodeID, isTrusted: Bool) -> Bool {
     if transfers.count >= FileLimits.awayMax {
       let away = transfers.filter { $0.phase == .away }
@@ -438,7 +442,7 @@ private final class Receiving {
     if accepts { accept(transfer) } else { transfer.refuse(.declined, TextBuilder()) }
   }
 
-  /// Accepts an offer, or lets it wait for memory for its manifest.
+  /// Accepts an offer, or lets the offer wait until there is memory for its manifest (its list of files).
   private func accept(_ transfer: IncomingFiles) {
     while !transfers.haveMemory(for: transfer) {
       let holders = transfers.filter { $0 !== transfer && $0.holdsManifest }
@@ -473,7 +477,7 @@ private final class Receiving {
     if lines.admits(text, .interrupted, of: transfer.from.node, peer(of: transfer)) { view.notice(text) }
   }
 
-  /// Counts and shows the result of a transfer.
+  /// Counts the result of a transfer as received or failed, and shows the result.
   private func concluded(_ transfer: IncomingFiles) {
     guard let offer = transfer.offer else { return }
     let isReceived = transfer.isReceived

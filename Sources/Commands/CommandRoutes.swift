@@ -31,7 +31,7 @@ func commandRoutes(_ words: CommandWords) -> CInt {
   }
 }
 
-/// The route to each peer as a table. Without names, nodes appear as the first digits of their ids.
+/// The route to each peer as a table. If `hasNames` is false, nodes appear as the first digits of their ids.
 func routesText(_ connection: PeerConnection, hasNames: Bool = true) throws(CommandFailure) -> TextBuilder {
   var table = Table(["PEER", "ID", "LINKS", "ROUTE"], cuttable: [0])
   for peer in connection.book.peers {

@@ -30,8 +30,8 @@ func commandRun(_ words: CommandWords) -> CInt {
 let configOption = CommandOption(
   name: "config", key: 0x63, argument: "FILE", help: "Configuration file; default /etc/causeway/causeway.conf")
 
-/// Loads a configuration and prints errors and warnings on standard error. Returns nil if it is invalid. With
-/// `mayBeDenied`, nothing is printed for a file that the user may not read.
+/// Loads a configuration, and prints its errors and warnings on standard error. Returns nil if the configuration is
+/// invalid or cannot be read. With `mayBeDenied`, nothing is printed if the user lacks the permission to read the file.
 func loadConfiguration(_ path: String?, mayBeDenied: Bool = false) -> Configuration? {
   do throws(ConfigurationError) {
     let configuration = try Configuration.load(path: path)
@@ -43,9 +43,10 @@ func loadConfiguration(_ path: String?, mayBeDenied: Bool = false) -> Configurat
   }
 }
 
-/// The configuration of a command that only needs the path of the daemon's socket. A mistake in a file given by
-/// --config is printed and throws the exit code. The default file may be unreadable to the user, or contain a mistake
-/// made since the daemon read it. Neither is an error: the default values are used instead.
+/// The configuration of a command that only needs a path in the runtime directory, such as the daemon's socket. An
+/// error in a file given by --config is printed, and the exit code is thrown. The default file may be unreadable for
+/// this user, or may have been changed since the daemon read it and contain an error. In both cases the default values
+/// are used, and the command goes on.
 func findConfiguration(_ path: String?) throws(CommandFailure) -> Configuration {
   if let configuration = loadConfiguration(path, mayBeDenied: path == nil) { return configuration }
   guard path == nil else { throw CommandFailure(ExitCode.usage) }

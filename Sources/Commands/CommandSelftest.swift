@@ -48,7 +48,7 @@ func commandSelftest(_ words: CommandWords) -> CInt {
   return failed == 0 ? ExitCode.done : ExitCode.failed
 }
 
-/// The memory ledger as a table.
+/// The memory that each limit of the daemon can use, as a table (`Ledger`).
 var limitsText: TextBuilder {
   var text = TextBuilder()
   text.add("                                               places  bytes each      KiB\n")
@@ -100,7 +100,7 @@ private func randomIsReady() -> Bool {
   return count == 16 && bytes.0 != bytes.1
 }
 
-/// The example in docs/protocol.md, “Frame header”.
+/// The bytes of the example in docs/protocol.md, “Frame header”.
 let goldenHeader: StaticString =
   "812501100200000400010203040506070809101112131415a0a1a2a3a4a5a6a7a8a9b0b1b2b3b4b500000007ffff0001"
 
@@ -121,7 +121,8 @@ private func sipHashIsGolden() -> Bool {
     && tag == bytes(ofHex: "1938f2cf72d54ee97e94166fa91d2a36")
 }
 
-/// McGrew and Viega, “The Galois/Counter Mode of Operation (GCM)”, 2005, appendix B.
+/// Checks AES-GCM with test cases 4 and 16 of McGrew and Viega, “The Galois/Counter Mode of Operation (GCM)”, 2005,
+/// appendix B.
 private func gcmIsGolden() -> Bool {
   let key = bytes(ofHex: "feffe9928665731c6d6a8f9467308308feffe9928665731c6d6a8f9467308308")
   let text = bytes(
@@ -171,7 +172,7 @@ private func frameHeaderIsGolden() -> Bool {
 }
 
 private func frameHeaderRefuses() -> Bool {
-  // Offset, value, and expected error.
+  // Each fault is the offset of a byte in the header, its illegal value, and the expected refusal.
   let faults: [(Int, UInt8, FrameRefusal)] = [
     (0, 0x16, .unknownVersion), (3, 0, .ttlZero), (4, 9, .malformed), (5, 1, .malformed), (6, 0xFF, .overLength),
     (7, 0, .zeroLength),
@@ -239,7 +240,7 @@ private func timerFires() -> Bool {
   timer.set(start + .milliseconds(20))
   while fired == nil && monotonicNow() - start < .seconds(5) { loop.turn(waitMilliseconds: 1000) }
   guard let fired else { return false }
-  // The upper limit is generous, because this also runs in an emulator.
+  // The upper limit is generous, because the selftest also runs in an emulator.
   return fired - start >= .milliseconds(20) && fired - start < .seconds(2)
 }
 

@@ -4,7 +4,7 @@ import Terminal
 import Transfer
 import TransferFiles
 
-/// Options of the commands that send and receive files.
+/// The options of the commands that send and receive files.
 struct FilesOptions {
   static let typeKey: CInt = 0x79 << 8
   static let type = CommandOption(

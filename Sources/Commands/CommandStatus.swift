@@ -27,7 +27,8 @@ func commandRadios(_ words: CommandWords) -> CInt {
   }
 }
 
-/// Shows the whole status or one part of it. `part` is a member of its JSON.
+/// Shows the complete status or one part of the status. `part`: the member to print with --json; nil prints the
+/// complete JSON.
 private func show(
   _ words: CommandWords, _ command: StaticString, _ help: StaticString, _ part: StaticString? = nil,
   _ text: (StatusReport) -> TextBuilder

@@ -52,12 +52,13 @@ private struct TopOptions {
   }
 }
 
-/// One run of `causeway top`. It blocks only in `poll`, so keys and signals work while a daemon hangs.
+/// One run of `causeway top`. The loop blocks only in `poll`, so that keys and signals are handled while the daemon
+/// hangs.
 private final class TopRun {
-  /// The time after which the daemon counts as unresponsive. No further connection is made meanwhile: a daemon that
-  /// hangs for a day would find a day's connections to accept.
+  /// The time after which a daemon that does not answer is reported. The request stays open, and no second connection
+  /// is made: connections to a hanging daemon would accumulate in its queue.
   private static let answerTime = TimeSpan.seconds(5)
-  /// The width of the tables without a screen, in columns.
+  /// The width of the tables when the output is not a terminal, in columns.
   private static let tableColumns = 100
 
   private let path: String
@@ -67,10 +68,10 @@ private final class TopRun {
   private var model = TopModel()
   private var keys = KeyReader()
   private var client: ControlClient?
-  /// The received pieces of an incomplete response.
+  /// The pieces received so far of the daemon's answer.
   private var answer: [UInt8] = []
   private var askedAt: Instant?
-  /// Whether the missing response was reported.
+  /// Whether the missing answer was reported to the user.
   private var isSilent = false
   private var nextLook = Instant.zero
   private var isOver = false
@@ -113,7 +114,7 @@ private final class TopRun {
     }
   }
 
-  /// Handles what the daemon has sent.
+  /// Handles the events that the daemon has sent, without waiting for more.
   private func hear() throws(CommandFailure) {
     while let client, askedAt != nil {
       switch client.next(milliseconds: 0) {
@@ -135,7 +136,7 @@ private final class TopRun {
     } catch {
       return try lose(error.text)
     }
-    // Without a screen, a first sample whose rates are unknown is not printed.
+    // The first sample has no rates yet. It is shown on a screen, but not printed as a table.
     if screen != nil || model.figures?.bytesForwarded != nil { show() }
   }
 
@@ -145,7 +146,7 @@ private final class TopRun {
     try tell(reason, code)
   }
 
-  /// Clears the state of the pending request.
+  /// Clears the state of the open request.
   private func forget() {
     answer = []
     askedAt = nil
@@ -168,7 +169,7 @@ private final class TopRun {
       pollfd(fd: signals.descriptor, events: Int16(POLLIN), revents: 0),
       pollfd(fd: client?.descriptor ?? -1, events: Int16(POLLIN), revents: 0),
       pollfd(fd: screen == nil ? -1 : STDIN_FILENO, events: Int16(POLLIN), revents: 0),
-      // Even without requested events, poll reports an error if the reader of a pipe is gone.
+      // Even without requested events, poll reports POLLERR if standard output is a pipe whose reader is gone.
       pollfd(
         fd: screen?.descriptor ?? STDOUT_FILENO, events: screen?.isWaiting == true ? Int16(POLLOUT) : 0, revents: 0),
     ]

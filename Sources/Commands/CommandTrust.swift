@@ -6,8 +6,8 @@ import Primitives
 import Relay
 import Trust
 
-/// The commands of `causeway identity` about other nodes' keys. Each prints the full id of the key, and fails if there
-/// is nothing to do.
+/// `causeway identity trust`. The commands in this file show and change the trust in other nodes' keys. A command fails
+/// if there is nothing to change.
 func identityTrust(_ words: CommandWords) -> CInt {
   let options = IdentityOptions.parse(
     "causeway identity trust", words, arguments: "NAME|ID", count: 1...1,
@@ -84,14 +84,14 @@ func identityDismiss(_ words: CommandWords) -> CInt {
   return settle(.dismiss, options)
 }
 
-/// The key that a word identifies, and the name if the word is one.
+/// The key that a word of the command line identifies. `name` is the word if it is a name; otherwise empty.
 private struct Target {
   var id: NodeID
   var name: String
 }
 
-/// Carries out an operation through the daemon, which owns the state directory. Without a daemon it uses the directory
-/// directly.
+/// Carries out an operation through the daemon, which owns the state directory. If no daemon runs, the command changes
+/// the state directory itself.
 private func carryOut(_ operation: TrustOperation, _ options: IdentityOptions) -> CInt {
   run { () throws(CommandFailure) in
     guard let configuration = loadConfiguration(options.client.config) else { throw CommandFailure(ExitCode.usage) }
@@ -122,8 +122,8 @@ private func carryOut(_ operation: TrustOperation, _ options: IdentityOptions) -
   }
 }
 
-/// Asks for confirmation, because a revocation is final. The operator answers on the controlling terminal. A script
-/// without one gives the full id, or `--yes`.
+/// Asks the operator on the controlling terminal for confirmation, because a revocation cannot be undone. A script
+/// without a terminal must give the full id or `--yes`.
 private func confirmRevocation(
   of target: Target, _ word: String, _ options: IdentityOptions
 ) throws(CommandFailure) {
@@ -145,7 +145,8 @@ private func confirmRevocation(
   }
 }
 
-/// Carries out an operation on alarms, which only the daemon has.
+/// Carries out an operation on alarms through the daemon. Only the daemon has alarms, because they are not stored on
+/// disk.
 private func settle(_ operation: TrustOperation, _ options: IdentityOptions) -> CInt {
   run { () throws(CommandFailure) in
     let client = try options.client.connect()
@@ -156,7 +157,7 @@ private func settle(_ operation: TrustOperation, _ options: IdentityOptions) -> 
   }
 }
 
-/// The keys and names that the daemon knows.
+/// The keys of peers, refused nodes and alarms that the daemon knows, with their names.
 private func seen(_ client: ControlClient) throws(CommandFailure) -> [Target] {
   do throws(DiagnosticsError) {
     let report = try StatusReport(client.status())
@@ -171,8 +172,8 @@ private func seen(_ client: ControlClient) throws(CommandFailure) -> [Target] {
   }
 }
 
-/// The key that a word identifies. A full id of 32 digits identifies a key even if it is unknown; names are then
-/// ignored.
+/// The key that a word of the command line identifies. A full id of 32 digits identifies its key even if the key is
+/// unknown here; the word is then never taken as a name.
 private func target(
   _ operation: TrustOperation, _ word: String, _ pins: [Pin], _ seen: [Target]
 ) throws(CommandFailure) -> Target {
@@ -182,7 +183,7 @@ private func target(
   let bytes = Array(word.utf8)
   let mayBeName = !looksLikeNodeID(bytes.span.bytes)
   var found: [Target] = []
-  // Only pins can be removed.
+  // `untrust` can remove only pins, so it ignores other keys.
   let others = operation == .unpin ? [] : seen
   for candidate in pins.map({ Target(id: $0.node, name: String(decoding: $0.name, as: UTF8.self)) }) + others {
     let isName = mayBeName && candidate.name.utf8.elementsEqual(bytes)
@@ -195,11 +196,11 @@ private func target(
     }
   }
   if found.count == 1 {
-    // A name removes only its own pin, not the other pins of the key.
+    // `untrust` with a name removes only the pin of this name, not the key's other pins.
     return operation == .unpin && !found[0].name.utf8.isEmpty ? Target(id: .none, name: word) : found[0]
   }
   if found.isEmpty {
-    // A pin from trust on first use may not be saved yet.
+    // The daemon can have a pin (from trust on first use) that is not on disk yet, so it must decide.
     if operation == .unpin && mayBeName { return Target(id: .none, name: word) }
     throw CommandFailure(
       saying:

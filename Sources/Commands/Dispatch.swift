@@ -9,7 +9,7 @@ struct Command {
   let run: (CommandWords) -> CInt
 }
 
-/// Runs the command that the process's arguments name. Returns the exit code (`ExitCode`).
+/// Runs the command that the process's arguments name, and returns its exit code (`ExitCode`).
 public func runCommandLine() -> CInt {
   csystem_prepare_process()
   let code = dispatch(
@@ -55,7 +55,8 @@ private var commands: [Command] {
   ]
 }
 
-/// Runs the command named by the first word after the program's or group's name.
+/// Runs the command named by the first word after `group`, the name of the program or of a group of commands. Prints
+/// the list of commands if no command has this name.
 func dispatch(_ words: CommandWords, _ group: StaticString, _ commands: [Command], help: StaticString) -> CInt {
   let name = Text(words[1])
   if let command = commands.first(where: { name.equals($0.name) }) { return command.run(words.rest) }

@@ -5,7 +5,7 @@ import LocalClient
 import Primitives
 import Session
 
-/// Answers invitations by a rule, or by asking on the terminal, one question at a time.
+/// Answers invitations to a session by a rule, or by asking the user on the terminal, one question at a time.
 final class Doorkeeper {
   private struct Question {
     let invitation: Invitation
@@ -20,7 +20,7 @@ final class Doorkeeper {
   private var waiting: [Question] = []
   private let questions = Questions()
   private let lines: PeerLines
-  /// Called for each answer with the invitation, the peer, and whether it was accepted.
+  /// Called for each answer, with the invitation, the inviting peer, and whether the invitation was accepted.
   private let tell: (Invitation, LocalPeer, Bool) -> Void
 
   init(
@@ -35,12 +35,12 @@ final class Doorkeeper {
     self.tell = tell
   }
 
-  /// Standard input while a question waits for its answer; otherwise -1.
+  /// The descriptor of standard input while a question waits for its answer; otherwise -1.
   var descriptor: CInt { questions.descriptor }
   /// When to call `checkTime`.
   var deadline: Instant { questions.deadline }
 
-  /// Must be called before each wait for events.
+  /// Lets the shown question accept answers when its reading time is over. Call it before each wait for events.
   func checkTime() { questions.checkTime() }
 
   func invited(_ invitation: Invitation, _ peer: LocalPeer) {
@@ -55,8 +55,8 @@ final class Doorkeeper {
     }
   }
 
-  /// Limits the questions about unverified peers. If there are too many, the oldest one that was not shown yet is
-  /// declined.
+  /// Makes room for a question about an unverified peer. If `strangersMax` such questions already wait, the oldest one
+  /// is declined.
   private func makePlace(for peer: LocalPeer) {
     let strangers = waiting.dropFirst().indices.filter { !waiting[$0].peer.isVerified }
     guard !peer.isVerified, strangers.count >= Self.strangersMax else { return }
@@ -65,13 +65,14 @@ final class Doorkeeper {
     answer(oldest.invitation, oldest.peer, false)
   }
 
-  /// The maximum number of questions about unverified peers behind the one that is shown. Strangers can fill it.
+  /// The maximum number of questions about unverified peers that wait behind the shown question. Any node in reach can
+  /// cause them.
   private static let strangersMax = 4
 
   /// Whether to accept a member of a merged session.
   func accepts(_ node: NodeID, _ peer: LocalPeer) -> Bool { rule.answer(node, peer) == .yes }
 
-  /// Handles the end of an invitation, by either side.
+  /// Handles an invitation that ended before its answer, whichever side ended it.
   func ended(_ received: UInt32) {
     guard let index = waiting.firstIndex(where: { $0.invitation.handle.number == received }) else { return }
     let question = waiting.remove(at: index)

@@ -8,7 +8,8 @@ import Transfer
 import TransferFiles
 
 extension FilesView {
-  /// Shows how much has been fetched of a source that must be complete before it can be offered.
+  /// Shows how many bytes of a download or of standard input have arrived. Such a source must be complete before it can
+  /// be offered.
   func drawFetching(_ what: String, _ bytes: UInt64) {
     guard isProgressDue(monotonicNow()) else { return }
     if isJSON {
@@ -40,7 +41,7 @@ extension FilesView {
     notice(text)
   }
 
-  /// Shows the receiver's result for one file.
+  /// Shows the result that the receiver reported for one file.
   func tellFile(_ path: [UInt8], _ size: UInt64, _ verdict: Verdict) {
     if isJSON {
       var line = JSONLine(event: "file")
@@ -92,7 +93,7 @@ extension FilesView {
     notice(text)
   }
 
-  /// Shows files and folders that have reached their final places.
+  /// Shows files and folders that are complete and have received their final names.
   func tellItems(_ transfer: IncomingFiles) {
     guard let manifest = transfer.work.receiver.manifest else { return }
     while transfer.toldItems < manifest.items.count, let path = transfer.work.path(item: transfer.toldItems) {
@@ -161,14 +162,14 @@ extension IncomingFiles {
     if case .complete(let verdicts)? = outcome { verdicts.allSatisfy { $0 == .stored } } else { false }
   }
 
-  /// Whether `--count` counts this transfer. Offers that a person or a rule declined do not count.
+  /// Whether --count includes this transfer. Offers that a person or a rule declined are not included.
   var counts: Bool {
     if case .refused(let code)? = outcome { code == .noSpace || code == .tooLarge } else { isAccepted }
   }
 }
 
 extension OutgoingWork {
-  /// How a transfer ended, as text for people, and the exit code.
+  /// The way a transfer ended, as text for people, and the exit code of the command.
   func conclusion(_ outcome: SenderOutcome, to name: [UInt8]) -> (text: TextBuilder, code: CInt) {
     switch outcome {
     case .complete(let verdicts): return complete(verdicts, name)
@@ -231,14 +232,14 @@ extension OutgoingWork {
       case .broken: " reports that this end violated the protocol"
       }
     var text = TextBuilder(name, said)
-    // The text for a full disk already gives the reason.
+    // The text for a full disk already states the reason, so omit the receiver's words.
     if code != .storageFull { text.add(words: words) }
     return (text, code == .wanted ? ExitCode.cut : ExitCode.failed)
   }
 }
 
 extension TextBuilder {
-  /// Adds an offer, for example: “photos” …, 40 files, 361 MB
+  /// Adds the description of an offer, for example: “photos” …, 40 files, 361 MB
   mutating func add(_ offer: OfferRecord) {
     add("“")
     add(untrusted: offer.name)

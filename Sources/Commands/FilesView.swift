@@ -3,8 +3,8 @@ import Diagnostics
 import Primitives
 import Reactor
 
-/// Shows transfers. Results go to standard output and notices to standard error. On a terminal, a line of progress
-/// stays below them. With --json, results are JSON objects instead.
+/// Shows transfers. Results are written to standard output, notices to standard error. On a terminal, a line of
+/// progress is kept below them. With --json, each result is a JSON object.
 final class FilesView {
   private static let lineTime = TimeSpan.milliseconds(250)
   private static let jsonTime = TimeSpan.seconds(1)
@@ -26,7 +26,7 @@ final class FilesView {
     printError(text)
   }
 
-  /// Shows how many lines caused by peers were left out.
+  /// Shows the number of lines that were omitted because peers caused too many (`PeerLines`).
   func leftOut(_ text: TextBuilder) {
     guard isJSON else { return notice(text) }
     var line = JSONLine(event: "left_out")
@@ -49,13 +49,13 @@ final class FilesView {
     TextBuilder("\r\u{1B}[K").write(to: STDERR_FILENO)
   }
 
-  /// Whether there is a line of progress. Files are then not shown one by one.
+  /// Whether the output has a line of progress. If so, files that were stored are not shown one by one.
   var showsProgress: Bool { isTerminal }
 
-  /// When to show progress again; `.never` if it is not shown.
+  /// The time when progress is shown again; `.never` if progress is not shown.
   var nextProgress: Instant { isTerminal || isJSON ? next : .never }
 
-  /// Whether it is time to show progress. If it is, the next time is set.
+  /// Whether progress must be shown now. If so, also sets the time of the next progress.
   func isProgressDue(_ now: Instant) -> Bool {
     guard isTerminal || isJSON, now >= next else { return false }
     next = now + (isJSON ? Self.jsonTime : Self.lineTime)
@@ -78,7 +78,7 @@ final class FilesView {
 struct FileProgress {
   private static let markTime = TimeSpan.milliseconds(500)
   private static let spanMarks = 10
-  /// The time without a byte after which a transfer counts as stalled.
+  /// The time without a byte after which a transfer is shown as stalled.
   private static let stallTime = TimeSpan.seconds(3)
 
   /// The state of a transfer at one moment, in bytes.
@@ -86,11 +86,12 @@ struct FileProgress {
     /// Bytes of all files that are stored or sent.
     var done: UInt64 = 0
     var total: UInt64 = 0
-    /// Bytes that were stored before this attempt.
+    /// Bytes that the receiver had stored before this attempt.
     var held: UInt64 = 0
     /// Bytes sent or received in all attempts.
     var moved: UInt64 = 0
-    /// The bytes compared and their total, while stored data is read and hashed.
+    /// The number of bytes compared so far, and of all bytes to compare. Nil unless stored data is being read and
+    /// hashed.
     var comparing: (done: UInt64, total: UInt64)?
   }
 
@@ -105,7 +106,7 @@ struct FileProgress {
     return (moved - first.moved).multipliedReportingOverflow(by: 1_000).partialValue / milliseconds
   }
 
-  /// The progress as text, for example: 61 %, 221 MB of 361 MB, 4.1 MB/s, 34 s left (120 MB were there)
+  /// The progress as text, for example: 61 %, 221 MB of 361 MB, 4.1 MB/s, 34 s left (120 MB already there)
   mutating func line(_ state: State, _ now: Instant) -> TextBuilder {
     if lastChange == .zero || state.moved != lastMoved { (lastMoved, lastChange) = (state.moved, now) }
     if now - (marks.last?.at ?? .zero) >= Self.markTime {
@@ -157,7 +158,7 @@ extension JSONLine {
 }
 
 extension TextBuilder {
-  /// Adds counts, for example: 1 file, 5 bytes
+  /// Adds a number of files and of bytes, for example: 1 file, 5 B
   mutating func add(files: UInt64, bytes: UInt64) {
     add(files)
     add(files == 1 ? " file, " : " files, " as StaticString)

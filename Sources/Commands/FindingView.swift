@@ -5,7 +5,7 @@ import Doctor
 enum FindingView {
   private static let textColumn = 22
 
-  /// A finding as text: its state, its subject, its text, and the remedy below.
+  /// A finding as text: one line with its state, subject and text, and the remedy on the next line.
   static func text(_ state: Finding.State, _ subject: String, _ found: String, remedy: String) -> TextBuilder {
     var text = TextBuilder()
     switch state {
@@ -26,7 +26,7 @@ enum FindingView {
     text(finding.state, "\(finding.check)", finding.text, remedy: finding.remedy)
   }
 
-  /// Prints the overall result and its remedy.
+  /// Prints a verdict and its remedy.
   static func putVerdict(_ verdict: String, remedy: String) {
     var text = TextBuilder()
     text.fill(Array(verdict.utf8), from: 0, columns: Output.columns)

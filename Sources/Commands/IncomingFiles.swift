@@ -7,31 +7,32 @@ import Session
 import Transfer
 import TransferFiles
 
-/// An incoming transfer of files and folders from one member: one offer, over as many streams as it needs.
-/// `CommandReceive` decides whether it is accepted.
+/// An incoming transfer of the files and folders of one offer, from one member. If its streams break, the sender
+/// repeats the offer over new streams. `CommandReceive` decides whether the offer is accepted.
 final class IncomingFiles {
   enum Phase {
     /// The offer has not arrived yet.
     case opening
     case asking
-    /// The offer is accepted and waits for memory for its manifest.
+    /// The offer is accepted, and waits for memory for its manifest (its list of files).
     case waiting
     case receiving
-    /// The path failed or the place went to another sender. The transfer waits for the same offer.
+    /// The path to the sender failed, or the transfer gave its place to another sender. The transfer waits until the
+    /// sender repeats the offer.
     case away
-    /// The final records are being sent.
+    /// The last records of the transfer are being sent.
     case ending
     case over
   }
 
   let from: MemberAddress
   let resource: UInt64
-  /// Whether the sender is accepted without a question or its key is verified.
+  /// Whether the sender's key is verified, or the sender is accepted without a question.
   let isOfTrusted: Bool
-  /// The sender's name when the offer arrived.
+  /// The name that the sender had when the offer arrived.
   let name: [UInt8]
   private(set) var session: UInt32
-  /// The number of the sender's stream; 0 without one.
+  /// The number of the stream on which the sender sends; 0 if the stream is not open.
   private(set) var stream: UInt32 = 0
   private(set) var answer = StreamWriter(0)
   private var window = StreamWindow()
@@ -39,9 +40,9 @@ final class IncomingFiles {
   private(set) var work = IncomingWork()
   private(set) var offer: OfferRecord?
   private(set) var phase = Phase.opening
-  /// The deadline of the current phase.
+  /// The deadline of the current phase; see `timeUp`.
   private(set) var deadline = Instant.never
-  /// Whether the offer was accepted once. It is then accepted again without a question.
+  /// Whether the offer was accepted before. A repetition of the offer is then accepted without a question.
   private(set) var isAccepted = false
   private(set) var outcome: ReceiverOutcome?
   /// The reason sent with a refusal, such as an error of the file system.
@@ -62,7 +63,8 @@ final class IncomingFiles {
     self.session = session
   }
 
-  /// The sender as text, in the same form that the library uses.
+  /// The sender's address as text, in the form that the Swift library uses too. The partial folder, which keeps
+  /// received data until all is complete, is found by this text.
   private var sender: [UInt8] {
     var text = TextBuilder()
     text.add(from.node.text)
@@ -71,13 +73,13 @@ final class IncomingFiles {
     return text.bytes
   }
 
-  /// Whether a number identifies one of the transfer's two streams.
+  /// Whether `number` identifies one of the transfer's two streams: the sender's stream, or the answer stream.
   func has(_ number: UInt32) -> Bool { number != 0 && (number == stream || number == answer.stream) }
 
   // MARK: Streams
 
-  /// Accepts a stream of the sender: the first one, or a later one that repeats the offer after a failed path. It
-  /// replaces the earlier stream.
+  /// Accepts a stream of the sender: the first stream, or one that repeats the offer after the path failed. The new
+  /// stream replaces an earlier one.
   func take(_ received: UInt32, _ attempt: UInt64, _ session: UInt32) {
     dropStreams()
     work.close()
@@ -91,7 +93,7 @@ final class IncomingFiles {
     deadline = lastHeard + FileLimits.offerTime
   }
 
-  /// Resets both streams. `isPostponed` asks the sender to try again.
+  /// Resets both streams. With `isPostponed` the reset asks the sender to try again.
   private func dropStreams(isPostponed: Bool = false) {
     if stream != 0 { connection.ask(.reset(stream: stream, isPostponed: isPostponed)) }
     if answer.stream != 0 { connection.ask(.reset(stream: answer.stream, isPostponed: isPostponed)) }
@@ -103,10 +105,10 @@ final class IncomingFiles {
     finishAnswer()
   }
 
-  /// When the sender last opened a stream or sent data.
+  /// The time when the sender last opened a stream or sent data.
   private(set) var lastHeard = Instant.zero
 
-  /// Handles bytes from the sender. Returns whether they complete an offer that needs an answer.
+  /// Handles bytes from the sender. Returns whether these bytes complete an offer, which then needs an answer.
   func hear(_ bytes: [UInt8]) -> Bool {
     guard outcome == nil else { return false }
     let step = work.hear(bytes)
@@ -129,7 +131,7 @@ final class IncomingFiles {
     finishAnswer()
   }
 
-  /// Finishes the answer stream once the final records are written.
+  /// Finishes the answer stream after the last records are written.
   private func finishAnswer() {
     guard outcome != nil, !hasFinished, answer.stream != 0, answer.isEmpty else { return }
     hasFinished = true
@@ -141,28 +143,28 @@ final class IncomingFiles {
     let isAnswer = number == answer.stream
     if isAnswer { answer = StreamWriter(0) } else { stream = 0 }
     if phase == .ending {
-      // The sender has received the result.
+      // The answer stream has ended, so the sender has received the result.
       if isAnswer { close() }
       return
     }
     switch end {
     case .finished: if !isAnswer { take(work.finished()) }
-    // A transfer needs both streams.
+    // A transfer needs both streams, so the reset of one ends both.
     case .reset: gone(isCut: true)
     case .lost: gone(isCut: false)
     }
   }
 
-  /// Gives this transfer's place to another sender. The transfer waits as after a failed path and continues when its
+  /// Gives this transfer's place to another sender. As after a failed path, the transfer waits, and continues when its
   /// sender tries again.
   func giveWay() { gone(isCut: false, isPostponed: true) }
 
-  /// Handles a failed path, or the sender's cancellation if `isCut`.
+  /// Handles a failed path to the sender, or with `isCut` the sender's cancellation.
   func gone(isCut: Bool, isPostponed: Bool = false) {
     dropStreams(isPostponed: isPostponed)
     if phase == .ending { return close() }
     if work.receiver.isComplete {
-      // Only the sender's acknowledgement of the result is missing.
+      // All files are received. Only the sender's confirmation of the result is missing, so the transfer is complete.
       outcome = work.finished().outcome
       return close()
     }
@@ -172,13 +174,13 @@ final class IncomingFiles {
       return close()
     }
     guard isAccepted else { return close() }
-    // This also frees the memory of the manifest.
+    // A new `IncomingWork` replaces the old one, which frees the memory of the manifest.
     work = IncomingWork()
     phase = .away
     deadline = monotonicNow() + FileLimits.returnTime
   }
 
-  /// Handles an expired deadline.
+  /// Handles the expiry of `deadline`.
   func timeUp() {
     switch phase {
     case .asking, .waiting: refuse(.timedOut, TextBuilder())
@@ -189,8 +191,8 @@ final class IncomingFiles {
 
   private func close() {
     if case .complete(let verdicts)? = outcome, phase == .ending, verdicts.allSatisfy({ $0 == .stored }) {
-      // A partial is removed only after the result was sent. A sender that did not receive it offers again, and must
-      // not resend everything.
+      // Remove the partial folder only after the result was sent. A sender that did not receive the result repeats the
+      // offer. The partial folder then shows that everything is stored, so nothing is sent again.
       work.removePartial()
     }
     if case .broken? = outcome { work.removePartial() }
@@ -202,18 +204,19 @@ final class IncomingFiles {
 
   // MARK: The answer
 
-  /// The number of bytes already stored in a directory; nil if the offer was never accepted there.
+  /// The number of bytes of the offer that are already stored in `directory`; nil if the offer was never accepted
+  /// there.
   func bytesHeld(in directory: String) -> UInt64? {
     offer.flatMap { Partial.bytesHeld($0, from: sender, in: directory) }
   }
 
-  /// Waits for the user's answer.
+  /// Enters the phase in which the transfer waits for the user's answer.
   func asked() {
     phase = .asking
     deadline = monotonicNow() + .seconds(UInt64(TransferLimits.offerSeconds))
   }
 
-  /// Marks the offer as accepted while it waits for memory for its manifest.
+  /// Marks the offer as accepted, and lets it wait for memory for its manifest.
   func wait() {
     isAccepted = true
     if phase == .waiting { return }
@@ -221,7 +224,7 @@ final class IncomingFiles {
     deadline = monotonicNow() + .seconds(UInt64(TransferLimits.offerSeconds))
   }
 
-  /// The size of the manifest, whether it has arrived or not.
+  /// The size of the manifest as stated in the offer, whether or not the manifest has arrived.
   var manifestSize: (bytes: UInt64, entries: UInt64) {
     offer.map { (UInt64($0.manifestBytes), UInt64($0.entries)) } ?? (0, 0)
   }
@@ -255,7 +258,7 @@ final class IncomingFiles {
     take(work.refuse(code, text.bytes))
   }
 
-  /// Cancels the transfer for the user. Stored data is kept.
+  /// Cancels the transfer at the user's request. Stored data is kept.
   func cancel() {
     switch phase {
     case .receiving: take(work.cancel([]))
@@ -265,8 +268,8 @@ final class IncomingFiles {
     }
   }
 
-  /// This transfer as an entry among those that share places. While it waits for memory it counts as active, because
-  /// its sender can do nothing about that.
+  /// This transfer as an entry of `TransferPlaces`, which divides the places among senders. A transfer that waits for
+  /// memory is treated as active, because its sender cannot end the wait.
   func entry(now: Instant) -> TransferPlaces<NodeID>.Entry {
     TransferPlaces.Entry(
       sender: from.node, isTrusted: isAccepted || isOfTrusted,

@@ -3,8 +3,8 @@ import Diagnostics
 import Primitives
 import Session
 
-/// One JSON object on a line (RFC 8259), for programs that read a command's output. Untrusted text is escaped, not
-/// altered. Invalid UTF-8 becomes U+FFFD.
+/// One JSON object on a line (RFC 8259), for programs that read a command's output. Untrusted text is not altered:
+/// invisible characters are escaped. Only invalid UTF-8 is replaced, by U+FFFD.
 struct JSONLine {
   private var text = TextBuilder()
   private var isFirst = true
@@ -34,7 +34,7 @@ struct JSONLine {
     text.add(value)
   }
 
-  /// Adds nothing for nil.
+  /// Adds the member, or nothing if `value` is nil.
   mutating func add(_ key: StaticString, optional value: UInt64?) {
     if let value { add(key, value) }
   }
@@ -89,7 +89,7 @@ struct JSONLine {
     switch scalar.value {
     case 0x22: text.add("\\\"")
     case 0x5C: text.add("\\\\")
-    // Invisible characters are escaped, so that they are visible and cannot control a terminal.
+    // Escape invisible characters, so that they become visible and cannot control a terminal.
     case let value where isInvisible(value):
       for unit in UTF16.encode(scalar)! {
         text.add("\\u")

@@ -1,8 +1,8 @@
 import CSystem
 import Primitives
 
-/// Reads lines from standard input, or from a terminal in line mode. A line is valid UTF-8 of at most `byteCountMax`
-/// bytes. Longer lines are split between characters.
+/// Reads lines from standard input, or from a terminal in line mode. A returned line is valid UTF-8 of at most
+/// `byteCountMax` bytes. Longer lines are split between characters.
 struct LineInput {
   private static let chunkBytes = 4_096
 
@@ -16,7 +16,7 @@ struct LineInput {
     self.descriptor = descriptor
   }
 
-  /// Reads available input once.
+  /// Reads once from the descriptor, at most `chunkBytes` bytes.
   mutating func read() {
     let before = buffer.count
     buffer.append(contentsOf: repeatElement(0, count: Self.chunkBytes))
@@ -30,13 +30,13 @@ struct LineInput {
 
   mutating func close() { isOver = true }
 
-  /// Discards all input that has not been taken, including input that waits in the terminal.
+  /// Discards all input that `next` has not returned, including input that the terminal has not delivered.
   mutating func discard() {
     buffer = []
     tcflush(descriptor, TCIFLUSH)
   }
 
-  /// Whether input can be read now. A terminal must have a whole line, or its end.
+  /// Whether input can be read now. A terminal in line mode has input after a complete line, or at the end of input.
   var isReadable: Bool {
     var polled = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
     return poll(&polled, 1, 0) > 0
@@ -47,13 +47,13 @@ struct LineInput {
     buffer.contains(0x0A) || buffer.count > byteCountMax || isOver && !buffer.isEmpty
   }
 
-  /// The next line, or the next part of a long one; nil if there is none.
+  /// The next line, or the next part of a line that is too long; nil if there is none.
   mutating func next() -> [UInt8]? {
     guard hasLine else { return nil }
     let end = buffer.firstIndex(of: 0x0A)
     var line = Array(buffer[..<(end ?? buffer.count)])
     let isValid = UTF8Text.isValid(line.span.bytes)
-    // The replacement of an invalid byte is three times as long.
+    // An invalid byte is replaced by U+FFFD, which has three bytes.
     let most = isValid ? byteCountMax : byteCountMax / 3
     var taken = end.map { $0 + 1 } ?? buffer.count
     if line.count > most {

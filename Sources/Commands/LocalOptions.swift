@@ -8,7 +8,7 @@ import Reactor
 import Session
 import Terminal
 
-/// Options of every command that uses the local API.
+/// The options of every command that uses the local API, the daemon's socket for applications.
 struct LocalOptions {
   static let socketKey: CInt = 0x73
   static let configKey: CInt = 0x63
@@ -34,7 +34,7 @@ struct LocalOptions {
     CommandOption(name: "wait", key: waitKey, argument: "SECONDS", help: help)
   }
 
-  /// The time to wait for other nodes if --wait is not given, in seconds.
+  /// The default of --wait: the time to wait for other nodes, in seconds.
   static let waitSecondsDefault: UInt64 = 30
   static let nameAccepted: StaticString = "a name of 1 to 63 bytes without control characters"
   static let typeAccepted: StaticString = "a service type: 1 to 15 of a-z, 0-9 and single hyphens, with a letter"
@@ -47,8 +47,8 @@ struct LocalOptions {
   private(set) var waits: UInt64?
   private(set) var name: [UInt8] = []
 
-  /// Parses one option. Returns nil if the option is not one of these, `.some(nil)` if its value is accepted, and
-  /// otherwise a description of the accepted values.
+  /// Parses one option. Returns nil if the option belongs to another set of options. Returns `.some(nil)` if the value
+  /// is accepted, and a description of the accepted values if not.
   mutating func take(_ key: CInt, _ value: String) -> StaticString?? {
     switch key {
     case Self.socketKey: socket = value
@@ -62,7 +62,7 @@ struct LocalOptions {
       waits = seconds
     case Self.nameKey:
       name = Array(value.utf8)
-      // The name must fit the discovery pair “name=” and the application's name.
+      // The name must fit into two fields: the discovery pair “name=”, and the application's name in its hello.
       guard (1...LocalLimits.instanceBytesMax).contains(name.count), isPlainText(name.span.bytes) else {
         return Self.nameAccepted
       }
@@ -71,16 +71,16 @@ struct LocalOptions {
     return .some(nil)
   }
 
-  /// The discovery info of the service that the command offers.
+  /// The discovery info of the service that the command advertises.
   var info: [[UInt8]] { name.isEmpty ? [] : [utf8("name=") + name] }
   var waitSeconds: UInt64 { waits ?? Self.waitSecondsDefault }
   var endOfStay: Instant { deadline(after: stays) }
 
-  /// Connects under the name given by --name, or else the command's own. On failure prints the reason and throws the
-  /// exit code.
+  /// Connects to the daemon, under the name given by --name or else under the command's name. If the connection fails,
+  /// prints the reason and throws the exit code.
   func connect(as command: StaticString) throws(CommandFailure) -> DaemonConnection { try connect(in: command.bytes) }
 
-  /// Connects like `connect(as:)`, for a command that computes its own name.
+  /// Connects like `connect(as:)`, for a command that computes the name of its connection.
   func connect(in instance: [UInt8]) throws(CommandFailure) -> DaemonConnection {
     let path = try socketPath
     return try attempt { () throws(ConnectionError) in
@@ -92,7 +92,8 @@ struct LocalOptions {
     get throws(CommandFailure) { if let socket { socket } else { try findConfiguration(config).localSocketPath } }
   }
 
-  /// Reconnects as soon as a lost daemon is back. Returns nil after the deadline or on a signal.
+  /// Tries to connect every 0.5 s, until a lost daemon answers again. Returns nil after the deadline, or when a signal
+  /// arrives.
   func connectAgain(in instance: [UInt8], until deadline: Instant, _ signals: Signals) -> DaemonConnection? {
     guard let path = try? socketPath else { return nil }
     while monotonicNow() < deadline {
@@ -106,7 +107,7 @@ struct LocalOptions {
   private static let againMilliseconds: CInt = 500
 }
 
-/// Runs `body`. A connection error ends the command.
+/// Runs `body`. If it throws a connection error, prints the error and throws the exit code.
 func attempt<Result>(_ body: () throws(ConnectionError) -> Result) throws(CommandFailure) -> Result {
   do throws(ConnectionError) {
     return try body()
@@ -116,7 +117,8 @@ func attempt<Result>(_ body: () throws(ConnectionError) -> Result) throws(Comman
 }
 
 extension DaemonConnection {
-  /// Sends a request that must succeed. Returns the number of the object that it creates, and the endpoint.
+  /// Sends a request. Returns the number and the endpoint of the object that the request creates, if any. If the
+  /// request fails, prints the reason and throws the exit code.
   @discardableResult
   func make(_ body: LocalRequest.Body) throws(CommandFailure) -> (number: UInt32, endpoint: UInt32) {
     let answer = try attempt { () throws(ConnectionError) in try carryOut(body) }
@@ -128,7 +130,7 @@ extension DaemonConnection {
       saying: answer.text.isEmpty ? "the daemon refused the request" : String(decoding: answer.text, as: UTF8.self))
   }
 
-  /// Waits for the next event, until the deadline.
+  /// Waits for an event of the daemon, for input, a signal or the deadline.
   func wake(until deadline: Instant, _ watch: Watch = Watch()) throws(CommandFailure) -> Wake {
     if Output.hasFailed { throw CommandFailure(ExitCode.failed) }
     return try attempt { () throws(ConnectionError) in try next(until: deadline, watching: watch) }

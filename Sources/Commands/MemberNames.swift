@@ -5,30 +5,31 @@ import LocalClient
 import Primitives
 import Session
 
-/// The members of a session, with names for people. The daemon limits their number.
+/// The members of a session, with names for people. The daemon limits the number of members.
 struct MemberNames {
   struct Member {
     let address: MemberAddress
-    /// The peer when it was last in reach.
+    /// The details of the member's node, as of the last time it was in reach.
     var peer: LocalPeer
     var state: MemberState
-    /// The state that the user was last notified of; `connecting` is never shown.
+    /// The last state that was shown to the user. `connecting` is never shown.
     fileprivate var told: MemberState?
 
-    /// Whether streams can be opened to the member.
+    /// Whether streams can be opened to the member: it is connected, or does not read messages at present.
     var isThere: Bool { state == .connected || state == .paused }
   }
 
   private(set) var members: [Member] = []
 
-  /// Handles a `member` event. Returns the state that the user knew; nil if the member is new to the user.
+  /// Handles a `member` event. Returns the state that was shown to the user before the event; nil if the member was not
+  /// shown yet.
   mutating func hear(_ address: MemberAddress, _ state: MemberState, _ peer: LocalPeer) -> MemberState? {
     let index = members.firstIndex { $0.address == address } ?? members.endIndex
     if index == members.endIndex { members.append(Member(address: address, peer: peer, state: state)) }
     let before = members[index].told
     members[index].state = state
     if state != .connecting { members[index].told = state }
-    // The event has no details of a member that is out of reach.
+    // For a member that is out of reach the event has no details, so keep the earlier ones.
     if !peer.name.isEmpty { members[index].peer = peer }
     return before
   }
@@ -37,8 +38,8 @@ struct MemberNames {
 
   func member(_ address: MemberAddress) -> Member? { members.first { $0.address == address } }
 
-  /// The name that the application chose, “@”, and the name of its box, for example anna@bob. If another member has the
-  /// same name, the start of the id follows.
+  /// A member's name: the name that its application chose, “@”, and the name of its node, for example anna@bob. If
+  /// another member has the same name, the start of the node's id follows.
   func name(_ address: MemberAddress, _ sightings: Sightings) -> [UInt8] {
     let name = plainName(address, sightings)
     let isShared = members.contains { $0.address != address && plainName($0.address, sightings) == name }
@@ -60,15 +61,15 @@ struct MemberNames {
 }
 
 extension TextBuilder {
-  /// Adds distance and verification, for example: 2 hops, verified
+  /// Adds a peer's distance and whether its key is verified, for example: 2 hops, verified
   mutating func add(_ peer: LocalPeer) {
     add(UInt64(peer.hops))
     add(peer.hops == 1 ? " hop" : " hops" as StaticString)
     add(peer.isVerified ? ", verified" : ", not verified" as StaticString)
   }
 
-  /// Adds a peer that the reader must identify, for example: (NOT verified, 2b75e26e) “bob”. The trusted facts come
-  /// first, because the name could imitate anything that follows it.
+  /// Adds a peer about which the user must decide, for example: (NOT verified, 2b75e26e) “bob”. Verification and id
+  /// come first, because a peer's name could imitate text that follows the name.
   mutating func add(_ peer: LocalPeer, _ node: NodeID) {
     add(peer.isVerified ? "(verified, " : "(NOT verified, " as StaticString)
     add(node.shortText)
@@ -77,14 +78,14 @@ extension TextBuilder {
     add("”")
   }
 
-  /// Untrusted text, then a statement about it.
+  /// Creates a text from untrusted text, such as a name, and a statement about it.
   init(_ word: [UInt8], _ text: StaticString) {
     self.init()
     add(untrusted: word)
     add(text)
   }
 
-  /// Untrusted text in quotation marks, then a statement about it.
+  /// Creates a text from untrusted text in quotation marks and a statement about it.
   init(quoting word: [UInt8], _ text: StaticString) {
     self.init()
     add("“")
@@ -105,15 +106,15 @@ extension TextBuilder {
     add(untrusted: words)
   }
 
-  /// Adds a count, for example: 1 line, 2 lines
+  /// Adds a number of lines, for example: 1 line, 2 lines
   mutating func add(lines count: Int) {
     add(UInt64(count))
     add(count == 1 ? " line" : " lines" as StaticString)
   }
 }
 
-/// The notice for a change of a member's state; nil if there is nothing to show. `lacking` is the number of lines that
-/// wait for the member.
+/// The notice about a change of a member's state; nil if there is nothing to show. `lacking`: the number of lines that
+/// wait to be sent to the member.
 func memberNotice(
   _ name: [UInt8], _ address: MemberAddress, _ peer: LocalPeer, from before: MemberState?, to state: MemberState,
   lacking: Int
@@ -158,7 +159,7 @@ func memberNotice(
   return text
 }
 
-/// Adds a member's state for programs, with its reason and farewell.
+/// Adds a member's state to a JSON line, with the reason and the last words of a member that left.
 func addState(_ state: MemberState, to line: inout JSONLine) {
   switch state {
   case .connecting: line.add("state", "connecting")
@@ -180,7 +181,7 @@ func addState(_ state: MemberState, to line: inout JSONLine) {
   }
 }
 
-/// Why a session ended, as text for people.
+/// The reason why a session ended, as text for people.
 func sessionEndText(_ end: SessionEnd) -> TextBuilder {
   switch end {
   case .left: return TextBuilder("you left the session")

@@ -2,41 +2,46 @@ import CSystem
 import Diagnostics
 import Reactor
 
-/// The standard output of a command. The first failure prints one line; the command then ends with `ExitCode.failed`.
+/// The standard output of a command. After the first failed write one line is printed on standard error, and the
+/// command ends with `ExitCode.failed`.
 enum Output {
-  /// Whether writing has failed. Nothing is written after that, and a command that waits must end.
+  /// Whether a write has failed. After a failure nothing is written, and a command that waits for events must end.
   private(set) nonisolated(unsafe) static var hasFailed = false
 
-  /// The output width: the terminal's, or 80 columns without one, as over SSH.
+  /// The width of standard output in columns. It is 80 if standard output is not a terminal, as when SSH runs a
+  /// command.
   static var columns: Int {
     var size = winsize()
     return csystem_terminal_size(STDOUT_FILENO, &size) == 0 && size.ws_col > 0 ? Int(size.ws_col) : 80
   }
 
-  /// Whether standard output is a terminal with colours whose user did not set NO_COLOR (no-color.org).
+  /// Whether standard output is a terminal with colours, and the user has not disabled colours by NO_COLOR
+  /// (no-color.org).
   static var isColoured: Bool {
     if let setting = getenv("NO_COLOR"), setting.pointee != 0 { return false }
     if let type = getenv("TERM"), strcmp(type, "dumb") == 0 || type.pointee == 0 { return false }
     return isatty(STDOUT_FILENO) == 1
   }
 
-  /// The question shown on a terminal. The cursor is behind it, so other output starts on a new line and repeats it.
+  /// The question shown on a terminal; nil if none is shown. The cursor is at its end, so other output starts on a new
+  /// line, and the question is printed again below.
   private static nonisolated(unsafe) var question: (text: TextBuilder, terminal: CInt)?
   private static nonisolated(unsafe) let isTerminal = isatty(STDOUT_FILENO) == 1
 
-  /// Prints a question. It stays the last line on the terminal until `endQuestion`.
+  /// Prints a question, which is kept as the last line on the terminal until `endQuestion`.
   static func ask(_ text: TextBuilder, on terminal: CInt) {
     question = (text, terminal)
     text.write(to: terminal)
   }
 
-  /// Ends the question. An answer has already ended its line on the terminal.
+  /// Ends the shown question. If it was answered, the user's return key has already ended the line; otherwise a line
+  /// feed ends it.
   static func endQuestion(isAnswered: Bool) {
     if !isAnswered, let question { TextBuilder("\n").write(to: question.terminal) }
     question = nil
   }
 
-  /// Calls `body` to write to the terminal, above the question if there is one.
+  /// Calls `body`, which writes to the terminal, and prints the question again below if one is shown.
   private static func aboveQuestion(_ body: () -> Void) {
     guard let question else { return body() }
     TextBuilder("\n").write(to: question.terminal)
@@ -44,7 +49,7 @@ enum Output {
     question.text.write(to: question.terminal)
   }
 
-  /// Writes one line to standard error, after the program's name. The text is already sanitised.
+  /// Writes one line to standard error, after the program's name. `text` must already be free of control characters.
   static func putError(_ text: TextBuilder) {
     var line = TextBuilder("causeway: ")
     line.add(text)
@@ -63,12 +68,12 @@ enum Output {
     if isWritten { return }
     hasFailed = true
     let error = SystemError.last
-    // A closed pipe is not an error: its reader wants no more output.
+    // EPIPE is not reported, because the reader of the pipe has chosen to read no more.
     if error.code != EPIPE { printError("standard output: \(error.text)") }
   }
 
-  /// Replaces a file atomically: writes a new file beside it and renames it. Readers see the old text or the new one. A
-  /// write that fails leaves nothing behind.
+  /// Replaces a file atomically: writes a new file in the same directory and renames it to `path`. Readers see the old
+  /// text or the new text. After a failed write the new file is removed.
   static func replace(_ path: String, _ text: TextBuilder, mode: mode_t) throws(CommandFailure) {
     let fresh = "\(path).new-\(getpid())"
     let descriptor = csystem_open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, mode)

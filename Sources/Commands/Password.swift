@@ -3,7 +3,7 @@ import Diagnostics
 import Identity
 import SecureTransport
 
-/// Reads passwords of imported files.
+/// Reads the password of a key file that is imported.
 enum Password {
   /// The first line of a password file.
   static func read(file path: String) throws(CommandFailure) -> [UInt8] {

@@ -2,7 +2,7 @@ import Diagnostics
 import Primitives
 import Reactor
 
-/// A connection to the daemon that tracks the peers in reach.
+/// A connection to the daemon's control socket that tracks the peers in reach.
 final class PeerConnection {
   private let client: ControlClient
   private(set) var book = PeerBook()
@@ -10,7 +10,7 @@ final class PeerConnection {
   private(set) var localID = NodeID.none
   private var requestCounter: UInt32 = 0
 
-  /// Connects to the daemon and watches the peers. `book` then holds every peer in reach.
+  /// Connects to the daemon and subscribes to changes of peers. On return `book` contains every peer in reach.
   init(_ options: ClientOptions) throws(CommandFailure) {
     client = try options.connect()
     client.send(.watch)
@@ -26,7 +26,8 @@ final class PeerConnection {
     }
   }
 
-  /// The peer with this display name or start of its id. With a deadline, waits until then for it to appear.
+  /// The peer with this display name, or whose id starts with these digits. With a deadline, waits until the deadline
+  /// for the peer to appear. Throws if there is no such peer or more than one.
   func peer(named name: String, until deadline: Instant?) throws(CommandFailure) -> NodeID {
     var hasSaid = false
     while true {
@@ -48,7 +49,7 @@ final class PeerConnection {
     }
   }
 
-  /// The links of the route to a node; empty without a route.
+  /// The links of the current route to a node, nearest first; empty if there is no route.
   func way(to node: NodeID) throws(CommandFailure) -> [ControlHop] {
     send(.way(node))
     while let event = try next(until: monotonicNow() + .seconds(5)) {
@@ -69,7 +70,7 @@ final class PeerConnection {
   func next(until deadline: Instant) throws(CommandFailure) -> ControlEvent? {
     if Output.hasFailed { throw CommandFailure(ExitCode.failed) }
     let now = monotonicNow()
-    // Rounded up: a wait that ends too early would be repeated without sleeping.
+    // Round up to a millisecond: a wait that ends before the deadline would be repeated without sleeping.
     let left = deadline > now ? CInt(clamping: ((deadline - now).nanoseconds + 999_999) / 1_000_000) : 0
     switch client.next(milliseconds: left) {
     case .event(let event):

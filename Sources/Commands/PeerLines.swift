@@ -4,7 +4,7 @@ import Primitives
 import Reactor
 import Session
 
-/// Lines of output that other nodes can cause. `PeerNotices` limits them; the omitted ones are counted.
+/// Lines of output that other nodes can cause. `PeerNotices` limits the number of lines, and counts the omitted lines.
 final class PeerLines {
   private var notices = PeerNotices()
   private let show: (TextBuilder) -> Void
@@ -15,22 +15,22 @@ final class PeerLines {
     if admits(text, subject, of: node, peer) { show(text) }
   }
 
-  /// Whether a line may be shown. `text` is its form for people, even if another form is printed.
+  /// Whether a line may be shown. `text`: the line as text for people, even if the caller prints JSON.
   func admits(_ text: TextBuilder, _ subject: PeerNotices.Subject, of node: NodeID, _ peer: LocalPeer) -> Bool {
     notices.admits(text, subject, of: node, isVerified: peer.isVerified, now: monotonicNow())
   }
 
-  /// The line, or nil if it must not be shown.
+  /// Returns `text` if the line may be shown, otherwise nil.
   func admitted(
     _ text: TextBuilder, _ subject: PeerNotices.Subject, of node: NodeID, _ peer: LocalPeer
   ) -> TextBuilder? {
     admits(text, subject, of: node, peer) ? text : nil
   }
 
-  /// When the next count is due.
+  /// The time when the next count of omitted lines is due.
   var nextDeadline: Instant { notices.nextDeadline }
 
-  /// Shows the counts that are due, or all of them at the end.
+  /// Shows the counts of omitted lines that are due, or with `isLast` all counts.
   func tellCounts(isLast: Bool = false) {
     while let text = notices.nextCount(now: monotonicNow(), isLast: isLast) { show(text) }
   }

@@ -4,13 +4,13 @@ import LocalClient
 import Primitives
 import Session
 
-/// Searches for the peer that the user named, until it appears.
+/// Searches for the peer that the user named on the command line, until the peer appears.
 struct PeerSearch {
   /// The result of one search.
   enum Result {
     case nothing
     case found(NamedPeer)
-    /// A notice to show once: the name may be misspelt, but the user asked to wait for it.
+    /// A notice to show once: the name may be misspelt. The search goes on, because the user gave --wait.
     case hint(TextBuilder)
     case failed(TextBuilder)
   }
@@ -18,11 +18,11 @@ struct PeerSearch {
   let word: [UInt8]
   private let isWaiting: Bool
   private(set) var peer: NamedPeer?
-  /// Whether all services in reach have been reported.
+  /// Whether the daemon has reported all services that are in reach.
   var isAllTold = false
   private var hasHinted = false
 
-  /// `isWaiting` is whether the user said how long to wait.
+  /// `isWaiting`: whether the user gave --wait.
   init(_ word: [UInt8], isWaiting: Bool) {
     self.word = word
     self.isWaiting = isWaiting
@@ -48,7 +48,7 @@ struct PeerSearch {
   }
 }
 
-/// The error text for a name that several nodes match.
+/// The text of the error for a name that matches several nodes.
 func severalText(_ word: [UInt8], _ nodes: [NodeID]) -> TextBuilder {
   var text = TextBuilder("several peers are called “")
   text.add(untrusted: word)

@@ -4,16 +4,16 @@ import Primitives
 import Reactor
 import Terminal
 
-/// Yes-or-no questions on a terminal, one after the other. The caller limits their number.
+/// Yes-or-no questions on a terminal, asked one after the other. The caller limits the number of questions.
 ///
-/// An answer counts only for the question that was on the screen when it was typed, and only after the time needed to
-/// read it (`QuestionQueue`). Earlier input is discarded.
+/// An answer is valid only for the question that was on the screen when the answer was typed. A question accepts
+/// answers after the reading time of `QuestionQueue`. Earlier input is discarded.
 final class Questions {
   private var queue = QuestionQueue()
   private var input: LineInput
   private let output: CInt
 
-  /// Asks on standard input and standard error, which are the same terminal.
+  /// Prints questions on standard error and reads answers from standard input. Both must be the same terminal.
   convenience init() { self.init(STDIN_FILENO, STDERR_FILENO) }
 
   private init(_ input: CInt, _ output: CInt) {
@@ -21,7 +21,7 @@ final class Questions {
     self.output = output
   }
 
-  /// The input while a question waits for its answer; otherwise -1.
+  /// The input's descriptor while a question waits for its answer; otherwise -1.
   var descriptor: CInt { queue.isEmpty || input.isOver ? -1 : input.descriptor }
   /// When to call `checkTime`.
   var deadline: Instant { queue.deadline }
@@ -29,14 +29,15 @@ final class Questions {
   var isOver: Bool { input.isOver }
   var isEmpty: Bool { queue.isEmpty }
 
-  /// Asks a question after those before it are answered. `number` identifies it.
+  /// Asks a question after all earlier questions are answered. `number` identifies the question in `readInput` and
+  /// `withdraw`.
   func ask(_ number: UInt32, _ text: TextBuilder) {
     queue.add(number, text)
     askNext()
   }
 
-  /// Removes a question without an answer. If it was on the screen, prints `notice`, if any, and asks the next
-  /// question.
+  /// Removes a question without an answer. If the question is on the screen, prints `notice` unless that is nil, and
+  /// asks the next question.
   func withdraw(_ number: UInt32, _ notice: @autoclosure () -> TextBuilder?) {
     guard queue.remove(number) else { return }
     Output.endQuestion(isAnswered: false)
@@ -49,7 +50,8 @@ final class Questions {
     if !queue.removeAll().isEmpty { Output.endQuestion(isAnswered: false) }
   }
 
-  /// Reads answers and passes each to `body`. At the end of input, the remaining questions are answered with no.
+  /// Reads answers, and passes each to `body` with the number of its question. At the end of input all open questions
+  /// are answered with no.
   func readInput(_ body: (UInt32, Bool) -> Void) {
     input.read()
     if input.isOver {
@@ -72,8 +74,8 @@ final class Questions {
     }
   }
 
-  /// Must be called before each wait for input. After the deadline the question accepts answers, unless a line was
-  /// typed earlier.
+  /// Lets the shown question accept answers after its reading time. If a line was typed during this time, the line is
+  /// discarded and the question repeated. Call it before each wait for input.
   func checkTime() {
     let now = monotonicNow()
     if input.isOver || now < queue.deadline { return }
@@ -86,17 +88,17 @@ final class Questions {
     Output.ask(text, on: output)
   }
 
-  /// Repeats the question, because a line arrived before it could be read.
+  /// Repeats the question, because a line was typed before the question could be read.
   private func askAgain() {
     input.discard()
     guard let text = queue.again(monotonicNow()) else { return }
-    // The typed line ended the line of the question.
+    // The return key has ended the line of the question, so the output starts on a new line.
     TextBuilder("causeway: this was typed before the prompt could be read and is ignored\n").write(to: output)
     Output.ask(text, on: output)
   }
 
   /// Asks one question on the controlling terminal, even if standard input and output are redirected, and waits for the
-  /// answer. Returns nil without asking if there is no such terminal.
+  /// answer. Returns nil without asking if the process has no controlling terminal.
   static func askAndWait(_ text: TextBuilder) -> Bool? {
     let terminal = csystem_open("/dev/tty", O_RDWR | O_CLOEXEC, 0)
     guard terminal >= 0 else { return nil }
@@ -115,7 +117,7 @@ final class Questions {
   private func waitForInput() -> Bool {
     var milliseconds: CInt = -1
     if deadline != .never {
-      // Rounded up: a wait that ends too early would be repeated without sleeping.
+      // Round up to a millisecond: a wait that ends before the deadline would be repeated without sleeping.
       milliseconds = CInt(clamping: ((deadline - monotonicNow()).nanoseconds + 999_999) / 1_000_000)
     }
     var polled = pollfd(fd: input.descriptor, events: Int16(POLLIN), revents: 0)

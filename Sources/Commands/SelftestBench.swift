@@ -7,7 +7,7 @@ import Primitives
 import Reactor
 import Seal
 
-/// The measurements of `causeway selftest --bench`, each the best of several rounds.
+/// Prints the measurements of `causeway selftest --bench`.
 func selftestBench() {
   show("bench ", "journal: \(journalNanoseconds()) ns per record")
   show("bench ", "SHA-256: \(sha256MegabytesPerSecond()) MB/s")
@@ -15,7 +15,8 @@ func selftestBench() {
   sealBench()
 }
 
-/// Measures inner sessions: the cost of a handshake, an idle session, and a record.
+/// Measures end-to-end sessions: the time of a handshake, the memory of an idle session, and the time to seal and open
+/// a record.
 private func sealBench() {
   guard let identities = selftestIdentities() else { return show("bench ", "inner session: no identity") }
   let started = processorNanoseconds()
@@ -25,7 +26,7 @@ private func sealBench() {
   for _ in 0..<rounds { if let made = SelftestSessions(identities) { sessions.append(made) } }
   let spent = processorNanoseconds() - started
   guard let first = sessions.first, sessions.count == rounds else { return show("bench ", "inner session: failed") }
-  // Two ends per session.
+  // Divide by the number of ends, two for each session.
   let heap = (mallinfo2().uordblks - before) / (2 * rounds)
   let microseconds = spent / UInt64(rounds) / 1000
   show(
@@ -52,7 +53,7 @@ private func sealBench() {
   }
 }
 
-/// CPU time of this process.
+/// The CPU time that this process has used.
 private func processorNanoseconds() -> UInt64 {
   var time = timespec()
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time)

@@ -1,4 +1,4 @@
-/// Whether an object lives exactly as long as it is referenced. The firmware counts references in
+/// Whether objects are freed with their last reference, and not before. The firmware counts references in
 /// `Sources/CSystem/ReferenceCounts.c`, which depends on the compiler's object layout.
 func objectsAreCounted() -> Bool {
   let ended = Counter()
@@ -24,7 +24,7 @@ private final class Counted {
   deinit { ended.value += 1 }
 }
 
-// Not inlined: otherwise the compiler could remove an object.
+// These functions are not inlined, because the compiler could otherwise remove an object or a reference.
 
 @inline(never)
 private func made(_ count: Int, _ ended: Counter) -> [Counted] { (0..<count).map { Counted($0, ended) } }

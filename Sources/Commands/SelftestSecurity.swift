@@ -8,7 +8,7 @@ import Reactor
 import Seal
 import SecureTransport
 
-/// Creates two temporary identities, the one with the lower id first. Returns nil on failure.
+/// Creates two temporary identities: `lower` is the one with the lower id. Returns nil on failure.
 func selftestIdentities() -> (lower: NodeIdentity, higher: NodeIdentity)? {
   var template = Array("/tmp/causeway-selftest-XXXXXX".utf8CString)
   guard let made = mkdtemp(&template) else { return nil }
@@ -43,14 +43,14 @@ func selftestLink() -> (client: SecureStream, server: SecureStream)? {
   return (client, server)
 }
 
-/// Passes the outgoing bytes of one end to the other.
+/// Passes the outgoing bytes of `from` to `to`.
 func selftestCarry(_ from: SecureStream, _ to: SecureStream, _ deliver: (SecureStream.Input) -> Void) {
   let bytes = from.outgoing
   to.receive(bytes, deliver)
   from.consume(bytes.count)
 }
 
-/// Whether a link's TLS handshake succeeds in memory, and a sealed frame passes beside it.
+/// Whether a link's TLS handshake succeeds in memory, and a sealed frame then passes outside the TLS records.
 func linkIsSecured() -> Bool {
   guard let (client, server) = selftestLink() else { return false }
   var frame = bytes(ofHex: goldenHeader)
@@ -67,15 +67,15 @@ func linkIsSecured() -> Bool {
   return isWritten && arrived == frame
 }
 
-/// The two ends of an inner session, from node to node, connected in memory.
+/// The two ends of an end-to-end session between two nodes (DTLS), connected in memory.
 struct SelftestSessions {
   let client: any PeerSession
   let server: any PeerSession
-  /// The size of the handshake, without frame headers.
+  /// The number of datagrams of the handshake, and their bytes without frame headers.
   var datagrams = 0
   var bytes = 0
 
-  /// Performs the handshake. Returns nil if it fails.
+  /// Performs the handshake between the two identities. Returns nil if the handshake fails.
   init?(_ identities: (lower: NodeIdentity, higher: NodeIdentity)) {
     let now = monotonicNow()
     let (a, b) = identities
@@ -117,7 +117,7 @@ struct SelftestSessions {
   }
 }
 
-/// Whether an inner DTLS handshake succeeds in memory, a record passes in each direction, and an altered record is
+/// Whether an end-to-end DTLS handshake succeeds in memory, a record passes in each direction, and an altered record is
 /// refused.
 func peersAreSealed() -> Bool {
   guard let identities = selftestIdentities(), let sessions = SelftestSessions(identities) else { return false }

@@ -9,7 +9,7 @@ func resourceIsTransferred() -> Bool {
   var sender = TransferSender(manifest), receiver = TransferReceiver()
   var stored: [UInt8] = [], isComplete = false, root: [UInt8] = []
   sender.start()
-  // Both ends are polled in turn. There are no more than a dozen records.
+  // The two ends are polled in turn. The transfer has at most a dozen records, so 32 rounds are enough.
   for _ in 0..<32 {
     while let command = sender.nextCommand() {
       switch command {

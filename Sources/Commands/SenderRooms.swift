@@ -4,22 +4,22 @@ import Reactor
 import Session
 import Transfer
 
-/// A receiver's session with one sender. Each sender has a session of its own, so no sender sees another.
+/// A receiver's session with one sender. Each sender has a session of its own, so that senders do not see each other.
 struct SenderRoom {
   let session: UInt32
-  /// The daemon's number of the invitation that opened the session.
+  /// The daemon's number of the invitation for which the session was opened.
   let invitation: UInt32
   let node: NodeID
-  /// See `IncomingFiles.isOfTrusted`.
+  /// Whether the sender's key is verified, or the sender is accepted without a question.
   let isTrusted: Bool
   let openedAt: Instant
   var members: [MemberAddress] = []
 
-  /// Until when the sender may keep the session without an offer.
+  /// The time until which the sender may keep the session without an offer.
   var keptUntil: Instant { openedAt + FileLimits.roomTime }
 }
 
-/// A sender's invitation that waits for a session.
+/// An invitation from a sender that waits until there is a session for it.
 struct WaitingSender {
   let from: MemberAddress
   let invitation: UInt32
@@ -27,10 +27,10 @@ struct WaitingSender {
   let isTrusted: Bool
 }
 
-/// Decides which senders get a session, and which must give theirs up.
+/// Decides which senders get one of the `sessionsMax` sessions, and which senders lose theirs.
 enum SenderRooms {
-  /// The place for one more session with a sender. An unused session gives way first; otherwise `TransferPlaces`
-  /// decides.
+  /// The place for one more session with a sender: a free place, or that of a session that is closed. Sessions without
+  /// an offer after `FileLimits.roomTime` are closed first. Among the others `TransferPlaces` chooses.
   static func place(
     for sender: WaitingSender, among rooms: [SenderRoom], _ transfers: [IncomingFiles], now: Instant
   ) -> TransferPlaces<NodeID>.Place {
@@ -57,20 +57,21 @@ enum SenderRooms {
 }
 
 extension [IncomingFiles] {
-  /// The place for one more transfer of a sender, if these transfers share `capacity` places.
+  /// The place for one more transfer of a sender, if these transfers share `capacity` places: a free place, or that of
+  /// another transfer.
   func place(of capacity: Int, for node: NodeID, isTrusted: Bool) -> TransferPlaces<NodeID>.Place {
     let now = monotonicNow()
     return TransferPlaces(map { $0.entry(now: now) }, of: capacity).place(for: node, isTrusted: isTrusted)
   }
 
-  /// The transfer that gives way to an accepted transfer of a sender when a shared resource is used up; nil if none
-  /// does.
+  /// The transfer that gives way to an accepted transfer of `node` when a shared resource is used up; nil if none gives
+  /// way.
   func displaced(by node: NodeID) -> IncomingFiles? {
     guard case .instead(let index) = place(of: 0, for: node, isTrusted: true) else { return nil }
     return self[index]
   }
 
-  /// Whether a transfer's manifest fits into memory beside those that are held.
+  /// Whether a transfer's manifest fits into the limits together with the manifests of the other transfers.
   func haveMemory(for transfer: IncomingFiles) -> Bool {
     var (bytes, entries) = transfer.manifestSize
     for other in self where other !== transfer && other.holdsManifest {

@@ -11,11 +11,11 @@ import TransferFiles
 /// One run of `causeway send`.
 final class Sending {
   private enum Step {
-    /// PEER has not appeared, or has not returned.
+    /// PEER (the receiver that the user named) has not appeared, or has not returned after a break.
     case seeking
     case inviting(MemberAddress, UInt32)
     case sending(MemberAddress)
-    /// The final records are in flight: this end's, or those of a receiver that cancelled.
+    /// The last records are on their way: those of this sender, or those of a receiver that cancelled.
     case ending
   }
 
@@ -37,25 +37,26 @@ final class Sending {
   private var window = StreamWindow()
   private var progress = FileProgress()
   private var outcome: SenderOutcome?
-  /// Whether the end of the stream has been requested.
+  /// Whether the daemon was requested to finish the stream.
   private var hasFinished = false
-  /// Whether there is more to read or hash.
+  /// Whether there are more bytes to read or to hash.
   private var isBusy = false
   private var isInterrupted = false
-  /// Whether the user was notified that PEER is asked. After a failed path PEER is not asked again.
+  /// Whether the user was notified that PEER is asked to accept. The notice is not repeated when the offer is repeated
+  /// after a break.
   private var hasAsked = false
   private var toldFiles = 0
-  /// Consecutive attempts that sent nothing, and the bytes sent before.
+  /// The number of consecutive attempts that sent no bytes, and the bytes sent until the last attempt.
   private var attempts = 0, moved: UInt64 = 0
-  /// When the next attempt may begin.
+  /// The time at which the next attempt begins.
   private var retryAt = Instant.zero
-  /// The deadline by which PEER must appear, answer, or receive the end.
+  /// The deadline for the current step: PEER must appear, answer, or receive the last records before it.
   private var patience: Instant
-  /// Until when a refused offer is repeated; nil if none was refused.
+  /// The time until which a refused offer is repeated; nil if no offer was refused.
   private var turnEnd: Instant?
   private var hasMet = false
   private var hasHinted = false
-  /// Why the daemon had no room for the last invitation; nil if it had room.
+  /// The daemon's reason for having no room for the last invitation; nil if it had room.
   private var fullWords: [UInt8]?
   private var hasToldFull = false
   private var end: (text: TextBuilder, code: CInt)?
@@ -69,8 +70,8 @@ final class Sending {
     manifest = source.manifest
     work = OutgoingWork(source)
     search = PeerSearch(Array(word.utf8), isWaiting: options.local.waits != nil)
-    // The same command gets the same name, so its receiver recognises it and continues the transfer. Other files get
-    // another name and can be sent at the same time.
+    // The name of the connection is derived from the files and PEER. A repeated command thus has the same name, and the
+    // receiver continues the transfer. A command with other files has another name, and can run at the same time.
     var hash = SHA256()
     hash.update(source.manifest.digest.bytes)
     hash.update(Array(word.utf8))
@@ -80,7 +81,7 @@ final class Sending {
     try begin()
   }
 
-  /// Opens the session of a new connection, and browses for PEER.
+  /// Opens the session on a new connection to the daemon, and browses for PEER.
   private func begin() throws(CommandFailure) {
     session = try connection.make(.open(type: options.type, FileLimits.rules)).number
     try connection.make(.browse(type: options.type))
@@ -92,7 +93,7 @@ final class Sending {
     }
     work.close()
     view.clear()
-    // A member that does not leave the session is reported as crashed.
+    // Leave the session. If the command only exited, PEER would see that it crashed.
     _ = try? connection.carryOut(.leave(session: session, text: []))
     if let end { try conclude(end.text, end.code) }
   }
@@ -112,10 +113,11 @@ final class Sending {
     if code != ExitCode.done { throw CommandFailure(code) }
   }
 
-  /// Sets the result that ends the command. The first result counts.
+  /// Sets the result that ends the command. If called again, the first result is kept.
   private func finish(_ text: TextBuilder, _ code: CInt) { if end == nil { end = (text, code) } }
 
-  /// Waits for a lost daemon to return, then starts again.
+  /// Waits until a lost daemon answers again, and then starts again. If only the last records were missing, ends the
+  /// command.
   private func connectAgain(_ text: TextBuilder) throws(CommandFailure) {
     guard case .ending = step else {
       var text = text
@@ -173,7 +175,7 @@ final class Sending {
     case .sending where work.sender.isAccepted: patience = .never
     case .sending: finish(TextBuilder(search.word, ": nobody accepted the offer in time"), ExitCode.timedOut)
     case .ending:
-      // PEER does not read the final records. A reset means the same.
+      // PEER does not read the last records. The reset of the stream has the same meaning as these records.
       connection.ask(.reset(stream: writer.stream))
       concludeOutcome()
     }
@@ -193,7 +195,7 @@ final class Sending {
 
   // MARK: Finding PEER
 
-  /// Invites PEER, or opens a stream to it if it is connected.
+  /// Invites PEER to the session, or opens a stream to PEER if it is a connected member.
   private func seek() {
     guard case .seeking = step, end == nil, monotonicNow() >= retryAt else { return }
     if search.peer == nil {
@@ -208,7 +210,7 @@ final class Sending {
     if let member = names.members.first(where: { peer.includes($0.address) && $0.isThere }) {
       return begin(member.address)
     }
-    // If a box has several receivers, the first is invited.
+    // If several applications on PEER's box receive files, the first one found is invited.
     guard let sighting = sightings.all.first(where: { peer.includes($0.address) }) else { return }
     let now = monotonicNow()
     let milliseconds = UInt32(clamping: max((min(patience, now + .seconds(60)) - now).milliseconds, 1))
@@ -216,7 +218,7 @@ final class Sending {
     step = .inviting(sighting.address, number)
   }
 
-  /// Shows that the daemon has no room for an invitation, which is repeated.
+  /// Shows, once, that the daemon has no room for an invitation. The invitation is repeated.
   private func tellFull() {
     if hasToldFull || view.isJSON { return }
     hasToldFull = true
@@ -248,7 +250,8 @@ final class Sending {
     patience = monotonicNow() + .seconds(UInt64(TransferLimits.offerSeconds) + 30)
   }
 
-  /// Handles the end of an attempt that may be repeated.
+  /// Handles an attempt that was interrupted, and schedules the next attempt. Ends the command if too many attempts
+  /// sent no bytes.
   private func broke() {
     if work.sender.isEnded { return concludeOutcome() }
     if isInterrupted { return finish(TextBuilder("interrupted"), ExitCode.cut) }
@@ -267,8 +270,8 @@ final class Sending {
     seekAgain(at: now + .milliseconds(min(200 << UInt64(min(attempts, 5)), 5_000)))
   }
 
-  /// A receiver with too many offers refuses a stream just as an application without files does. The offer is repeated
-  /// until a place must have become free.
+  /// Repeats a refused offer for `FileLimits.turnTime`. A receiver with too many offers and an application that
+  /// receives no files refuse a stream in the same way. After this time a receiver would have had a free place.
   private func waitForTurn() {
     let text = TextBuilder(search.word, " accepts no files, or has too many offers at present")
     let now = monotonicNow(), end = turnEnd ?? now + FileLimits.turnTime
@@ -306,7 +309,7 @@ final class Sending {
     }
   }
 
-  /// Waits until the member that accepted is reported as connected.
+  /// Waits until the daemon reports the member that accepted the invitation as connected.
   private func awaitMember(_ address: MemberAddress) {
     step = .inviting(address, 0)
     retryAt = monotonicNow() + FileLimits.memberTime
@@ -329,7 +332,7 @@ final class Sending {
       if case .inviting(_, request) = step { fullWords = outcome == .full ? words : nil }
       if outcome == .done { return }
       if case .inviting(let address, request) = step {
-        // A peer that is already a member will be reported as connected shortly.
+        // If PEER is already a member (`alreadyMember`), the daemon reports it as connected shortly.
         step = .seeking
         retryAt = monotonicNow() + .seconds(1)
         if outcome == .alreadyMember { awaitMember(address) }
@@ -380,7 +383,7 @@ final class Sending {
   private func ended(_ streamEnd: StreamEnd) {
     switch (step, streamEnd) {
     case (.ending, .reset(.cancelled)) where outcome == nil, (.sending, .reset(.cancelled)):
-      // The reason of the end that cancelled may still arrive.
+      // The last record of the end that cancelled, with its reason, may still arrive on the other stream.
       step = .ending
       patience = min(patience, monotonicNow() + FileLimits.farewellTime)
       writer = StreamWriter(0)
@@ -393,13 +396,13 @@ final class Sending {
 
   // MARK: Files
 
-  /// Reads, hashes and writes as much as the stream has room for.
+  /// Reads, hashes and writes as many bytes as the stream accepts now.
   private func produce() {
     switch step {
     case .sending, .ending: break
     case .seeking, .inviting: return
     }
-    // The receiver's last record takes effect at once, even if data waits for room.
+    // Handle the receiver's last record (`isEnded`) at once, even if data waits until the stream accepts it.
     guard isBusy, outcome == nil, writer.isShort || work.sender.isEnded else { return finishStream() }
     let made = work.step(readsMax: FileLimits.readsMax)
     isBusy = made.isMore
@@ -413,7 +416,7 @@ final class Sending {
     finishStream()
   }
 
-  /// Finishes the stream once the final records are written.
+  /// Finishes the stream after the last records are written.
   private func finishStream() {
     guard outcome != nil, !hasFinished, writer.isEmpty else { return }
     hasFinished = true
@@ -462,6 +465,6 @@ final class Sending {
     finish(said.text, said.code)
   }
 
-  /// The outcome from the receiver's last record.
+  /// The outcome that the receiver's last record states; nil if that record has not arrived.
   private func finalOutcome() -> SenderOutcome? { work.sender.isEnded ? work.step().outcome : nil }
 }
