@@ -14,8 +14,8 @@ extension Doctor {
       : Finding("kernel", .wrong, "\(text) is too old", remedy: "5.10 or later is needed: update the system")
   }
 
-  /// Checks that the board has the memory that the unit allows the daemon, and as much for everything else. Nil if it
-  /// has.
+  /// Checks that the board has twice the memory that the systemd unit allows the daemon. The rest of the system needs
+  /// as much as the daemon. Nil if the board has enough.
   func memory() -> Finding? {
     let words = machine.words("/proc/meminfo")
     guard let label = words.firstIndex(where: { ("MemTotal:" as StaticString).isEqual(to: $0) }),
@@ -30,7 +30,8 @@ extension Doctor {
 
   private static let memoryKiBMin: UInt64 = 256 * 1024
 
-  /// Checks that the unit's MemoryMax= takes effect. Nil if it does, or without control groups.
+  /// Checks that the kernel enforces MemoryMax= of the systemd unit. Nil if it does, or if the machine has no control
+  /// groups.
   func memoryLimit() -> Finding? {
     let controllers = machine.words("/sys/fs/cgroup/cgroup.controllers")
     if controllers.isEmpty || controllers.contains(where: { ("memory" as StaticString).isEqual(to: $0) }) { return nil }
@@ -39,7 +40,7 @@ extension Doctor {
       remedy: "add cgroup_enable=memory to /boot/firmware/cmdline.txt")
   }
 
-  /// Checks the voltage that the firmware of a Raspberry Pi reports. Nil on other boards.
+  /// Checks whether the firmware of a Raspberry Pi has reported a supply voltage that is too low. Nil on other boards.
   func power() -> Finding? {
     guard let text = machine.contents("/sys/devices/platform/soc/soc:firmware/get_throttled") else { return nil }
     let bits = text.reduce(0 as UInt32) { $0 &* 16 &+ UInt32(hexadecimalDigit($1)) }

@@ -6,21 +6,22 @@ import Configuration
 import Primitives
 import Trust
 
-/// Checks a machine for conditions that prevent a box from working, and suggests remedies. It changes nothing and needs
-/// neither a daemon nor root, but sees less without root.
+/// Checks a machine for conditions that prevent a box from working, and suggests remedies. The checks change nothing
+/// and need no running daemon. Without root some checks lack the permission and give a note instead of a result.
 public final class Doctor {
   let configuration: Configuration
   let machine: Machine
-  /// Whether the daemon runs. It then occupies the port and the sockets of the radios.
+  /// Whether the daemon runs. If so, the daemon itself occupies the TCP port and the GPIO lines, and the checks ignore
+  /// that.
   let isDaemonRunning: Bool
   let clock: SystemClock
   let radios: RadioAnswers
-  /// Returns the reason why a GPIO line cannot be used, or nil.
+  /// Returns the reason why a GPIO line cannot be used, or nil if the line can be used.
   let gpioFault: (GPIOPin) -> GPIOError?
 
-  /// Creates a check of this machine.
+  /// Creates the checks of this machine.
   ///
-  /// - `root`: the root directory of the machine's files, for tests.
+  /// - `root`: the directory below which the machine's files are read; empty except in tests.
   /// - `radios`: the kernel's information about the radios; nil to query the kernel.
   /// - `gpioFault`: returns the reason why a GPIO line cannot be used, or nil.
   public init(
@@ -36,7 +37,8 @@ public final class Doctor {
     machine = Machine(root: root)
   }
 
-  /// Runs all checks. The findings are in the order in which a person would look.
+  /// Runs all checks. The findings are ordered from the basis upwards: board, radios, network, then trust and
+  /// directories.
   public func examine() -> [Finding] {
     var findings = [kernel(), memory(), memoryLimit(), power(), time(), randomness()].compactMap { $0 }
     if configuration.bluetooth.isEnabled { findings += bluetooth() }
@@ -68,19 +70,19 @@ public final class Doctor {
   private static let firstSecond: Int64 = 1_735_689_600
 }
 
-/// The kernel's information about the radios, as far as no file contains it.
+/// Information about the radios that only requests to the kernel provide, not files in /sys.
 public struct RadioAnswers {
-  /// The country code of two characters, or nil if no radio has one.
+  /// The country code of the regulatory domain, two characters; nil if no radio has one.
   public var regulatoryDomain: String?
-  /// The Bluetooth adapters, or nil if the kernel does not answer.
+  /// The abilities of the Bluetooth adapters; nil if the kernel does not answer.
   public var adapters: [AdapterAbilities]?
-  /// The abilities of the interface of [wifi-direct], or nil if it is not wireless.
+  /// The abilities of the interface that section [wifi-direct] names; nil if the interface is not wireless.
   public var wireless: WirelessAbilities?
-  /// The abilities of the interface of [mesh], or nil if it is not wireless.
+  /// The abilities of the interface that section [mesh] names; nil if the interface is not wireless.
   public var mesh: WirelessAbilities?
-  /// Whether the kernel supports RFCOMM. The query may load the module.
+  /// Whether the kernel supports RFCOMM, the serial ports of Bluetooth classic. The query can load the kernel module.
   public var hasRFCOMM: Bool
-  /// Whether the kernel supports BNEP. The query may load the module.
+  /// Whether the kernel supports BNEP, which carries IP over Bluetooth. The query can load the kernel module.
   public var hasBNEP: Bool
 
   public init(
@@ -95,7 +97,7 @@ public struct RadioAnswers {
     self.hasBNEP = hasBNEP
   }
 
-  /// Queries the kernel.
+  /// Queries the kernel. `interface` and `mesh`: the Wi-Fi interfaces of [wifi-direct] and of [mesh].
   init(asking interface: String, mesh: String) {
     self.init(
       regulatoryDomain: BearerIP.regulatoryDomain(), adapters: adapterAbilities(),

@@ -3,7 +3,7 @@ public struct Finding {
   /// The severity of a finding.
   public enum State: UInt8, Equatable {
     case good
-    /// The box works, but something is worth knowing or works less well than it could.
+    /// The box works, but less well than it could, or the check found something that the operator should know.
     case note
     /// A configured feature cannot work.
     case wrong
@@ -14,7 +14,7 @@ public struct Finding {
   public let state: State
   /// The finding in one line. It may contain untrusted text.
   public let text: String
-  /// The advice in one line, or empty if there is nothing to do.
+  /// The advice in one line; empty if there is nothing to do.
   public let remedy: String
 
   public init(_ check: StaticString, _ state: State, _ text: String, remedy: String = "") {

@@ -1,7 +1,7 @@
 import CSystem
 import Reactor
 
-/// Reads the files of a machine below a root directory.
+/// Reads the files of a machine, below the directory `root`.
 struct Machine {
   let root: String
 
@@ -9,7 +9,7 @@ struct Machine {
 
   func exists(_ path: String) -> Bool { access(self.path(path), F_OK) == 0 }
 
-  /// The first 16 KiB of a file without trailing white space, or nil if it cannot be read.
+  /// The first 16 KiB of a file without trailing white space, or nil if the file cannot be read.
   func contents(_ path: String) -> [UInt8]? {
     let descriptor = csystem_open(self.path(path), O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0)
     guard descriptor >= 0 else { return nil }
@@ -22,7 +22,7 @@ struct Machine {
     return bytes
   }
 
-  /// Whether the content of a file equals the text.
+  /// Whether the content of a file, without trailing white space, equals `text`.
   func holds(_ path: String, _ text: StaticString) -> Bool {
     contents(path).map { text.isEqual(to: $0) } ?? false
   }
@@ -32,7 +32,7 @@ struct Machine {
     (contents(path) ?? []).split(whereSeparator: { $0 <= 0x20 }).map { Array($0) }
   }
 
-  /// The names in a directory, sorted and without hidden ones. Empty if the directory cannot be read.
+  /// The names of the entries of a directory, sorted and without hidden entries. Empty if the directory cannot be read.
   func names(_ directory: String) -> [String] {
     guard let stream = opendir(path(directory)) else { return [] }
     defer { closedir(stream) }
@@ -44,14 +44,15 @@ struct Machine {
     return names.sorted { $0.lexicographicallyPrecedes($1) }.map { String(decoding: $0, as: UTF8.self) }
   }
 
-  /// The id of a process with this name (comm, at most 15 bytes), or nil if no visible process has it.
+  /// The id of a process with this name, or nil if no visible process has the name. `name` is compared with
+  /// /proc/ID/comm, which holds at most 15 bytes.
   func process(named name: StaticString) -> String? {
     names("/proc").first { entry in
       entry.utf8.allSatisfy { (0x30...0x39).contains($0) } && holds("/proc/\(entry)/comm", name)
     }
   }
 
-  /// Connects to a Unix socket of this type. Returns 0 if a process listens there, otherwise an errno.
+  /// Tries to connect to the Unix socket at `path`. Returns 0 if a process has the socket open, otherwise an errno.
   func connectError(_ path: String, _ type: __socket_type) -> CInt {
     let descriptor = socket(AF_UNIX, CInt(type.rawValue | SOCK_CLOEXEC.rawValue), 0)
     guard descriptor >= 0 else { return csystem_errno() }

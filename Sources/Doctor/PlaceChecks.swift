@@ -24,7 +24,7 @@ extension Doctor {
     return findings
   }
 
-  /// Whether another program listens at the port.
+  /// Whether another program occupies the TCP port.
   private func isTaken(_ port: UInt16) -> Bool {
     let descriptor = socket(AF_INET, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     guard descriptor >= 0 else { return false }
@@ -50,7 +50,8 @@ extension Doctor {
       remedy: "systemctl enable --now avahi-daemon, or set [discovery] dns-sd = auto")
   }
 
-  /// Checks that the group for applications exists.
+  /// Checks that the Unix group exists whose members' applications may connect to the daemon. Nil if no group is
+  /// configured.
   func group() -> Finding? {
     let name = configuration.applications.group
     guard configuration.applications.isEnabled, !name.utf8.isEmpty else { return nil }
@@ -73,7 +74,7 @@ extension Doctor {
     ]
   }
 
-  /// Checks a directory that the daemon writes to.
+  /// Checks a directory that the daemon writes to: that it is writable, and has at least `bytesMin` bytes free.
   private func place(_ check: StaticString, _ directory: String, bytesMin: UInt64) -> Finding {
     let path = machine.path(directory)
     var status = stat()

@@ -55,7 +55,7 @@ extension Doctor {
     ]
   }
 
-  /// Checks the bridge that peers join over Bluetooth, and the kernel's BNEP.
+  /// Checks the bridge of IP over Bluetooth ([bluetooth] nap), and that the kernel supports BNEP.
   private func network() -> [Finding] {
     let bridge = configuration.bluetooth.networkBridge
     let isThere = configuration.bluetooth.joinsGroup || machine.exists("/sys/class/net/" + bridge + "/bridge")
@@ -113,7 +113,8 @@ extension Doctor {
     return findings
   }
 
-  /// Checks the mesh radio. It repeats nothing that the check of [wifi-direct] reports.
+  /// Checks the radio of the Wi-Fi mesh. If [wifi-direct] is enabled, its check already reports rfkill and
+  /// wpa_supplicant, so this check omits them.
   func mesh() -> [Finding] {
     var findings = configuration.wifiDirect.isEnabled ? [] : rfkill("wlan", "Wi-Fi") + [supplicant()].compactMap { $0 }
     let chosen = configuration.mesh.interface
@@ -133,8 +134,8 @@ extension Doctor {
     return findings
   }
 
-  /// Checks that the driver supports the configured Wi-Fi Direct role. Nil if it does, or if the kernel was not
-  /// queried.
+  /// Checks that the interface's driver supports the configured role, group owner or client. Nil if it does, or if the
+  /// kernel gave no information.
   private func ability(of interface: String) -> Finding? {
     guard let wireless = radios.wireless else { return nil }
     let isOwner: Bool

@@ -4,12 +4,15 @@ import Identity
 import Primitives
 import Trust
 
-/// Checks of admission: how this box admits others, and whether others admit it.
+/// Checks of trust: whether this box can verify other nodes' certificates, and whether other boxes accept this box's
+/// own.
 extension Doctor {
-  /// Checks the trust anchors and the stored identity. Files that only the daemon's user may read yield a note.
+  /// Checks the trust anchors and the stored identity. If this user lacks the permission to read a file of the
+  /// identity, the finding is a note.
   func trust() -> [Finding] {
     let anchors = TrustAnchors(directory: machine.path(configuration.trust.anchors))
-    // The box's own chain is evaluated first, because it may match a revocation list to its issuer.
+    // Evaluate the box's own chain first. It can contain the issuer of a revocation list, and such a list is then not
+    // reported as unmatched.
     let own = identity(anchors)
     let findings = self.anchors(anchors) + own
     if findings.contains(where: { $0.state == .wrong }) { return findings }
@@ -48,16 +51,16 @@ extension Doctor {
     return findings
   }
 
-  /// The maximum number of findings of one kind.
+  /// The maximum number of findings of one kind, such as faults of anchors.
   private static let faultsMax = 8
 
   private func identity(_ anchors: TrustAnchors) -> [Finding] {
     let path = machine.path(configuration.node.stateDirectory)
-    // `PlaceChecks` reports a missing directory.
+    // `directories` already reports a missing state directory.
     guard machine.exists(configuration.node.stateDirectory + "/.") else { return [] }
     do throws(IdentityError) {
       let directory = try StateDirectory(path)
-      // Before the first start, the box has no key.
+      // Before the daemon's first start the box has no key, which is not a fault.
       guard directory.has("node.key") else { return [] }
       guard let identity = try NodeIdentity.load(directory) else { return [] }
       let store = try TrustStore(directory)
@@ -85,7 +88,7 @@ extension Doctor {
     }
   }
 
-  /// Checks whether other boxes with the same anchors admit this one.
+  /// Checks whether other boxes that have the same trust anchors accept this box's certificate.
   private func verdict(_ identity: NodeIdentity, _ store: TrustStore, _ anchors: TrustAnchors) -> [Finding] {
     guard configuration.trust.policy == .authority, anchors.faults.isEmpty, anchors.certificateCount > 0 else {
       return []
