@@ -1,34 +1,37 @@
 import Diagnostics
 import Primitives
 
-/// The difference between two samples of the same daemon. Rates are bytes or frames per second. A rate is nil without an
-/// earlier value: for the first sample, after a restart of the daemon, and for a new link.
+/// The rates computed from two samples of the same daemon's status, in bytes or frames per second. A rate is nil if
+/// there is no earlier value: for the first sample, after a restart of the daemon, and for a new link.
 ///
-/// A class, because pages and models only pass it on; copying its arrays would generate much code.
+/// It is a class, because the model and the pages only pass it on. For a struct the compiler would emit much code to
+/// copy its arrays.
 public final class Figures {
   /// A link to a neighbour.
   public struct Link {
     public let sample: StatusSample.Link
     public let received: UInt64?
     public let sent: UInt64?
-    /// Retransmitted TCP segments per 1000 segments sent. Nil for other protocols, and if no segment was sent.
+    /// Retransmitted TCP segments per 1000 segments sent. Nil for a link that does not use TCP, and if no segment was
+    /// sent since the earlier sample.
     public let lossPermille: UInt64?
 
     var traffic: UInt64 { (received ?? 0) &+ (sent ?? 0) }
   }
 
-  /// A bearer and the traffic of all its links.
+  /// A bearer, and the sum of the traffic of its links.
   public struct Radio {
     public let sample: StatusSample.Radio
     public let received: UInt64?
     public let sent: UInt64?
-    /// Bluetooth LE only: the share of air time that these bytes need, computed from `airTenthsOfByte`.
+    /// The share of time that the radio needs to carry these bytes, in thousandths, computed from `airTenthsOfByte`.
+    /// Nil except for Bluetooth LE.
     public let airPermille: UInt64?
     public let scanningPermille: UInt64?
     public let diallingPermille: UInt64?
   }
 
-  /// A node whose frames are forwarded.
+  /// A node whose frames the box forwards.
   public struct Talker {
     public let sample: StatusSample.Talker
     public let rate: UInt64?
@@ -45,7 +48,7 @@ public final class Figures {
   public let framesRefused: UInt64?
   public let links: [Link]
   public let radios: [Radio]
-  /// The nodes that send most come first.
+  /// The nodes whose frames are forwarded, ordered by rate: the node that sends most is the first.
   public let talkers: [Talker]
 
   public init(_ sample: StatusSample, since earlier: StatusSample?, span: TimeSpan) {
@@ -86,7 +89,8 @@ public final class Figures {
   }
 }
 
-/// The indices of `count` elements, sorted by `precede`.
+/// The indices 0 to `count` - 1, sorted by `precede`, which is whether the element `one` comes before the element
+/// `other`.
 func inOrder(_ count: Int, _ precede: (_ one: Int, _ other: Int) -> Bool) -> [Int] {
   var indices = Array(0..<count)
   var span = indices.mutableSpan
@@ -102,7 +106,7 @@ private struct Rate {
 
   init(_ span: TimeSpan) { microseconds = span.microseconds }
 
-  /// Nil if the counter was reset or a value is missing.
+  /// The rate per second, or nil if a value is missing or the counter was reset.
   func of(_ later: UInt64?, _ earlier: UInt64?) -> UInt64? {
     guard let later, let earlier, later >= earlier, microseconds > 0 else { return nil }
     let (product, overflow) = (later - earlier).multipliedReportingOverflow(by: 1_000_000)
@@ -110,10 +114,11 @@ private struct Rate {
   }
 }
 
-/// Milliseconds per second, at most 1000: a late response may yield slightly more.
+/// Limits a rate in milliseconds per second to 1000. If the daemon answers late, the computed rate can be slightly
+/// higher.
 private func share(_ rate: UInt64?) -> UInt64? { rate.map { min($0, 1000) } }
 
-/// Whether `later` is a later sample of the same connection as `earlier`.
+/// Whether two samples of a link slot belong to the same connection: its age and its counters have not decreased.
 private func isSame(_ earlier: StatusSample.Link, _ later: StatusSample.Link) -> Bool {
   later.sinceSeconds >= earlier.sinceSeconds && later.received >= earlier.received && later.sent >= earlier.sent
 }
@@ -127,7 +132,7 @@ private func loss(_ link: StatusSample.Link, _ former: StatusSample.Link?) -> UI
   return overflow ? again / (all / 1000) : product / all
 }
 
-/// The sum of the rates of a bearer's links; nil if none of them has a rate.
+/// The sum of the rates of a bearer's links; nil if no link has a rate.
 private func sum(_ links: [Figures.Link], of bearer: [UInt8], _ rate: (Figures.Link) -> UInt64?) -> UInt64? {
   var sum: UInt64?
   for link in links where link.sample.bearer == bearer {

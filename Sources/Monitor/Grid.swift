@@ -4,12 +4,13 @@ import Terminal
 /// A column of a grid.
 struct GridColumn {
   let title: StaticString
-  /// The fixed width, in columns. Shorter cells are padded so that columns do not move; longer cells are cut. Nil for
-  /// the one flexible column, which takes the remaining width.
+  /// The fixed width, in columns of the terminal. Shorter cells are padded, so that columns do not move between
+  /// updates, and longer cells are truncated. Nil for the one flexible column, which gets the remaining width.
   let width: Int?
   /// Whether cells are right-aligned, as numbers are.
   let isNumber: Bool
-  /// If the grid is too wide, columns with the highest rank are dropped first. Rank 0 is never dropped.
+  /// The order in which columns are omitted if the grid is too wide: the highest rank first. A column of rank 0 is
+  /// never omitted.
   let rank: Int
 
   init(_ title: StaticString, _ width: Int?, isNumber: Bool = false, rank: Int = 0) {
@@ -20,9 +21,9 @@ struct GridColumn {
   }
 }
 
-/// A table that fits a given width by dropping columns of low importance.
+/// A table that fits into a given width by omitting the less important columns.
 struct Grid {
-  /// The minimum and maximum width of the flexible column.
+  /// The minimum and maximum width of the flexible column, in columns of the terminal.
   private static let flexibleMin = 10
   private static let flexibleMax = 32
   private static let gap = 2
@@ -32,7 +33,7 @@ struct Grid {
 
   init(_ columns: [GridColumn]) { self.columns = columns }
 
-  /// Adds a row. Cells may contain untrusted text, which is sanitised here.
+  /// Adds a row. Cells can contain untrusted text (`TextBuilder.add(untrusted:)`).
   mutating func add(_ cells: [[UInt8]]) {
     rows.append(
       cells.map { cell in
@@ -42,7 +43,7 @@ struct Grid {
       })
   }
 
-  /// The title line and the rows, none wider than `width`.
+  /// The line of titles and the rows, as lines of at most `width` columns of the terminal.
   func lines(_ width: Int) -> [ScreenLine] {
     var shown = Array(columns.indices)
     while fixedWidth(shown) + Self.flexibleMin > width, let last = mostDispensable(shown) { shown.remove(at: last) }
@@ -51,7 +52,7 @@ struct Grid {
     return [titles] + rows.map { ScreenLine(line($0, shown, room, width)) }
   }
 
-  /// The width without the flexible column.
+  /// The width of the shown columns and the gaps between them, without the flexible column.
   private func fixedWidth(_ shown: [Int]) -> Int {
     shown.reduce(-Self.gap) { $0 + (columns[$1].width ?? 0) + Self.gap }
   }
@@ -79,7 +80,7 @@ struct Grid {
   }
 }
 
-/// A text cut to `columns` columns; a text that was cut ends with “…”.
+/// The text, truncated with “…” if it is wider than `columns` columns of the terminal.
 func fitted(_ text: [UInt8], _ columns: Int) -> [UInt8] {
   let whole = prefixLength(text, columns: columns)
   if whole == text.count { return text }

@@ -2,7 +2,8 @@ import Diagnostics
 import Primitives
 import Terminal
 
-/// The model of `causeway top`, independent of daemon and terminal: it takes samples and keys and returns lines.
+/// The model of `causeway top`. The model receives samples of the daemon's status and pressed keys, and returns the
+/// lines to show. It does no input or output itself.
 public struct TopModel {
   /// The sort order of the links.
   public enum Order: UInt8, CaseIterable {
@@ -19,24 +20,25 @@ public struct TopModel {
     }
   }
 
-  /// The figures shown. While the display is paused they do not change.
+  /// The figures that are shown. They do not change while the display is paused.
   public private(set) var figures: Figures?
   public private(set) var order = Order.traffic
   public private(set) var isPaused = false
   public private(set) var showsHelp = false
-  /// Whether the user has quit.
+  /// Whether the user has pressed a key that ends the command.
   public private(set) var isOver = false
-  /// The number of table lines scrolled off the top of the screen.
+  /// The number of lines of the tables that are scrolled off the top of the screen.
   private(set) var offset = 0
-  /// The number of table lines that fitted at the last call of `page`: the step of page up and page down.
+  /// The number of lines of the tables that the last call of `page` had room for. Page up and page down scroll by this
+  /// number.
   private var room = 1
   private var latest: (sample: StatusSample, at: Instant)?
-  /// Why and since when the daemon has not responded; nil while it responds.
+  /// The reason why the daemon has not answered, and the time since then; nil while the daemon answers.
   private(set) var silence: (reason: [UInt8], since: Instant)?
 
   public init() {}
 
-  /// Takes a sample that the daemon sent.
+  /// Handles a new sample of the daemon's status, received at `now`.
   public mutating func hear(_ sample: StatusSample, at now: Instant) {
     let fresh = Figures(sample, since: latest?.sample, span: latest.map { now - $0.at } ?? .milliseconds(0))
     latest = (sample, now)
@@ -44,10 +46,10 @@ public struct TopModel {
     if !isPaused { figures = fresh }
   }
 
-  /// Records that the daemon does not respond. `reason` is untrusted text. The last figures remain visible.
+  /// Records that the daemon does not answer. `reason` is untrusted text. The last figures are still shown.
   public mutating func lose(_ reason: String, at now: Instant) {
     silence = (Array(reason.utf8), silence?.since ?? now)
-    // Counters that continue after a gap give no rate per second.
+    // The next sample gets no rates, because the counters continue after a gap of unknown traffic.
     latest = nil
   }
 
@@ -70,11 +72,11 @@ public struct TopModel {
     }
   }
 
-  /// A page of the given size, which is at least one line of one column.
+  /// The lines of a screen of the given size, which is at least one row and one column.
   public mutating func page(columns: Int, rows: Int, at now: Instant) -> [ScreenLine] {
     let body = showsHelp ? TopPage.help : TopPage.tables(figures, order, columns)
     var head = TopPage.head(self, at: now)
-    // If rows are scarce, the tables matter more than the head and the foot.
+    // On a low screen, omit the foot and lines of the head, so that the tables have rows.
     let hasFoot = rows >= 6
     head.removeLast(max(head.count - max(rows - 4, 1), 0))
     room = max(rows - head.count - (hasFoot ? 1 : 0), 0)
@@ -88,7 +90,7 @@ public struct TopModel {
     return lines.map { ScreenLine(fitted($0.text, columns), $0.style) }
   }
 
-  /// The head and all tables as plain text, for output that is not a screen.
+  /// The head and all tables as plain text, for output that is not a terminal.
   public func table(columns: Int, at now: Instant) -> TextBuilder {
     var text = TextBuilder()
     for line in TopPage.head(self, at: now) + TopPage.tables(figures, order, columns) {

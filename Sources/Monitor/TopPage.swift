@@ -4,12 +4,12 @@ import Terminal
 
 /// The parts of a page of `causeway top`.
 enum TopPage {
-  /// The maximum number of talkers shown.
+  /// The maximum number of talkers (nodes whose frames the box forwards) that are shown.
   private static let talkersMax = 8
 
   // MARK: Head, foot and help
 
-  /// The head: the box, its forwarding rates, alarms and faults, and an empty line.
+  /// The lines of the head: the box, its forwarding rates, its first alarm or fault, and an empty line.
   static func head(_ model: TopModel, at now: Instant) -> [ScreenLine] {
     var lines: [ScreenLine] = []
     if let figures = model.figures {
@@ -52,7 +52,7 @@ enum TopPage {
     return ScreenLine(text.bytes, .alarm)
   }
 
-  /// The foot: the keys, and how many lines are hidden above and below.
+  /// The line of the foot: the keys, and the number of lines that are hidden above and below.
   static func foot(_ columns: Int, above: Int, below: Int) -> ScreenLine {
     var text = TextBuilder()
     text.add(" q quit  s sort  space pause  ? help")
@@ -126,7 +126,8 @@ enum TopPage {
     return figures.links.isEmpty ? nil : grid
   }
 
-  /// Sorted in descending order, names in ascending order. Equal links keep the daemon's order.
+  /// The links sorted by `order`: values in descending order, names in ascending order. Links with equal keys are kept
+  /// in the order of the daemon's status.
   private static func sorted(_ links: [Figures.Link], _ order: TopModel.Order) -> [Figures.Link] {
     inOrder(links.count) { one, other in
       let first = links[one], second = links[other]
