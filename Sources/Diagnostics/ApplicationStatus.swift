@@ -7,7 +7,7 @@ public struct ApplicationStatus {
   public var name: String
   public var user: UInt64
   public var process: UInt64
-  /// The types of the services that it offers.
+  /// The types of the services that the application offers.
   public var services: [String]
   public var sessions: [SessionStatus]
 

@@ -4,11 +4,11 @@ import Primitives
 
 /// The frames that a client wants to capture.
 public struct CaptureWish: Equatable, Sendable {
-  /// Whether frames include their payloads; otherwise only headers.
+  /// Whether captured frames include their payloads. If false, only headers are captured.
   public var withPayload = false
-  /// Restricts the capture to the link in this slot.
+  /// Restricts the capture to the link with this number (slot). Nil: all links.
   public var link: UInt8?
-  /// Restricts the capture to links to this node.
+  /// Restricts the capture to links to this neighbour. Nil: all neighbours.
   public var neighbour: NodeID?
 
   public init() {}

@@ -73,7 +73,7 @@ public final class ControlClient {
       let count = packet.withUnsafeBytes {
         CSystem.send(descriptor, $0.baseAddress, $0.count, CInt(MSG_NOSIGNAL | MSG_DONTWAIT))
       }
-      // If the daemon is gone, recv reports it with the closing reason.
+      // If the send fails because the daemon is gone, `next` receives the daemon's reason.
       if count < 0 { return }
       outbox.removeFirst()
     }

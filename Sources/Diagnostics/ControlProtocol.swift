@@ -7,22 +7,22 @@ import Primitives
 /// id has 16 bytes.
 ///
 ///     client → server
-///     'S'  status                               answered by 'S' packets
-///     'A'  watch                                subscribe to peers; answered by 'P' for each present peer, then 'R', then
-///                                               'P' and 'L' for each change
-///     'T'  trust: u8 operation, id, text name   see `TrustOperation`; answered by 'T'
-///     'Q'  probe: u32 request, id               check that a node is reachable; answered by 'C' when the probe has ended
-///     'W'  way: id                              answered by 'W'
-///     'N'  applications and their sessions      answered by 'S' packets with other JSON
-///     'X'  explain: id, id                      why the two nodes can or cannot communicate; answered by 'S' packets with
-///                                               other JSON. For two zero ids: the ids that 'X' accepts
-///     'J'  join                                 the data with which a phone joins the Wi-Fi group, with its passphrase;
-///                                               answered by 'S' packets with other JSON, or by 'T' if refused;
-///                                               operator only
-///     'H'  reload the configuration             answered by 'T'; operator only
-///     'K'  capture: u8 flags, u8 link, id       flags: 1 include payloads (operator only), 2 only this link, 4 only links
-///                                               to this neighbour;
-///                                               answered by 'K' packets until the client leaves, or by 'T' if refused
+///     'S'  status                              answered by 'S' packets
+///     'A'  watch                               subscribe to peers: answered by 'P' for each present peer and 'R', then
+///                                              by 'P' and 'L' for each change
+///     'T'  trust: u8 operation, id, text name  see `TrustOperation`; answered by 'T'
+///     'Q'  probe: u32 request, id              check that a node is reachable; answered by 'C' when the probe ends
+///     'W'  way: id                             answered by 'W'
+///     'N'  applications and their sessions     answered by 'S' packets with other JSON
+///     'X'  explain: id, id                     why the two nodes can or cannot communicate; answered by 'S' packets
+///                                              with other JSON; for two zero ids, the ids that 'X' accepts
+///     'J'  join                                the data with which a phone joins the Wi-Fi group, with its passphrase;
+///                                              operator only; answered by 'S' packets with other JSON, or by 'T' if
+///                                              refused
+///     'H'  reload the configuration            operator only; answered by 'T'
+///     'K'  capture: u8 flags, u8 link, id      flags: 1 include payloads (operator only), 2 only this link, 4 only
+///                                              links to this neighbour; answered by 'K' packets until the client
+///                                              leaves, or by 'T' if refused
 ///
 ///     server → client
 ///     'S'  a piece of the JSON of the status or another answer; an empty piece ends it

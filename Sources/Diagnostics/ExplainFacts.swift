@@ -66,8 +66,7 @@ public struct HeardFacts {
 
   public var bearer: BearerKind
   public var address: String
-  /// Whether the address is announced as one of the other node's. If false, no node has identified itself at the
-  /// address.
+  /// Whether the address claims to belong to the other node. If false, no node has identified itself at the address.
   public var isNamed: Bool
   public var secondsAgo: UInt64
   public var plan: Plan

@@ -67,7 +67,7 @@ public struct Explanation {
   private let search: PathSearch
   /// Whether both nodes are configured without end-to-end encryption.
   private var isClear = false
-  /// The causes that prevent communication. The one with the lowest rank becomes the verdict.
+  /// The causes that prevent communication. The cause with the lowest rank becomes the verdict.
   private var causes: [(rank: Int, text: String, remedy: String)] = []
 
   /// The maximum age in seconds of a failure that explains the present state.

@@ -122,7 +122,7 @@ public final class JournalFile {
     guard let target = memory.baseAddress, let mapped = map(fresh, memory.count, PROT_READ | PROT_WRITE) else {
       throw .system("\(path): cannot be mapped")
     }
-    // Copy by the processor, not by write(2): on a page that is missing from a truncated file, the processor raises
+    // Copy by the processor, not by write(2). If the old file was truncated, the access to a missing page raises
     // SIGBUS, and the handler maps memory there.
     mapped.copyMemory(from: target, byteCount: memory.count)
     guard csystem_move_mapping(mapped, memory.count, target) else {
@@ -166,7 +166,8 @@ public final class JournalMapping {
   private let memory: UnsafeMutableRawBufferPointer
   private let inode: UInt64
 
-  /// Opens the journal. Throws if it is absent, if permission is denied, or if it is not a journal of this version.
+  /// Opens the journal. Throws if the file is absent, if permission is denied, or if the file is not a journal of this
+  /// version.
   public init(path: String) throws(DiagnosticsError) {
     let descriptor = csystem_open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC, 0)
     if descriptor < 0 {
@@ -236,7 +237,7 @@ public final class JournalMapping {
     return pread(descriptor, memory.baseAddress! + offset, count, off_t(offset)) == count
   }
 
-  /// Whether `path` is a different file now, because the daemon has created a new one.
+  /// Whether the daemon has replaced the file at `path`, so that this object reads the old file.
   public func isReplaced(at path: String) -> Bool {
     var information = stat()
     return stat(path, &information) == 0 && UInt64(information.st_ino) != inode

@@ -22,7 +22,7 @@ public struct JournalNames {
     }
   }
 
-  /// Stores the name if the record contains one.
+  /// Stores the name of a node if the record contains one.
   public mutating func hear(_ record: JournalRecord) {
     guard record.event == Event.peerNamed.rawValue else { return }
     names.removeAll { $0.node == record.node }

@@ -26,7 +26,7 @@ struct PathSearch {
   private var relays: [Bool] = []
   /// For each node, the links that the node itself lists in its advertisement.
   private var links: [[(to: Int, entry: Neighbour)]] = []
-  /// For each node, the links to it that other nodes list.
+  /// For each node, the links to this node that other nodes list.
   private var listedBy: [[(to: Int, entry: Neighbour)]] = []
 
   /// Builds the graph from the known nodes and `ends`, the nodes to find paths between. A node that is only listed as a

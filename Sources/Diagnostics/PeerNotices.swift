@@ -10,8 +10,8 @@ import Primitives
 /// The owner calls `admits` for each line. When `nextDeadline` has passed, and once more at the end, the owner calls
 /// `nextCount` until the result is nil.
 public struct PeerNotices {
-  /// The subject of a line: an event that any node can cause (`declined` to `ended`), or the state of a session's
-  /// member or of a service.
+  /// The subject of a line. `declined` to `ended` are events that any node can cause. `member` and `service` are
+  /// changes of the state of a session's member or of a service.
   public enum Subject: UInt8, Sendable {
     case declined, withdrawn, interrupted, ended, member, service
 

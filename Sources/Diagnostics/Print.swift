@@ -34,8 +34,7 @@ public struct TextBuilder {
   /// - Invisible characters (`isInvisible`: controls, direction marks, zero-width characters) and invalid UTF-8 become
   ///   “?”. A joiner (U+200D) or emoji selector (U+FE0F) is kept after a symbol.
   /// - Double quotation marks become “'”, so the text cannot end the quotation that contains it.
-  /// - A run of blanks of any kind becomes one blank, so blanks cannot push the rest of the text to the next line of a
-  ///   terminal.
+  /// - A run of blanks of any kind becomes one blank, so blanks cannot push the rest to the terminal's next line.
   /// - After three combining marks in a row, “?” replaces the rest.
   ///
   /// Pass a complete text: a character that is cut into two pieces becomes “??”.

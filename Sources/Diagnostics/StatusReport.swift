@@ -186,8 +186,8 @@ public struct StatusReport {
     table.write(to: &text, columns: columns)
   }
 
-  /// The output of `causeway identity alarms`. The commands that it suggests contain ids instead of names, because
-  /// names are untrusted text.
+  /// The output of `causeway identity alarms`. The suggested commands contain ids instead of names, because names are
+  /// untrusted text.
   public func alarmsText() -> TextBuilder {
     var text = TextBuilder()
     root["box"]["alarms"].forEach { alarm in

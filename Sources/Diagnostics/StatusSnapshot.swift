@@ -164,7 +164,7 @@ public struct SegmentCounts {
 public struct LinkStatus {
   /// The slot of the link; nil until the neighbour has proved its key.
   public var slot: Int?
-  /// The neighbour; `.none` until it has proved its key.
+  /// The neighbour's id; `.none` until the neighbour has proved its key.
   public var peer: NodeID
   public var name: String
   public var bearer: BearerKind
@@ -214,10 +214,10 @@ public struct PeerStatus {
   public var bearer: BearerKind
   /// The neighbour at the end of that link.
   public var via: NodeID
-  /// Whether this node and the peer are both configured without end-to-end encryption. Any node on the path can then
+  /// Whether this node and the peer are both configured without end-to-end encryption. Any node in the mesh can then
   /// read and forge their messages.
   public var isInClear: Bool
-  /// Whether the peer is a neighbour with a parked link: a link that is kept without a connection, and dialled when
+  /// Whether the peer is a neighbour with a parked link. Such a link is kept without a connection, and dialled when
   /// there is data to send.
   public var isParked = false
 
