@@ -2,9 +2,9 @@
 import PackageDescription
 
 // The same sources are built twice: as Embedded Swift for the firmware, and as normal Swift for tests, sanitizers and
-// fuzzers. The Makefile sets CAUSEWAY_EMBEDDED=1 for the firmware, with a sysroot's toolset.
+// fuzzers. For the firmware, the Makefile sets CAUSEWAY_EMBEDDED=1 and passes the toolset of a sysroot.
 let embedded = Context.environment["CAUSEWAY_EMBEDDED"] == "1"
-/// Selects the development firmware: not optimised, built in less time, never shipped.
+/// Selects the development firmware, which is not optimised, takes less time to build, and is never shipped.
 let development = Context.environment["CAUSEWAY_DEVELOPMENT"] == "1"
 
 // Tests/Fuzz/run.sh sets CAUSEWAY_FUZZ=1 to build the fuzzers. No other build can link them.
@@ -20,18 +20,20 @@ let mode: [SwiftSetting] = embedded
     .unsafeFlags(["-wmo", development ? "-Onone" : "-Osize"]),
   ]
   : []
-/// Settings for code that every forwarded frame runs, and for code that costs little to optimise: compiled for speed,
-/// unlike the rest, which is compiled for size. The compiler uses the last of two settings.
+/// Settings for modules that are compiled for speed: those that every forwarded frame runs, and those that grow little
+/// when optimised. All other modules are compiled for size. If the arguments contain `-Osize` and then `-O`, the
+/// compiler uses the last.
 let fast: [SwiftSetting] = embedded && !development ? [.unsafeFlags(["-O"])] : []
-/// Settings for modules of the forwarding path: the compiler rejects every heap allocation in them.
+/// Settings for modules of the forwarding path: the compiler rejects every heap allocation in such a module.
 let allocationFree: [SwiftSetting] = embedded && !development ? [.unsafeFlags(["-no-allocations"])] : []
 
-/// Enables a planted bug that a review would miss, to test whether the simulation finds it. Never part of the firmware.
+/// Enables a planted bug that a review would miss, to test whether the simulation finds the bug. The firmware never
+/// contains the bug.
 let planted: [SwiftSetting] =
   Context.environment["CAUSEWAY_PLANTED_BUG"] == "1" && !embedded ? [.define("PLANTED_BUG")] : []
 
 /// Core, simulator and channel tests are optimised even in debug builds, because they simulate hours of traffic. The
-/// checks of a debug build remain: pointers, indices and overflows.
+/// checks of pointers, indices and overflows of a debug build remain enabled.
 let optimisedAndChecked: [SwiftSetting] =
   embedded ? [] : [.unsafeFlags(["-O", "-assert-config", "Debug"], .when(configuration: .debug))]
 
@@ -66,7 +68,7 @@ let package = Package(
   products: [.executable(name: "causeway", targets: ["Program"])]
     + (embedded ? [] : [.library(name: "Causeway", targets: ["Causeway"])]),
   targets: [
-    // Core: pure, sans-IO. A module imports only the modules above it.
+    // Core: pure, sans-IO. A module imports only modules that are listed above it.
     core("Primitives", allocates: false),
     core("Journal", ["Primitives"], allocates: false),
     core("Frame", ["Primitives"], allocates: false),
@@ -76,12 +78,13 @@ let package = Package(
     core("Seal", ["Primitives", "Frame"]),
     core("Session", ["Primitives", "Frame", "Channel"]),
     core("LocalAPI", ["Primitives", "Channel", "Session"]),
-    // Pure like the core, except that the firmware uses nettle's SHA-256. The library for applications imports it too,
-    // so it has no unsafe flag outside the firmware.
+    // `Transfer` is pure like the core, except that it uses nettle's SHA-256 in the firmware. The library for
+    // applications also imports `Transfer`, so outside the firmware this target has no unsafe flag.
     .target(name: "Transfer", dependencies: embedded ? ["CNettle"] : [],
       exclude: [embedded ? "SHA256.swift" : "SHA256Nettle.swift"],
       swiftSettings: embedded ? language + mode : [.swiftLanguageMode(.v6)]),
-    // Files of transfers. The library imports it too; outside the firmware it needs only libc.
+    // `TransferFiles` reads and writes the files of transfers. The library for applications also imports
+    // `TransferFiles`, so outside the firmware this target needs only libc.
     .target(name: "TransferFiles", dependencies: embedded ? ["Transfer", "CSystem"] : ["Transfer"],
       swiftSettings: embedded ? language + mode : [.swiftLanguageMode(.v6)]),
     core("Node", ["Primitives", "Journal", "Frame", "Link", "Mesh", "Channel", "Seal", "Session"], forwards: true),
@@ -131,8 +134,8 @@ let package = Package(
       "CSystem", "CMbedTLS", "CSodium", "CFormats", "Primitives", "Journal", "Frame", "Channel", "Seal", "Session", "LocalAPI", "Transfer", "TransferFiles", "Reactor",
       "Identity", "SecureTransport", "Trust", "Configuration", "Diagnostics", "Doctor", "LocalClient", "Terminal", "Monitor", "QRCode", "Relay",
     ]),
-    // The product is named causeway. A module of that name would clash with the library on file systems that ignore
-    // case.
+    // The product is named causeway, but the module is not. A module `causeway` would clash with the library `Causeway`
+    // on file systems that ignore case.
     .executableTarget(
       name: "Program",
       dependencies: ["CSystem", "Commands"],
@@ -141,12 +144,13 @@ let package = Package(
         ? [.unsafeFlags(["-Xclang-linker", "-static", "-use-ld=lld", "-Xlinker", "--gc-sections"])]
         : []),
   ] + (embedded ? [] : [
-    // The library for applications, in full Swift. It needs only libc, and no unsafe flag: SwiftPM refuses a package
-    // that depends on a target with one.
+    // The library for applications, in normal Swift. The library needs only libc and has no unsafe flag, because
+    // SwiftPM refuses a dependency on a target with an unsafe flag.
     .target(name: "Causeway", dependencies: ["Transfer", "TransferFiles"], swiftSettings: [.swiftLanguageMode(.v6)]),
     .testTarget(name: "CausewayTests", dependencies: ["Causeway", "Transfer", "TransferFiles"], swiftSettings: [.swiftLanguageMode(.v6)]),
     .testTarget(name: "TransferTests", dependencies: ["Transfer"], swiftSettings: [.swiftLanguageMode(.v6)]),
-    // Support of tests, in the order of the modules that they test: a test of a low module compiles nothing above it.
+    // Support modules for tests, in the order of the modules that they support. So a test of a low module compiles no
+    // higher module.
     support("TestSupport", ["Primitives", "Frame"], path: "Tests/Support"),
     support("SealSupport", ["Primitives", "Seal", "TestSupport"]),
     support("SessionSupport", ["Primitives", "Channel", "Session", "SealSupport", "TestSupport"]),
@@ -207,7 +211,8 @@ let package = Package(
   ] : [])
 )
 
-// Some test targets alone, with the modules that they import: CAUSEWAY_ONLY="MeshTests FrameTests" (Tests/quick.sh).
+// CAUSEWAY_ONLY reduces the package to some test targets and the modules that they import, such as
+// CAUSEWAY_ONLY="MeshTests FrameTests" (Tests/quick.sh).
 if let only = Context.environment["CAUSEWAY_ONLY"] {
   var wanted = Set(only.split(separator: " ").map(String.init))
   var count = 0

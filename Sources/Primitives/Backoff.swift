@@ -10,13 +10,13 @@ public struct Backoff: Sendable {
     next = first
   }
 
-  /// Returns the pause before the next attempt, and doubles the one after it.
+  /// Returns the pause before the next attempt, and doubles the pause that the next call returns.
   public mutating func take() -> TimeSpan {
     let pause = next
     next = min(next * 2, longest)
     return pause
   }
 
-  /// Starts again with `first`.
+  /// Makes the next pause `first` again.
   public mutating func reset() { next = first }
 }

@@ -16,7 +16,7 @@ public enum BearerKind: UInt8, Sendable {
     case .wifi: 100
     case .wifiDirect: 120
     case .bluetoothLE: 8000
-    // It can be faster than LE but uses more airtime, so LE is preferred.
+    // Classic Bluetooth can be faster than LE but uses more airtime, so routing prefers LE.
     case .bluetoothClassic: 9000
     }
   }
@@ -36,7 +36,7 @@ public enum BearerKind: UInt8, Sendable {
   /// Whether the bearer is LE or classic Bluetooth. Both use the same radio.
   public var isBluetooth: Bool { self == .bluetoothLE || self == .bluetoothClassic }
 
-  /// The kind that advertisements carry: LE for both kinds of Bluetooth. A receiver rejects an advertisement with an
-  /// unknown bearer.
+  /// The kind that advertisements carry: LE for both kinds of Bluetooth. Receivers reject advertisements with an
+  /// unknown bearer, and `bluetoothClassic` has no number in the protocol.
   public var advertised: BearerKind { self == .bluetoothClassic ? .bluetoothLE : self }
 }

@@ -6,14 +6,14 @@ public struct ByteQueue {
   private var head = 0
   public private(set) var count = 0
 
-  /// `memory` must outlive the queue and be used by nothing else.
+  /// `memory` must outlive the queue. Nothing else may use the memory.
   public init(_ memory: UnsafeMutableRawBufferPointer) { self.memory = memory }
 
   public var capacity: Int { memory.count }
   public var free: Int { memory.count - count }
   public var isEmpty: Bool { count == 0 }
 
-  /// Appends all of `bytes`. Traps when `free` is less than their count.
+  /// Appends all of `bytes`. Traps when `free` is less than `bytes.byteCount`.
   public mutating func append(_ bytes: RawSpan) {
     bytes.withUnsafeBytes { append($0) }
   }
@@ -29,13 +29,14 @@ public struct ByteQueue {
     count += bytes.count
   }
 
-  /// Copies the first `byteCount` bytes out and removes them. Traps when the queue holds fewer.
+  /// Copies the first `byteCount` bytes to `destination` and removes them from the queue. Traps when the queue holds
+  /// fewer bytes.
   public mutating func pop(_ byteCount: Int, into destination: UnsafeMutableRawPointer) {
     copy(byteCount, from: 0, into: destination)
     drop(byteCount)
   }
 
-  /// Copies `byteCount` bytes starting at `offset` without removing them.
+  /// Copies `byteCount` bytes starting at `offset` to `destination`. The bytes stay in the queue.
   public func copy(_ byteCount: Int, from offset: Int, into destination: UnsafeMutableRawPointer) {
     precondition(offset >= 0 && byteCount >= 0 && offset + byteCount <= count)
     guard let base = memory.baseAddress else { return }
@@ -54,7 +55,7 @@ public struct ByteQueue {
     return memory[index]
   }
 
-  /// Removes the first `byteCount` bytes. Traps when the queue holds fewer.
+  /// Removes the first `byteCount` bytes. Traps when the queue holds fewer bytes.
   public mutating func drop(_ byteCount: Int) {
     precondition(byteCount >= 0 && byteCount <= count)
     count -= byteCount

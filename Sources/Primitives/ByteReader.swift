@@ -1,8 +1,8 @@
-/// Reads fields from bytes, front to back, with every read checked.
+/// Reads fields from bytes, front to back. Every read is checked against the end of the bytes.
 ///
-/// Numbers of the wire and of files are big-endian. Those of Bluetooth's HCI, L2CAP and ATT (`u16le`, `u32le`) are
-/// little-endian. An incomplete field throws the `Truncated` error that the format chose, and leaves the reader where
-/// it was.
+/// Numbers of the Causeway protocol and of its files are big-endian. Numbers of Bluetooth's HCI, L2CAP and ATT
+/// (`u16le`, `u32le`) are little-endian. A read of an incomplete field throws the error that was passed to the
+/// initialiser. The reader then stays at the beginning of that field.
 public struct ByteReader<Truncated: Error>: ~Escapable {
   @usableFromInline let bytes: RawSpan
   @usableFromInline let truncated: Truncated
@@ -71,8 +71,8 @@ public struct ByteReader<Truncated: Error>: ~Escapable {
   }
 }
 
-/// Big-endian fields at known offsets, for views whose length was checked once. An offset out of bounds is a bug of the
-/// caller and traps.
+/// Reads big-endian fields at given offsets, for views whose length was checked when they were created. An offset out
+/// of bounds is a bug of the caller and traps.
 extension RawSpan {
   @inlinable public func octet(_ offset: Int) -> UInt8 { unsafeLoad(fromByteOffset: offset, as: UInt8.self) }
   @inlinable public func word16(_ offset: Int) -> UInt16 {
@@ -87,9 +87,10 @@ extension RawSpan {
   @inlinable public func nodeID(_ offset: Int) -> NodeID { NodeID(high: word64(offset), low: word64(offset + 8)) }
 }
 
-// Generic, so that the calling module allocates the array: this module allocates nothing.
+// The extension is generic and inlinable, so the calling module allocates the array. `Primitives` itself is built
+// without allocations.
 extension RangeReplaceableCollection<UInt8> {
-  /// The bytes of a span.
+  /// Creates a copy of the bytes of a span.
   @inlinable public init(copying bytes: RawSpan) {
     self.init()
     bytes.withUnsafeBytes { append(contentsOf: $0) }

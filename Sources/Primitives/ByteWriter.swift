@@ -1,5 +1,5 @@
-/// Writes the fields that `ByteReader` reads, in order, into memory of fixed size. A field that does not fit is a bug
-/// of the caller and traps.
+/// Writes the fields that `ByteReader` reads, front to back, into memory of fixed size. A field that does not fit is a
+/// bug of the caller and traps.
 extension OutputRawSpan {
   @_lifetime(self: copy self)
   public mutating func append(bigEndian value: UInt16) { append(value.bigEndian, as: UInt16.self) }
@@ -23,7 +23,8 @@ extension OutputRawSpan {
 }
 
 extension UnsafeMutableRawBufferPointer {
-  /// Writes fields from the start of the buffer. The buffer must have room for them; the rest of it is unchanged.
+  /// Writes fields from the start of the buffer. The buffer must be long enough for the fields. The bytes after the
+  /// fields are unchanged.
   @inlinable public func write(_ body: (inout OutputRawSpan) -> Void) {
     var output = OutputRawSpan(buffer: self, initializedCount: 0)
     body(&output)
@@ -31,7 +32,8 @@ extension UnsafeMutableRawBufferPointer {
   }
 }
 
-/// The same for arrays, which grow. Generic, so that the calling module allocates: this module allocates nothing.
+/// Appends the fields that `ByteReader` reads to arrays, which grow. The extension is generic and inlinable, so the
+/// calling module allocates. `Primitives` itself is built without allocations.
 extension RangeReplaceableCollection<UInt8> {
   @inlinable public mutating func append<Number: FixedWidthInteger>(bigEndian value: Number) {
     for index in 1...Number.bitWidth / 8 { append(UInt8(truncatingIfNeeded: value >> (Number.bitWidth - 8 * index))) }

@@ -1,17 +1,17 @@
-/// Limits how many signatures this node verifies because others sent them: those of advertisements, deny-lists and
-/// session tables.
+/// Limits how many received signatures this node verifies. A check is the verification of one signature of an
+/// advertisement, a deny-list or a session table.
 ///
-/// Two bounds hold for all of them together. The rate is shared among the links that delivered them (`FairRate`). A
-/// piece (`Limits.checksPerPiece`) bounds the checks made in a row before other events are handled. The owner begins
-/// each further piece in its own wake-up. The unit is the check of one signature; other work counts as the number of
-/// checks that take the same time.
+/// Two limits apply to all checks together. The first is a rate, which the links that delivered the signatures share
+/// (`FairRate`). The second is the piece: `Limits.checksPerPiece` checks may follow each other before other events are
+/// handled. The owner of the budget begins each further piece in a new pass of the event loop. Other costly work is
+/// charged as the number of checks that take the same time.
 public struct CheckBudget {
   /// The answer to a request for a check.
   public enum Answer {
     case granted
     /// The link has used its share.
     case overShare
-    /// The piece is used up: retry in the next one.
+    /// The piece is used up: retry in the next piece.
     case pieceUsed
   }
 
@@ -21,13 +21,13 @@ public struct CheckBudget {
 
   public init() {}
 
-  /// Begins the next piece. Call it after other events were handled.
+  /// Begins the next piece. The owner calls this method after other events were handled.
   public mutating func beginPiece(now: Instant) {
     pieceBegan = now
     left = Limits.checksPerPiece
   }
 
-  /// Takes one check for a link.
+  /// Takes one check from the link's share and from the piece. `holder` is the number of the link (`FairShare`).
   public mutating func take(by holder: Int, now: Instant) -> Answer {
     renew(now)
     guard left > 0 else { return .pieceUsed }
@@ -36,8 +36,9 @@ public struct CheckBudget {
     return .granted
   }
 
-  /// Takes checks of session tables for a link: as many as its share and the piece allow. Some of the share is left for
-  /// advertisements, because nodes cannot find routes without them.
+  /// Takes checks of session tables for a link: as many as its share and the piece allow. Returns the number taken.
+  /// `Limits.checksSparedByTables` checks of the share are left for advertisements, because nodes cannot find routes
+  /// without advertisements.
   public mutating func takeForTables(by holder: Int, now: Instant) -> Int {
     renew(now)
     let taken = rate.take(upTo: left, by: holder, sparing: Limits.checksSparedByTables, now: now)

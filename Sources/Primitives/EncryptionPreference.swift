@@ -2,20 +2,20 @@
 public enum EncryptionPreference: UInt8, Sendable {
   /// Communicate only encrypted.
   case required = 0
-  /// Encrypt if the other node supports it.
+  /// Encrypt if the other node supports encryption.
   case optional = 1
   /// Send plaintext: relays can read and alter the payloads.
   case none = 2
 
-  /// The outcome of both nodes' preferences.
+  /// The mode of communication that follows from the preferences of two nodes.
   public enum Agreement: Equatable, Sendable {
     case sealed
     case clear
-    /// One node requires encryption, and the other does not support it.
+    /// One node requires encryption, and the other node does not support encryption.
     case refused
   }
 
-  /// The agreement of two preferences. Symmetric, so both ends compute the same one.
+  /// The agreement of two preferences. Their order does not matter, so both nodes compute the same agreement.
   public static func agreement(_ a: EncryptionPreference, _ b: EncryptionPreference) -> Agreement {
     switch (a, b) {
     case (.required, .none), (.none, .required): .refused

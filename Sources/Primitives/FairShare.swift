@@ -1,13 +1,13 @@
-/// A capacity shared by holders: the node's links, by slot, and the node itself as the last holder.
+/// A capacity that is shared by holders. The holders are the node's links, numbered by link slot, and the node itself.
 ///
-/// It applies `ShareRule` with a factor of 1. Each of k greedy holders gets 1/(k + 1) of the capacity, and the same
-/// amount stays free for a newcomer. A holder that has none may take one unit while one is free.
+/// The share applies `ShareRule` with a factor of 1. Each of k greedy holders gets 1/(k + 1) of the capacity, and the
+/// same amount stays free for a new holder. A holder without units may take one unit while a unit is free.
 @frozen
 public struct FairShare {
   /// The holder number of the node itself. A link's holder number is its slot.
   public static let ownHolder = Limits.linksMax
   public static let holders = Limits.linksMax + 1
-  /// The number of holders that the arrays have room for.
+  /// The number of holders for which the arrays of this type have elements.
   static let fits = FixedArray<65, UInt16>.count
 
   @usableFromInline var used = FixedArray<65, UInt16>(repeating: 0)
@@ -25,8 +25,8 @@ public struct FairShare {
   /// Units that no holder has.
   @inlinable public var free: Int { unheld }
 
-  // The next two methods change nothing. They are `mutating` because Swift 6.3.1 copies a whole borrowed share to read
-  // one element.
+  // The next two methods change nothing. They are `mutating` because Swift 6.3.1 copies a borrowed share completely to
+  // read one element.
 
   /// The units that a holder has.
   @inlinable public mutating func held(by holder: Int) -> Int { Int(used[holder]) }
@@ -36,20 +36,21 @@ public struct FairShare {
     ShareRule.allows(units, held: held(by: holder), free: free, factor: 1)
   }
 
-  /// Takes units for a holder. Traps when fewer are free.
+  /// Takes units for a holder. Traps when fewer units are free.
   @inlinable public mutating func take(_ units: Int, by holder: Int) {
     precondition(units <= unheld)
     used[holder] += UInt16(units)
     unheld -= units
   }
 
-  /// Returns units of a holder. Traps when it has fewer.
+  /// Returns units of a holder. Traps when the holder has fewer units.
   @inlinable public mutating func giveBack(_ units: Int, by holder: Int) {
     used[holder] -= UInt16(units)
     unheld += units
   }
 
-  /// Takes back up to `units` units from the holders that have any, one at a time in round-robin order.
+  /// Takes back up to `units` units from the holders that have units. Each takes its turn to return one unit (round
+  /// robin).
   mutating func reclaim(_ units: Int) {
     var left = min(units, capacity - free)
     while left > 0 {
@@ -61,16 +62,17 @@ public struct FairShare {
   }
 }
 
-/// A rate shared by holders. Units that were taken return over time, in equal parts for all holders that have any. A
-/// single holder gets the whole rate, and each of k greedy ones 1/k of it.
+/// A rate that is shared by the holders of a `FairShare`. Units that were taken become free again over time, in equal
+/// parts for all holders that have units. A single holder gets the complete rate, and each of k greedy holders gets 1/k
+/// of the rate.
 public struct FairRate {
   private var share: FairShare
   private let interval: TimeSpan
   private var reclaimedAt = Instant.zero
-  /// Units that holders used beyond their shares.
+  /// The number of units that each holder used beyond its share.
   private var owed = FixedArray<65, UInt16>(repeating: 0)
 
-  /// Allows a burst of `burst` units for all holders together, then `perSecond`.
+  /// Allows a burst of `burst` units for all holders together, and `perSecond` units per second on average.
   public init(burst: Int, perSecond: UInt64) {
     share = FairShare(capacity: burst)
     interval = .seconds(1) / perSecond
@@ -79,7 +81,8 @@ public struct FairRate {
   /// Takes one unit. Returns false when the holder has used its share.
   public mutating func take(by holder: Int, now: Instant) -> Bool { take(upTo: 1, by: holder, now: now) == 1 }
 
-  /// Takes up to `units`, while `sparing` more would remain available to the holder. Returns the number taken.
+  /// Takes up to `units` units for a holder, and returns the number taken. At least `sparing` units of the holder's
+  /// share remain available to the holder.
   public mutating func take(upTo units: Int, by holder: Int, sparing: Int = 0, now: Instant) -> Int {
     reclaim(now)
     pay(by: holder)
@@ -92,8 +95,8 @@ public struct FairRate {
     return taken
   }
 
-  /// Charges units that a holder has already used. It owes those beyond its share, at most half of the burst, and pays
-  /// them off before it can take more.
+  /// Charges units that a holder has already used. The holder owes the units that exceed its share, up to half of the
+  /// burst. It gets no further units until the debt is paid from units that become free.
   public mutating func charge(_ units: Int, to holder: Int, now: Instant) {
     reclaim(now)
     owed[holder] = UInt16(min(Int(owed[holder]) + units, share.capacity / 2))
@@ -107,7 +110,7 @@ public struct FairRate {
     }
   }
 
-  /// Returns unused units.
+  /// Returns units that a holder took and did not use.
   public mutating func giveBack(_ units: Int, by holder: Int) {
     share.giveBack(min(units, share.held(by: holder)), by: holder)
   }

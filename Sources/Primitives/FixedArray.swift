@@ -1,10 +1,10 @@
 /// A fixed number of elements, stored in place.
 ///
-/// It replaces `InlineArray` wherever elements are changed individually. Swift 6.3.1 (`-O`) assumes that a function
-/// which stores into an `InlineArray` at a variable index does not change its memory. Its caller may then use elements
-/// that it read before the call. This type accesses elements through spans, whose memory the optimiser assumes to
-/// change with any call. `Tests/OptimisedTests` demonstrates the defect, and `make check` restricts `InlineArray` to
-/// bytes.
+/// This type replaces `InlineArray` wherever elements are changed individually. Swift 6.3.1 (`-O`) assumes that a
+/// function which stores into an `InlineArray` at a variable index does not change the array's memory. The caller of
+/// such a function may then use outdated elements that it read before the call. `FixedArray` accesses elements through
+/// spans, whose memory the optimiser assumes to change with any call. `Tests/OptimisedTests` demonstrates the defect,
+/// and `make check` restricts `InlineArray` to bytes.
 @frozen
 public struct FixedArray<let count: Int, Element> {
   @usableFromInline var storage: InlineArray<count, Element>
@@ -15,7 +15,7 @@ public struct FixedArray<let count: Int, Element> {
 
   /// Traps when `index` is not in `indices`.
   @inlinable public subscript(index: Int) -> Element {
-    // Read in place: a getter often copies the whole array first.
+    // The element is read in place, because a getter often copies the complete array first.
     _read { yield storage.span[index] }
     _modify {
       var elements = storage.mutableSpan

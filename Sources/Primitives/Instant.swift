@@ -1,4 +1,4 @@
-/// A duration in nanoseconds. It is never negative: subtraction of instants saturates at zero.
+/// A duration in nanoseconds. A duration is never negative: subtraction of instants saturates at zero.
 public struct TimeSpan: Comparable, Sendable {
   public var nanoseconds: UInt64
 
@@ -31,7 +31,7 @@ public struct Instant: Comparable, Sendable {
 
   @inlinable public init(nanoseconds: UInt64) { self.nanoseconds = nanoseconds }
   public static let zero = Instant(nanoseconds: 0)
-  /// Later than every instant of a clock. It means "no deadline".
+  /// An instant later than every instant of a clock. As a deadline, this value means "no deadline".
   public static let never = Instant(nanoseconds: .max)
 
   @inlinable public static func < (a: Instant, b: Instant) -> Bool { a.nanoseconds < b.nanoseconds }

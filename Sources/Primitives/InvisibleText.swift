@@ -1,5 +1,5 @@
-/// Whether a character is invisible. These are control characters (general category Cc), line and paragraph separators,
-/// direction marks and other Default_Ignorable_Code_Points (Unicode 16, DerivedCoreProperties.txt). Such characters
+/// Whether a character is invisible: a control character (general category Cc), a line or paragraph separator, a
+/// direction mark or another Default_Ignorable_Code_Point (Unicode 16, DerivedCoreProperties.txt). Such characters can
 /// control terminals, reorder a line, or make two different names look alike.
 public func isInvisible(_ scalar: UInt32) -> Bool {
   switch scalar {
@@ -19,7 +19,8 @@ public func isBlank(_ scalar: UInt32) -> Bool {
   }
 }
 
-/// Whether a character is a double quotation mark or looks like one. Untrusted text without one cannot end a quotation.
+/// Whether a character is a double quotation mark or looks like one. Untrusted text without such characters cannot end
+/// the quotation in which a message shows the text.
 public func isQuotationMark(_ scalar: UInt32) -> Bool {
   switch scalar {
   case 0x22, 0x2BA, 0x2DD, 0x2EE, 0x2F6, 0x5F4, 0x1CD3, 0x201C...0x201F, 0x2033, 0x2036, 0x275D...0x275E: true
@@ -28,8 +29,8 @@ public func isQuotationMark(_ scalar: UInt32) -> Bool {
   }
 }
 
-/// Whether a character is drawn over the one before it (general categories Mn and Me, Unicode 15). Some ranges include
-/// the few letters between the marks of a script.
+/// Whether a character is drawn over the preceding character (general categories Mn and Me, Unicode 15). Some ranges
+/// also include the few letters that lie between the marks of a script.
 public func isCombiningMark(_ scalar: UInt32) -> Bool {
   switch scalar {
   case 0..<0x300: false
@@ -60,7 +61,7 @@ public func isCombiningMark(_ scalar: UInt32) -> Bool {
   case 0x1D167...0x1D169, 0x1D17B...0x1D18B, 0x1D1AA...0x1D1AD, 0x1D242...0x1D244, 0x1DA00...0x1DA6C, 0x1DA75: true
   case 0x1DA84, 0x1DA9B...0x1DAAF, 0x1E000...0x1E02A, 0x1E130...0x1E136, 0x1E2AE, 0x1E2EC...0x1E2EF: true
   case 0x1E8D0...0x1E8D6, 0x1E944...0x1E94A: true
-  // The blocks of the scripts of India have their marks at the same offsets.
+  // The blocks of the scripts of India, 128 code points each, have their marks at the same offsets.
   case 0x900...0xD7F:
     switch scalar & 0x7F {
     case 0...2, 0x3C, 0x41...0x4D, 0x51...0x57, 0x62...0x63: true
@@ -70,8 +71,8 @@ public func isCombiningMark(_ scalar: UInt32) -> Bool {
   }
 }
 
-/// Whether a word consists of 8 or 32 hexadecimal digits of either case, like a displayed node id. Names must not look
-/// like this, because they would be mistaken for an id.
+/// Whether a word consists of 8 or 32 hexadecimal digits of either case, like a displayed node id. A name must not look
+/// like a node id, because people would mistake the name for an id.
 public func looksLikeNodeID(_ word: RawSpan) -> Bool {
   guard word.byteCount == 8 || word.byteCount == 2 * NodeID.byteCount else { return false }
   for offset in word.byteOffsets {

@@ -1,10 +1,11 @@
-/// A recent proof that a node holds its key: the handshake of a link, or of a session whose packets arrived over a
-/// link.
+/// A recent proof that a node has the private key of its identity. The proof is the TLS handshake of a link, or the
+/// handshake of an end-to-end session whose packets arrived over a link.
 public struct KeyProof: Sendable {
-  /// The address at the other end of that link, as admission charges it, or 0 for a local process. For a session it is
-  /// the relaying neighbour's address, because the address of a node behind it is only claimed.
+  /// The address at the remote end of the link, in the form to which admission charges streams, or 0 for a local
+  /// process. For an end-to-end session this is the address of the relaying neighbour. The address of a node behind
+  /// that neighbour is claimed but not proven.
   public let source: UInt64
-  /// The bearer of that link.
+  /// The bearer of the link.
   public let bearer: BearerKind
   public let at: Instant
 

@@ -1,12 +1,12 @@
 extension Limits {
-  /// One element for each link slot.
+  /// An array with an element for each link slot.
   public typealias PerLink<Element> = FixedArray<64, Element>
-  /// One element for each node record.
+  /// An array with an element for each node record of the mesh.
   public typealias PerNode<Element> = FixedArray<256, Element>
 
-  /// Calls `body` for each field of the core whose width bounds a limit. The arguments are its description, the
-  /// greatest value that the limits allow, and the greatest that fits. Table indices are not included, because `Table`
-  /// checks its own.
+  /// Calls `body` for each field of the core whose width bounds a limit. The arguments of `body` are the description of
+  /// the field, the greatest value that the limits allow, and the greatest value that fits. Table indices are not
+  /// included, because `Table` checks its indices.
   public static func eachWidth(_ body: (_ field: StaticString, _ greatest: Int, _ fits: Int) -> Void) {
     body("links: sets of slots, 64 bits", linksMax, UInt64.bitWidth)
     body("links: arrays by slot", linksMax, PerLink<UInt8>.count)
@@ -32,7 +32,7 @@ extension Limits {
     body("peers: bytes of a pair, 8 bits", infoPairBytesMax, 0xFF)
   }
 
-  /// Traps when a limit exceeds the width of a field. Called once at start.
+  /// Traps when a limit exceeds the width of a field. The daemon calls this function once, when it starts.
   public static func checkWidths() {
     eachWidth { _, greatest, fits in precondition(greatest <= fits) }
   }

@@ -1,12 +1,12 @@
-/// The identity of a node: the first 16 bytes of the SHA-256 of its key's SubjectPublicKeyInfo. Ordered by bytes, so
-/// all nodes break ties alike.
+/// The identity of a node: the first 16 bytes of the SHA-256 of its key's SubjectPublicKeyInfo. Identities are ordered
+/// by their bytes, so all nodes break ties in the same way.
 public struct NodeID: Hashable, Comparable, Sendable {
   /// Bytes 0–7 and 8–15, big-endian.
   public let high: UInt64
   public let low: UInt64
 
   public static let byteCount = 16
-  /// No node. It is the destination of link-local and flooded frames.
+  /// The value for "no node". Link-local and flooded frames have this destination.
   public static let none = NodeID(high: 0, low: 0)
 
   @inlinable public init(high: UInt64, low: UInt64) {

@@ -1,4 +1,4 @@
-/// UTF-8 checks that need no Unicode tables: they test only well-formedness (RFC 3629, section 4).
+/// UTF-8 functions that need no Unicode tables, because they test only well-formedness (RFC 3629, section 4).
 public enum UTF8Text {
   /// Whether the bytes are well-formed: no overlong form, no surrogate, and nothing above U+10FFFF.
   public static func isValid(_ bytes: RawSpan) -> Bool {
@@ -18,7 +18,8 @@ public enum UTF8Text {
     return length
   }
 
-  /// The length of the character at `offset`, or nil if it is malformed. `offset` must be within the bytes.
+  /// The length in bytes of the character at `offset`, or nil if the character is malformed. `offset` must be within
+  /// the bytes.
   public static func sequenceLength(_ bytes: RawSpan, at offset: Int) -> Int? {
     let first = bytes.octet(offset)
     let length: Int
@@ -55,8 +56,8 @@ public func isPlainText(_ bytes: RawSpan) -> Bool {
   return true
 }
 
-/// Whether `bytes` are a service type: 1 to 15 of `a–z 0–9 -`, with at least one letter. A hyphen is neither first,
-/// last nor next to another one (RFC 6335, section 5.1).
+/// Whether `bytes` are a service type: 1 to 15 of `a–z 0–9 -`, with at least one letter. A hyphen is neither the first
+/// nor the last character, nor next to another hyphen (RFC 6335, section 5.1).
 public func isServiceType(_ bytes: RawSpan) -> Bool {
   var hasLetter = false
   var previous = UInt8(ascii: "-")

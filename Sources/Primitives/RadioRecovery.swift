@@ -1,12 +1,13 @@
-/// Decides when and how to recover a radio that fails, is absent or is blocked. Each radio of any kind has its own.
+/// Decides when and how to recover a radio that fails, is absent or is blocked. Each radio of any kind has its own
+/// `RadioRecovery`.
 ///
-/// Recovery of a failing radio escalates, with pauses that double: first re-arm it, then power-cycle it, then rebuild
-/// everything around it. After the last of these the owner reports the failure, and the last two steps alternate until
-/// one succeeds. An absent or blocked radio is not tried, because only a person can change that. When it becomes usable
-/// it is armed immediately, starting with the first step.
+/// Recovery of a failing radio escalates through the steps arm, power cycle and reset (`Step`), with pauses that
+/// double. When every step has failed, the owner reports the failure. Power cycle and reset then alternate until one of
+/// them succeeds. An absent or blocked radio gets no steps, because only a person can make it usable. When the radio
+/// becomes usable, it is armed immediately, and escalation starts again.
 ///
-/// Drain rule: after every `handle`, and at `deadline`, call `nextStep` until it returns nil. Carry out the step and
-/// report its result with `.works` or `.failed`.
+/// Drain rule: after every `handle`, and at `deadline`, the owner calls `nextStep` until it returns nil. The owner
+/// carries out each step and reports the result by `.works`, `.failed` or `.silent`.
 public struct RadioRecovery: Equatable, Sendable {
   /// A recovery step.
   public enum Step: UInt8, Sendable {
@@ -14,7 +15,7 @@ public struct RadioRecovery: Equatable, Sendable {
     case arm
     /// Switch the radio off and on, then arm it.
     case powerCycle
-    /// Also reopen the connection to whatever drives the radio, then arm it.
+    /// Reopen the connection to the kernel or program that drives the radio, switch the radio off and on, then arm it.
     case reset
   }
 
@@ -24,11 +25,11 @@ public struct RadioRecovery: Equatable, Sendable {
     case present(Bool)
     /// Whether rfkill switches it off.
     case blocked(Bool)
-    /// The driving service was replaced, so earlier failures do not count.
+    /// The program that drives the radio was restarted, so earlier failures are forgotten.
     case renewed
     case works
     case failed
-    /// It failed without a response, so re-arming would not help.
+    /// The radio failed without a response, so arming the radio again would not help.
     case silent
   }
 
@@ -40,11 +41,11 @@ public struct RadioRecovery: Equatable, Sendable {
     case working(since: Instant)
   }
 
-  /// The number of failures after which every step has been tried.
+  /// With more consecutive failures than this number, every step of the escalation has failed.
   private static let stepsMax: UInt8 = 6
   public static let pauseMin = TimeSpan.seconds(1)
   public static let pauseMax = TimeSpan.seconds(60)
-  /// A radio that worked for this long starts again with the first step.
+  /// After a failure, a radio that had worked for at least this long starts again with the first step.
   public static let stableTime = TimeSpan.seconds(30)
 
   /// Consecutive failures, at most 255.
@@ -55,7 +56,7 @@ public struct RadioRecovery: Equatable, Sendable {
 
   public init() {}
 
-  /// Whether every step has failed. Attempts continue.
+  /// Whether every step of the escalation has failed. Attempts continue.
   public var isHopeless: Bool { failures > Self.stepsMax }
   public var isUsable: Bool { isPresent && !isBlocked }
 
@@ -100,7 +101,7 @@ public struct RadioRecovery: Equatable, Sendable {
     case .trying: break
     }
     if isSilent { failures = max(failures, 2) }
-    // Beyond the last step only the parity counts.
+    // When every step has failed, only the parity of `failures` selects the next step.
     failures = failures < 254 ? failures + 1 : 253
     state = .resting(until: now + min(Self.pauseMin * (1 << UInt64(min(failures - 1, 6))), Self.pauseMax))
   }

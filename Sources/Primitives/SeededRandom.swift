@@ -1,5 +1,5 @@
 /// A reproducible stream of random numbers for simulations, jitter and tests: SplitMix64 (Steele, Lea and Flood 2014).
-/// A seed gives the same sequence on every machine. Not suitable for keys.
+/// A seed gives the same sequence on every machine. The numbers are predictable, so they are not suitable for keys.
 public struct SeededRandom: RandomNumberGenerator, Sendable {
   private var state: UInt64
 

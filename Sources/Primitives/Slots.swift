@@ -1,5 +1,5 @@
-/// Iterates over the slots whose bits are set, in ascending order. It is not a `Sequence`, because that protocol can
-/// create arrays, which core modules must not.
+/// Iterates over the slot numbers whose bits are set, in ascending order. The type is not a `Sequence`, because that
+/// protocol can allocate arrays, and this module allocates nothing.
 public struct Slots {
   private var bits: UInt64
   public init(_ bits: UInt64) { self.bits = bits }

@@ -1,5 +1,5 @@
-/// Token buckets for the 64 source addresses that used the most tokens. A new address replaces the one with the fullest
-/// bucket.
+/// Token buckets for 64 source addresses. A new address replaces the address with the fullest bucket, so the addresses
+/// that used the most tokens stay.
 public struct SourceBuckets {
   private struct Entry {
     var source: UInt64 = 0
@@ -11,18 +11,18 @@ public struct SourceBuckets {
 
   public init(_ rate: TokenRate) { self.rate = rate }
 
-  /// The time of the next token of `source`, which is in the past if it has one.
+  /// The time of the next token of `source`. The time is not in the future if `source` has a token now.
   public func next(_ source: UInt64) -> Instant {
     index(of: source).map { entries[$0].bucket.next(rate) } ?? .zero
   }
 
-  /// Takes a token of `source`. Returns false if it has none.
+  /// Takes a token of `source`. Returns false if `source` has no token.
   public mutating func take(_ source: UInt64, now: Instant) -> Bool {
     let place = index(of: source) ?? replaceFullest(source)
     return entries[place].bucket.take(rate, now: now)
   }
 
-  /// Takes tokens of `source` even if it has too few. The missing ones are deducted from future tokens.
+  /// Takes tokens of `source` even if `source` has too few. The missing tokens are deducted from its future tokens.
   public mutating func charge(_ source: UInt64, _ tokens: UInt64, now: Instant) {
     let place = index(of: source) ?? replaceFullest(source)
     entries[place].bucket.charge(tokens, rate, now: now)

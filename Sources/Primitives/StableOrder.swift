@@ -1,8 +1,9 @@
-/// Sorts indices by the elements that they stand for. Among equal elements the lower index comes first. Heapsort
+/// Sorts indices by the elements to which they refer. `precede` returns whether the element at the first index precedes
+/// the element at the second index. Among equal elements the lower index comes first. The algorithm is heapsort
 /// (Williams, 1964): O(n log n) comparisons and no memory.
 ///
-/// The standard library's `sorted` is specialised for each element type, at 4 to 5 kB each. This is a single function
-/// for all of them.
+/// This single function serves all element types. The compiler specialises the standard library's `sorted` for each
+/// element type, which adds 4 to 5 kB of code each time.
 public func putInOrder(_ indices: inout MutableSpan<Int>, _ precede: (_ one: Int, _ other: Int) -> Bool) {
   func sift(_ indices: inout MutableSpan<Int>, _ start: Int, _ end: Int) {
     var parent = start

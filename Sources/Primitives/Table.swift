@@ -1,6 +1,6 @@
-/// Allocates parts of one piece of memory, in order. Each part begins at a multiple of `alignment` bytes.
+/// Allocates parts of one piece of memory, one after the other. Each part begins at a multiple of `alignment` bytes.
 public struct Arena {
-  /// The size of a cache line. No record needs a greater alignment.
+  /// The size of a cache line, in bytes. No record needs a greater alignment.
   public static let alignment = 64
   private var rest: UnsafeMutableRawBufferPointer
 
@@ -13,7 +13,7 @@ public struct Arena {
   /// The bytes that a part of `byteCount` bytes takes up, including alignment.
   public static func byteCount(_ byteCount: Int) -> Int { (byteCount + alignment - 1) / alignment * alignment }
 
-  /// Allocates `byteCount` bytes. Traps when fewer are left.
+  /// Allocates `byteCount` bytes. Traps when fewer bytes are left.
   public mutating func take(_ byteCount: Int) -> UnsafeMutableRawBufferPointer {
     let taken = Self.byteCount(byteCount)
     precondition(byteCount >= 0 && taken <= rest.count)
@@ -22,16 +22,16 @@ public struct Arena {
   }
 }
 
-/// A fixed number of records in memory of the caller, accessed by a checked index.
+/// A fixed number of records in memory that the caller provides, accessed by a checked index.
 ///
-/// Copies of the value share the records. Records must be trivial types without a destructor. The memory of a record is
-/// untouched and invalid until the record is assigned.
+/// Copies of a table share the records. `Record` must be a trivial type, without a destructor. A record must be
+/// assigned before it is read, because the table does not initialise its memory.
 @frozen
 public struct Table<Record, Index: FixedWidthInteger> {
   @usableFromInline let base: UnsafeMutablePointer<Record>
   public let count: Int
 
-  /// `Index` must be able to hold `count`, which the caller may use for "none".
+  /// `Index` must be able to represent `count`. The caller can use this index, which is out of range, for "no record".
   public init(count: Int, in arena: inout Arena) {
     precondition(_isPOD(Record.self) && MemoryLayout<Record>.alignment <= Arena.alignment)
     precondition(count > 0 && UInt64(count) <= UInt64(Index.max))
@@ -59,7 +59,7 @@ public struct Table<Record, Index: FixedWidthInteger> {
   }
 }
 
-/// A fixed number of byte strings of equal length, accessed by a checked index. Copies of the value share the bytes.
+/// A fixed number of byte strings of equal length, accessed by a checked index. Copies of a table share the bytes.
 public struct ByteTable<Index: FixedWidthInteger> {
   private let memory: UnsafeMutableRawBufferPointer
   private let recordBytes: Int

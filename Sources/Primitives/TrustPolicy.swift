@@ -1,6 +1,6 @@
-/// The policy that decides which keys are accepted.
+/// The policy that decides which peers' keys this node accepts.
 public enum TrustPolicy: UInt8, Sendable {
-  /// Every proven key.
+  /// Every key is accepted whose possession the peer has proved.
   case open
   /// Every proven key, with trust on first use: the name of a new key is pinned to it.
   case firstUse

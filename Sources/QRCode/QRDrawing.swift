@@ -2,10 +2,10 @@ extension QRSymbol {
   /// The width of the drawing, in columns.
   public var columns: Int { sideModules + 2 * Self.marginModules }
 
-  /// The symbol and its margin as UTF-8 text, two rows of modules per line. Light modules are drawn and dark ones are
-  /// background, which suits a dark terminal.
+  /// The symbol and its margin as UTF-8 text, two rows of modules per line. Light modules are drawn in the foreground
+  /// colour, and dark modules are background. So the drawing is correct on a dark terminal.
   ///
-  /// `isColoured` adds escape sequences for white on black, whatever the terminal's colours are.
+  /// `isColoured` adds escape sequences for white on black, so the drawing is correct with any colours of the terminal.
   public func lines(isColoured: Bool) -> [UInt8] {
     var text: [UInt8] = []
     let rows = -Self.marginModules..<(sideModules + Self.marginModules)
