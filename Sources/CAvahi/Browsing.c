@@ -1,12 +1,14 @@
 #include "CAvahi.h"
 
-// Reduces what n boxes that browse for one type cost each other. Each repeats its question after 1, 2, 4, … seconds,
-// and lists the n services that it knows.
+// Reduces the load that n boxes put on each other when all browse for the same service type. Each box repeats its mDNS
+// question after 1, 2, 4, … seconds, and lists the n services that it knows as known answers.
 //
-// The linker prescribes the names: every program is linked with --wrap (Package.swift), so calls within libavahi-core
-// arrive here. libavahi-core runs only on the reactor's thread, so nothing here is locked.
+// The names of the functions begin with __wrap_ because every program is linked with --wrap (Package.swift). So calls
+// within libavahi-core reach the functions of this file. libavahi-core runs only on the reactor's thread, so the data
+// here needs no locks.
 
-// Empty until the service is published, and if its names are too long. libavahi-core then behaves as usual.
+// The names of this node's service type and service. They are empty until the service is published, and if a name is
+// too long. While they are empty, this file does not change the behaviour of libavahi-core.
 static char own_type[AVAHI_DOMAIN_NAME_MAX], own_service[AVAHI_DOMAIN_NAME_MAX];
 
 void cavahi_set_own_service(const char *name, const char *type) {
@@ -15,16 +17,17 @@ void cavahi_set_own_service(const char *name, const char *type) {
     own_type[0] = own_service[0] = 0;
 }
 
-// Both names are in the form in which libavahi writes escapes.
+// The names can be compared as text, because libavahi writes the escapes in both of them.
 static int is_browsed(const AvahiKey *key) {
   return key->type == AVAHI_DNS_TYPE_PTR && key->clazz == AVAHI_DNS_CLASS_IN && strcasecmp(key->name, own_type) == 0;
 }
 
 static int is_own(const AvahiRecord *record) { return strcasecmp(record->data.ptr.name, own_service) == 0; }
 
-// libavahi-core notes each answer that an asker already knows (RFC 6762, section 7.1) and does not send it. It also
-// notes the answers of other nodes, and compares each new one with all of the last 0.7 s. From 40 boxes on that takes
-// all processors. Among the services of our type only our own matters.
+// libavahi-core records each answer that the asker already knows (RFC 6762, section 7.1), and does not send such an
+// answer. It also records known answers that only other nodes could send. It compares each known answer with all those
+// of the last 0.7 s. With 40 boxes or more, these comparisons use all processors. Among the services of our type, this
+// node sends only its own, so only that answer is passed on.
 void __real_avahi_response_scheduler_suppress(void *scheduler, AvahiRecord *record, const AvahiAddress *asker);
 void __wrap_avahi_response_scheduler_suppress(void *scheduler, AvahiRecord *record, const AvahiAddress *asker);
 void __wrap_avahi_response_scheduler_suppress(void *scheduler, AvahiRecord *record, const AvahiAddress *asker) {
@@ -32,8 +35,9 @@ void __wrap_avahi_response_scheduler_suppress(void *scheduler, AvahiRecord *reco
   __real_avahi_response_scheduler_suppress(scheduler, record, asker);
 }
 
-// libavahi-core compares names by splitting both into labels, even if they have no escapes. With n services in the
-// cache, each record of an answer is compared with n others. Names without escapes are compared directly.
+// libavahi-core compares two names by splitting both into labels, even if they have no escapes. With n services in the
+// cache, each record of an answer is compared with n records. This function compares names without escapes as text,
+// which is faster.
 int __real_avahi_domain_equal(const char *one, const char *other);
 int __wrap_avahi_domain_equal(const char *one, const char *other);
 
@@ -47,18 +51,18 @@ int __wrap_avahi_domain_equal(const char *one, const char *other) {
   return __real_avahi_domain_equal(one, other);
 }
 
-// Duplicate question suppression (RFC 6762, section 7.3). A question is not repeated if another node has asked it since
-// this node did, and listed no service that this node does not know.
+// Duplicate question suppression (RFC 6762, section 7.3). This node does not repeat its question under two conditions.
+// Another node has asked the question after this node did, and has listed no service that is unknown to this node.
 //
-// libavahi-core suppresses only questions without any known answer, within 0.1 s. So n boxes asked n times, with n
-// lists of n services, and some of the packets were lost.
+// By itself, libavahi-core suppresses only questions without known answers that come within 0.1 s. So n boxes sent n
+// questions, each with a list of n services, and some of the packets were lost.
 
 typedef struct AvahiInterface AvahiInterface;
 typedef struct AvahiCache AvahiCache;
 typedef struct AvahiCacheEntry AvahiCacheEntry;
 typedef void *AvahiCacheWalkCallback(AvahiCache *cache, AvahiKey *key, AvahiCacheEntry *entry, void *userdata);
 
-// The beginning of these structures (cache.h of 0.8, the version in NOTICE).
+// The first members of two structures of libavahi-core (cache.h of version 0.8, which NOTICE lists).
 struct AvahiCache {
   AvahiServer *server;
   AvahiInterface *interface;
@@ -70,16 +74,16 @@ struct AvahiCacheEntry {
 
 void *avahi_cache_walk(AvahiCache *cache, AvahiKey *key, AvahiCacheWalkCallback *callback, void *userdata);
 
-// Interfaces on which this node has asked, each once for IPv4 and once for IPv6. On interfaces beyond the limit it
-// always asks. The first question takes an entry. avahi_querier_free_all, which libavahi-core calls before it frees an
-// interface, releases it.
+// The interfaces on which this node has asked its question. An interface has one entry for IPv4 and one for IPv6. On
+// interfaces beyond the limit no question is suppressed. The first question on an interface allocates its entry. The
+// entry is released by avahi_querier_free_all, which libavahi-core calls before it frees an interface.
 #define INTERFACES_MAX 32
 static struct {
   const AvahiInterface *interface;
   int others_asked;
 } asked[INTERFACES_MAX];
 
-// The index of an interface's entry, or of a free one for NULL; -1 if there is none.
+// The index of an interface's entry, or of a free entry if `interface` is NULL. Returns -1 if there is no such entry.
 static int find(const AvahiInterface *interface) {
   for (int index = 0; index < INTERFACES_MAX; index++)
     if (asked[index].interface == interface) return index;
@@ -91,12 +95,14 @@ static void note(const AvahiInterface *interface, int others_asked) {
   if (index >= 0) asked[index].others_asked = others_asked;
 }
 
-// "Passive observation of failures" (RFC 6762, section 10.5) is left out for our services. libavahi-core counts
-// questions that nobody answered. Known answers that come in later packets should cancel the count. libavahi-core
-// cancels it only if all of them arrive and no other node asks meanwhile, so it lost services that still existed. Here,
-// a dial that fails looks its service up again.
+// "Passive observation of failures" (RFC 6762, section 10.5) is disabled for our service type. For this observation,
+// libavahi-core counts questions that no node answers, and removes the services in question. Known answers in later
+// packets of a question should cancel the count. libavahi-core cancels the count only if all these packets arrive and
+// no other node asks before they do. So it removed services that still existed. Causeway needs no such observation,
+// because it looks a service up again when a dial to the service fails.
 
-// A question was received. Its known answers follow, perhaps in packets of their own.
+// libavahi-core calls this function when it receives a question. The known answers of the question follow, possibly in
+// separate packets.
 void __real_avahi_cache_start_poof(AvahiCache *cache, AvahiKey *key, const AvahiAddress *asker);
 void __wrap_avahi_cache_start_poof(AvahiCache *cache, AvahiKey *key, const AvahiAddress *asker);
 void __wrap_avahi_cache_start_poof(AvahiCache *cache, AvahiKey *key, const AvahiAddress *asker) {
@@ -112,7 +118,8 @@ static void *entry_of(AvahiCache *cache, AvahiKey *key, AvahiCacheEntry *entry, 
   return strcasecmp(entry->record->data.ptr.name, service) == 0 ? entry : NULL;
 }
 
-// The asker knows this answer, so the node that has it will not send it. If it is new to this node, this node must ask.
+// libavahi-core calls this function for each known answer of a question. The owner of a service does not send an answer
+// that the asker knows. So if the answer is unknown to this node, this node must ask.
 void __real_avahi_cache_stop_poof(AvahiCache *cache, AvahiRecord *record, const AvahiAddress *asker);
 void __wrap_avahi_cache_stop_poof(AvahiCache *cache, AvahiRecord *record, const AvahiAddress *asker);
 void __wrap_avahi_cache_stop_poof(AvahiCache *cache, AvahiRecord *record, const AvahiAddress *asker) {
@@ -122,9 +129,10 @@ void __wrap_avahi_cache_stop_poof(AvahiCache *cache, AvahiRecord *record, const 
     note(cache->interface, 0);
 }
 
-// A question is due: `immediately` when cached answers expire, otherwise after 0.1 s. Only the first question on an
-// interface has reason to wait, because many nodes ask it at the same time. A later one is sent at once, so that other
-// nodes receive it before theirs are due. Returns 0 if no question was queued.
+// libavahi-core calls this function when a question is due. The question is sent at once if `immediately` is set, as it
+// is when cached answers expire; otherwise after 0.1 s. Only the first question on an interface has reason to wait,
+// because many nodes send their first question at the same time. Later questions are sent at once, so that other nodes
+// receive them before their own questions are due. Returns 0 if no question was queued.
 int __real_avahi_interface_post_query(AvahiInterface *interface, AvahiKey *key, int immediately, unsigned *id);
 int __wrap_avahi_interface_post_query(AvahiInterface *interface, AvahiKey *key, int immediately, unsigned *id);
 int __wrap_avahi_interface_post_query(AvahiInterface *interface, AvahiKey *key, int immediately, unsigned *id) {
@@ -142,7 +150,7 @@ int __wrap_avahi_interface_post_query(AvahiInterface *interface, AvahiKey *key, 
   return __real_avahi_interface_post_query(interface, key, immediately, id);
 }
 
-// An interface is about to be freed, or becomes unusable.
+// libavahi-core calls this function before it frees an interface, and when an interface becomes unusable.
 void __real_avahi_querier_free_all(AvahiInterface *interface);
 void __wrap_avahi_querier_free_all(AvahiInterface *interface);
 void __wrap_avahi_querier_free_all(AvahiInterface *interface) {

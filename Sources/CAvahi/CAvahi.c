@@ -1,15 +1,16 @@
 #include "CAvahi.h"
 
-// libdbus's server side asks systemd for its sockets. Debian has no static libsystemd, and a D-Bus client never calls
-// these functions.
+// Stand-ins for two functions of libsystemd, which the server side of libdbus needs for linking. Debian has no static
+// libsystemd, and a D-Bus client never calls these functions.
 __attribute__((weak)) int sd_listen_fds(int unset_environment) { (void)unset_environment; return 0; }
 __attribute__((weak)) int sd_is_socket(int fd, int family, int type, int listening) {
   (void)fd; (void)family; (void)type; (void)listening;
   return 0;
 }
 
-// A daemon that hangs must not block the reactor. The linker prescribes the names: every program is linked with --wrap
-// (Package.swift), so calls of dbus_connection_send_with_reply_and_block arrive here.
+// Limits the time of blocking D-Bus calls, because an avahi-daemon that hangs must not block the reactor. Every program
+// is linked with --wrap (Package.swift). So calls of dbus_connection_send_with_reply_and_block reach the function with
+// the prefix __wrap_.
 typedef struct DBusConnection DBusConnection;
 typedef struct DBusMessage DBusMessage;
 typedef struct DBusError DBusError;
@@ -27,9 +28,10 @@ static void ignore_log(AvahiLogLevel level, const char *text) { (void)level; (vo
 
 void cavahi_silence_log(void) { avahi_set_log_function(ignore_log); }
 
-// libavahi-core calls this instead of avahi_reverse_lookup_name (board/sysroot.sh renames it). A responder claims the
-// reverse name of each of its addresses, such as 1.0.0.10.in-addr.arpa, exclusively. Two responders on one machine
-// would dispute every address and rename the host for ever. This one claims a unique name below the reverse name.
+// libavahi-core calls this function instead of avahi_reverse_lookup_name, because board/sysroot.sh renames the call. An
+// mDNS responder claims the reverse name of each of its addresses, such as 1.0.0.10.in-addr.arpa, exclusively. Two
+// responders on one machine would dispute every address, and would rename the host again and again. So this function
+// makes the built-in responder claim a unique name below the reverse name.
 char *cavahi_reverse_lookup_name(const AvahiAddress *address, char *name, size_t size);
 char *cavahi_reverse_lookup_name(const AvahiAddress *address, char *name, size_t size) {
   static unsigned token;
@@ -44,7 +46,7 @@ uint64_t cavahi_source6(const uint8_t *address) {
   int first = address[0] == 0xFE && (address[1] & 0xC0) == 0x80 ? 8 : 0;
   uint64_t number = 0;
   for (int i = 0; i < 8; i++) number = number << 8 | address[first + i];
-  // The highest bit keeps the number different from 0 and from that of any IPv4 address.
+  // The highest bit makes the number different from 0 and from the number of any IPv4 address.
   return number | (uint64_t)1 << 63;
 }
 

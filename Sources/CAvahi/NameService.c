@@ -1,9 +1,9 @@
 // libdbus asks the C library for host names and accounts. In a static binary these calls would load shared libraries of
-// the machine at run time (NSS), and the firmware must not depend on those. The system bus needs none of this: it is a
-// local socket that identifies accounts by number.
+// the machine at run time (NSS), and the firmware must not depend on such libraries. The system bus needs neither host
+// names nor account names: it is a local socket that identifies accounts by number.
 //
-// So board/sysroot.sh renames the calls to the functions below, which find nothing. libdbus also writes its warnings to
-// standard error; the last two functions keep them out of the system's log.
+// So board/sysroot.sh renames the calls to the functions below, which find nothing. libdbus writes its warnings both to
+// standard error and to the system's log. The last two functions keep the warnings out of the log.
 #include <netdb.h>
 #include <pwd.h>
 #include <stdarg.h>

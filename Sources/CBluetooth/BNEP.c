@@ -10,7 +10,7 @@ static void leave(int control, const uint8_t peer[6]) {
   ioctl(control, BNEPCONNDEL, &request);
 }
 
-// BNEP takes the address with the most significant byte first, as Ethernet does.
+// The BNEP requests need the address with the most significant byte first, as in Ethernet.
 void cbluetooth_bnep_leave(int control, bdaddr_t peer) {
   bdaddr_t reversed;
   baswap(&reversed, &peer);
@@ -20,7 +20,7 @@ void cbluetooth_bnep_leave(int control, bdaddr_t peer) {
 static int any_socket(void) { return socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0); }
 
 void cbluetooth_bnep_leave_all(int control, bdaddr_t own) {
-  // More entries than a controller can have links.
+  // This array has more entries than a controller can have links.
   struct bnep_conninfo found[32];
   struct bnep_connlist_req list = {.cnum = sizeof found / sizeof *found, .ci = found};
   bdaddr_t reversed;
@@ -31,7 +31,7 @@ void cbluetooth_bnep_leave_all(int control, bdaddr_t own) {
   for (uint32_t i = 0; i < list.cnum; i++) {
     struct ifreq request = {0};
     memcpy(request.ifr_name, found[i].device, sizeof request.ifr_name);
-    // The interface has the hardware address of its controller.
+    // A BNEP interface has the hardware address of its controller.
     if (found[i].role == BNEP_SVC_NAP && ioctl(any, SIOCGIFHWADDR, &request) == 0 &&
         memcmp(request.ifr_hwaddr.sa_data, reversed.b, sizeof reversed.b) == 0)
       leave(control, found[i].dst);
@@ -53,7 +53,8 @@ static int join_bridge(int any, const char *bridge, const char *name) {
 int cbluetooth_bnep_join(int control, int channel, bdaddr_t peer, const char *bridge, char name[16]) {
   struct bnep_connadd_req request = {.sock = channel, .flags = 1 << BNEP_SETUP_RESPONSE, .role = BNEP_SVC_NAP};
   char path[64];
-  // Checked first, because the kernel confirms the setup to the peer before the interface is in the bridge.
+  // The bridge is checked first, because the kernel confirms the setup to the peer before the interface joins the
+  // bridge.
   snprintf(path, sizeof path, "/sys/class/net/%s/bridge", bridge);
   if (access(path, F_OK) < 0) {
     errno = ENODEV;

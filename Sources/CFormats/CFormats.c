@@ -8,7 +8,7 @@ struct ini_input {
   void *user;
 };
 
-// Gives libinih the next line of the text. libinih reads one line at a time, so counting the calls yields the line
+// Gives libinih the next line of the text. libinih reads one line with each call, so the number of calls is the line
 // number.
 static char *read_line(char *buffer, int size, void *stream) {
   struct ini_input *input = stream;

@@ -1,8 +1,8 @@
-// Releases the memory of a context's two record buffers, 34 KB. A handshake touches nearly all of it, because much of
-// what it writes goes through scratch space there. An idle link needs only the first page of each.
+// Releases the memory of the two record buffers of a TLS context, 34 KB. A handshake uses nearly all of this memory,
+// because it also writes temporary data there. An idle link needs only the first page of each buffer.
 #include "CMbedTLS.h"
 
-// The start of each buffer holds a sequence number, which must stay.
+// The start of each buffer contains a sequence number, which must not be released.
 enum { KEPT_BYTES = 64 };
 
 static void release(unsigned char *_Nonnull buffer) {

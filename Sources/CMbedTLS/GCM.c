@@ -1,6 +1,6 @@
 /// AES-GCM (NIST SP 800-38D) for mbedTLS, implemented with nettle. mbedTLS's own implementation takes ten times as long
-/// on a processor with instructions for AES and carry-less multiplication. The linker finds these functions before
-/// those of the same names in mbedTLS's library.
+/// on a processor with instructions for AES and carry-less multiplication. The linker uses these functions instead of
+/// the functions with the same names in mbedTLS's library, because it finds them first.
 
 #include "CMbedTLS.h"
 
@@ -16,9 +16,9 @@
 #include <stdbool.h>
 #include <string.h>
 
-/// The expanded key, stored in mbedTLS's context. The GHASH table of 4 KiB is computed for each message instead:
-/// otherwise two contexts of each link and session would keep one. With the processor's instructions the computation
-/// takes less time than one block.
+/// The expanded key, stored in the memory of mbedTLS's context. The GHASH table of 4 KiB is not stored but computed for
+/// each message, because each link and session has two contexts. With the processor's AES instructions, the computation
+/// takes less time than the encryption of one block.
 struct Cipher {
   unsigned int keyBits;
   union {
@@ -64,7 +64,7 @@ int mbedtls_gcm_crypt_and_tag(
   mbedtls_gcm_context *context, int mode, size_t length, const unsigned char *iv, size_t ivLength,
   const unsigned char *add, size_t addLength, const unsigned char *input, unsigned char *output, size_t tagLength,
   unsigned char *tag) {
-  // The output must be the input itself or not overlap it.
+  // The output must either be the input buffer itself or not overlap the input.
   bool overlaps = output != input && output < input + length && input < output + length;
   if (!cipher(context)->keyBits || ivLength == 0 || tagLength < 4 || tagLength > 16 || overlaps) {
     return MBEDTLS_ERR_GCM_BAD_INPUT;
@@ -99,7 +99,7 @@ int mbedtls_gcm_auth_decrypt(
   return MBEDTLS_ERR_GCM_AUTH_FAILED;
 }
 
-// This program never encrypts a message in parts.
+// The remaining functions encrypt a message in parts. This program never calls them, so they only fail.
 
 int mbedtls_gcm_starts(mbedtls_gcm_context *context, int mode, const unsigned char *iv, size_t ivLength) {
   return MBEDTLS_ERR_GCM_BAD_INPUT;

@@ -1,5 +1,6 @@
 // Verifies ECDSA signatures in TLS, DTLS and certificates with nettle. mbedTLS takes eight times as long, because it
-// blinds public values. The linker substitutes the function below where mbedtls_pk_verify calls mbedTLS's own.
+// blinds values even if they are public. Every program is linked with --wrap (Package.swift), so mbedtls_pk_verify
+// calls the function below instead of mbedTLS's own.
 #include <CNettle.h>
 
 #include "CMbedTLS.h"
@@ -11,8 +12,8 @@ int __real_mbedtls_ecdsa_read_signature(mbedtls_ecdsa_context *key, const unsign
 int __wrap_mbedtls_ecdsa_read_signature(mbedtls_ecdsa_context *key, const unsigned char *hash, size_t hash_length,
                                         const unsigned char *signature, size_t signature_length);
 
-/// Verifies a signature over P-256 of a hash of at least 32 bytes, of which the first 32 count (FIPS 186-5, section
-/// 6.4.2). Everything else is left to mbedTLS.
+/// Verifies a P-256 signature of a hash of at least 32 bytes. Only the first 32 bytes of the hash are used (FIPS 186-5,
+/// section 6.4.2). mbedTLS verifies signatures over other curves and of shorter hashes.
 int __wrap_mbedtls_ecdsa_read_signature(mbedtls_ecdsa_context *key, const unsigned char *hash, size_t hash_length,
                                         const unsigned char *signature, size_t signature_length) {
   if (mbedtls_ecp_keypair_get_group_id(key) != MBEDTLS_ECP_DP_SECP256R1 || hash_length < P256_BYTES)
@@ -26,24 +27,25 @@ int __wrap_mbedtls_ecdsa_read_signature(mbedtls_ecdsa_context *key, const unsign
   return cnettle_verify_p256(point + 1, hash, numbers) ? 0 : MBEDTLS_ERR_ECP_VERIFY_FAILED;
 }
 
-// Bounds the time of checking a chain. A chain is checked before the peer is known, and the peer chooses its keys.
-// mbedTLS accepts keys of any length, so one chain could take seconds.
+// Limits the time that the check of a certificate chain takes. A chain is checked before the peer is known, and the
+// peer chooses the keys in the chain. mbedTLS accepts keys of any length, so the check of one chain could take seconds.
 
 enum {
-  // In units of one P-256 check: two signatures by authorities over P-521, which mbedTLS verifies itself, or four over
-  // P-384.
+  // Costs are in units of one P-256 check. The maximum is two signatures over P-521, which mbedTLS itself verifies, or
+  // four over P-384.
   CHECK_COST_MAX = 80,
   COST_P256 = 1,
   COST_RSA = 4,
   COST_P384 = 20,
   COST_P521 = 40,
   RSA_BITS_MAX = 4096,
-  // The common exponent is 65537. With an exponent of the modulus's length a check takes a second or more, like a
-  // signature.
+  // The usual public exponent is 65537. With an exponent as long as the modulus, a check takes a second or more, as
+  // long as making a signature.
   RSA_EXPONENT_BITS_MAX = 32,
 };
 
-// Counts are per thread, because a check stays on its thread. Other threads, as in tests, do not affect them.
+// The counts are per thread, because a check stays on its thread. So the threads of parallel tests do not disturb each
+// other's counts.
 static _Thread_local bool is_bounded;
 static _Thread_local unsigned checks, cost;
 static _Thread_local uint64_t cost_of_all;
@@ -59,7 +61,7 @@ unsigned cmbedtls_checks(void) { return checks; }
 
 uint64_t cmbedtls_cost_of_checks(void) { return cost_of_all; }
 
-/// The cost of a check with this key; 0 for a key that this program does not verify with.
+/// The cost of a check with this key, or 0 if this program does not check signatures with such a key.
 static unsigned cost_of(mbedtls_pk_context *key) {
   switch (mbedtls_pk_get_type(key)) {
   case MBEDTLS_PK_RSA: {
@@ -99,9 +101,10 @@ int __wrap_mbedtls_x509_crt_verify_restartable(mbedtls_x509_crt *chain, mbedtls_
                                                int (*decide)(void *, mbedtls_x509_crt *, int, uint32_t *), void *context,
                                                mbedtls_x509_crt_restart_ctx *restart);
 
-/// Replaces the verification of a chain in a handshake, which would check a stranger's signatures for a result that
-/// nothing uses. Instead only the callback that decides about the leaf is called; `PeerChain.evaluate` verifies chains
-/// if the policy requires it. A chain longer than mbedTLS follows is refused as by mbedTLS.
+/// Replaces mbedTLS's verification of a chain in a handshake. mbedTLS would check a stranger's signatures, and nothing
+/// uses the result. This function calls only the callback that decides about the leaf certificate. `PeerChain.evaluate`
+/// verifies the chain later if the policy requires a valid chain. A chain that is longer than mbedTLS allows is
+/// refused, as mbedTLS would do.
 int __wrap_mbedtls_x509_crt_verify_restartable(mbedtls_x509_crt *chain, mbedtls_x509_crt *anchors, mbedtls_x509_crl *lists,
                                                const mbedtls_x509_crt_profile *profile, const char *name, uint32_t *flags,
                                                int (*decide)(void *, mbedtls_x509_crt *, int, uint32_t *), void *context,

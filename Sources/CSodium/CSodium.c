@@ -1,2 +1,2 @@
-// SwiftPM requires a source file for a module; the library contains all functions that are called.
+// SwiftPM requires a source file in a C module, so this file exists. libsodium contains all functions that are called.
 #include "CSodium.h"

@@ -14,7 +14,8 @@ __attribute__((constructor)) static void save_arguments(int argc, char **argv) {
 int csystem_argc(void) { return saved_argc; }
 char **csystem_argv(void) { return saved_argv; }
 
-// Replacements for library functions that the firmware does not need. board/firmware.ld assigns them.
+// Replacements for library functions that the firmware does not need. board/firmware.ld redirects those functions to
+// the replacements.
 char *csystem_untranslated(const char *domain, const char *message, int category);
 char *csystem_untranslated(const char *domain, const char *message, int category) {
   (void)domain, (void)category;
@@ -27,8 +28,8 @@ int csystem_none(void) { return 0; }
 void csystem_nothing(void);
 void csystem_nothing(void) {}
 
-// Debian 13's static libraries call functions that glibc has since 2.38. A Debian 12 host, where only the tests run,
-// lacks them. In the firmware's own build this block defines nothing.
+// Debian 13's static libraries call functions that glibc provides since version 2.38. The glibc of Debian 12 lacks
+// these functions, and only tests are built on Debian 12. In the build of the firmware this block defines nothing.
 #if !__GLIBC_PREREQ(2, 38)
 long __isoc23_strtol(const char *s, char **end, int base) { return strtol(s, end, base); }
 long long __isoc23_strtoll(const char *s, char **end, int base) { return strtoll(s, end, base); }
@@ -57,9 +58,9 @@ uint64_t csystem_neighbour(int socket, const char *interface, uint32_t address) 
 }
 
 int csystem_keep_own_hardware(int descriptor) {
-  // Offsets count from the UDP header: 8 bytes, then the DHCP message, whose chaddr begins at byte 28 (RFC 2131, 2).
-  // Offsets from SKF_LL_OFF count from the Ethernet header, whose source address begins at byte 6. A load beyond the
-  // end drops the datagram.
+  // Offsets without SKF_LL_OFF are relative to the UDP header. This header has 8 bytes, and chaddr begins at byte 28 of
+  // the DHCP message behind it (RFC 2131, section 2). Offsets with SKF_LL_OFF are relative to the Ethernet header,
+  // whose source address begins at byte 6. A load beyond the end of the datagram drops the datagram.
   const uint32_t source = (uint32_t)SKF_LL_OFF + 6, claimed = 8 + 28;
   struct sock_filter code[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, source),

@@ -1,7 +1,8 @@
 #include "CSystem.h"
 
-// Both functions use the method of H. Hinnant's days_from_civil and civil_from_days. Years are counted from March, so a
-// leap day is the last day of its year. 400 years have 146,097 days; 1970-01-01 is day 719,468 after 0000-03-01.
+// The two functions use the method of H. Hinnant's days_from_civil and civil_from_days. In this method a year begins in
+// March, so a leap day is the last day of its year. 400 years have 146,097 days. 1970-01-01 is day 719,468 after
+// 0000-03-01.
 time_t csystem_timegm(const struct tm *parts) {
   int64_t month = parts->tm_mon + (parts->tm_mon < 2 ? 10 : -2);
   int64_t year = (int64_t)parts->tm_year + 1900 - (parts->tm_mon < 2);

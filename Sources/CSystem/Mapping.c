@@ -5,8 +5,8 @@ static size_t mapping_bytes;
 static volatile sig_atomic_t mapping_is_lost;
 static void (*other_bus_error)(int);
 
-// A file that is truncated while mapped loses its pages (mmap(2), SIGBUS). Anonymous memory replaces the whole mapping
-// at the same address, and the access is repeated.
+// When a mapped file is truncated, an access to the lost pages raises SIGBUS (mmap(2)). This handler replaces the
+// complete mapping by anonymous memory at the same address. The access is repeated when the handler returns.
 static void bus_error(int number, siginfo_t *info, void *context) {
   (void)context;
   int saved = errno;

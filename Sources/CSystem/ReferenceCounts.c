@@ -1,16 +1,16 @@
 // The reference counts of Swift objects in the firmware, without atomic instructions. Only one thread uses Swift
-// objects; the thread of StateFile.c uses none. With atomic counts a daemon takes a tenth more time for a file on
-// x86_64. On ARM cores before ARMv8.1, such as those of a Raspberry Pi 4 and a Zero 2 W, each atomic operation is a
-// loop.
+// objects; the thread of StateFile.c uses none. With atomic counts, the daemon needs a tenth more processor time to
+// transfer a file on x86_64. On ARM cores before ARMv8.1, such as those of a Raspberry Pi 4 and a Zero 2 W, each atomic
+// operation is a loop of instructions.
 //
 // These functions replace the weak symbols of the Embedded Swift runtime. They follow the rules of Swift 6.3
 // (stdlib/public/core/EmbeddedRuntime.swift):
-// - An object begins with a pointer to its metadata and its count.
+// - An object begins with a pointer to its metadata, followed by its reference count.
 // - A null or negative pointer is not an object.
-// - An object whose count has only ones below the highest bit lives for ever.
+// - An object is never destroyed if all bits of its count below the highest bit are set.
 // - The second word of the metadata is the function that destroys the object.
 //
-// `causeway selftest` checks them.
+// `causeway selftest` checks these functions.
 #ifdef CAUSEWAY_EMBEDDED
 #include <stdint.h>
 

@@ -1,8 +1,8 @@
 #include "CSystem.h"
 
 bool csystem_tcp_segments(int descriptor, uint32_t *sent, uint32_t *resent) {
-  // The kernel's struct (linux/tcp.h, which cannot be included together with netinet/tcp.h) is longer than glibc's: its
-  // tcpi_data_segs_out is at byte 156.
+  // The kernel's struct tcp_info is longer than glibc's, and its member tcpi_data_segs_out is at byte 156. linux/tcp.h,
+  // which declares the kernel's struct, cannot be included together with netinet/tcp.h.
   _Static_assert(sizeof(struct tcp_info) == 104, "glibc's struct has grown: take its own member");
   struct {
     struct tcp_info known;

@@ -3,7 +3,8 @@
 #include <limits.h>
 #include <pthread.h>
 
-// The writer thread uses little stack; the C library requires at least 16 KiB.
+// The stack size of the writer thread, in bytes. The thread uses little stack, and the C library requires at least 16
+// KiB.
 enum { STACK_BYTES = 65536 };
 
 struct steps {
@@ -34,7 +35,7 @@ static int write_whole(int descriptor, const char *bytes, size_t length, struct 
   return STEP(fsync(descriptor));
 }
 
-// A command run by root writes for the daemon, so the new file gets the owner of the directory.
+// A command that root runs writes files for the daemon, so the new file gets the owner of the directory.
 static int give_to_owner(int directory, int descriptor, struct steps steps) {
   struct stat status;
   if (geteuid() != 0) return 0;
@@ -55,8 +56,8 @@ static int replace_in(int directory, const char *name, const void *bytes, size_t
   int code = give_to_owner(directory, descriptor, steps) < 0 || write_whole(descriptor, bytes, length, steps) < 0 ? errno : 0;
   close(descriptor);
   if (code == 0) {
-    // The previous generation is also put in place by a rename, so it exists at every moment. A file system without
-    // hard links keeps no previous generation.
+    // The previous contents also get their name by a rename, so a file `name.old` exists at every moment. On a file
+    // system without hard links, no previous contents are kept.
     (void)STEP(unlinkat(directory, previous_fresh, 0));
     if (STEP(linkat(directory, name, directory, previous_fresh, 0)) == 0)
       (void)STEP(renameat(directory, previous_fresh, directory, previous));
@@ -124,7 +125,7 @@ int csystem_writer_begin(struct csystem_writer *writer, const void *bytes, size_
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   pthread_attr_setstacksize(&attributes, STACK_BYTES);
-  // Only the reactor handles signals.
+  // All signals are blocked in the new thread, because only the reactor handles signals.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);

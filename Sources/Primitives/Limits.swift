@@ -64,8 +64,8 @@ public enum Limits {
   /// The maximum length of an advertisement, in bytes. This length has room for 64 neighbours of 24 bytes each, or for
   /// 1300 bytes of discovery info and the names. In either case there is also room for the key and the signature.
   public static let advertisementBytesMax = 2_048
-  /// The maximum number of keys that one operator may revoke. So many keys fit a deny-list whose length is at most that
-  /// of an advertisement.
+  /// The maximum number of keys that one operator may revoke. A deny-list may be as long as an advertisement, and this
+  /// number of keys fits into it.
   public static let deniedMax = 112
 
   // MARK: Checks of signatures

@@ -18,24 +18,26 @@
 #include <avahi-core/rr.h>
 #include <sys/time.h>
 
-/// The longest time that one D-Bus call may block the reactor, in milliseconds. libavahi-client makes blocking calls
-/// with libdbus's default of 25 s. The firmware is linked with `--wrap` to apply this limit instead.
+/// The longest time that one D-Bus call may block the reactor, in milliseconds. libavahi-client makes blocking calls,
+/// which libdbus limits to 25 s by default. Every program is linked with `--wrap` (Package.swift), so this limit
+/// applies instead.
 #define CAVAHI_CALL_MILLISECONDS_MAX 1000
 
-/// Sets the instance that this node publishes, and its service type, such as "_causeway._tcp". Browsing.c describes how
-/// libavahi-core then behaves for this type.
+/// Sets the name and the type of the service that this node publishes. An example of a type is "_causeway._tcp".
+/// Browsing.c describes how the call changes libavahi-core's behaviour for this type.
 void cavahi_set_own_service(const char *name, const char *type);
 
-/// Peeks at the next datagram, as recv(2) with MSG_PEEK, MSG_TRUNC and MSG_DONTWAIT.
+/// Reads the next datagram without removing it, as recv(2) does with MSG_PEEK, MSG_TRUNC and MSG_DONTWAIT.
 ///
-/// For an IP datagram it stores the number under which the source address is charged: the lower half of ::ffff:a.b.c.d
-/// for IPv4, `cavahi_source6` for IPv6. It also stores the interface that the datagram came over, which the socket must
-/// report (IP_PKTINFO, IPV6_RECVPKTINFO). Otherwise both are 0.
+/// Stores in `source` the number to which rate limits charge the source address. The number is the lower half of
+/// ::ffff:a.b.c.d for IPv4, `cavahi_source6` for IPv6, and 0 for other datagrams. Stores in `interface` the index of
+/// the interface over which the datagram arrived, or 0 if it is unknown. The socket must have the option IP_PKTINFO or
+/// IPV6_RECVPKTINFO for that.
 ssize_t cavahi_peek(int descriptor, void *_Nullable buffer, size_t size, uint64_t *_Nonnull source, uint32_t *_Nonnull interface);
 
-/// The number under which an IPv6 address of 16 bytes is charged: the lower half of a link-local address, or the
-/// network half of any other. The highest bit is always set.
+/// The number to which rate limits charge an IPv6 address of 16 bytes. The number is the lower half of a link-local
+/// address, or the upper half (the network) of any other address. The highest bit is always set.
 uint64_t cavahi_source6(const uint8_t *_Nonnull address);
 
-/// Suppresses libavahi-core's log on standard error. The box reports relevant problems in its own log.
+/// Suppresses libavahi-core's log on standard error. The box reports relevant problems in its journal.
 void cavahi_silence_log(void);

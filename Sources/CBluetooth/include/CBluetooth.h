@@ -9,7 +9,7 @@
 
 #include "BNEP.h"
 
-// glibc declares socket addresses as a transparent union; Swift cannot pass a pointer to it.
+// glibc declares pointers to socket addresses as a transparent union, and Swift cannot pass such a pointer.
 static inline int cbluetooth_bind_control(int descriptor, const struct sockaddr_hci *address) {
   return bind(descriptor, (const struct sockaddr *)address, sizeof *address);
 }

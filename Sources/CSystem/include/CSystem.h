@@ -1,4 +1,5 @@
-// System headers for the rim, and functions for what Swift cannot reach directly.
+// System headers for the rim, and functions for macros, variadic functions and other things that Swift cannot use
+// directly.
 #pragma once
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE 1
@@ -53,35 +54,37 @@
 
 #include "GPIO.h"
 
-/// The calling thread's errno (a macro in C, which Swift does not import).
+/// The calling thread's errno. In C, errno is a macro, which Swift does not import.
 static inline int csystem_errno(void) { return errno; }
 
 /// The arguments of the process. Embedded Swift has no CommandLine, but glibc passes argc and argv to constructors.
 int csystem_argc(void);
 char *_Nullable *_Nonnull csystem_argv(void);
 
-/// Prepares the process; every command calls it first. It opens those of the descriptors 0 to 2 that are closed,
-/// ignores SIGPIPE and disables transparent huge pages. malloc keeps 512 KiB of freed memory until `malloc_trim`. If
-/// stdio could not write its output, the process exits with status 1.
+/// Prepares the process. Every command calls this function first. The function opens each of the descriptors 0 to 2
+/// that is closed, ignores SIGPIPE and disables transparent huge pages. From this call on, malloc keeps up to 512 KiB
+/// of freed memory until `malloc_trim`. If stdio cannot write its output, the process exits with status 1.
 void csystem_prepare_process(void);
 
-/// Whether the kernel has this version or a later one.
+/// Whether the kernel has this version or a later version.
 int csystem_kernel_is(unsigned long major, unsigned long minor);
 
-/// Returns the whole pages in a range of private memory to the kernel. They read as zeros afterwards.
+/// Returns the complete pages in a range of private memory to the kernel. These pages read as zeros afterwards.
 void csystem_release_pages(void *_Nonnull address, size_t bytes);
-/// Returns the memory that malloc holds unused to the kernel, and the stack below the caller if it is the first thread.
-/// The call takes about 0.5 ms, so it belongs where nothing else is due.
+/// Returns memory to the kernel: the freed memory that malloc keeps and, on the first thread, the unused stack below
+/// the caller. The call takes about 0.5 ms, so the caller should have nothing else to do.
 void csystem_release_unused_memory(void);
 
-/// Keeps the pages from `address` on usable even if their file is truncated. All of them are then replaced by zeros,
-/// and `csystem_mapping_is_lost` returns true. A process can keep one mapping; NULL ends it.
+/// Keeps a mapping of `bytes` bytes at `address` usable even if the mapped file is truncated. After a truncation, all
+/// pages of the mapping are replaced by zeros at the next access to a lost page. `csystem_mapping_is_lost` then returns
+/// true. A process can protect one mapping at a time. NULL ends the protection.
 void csystem_keep_mapping(void *_Nullable address, size_t bytes);
 bool csystem_mapping_is_lost(void);
-/// Sets the handler of any other SIGBUS, called before the default action.
+/// Sets the handler for a SIGBUS outside the protected mapping. The handler is called before the default action.
 void csystem_on_other_bus_error(void (*_Nullable handler)(int));
 
-/// mremap(2) of a whole mapping to a fixed address, where it replaces the old mapping. Returns false with errno set.
+/// Moves a complete mapping to a fixed address by mremap(2), where it replaces any mapping that exists. Returns false
+/// with errno set if the move fails.
 static inline bool csystem_move_mapping(void *_Nonnull from, size_t bytes, void *_Nonnull to) {
   return mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to) != MAP_FAILED;
 }
@@ -90,43 +93,45 @@ static inline bool csystem_move_mapping(void *_Nonnull from, size_t bytes, void 
 bool csystem_group_id(const char *_Nonnull name, gid_t *_Nonnull id);
 
 /// Replaces the file `name` (at most 54 bytes) in a directory and keeps the previous contents as `name.old`. An
-/// interruption at any moment leaves either the old or the new contents. For that a temporary file is written,
-/// synchronised and renamed, and the directory is synchronised. A file written by root gets the directory's owner.
+/// interruption at any moment leaves either the old or the new contents. To ensure this, the function writes,
+/// synchronises and renames a temporary file, and synchronises the directory. A file written by root gets the owner of
+/// the directory.
 ///
-/// Returns 0 or an errno. `steps_left`: the number of system calls that are still carried out; each later one fails
-/// with EIO. INT_MAX or NULL: no limit.
+/// Returns 0 or an errno. `steps_left` is for tests: the number of system calls that are carried out before each
+/// further call fails with EIO. INT_MAX or NULL means no limit.
 int csystem_replace_file(const char *_Nonnull directory, const char *_Nonnull name, const void *_Nullable bytes,
                          size_t length, mode_t mode, int *_Nullable steps_left);
 
-/// Replaces a file like `csystem_replace_file`, on a thread of its own, one write at a time. The descriptor
-/// (eventfd(2)) is readable when a write has ended.
+/// A writer that replaces a file like `csystem_replace_file`, but on its own thread, with one write at a time. The
+/// descriptor of the writer (eventfd(2)) becomes readable when a write has ended.
 struct csystem_writer;
 struct csystem_writer *_Nullable csystem_writer_new(const char *_Nonnull directory, const char *_Nonnull name, mode_t mode);
 void csystem_writer_free(struct csystem_writer *_Nonnull writer);
 int csystem_writer_descriptor(const struct csystem_writer *_Nonnull writer);
-/// Begins to write a copy of the bytes; no other write may be under way. Returns 0, or an errno if memory or the thread
-/// cannot be allocated.
+/// Begins to write a copy of the bytes. The previous write must have been completed by `csystem_writer_end`. Returns 0,
+/// or an errno if the memory or the thread cannot be created.
 int csystem_writer_begin(struct csystem_writer *_Nonnull writer, const void *_Nullable bytes, size_t length);
-/// Waits for the end of the write. Returns its result: 0 or an errno.
+/// Waits for the end of the write. Returns the result of the write: 0 or an errno.
 int csystem_writer_end(struct csystem_writer *_Nonnull writer);
 
 /// gmtime_r(3): converts seconds since 1970 to a date in UTC. Returns NULL with EOVERFLOW if the year does not fit into
-/// an int. The C library's version adds time zones and a number scanner, 90 kB; board/sysroot.sh gives mbedTLS this
-/// one.
+/// an int. The C library's function adds 90 kB for time zones and a number scanner. So board/sysroot.sh renames
+/// mbedTLS's calls to this function.
 struct tm *_Nullable csystem_gmtime_r(const time_t *_Nonnull time, struct tm *_Nonnull parts);
 
-/// timegm(3) for a month of 0 to 11: converts a date in UTC to seconds since 1970.
+/// timegm(3): converts a date in UTC to seconds since 1970. The month must be 0 to 11.
 time_t csystem_timegm(const struct tm *_Nonnull parts);
 
-/// open(2), because Swift cannot call variadic functions. `mode` is used only when a file is created.
+/// Calls open(2), because Swift cannot call variadic functions. `mode` is used only when a file is created.
 static inline int csystem_open(const char *_Nonnull path, int flags, mode_t mode) { return open(path, flags, mode); }
 
-/// openat(2), for the same reason.
+/// Calls openat(2), because Swift cannot call variadic functions.
 static inline int csystem_openat(int folder, const char *_Nonnull name, int flags, mode_t mode) {
   return openat(folder, name, flags, mode);
 }
 
-/// quotactl(2) for the file system of an open file, without the path of its device. Returns 0, or -1 with errno set.
+/// Calls quotactl_fd(2), which needs an open file of the file system instead of the path of its device. Returns 0, or
+/// -1 with errno set.
 static inline long csystem_quotactl_fd(int file, int command, uint32_t id, void *_Nonnull answer) {
   return syscall(SYS_quotactl_fd, file, command, id, answer);
 }
@@ -136,27 +141,27 @@ static inline int csystem_terminal_size(int descriptor, struct winsize *_Nonnull
   return ioctl(descriptor, TIOCGWINSZ, size);
 }
 
-/// Lets a UDP socket receive only DHCP messages (RFC 2131) whose client hardware address is the source address of their
-/// Ethernet frame. The kernel drops all other datagrams. Returns 0, or -1 with errno set.
+/// Makes a UDP socket receive only DHCP messages (RFC 2131) whose client hardware address equals the source address of
+/// their Ethernet frame. The kernel drops all other datagrams of the socket. Returns 0, or -1 with errno set.
 int csystem_keep_own_hardware(int descriptor);
 
-/// The Ethernet address of an IPv4 neighbour on an interface, in the lower 48 bits; 0 if the kernel does not know it.
-/// `socket`: any IPv4 socket.
+/// The Ethernet address of an IPv4 neighbour on an interface, in the lower 48 bits. Returns 0 if the kernel does not
+/// know the neighbour's address. `socket` is any IPv4 socket.
 uint64_t csystem_neighbour(int socket, const char *_Nonnull interface, uint32_t address);
 
 /// Reads how many data segments a TCP connection has sent, and how many segments it has retransmitted. Returns false if
 /// the descriptor is not a TCP connection.
 bool csystem_tcp_segments(int descriptor, uint32_t *_Nonnull sent, uint32_t *_Nonnull resent);
 
-/// Constants and casts that Swift does not import.
+/// A constant that Swift does not import.
 static const int csystem_timer_cancel_on_set = TFD_TIMER_CANCEL_ON_SET;
 
 static inline void csystem_set_errno(int code) { errno = code; }
 
-/// argp_error(3): writes one line and a pointer to --help to stderr, and ends the process.
+/// Calls argp_error, which writes the message and a hint to use --help to stderr, and ends the process.
 static inline void csystem_argp_error(const struct argp_state *_Nullable state, const char *_Nonnull message) {
   argp_error(state, "%s", message);
 }
 
-/// The exit status of argp's own errors.
+/// Sets the exit status with which argp reports its own errors.
 static inline void csystem_argp_set_error_status(int status) { argp_err_exit_status = status; }
