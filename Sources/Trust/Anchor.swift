@@ -5,8 +5,8 @@ struct Anchor {
   let certificate: UnsafeMutablePointer<mbedtls_x509_crt>
   let name: AuthorityName
   let issuerName: AuthorityName
-  /// Indices of the anchors that signed this one, including itself if it is self-signed; nil until checked. The
-  /// signatures are verified once, not in each handshake.
+  /// The indices of the anchors that signed this anchor, including its own index if it is self-signed. The value is nil
+  /// until the signatures are verified, which happens once and not in each handshake.
   var issuers: [Int]?
 
   init(_ certificate: UnsafeMutablePointer<mbedtls_x509_crt>) {
@@ -17,16 +17,17 @@ struct Anchor {
 }
 
 extension TrustAnchors {
-  /// Whether a certificate is signed by its own key. Equal subject and issuer names do not prove that: an authority
-  /// with a new key certifies that key with its old one.
+  /// Whether a certificate is signed with the key that it certifies. Equal subject and issuer names do not prove that.
+  /// For example, an authority certifies its new key with its old key under the same name.
   func isSelfSigned(_ certificate: UnsafeMutablePointer<mbedtls_x509_crt>) -> Bool {
     if let index = index(of: certificate) { return issuers(ofAnchor: index).contains(index) }
     return AuthorityName(of: certificate).spelling == AuthorityName(ofIssuerOf: certificate).spelling
       && signature(of: certificate, by: certificate) == .right
   }
 
-  /// The authorities, among the anchors and `others`, that issued a certificate. An authority also counts if the bound
-  /// on checks (`cmbedtls_begin_checks`) left its signature unchecked, because its list may revoke the certificate.
+  /// The authorities, among the anchors and `others`, that issued a certificate. An authority is also returned if the
+  /// limit on checks (`cmbedtls_begin_checks`) left the certificate's signature unchecked. Its revocation list might
+  /// revoke the certificate.
   func issuers(
     of certificate: UnsafeMutablePointer<mbedtls_x509_crt>, among others: [Anchor]
   ) -> [UnsafeMutablePointer<mbedtls_x509_crt>] {
@@ -52,7 +53,7 @@ extension TrustAnchors {
       case .wrong: break
       case .notChecked:
         isOpen = true
-        // An unchecked signature by itself would mean self-signed, and that must be certain.
+        // The anchor's own index would mean "self-signed", which an unchecked signature does not prove.
         if candidate != index { issuers.append(candidate) }
       }
     }

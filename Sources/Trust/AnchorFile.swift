@@ -1,22 +1,23 @@
 import Identity
 
-/// A part of the anchors directory that cannot be interpreted. It may be a revocation list, so certificates that it may
-/// revoke are refused until it is corrected.
+/// A part of the anchors directory that cannot be interpreted. The part may be a revocation list. So all certificates
+/// that such a list could revoke are refused until the operator corrects the fault.
 public struct AnchorFault {
-  /// The certificates that the fault causes to be refused.
+  /// The certificates that are refused because of the fault.
   enum Scope {
-    /// None. A complete certificate is unusable as an anchor, so certificates below it are refused in any case.
+    /// No certificates. The fault is a complete certificate that is unusable as an anchor. So the certificates below
+    /// this anchor are refused in any case.
     case nobody
     case issuer(ListIssuer)
     /// Every certificate.
     case everybody
   }
 
-  /// One line: the file, what is wrong and what to do.
+  /// One line of text: the file, what is wrong and what to do.
   public let text: String
   let scope: Scope
 
-  /// The effect on nodes, as text.
+  /// A text that says which certificates are refused.
   public var effect: StaticString {
     switch scope {
     case .nobody: "no certificate below it is accepted"
@@ -25,7 +26,7 @@ public struct AnchorFault {
     }
   }
 
-  /// Whether the fault causes nodes to be refused that would be accepted without it.
+  /// Whether nodes are refused that would be accepted without the fault.
   public var isClosing: Bool {
     switch scope {
     case .nobody: false
@@ -35,8 +36,8 @@ public struct AnchorFault {
 }
 
 extension TrustAnchors {
-  /// Adds the contents of one file: one certificate or revocation list in DER, or any number of them in PEM. Returns
-  /// whether all of the file is understood; adds each fault to `faults`.
+  /// Adds the contents of one file: one certificate or revocation list in DER, or any number of them in PEM. Adds each
+  /// fault to `faults`. Returns true if the complete file is understood.
   @discardableResult
   public func add(_ file: [UInt8], path: String = "") -> Bool {
     let before = faults.count
@@ -58,7 +59,7 @@ extension TrustAnchors {
   }
 
   private func addPEM(_ file: PEMFile, _ path: String) {
-    // A damaged block may be a list, regardless of the blocks around it.
+    // A damaged block may be a revocation list, even if all other blocks are certificates.
     for fault in file.faults { fail("\(path):\(fault.line)", "\(fault.text)", .everybody) }
     for block in file.blocks {
       let place = "\(path):\(block.line)"
@@ -99,8 +100,8 @@ extension TrustAnchors {
     }
   }
 
-  /// Whether this is exactly one complete certificate, usable or not. Its first field is a version, `[0]`, which no
-  /// revocation list has. Ignoring it loses no revocation list.
+  /// Whether `der` is exactly one complete certificate, usable or not. The first field of a certificate is the version,
+  /// `[0]`, and no revocation list has such a field. So ignoring `der` cannot mean that a revocation list is ignored.
   private func isCertificate(_ der: [UInt8]) -> Bool {
     var whole = DERReader(der[...])
     guard var outer = try? whole.enter(DERReader.sequence), whole.isEmpty,

@@ -2,16 +2,17 @@ import CMbedTLS
 import Identity
 import SecureTransport
 
-/// A certificate chain with valid signatures, from an anchor down to the leaf, and the checks that mbedTLS does not
-/// make: which authorities may issue and for which use, critical extensions, serial numbers, and revocation.
+/// A certificate chain with valid signatures, from an anchor down to the leaf. The type makes the checks that mbedTLS
+/// does not make: which authorities may issue certificates and for which use, critical extensions, serial numbers, and
+/// revocation.
 struct CertificatePath {
   var certificates: [UnsafeMutablePointer<mbedtls_x509_crt>] = []
 
-  /// The maximum number of authorities to examine from an anchor upwards, including the anchor. A chain with more is
-  /// refused.
+  /// The maximum number of authorities that are examined from an anchor upwards, including the anchor. A chain with
+  /// more authorities is refused.
   static let authoritiesMax = 32
 
-  /// Why the leaf is refused; nil if these checks find nothing. `sent` is the chain as the peer sent it.
+  /// The reason why the leaf is refused, or nil if these checks find no fault. `sent` is the chain as the peer sent it.
   func refusal(_ anchors: TrustAnchors, _ sent: PeerChain) -> PeerRefusal? {
     for (index, certificate) in certificates.enumerated() {
       if X509Extension.hasUnknownCritical(certificate) { return .wrongUsage }
@@ -19,7 +20,8 @@ struct CertificatePath {
       if index == 0 {
         if let refusal = refusal(ofAnchor: certificate, anchors, sent) { return refusal }
       } else {
-        // mbedTLS accepts a version 1 anchor, which has no extensions, as an authority. It may be a node's certificate.
+        // mbedTLS accepts a version 1 anchor, which has no extensions, as an authority. Such an anchor may be the
+        // certificate of a node.
         let issuer = certificates[index - 1]
         if cmbedtls_is_authority(issuer) == 0 { return .issuerNotAuthority }
         if !ChainRules.mayIssueNodes(issuer) { return .wrongUsage }
@@ -29,9 +31,10 @@ struct CertificatePath {
     return nil
   }
 
-  /// Checks revocation above the anchor. An anchor may be an intermediate, and an authority above it may have a list
-  /// that revokes it or a certificate between them. The check covers all authorities above it that are anchors or that
-  /// the peer sent. Certificates from the peer can only lead to a refusal.
+  /// Checks whether the anchor or a certificate above it is revoked. An anchor may be an intermediate certificate. An
+  /// authority above the anchor may have a list that revokes the anchor, or a certificate between the two. The check
+  /// covers all authorities above the anchor that are anchors themselves or that the peer sent. Certificates from the
+  /// peer can cause a refusal but no acceptance.
   private func refusal(
     ofAnchor anchor: UnsafeMutablePointer<mbedtls_x509_crt>, _ anchors: TrustAnchors, _ sent: PeerChain
   ) -> PeerRefusal? {
@@ -59,9 +62,9 @@ struct CertificatePath {
     return nil
   }
 
-  /// Checks one certificate against the revocation lists. `issuer` is the authority of the path that signed it; nil
-  /// above the anchor, where only anchors may sign lists. A list applies if it is by the issuer that the certificate
-  /// states, or by one of `issuers`.
+  /// Checks one certificate against the revocation lists. `issuer` is the authority of the path that signed the
+  /// certificate. It is nil for the anchor and above, where only anchors may sign lists. A list applies if its issuer
+  /// is the one that the certificate states, or one of `issuers`.
   private func refusal(
     of certificate: UnsafeMutablePointer<mbedtls_x509_crt>, by issuer: UnsafeMutablePointer<mbedtls_x509_crt>?,
     _ issuers: [UnsafeMutablePointer<mbedtls_x509_crt>], _ anchors: TrustAnchors
@@ -75,8 +78,8 @@ struct CertificatePath {
     return anchors.isClosed(below: names) ? .revocationUnknown : nil
   }
 
-  /// Why a list is not valid; nil if its authority signed it. An authority that changes its key keeps its name and
-  /// signs lists with the new key, so any anchor of that name may have signed.
+  /// The reason why a list is not valid, or nil if its authority signed it. An authority that changes its key keeps its
+  /// name and signs lists with the new key. So the signature of any anchor with that name is valid.
   private func refusal(
     of list: RevocationList, by issuer: UnsafeMutablePointer<mbedtls_x509_crt>?, _ anchors: TrustAnchors
   ) -> PeerRefusal? {
@@ -89,7 +92,7 @@ struct CertificatePath {
     return isAuthorityKnown ? .revocationListForged : .revocationUnknown
   }
 
-  /// mbedTLS also accepts a serial number that is not an INTEGER.
+  /// Whether a certificate has a valid serial number. mbedTLS also accepts a serial number that is not an INTEGER.
   private func hasSerialNumber(_ certificate: UnsafeMutablePointer<mbedtls_x509_crt>) -> Bool {
     certificate.pointee.serial.tag == Int32(DERReader.integer)
       && isSerialNumber(UnsafeRawBufferPointer(certificate.pointee.serial))

@@ -2,16 +2,16 @@ import CMbedTLS
 import Identity
 import SecureTransport
 
-/// The result of evaluating a chain against the anchors at a time.
+/// The result of evaluating a certificate chain against the trust anchors at a given time.
 public enum ChainVerdict: Equatable, Sendable {
   case trusted
-  /// The chain leads to an anchor, but becomes valid after the floor and the clock is not synchronised. Evaluate it
-  /// again once the clock is synchronised.
+  /// The chain leads to an anchor, but a certificate becomes valid after the floor of `TrustTime`, and the clock is not
+  /// synchronised. The chain must be evaluated again when the clock is synchronised.
   case trustedForNow
   case refused(PeerRefusal)
 }
 
-/// The time that `body` spends on verifying signatures of certificates and lists, in units of one P-256 signature
+/// The time that `body` uses to verify signatures of certificates and revocation lists, in units of one P-256 signature
 /// check.
 public func checksMade(by body: () -> Void) -> Int {
   let before = cmbedtls_cost_of_checks()
@@ -21,12 +21,12 @@ public func checksMade(by body: () -> Void) -> Int {
 
 extension PeerChain {
   /// Evaluates the chain (RFC 5280, section 6) with mbedTLS, with two exceptions. Dates are compared with `time`,
-  /// because the library would use the system clock. Revocation lists are checked here, because the library ignores
-  /// parts that it does not understand.
+  /// because mbedTLS would use the system clock. Revocation lists are checked by `CertificatePath`, because mbedTLS
+  /// ignores the parts of a list that it does not understand.
   ///
-  /// A list that is not understood causes a refusal of all certificates that it may revoke. Lists apply regardless of
-  /// their dates: an old list still revokes, and its age causes no refusal. The key usage of the leaf must allow a
-  /// client; the handshake checks the usage of a server (`ChainRules`).
+  /// If a list is not understood, all certificates that it may revoke are refused. Lists apply regardless of their
+  /// dates: an old list still revokes certificates, and its age causes no refusal. The key usage of the leaf must allow
+  /// TLS clients. The handshake checks whether the key usage allows TLS servers (`ChainRules`).
   public func evaluate(_ anchors: TrustAnchors, _ time: TrustTime) -> ChainVerdict {
     guard let first, point != nil else { return .refused(.noUsableKey) }
     if cmbedtls_is_authority(first) != 0 { return .refused(.authorityAsLeaf) }
@@ -45,7 +45,7 @@ extension PeerChain {
     let weak = MBEDTLS_X509_BADCERT_BAD_MD | MBEDTLS_X509_BADCERT_BAD_PK | MBEDTLS_X509_BADCERT_BAD_KEY
     if flags & UInt32(weak) != 0 { return .refused(.weakAlgorithm) }
     if flags != 0 { return .refused(.wrongUsage) }
-    // Lists have a separate bound on checks, which a long chain does not use up.
+    // The checks of revocation lists have a separate limit, so a long chain cannot exhaust it.
     cmbedtls_begin_checks()
     defer { cmbedtls_end_checks() }
     if let refusal = run.path.refusal(anchors, self) { return .refused(refusal) }
@@ -54,7 +54,8 @@ extension PeerChain {
     return run.isUncertain ? .trustedForNow : .trusted
   }
 
-  /// The reason why no chain was found, for the message only: mbedTLS skips unsuitable issuers and then finds none.
+  /// The reason why mbedTLS found no chain to an anchor. mbedTLS skips unsuitable issuers and reports only that it
+  /// found none. The reason is used only in the message.
   private func whyNotTrusted(
     _ leaf: UnsafeMutablePointer<mbedtls_x509_crt>, _ anchors: TrustAnchors
   ) -> PeerRefusal {
@@ -94,7 +95,7 @@ extension PeerChain {
 /// The results that the verify callback of one evaluation collects.
 private struct EvaluationRun {
   let time: TrustTime
-  /// The certificates from the anchor down to the leaf.
+  /// The certificates that were seen so far, from the anchor down to the leaf.
   var path = CertificatePath()
   var refusal: PeerRefusal?
   var isUncertain = false

@@ -3,7 +3,7 @@ import Identity
 import Primitives
 import SecureTransport
 
-/// A deny-list in force on this node.
+/// A deny-list that is in force on this node: the keys that one operator has revoked.
 public struct HeldDenyList {
   public let issuer: NodeID
   public let serial: UInt64
@@ -12,7 +12,8 @@ public struct HeldDenyList {
   /// The list in wire format.
   public let bytes: [UInt8]
 
-  /// Returns nil if the bytes are not a deny-list or are not signed by the key in them.
+  /// Creates a deny-list from its wire format. Returns nil if the bytes are not a deny-list, or if the signature does
+  /// not match the key in the list.
   init?(_ payload: RawSpan) {
     guard let view = try? DenyListView(payload) else { return nil }
     guard NodeIdentity.verify(view.signature, over: view.signed, by: view.point) else { return nil }
@@ -37,8 +38,8 @@ public enum DenyListOutcome: Sendable {
 extension TrustKeeper {
   public func isDenied(_ node: NodeID) -> Bool { lists.contains { $0.nodes.contains(node) } }
 
-  /// Revokes a key permanently and removes its alarms and pins. The state is saved on return (`TrustStore`). The caller
-  /// closes the key's links and distributes the list.
+  /// Revokes a key permanently and removes its alarms and pins. The state is saved when the method returns
+  /// (`TrustStore`). The caller closes the links of the key and distributes this node's new list.
   public func revoke(_ node: NodeID) throws(TrustError) {
     if node == identity.id { throw .isOwn }
     if store.state.denied.contains(node) { throw .isRevokedAlready }
@@ -55,14 +56,15 @@ extension TrustKeeper {
     alarms.remove { $0.offered == node }
   }
 
-  /// Whether a received list is by one of the operators and newer than the stored one. The signature is not checked.
+  /// Whether a received list is issued by one of the configured operators and newer than the stored list. The signature
+  /// is not checked.
   public func wants(_ payload: RawSpan, from issuer: NodeID) -> Bool {
     guard operators.contains(issuer), issuer != identity.id, let view = try? DenyListView(payload) else { return false }
     return !lists.contains { $0.issuer == issuer && $0.serial >= view.serial }
   }
 
-  /// Handles a received list. It is accepted if it is wanted, signed by its issuer, and saved (`TrustStore`). An
-  /// accepted list is in force, and the caller should forward it.
+  /// Handles a received list. The list is accepted if it is wanted (`wants`), signed by its issuer, and saved
+  /// (`TrustStore`). An accepted list is in force, and the caller should forward it.
   public func take(_ payload: RawSpan, from issuer: NodeID) -> DenyListOutcome {
     guard wants(payload, from: issuer) else { return .notWanted }
     guard let list = HeldDenyList(payload), list.issuer == issuer else { return .wrongSignature }
@@ -77,7 +79,7 @@ extension TrustKeeper {
     return .accepted
   }
 
-  /// The number of revoked keys; a key on several lists counts once per list.
+  /// The number of revoked keys. A key on several lists is counted once for each list.
   public var deniedCount: Int {
     var count = 0
     for list in lists { count += list.nodes.count }
@@ -87,11 +89,12 @@ extension TrustKeeper {
   /// Whether one of the operators revoked this node.
   public var isSelfDenied: Bool { isDenied(identity.id) }
 
-  /// The number of stored deny-lists that this version does not understand, because a later version wrote them.
+  /// The number of stored deny-lists that this version of the program does not understand. A later version wrote such
+  /// lists.
   public var unreadLists: Int { store.state.lists.count { HeldDenyList($0.span.bytes) == nil } }
 
-  /// Rebuilds the lists in force from the state. This node's own list is signed again, because the box may have a new
-  /// key.
+  /// Rebuilds the lists in force from the saved state. This node's own list is signed again, because the box may have a
+  /// new key.
   func updateLists() {
     lists = []
     for bytes in store.state.lists {

@@ -1,19 +1,20 @@
 import CMbedTLS
 import Identity
 
-/// The name of an authority as a certificate states it: its own subject, or its issuer.
+/// The name of a certification authority as a certificate states it: as the subject of the authority's certificate, or
+/// as the issuer of another certificate.
 struct AuthorityName {
-  /// The normalised name: equal for all spellings of one name (`spelling`). The DER itself if that is malformed.
+  /// The normalised name, which is equal for all spellings of one name. If the name is malformed, this is its DER.
   let spelling: [UInt8]
-  /// The key identifier; empty if the certificate has none.
+  /// The identifier of the authority's key, or empty if the certificate states none.
   let keyIdentifier: [UInt8]
 
-  /// The authority's own name.
+  /// Creates the name that an authority has in its own certificate.
   init(of authority: UnsafePointer<mbedtls_x509_crt>) {
     self.init(authority.pointee.subject_raw, authority.pointee.subject_key_id)
   }
 
-  /// The name of the authority that issued this certificate.
+  /// Creates the name of the authority that issued a certificate.
   init(ofIssuerOf certificate: UnsafePointer<mbedtls_x509_crt>) {
     self.init(certificate.pointee.issuer_raw, certificate.pointee.authority_key_id.keyIdentifier)
   }
@@ -24,8 +25,8 @@ struct AuthorityName {
     self.keyIdentifier = Array(UnsafeRawBufferPointer(keyIdentifier))
   }
 
-  /// Normalises a Name in DER for comparison (RFC 5280, section 7.1, for ASCII): the string type, upper case and
-  /// repeated blanks do not matter. Returns nil if the DER is malformed.
+  /// Normalises a Name in DER for comparison (RFC 5280, section 7.1, for ASCII characters). Names that differ only in
+  /// string type, case or repeated blanks become equal. Returns nil if the DER is malformed.
   static func spelling(_ name: ArraySlice<UInt8>) -> [UInt8]? {
     var whole = DERReader(name)
     guard var parts = try? whole.enter(DERReader.sequence), whole.isEmpty else { return nil }
@@ -52,10 +53,10 @@ struct AuthorityName {
   private static let universalString: UInt8 = 0x1C
   private static let bmpString: UInt8 = 0x1E
 
-  /// The contents of a string of this type in UTF-8; nil if they are not text.
+  /// The contents of a string of the ASN.1 type `kind` in UTF-8, or nil if the contents are not text.
   private static func utf8(_ value: ArraySlice<UInt8>, _ kind: UInt8) -> [UInt8]? {
     switch kind {
-    // ISO 8859-1, as used in practice.
+    // In practice, a TeletexString contains ISO 8859-1.
     case teletexString: decoded(value, unitBytes: 1)
     case bmpString: decoded(value, unitBytes: 2)
     case universalString: decoded(value, unitBytes: 4)
@@ -99,25 +100,25 @@ struct AuthorityName {
   }
 }
 
-/// The authority that issued a revocation list: its name, and its key identifier if the list has one.
+/// The authority that issued a revocation list: the authority's name, and its key identifier if the list states one.
 struct ListIssuer: Equatable {
   private let name: [UInt8]
-  /// The key identifier (RFC 5280, section 5.2.1); empty if the list has none.
+  /// The key identifier (RFC 5280, section 5.2.1), or empty if the list states none.
   var keyIdentifier: [UInt8] = []
 
-  /// `name` is a Name in DER. Returns nil if it is malformed.
+  /// Creates an issuer from its Name in DER. Returns nil if the name is malformed.
   init?(name: ArraySlice<UInt8>) {
     guard let spelling = AuthorityName.spelling(name) else { return nil }
     self.name = spelling
   }
 
-  /// Whether this authority issued the list: the name or the key identifier is equal. Either is enough, because a list
-  /// that is not applied revokes nothing.
+  /// Whether `authority` is the issuer: the names or the key identifiers are equal. Either of them is enough, because a
+  /// list that is not applied revokes nothing.
   func isNamed(_ authority: AuthorityName) -> Bool {
     if !keyIdentifier.isEmpty && authority.keyIdentifier == keyIdentifier { return true }
     return authority.spelling == name
   }
 
-  /// Whether the subject of this certificate issued the list.
+  /// Whether the subject of `certificate` is the issuer.
   func isNamed(by certificate: UnsafePointer<mbedtls_x509_crt>) -> Bool { isNamed(AuthorityName(of: certificate)) }
 }

@@ -1,17 +1,19 @@
 import Primitives
 
-/// The skeleton of a display name. Two names with the same skeleton look alike to a reader and count as one name.
+/// The skeleton of a display name. Names with the same skeleton look alike to a reader, and pins treat them as the same
+/// name.
 ///
-/// A subset of the skeletons of Unicode Technical Standard 39, section 4, small enough for firmware:
+/// The rules are a subset of the skeletons of Unicode Technical Standard 39, section 4, that is small enough for
+/// firmware:
 /// - invisible characters are removed (`isInvisible`);
-/// - runs of white space become one blank, and are removed at both ends;
-/// - Latin letters with diacritics (U+00C0 – U+017F) are decomposed (the D of NFD);
-/// - fullwidth and mathematical letters and digits become plain ones (the K of NFKD);
+/// - a run of white space becomes one blank, and is removed at the beginning and the end of the name;
+/// - Latin letters with diacritics (U+00C0 – U+017F) are decomposed into letter and mark (as in Unicode's form NFD);
+/// - fullwidth and mathematical letters and digits become plain letters and digits (as in Unicode's form NFKD);
 /// - ASCII capitals become lower case; `0` becomes `o`; `1`, `i` and `|` become `l`; `m` becomes `rn`;
 /// - Cyrillic, Greek and Armenian letters, quotes, dashes and slashes become the ASCII characters that they resemble.
 ///
-/// Unlike the standard it also ignores case. The subset excludes other scripts, and letters that only resemble each
-/// other within one script.
+/// Unlike the standard, these rules also ignore case. The subset excludes other scripts. It also excludes letters that
+/// resemble only letters of the same script.
 func nameSkeleton(_ name: [UInt8]) -> [UInt8] {
   var decoder = UTF8()
   var iterator = name.makeIterator()
@@ -32,7 +34,7 @@ func nameSkeleton(_ name: [UInt8]) -> [UInt8] {
     } else if let scalar = UnicodeScalar(plain), let encoded = UTF8.encode(scalar) {
       for byte in encoded { skeleton.append(byte) }
     }
-    // U+0300 – U+033F in UTF-8.
+    // The two bytes encode one of U+0300 – U+033F in UTF-8.
     if let mark { skeleton += [0xCC, 0x80 | UInt8(mark & 0x3F)] }
   }
   if skeleton.last == 0x20 { skeleton.removeLast() }
@@ -50,7 +52,7 @@ private func appendASCII(_ byte: UInt8, to skeleton: inout [UInt8]) {
   }
 }
 
-/// Whether a character is White_Space in PropList.txt, or the Braille pattern without dots (U+2800).
+/// Whether a visible character is White_Space in PropList.txt, or the Braille pattern without dots (U+2800).
 private func isBlank(_ value: UInt32) -> Bool {
   switch value {
   case 0x20, 0xA0, 0x1680, 0x2000...0x200A, 0x202F, 0x205F, 0x2800, 0x3000: true
@@ -58,8 +60,8 @@ private func isBlank(_ value: UInt32) -> Bool {
   }
 }
 
-/// Maps fullwidth forms (U+FF01 – U+FF5E) and mathematical alphanumerics (U+1D400 – U+1D7FF), which are styles of ASCII
-/// characters, to ASCII.
+/// Maps fullwidth forms (U+FF01 – U+FF5E) and mathematical alphanumerics (U+1D400 – U+1D7FF) to the ASCII characters of
+/// which they are styles. Returns any other character unchanged.
 private func compatible(_ value: UInt32) -> UInt32 {
   switch value {
   case 0xFF01...0xFF5E: return value - 0xFF01 + 0x21
@@ -71,13 +73,14 @@ private func compatible(_ value: UInt32) -> UInt32 {
   }
 }
 
-/// The base letter and the combining mark (minus 0x300) of U+00C0 – U+017F, from UnicodeData.txt; nil without a
-/// decomposition.
+/// The base letter of a character with a diacritic, and the combining mark minus 0x300, from UnicodeData.txt. Covers
+/// U+00C0 – U+017F and the letters Ё and Ї. Returns nil for characters without a decomposition.
 private func decomposed(_ value: UInt32) -> (UInt32, mark: UInt32)? {
   if value == 0x401 || value == 0x451 { return (UInt32(UInt8(ascii: "e")), mark: 8) }
   if value == 0x407 || value == 0x457 { return (UInt32(UInt8(ascii: "i")), mark: 8) }
   guard (0xC0...0x17F).contains(value) else { return nil }
-  // Each character's base letter and its mark: “@” for U+0300 and so on; dots for characters without a decomposition.
+  // `letters` has the base letter of each character from U+00C0 on. `marks` has its mark: “@” for U+0300, “A” for
+  // U+0301, and so on. A dot stands for a character without a decomposition.
   let letters: StaticString = """
     AAAAAA.CEEEEIIII.NOOOOO..UUUUY..aaaaaa.ceeeeiiii.nooooo..uuuuy.yAaAaAaCcCcCcCcDd..EeEeEeEeEeGgGgGgGg\
     Hh..IiIiIiIiI...JjKk.LlLlLl....NnNnNn...OoOoOo..RrRrRrSsSsSsSsTtTt..UuUuUuUuUuUuWwYyYZzZzZz.
@@ -92,7 +95,7 @@ private func decomposed(_ value: UInt32) -> (UInt32, mark: UInt32)? {
   return (UInt32(letter), mark: UInt32(marks.utf8Start[index]) - 0x40)
 }
 
-/// The ASCII character that a character of another script resembles; nil if there is none.
+/// The ASCII character that a character of another script resembles, or nil if it resembles none.
 private func prototype(of value: UInt32) -> UInt8? {
   for run in prototypeRuns where value >= run.first && value < run.first + UInt32(run.looks.utf8CodeUnitCount) {
     let byte = run.looks.utf8Start[Int(value - run.first)]
@@ -134,7 +137,8 @@ private func prototype(of value: UInt32) -> UInt8? {
   }
 }
 
-/// Runs of consecutive characters, each with its ASCII look-alike; a dot means none.
+/// Runs of consecutive characters. `first` is the first character of a run, and `looks` has the ASCII look-alike of
+/// each character. A dot stands for a character without a look-alike.
 private let prototypeRuns: [(first: UInt32, looks: StaticString)] = [
   // Greek
   (0x391, "ab..ezh.lk.mn.o.p..ty.x.........a.y.....lk..v.o.p.otu.x"),

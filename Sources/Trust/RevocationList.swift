@@ -3,15 +3,15 @@ import Identity
 
 /// A revocation list (RFC 5280, section 5) of which this program understands every part.
 ///
-/// It revokes the certificates that it lists. A certificate is trusted without being in the scope of any list. So the
-/// issuing distribution point is ignored if it only names the list's source, or limits the list to end entities or
-/// authorities. Dates do not matter: an old list still revokes.
+/// A list revokes the certificates that it contains. A certificate need not be in the scope of a list to be trusted. So
+/// the issuing distribution point is ignored if it only names the list's source, or limits the list to end entities or
+/// authorities. The dates of a list are ignored, because an old list still revokes.
 final class RevocationList {
   /// The result of reading a list.
   enum Reading {
     case list(RevocationList)
-    /// The list is not understood. It may revoke any certificate of `issuer`, or any certificate at all if `issuer` is
-    /// nil.
+    /// The list is not understood. So the list may revoke any certificate that `issuer` issued, or any certificate at
+    /// all if `issuer` is nil.
     case refused(StaticString, issuer: ListIssuer?)
   }
 
@@ -19,13 +19,14 @@ final class RevocationList {
   private let list: UnsafeMutablePointer<mbedtls_x509_crl>
   /// The signed TBSCertList in DER.
   private let body: [UInt8]
-  /// The key with which the signature was last verified, so that not every handshake verifies it again.
+  /// The public key with which the signature was last verified, so that not every handshake verifies the signature
+  /// again.
   private var signer: [UInt8] = []
-  /// Whether the list's authority issued any certificate evaluated so far.
+  /// Whether the list's authority has issued any certificate that was evaluated so far.
   var hasApplied = false
 
-  /// Reads one list in DER. mbedTLS parses it too, but rejects every critical extension of the list and ignores those
-  /// of its entries.
+  /// Reads one list in DER. mbedTLS also parses the list, but mbedTLS rejects every critical extension of a list and
+  /// ignores the critical extensions of its entries.
   static func read(_ der: [UInt8]) -> Reading {
     var outer = DERReader(der[...])
     guard var parts = try? outer.enter(DERReader.sequence), outer.isEmpty, let signed = try? parts.takeAny().whole,
@@ -67,7 +68,7 @@ final class RevocationList {
     list.deallocate()
   }
 
-  /// Whether this authority signed the list and may sign lists.
+  /// Whether `authority` signed the list and its key usage allows it to sign lists.
   func isSigned(by authority: UnsafeMutablePointer<mbedtls_x509_crt>) -> Bool {
     guard mbedtls_x509_crt_check_key_usage(authority, UInt32(MBEDTLS_X509_KU_CRL_SIGN)) == 0 else { return false }
     let key = UnsafeRawBufferPointer(authority.pointee.pk_raw)
@@ -81,17 +82,18 @@ final class RevocationList {
     mbedtls_x509_crt_is_revoked(certificate, list) != 0
   }
 
-  /// When the authority promised the next list, in seconds since 1970; nil if it promised none.
+  /// The time at which the authority promised to issue the next list, in seconds since 1970, or nil if the list states
+  /// no time.
   var nextUpdate: Int64? { list.pointee.next_update.year == 0 ? nil : Validity.seconds(list.pointee.next_update) }
 
-  /// The authority's name as text.
+  /// The name of the list's authority as text.
   var issuerText: String {
     var name = list.pointee.issuer
     return PeerChain.text(&name)
   }
 }
 
-/// Why a list is not understood: the first reason, and whether the list may revoke certificates of other authorities.
+/// The first reason why a list is not understood, and whether the list may revoke certificates of other authorities.
 private struct Refusal {
   let text: StaticString
   var isOfEverybody: Bool
@@ -103,8 +105,8 @@ extension Refusal? {
   }
 }
 
-/// Checks the extensions of the list and adds the key identifier to `issuer`. In `plain`, the copy for mbedTLS, it
-/// clears the critical flag of extensions that are understood.
+/// Checks the extensions of a list and stores the key identifier in `issuer`. Clears the critical flag of each
+/// extension in `plain`, the copy that mbedTLS parses. Sets `refusal` if an extension prevents the use of the list.
 private func readExtensions(
   _ sequence: ArraySlice<UInt8>, _ issuer: inout ListIssuer, _ plain: inout [UInt8], _ refusal: inout Refusal?
 ) {
@@ -121,15 +123,15 @@ private func readExtensions(
   }
 }
 
-/// The `[0]` of an AuthorityKeyIdentifier (RFC 5280, section 4.2.1.1); empty if there is none.
+/// The field `[0]` of an AuthorityKeyIdentifier (RFC 5280, section 4.2.1.1), or empty if the field is absent.
 private func keyIdentifier(_ der: ArraySlice<UInt8>) -> [UInt8] {
   var whole = DERReader(der)
   guard var fields = try? whole.enter(DERReader.sequence) else { return [] }
   return (try? fields.take(DERReader.context0Primitive)).map { Array($0) } ?? []
 }
 
-/// Checks an IssuingDistributionPoint (RFC 5280, section 5.2.5). `[0]` names the source of the list; `[1]` and `[2]`
-/// limit it to end entities or to authorities.
+/// Checks an IssuingDistributionPoint (RFC 5280, section 5.2.5). The field `[0]` names the source of the list. The
+/// fields `[1]` and `[2]` limit the list to end entities or to authorities. These three fields are accepted.
 private func readDistributionPoint(_ der: ArraySlice<UInt8>, _ refusal: inout Refusal?) {
   var whole = DERReader(der)
   guard var fields = try? whole.enter(DERReader.sequence), whole.isEmpty else {
@@ -150,15 +152,15 @@ private func readDistributionPoint(_ der: ArraySlice<UInt8>, _ refusal: inout Re
   }
 }
 
-/// Checks the entries and their extensions (RFC 5280, section 5.3). A listed certificate is revoked regardless of the
-/// reason.
+/// Checks the entries and their extensions (RFC 5280, section 5.3). A certificate in the list is revoked regardless of
+/// the reason that its entry states.
 private func readEntries(_ entries: ArraySlice<UInt8>, _ refusal: inout Refusal?) {
   var rest = DERReader(entries)
   while !rest.isEmpty {
     guard var entry = try? rest.enter(DERReader.sequence), let serial = try? entry.take(DERReader.integer),
       (try? entry.takeAny()) != nil
     else { return refusal.add("malformed entries") }
-    // mbedTLS stops its search at an empty serial number.
+    // A list with an empty serial number is refused, because mbedTLS stops its search at such an entry.
     if !isSerialNumber(serial) { return refusal.add("a serial number that is not 1 to 20 bytes in the shortest form") }
     if entry.isEmpty { continue }
     guard let extensions = try? entry.takeAny().whole, entry.isEmpty, let all = X509Extension.all(in: extensions) else {

@@ -2,20 +2,21 @@ import CSystem
 
 /// The wall clock of this machine, and whether a time service synchronises it.
 ///
-/// Every time service (chronyd, ntpd, systemd-timesyncd) reports to the kernel, and any process may read the result:
-/// adjtimex(2), STA_UNSYNC. The same call can set the clock, so a sandbox may forbid it. In that case the flag file of
-/// systemd-timesyncd is used. Other services have no such file, so their clock counts as unsynchronised.
+/// Every time service (chronyd, ntpd, systemd-timesyncd) reports to the kernel, and any process can read the result:
+/// the flag STA_UNSYNC of adjtimex(2). The same call can set the clock, so a sandbox may forbid the call. In that case
+/// the flag file of systemd-timesyncd is used. Other time services have no such file, so in such a sandbox the clock is
+/// treated as unsynchronised.
 public final class SystemClock {
   /// The kernel's report about its clock.
   public enum KernelState: Sendable {
     case synchronised
     case unsynchronised
-    /// The call failed with this errno.
+    /// The call of adjtimex failed with this errno.
     case refused(CInt)
   }
 
-  /// The flag file of systemd-timesyncd. It is updated at each synchronisation and lies on a file system that is
-  /// cleared at boot (systemd-timesyncd.service(8), Files).
+  /// The flag file of systemd-timesyncd. systemd-timesyncd updates the file at each synchronisation. The file is on a
+  /// file system that is cleared at boot (systemd-timesyncd.service(8), Files).
   public static let timesyncFlag = "/run/systemd/timesync/synchronized"
 
   private let flag: String
@@ -28,7 +29,7 @@ public final class SystemClock {
     self.kernel = kernel
   }
 
-  /// Seconds since 1970, UTC.
+  /// The time of the wall clock in seconds since 1970, UTC.
   public var seconds: Int64 { Int64(CSystem.time(nil)) }
 
   public var isSynchronised: Bool {
@@ -39,7 +40,7 @@ public final class SystemClock {
     }
   }
 
-  /// Why the kernel cannot be queried, and the remedy, in one line; nil if it can.
+  /// One line that says why the kernel cannot be queried and what to do, or nil if the kernel can be queried.
   public var notice: String? {
     guard case .refused(let code) = kernel() else { return nil }
     return """

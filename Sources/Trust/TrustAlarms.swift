@@ -1,7 +1,7 @@
 import Primitives
 import SecureTransport
 
-/// An alarm: a key was offered under a name that belongs to another key, or under a similar name.
+/// An alarm: a peer offered a key under a name that is pinned to another key, or under a similar name.
 public struct TrustAlarm: Equatable, Sendable {
   /// The pinned name.
   public let name: [UInt8]
@@ -9,28 +9,30 @@ public struct TrustAlarm: Equatable, Sendable {
   public let offered: NodeID
   /// The offered name.
   public let offeredName: [UInt8]
-  /// The number of attempts.
+  /// The number of times that the key was offered under the name.
   public internal(set) var count: UInt64
 }
 
-/// The open alarms. Each pin has one place for its newest alarm that other pins cannot take. Further alarms, up to
-/// `TrustLimits.alarmsOfPinMax` per pin, share `TrustLimits.alarmsSharedMax` places. Alarms are not persistent: the
-/// next attempt raises them again.
+/// The open alarms. Each pin has one slot for an alarm, which alarms of other pins cannot occupy. Further alarms, up to
+/// `TrustLimits.alarmsOfPinMax` for each pin, share `TrustLimits.alarmsSharedMax` slots. Alarms are not saved: after a
+/// restart, the next attempt raises an alarm again.
 public struct TrustAlarms {
-  /// The alarms about one pin: the keys offered under its name. Each pin has at most one such entry, and it is removed
-  /// with the pin.
+  /// The alarms about one pin: the keys that were offered under the name of the pin. Each pin has at most one such
+  /// entry, which is removed when the pin is removed.
   private struct OfPin {
     var pin: Pin
-    /// The first alarms, and the newest.
+    /// The stored alarms in the order in which they began. When there is no free slot, a new alarm replaces the last
+    /// one.
     var alarms: [TrustAlarm] = []
     /// The newest keys that the operator declared not to be the pinned peer.
     var settled: [NodeID] = []
     var missedCount: UInt64 = 0
-    /// When the next alarm of this pin may be logged; nil if none has been logged.
+    /// The earliest time at which the next alarm of this pin is logged, or nil if no alarm has been logged.
     var logsAt: Instant?
   }
 
-  /// The maximum memory of all alarms, in bytes. Both names of an alarm and the settled keys are arrays.
+  /// The maximum memory of all alarms, in bytes. The two names of an alarm and the settled keys are arrays, which have
+  /// their own memory.
   static let bytesMax =
     TrustLimits.pinsMax
     * (MemoryLayout<OfPin>.stride + 2 * arrayHead + TrustLimits.settledOfPinMax * MemoryLayout<NodeID>.stride)
@@ -41,14 +43,15 @@ public struct TrustAlarms {
   private var pins: [OfPin] = []
   private var fresh: [(alarm: TrustAlarm, isFirst: Bool)] = []
 
-  /// All alarms: those about the operator's pins first, then the others, in the order in which they began.
+  /// All alarms: first those about pins that the operator set, then those about pins of first use. Each group is sorted
+  /// by pin.
   public var all: [TrustAlarm] {
     pins.flatMap { $0.pin.isByOperator ? $0.alarms : [] } + pins.flatMap { $0.pin.isByOperator ? [] : $0.alarms }
   }
 
   public var isEmpty: Bool { pins.allSatisfy { $0.alarms.isEmpty } }
 
-  /// The number of alarms that newer ones of the same pin replaced.
+  /// The number of alarms that were replaced by newer alarms of the same pin.
   public var missedCount: UInt64 { pins.reduce(0) { $0 &+ $1.missedCount } }
 
   mutating func raise(_ pin: Pin, offered: NodeID, under name: [UInt8], at now: Instant) {
@@ -72,14 +75,15 @@ public struct TrustAlarms {
     fresh.append((alarm, logsAt == nil))
   }
 
-  /// The alarms to log since the last call, at most one per pin in `TrustLimits.alarmLogInterval`. `isFirst`: no alarm
-  /// of the pin was logged before.
+  /// The alarms that must be logged and that no earlier call returned. There is at most one for each pin in
+  /// `TrustLimits.alarmLogInterval`. `isFirst` means that no alarm of the pin was logged before.
   mutating func takeFresh() -> [(alarm: TrustAlarm, isFirst: Bool)] {
     defer { fresh = [] }
     return fresh
   }
 
-  /// Removes alarms and returns their number. The next attempt raises them again.
+  /// Removes the alarms for which `isMeant` returns true, and returns their number. The next attempt with the same key
+  /// raises an alarm again.
   @discardableResult mutating func remove(_ isMeant: (TrustAlarm) -> Bool) -> Int {
     var count = 0
     for place in pins.indices {
@@ -91,7 +95,8 @@ public struct TrustAlarms {
     return count
   }
 
-  /// Removes alarms and returns their number. The same keys raise no alarm until a restart.
+  /// Removes the alarms for which `isMeant` returns true, and returns their number. The offered keys of these alarms
+  /// raise no alarm until a restart.
   mutating func settle(_ isMeant: (TrustAlarm) -> Bool) -> Int {
     for place in pins.indices {
       let keys = pins[place].alarms.filter { isMeant($0) }.map { $0.offered }
@@ -100,17 +105,17 @@ public struct TrustAlarms {
     return remove(isMeant)
   }
 
-  /// Handles a key that has taken another name. Alarms under the former name are removed. The log interval continues,
-  /// so a changing name causes no extra log lines.
+  /// Handles a peer that changed its name. Alarms under the former name are removed. The log interval of the pin
+  /// continues, so changes of the name cause no extra log lines.
   mutating func rename(_ pin: Pin, to new: Pin) {
     guard let place = pins.firstIndex(where: { $0.pin.node == pin.node && $0.pin.name == pin.name }) else { return }
     pins[place] = OfPin(pin: new, logsAt: pins[place].logsAt)
   }
 
-  /// Removes everything about a pin that no longer exists.
+  /// Removes the entry of a pin that no longer exists.
   mutating func forget(_ pin: Pin) { pins.removeAll { $0.pin.node == pin.node && $0.pin.name == pin.name } }
 
-  /// The number of places in use beyond the first of each pin.
+  /// The number of occupied shared slots: those of all alarms except the first of each pin.
   private var sharedCount: Int { pins.reduce(0) { $0 + max($1.alarms.count - 1, 0) } }
 
   private mutating func place(of pin: Pin) -> Int {
@@ -121,19 +126,21 @@ public struct TrustAlarms {
 }
 
 extension TrustKeeper {
-  /// The alarms to log since the last call. `isFirst`: no alarm of the pin was logged before.
+  /// The alarms that must be logged and that no earlier call returned. `isFirst` means that no alarm of the pin was
+  /// logged before.
   public func takeFreshAlarms() -> [(alarm: TrustAlarm, isFirst: Bool)] { alarms.takeFresh() }
 
-  /// Confirms the pinned key: removes the alarms about a key, pinned or offered (`.none`: all alarms). The offered keys
-  /// remain refused and raise no alarm until a restart. Returns the number of alarms.
+  /// Confirms the pinned keys, and removes the alarms in which `key` is the pinned or the offered key. `.none` removes
+  /// all alarms. The offered keys remain refused under these names and raise no alarm until a restart. Returns the
+  /// number of removed alarms.
   public func keep(_ key: NodeID) throws(TrustError) -> Int {
     let count = alarms.settle { key == .none || $0.pinned == key || $0.offered == key }
     if count == 0 { throw .noAlarm }
     return count
   }
 
-  /// Removes the alarms about a key, pinned or offered (`.none`: all alarms), and returns their number. The next
-  /// attempt raises them again.
+  /// Removes the alarms in which `key` is the pinned or the offered key, and returns their number. `.none` removes all
+  /// alarms. The next attempt with an offered key raises an alarm again.
   public func dismiss(_ key: NodeID) throws(TrustError) -> Int {
     let count = alarms.remove { key == .none || $0.pinned == key || $0.offered == key }
     if count == 0 { throw .noAlarm }
@@ -141,21 +148,22 @@ extension TrustKeeper {
   }
 }
 
-/// A node whose link, session or advertisement was refused.
+/// A node whose link, end-to-end session or advertisement was refused.
 public struct RefusedStranger: Equatable, Sendable {
   public let id: NodeID
-  /// The claimed name; empty if the key was refused before its name was known.
+  /// The name that the node claimed, or empty if the node was refused before its name was known.
   public internal(set) var name: [UInt8]
   public internal(set) var reason: PeerRefusal
-  /// The number of refusals.
+  /// The number of times that the node was refused.
   public internal(set) var count: UInt64
 }
 
-/// The nodes that were refused last, so that the operator can find the key of a node to accept. At most
-/// `TrustLimits.strangersMax`, latest last. An address with many keys cannot evict the entries of others.
+/// The nodes that were refused most recently, so that the operator can find the key of a node that should be accepted.
+/// There are at most `TrustLimits.strangersMax` entries, and the latest is last. An address with many keys cannot evict
+/// the entries of addresses with fewer.
 public struct RefusedStrangers {
   public private(set) var all: [RefusedStranger] = []
-  /// The address from which each node last came; 0 for none.
+  /// The address from which each node was last refused, or 0 if the address is unknown.
   private var sources: [UInt64] = []
 
   mutating func note(_ id: NodeID, _ name: [UInt8], _ reason: PeerRefusal, from source: UInt64) {
@@ -175,7 +183,8 @@ public struct RefusedStrangers {
     if let index = all.firstIndex(where: { $0.id == id }) { _ = remove(at: index) }
   }
 
-  /// The index of the oldest entry of the address with the most entries, counting the new one.
+  /// The index of the oldest entry of the address with the most entries. The new entry, whose address is `newcomer`, is
+  /// included in the count.
   private func oldestOfLargest(newcomer: UInt64) -> Int {
     var (largest, most) = (0, 0)
     for index in sources.indices {

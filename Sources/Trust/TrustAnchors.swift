@@ -2,24 +2,25 @@ import CMbedTLS
 import CSystem
 import Identity
 
-/// The maximum memory of trust, in bytes: the state, its copy during a write, the alarms of all pins, and the anchors,
-/// estimated at one megabyte of certificates.
+/// The maximum memory of this module, in bytes. It is the sum of the state, the copy of the state during a write, the
+/// alarms of all pins, and the anchors. The anchors are estimated at 1 MiB of certificates.
 public enum TrustMemory {
   public static let bytesMax = 2 * TrustState.bytesMax + 1_048_576 + TrustAlarms.bytesMax
 }
 
 /// The trusted authorities and their revocation lists, read from a directory.
 ///
-/// Every file whose name does not begin with a dot is read. A PEM file holds any number of certificates and CRLs, a DER
-/// file one. A node's self-signed certificate is an anchor for that node only. A part that is not understood is a
-/// fault, and causes refusals (`AnchorFault`).
+/// Every file whose name does not begin with a dot is read. A PEM file contains any number of certificates and CRLs,
+/// and a DER file contains one. The self-signed certificate of a node is an anchor for that node only. A part of a file
+/// that is not understood is a fault, and certificates are refused because of it (`AnchorFault`).
 public final class TrustAnchors {
-  /// The maximum number of files, and the maximum size of each in bytes. The size allows for long revocation lists.
+  /// The maximum number of files, and the maximum size of a file in bytes. A file of this size has room for a long
+  /// revocation list.
   public static let filesMax = 64
   public static let fileBytesMax = 262_144
 
   let certificates: UnsafeMutablePointer<mbedtls_x509_crt>
-  /// The same certificates, with their names and issuers.
+  /// The certificates of `certificates`, each with its subject and issuer names.
   var authorities: [Anchor] = []
   public var certificateCount: Int { authorities.count }
   var lists: [RevocationList] = []
@@ -33,7 +34,7 @@ public final class TrustAnchors {
     mbedtls_x509_crt_init(certificates)
   }
 
-  /// Reads the anchors of a directory; nil or a missing directory yields none.
+  /// Reads the anchors in a directory. The set is empty if `directory` is nil or does not exist.
   public convenience init(directory: String?) {
     self.init()
     if let directory { read(directory) }
@@ -46,7 +47,7 @@ public final class TrustAnchors {
 
   /// Adds one certificate in DER. Returns false if it is malformed or not supported.
   func add(certificate der: [UInt8]) -> Bool {
-    // The parser ignores bytes after the certificate.
+    // The length is checked here, because mbedTLS's parser ignores bytes after the certificate.
     var reader = DERReader(der[...])
     guard (try? reader.takeAny()) != nil, reader.isEmpty,
       mbedtls_x509_crt_parse_der(certificates, der, der.count) == 0
@@ -61,7 +62,7 @@ public final class TrustAnchors {
     faults.append(AnchorFault(text: "\(place): \(text)", scope: scope))
   }
 
-  /// Whether a fault causes every certificate to be refused.
+  /// Whether every certificate is refused because of a fault.
   var isClosed: Bool {
     faults.contains {
       switch $0.scope {
@@ -71,7 +72,7 @@ public final class TrustAnchors {
     }
   }
 
-  /// Whether a fault causes certificates by an authority with one of these names to be refused.
+  /// Whether certificates that an authority with one of these names issued are refused because of a fault.
   func isClosed(below names: [AuthorityName]) -> Bool {
     faults.contains {
       switch $0.scope {
@@ -82,7 +83,8 @@ public final class TrustAnchors {
     }
   }
 
-  /// One line for each list that its authority promised to replace before `time`: newer revocations are missing.
+  /// One line of text for each list that is outdated: its authority promised a newer list before `time`, so newer
+  /// revocations may be missing.
   public func outdated(at time: TrustTime) -> [String] {
     lists.compactMap { list in
       guard let next = list.nextUpdate, next < time.seconds else { return nil }
@@ -90,8 +92,9 @@ public final class TrustAnchors {
     }
   }
 
-  /// One line for each list whose authority is unknown here: its name may be misspelled. A list of an authority whose
-  /// certificate only peers send is included until such a peer has connected.
+  /// One line of text for each list whose authority is not among the anchors, because the name in the list may be
+  /// misspelled. Some authorities are intermediates whose certificates only peers send. The list of such an authority
+  /// is included until a peer has sent the authority's certificate.
   public var unmatched: [String] {
     lists.compactMap { list in
       if list.hasApplied || authorities.contains(where: { isBy(list, $0) }) { return nil }
@@ -103,7 +106,8 @@ public final class TrustAnchors {
     list.issuer.isNamed(anchor.name) || list.issuer.isNamed(anchor.issuerName)
   }
 
-  /// Adds a fault for each list that may revoke an anchor but cannot be verified.
+  /// Adds a fault for each list that may revoke an anchor but cannot be verified, because its authority is not an
+  /// anchor.
   private func checkAuthorities(_ directory: String) {
     for list in lists {
       guard authorities.contains(where: { isBy(list, $0) }),
@@ -143,12 +147,12 @@ public final class TrustAnchors {
     }
   }
 
-  /// The names in an open directory that do not begin with a dot. `code` is the errno if the directory was not read to
-  /// its end; 0 otherwise.
+  /// The file names in an open directory that do not begin with a dot. `code` is 0 if the directory was read to its
+  /// end, otherwise an errno.
   static func names(in stream: OpaquePointer) -> (names: [[UInt8]], code: CInt) {
     var names: [[UInt8]] = []
     while true {
-      // readdir returns the same value at the end and on an error; only errno differs.
+      // readdir returns NULL both at the end and on an error. Only errno tells the two cases apart.
       csystem_set_errno(0)
       guard let entry = readdir(stream) else { return (names, csystem_errno()) }
       let name = withUnsafeBytes(of: &entry.pointee.d_name) { Array($0.prefix { $0 != 0 }) }

@@ -2,26 +2,28 @@ import Identity
 import Primitives
 import SecureTransport
 
-/// Decides which nodes are trusted, by deny-lists, pins, certificates and the known time.
+/// Decides which nodes are trusted. The decision depends on deny-lists, pins, certificates and the known time.
 ///
-/// It is the `PeerJudge` of links and of end-to-end sessions. For names, which are known later, call
-/// `refusal(of:named:proof:)`. `saveIfChanged` saves pins of first use; every other change is saved at once. Saving may
-/// only begin a write in the background (`TrustStore.writeInBackground`).
+/// Links and end-to-end sessions use the keeper as their `PeerJudge`. The name of a peer is known later than its key,
+/// and `refusal(of:named:proof:)` checks the name. `saveIfChanged` saves pins of first use; every other change is saved
+/// at once. If `TrustStore.writeInBackground` is enabled, saving only begins a write.
 public final class TrustKeeper: PeerJudge {
   public let policy: TrustPolicy
-  /// The trust anchors. After changing them the caller must check the links again.
+  /// The trust anchors. The caller that sets new anchors must check the peers of all links again.
   public var anchors: TrustAnchors
   public let store: TrustStore
-  /// Alarms about keys that were offered under names of other keys.
+  /// The alarms about keys that were offered under names that are pinned to other keys.
   public internal(set) var alarms = TrustAlarms()
-  /// Nodes that were refused recently.
+  /// The nodes that were refused most recently.
   public internal(set) var strangers = RefusedStrangers()
-  /// Whether there are changes, such as pins of first use, that are not saved yet.
+  /// Whether the state has changes that are not saved yet, such as pins of first use.
   public internal(set) var hasUnsaved = false
-  /// The number of proven keys whose names were not pinned, because a rate was exceeded or the table was full.
+  /// The number of times that the name of a proven key was not pinned, because a rate was exceeded or the table of pins
+  /// was full.
   public private(set) var unpinnedCount: UInt64 = 0
   private var firstUse = FirstUsePins()
-  /// Keys used since the start whose use is saved or about to be saved.
+  /// The keys with pins of first use that were used since the start. Their use is already saved, or `saveIfChanged`
+  /// will save it.
   private var usedKeys: [NodeID] = []
 
   public let identity: NodeIdentity
@@ -32,7 +34,7 @@ public final class TrustKeeper: PeerJudge {
   private var steadyClock = SteadyClock()
   private let clock: () -> (seconds: Int64, isSynchronised: Bool)
 
-  /// `clock` returns the wall clock: seconds since 1970, and whether it is synchronised.
+  /// `clock` returns the time of the wall clock in seconds since 1970, and whether the wall clock is synchronised.
   public init(
     _ identity: NodeIdentity, _ store: TrustStore, policy: TrustPolicy, anchors: TrustAnchors, operators: [NodeID],
     clock: @escaping () -> (seconds: Int64, isSynchronised: Bool)
@@ -53,13 +55,13 @@ public final class TrustKeeper: PeerJudge {
     return TrustTime(kept: store.state.keptSeconds, wall: now.seconds, isSynchronised: now.isSynchronised)
   }
 
-  /// Saves a synchronised time that is later than the saved one, as the floor for the next boot without a clock. Only a
-  /// clock that was steady for `SteadyClock.time` raises the floor, so one wrong answer from a time server does not.
-  /// `uptimeSeconds` is a monotonic clock.
+  /// Saves the current synchronised time if it is at least a day later than the saved time. The saved time is the floor
+  /// of `TrustTime` after the next boot. Only a clock that was steady for `SteadyClock.time` raises the floor, so one
+  /// wrong answer from a time server has no effect. `uptimeSeconds` is the time of a monotonic clock.
   public func keepTime(uptimeSeconds: Int64) throws(IdentityError) {
     let now = clock()
     steadyClock.look(wall: now.seconds, isSynchronised: now.isSynchronised, uptime: uptimeSeconds)
-    // One write per day is enough and reduces wear of the card.
+    // One write each day is enough and reduces wear of the card.
     guard steadyClock.isSteady(uptime: uptimeSeconds), now.seconds >= store.state.keptSeconds + 86_400 else { return }
     store.state.keptSeconds = now.seconds
     try save()
@@ -69,8 +71,9 @@ public final class TrustKeeper: PeerJudge {
 
   public func refusal(of chain: PeerChain, _ peer: NodeID) -> PeerRefusal? { refusal(of: chain, peer, from: 0) }
 
-  /// Checks deny-lists and, if the policy requires it, the chain. `source` is the address from which the peer came, as
-  /// admission charges it; 0 for none.
+  /// Checks deny-lists and, if the policy requires a valid chain, the chain. Returns nil if the peer is accepted.
+  /// `source` is the address of the peer, in the form to which admission charges streams, or 0 if the address is
+  /// unknown.
   public func refusal(of chain: PeerChain, _ peer: NodeID, from source: UInt64) -> PeerRefusal? {
     let refusal = judge(chain, peer)
     if let refusal { strangers.note(peer, [], refusal, from: source) }
@@ -84,18 +87,21 @@ public final class TrustKeeper: PeerJudge {
     case .authority:
       if store.state.pins.contains(where: { $0.node == peer && $0.isByOperator }) { return nil }
       switch chain.evaluate(anchors, time) {
-      // It is uncertain whether the validity has begun; checked again once the clock is synchronised.
+      // For `.trustedForNow` it is uncertain whether the validity period has begun. The chain is evaluated again when
+      // the clock is synchronised.
       case .trusted, .trustedForNow: return nil
       case .refused(let refusal): return refusal
       }
     }
   }
 
-  /// Checks deny-lists and the name that the peer claims, including similar names (`nameSkeleton`).
+  /// Checks deny-lists and the name that the peer claims. The name must not be pinned to another key, and must not be
+  /// similar to such a name (`nameSkeleton`).
   ///
-  /// A `proof` means that the peer has just proved its key. Two effects require it, because an advertisement may be
-  /// old, for example from this node's own former key. Under `firstUse` an unused name is pinned to the peer, within
-  /// the rate and while a place is free. A name of another key raises an alarm.
+  /// `proof` states that the peer has just proved its key; nil means that the name is from an advertisement. Two
+  /// effects require a proof. Under the policy `firstUse`, an unused name is pinned to the peer if the rate allows it
+  /// and a slot is free. A name that is pinned to another key raises an alarm. An advertisement has neither effect,
+  /// because it may be old, for example from this node's own former key.
   public func refusal(of peer: NodeID, named name: [UInt8], proof: KeyProof?) -> PeerRefusal? {
     let refusal = judge(peer, name, proof)
     if let refusal { strangers.note(peer, name, refusal, from: proof?.source ?? 0) }
@@ -118,7 +124,8 @@ public final class TrustKeeper: PeerJudge {
   }
 
   private func pinAtFirstUse(_ pin: Pin, _ proof: KeyProof) {
-    // A key has one self-chosen name; a new name replaces it. Pins by the operator stay.
+    // A key has at most one pin of first use, so a new name of the peer replaces the former name. Pins that the
+    // operator set remain.
     if let index = store.state.pins.firstIndex(where: { $0.node == pin.node && !$0.isByOperator }) {
       alarms.rename(store.state.pins[index], to: pin)
       store.state.pins[index] = pin
@@ -131,9 +138,9 @@ public final class TrustKeeper: PeerJudge {
     hasUnsaved = true
   }
 
-  /// Moves a peer's pin of first use to the end of the list. The first one is evicted when the operator pins another
-  /// key. The first use since the start is saved; later uses are saved only with other changes, which reduces wear of
-  /// the card.
+  /// Moves a peer's pin of first use to the end of the list. When the list is full and the operator pins another key,
+  /// the first pin of first use is evicted. The first use of a pin since the start is saved. Later uses are saved only
+  /// together with other changes, which reduces wear of the card.
   private func noteUse(of peer: NodeID) {
     guard let index = store.state.pins.firstIndex(where: { $0.node == peer && !$0.isByOperator }) else { return }
     store.state.pins.append(store.state.pins.remove(at: index))
@@ -143,16 +150,17 @@ public final class TrustKeeper: PeerJudge {
     hasUnsaved = true
   }
 
-  /// The number of pins that the operator has not verified.
+  /// The number of pins of first use, which the operator has not verified.
   public var unverifiedCount: Int { store.state.pins.count { !$0.isByOperator } }
 
-  /// The number of free places for pins, as far as it concerns the operator.
+  /// How many slots for pins are free, in steps that matter to the operator.
   public var pinsLeft: PinsLeft {
     if store.state.pins.count < TrustLimits.pinsWarned || unverifiedCount == 0 { return .many }
     return store.state.pins.count < TrustLimits.pinsMax ? .few : .none
   }
 
-  /// The fault of the anchors in one line; nil if there is none. Only the policy `ca` needs anchors.
+  /// One line of text about the most important fault of the anchors, or nil if there is no fault. Only the policy `ca`
+  /// needs anchors.
   public var anchorFault: String? {
     guard policy == .authority else { return nil }
     guard let first = anchors.faults.first(where: { $0.isClosing }) ?? anchors.faults.first else {
@@ -163,20 +171,20 @@ public final class TrustKeeper: PeerJudge {
     return "\(first.text)\(more > 0 ? "; and \(more) more" : ""); \(first.effect)"
   }
 
-  /// Whether the peer has a pin.
+  /// Whether the peer has a pin, by the operator or of first use.
   public func isPinned(_ peer: NodeID) -> Bool { store.state.pins.contains { $0.node == peer } }
 
-  /// Whether the operator pinned the peer, rather than the node by trust on first use.
+  /// Whether the operator pinned the peer. A pin of first use is not enough.
   public func isPinnedByOperator(_ peer: NodeID) -> Bool {
     store.state.pins.contains { $0.node == peer && $0.isByOperator }
   }
 
   public var pins: [Pin] { store.state.pins }
 
-  /// Notes that the state in memory differs from the saved state, so that `saveIfChanged` writes it.
+  /// Records that the state in memory differs from the saved state, so that `saveIfChanged` writes the state.
   public func noteUnsaved() { hasUnsaved = true }
 
-  /// Notes that the node has adopted a later epoch than that of this start (`TrustStore.epochRaised`).
+  /// Records that the node has adopted a later epoch than the epoch of this start (`TrustStore.epochRaised`).
   public func epochRaised(to epoch: UInt64) {
     store.epochRaised(to: epoch)
     noteUnsaved()
@@ -191,7 +199,7 @@ public final class TrustKeeper: PeerJudge {
     hasUnsaved = false
   }
 
-  /// Saves the state. If that fails, restores `before` and throws.
+  /// Saves the state. If saving fails, the method restores the state `before` and throws.
   func saveOr(_ before: TrustState) throws(TrustError) {
     do throws(IdentityError) {
       try save()
@@ -203,7 +211,8 @@ public final class TrustKeeper: PeerJudge {
 }
 
 extension TrustKeeper {
-  /// Why nodes with the same anchors refuse this box; nil if they accept it, or may accept it at another time.
+  /// The reason why nodes with the same anchors refuse this box's certificate. The value is nil if they accept the
+  /// certificate, or if they may accept it when their clock is synchronised.
   public var ownRefusal: String? {
     if case .refused(let refusal) = identity.chain.evaluate(anchors, time) { return "\(refusal.text)" }
     return nil

@@ -5,11 +5,11 @@ import SecureTransport
 /// A pin: a display name and the key to which it belongs.
 public struct Pin: Equatable, Sendable {
   public let node: NodeID
-  /// The display name in UTF-8; empty for a key that was pinned without a name.
+  /// The display name in UTF-8, or empty for a key that was pinned without a name.
   public let name: [UInt8]
-  /// Whether the operator set the pin, rather than trust on first use.
+  /// Whether the operator set the pin. Otherwise trust on first use set the pin.
   public let isByOperator: Bool
-  /// The form by which names are compared (`nameSkeleton`).
+  /// The form of the name in which names are compared (`nameSkeleton`).
   let skeleton: [UInt8]
 
   init(node: NodeID, name: [UInt8], isByOperator: Bool) {
@@ -19,25 +19,26 @@ public struct Pin: Equatable, Sendable {
     skeleton = nameSkeleton(name)
   }
 
-  /// Whether a name with this skeleton is this pin's name or looks like it.
+  /// Whether a name with this skeleton is the name of this pin or looks like that name.
   func holds(_ skeleton: [UInt8]) -> Bool { !name.isEmpty && self.skeleton == skeleton }
 }
 
-/// The persistent state apart from the key: one file, replaced as a whole.
+/// The persistent state except the node's key. The state is one file, which each write replaces completely.
 struct TrustState: Equatable {
-  /// The counter in the upper half of the node's epoch; each start raises it (`TrustStore.nextEpoch`).
+  /// The counter in the upper half of the node's epoch. Each start raises the counter (`TrustStore.nextEpoch`).
   var epochCounter: UInt32 = 0
-  /// The latest saved synchronised time in seconds since 1970; 0 for none.
+  /// The latest saved synchronised time in seconds since 1970, or 0 if no time was saved.
   var keptSeconds: Int64 = 0
   var pins: [Pin] = []
-  /// The keys that this node's operator revoked, ascending, and the number of changes of that list.
+  /// The deny-list of this node: the ids of the keys that its operator revoked, in ascending order. `deniedSerial` is
+  /// the number of changes of the list, and `deniedSeconds` the time of the last change, in seconds since 1970.
   var denied: [NodeID] = []
   var deniedSerial: UInt64 = 0
   var deniedSeconds: UInt64 = 0
-  /// Signed deny-lists of other operators, as received.
+  /// The signed deny-lists of other operators, as received.
   var lists: [[UInt8]] = []
 
-  /// Whether both states refuse the same nodes and pin the same keys.
+  /// Whether this state and `other` revoke the same keys and have the same pins.
   func decidesLike(_ other: TrustState) -> Bool {
     pins == other.pins && denied == other.denied && deniedSerial == other.deniedSerial && lists == other.lists
   }
@@ -71,7 +72,7 @@ struct TrustState: Equatable {
 
   init() {}
 
-  /// Returns nil if no version of this program wrote these bytes.
+  /// Decodes the bytes of a state file. Returns nil if no version of this program can have written the bytes.
   init?(_ bytes: [UInt8]) {
     guard let state = try? TrustState(checked: bytes) else { return nil }
     self = state
@@ -103,39 +104,40 @@ struct TrustState: Equatable {
   }
 }
 
-/// How many places for pins are free. Pins by the operator alone cause no warning.
+/// How many slots for pins are free. If all pins are by the operator, the value is `many`, so there is no warning.
 public enum PinsLeft: Sendable {
   case many
-  /// At least half of the places are taken, some of them by unverified pins.
+  /// At least half of the slots are occupied, some of them by unverified pins.
   case few
-  /// All places are taken, so names of new peers are not protected.
+  /// All slots are occupied, some of them by unverified pins, so the names of new peers are not protected.
   case none
 }
 
-/// Limits on stored trust.
+/// The limits on pins, alarms, refused peers and operators.
 public enum TrustLimits {
-  /// The maximum number of pins. Strangers can fill the places with pins of first use, at the rates below. A pin by the
-  /// operator evicts the unverified pin that was used longest ago. Strangers evict no pin; otherwise 256 keys would be
-  /// enough to take over any name.
+  /// The maximum number of pins. Strangers can fill the table with pins of first use, at the rates below. When the
+  /// table is full, a pin by the operator evicts the unverified pin that was used longest ago. Strangers evict no pin;
+  /// otherwise 256 keys would be enough to take over any name.
   public static let pinsMax = 256
-  /// The number of pins from which the operator is warned if some are unverified.
+  /// When the table has this number of pins and some of them are unverified, the operator is warned.
   public static let pinsWarned = pinsMax / 2
-  /// The rate of new pins of first use from one address. A key that exceeds it gets a link without a pin.
+  /// The maximum rate of new pins of first use from one address. A key that exceeds the rate gets a link without a pin.
   public static let newPinRate = TokenRate(interval: .seconds(600), burst: 16)
-  /// The rate of new pins of first use over one bearer, because addresses may be invented. Ethernet, Wi-Fi, Wi-Fi
-  /// Direct and Bluetooth together can burst to fill half of the table.
+  /// The maximum rate of new pins of first use over one bearer, because addresses may be invented. The bursts of
+  /// Ethernet, Wi-Fi, Wi-Fi Direct and Bluetooth together fill half of the table.
   public static let bearerPinRate = TokenRate(interval: .seconds(120), burst: 32)
-  /// The maximum number of stored alarms per pin. A stranger with many keys can fill the places of one pin and all
-  /// shared places, but not the first place of another pin.
+  /// The maximum number of stored alarms for each pin. A stranger with many keys can fill the slots of one pin and all
+  /// shared slots, but not the first slot of another pin.
   public static let alarmsOfPinMax = 4
-  /// The number of places for alarms beyond the first one of each pin.
+  /// The number of slots that the pins share for all alarms except the first of each pin.
   public static let alarmsSharedMax = 16
-  /// The interval in which at most one alarm per pin is logged; all are counted.
+  /// The interval in which at most one alarm of each pin is logged. All alarms are counted.
   public static let alarmLogInterval = TimeSpan.seconds(600)
-  /// The maximum number of settled keys per pin. Beyond it the oldest key may raise an alarm again.
+  /// The maximum number of settled keys for each pin: keys that the operator declared not to be the pinned peer. If
+  /// there are more, the oldest of them can raise an alarm again.
   public static let settledOfPinMax = 8
-  /// The maximum number of listed refused peers. A new one evicts the oldest entry of the address with the most
-  /// entries.
+  /// The maximum number of refused peers in the list. When the list is full, a new entry replaces the oldest entry of
+  /// the address with the most entries.
   public static let strangersMax = 16
   /// The maximum number of operators whose deny-lists are accepted, besides this node.
   public static let operatorsMax = 4

@@ -3,13 +3,15 @@ import SecureTransport
 
 /// The file `state` of the state directory and its contents in memory.
 ///
-/// A change of pins or revocations is written twice, so that the previous generation contains it too. If the file is
-/// damaged, the previous generation then still refuses every node that was refused. If neither can be read, the refused
-/// nodes are unknown, and opening the store fails.
+/// Each write keeps the previous contents of the file as the previous generation. A change of pins or revocations is
+/// written twice, so that the previous generation also contains the change. If the file is damaged, the previous
+/// generation still refuses every node that was refused. If neither file can be read, the refused nodes are unknown,
+/// and opening the store fails.
 public final class TrustStore {
   let directory: StateDirectory
   var state: TrustState
-  /// A fault of the file in one line. The last change of the file may be lost.
+  /// One line of text about a fault of the file, or nil if there was no fault. After a fault, the last change of the
+  /// file may be lost.
   public private(set) var notice: String?
 
   public var pins: [Pin] { state.pins }
@@ -29,7 +31,7 @@ public final class TrustStore {
       written = state
     case .previous(let bytes):
       try take(bytes)
-      // A start may have written the lost generation: its epoch must not be used again.
+      // An earlier start may have written the lost generation, and the epoch of that start must not be used again.
       state.epochCounter &+= 2
       written = nil
       notice = """
@@ -44,24 +46,25 @@ public final class TrustStore {
     self.state = state
   }
 
-  /// The newest generation, or the one that is being written; nil if the older generation may be incomplete.
+  /// The state that was written last or is being written. The value is nil if the previous generation may lack a change
+  /// of pins or revocations.
   private var written: TrustState?
   private var writer: StateWriter?
   /// Whether the state has changed since the current write began.
   private var isBehind = false
 
-  /// Enables background writes: `save` begins a write and returns, and `writeEnded` throws its errors. Returns a
-  /// descriptor that becomes readable when a write has ended (`StateWriter.descriptor`); nil if background writes are
-  /// not possible.
+  /// Enables background writes: `save` begins a write and returns, and `writeEnded` throws the errors of the write.
+  /// Returns a descriptor that becomes readable when a write has ended (`StateWriter.descriptor`), or nil if background
+  /// writes are not possible.
   public func writeInBackground() -> CInt? {
     writer = StateWriter(directory, file: Self.file)
     return writer?.descriptor
   }
 
-  /// Whether no write is in progress: everything saved is on disk, or its write has failed.
+  /// Whether no write is in progress. In that case each saved change is on disk, or its write has failed.
   public var isSettled: Bool { writer.map { !$0.isBusy } ?? true }
 
-  /// Completes a finished write, and begins the next if the state has changed meanwhile.
+  /// Completes a finished write. Begins the next write if the state has changed since the finished write began.
   public func writeEnded() throws(IdentityError) {
     try writer?.end()
     if isBehind { try save() }
@@ -85,30 +88,34 @@ public final class TrustStore {
       }
     }
     isBehind = false
-    // The second write updates the older generation.
+    // The second write updates the previous generation.
     for _ in 0..<(beginsNewTrust() ? 2 : 1) { try directory.writeChecked(state.encoded(), to: Self.file) }
   }
 
-  /// Whether the state to write decides differently about nodes than the last written state.
+  /// Whether the state that is about to be written has other pins or revocations than the state that was written last.
   private func beginsNewTrust() -> Bool {
     defer { written = state }
     return written.map { !$0.decidesLike(state) } ?? true
   }
 
-  /// The epoch of this start: a persistent counter in the upper 32 bits, 32 random bits in the lower. The counter is on
-  /// disk before this returns, so no two starts share it, even after a power cut. The random half distinguishes two
-  /// copies of one card.
+  /// Returns the epoch of this start. The upper 32 bits are a persistent counter, and the lower 32 bits are random. The
+  /// counter is on disk before the method returns, so two starts never have the same counter, even after a power cut.
+  /// The random half distinguishes two boxes that run copies of the same card.
   ///
-  /// A full or read-only disk does not prevent the start; `failure` states why nothing was written. A written start
-  /// raises the counter by two. Unwritten starts use the number between, so they are later than the last written start
-  /// and earlier than the next. The wall clock orders them: the lower half counts quarters of a second, rounded up. The
-  /// caller waits until that quarter begins before it announces the epoch, so no two such starts share one. If the wall
-  /// clock does not advance over a reboot, a start may look older than the previous one; `epochRaised` corrects that.
+  /// A full or read-only disk does not prevent the start, and `failure` states why the counter was not written. A start
+  /// whose counter is written raises the counter by two. Starts whose counter is not written use the number between. So
+  /// their epochs are later than that of the last written start and earlier than that of the next.
   ///
-  /// If the state is lost, the counter starts again. If peers still remember a larger epoch of this node, the node
-  /// adopts a later one (`epochRaised`).
+  /// The wall clock orders the epochs of unwritten starts: the lower half is the wall clock's time in quarters of a
+  /// second, rounded up. The caller waits until that quarter begins before it announces the epoch, so two such starts
+  /// never have the same epoch. If the wall clock does not advance over a reboot, the epoch of a start may be earlier
+  /// than that of the previous start. `epochRaised` corrects such an epoch.
+  ///
+  /// If the state is lost, the counter starts again at zero. If peers still remember a later epoch of this node, the
+  /// node adopts an epoch that is later still (`epochRaised`).
   public func nextEpoch(wallMilliseconds: Int64) throws(IdentityError) -> (epoch: UInt64, failure: IdentityError?) {
-    // 2³¹ starts are one per second for 68 years. Then the counter starts again, as after a lost file.
+    // The counter is exhausted after 2³¹ starts, which is one start each second for 68 years. The counter then starts
+    // again, as it does after the loss of the file.
     if state.epochCounter > UInt32.max - 3 { state.epochCounter = 0 }
     state.epochCounter += 2
     do throws(IdentityError) {
@@ -123,12 +130,13 @@ public final class TrustStore {
     return (UInt64(state.epochCounter) << 32 | UInt64(random), nil)
   }
 
-  /// Notes that the node has adopted a later epoch than that of its start. The next start must have a later one still.
-  /// The next `save` writes it.
+  /// Records that the node has adopted a later epoch than the epoch of its start, so that the epoch of the next start
+  /// is even later. The next `save` writes the change.
   func epochRaised(to epoch: UInt64) { state.epochCounter = max(state.epochCounter, UInt32(epoch >> 32)) }
 
-  /// The unit of the lower half of an unwritten start's epoch, in milliseconds.
+  /// The unit of the lower half of an epoch whose start could not be written, in milliseconds.
   public static let quarterMilliseconds: Int64 = 250
-  /// 1 January 2026, 00:00 UTC, in quarters of a second. 32 bits of quarters last for 34 years.
+  /// The origin of the lower half of such an epoch: 1 January 2026, 00:00 UTC, in quarters of a second since 1970. 32
+  /// bits of quarters last for 34 years.
   private static let quartersBegin: Int64 = 4 * 1_767_225_600
 }

@@ -4,46 +4,48 @@ import Identity
 
 /// The time at which a certificate is evaluated, in seconds since 1970, UTC.
 ///
-/// A box may have no clock. It always has a floor, which real time cannot precede: the release date of this program or
-/// the latest certain time on disk. The wall clock is used if the kernel reports it as synchronised, and ignored
-/// otherwise. Peers never set the clock or the floor.
+/// A box may have no battery-backed clock. It always has a floor: a time that real time cannot precede. The floor is
+/// the later of the release date of this program and the latest certain time on disk. The wall clock is used if the
+/// kernel reports that it is synchronised, and is ignored otherwise. Peers can set neither the clock nor the floor.
 public struct TrustTime: Equatable, Sendable {
-  /// The earliest possible floor: 21 November 2026, raised with each release.
+  /// The earliest possible floor: 21 November 2026, in seconds since 1970. Each release raises this time.
   public static let releaseSeconds: Int64 = 1_795_219_200
 
-  /// The floor: real time is not earlier.
+  /// The floor, in seconds since 1970. Real time is not earlier.
   public var floor: Int64
   public var wall: Int64
   public var isSynchronised: Bool
 
-  /// `kept` is the latest synchronised time on disk; 0 if there is none.
+  /// `kept` is the latest synchronised time on disk, or 0 if there is none. `wall` is the time of the wall clock. Both
+  /// are in seconds since 1970.
   public init(kept: Int64, wall: Int64, isSynchronised: Bool) {
     floor = max(kept, Self.releaseSeconds)
     self.wall = wall
     self.isSynchronised = isSynchronised
   }
 
-  /// The known time; never later than real time.
+  /// The known time in seconds since 1970. If the clocks are right, it is never later than real time.
   public var seconds: Int64 { isSynchronised ? max(wall, floor) : floor }
 }
 
-/// Determines whether the wall clock has been right long enough to save its time.
+/// Determines whether the wall clock has been synchronised and steady for long enough to save its time.
 ///
 /// The kernel reports a clock as synchronised after one answer from a time server, and NTP without authentication
-/// accepts any answer. A saved time cannot be revoked: certificates that it expires stay expired. So a time becomes the
-/// floor only if the clock was synchronised for `time` without interruption and agreed with the monotonic clock. A box
-/// that was off for a year also has the right time after `time`. An attacker who controls every answer for that long
-/// can still raise the floor.
+/// accepts any answer. A saved time is never lowered again: a certificate that is expired at that time stays expired.
+/// So a time becomes the floor only under two conditions. The clock was synchronised for the period `time` without
+/// interruption, and agreed with the monotonic clock during that period. A box that was off for a year meets the
+/// conditions after the same period. An attacker who controls every answer during the period can still raise the floor.
 struct SteadyClock {
   /// The required period of steadiness, in seconds: 6 hours.
   static let time: Int64 = 6 * 3600
-  /// The maximum drift between the wall clock and the monotonic clock in that period, in seconds. 500 ppm in 6 hours
-  /// are 11 s.
+  /// The maximum drift between the wall clock and the monotonic clock in that period, in seconds. A drift of 500 ppm is
+  /// 11 s in 6 hours.
   static let driftMax: Int64 = 30
 
   private var since: (wall: Int64, uptime: Int64)?
 
-  /// Compares both clocks, in seconds. Call it every few seconds, so that no step is missed.
+  /// Compares the wall clock and the monotonic clock, in seconds. The caller calls this method every few seconds, so
+  /// that no step of the wall clock is missed.
   mutating func look(wall: Int64, isSynchronised: Bool, uptime: Int64) {
     guard isSynchronised else { return since = nil }
     if let since, ((wall - since.wall) - (uptime - since.uptime)).magnitude <= UInt64(Self.driftMax) { return }
@@ -53,7 +55,7 @@ struct SteadyClock {
   func isSteady(uptime: Int64) -> Bool { since.map { uptime - $0.uptime >= Self.time } ?? false }
 }
 
-/// The validity of a certificate's dates.
+/// The result of comparing a certificate's dates with a `TrustTime`.
 enum Validity {
   case valid
   case expired
@@ -71,6 +73,6 @@ enum Validity {
     }
   }
 
-  /// An mbedTLS time in seconds since 1970.
+  /// Converts an mbedTLS time to seconds since 1970.
   static func seconds(_ time: mbedtls_x509_time) -> Int64 { Certificate.seconds(time) }
 }

@@ -1,11 +1,11 @@
 import Identity
 import Primitives
 
-/// Commands of the operator. Each saves its change (`TrustStore`) and throws if there is nothing to do.
+/// Commands of the operator. Each command saves its change (`TrustStore`), and throws if there is nothing to change.
 extension TrustKeeper {
   /// Pins a key for the operator, with or without a name. Former pins of the key, of the name and of similar names are
-  /// removed with their alarms. A full table evicts the pin of first use that was used longest ago; that pin is
-  /// returned.
+  /// removed together with their alarms. If the table is full, the pin of first use that was used longest ago is
+  /// evicted and returned.
   @discardableResult public func pin(_ node: NodeID, named name: [UInt8]) throws(TrustError) -> Pin? {
     if node == identity.id { throw .isOwn }
     if isDenied(node) { throw .isRevoked }
@@ -48,14 +48,15 @@ extension TrustKeeper {
     return gone
   }
 
-  /// Moves the pin of an alarm to the offered key, because the pin's owner changed the key. Returns the alarm.
+  /// Moves the pin of an alarm to the offered key, because the operator knows that the peer changed its key. Returns
+  /// the alarm.
   public func accept(_ offered: NodeID) throws(TrustError) -> TrustAlarm {
     guard let alarm = alarms.all.first(where: { $0.offered == offered }) else { throw .noAlarm }
     try pin(offered, named: alarm.name)
     return alarm
   }
 
-  /// Removes the alarms of pins that no longer exist.
+  /// Removes the alarms of pins that are in `before` but no longer in the state.
   func endAlarms(of before: TrustState) {
     for pin in before.pins where !store.state.pins.contains(pin) { alarms.forget(pin) }
   }
