@@ -1,10 +1,10 @@
-/// Converts BER (ITU-T X.690, section 8) to DER, as far as PKCS #12 files need it. NSS writes indefinite lengths, and
-/// octet strings in parts.
+/// Converts BER (ITU-T X.690, section 8) to DER, as far as PKCS #12 files use BER. For example, NSS writes indefinite
+/// lengths, and octet strings in parts.
 enum BERElement {
-  /// The maximum nesting depth; a PKCS #12 file has ten levels.
+  /// The maximum nesting depth of elements. A usual PKCS #12 file has ten levels.
   private static let depthMax = 32
 
-  /// The first element of `bytes`, with definite lengths and with each octet string in one piece.
+  /// The first element of `bytes` in DER: with definite lengths, and with each octet string in one piece.
   static func der(_ bytes: ArraySlice<UInt8>) throws(PKCS12Error) -> [UInt8] {
     var rest = bytes
     return try element(&rest, depth: 0)
@@ -38,7 +38,8 @@ enum BERElement {
     return [tag == constructedOctets ? DERReader.octetString : tag] + head(contents.count) + contents
   }
 
-  /// The next element inside an element with this tag. Within an octet string only the bytes of each part are returned.
+  /// The next element inside an element whose tag is `tag`. If the outer element is an octet string in parts, only the
+  /// bytes of the next part are returned.
   private static func part(
     _ rest: inout ArraySlice<UInt8>, of tag: UInt8, _ depth: Int
   ) throws(PKCS12Error) -> [UInt8] {
@@ -66,6 +67,6 @@ enum BERElement {
     return [0x83, UInt8(truncatingIfNeeded: count >> 16), UInt8(count >> 8 & 0xFF), UInt8(count & 0xFF)]
   }
 
-  /// The tag of an octet string in parts.
+  /// The tag of an octet string in parts (constructed).
   private static let constructedOctets: UInt8 = 0x24
 }

@@ -1,70 +1,73 @@
 import CSystem
 
-/// Why there is no usable identity. Each case names the file; `text` states the remedy in one line.
+/// The reason why there is no usable identity. Most cases contain the path of the file. `text` states the fault and the
+/// remedy in one line.
 public enum IdentityError: Error, Equatable {
   /// The directory is missing and could not be created.
   case directory(path: String, code: Int32)
-  /// Another process holds the directory's lock.
+  /// Another process has locked the directory.
   case inUse(path: String)
-  /// There is no key yet.
+  /// The directory contains no key yet.
   case none(path: String)
   /// A file could not be opened or read.
   case unreadable(path: String, code: Int32)
-  /// A symbolic link whose target does not exist, for example because a partition is not mounted.
+  /// The path is a symbolic link whose target does not exist, for example because a partition is not mounted.
   case deadLink(path: String)
-  /// A file is larger than its contents can be.
+  /// A file is larger than a file of its kind can be.
   case tooLarge(path: String, bytesMax: Int)
-  /// A directory or another object that is not a regular file.
+  /// The path is a directory or another object that is not a regular file.
   case notAFile(path: String)
   /// A file could not be written, synchronised or renamed.
   case unwritable(path: String, code: Int32)
-  /// Group or others can access the key file. `mode` holds its permission bits.
+  /// Group or others can access the key file. `mode` contains the permission bits of the file.
   case keyOpenToOthers(path: String, mode: UInt32)
-  /// Not a private key in PEM, or an encrypted key, or the private and public parts do not match.
+  /// The file is not a private key in PEM, or the key is encrypted, or its private and public parts do not match.
   case notAPrivateKey(path: String)
-  /// A private key other than ECDSA P-256.
+  /// The private key is not an ECDSA P-256 key.
   case notP256(path: String)
-  /// Not a certificate in PEM.
+  /// The file is not a certificate in PEM.
   case notACertificate(path: String)
-  /// A key file whose certificate after the key cannot be used.
+  /// The key file contains a certificate that cannot be used.
   case unusableCertificate(path: String, reason: String)
   /// The certificate is for another key.
   case certificateOfAnotherKey(certificate: String, key: String)
-  /// A certificate without its key. Creating a new key would silently make this a different node.
+  /// The certificate exists, but its key is missing. A new key would silently make this box a different node.
   case keyMissing(certificate: String, key: String)
-  /// The key is missing although it existed. `left` is its previous generation or the state file.
+  /// The key is missing although it existed. `left` is the file that proves it: the previous generation of the key, or
+  /// a state file.
   case keyLost(key: String, left: String)
-  /// Neither generation of the state file can be read, so pins and revocations are unknown.
+  /// Neither the state file nor its previous generation can be read, so pins and revocations are unknown.
   case stateLost(path: String)
-  /// The state contains a deny-list in a format that this version does not know.
+  /// The state contains a deny-list in a format that this version of the program does not know.
   case stateOfLaterVersion(path: String)
-  /// A file to import without a private key.
+  /// The file to import contains no private key.
   case noPrivateKey(path: String)
-  /// A private key or certificate in DER outside PKCS #12. `kind` is the `openssl` command for it.
+  /// The file is a private key or certificate in DER, but not PKCS #12. `kind` is the `openssl` command that reads such
+  /// a file.
   case bareDER(path: String, kind: String)
-  /// An encrypted key with more iterations of key derivation than `PKCS12.iterationsMax`.
+  /// The encrypted key demands more iterations of key derivation than `PKCS12.iterationsMax`.
   case tooManyIterations(path: String)
-  /// An encrypted PEM file for which no password was given.
+  /// The PEM file is encrypted, and no password was given.
   case passwordNeeded(path: String)
   /// The password of the PEM file is wrong.
   case wrongPassword(path: String)
-  /// None of the certificates is for the key.
+  /// None of the certificates in the file to import is for the key.
   case noCertificateForKey(path: String)
-  /// A PEM file to import with a line that is not understood, or a block that does not belong to an identity.
+  /// The PEM file to import has a line that is not understood, or a block that does not belong to an identity.
   case malformedPEM(path: String, line: Int, reason: String)
-  /// The key's certificate in a file to import has expired. `date` is the last day of its validity.
+  /// The key's certificate in the file to import has expired. `date` is the last day of its validity.
   case expired(path: String, date: String)
-  /// A file to import with a certificate that cannot be parsed.
+  /// The file to import contains a certificate that cannot be parsed.
   case unreadableCertificate(path: String)
-  /// A file to import with a certificate whose critical extension, `name`, peers do not understand.
+  /// The file to import contains a certificate with a critical extension, `name`, that peers do not understand.
   case unknownCriticalExtension(path: String, name: String)
-  /// A file to import whose chain every peer refuses.
+  /// The file to import contains a chain that every peer refuses.
   case unusableChain(path: String, reason: String)
-  /// A PKCS #12 file that cannot be used.
+  /// The PKCS #12 file cannot be used.
   case pkcs12(path: String, PKCS12Error)
   /// The kernel returned no random bytes.
   case noRandomness(code: Int32)
-  /// mbedTLS failed, in practice because no memory is left. `code` is its error number.
+  /// mbedTLS failed, in practice because no memory is left. `code` is mbedTLS's error number.
   case library(code: Int32)
 
   /// The fault and the remedy, in one line.
@@ -160,7 +163,8 @@ package func errnoText(_ code: Int32) -> String {
   return String(cString: text)
 }
 
-/// mbedTLS's errors are negative numbers, documented as -0xNNNN.
+/// A number in hexadecimal, with a minus sign if it is negative. mbedTLS documents its negative error numbers in this
+/// form.
 package func hexadecimal(_ code: Int32) -> String {
   let digits = String(code.magnitude, radix: 16)
   return code < 0 ? "-0x" + digits : "0x" + digits

@@ -15,10 +15,10 @@ package final class Key {
     context.deallocate()
   }
 
-  /// Loads the key of a PEM file, or of a PKCS #8 or SEC 1 structure in DER. Refuses other kinds of key, and pairs that
-  /// do not match. `password` decrypts an encrypted PEM file.
+  /// Loads the key of a PEM file, or of a PKCS #8 or SEC 1 structure in DER. Throws for other kinds of key, and for
+  /// keys whose private and public parts do not match. `password` decrypts an encrypted PEM file.
   func parse(_ bytes: [UInt8], path: String, password: [UInt8] = []) throws(IdentityError) {
-    // mbedTLS recognises PEM by a terminating zero, which DER tolerates.
+    // mbedTLS recognises PEM by a terminating zero. For DER the zero is not included in `count`.
     var text = bytes + [0]
     defer { mbedtls_platform_zeroize(&text, text.count) }
     let count = bytes.first == 0x30 ? bytes.count : text.count
@@ -42,7 +42,7 @@ package final class Key {
     try check(mbedtls_ecp_gen_key(MBEDTLS_ECP_DP_SECP256R1, cmbedtls_ec(context), mbedtls_psa_get_random, nil))
   }
 
-  /// The key as SEC 1 in PEM, as `openssl ecparam -genkey -noout` writes it.
+  /// The key in PEM, in the SEC 1 format that `openssl ecparam -genkey -noout` writes.
   func pem() throws(IdentityError) -> [UInt8] {
     var text = [UInt8](repeating: 0, count: 1024)
     defer { mbedtls_platform_zeroize(&text, text.count) }
@@ -63,7 +63,7 @@ package final class Key {
     return spki
   }
 
-  /// A DER ECDSA-Sig-Value over the SHA-256 of `message`.
+  /// A signature over the SHA-256 of `message`, as an ECDSA-Sig-Value in DER.
   func signDER(_ message: [UInt8]) throws(IdentityError) -> [UInt8] {
     let digest = sha256(message)
     var signature = [UInt8](repeating: 0, count: 80)
@@ -85,7 +85,7 @@ package final class Key {
   }
 }
 
-/// This node's certificate, or the chain that begins with it.
+/// A certificate, or the chain that begins with this node's certificate.
 package final class Certificate {
   package let context: UnsafeMutablePointer<mbedtls_x509_crt>
 
@@ -105,9 +105,9 @@ package final class Certificate {
     if mbedtls_x509_crt_parse(context, text, text.count) != 0 { throw .notACertificate(path: path) }
   }
 
-  /// Adds a certificate in DER from a file to import. The error names an extension that is not understood.
+  /// Adds a certificate in DER from a file to import. If an extension is not understood, the error contains its name.
   func append(imported der: [UInt8], path: String) throws(IdentityError) {
-    // The parser ignores bytes after the certificate.
+    // The length is checked here, because mbedTLS's parser ignores bytes after the certificate.
     var reader = DERReader(der[...])
     guard (try? reader.takeAny()) != nil, reader.isEmpty else { throw .unreadableCertificate(path: path) }
     if mbedtls_x509_crt_parse_der(context, der, der.count) == 0 { return }
@@ -138,8 +138,8 @@ package final class Certificate {
     return digits(last.year) + "-" + digits(last.mon) + "-" + digits(last.day)
   }
 
-  /// An mbedTLS time in seconds since 1970. mbedTLS counts months from 1; its certificate parser rejects values out of
-  /// range.
+  /// Converts an mbedTLS time to seconds since 1970. mbedTLS counts months from 1. Its certificate parser rejects
+  /// values that are out of range.
   package static func seconds(_ time: mbedtls_x509_time) -> Int64 {
     var parts = tm()
     parts.tm_year = time.year - 1900
@@ -163,7 +163,7 @@ package final class Certificate {
   }
 
   static func pem(_ der: [UInt8]) throws(IdentityError) -> [UInt8] {
-    // Base64 is a third longer, and each line of 64 characters ends with a newline.
+    // Base64 is a third longer than DER, and each line of 64 characters ends with a newline.
     var text = [UInt8](repeating: 0, count: der.count * 3 / 2 + 128)
     var count = 0
     try check(
@@ -174,7 +174,7 @@ package final class Certificate {
 }
 
 extension UnsafeRawBufferPointer {
-  /// The bytes of a field of a parsed structure; empty if it is absent.
+  /// The bytes of a field of a parsed certificate or list. The buffer is empty if the field is absent.
   package init(_ field: mbedtls_x509_buf) { self.init(start: field.p, count: field.p == nil ? 0 : field.len) }
 }
 

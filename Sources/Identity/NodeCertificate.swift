@@ -1,10 +1,11 @@
 import Primitives
 
-/// The self-signed X.509 v3 certificate of a node (RFC 5280). It is encoded here, because everything except key and
-/// name is constant. mbedTLS's writer violates section 4.1.2.5: it encodes years before 2000 as GeneralizedTime.
+/// The self-signed X.509 v3 certificate of a node (RFC 5280). It is encoded here, because everything except key, name
+/// and signature is constant. mbedTLS's writer is not used, because it violates section 4.1.2.5: it encodes years
+/// before 2000 as GeneralizedTime.
 ///
-/// The certificate is valid from 1970 to 9999 ("no well-defined expiration", section 4.1.2.5). So it is valid for every
-/// clock, even one that was never set.
+/// The certificate is valid from 1970 to 9999 ("no well-defined expiration", section 4.1.2.5). So it is valid by every
+/// clock, even by a clock that was never set.
 package enum NodeCertificate {
   /// Returns the DER of the certificate for `spki`. `sign` returns a DER ECDSA-Sig-Value over SHA-256.
   static func make(
@@ -12,14 +13,14 @@ package enum NodeCertificate {
   ) throws(IdentityError) -> [UInt8] {
     let name = sequence(set(sequence(commonName + tagged(0x0C, hexadecimal(id)))))
     let version3: [UInt8] = [0xA0, 0x03, 0x02, 0x01, 0x02]
-    // A serial number must be unique per issuer; this name issues only one certificate.
+    // A serial number must be unique among the certificates of an issuer. This issuer issues only one certificate.
     let serial: [UInt8] = [0x02, 0x01, 0x01]
     let body = sequence(version3 + serial + ecdsaWithSHA256 + name + validity + name + spki)
     let signature = try sign(body)
     return sequence(body + ecdsaWithSHA256 + tagged(0x03, [0x00] + signature))
   }
 
-  /// The SubjectPublicKeyInfo of a P-256 key up to its uncompressed point (RFC 5480).
+  /// The bytes of a P-256 key's SubjectPublicKeyInfo (RFC 5480) that precede the uncompressed point.
   package static let spkiPrefix: [UInt8] = [
     0x30, 0x59, 0x30, 0x13,
     0x06, 0x07, 0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x02, 0x01,  // id-ecPublicKey

@@ -6,25 +6,26 @@ import Primitives
 /// The identity of this node: an ECDSA P-256 key, and its certificate for TLS.
 ///
 /// The file `node.key` (PEM, mode 0600) contains the private key, followed by the certificate chain that begins with
-/// the key's own certificate. The key defines the node: a copied card is a second box with the same identity. A
-/// self-signed certificate is only a wrapper, generated again from the key if it is missing. `importing` installs a
-/// chain of an operator's authority; alternatively the chain lies beside the key as `node.crt`.
+/// the key's own certificate. The key defines the node, so a box with a copied card has the same identity as the
+/// original. A self-signed certificate adds nothing to the key, and is generated again from the key if it is missing.
+/// `importing` installs a chain that an operator's authority issued. Alternatively, the chain is in the file `node.crt`
+/// beside the key.
 public final class NodeIdentity {
   /// The node id: the first 16 bytes of SHA-256 over the key's SubjectPublicKeyInfo.
   public let id: NodeID
   /// The public key: 0x04, then x and y (SEC 1, uncompressed).
   public let publicPoint: InlineArray<65, UInt8>
 
-  /// A fault of the files that did not prevent the start, in one line.
+  /// One line of text about a fault of the files that did not prevent the start, or nil if there is none.
   public private(set) var notice: String?
 
   package let key: Key
   package let certificate: Certificate
   private let signingKey: psa_key_id_t
 
-  /// Reads the identity from `directory`, or creates it at the first start. Throws `.keyLost` if the key existed and is
-  /// missing. Creates the directory (mode 0700) if only its last component is missing. Blocks until the kernel's random
-  /// generator is seeded.
+  /// Reads the identity from `directory`, or creates an identity at the first start. Throws `.keyLost` if the key
+  /// existed and is missing. Creates the directory (mode 0700) if only the last component of its path is missing. The
+  /// call blocks until the kernel's random generator is seeded.
   public static func loadOrCreate(directory path: String) throws(IdentityError) -> NodeIdentity {
     let directory = try StateDirectory(path)
     if let identity = try load(directory) { return identity }
@@ -35,7 +36,8 @@ public final class NodeIdentity {
     return try create(directory)
   }
 
-  /// Reads the identity; nil if there is none. If the key file is damaged, the previous one is used (`notice`).
+  /// Reads the identity from `directory`, or returns nil if the directory contains none. If the key file is damaged,
+  /// its previous generation is used, and `notice` reports that.
   public static func load(_ directory: StateDirectory) throws(IdentityError) -> NodeIdentity? {
     try startLibrary()
     let separate = try directory.read(certificateFile, bytesMax: fileBytesMax)
@@ -55,7 +57,7 @@ public final class NodeIdentity {
     }
   }
 
-  /// Generates a key and writes it. The previous file remains as `node.key.old`.
+  /// Generates a key and writes it to `node.key`. The previous file remains as `node.key.old`.
   public static func create(_ directory: StateDirectory) throws(IdentityError) -> NodeIdentity {
     try startLibrary()
     let key = Key()
@@ -66,7 +68,7 @@ public final class NodeIdentity {
   /// Installs the contents of a PEM or PKCS #12 file as the identity: its P-256 key, and the certificate chain that
   /// begins with the key's own certificate. The previous file remains as `node.key.old`. `password` decrypts an
   /// encrypted file. If the key has several certificates, the first that is valid at `time` (seconds since 1970) is
-  /// used. An expired certificate is refused. Errors: the import cases of `IdentityError`.
+  /// used. An expired certificate is refused. The method throws the import cases of `IdentityError`.
   public static func importing(
     _ file: [UInt8], path: String, password: [UInt8], at time: Int64, into directory: StateDirectory
   ) throws(IdentityError) -> NodeIdentity {
@@ -91,8 +93,8 @@ public final class NodeIdentity {
       key, certificates.isEmpty ? [] : chain(certificates, of: key, at: time, path: path), directory)
   }
 
-  /// The certificates of a PEM file to import, in DER. Refuses a file that contains more than one key and its chain,
-  /// apart from text: a skipped block may be the intended certificate.
+  /// The certificates of a PEM file to import, in DER. Apart from text, the file must contain nothing but one key and
+  /// certificates. Other blocks are refused, because a block that is skipped might be the intended certificate.
   private static func certificates(inPEM bytes: [UInt8], path: String) throws(IdentityError) -> [[UInt8]] {
     let file = PEMFile(bytes)
     if let fault = file.faults.first { throw .malformedPEM(path: path, line: fault.line, reason: "\(fault.text)") }
@@ -118,7 +120,7 @@ public final class NodeIdentity {
     return certificates
   }
 
-  /// Whether the file needs a password. Throws for DER that is not PKCS #12.
+  /// Whether a file to import needs a password. Throws for DER that is not PKCS #12.
   public static func isEncrypted(_ file: [UInt8], path: String) throws(IdentityError) -> Bool {
     try refuseBareDER(file, path: path)
     return file.first == 0x30 || contains(file, "ENCRYPTED")
@@ -128,7 +130,8 @@ public final class NodeIdentity {
     if let kind = bareDERKind(file) { throw .bareDER(path: path, kind: kind) }
   }
 
-  /// Parses the key of a file to import. The advice for a damaged `node.key` does not apply to it.
+  /// Parses the key of a file to import. `.notAPrivateKey` becomes `.noPrivateKey`, because the advice for a damaged
+  /// `node.key` does not apply to a file to import.
   private static func parse(
     _ key: Key, _ bytes: [UInt8], path: String, password: [UInt8] = []
   ) throws(IdentityError) {
@@ -151,14 +154,14 @@ public final class NodeIdentity {
     if text.count > fileBytesMax { throw .tooLarge(path: directory.file(keyFile), bytesMax: fileBytesMax) }
     let identity = try NodeIdentity(text, nil, directory, keyFile)
     try directory.write(text, to: keyFile, mode: 0o600)
-    // A separate certificate would belong to another key, and is not used if the key file has a chain.
+    // A certificate in a separate file belongs to the former key, and is not used when the key file contains a chain.
     unlink(directory.file(certificateFile))
     return identity
   }
 
-  /// The certificate of `key`, then its issuers as far as they are present. Other certificates are omitted. Throws
-  /// `.expired` if the key has no certificate that peers accept, and `.unusableChain` if every peer would refuse its
-  /// length. Its usage is checked by `chainFault`.
+  /// The certificate of `key`, followed by those of its issuers that are among `ders`. Other certificates are omitted.
+  /// Throws `.expired` if the certificate of the key has expired, and `.unusableChain` if every peer would refuse the
+  /// size of the chain. The key usage is not checked here but by `chainFault`.
   private static func chain(
     _ ders: [[UInt8]], of key: Key, at time: Int64, path: String
   ) throws(IdentityError) -> [[UInt8]] {
@@ -186,8 +189,8 @@ public final class NodeIdentity {
     return ders
   }
 
-  /// The index of the preferred certificate: the first that is valid at `time`, else the first that has not expired,
-  /// else the first.
+  /// The index of the preferred certificate among those that `isWanted` accepts. It is the first that is valid at
+  /// `time`, otherwise the first that has not expired, otherwise the first.
   private static func best(
     of certificates: [Certificate], at time: Int64, where isWanted: (Certificate) -> Bool
   ) -> Int? {
@@ -198,13 +201,13 @@ public final class NodeIdentity {
 
   private static let fileBytesMax = 16_384
   private static let keyFile = "node.key"
-  /// The file in which `Trust` keeps its state from the first start on.
+  /// The file in which `Trust` saves its state from the first start on.
   private static let stateFile = "state"
   private static let certificateFile = "node.crt"
   private static let certificateMark: StaticString = "-----BEGIN CERTIFICATE-----"
 
-  /// `stored` is the key in PEM, followed by the chain unless that is in a separate file (`separate`). Without a chain
-  /// the certificate is generated from the key.
+  /// `stored` is the key in PEM, followed by the chain unless the chain is in a separate file. `separate` is the
+  /// contents of that file. Without a chain, the certificate is generated from the key.
   private init(
     _ stored: [UInt8], _ separate: [UInt8]?, _ directory: StateDirectory, _ name: String
   ) throws(IdentityError) {
@@ -215,7 +218,7 @@ public final class NodeIdentity {
       do throws(IdentityError) {
         try certificate.parse(stored, path: directory.file(name))
       } catch {
-        // The file also contains the box's key, so the message must not advise to remove it.
+        // The file also contains the box's key, so the message must not advise the operator to remove the file.
         throw .unusableCertificate(path: directory.file(name), reason: Self.certificateFault(in: stored))
       }
       if certificate.spki != spki {
@@ -235,7 +238,7 @@ public final class NodeIdentity {
     self.certificate = certificate
   }
 
-  /// Why the certificates of a key file cannot be used.
+  /// The reason why the certificates of a key file cannot be used.
   private static func certificateFault(in file: [UInt8]) -> String {
     for block in PEMFile(file).blocks where block.isLabelled(PEMFile.certificate) {
       if let der = block.der, let unknown = X509Extension.unknownCritical(inCertificate: der) {
@@ -252,19 +255,20 @@ public final class NodeIdentity {
     }
   }
 
-  /// The chain in PEM for export; with `withKey`, after the private key.
+  /// The chain in PEM for export. If `withKey` is true, the private key precedes the chain.
   public func pem(withKey: Bool) throws(IdentityError) -> [UInt8] {
     var text = withKey ? try key.pem() : []
     for der in certificate.ders { text += try Certificate.pem(der) }
     return text
   }
 
-  /// Why every peer refuses the chain that this node presents, in one line with the remedy; nil if peers accept it.
+  /// One line of text that says why every peer refuses the chain that this node presents, or nil if peers accept the
+  /// chain.
   public var chainFault: String? {
     ChainRules.fault(of: certificate.context).map { "this box's certificates: \($0); every peer refuses them" }
   }
 
-  /// Whether peers accept this node as a server, so that they can dial it.
+  /// Whether peers accept this node as a TLS server, so that they can dial this node.
   public var isForServers: Bool { ChainRules.allows(certificate.context, .server) }
 
   /// The chain that this node presents, in the form that peers evaluate.
@@ -272,7 +276,8 @@ public final class NodeIdentity {
 
   deinit { psa_destroy_key(signingKey) }
 
-  /// The ECDSA signature with SHA-256 over the message: r ‖ s, 32 bytes each, big-endian. Deterministic (RFC 6979).
+  /// The ECDSA signature with SHA-256 over the message: r ‖ s, 32 bytes each, big-endian. The signature is
+  /// deterministic (RFC 6979).
   public func sign(_ message: UnsafeRawBufferPointer) -> InlineArray<64, UInt8> {
     var signature = InlineArray<64, UInt8>(repeating: 0)
     var span = signature.mutableSpan
@@ -289,7 +294,7 @@ public final class NodeIdentity {
   }
 
   /// Whether `signature` (r ‖ s, 64 bytes) over `message` was made with the key of `point` (65 bytes, uncompressed).
-  /// False for malformed input.
+  /// Returns false for malformed input.
   public static func verify(_ signature: RawSpan, over message: RawSpan, by point: RawSpan) -> Bool {
     guard point.byteCount == NodeCertificate.pointBytes, signature.byteCount == 64 else { return false }
     return point.withUnsafeBytes { point in
@@ -306,7 +311,8 @@ public final class NodeIdentity {
     }
   }
 
-  /// The node id of the key with this `point` (65 bytes, uncompressed); `NodeID.none` for another length.
+  /// The node id of the key with this `point` (65 bytes, uncompressed). Returns `NodeID.none` if `point` has another
+  /// length.
   public static func nodeID(ofPoint point: UnsafeRawBufferPointer) -> NodeID {
     guard point.count == NodeCertificate.pointBytes else { return .none }
     return withUnsafeTemporaryAllocation(byteCount: NodeCertificate.spkiBytes, alignment: 1) { spki in
@@ -316,8 +322,9 @@ public final class NodeIdentity {
     }
   }
 
-  /// Starts mbedTLS; may be called again. Its PSA interface does not work before. Waits until the kernel's random
-  /// generator is seeded, then seeds mbedTLS's. Throws `.library` with PSA's status.
+  /// Initialises mbedTLS, whose PSA interface does not work before this call. Further calls have no effect. The call
+  /// waits until the kernel's random generator is seeded, because mbedTLS seeds its own generator from it. Throws
+  /// `.library` with PSA's status.
   package static func startLibrary() throws(IdentityError) {
     var probe: UInt64 = 0
     try withUnsafeMutableBytes(of: &probe) { bytes throws(IdentityError) in try secureRandom(into: bytes) }
@@ -336,7 +343,7 @@ public final class NodeIdentity {
   }
 }
 
-/// Whether a PEM file contains this text.
+/// Whether a PEM file contains the text `mark`.
 private func contains(_ text: [UInt8], _ mark: StaticString) -> Bool {
   text.withUnsafeBytes {
     $0.count > 0 && memmem($0.baseAddress!, $0.count, mark.utf8Start, mark.utf8CodeUnitCount) != nil

@@ -1,14 +1,14 @@
 import CMbedTLS
 
-/// The blocks of a PEM file (RFC 7468), and each line that is not understood.
+/// The blocks of a PEM file (RFC 7468), and the faults of the file: lines that are not understood.
 ///
-/// Explanatory text between the blocks is allowed: openssl writes the contents of a certificate there. A line that may
-/// be a damaged part of a block is a fault, because a skipped block may be a revocation list.
+/// Explanatory text between the blocks is allowed, because openssl writes the contents of a certificate there. A line
+/// that may be a damaged part of a block is a fault, because a block that is skipped may be a revocation list.
 package struct PEMFile {
-  /// A block, from its BEGIN to its END line.
+  /// A block, from its BEGIN line to its END line.
   package struct Block {
     package let label: ArraySlice<UInt8>
-    /// The number of the BEGIN line, from 1.
+    /// The number of the BEGIN line, where the first line of the file is 1.
     package let line: Int
     /// The lines between BEGIN and END.
     fileprivate let contents: ArraySlice<UInt8>
@@ -21,10 +21,10 @@ package struct PEMFile {
       return isEqual(label.suffix(kind.utf8CodeUnitCount), kind)
     }
 
-    /// The block's DER; nil if the block contains anything but base64.
+    /// The block's DER, or nil if the block contains anything but base64.
     package var der: [UInt8]? {
       let text = Array(contents)
-      // Four characters encode three bytes.
+      // The buffer is long enough, because four characters encode three bytes.
       var bytes = [UInt8](repeating: 0, count: text.count)
       var count = 0
       guard mbedtls_base64_decode(&bytes, bytes.count, &count, text, text.count) == 0, count > 0 else { return nil }
@@ -96,7 +96,7 @@ package struct PEMFile {
     if faults.count < Self.faultsMax { faults.append(Fault(line: line, text: text)) }
   }
 
-  /// The maximum number of faults listed per file.
+  /// The maximum number of faults that are listed for a file.
   private static let faultsMax = 16
 
   private static func label(of line: ArraySlice<UInt8>, _ opening: StaticString) -> ArraySlice<UInt8>? {
@@ -109,14 +109,14 @@ package struct PEMFile {
     return label.contains(UInt8(ascii: "-")) ? nil : label
   }
 
-  /// Whether two hyphens begin or end the line, as in a boundary with a character too few or too many.
+  /// Whether two hyphens begin or end the line, as in a BEGIN or END line that has a character too few or too many.
   private static func looksLikeBoundary(_ line: ArraySlice<UInt8>) -> Bool {
     let text = line.drop { $0 == 0x20 || $0 == 0x09 }
     let hyphens: StaticString = "--"
     return isEqual(text.prefix(2), hyphens) || isEqual(text.suffix(2), hyphens)
   }
 
-  /// Whether the line is at least half a line of base64 and nothing else.
+  /// Whether the line consists of base64 characters and has at least half the length of a full line.
   private static func looksLikeBase64(_ line: ArraySlice<UInt8>) -> Bool {
     line.count >= 32
       && line.allSatisfy { byte in

@@ -1,38 +1,39 @@
 import CMbedTLS
 
 /// Reads the common form of PKCS #12 (RFC 7292): one private key and its certificates, protected by a password. mbedTLS
-/// has no parser for it.
+/// has no parser for PKCS #12.
 ///
 /// Supported are password integrity (MAC with SHA-1, SHA-256, SHA-384 or SHA-512), and plaintext or encrypted contents
 /// in DER or BER (`BERElement`). Supported ciphers are PBES2 (OpenSSL 3: PBKDF2 and AES-CBC) and the older
-/// pbeWithSHAAnd3-KeyTripleDES-CBC. Contents covered by the MAC are parsed only after the MAC is verified. Everything
-/// that takes time or memory has a limit.
+/// pbeWithSHAAnd3-KeyTripleDES-CBC. Contents that the MAC covers are parsed only after the MAC is verified. All
+/// processing that takes time or memory has a limit.
 struct PKCS12 {
   static let bytesMax = 65_536
-  /// The maximum number of key derivation iterations for all parts of one file: a minute on a small board. GnuTLS and
-  /// NSS use 600,000 for each part, and GnuTLS writes one key several times.
+  /// The maximum number of key derivation iterations for all parts of one file together. They take a minute on a small
+  /// board. GnuTLS and NSS use 600,000 iterations for each part, and GnuTLS writes the same key several times.
   static let iterationsMax = 8_000_000
   static let passwordBytesMax = 256
-  /// The maximum number of parts that are parsed; an identity has only a few.
+  /// The maximum number of parts (ContentInfo structures and bags) that are parsed. The file of an identity has only a
+  /// few parts.
   static let partsMax = 64
 
-  /// The contents of a file.
+  /// The private key and the certificates of a file.
   struct Contents {
     /// A PKCS #8 PrivateKeyInfo in DER.
     var key: [UInt8]
-    /// X.509 certificates in DER, in the file's order.
+    /// The X.509 certificates in DER, in the order of the file.
     var certificates: [[UInt8]]
   }
 
   private let password: [UInt8]
-  /// The password as a BMPString with its terminating zero (appendix B.1).
+  /// The password as a BMPString with a terminating zero (RFC 7292, appendix B.1).
   private let widePassword: [UInt8]
   private var iterationsLeft = PKCS12.iterationsMax
   private var partsLeft = PKCS12.partsMax
   private var keys: [[UInt8]] = []
   private var certificates: [[UInt8]] = []
 
-  /// Opens a file. `password` is UTF-8. Throws unless the file is well formed and the password is right.
+  /// Reads a file. `password` is in UTF-8. Throws if the file is malformed or the password is wrong.
   static func open(_ file: [UInt8], password: [UInt8]) throws(PKCS12Error) -> Contents {
     if file.count > bytesMax { throw .tooLarge }
     guard password.count <= passwordBytesMax, let wide = PKCS12Key.bmpString(password) else { throw .unusablePassword }
@@ -48,14 +49,14 @@ struct PKCS12 {
     self.widePassword = widePassword
   }
 
-  /// Reads a PFX (section 4): version 3, authSafe, macData.
+  /// Reads a PFX (RFC 7292, section 4), whose fields are the version 3, authSafe and macData.
   private mutating func read(_ file: [UInt8]) throws(PKCS12Error) {
     let der = try BERElement.der(file[...])
     var outer = DERReader(der[...])
     var pfx = try outer.enter(DERReader.sequence)
     if try pfx.number() != 3 { throw .notPKCS12 }
     var authSafe = try pfx.enter(DERReader.sequence)
-    // Integrity by signature has a different type here.
+    // If the file is protected by a signature instead of a password, the type is not `data`.
     if !matches(try authSafe.take(DERReader.objectIdentifier), .data) || pfx.isEmpty { throw .noMAC }
     var content = try authSafe.enter(DERReader.context0)
     let safes = try content.take(DERReader.octetString)
@@ -65,7 +66,7 @@ struct PKCS12 {
 
   // MARK: Integrity
 
-  /// Verifies the MacData: DigestInfo, salt, iterations (1 if absent).
+  /// Verifies the MacData, whose fields are DigestInfo, salt and iterations (1 if absent).
   private mutating func checkMAC(_ macData: DERReader, over safes: ArraySlice<UInt8>) throws(PKCS12Error) {
     var macData = macData
     var digestInfo = try macData.enter(DERReader.sequence)
@@ -86,7 +87,7 @@ struct PKCS12 {
 
   // MARK: Contents
 
-  /// Reads the AuthenticatedSafe: a sequence of ContentInfo, each plain or encrypted.
+  /// Reads the AuthenticatedSafe: a sequence of ContentInfo structures, which are plain or encrypted.
   private mutating func readSafes(_ bytes: ArraySlice<UInt8>) throws(PKCS12Error) {
     let der = try BERElement.der(bytes)
     var whole = DERReader(der[...])
@@ -111,7 +112,8 @@ struct PKCS12 {
     }
   }
 
-  /// The encryptedContent of an EncryptedContentInfo (RFC 5652, section 6.1), `[0]`: an octet string, whole or in parts.
+  /// The encryptedContent of an EncryptedContentInfo (RFC 5652, section 6.1). The field is `[0]`, an octet string that
+  /// is in one piece or in parts.
   private func encryptedContent(_ info: inout DERReader) throws(PKCS12Error) -> [UInt8] {
     if info.rest.first != DERReader.context0 { return Array(try info.take(DERReader.context0Primitive)) }
     var parts = try info.enter(DERReader.context0)
@@ -120,7 +122,7 @@ struct PKCS12 {
     return content
   }
 
-  /// Reads SafeContents: a sequence of bags. CRLs, secrets and nested contents are skipped.
+  /// Reads the SafeContents: a sequence of bags. Bags with CRLs, secrets or nested contents are skipped.
   private mutating func readBags(_ bytes: ArraySlice<UInt8>) throws(PKCS12Error) {
     let der = try BERElement.der(bytes)
     var whole = DERReader(der[...])
@@ -133,7 +135,7 @@ struct PKCS12 {
       if matches(type, .keyBag) {
         add(key: Array(try value.takeAny().whole))
       } else if matches(type, .shroudedKeyBag) {
-        // EncryptedPrivateKeyInfo (RFC 5208, section 6)
+        // The bag contains an EncryptedPrivateKeyInfo (RFC 5208, section 6).
         var encrypted = try value.enter(DERReader.sequence)
         let algorithm = try encrypted.takeAny().whole
         add(key: try decrypt(try encrypted.take(DERReader.octetString), algorithm))
@@ -146,7 +148,7 @@ struct PKCS12 {
     }
   }
 
-  /// Adds a key. A file may contain the same key several times.
+  /// Adds a key unless it is already present, because a file may contain the same key several times.
   private mutating func add(key: [UInt8]) {
     if !keys.contains(key) { keys.append(key) }
   }
@@ -210,7 +212,7 @@ struct PKCS12 {
   }
 }
 
-/// The object identifiers of PKCS #12 that are recognised, in DER without tag and length.
+/// The object identifiers in PKCS #12 files that are recognised.
 enum ObjectName {
   /// 1.2.840.113549.1.7.1 and .6
   case data, encryptedData
@@ -225,8 +227,9 @@ enum ObjectName {
   /// 1.3.14.3.2.26, 2.16.840.1.101.3.4.2.1, .2 and .3
   case sha1, sha256, sha384, sha512
 
-  /// The length, and the bytes as one big-endian number in two halves. Arrays do not work: Swift 6.3.1 duplicates
-  /// constant arrays of an internal function in other modules of an Embedded program, and the copies compare unequal.
+  /// The DER of the identifier without tag and length: the number of bytes, and the bytes as one big-endian number in
+  /// two halves. The bytes are not an array, because Swift 6.3.1 duplicates constant arrays of an internal function in
+  /// other modules of an Embedded program. The copies then compare unequal.
   fileprivate var value: (count: Int, high: UInt64, low: UInt64) {
     switch self {
     case .data: (9, 0x2A, 0x8648_86F7_0D01_0701)

@@ -1,19 +1,19 @@
-/// Why a PKCS #12 file cannot be used.
+/// The reason why a PKCS #12 file cannot be used. `DERReader` also throws these errors for other files in DER.
 public enum PKCS12Error: Error, Equatable {
-  /// Not a PKCS #12 file.
+  /// The file is not a PKCS #12 file.
   case notPKCS12
   /// A length goes beyond the end of the file.
   case truncated
   /// The file is larger than `PKCS12.bytesMax`.
   case tooLarge
-  /// The file is protected by a signature or not at all, so a wrong password could not be detected.
+  /// The file is protected by a signature or not at all, so a wrong password cannot be detected.
   case noMAC
-  /// More key derivation iterations than `PKCS12.iterationsMax`.
+  /// The file demands more key derivation iterations than `PKCS12.iterationsMax`.
   case tooManyIterations
-  /// An unsupported MAC or cipher. `name` describes it.
+  /// The MAC or cipher is not supported. `name` describes the fault and the remedy.
   case unsupported(name: StaticString)
   case wrongPassword
-  /// The password is not UTF-8, or longer than `PKCS12.passwordBytesMax` bytes.
+  /// The password is not UTF-8, or is longer than `PKCS12.passwordBytesMax` bytes.
   case unusablePassword
   case noKey
   /// The file has more than one private key, so the choice is ambiguous.

@@ -1,8 +1,8 @@
 import CMbedTLS
 
-/// Derives keys from passwords, and decrypts.
+/// The key derivation and decryption of PKCS #12.
 enum PKCS12Key {
-  /// The use of derived bytes (RFC 7292, appendix B.3).
+  /// The use of the derived bytes (RFC 7292, appendix B.3).
   enum Purpose: UInt8 {
     case key = 1
     case initializationVector = 2
@@ -24,8 +24,8 @@ enum PKCS12Key {
     throw .unsupported(name: "a MAC other than SHA-1, SHA-256, SHA-384 or SHA-512; export it with -macalg sha256")
   }
 
-  /// Converts UTF-8 to a BMPString with a terminating zero: UTF-16, big-endian (RFC 7292, appendix B.1). Nil for
-  /// invalid UTF-8.
+  /// Converts UTF-8 to a BMPString with a terminating zero: UTF-16, big-endian (RFC 7292, appendix B.1). Returns nil
+  /// for invalid UTF-8.
   static func bmpString(_ utf8: [UInt8]) -> [UInt8]? {
     var decoder = UTF8()
     var iterator = utf8.makeIterator()
@@ -66,7 +66,7 @@ enum PKCS12Key {
     return Array(derived.prefix(byteCount))
   }
 
-  /// Decrypts PBES2 (RFC 8018, section 6.2). `parameters` are its parameters without tag and length.
+  /// Decrypts PBES2 (RFC 8018, section 6.2). `parameters` is the PBES2-params structure in DER without tag and length.
   static func decryptPBES2(
     _ bytes: [UInt8], _ parameters: [UInt8], password: [UInt8]
   ) throws(PKCS12Error) -> [UInt8] {
@@ -90,7 +90,7 @@ enum PKCS12Key {
     }
   }
 
-  /// Decrypts pbeWithSHAAnd3-KeyTripleDES-CBC (RFC 7292, appendix C), padded as in RFC 8018.
+  /// Decrypts pbeWithSHAAnd3-KeyTripleDES-CBC (RFC 7292, appendix C). The padding is that of RFC 8018.
   static func decryptTripleDES(
     _ bytes: [UInt8], _ password: [UInt8], _ salt: [UInt8], _ iterations: Int
   ) throws(PKCS12Error) -> [UInt8] {
@@ -117,7 +117,7 @@ enum PKCS12Key {
     return (0..<(bytes.count + v - 1) / v * v).map { bytes[$0 % bytes.count] }
   }
 
-  /// Replaces the block at `start` by (itself + `block` + 1) mod 2^(8v), big-endian.
+  /// Adds `block` and 1 to the v bytes of `input` at `start`, as big-endian numbers modulo 2^(8v).
   private static func addOneAnd(_ block: ArraySlice<UInt8>, to input: inout [UInt8], at start: Int) {
     var carry = 1
     for index in (0..<block.count).reversed() {

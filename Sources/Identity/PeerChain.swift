@@ -1,16 +1,17 @@
 import CMbedTLS
 import Primitives
 
-/// The certificate chain that a node presents, its own certificate first. Valid while the stream or identity to which
-/// it belongs exists.
+/// The certificate chain that a node presents. The first certificate is the node's own. The value is valid only while
+/// the stream or identity to which the chain belongs exists.
 public struct PeerChain {
   package let first: UnsafeMutablePointer<mbedtls_x509_crt>?
 
-  /// The chain of an established mbedTLS session; empty if the peer presented no certificate.
+  /// Creates the chain of an established mbedTLS session. `first` is nil if the peer presented no certificate, and the
+  /// chain is then empty.
   public init(_ first: UnsafePointer<mbedtls_x509_crt>?) { self.first = UnsafeMutablePointer(mutating: first) }
 
-  /// Calls `body` with the chain of these DER certificates, the peer's own first. The chain ends before the first
-  /// certificate that cannot be parsed.
+  /// Calls `body` with the chain of these certificates in DER. The peer's own certificate is the first. The chain ends
+  /// before the first certificate that cannot be parsed.
   public static func withDER(_ certificates: [[UInt8]], _ body: (PeerChain) -> Void) {
     let context = UnsafeMutablePointer<mbedtls_x509_crt>.allocate(capacity: 1)
     mbedtls_x509_crt_init(context)
@@ -24,13 +25,15 @@ public struct PeerChain {
     body(PeerChain(context.pointee.raw.p == nil ? nil : UnsafePointer(context)))
   }
 
-  /// The node id of the first certificate's key; `NodeID.none` for an empty chain and for keys other than P-256.
+  /// The node id of the first certificate's key. The value is `NodeID.none` for an empty chain and for a key that is
+  /// not P-256.
   public var node: NodeID {
     guard let point else { return .none }
     return NodeIdentity.nodeID(ofPoint: point)
   }
 
-  /// The uncompressed point of the first certificate's key, in the encoding from which node ids are derived.
+  /// The uncompressed point of the first certificate's key. Its encoding is that from which node ids are derived. The
+  /// value is nil for an empty chain and for a key that is not P-256.
   package var point: UnsafeRawBufferPointer? {
     guard let first else { return nil }
     let spki = UnsafeRawBufferPointer(first.pointee.pk_raw)

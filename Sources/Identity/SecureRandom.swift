@@ -1,7 +1,7 @@
 import CSystem
 
 /// Fills the buffer from the kernel's random generator. Blocks until the generator has been seeded after boot
-/// (getrandom(2) without GRND_NONBLOCK); no key may be made earlier.
+/// (getrandom(2) without GRND_NONBLOCK), because no key may be created earlier.
 public func secureRandom(into buffer: UnsafeMutableRawBufferPointer) throws(IdentityError) {
   var done = 0
   while done < buffer.count {

@@ -3,17 +3,17 @@ import CSystem
 
 /// The directory of the persistent state: the node's key, and the state files of other modules.
 ///
-/// A file is read whole and with a size limit. Writing is atomic: a power cut leaves either the old or the new
+/// A file is read completely and with a size limit. Writing is atomic: a power cut leaves either the old or the new
 /// contents. A temporary file is written and synchronised, then renamed over the old file, and the directory is
-/// synchronised. The replaced file remains as `NAME.old`, in case the file system loses the new one anyway.
+/// synchronised. The replaced file remains as `NAME.old`, in case the file system loses the new file in spite of this.
 public final class StateDirectory {
   public let path: String
-  /// For tests only: the number of write system calls that still succeed. Later calls fail with EIO, as if the process
-  /// had been killed.
+  /// For tests only: the number of system calls of writes that still succeed. Later calls fail with EIO, as if the
+  /// process had been killed.
   var stepsLeft = CInt.max
   private var lockDescriptor: CInt = -1
 
-  /// Creates the directory (mode 0700) if only its last component is missing.
+  /// Creates the directory (mode 0700) if only the last component of its path is missing.
   public init(_ path: String) throws(IdentityError) {
     self.path = path
     var status = stat()
@@ -26,7 +26,8 @@ public final class StateDirectory {
 
   deinit { if lockDescriptor >= 0 { close(lockDescriptor) } }
 
-  /// Makes this process the only writer while this object exists. Returns false if another process has the lock.
+  /// Locks the directory while this object exists, so that this process is the only writer. Returns false if another
+  /// process has locked the directory.
   public func lock() throws(IdentityError) -> Bool {
     if lockDescriptor >= 0 { return true }
     let descriptor = csystem_open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0)
@@ -43,26 +44,28 @@ public final class StateDirectory {
 
   public func file(_ name: String) -> String { path + "/" + name }
 
-  /// Whether an entry with this name exists, including a symbolic link without a target.
+  /// Whether a directory entry with this name exists. A symbolic link whose target is missing also exists in this
+  /// sense.
   public func has(_ name: String) -> Bool {
     var status = stat()
     return lstat(file(name), &status) == 0
   }
 
-  /// The file's bytes; nil if it does not exist. A `secret` file must not be accessible to group or others.
+  /// The bytes of a file, or nil if the file does not exist. A `secret` file must not be accessible to group or others.
   public func read(_ name: String, bytesMax: Int, secret: Bool = false) throws(IdentityError) -> [UInt8]? {
     try readFile(file(name), bytesMax: bytesMax, secret: secret)
   }
 
-  /// Replaces the file; its previous contents remain as `NAME.old`.
+  /// Replaces the file. The previous contents remain as `NAME.old`.
   public func write(_ bytes: [UInt8], to name: String, mode: mode_t) throws(IdentityError) {
     let code = bytes.withUnsafeBytes { csystem_replace_file(path, name, $0.baseAddress, $0.count, mode, &stepsLeft) }
     if code != 0 { throw .unwritable(path: file(name), code: code) }
   }
 }
 
-/// The bytes of a file; nil if it does not exist. Errors: unreadable, a symbolic link without a target, not a regular
-/// file, more than `bytesMax` bytes, a `secret` file that is accessible to group or others.
+/// The bytes of a file, or nil if the file does not exist. Throws if the file is unreadable, is a symbolic link whose
+/// target is missing, or is not a regular file. Also throws if the file has more than `bytesMax` bytes, or if a
+/// `secret` file is accessible to group or others.
 public func readFile(_ path: String, bytesMax: Int, secret: Bool = false) throws(IdentityError) -> [UInt8]? {
   let descriptor = csystem_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0)
   if descriptor < 0 {
@@ -103,23 +106,24 @@ extension StateDirectory {
     /// The file never existed.
     case absent
     case current([UInt8])
-    /// The newest generation is damaged or missing; this is the previous one.
+    /// The newest generation is damaged or missing, and these are the contents of the previous generation.
     case previous([UInt8])
-    /// The file existed, but no generation is readable.
+    /// The file exists or existed, but neither generation is readable.
     case lost
   }
 
   /// The number of bytes after the contents of a checksummed file: its SHA-256.
   static let checksumBytes = 32
 
-  /// Replaces the file by `bytes` and their SHA-256; its previous contents remain as `NAME.old`.
+  /// Replaces the file by `bytes` and their SHA-256. The previous contents remain as `NAME.old`.
   public func writeChecked(_ bytes: [UInt8], to name: String) throws(IdentityError) {
     try write(bytes + sha256(bytes), to: name, mode: Self.checkedMode)
   }
 
   static let checkedMode: mode_t = 0o600
 
-  /// The contents of a file written by `writeChecked`, or of its previous generation.
+  /// The contents of a file that `writeChecked` wrote, or of the previous generation of the file. A generation whose
+  /// checksum is wrong is damaged.
   public func readChecked(_ name: String, bytesMax: Int) -> Checked {
     var wasThere = false
     for candidate in [name, name + ".old"] {

@@ -1,9 +1,9 @@
 import CMbedTLS
 import Primitives
 
-/// The verification code that two people compare: 6 groups of 5 digits from SHA-256 over a label and both node ids, the
-/// lower id first. An id is a hash of its key, so equal codes mean the same two keys. Each group is 5 bytes,
-/// big-endian, modulo 100000.
+/// The verification code of two nodes, which two people compare. The code is 6 groups of 5 digits from the SHA-256 over
+/// a label and the two node ids, the lower id first. An id is a hash of the node's key, so equal codes mean the same
+/// two keys. Each group is a big-endian number of 5 bytes, modulo 100000.
 public func verificationCode(_ a: NodeID, _ b: NodeID) -> String {
   var input = Array("causeway-verify-1".utf8)
   for id in [min(a, b), max(a, b)] {

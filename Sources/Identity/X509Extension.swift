@@ -2,22 +2,22 @@ import CMbedTLS
 
 /// An extension of a certificate, of a revocation list, or of an entry of a list (RFC 5280, sections 4.1 and 5.1).
 package struct X509Extension {
-  /// The object identifier, in DER without tag and length.
+  /// The object identifier of the extension, in DER without tag and length.
   package let name: ArraySlice<UInt8>
-  /// The index of the critical flag in the array from which the extension was read; nil if the extension is not
+  /// The index of the critical flag in the array from which the extension was read, or nil if the extension is not
   /// critical.
   package let criticalIndex: Int?
-  /// The DER inside the OCTET STRING.
+  /// The DER inside the OCTET STRING of the extension.
   package let value: ArraySlice<UInt8>
 
   package var isCritical: Bool { criticalIndex != nil }
 
-  /// The last number of an identifier below id-ce (2.5.29); nil for other identifiers.
+  /// The last number of an object identifier below id-ce (2.5.29), or nil for other identifiers.
   package var number: UInt8? {
     name.count == 3 && name.starts(with: [0x55, 0x1D]) ? name.last : nil
   }
 
-  /// Reads the extensions of a SEQUENCE; nil if they are malformed or one occurs twice.
+  /// Reads the extensions in a SEQUENCE. Returns nil if they are malformed, or if an extension occurs twice.
   package static func all(in sequence: ArraySlice<UInt8>) -> [X509Extension]? {
     var whole = DERReader(sequence)
     guard var list = try? whole.enter(DERReader.sequence), whole.isEmpty else { return nil }
@@ -45,7 +45,7 @@ package struct X509Extension {
     self.value = value
   }
 
-  /// The object identifier in dotted decimals, with its common name.
+  /// The object identifier in dotted decimals, followed by its common name if the name is known here.
   package var text: String {
     switch number {
     case 30: "\(dottedName) (nameConstraints)"
@@ -77,11 +77,11 @@ package struct X509Extension {
 }
 
 extension X509Extension {
-  /// The first critical extension of a certificate in DER that this program does not process; nil if there is none.
+  /// The first critical extension of a certificate in DER that this program does not process, or nil if there is none.
   ///
-  /// A certificate with such an extension is refused (RFC 5280, section 4.2). Processed extensions are basic
-  /// constraints, usages, key identifiers and alternative names, because names do not matter here. mbedTLS also accepts
-  /// certificate policies if they are “any policy”.
+  /// A certificate with such an extension is refused (RFC 5280, section 4.2). The processed extensions are basic
+  /// constraints, key usages, key identifiers and alternative names. Alternative names need no processing, because
+  /// nodes are identified by keys. mbedTLS also accepts certificate policies if they are “any policy”.
   package static func unknownCritical(inCertificate der: [UInt8]) -> X509Extension? {
     var whole = DERReader(der[...])
     guard var certificate = try? whole.enter(DERReader.sequence), var body = try? certificate.enter(DERReader.sequence)
@@ -93,7 +93,8 @@ extension X509Extension {
     return nil
   }
 
-  /// Whether a certificate that mbedTLS parsed has such an extension. mbedTLS accepted only policies that it processes.
+  /// Whether a certificate that mbedTLS has parsed has a critical extension that this program does not process.
+  /// Certificate policies are not examined, because mbedTLS has accepted only policies that it processes.
   package static func hasUnknownCritical(_ certificate: UnsafePointer<mbedtls_x509_crt>) -> Bool {
     let bytes = Array(UnsafeRawBufferPointer(certificate.pointee.v3_ext))
     if bytes.isEmpty { return false }
@@ -101,14 +102,15 @@ extension X509Extension {
     return all.contains { $0.isCritical && !$0.isProcessed && $0.number != policies }
   }
 
-  /// `[3]`, constructed: the extensions of a certificate.
+  /// The tag `[3]`, constructed: the extensions of a certificate.
   private static let extensionsTag: UInt8 = 0xA3
   /// id-ce-certificatePolicies.
   private static let policies: UInt8 = 32
 
   private var isProcessed: Bool {
     switch number {
-    // Subject key identifier, key usage, alternative names, basic constraints, authority key identifier, extended key usage.
+    // Subject key identifier, key usage, alternative names, basic constraints, authority key identifier, extended key
+    // usage.
     case 14, 15, 17, 19, 35, 37: true
     default: false
     }
