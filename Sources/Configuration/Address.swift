@@ -5,7 +5,7 @@ extension StaticPeer {
   public static let accepted: StaticString =
     "numeric addresses with a port, such as 10.0.0.2:41820, [2001:db8::2]:41820 or [fe80::2%eth0]:41820, at most 32"
 
-  /// Parses one address with its port; nil if it is invalid.
+  /// Parses one address with its port. Returns nil if the text is invalid.
   public static func parse(_ text: Text) -> StaticPeer? {
     guard let colon = text.bytes.lastIndex(of: UInt8(ascii: ":")),
       let port = Text(text.bytes[(colon + 1)...]).number(in: 1...65535)
@@ -48,7 +48,7 @@ extension AdapterChoice {
   public static let accepted: StaticString =
     "auto, or up to 4 adapters, each such as hci0 or by its address such as 00:11:22:33:44:55"
 
-  /// Parses the choice of one adapter; nil if it is invalid.
+  /// Parses the choice of one adapter. Returns nil if the text is invalid.
   public static func parse(_ text: Text) -> AdapterChoice? {
     if text.equals("auto") { return .automatic }
     if text.hasPrefix("hci"), !text.hasPrefix("hci0x") {
@@ -67,7 +67,8 @@ extension AdapterChoice {
   }
 }
 
-/// Whether a box can use these adapters together: `auto` must be alone, and each adapter is named once.
+/// Whether a box can use these adapters together. `auto` must be the only entry, and an adapter must not be named
+/// twice.
 func areDistinct(_ adapters: [AdapterChoice]) -> Bool {
   guard adapters.count <= AdapterChoice.countMax else { return false }
   for (index, adapter) in adapters.enumerated() {

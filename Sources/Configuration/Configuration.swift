@@ -18,15 +18,15 @@ public struct Configuration {
   public var discovery = DiscoverySection()
   public var board = BoardSection()
   public var journal = JournalSection()
-  /// Warnings about accepted but unwise settings, one sentence each.
+  /// Warnings about settings that are accepted but unwise. Each warning is one sentence.
   public var warnings: [String] = []
-  /// The keys in the file and their values as written, for example “[ip] port” and “41820”.
+  /// The keys in the file and their values as the operator wrote them, for example “[ip] port” and “41820”.
   var given: [(key: String, value: String)] = []
 
   public init() {}
 
-  /// The keys whose values differ from the other configuration, or that only one of them contains. Each key appears
-  /// once.
+  /// The keys whose values differ between this configuration and `other`, or that only one of the two contains. Each
+  /// key is returned once.
   public func keysChanged(in other: Configuration) -> [String] {
     var changed: [String] = []
     for (key, _) in given + other.given {
@@ -50,7 +50,8 @@ public struct Configuration {
 
 /// The section `[node]`.
 public struct NodeSection {
-  /// The display name: 1–63 bytes of UTF-8 without control characters. Empty until it is set from the host name.
+  /// The display name: 1–63 bytes of UTF-8 without control characters. If the file contains no name, `load` sets it to
+  /// the host name.
   public var displayName = ""
   /// The service type: 1–15 of a–z, 0–9 and hyphen (RFC 6335, section 5.1).
   public var serviceType = "causeway"
@@ -69,7 +70,7 @@ public struct TrustSection {
   public var policy = TrustPolicy.open
   /// The directory of the authorities' certificates and revocation lists.
   public var anchors = "/etc/causeway/anchors"
-  /// The nodes whose deny-lists are accepted: at most 4.
+  /// The ids of the operators' nodes, whose deny-lists are accepted: at most 4.
   public var operators: [NodeID] = []
   public init() {}
 }
@@ -85,14 +86,15 @@ public struct PeerSection {
 public struct ApplicationsSection {
   /// Whether the daemon offers a socket to applications (docs/local-api.md).
   public var isEnabled = true
-  /// The group whose members may connect, by name or number. If empty, the mode of the socket file decides.
+  /// The name or number of the user group whose members may connect to the socket. If the group is empty, the mode of
+  /// the socket file decides.
   public var group = ""
-  /// Service types that are reserved for the members of a group: at most `ServiceGroup.countMax`.
+  /// The service types that are reserved for the members of a user group: at most `ServiceGroup.countMax`.
   public var serviceGroups: [ServiceGroup] = []
   public init() {}
 }
 
-/// A service type, and the numeric id of the group that may use it.
+/// A service type, and the numeric id of the user group whose members may use the type.
 public struct ServiceGroup: Equatable {
   public static let countMax = 64
   public var type: String
@@ -103,7 +105,8 @@ public struct ServiceGroup: Equatable {
   }
 }
 
-/// A key and value that other nodes see before they connect: a string of the DNS-SD TXT record (RFC 6763, 6.4).
+/// A key and a value that other nodes see before they connect. A pair is a string of the DNS-SD TXT record (RFC 6763,
+/// section 6.4).
 public struct DiscoveryPair {
   public var key: String
   public var value: String
@@ -115,15 +118,15 @@ public struct DiscoveryPair {
 
 /// The section `[ip]`.
 public struct IPSection {
-  /// The maximum number of interfaces, and of peers. It is the limit of the bearer.
+  /// The maximum number of interfaces, and of peers. The IP bearer has the same limit.
   public static let entriesMax = 32
   public var isEnabled = true
-  /// The interfaces to use; empty for all.
+  /// The names of the interfaces to use. If the list is empty, all interfaces are used.
   public var interfaces: [String] = []
   public var port: UInt16 = 41820
-  /// Nodes to dial in addition to discovered ones.
+  /// The nodes that are dialled in addition to discovered nodes.
   public var peers: [StaticPeer] = []
-  /// Whether 127.0.0.1 and ::1 are used too, for several nodes on one machine.
+  /// Whether 127.0.0.1 and ::1 are also used, so that several nodes on one machine can connect.
   public var usesLoopback = false
   public init() {}
 }
@@ -131,18 +134,20 @@ public struct IPSection {
 /// The section `[bluetooth]`.
 public struct BluetoothSection {
   public var isEnabled = true
-  /// The adapters as configured; the box uses `adapters`.
+  /// The adapters that the file names. If the file names none, this list is empty, while `adapters` is not.
   var adaptersGiven: [AdapterChoice] = []
-  /// The adapters to use: 1 to `AdapterChoice.countMax`.
+  /// The adapters that the box uses: 1 to `AdapterChoice.countMax`.
   public var adapters: [AdapterChoice] { adaptersGiven.isEmpty ? [.automatic] : adaptersGiven }
-  /// The PSM of the LE L2CAP channel: 0x80–0xFF (Core Specification 5.4, Vol 3, Part A, 4.22).
+  /// The PSM of the LE L2CAP channel: 0x80–0xFF (Core Specification 5.4, Vol 3, Part A, section 4.22).
   public var psm: UInt16 = 0xC1
-  /// Whether Bluetooth classic and LE are used. At least one is.
+  /// Whether Bluetooth classic is used, and whether Bluetooth LE is used. At least one of the two is true.
   public var isClassic = false
   public var isLowEnergy = true
-  /// The bridge that peers join over Bluetooth classic, "group" for the Wi-Fi group's network, or empty for none.
+  /// The bridge to which peers over Bluetooth classic are connected (IP over Bluetooth). "group" means the network of
+  /// the Wi-Fi group. If the name is empty, there is no IP over Bluetooth.
   public var networkBridge = ""
-  /// Whether peers over Bluetooth join the network of the Wi-Fi group. The daemon creates a bridge for it.
+  /// Whether peers over Bluetooth are connected to the network of the Wi-Fi group. In this case the daemon creates a
+  /// bridge.
   public var joinsGroup: Bool { networkBridge.utf8.elementsEqual("group".utf8) }
   public init() {}
 }
@@ -152,20 +157,21 @@ public struct WiFiDirectSection {
   public var isEnabled = true
   public var mode = WiFiDirectRole.groupOwner
   public var interface = "wlan0"
-  /// wpa_supplicant's global control socket.
+  /// The path of wpa_supplicant's global control socket.
   public var controlSocket = "/run/wpa_supplicant/global"
-  /// The frequency in MHz; with 0, wpa_supplicant chooses.
+  /// The frequency of the group in MHz. If it is 0, wpa_supplicant chooses a frequency.
   public var frequency: UInt16 = 0
   public var wps = PushButtonPolicy.always
-  /// The name of the group; if empty, wpa_supplicant chooses.
+  /// The SSID of the group. If it is empty, wpa_supplicant chooses an SSID.
   public var ssid = ""
-  /// The WPA2 passphrase: 8–63 printable ASCII characters; if empty, wpa_supplicant chooses.
+  /// The WPA2 passphrase: 8–63 printable ASCII characters. If it is empty, wpa_supplicant chooses a passphrase.
   public var passphrase = ""
-  /// Whether a group owner assigns addresses by DHCP.
+  /// Whether a group owner assigns IP addresses by DHCP.
   public var servesDHCP = true
-  /// Whether a group owner serves a status page in its group.
+  /// Whether a group owner serves the status page in its group.
   public var hasStatusPage = true
-  /// The prefix of a group owner's device name. A client joins only owners with this prefix.
+  /// The prefix of a group owner's Wi-Fi Direct device name. A client joins only the groups of owners whose names have
+  /// this prefix.
   public var deviceNamePrefix = "Causeway"
   public init() {}
 }
@@ -178,36 +184,37 @@ public struct MeshSection {
   public var ssid = ""
   /// The password for SAE: 8–63 printable ASCII characters.
   public var passphrase = ""
-  /// The frequency in MHz.
+  /// The frequency of the mesh in MHz.
   public var frequency: UInt16 = 2437
-  /// Whether the radios forward for each other.
+  /// Whether the radios of the mesh forward frames for each other (IEEE 802.11s).
   public var isForwarding = true
   public init() {}
 }
 
 /// The section `[discovery]`.
 public struct DiscoverySection {
-  /// The DNS-SD responder; nil for no DNS-SD.
+  /// The DNS-SD responder, or nil if DNS-SD is off.
   public var dnsSD: ResponderChoice? = .automatic
   public init() {}
 }
 
 /// The section `[board]`.
 public struct BoardSection {
-  /// The status LED: a name in `/sys/class/leds`. Empty for none.
+  /// The status LED: the name of a directory in `/sys/class/leds`, or empty if there is no status LED.
   public var statusLED = ""
-  /// The GPIO line of a status light.
+  /// The GPIO line of a status light, or nil if there is none.
   public var statusPin: GPIOPin?
-  /// The GPIO line of a button.
+  /// The GPIO line of a button, or nil if there is none.
   public var buttonPin: GPIOPin?
-  /// How long the button must be stable before an edge counts, in milliseconds.
+  /// The debounce period of the button, in milliseconds. A change of its level is reported when the level was stable
+  /// for this period.
   public var buttonDebounceMilliseconds: UInt32 = 20
   public init() {}
 }
 
 /// The section `[journal]`.
 public struct JournalSection {
-  /// The size of the ring in KiB: 16–65536. Each KiB holds 16 records.
+  /// The size of the journal's ring buffer in KiB: 16–65536. Each KiB contains 16 records.
   public var sizeKiB = 256
   public var level = Level.info
   public init() {}

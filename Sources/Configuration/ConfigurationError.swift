@@ -1,8 +1,8 @@
 /// An error in a configuration file, or while reading it.
 public struct ConfigurationError: Error {
-  /// The error in one line: file, line, key, the fault, and the accepted values.
+  /// One line of text: the file, the line, the key, the fault, and the accepted values.
   public let text: String
-  /// Whether the user lacks the permission to read the file.
+  /// Whether the error is that the user has no permission to read the file.
   public let isDenied: Bool
 
   public init(_ text: String, isDenied: Bool = false) {

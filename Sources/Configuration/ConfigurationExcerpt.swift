@@ -2,13 +2,13 @@
 public struct ConfigurationExcerpt {
   /// The sections and known keys with their values. Comments, and lines that are not understood, are omitted.
   public private(set) var text: [UInt8] = []
-  /// The values of secret keys, including those in comments.
+  /// The values of secret keys, including values in comments.
   public private(set) var secrets: [[UInt8]] = []
 
   /// Keys that reveal the owner or the owner's location.
   private static let personalKeys: [StaticString] = ["display-name", "discovery-info", "ssid"]
 
-  /// - `keepsIdentities`: whether values of personal keys are kept.
+  /// - `keepsIdentities`: whether the text contains the values of personal keys.
   public init(of file: [UInt8], keepsIdentities: Bool) {
     let keys = configurationKeys
     var number = 0
@@ -50,7 +50,7 @@ public struct ConfigurationExcerpt {
 
 private func leftOut(_ line: Int) -> [UInt8] { Array("; line \(line) is not understood, and left out\n".utf8) }
 
-/// Whether a key accepts the value. A rejected value may contain a part of a secret after a typing error.
+/// Whether a key accepts the value. A rejected value can be a part of a secret that was typed into the wrong line.
 private func isAccepted(_ value: Text, _ key: ConfigurationKey) -> Bool {
   var unused = Configuration()
   return key.set(&unused, value)

@@ -9,7 +9,8 @@ extension Configuration {
 
   /// Reads a configuration file. The display name defaults to the host name.
   ///
-  /// - `path`: the file given on the command line. With nil, `defaultPath` is read, which may be absent.
+  /// - `path`: the file that the command line names. If `path` is nil, `defaultPath` is read, and this file may be
+  ///   absent.
   public static func load(path: String?) throws(ConfigurationError) -> Configuration {
     let name = path ?? defaultPath
     var configuration = Configuration()
@@ -20,7 +21,7 @@ extension Configuration {
     return configuration
   }
 
-  /// Parses the bytes of a configuration file. `file` is its name in errors.
+  /// Parses the bytes of a configuration file. `file` is the name of the file in error texts.
   public static func parse(_ bytes: [UInt8], file: String) throws(ConfigurationError) -> Configuration {
     try ConfigurationLines.check(bytes, file)
     let reader = ConfigurationReader(file, bytes)
@@ -68,13 +69,14 @@ extension Configuration {
     }
   }
 
-  /// The bytes of a configuration file, or nil if it is absent and `mayBeAbsent`.
+  /// The bytes of a configuration file. Returns nil if the file is absent and `mayBeAbsent` is true.
   public static func read(_ path: String, mayBeAbsent: Bool) throws(ConfigurationError) -> [UInt8]? {
     let descriptor = csystem_open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC, 0)
     if descriptor < 0 {
       let code = csystem_errno()
       if mayBeAbsent && code == ENOENT {
-        // A box with the defaults admits everyone, so an unreachable file must not count as absent.
+        // A box without a file uses the defaults, which admit everyone. So a file that exists but cannot be reached
+        // must not be treated as absent.
         guard let link = unreachablePart(of: path) else { return nil }
         throw ConfigurationError(
           "\(path): \(link) is a dangling link; restore its target, or remove it to use the defaults")
@@ -100,8 +102,8 @@ extension Configuration {
     }
   }
 
-  /// The dangling link that makes a path unreachable: the file itself, or the closest directory above it that cannot be
-  /// followed. Nil if the path is merely absent.
+  /// The dangling link that makes a path unreachable: the file itself, or the closest directory above the file that
+  /// cannot be followed. Returns nil if the file is absent and no such link exists.
   private static func unreachablePart(of path: String) -> String? {
     var bytes = Array(path.utf8)
     while !bytes.isEmpty {
@@ -118,7 +120,8 @@ extension Configuration {
 
   private static func errorText(_ code: CInt) -> String { String(cString: strerror(code)) }
 
-  /// The host name, truncated to the length of a display name; "causeway" if it is unusable.
+  /// The host name, truncated to the maximum length of a display name. Returns "causeway" if the host name is not a
+  /// valid display name.
   private static func hostName() -> String {
     var name = [CChar](repeating: 0, count: 256)
     _ = name.withUnsafeMutableBufferPointer { gethostname($0.baseAddress!, $0.count - 1) }
@@ -131,7 +134,7 @@ extension Configuration {
   }
 }
 
-/// The context of the parser's callback.
+/// The state of one run of libinih, passed to its callback `handleEntry`.
 private final class ConfigurationReader {
   let file: String
   var configuration = Configuration()
@@ -167,12 +170,13 @@ private final class ConfigurationReader {
       configuration.given.append(("[\(section.string)] \(name.string)", value.string))
       return true
     }
-    // A rejected secret is often the right one with a typing error, so it is not shown.
+    // A rejected secret is often the right secret with a typing error, so the message does not show the value.
     let shown = shown(line, keys).quoted(value, of: key)
     return fail(line, "[\(section.string)] \(name.string): \(shown) is not accepted", accepted: "\(key.accepted)")
   }
 
-  /// The rules for showing a line. If the parser counts lines differently, the rules cover the whole file.
+  /// The rules for showing a line. If the parser's line number is not in the file, the rules consider the complete
+  /// file, so they hide more.
   private func shown(_ line: CInt, _ keys: [ConfigurationKey]) -> ShownLine {
     let lines = bytes.split(separator: 0x0A, omittingEmptySubsequences: false)
     let index = Int(line) - 1

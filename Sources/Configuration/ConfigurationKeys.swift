@@ -4,20 +4,20 @@ import Primitives
 
 /// One key of the configuration.
 ///
-/// `accepted` describes the accepted values, and ends the text of an error.
+/// `accepted` is a text that describes the accepted values. It is the end of an error text.
 struct ConfigurationKey {
   let section: StaticString
   let name: StaticString
   let accepted: StaticString
-  /// Whether the key may appear on several lines, whose values are combined.
+  /// Whether the key may be on several lines. The values of these lines are combined.
   var isRepeatable = false
-  /// Whether the value is secret: it appears neither in an error nor in a support bundle.
+  /// Whether the value is secret. A secret value is shown neither in an error nor in a support bundle.
   var isSecret = false
-  /// Stores the value; returns false if it is not accepted.
+  /// Stores the value in the configuration. Returns false if the value is not accepted.
   let set: (inout Configuration, Text) -> Bool
 }
 
-/// All keys. Keys of one section are consecutive.
+/// All keys of the configuration. Keys of the same section are consecutive.
 var configurationKeys: [ConfigurationKey] {
   nodeKeys + peerKeys + applicationsKeys + trustKeys + ipKeys + bluetoothKeys + wifiDirectKeys + meshKeys
     + discoveryAndBoardKeys + [
@@ -241,7 +241,7 @@ private var discoveryAndBoardKeys: [ConfigurationKey] {
 extension Level {
   public static let accepted: StaticString = "fault, error, warning, notice, info or debug"
 
-  /// Parses the name of a level; nil if it is unknown.
+  /// Parses the name of a level. Returns nil if the name is unknown.
   public static func parse(_ text: Text) -> Level? {
     choice(
       text, ("fault", .fault), ("error", .error), ("warning", .warning), ("notice", .notice), ("info", .info),
@@ -281,7 +281,8 @@ private func parsePassphrase(_ text: Text) -> String? {
   return isPrintable && (8...63).contains(text.bytes.count) ? text.string : nil
 }
 
-/// Parses an absolute path. At 80 bytes, a socket in the directory still fits sockaddr_un (108 bytes).
+/// Parses an absolute path of at most 80 bytes. With this limit, the path of a socket in the directory fits into
+/// sockaddr_un (108 bytes).
 private func path(_ text: Text) -> String? {
   guard text.hasPrefix("/"), text.bytes.count <= 80 else { return nil }
   let isDirectory = text.bytes.count > 1 && text.bytes.last == UInt8(ascii: "/")
@@ -294,7 +295,8 @@ private func parseLED(_ text: Text) -> String? {
   return text.bytes.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "/") } ? text.string : nil
 }
 
-/// Parses a group as groupadd(8) accepts it: 1 to 32 letters, digits, “_”, “-” and “.”, without a leading “-”.
+/// Parses the name or number of a user group. The syntax is that of groupadd(8): 1 to 32 letters, digits, “_”, “-” and
+/// “.”, without a leading “-”.
 private func parseGroup(_ text: Text) -> String? {
   guard (1...32).contains(text.bytes.count), text.bytes.first != UInt8(ascii: "-") else { return nil }
   let isLegal = text.bytes.allSatisfy { byte in

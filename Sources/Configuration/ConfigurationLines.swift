@@ -1,11 +1,11 @@
 import CFormats
 import Primitives
 
-/// Checks each line of a configuration file before the parser reads it, and rejects everything that the parser would
+/// Checks each line of a configuration file before libinih parses the file. Rejects everything that libinih would
 /// silently skip.
 ///
-/// The parser ends a line only at a line feed, and splits a line that is too long. It ignores text after a section's
-/// name, and sections without keys.
+/// libinih ends a line only at a line feed, and splits a line that is too long. It ignores text after a section's name,
+/// and sections without keys.
 enum ConfigurationLines {
   static func check(_ bytes: [UInt8], _ file: String) throws(ConfigurationError) {
     let keys = configurationKeys
@@ -13,7 +13,7 @@ enum ConfigurationLines {
     for whole in bytes.split(separator: 0x0A, omittingEmptySubsequences: false) {
       number += 1
       let place = "\(file):\(number)"
-      // Windows line ends and a leading byte order mark are accepted.
+      // Line ends of Windows (CR LF) and a leading byte order mark are accepted.
       var line = whole.last == 0x0D ? whole.dropLast() : whole
       if number == 1, line.starts(with: byteOrderMark) { line = line.dropFirst(byteOrderMark.count) }
       if let problem = forbidden(in: line) { throw ConfigurationError("\(place): \(problem)") }
@@ -30,7 +30,7 @@ enum ConfigurationLines {
 
   private static func checkSection(_ text: Text, _ place: String, _ keys: [ConfigurationKey]) throws(ConfigurationError)
   {
-    // The parser reports a section without a closing bracket.
+    // libinih reports a section without a closing bracket, so it needs no check here.
     guard let end = text.bytes.firstIndex(of: UInt8(ascii: "]")) else { return }
     let section = Text(text.bytes[..<end].dropFirst())
     if !keys.contains(where: { section.equals($0.section) }) {
@@ -44,8 +44,8 @@ enum ConfigurationLines {
     }
   }
 
-  /// Whether the value of another key contains a secret key with a value. The secret would be shown, or announced as
-  /// part of a name.
+  /// Whether the value of a key that is not secret contains a secret key with its value. Otherwise the secret would be
+  /// shown in texts, or announced as a part of a name.
   private static func hidesSecret(_ text: Text, _ keys: [ConfigurationKey]) -> Bool {
     if text.bytes.first == UInt8(ascii: "#") || text.bytes.first == UInt8(ascii: ";") { return false }
     guard let sign = text.bytes.firstIndex(where: { $0 == UInt8(ascii: "=") || $0 == UInt8(ascii: ":") }) else {
@@ -58,7 +58,7 @@ enum ConfigurationLines {
 
   /// The reason why a line is rejected: bytes that are not text, or characters that some programs treat as a line end.
   private static func forbidden(in line: ArraySlice<UInt8>) -> StaticString? {
-    // In single-byte encodings, 0x85 may be a line end.
+    // The file must be UTF-8, because the byte 0x85 is a line end in some single-byte encodings.
     if !UTF8Text.isValid(line.span.bytes) { return "not UTF-8; save the file as UTF-8" }
     for (index, byte) in zip(line.indices, line) {
       switch byte {
@@ -66,7 +66,7 @@ enum ConfigurationLines {
       case 0x0D: return "a carriage return within a line; end lines by a line feed (Unix) or by both (Windows)"
       case 0x09: continue
       case 0..<0x20, 0x7F: return "a control character; expected plain text"
-      // NEL, and the Unicode line and paragraph separators.
+      // The characters NEL (next line), line separator and paragraph separator.
       case 0xC2 where line[index...].starts(with: [0xC2, 0x85]),
         0xE2 where line[index...].starts(with: [0xE2, 0x80, 0xA8]) || line[index...].starts(with: [0xE2, 0x80, 0xA9]):
         return "a Unicode line separator; end lines by a line feed"

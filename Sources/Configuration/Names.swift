@@ -4,7 +4,7 @@ import Primitives
 public enum NodeIDSyntax {
   public static let accepted: StaticString = "node ids of 32 hexadecimal digits, at most 4"
 
-  /// The node id, or nil unless the text has exactly 32 hexadecimal digits.
+  /// Parses a node id. Returns nil if the text is not exactly 32 hexadecimal digits.
   public static func parse(_ text: Text) -> NodeID? {
     guard text.bytes.count == 2 * NodeID.byteCount else { return nil }
     var words: (UInt64, UInt64) = (0, 0)
@@ -22,13 +22,13 @@ public enum DisplayNameSyntax {
   public static let accepted: StaticString =
     "1 to 63 bytes of UTF-8 without control characters, and not 8 or 32 hexadecimal digits, which would look like an id"
 
-  /// The name, or nil if it is invalid.
+  /// Parses a display name. Returns nil if the name is invalid.
   public static func parse(_ bytes: ArraySlice<UInt8>) -> String? {
     guard !bytes.isEmpty, bytes.count <= bytesMax, !looksLikeNodeID(bytes.span.bytes) else { return nil }
     return printable(bytes)
   }
 
-  /// The text if it is valid UTF-8 without control characters (Unicode general category Cc), otherwise nil.
+  /// Returns the text if it is valid UTF-8 without control characters (Unicode general category Cc), otherwise nil.
   static func printable(_ bytes: ArraySlice<UInt8>) -> String? {
     isPlainText(bytes.span.bytes) ? String(decoding: bytes, as: UTF8.self) : nil
   }
@@ -57,7 +57,8 @@ extension ServiceGroup {
 extension DiscoveryPair {
   /// The maximum length of one `key=value` in bytes (RFC 6763, section 6.1).
   public static let bytesMax = 255
-  /// The limits of all pairs with their length bytes: the maximum, and the recommended size (RFC 6763, section 6.2).
+  /// The maximum and the recommended size of all pairs together, in bytes. Each pair includes its length byte (RFC
+  /// 6763, section 6.2).
   public static let totalBytesMax = 1300
   public static let totalBytesAdvised = 400
   public static let accepted: StaticString =
@@ -66,7 +67,7 @@ extension DiscoveryPair {
     all together at most 1300 bytes
     """
 
-  /// Parses one `key=value`; nil if it is invalid.
+  /// Parses one `key=value`. Returns nil if the text is invalid.
   public static func parse(_ text: Text) -> DiscoveryPair? {
     guard text.bytes.count <= bytesMax, let equals = text.bytes.firstIndex(of: UInt8(ascii: "=")) else { return nil }
     let key = text.bytes[..<equals]

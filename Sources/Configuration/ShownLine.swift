@@ -1,23 +1,23 @@
 /// Decides how much of a configuration line an error or a support bundle may show.
 ///
-/// Errors reach the log, the status, and users who may not read the file. After a typing error, a passphrase can be
-/// anywhere in a line. The whole line therefore decides, before any message about it is built:
+/// Errors are shown in the log, in the status, and to users who may not read the file. After a typing error, a
+/// passphrase can be anywhere in a line. So the complete line is examined before any message about the line is built:
 ///
-/// - A line that names a secret shows nothing.
-/// - Any other line shows only words that cannot be a secret.
+/// - If a line contains a word for a secret, nothing of the line is shown.
+/// - If a line contains no such word, only words that cannot be a secret are shown.
 struct ShownLine {
-  /// Whether the line names a secret. If so, nothing of it is shown.
+  /// Whether the line contains a word for a secret. If it does, nothing of the line is shown.
   let mayHoldSecret: Bool
   private let keys: [ConfigurationKey]
 
-  /// Words that announce a secret, in addition to the names of secret keys. They are compared in lower case and without
-  /// blanks.
+  /// Words that usually precede a secret. The names of secret keys are treated in the same way. The comparison ignores
+  /// case and blanks.
   private static let markers: [StaticString] = ["pass", "psk", "secret", "key=", "key:"]
-  /// The minimum length of a secret in bytes: a WPA passphrase.
+  /// The minimum length of a secret in bytes. It is the minimum length of a WPA passphrase.
   private static let secretBytesMin = 8
-  /// The maximum length of a shown word in bytes.
+  /// The maximum length in bytes of a value that is shown.
   private static let wordBytesMax = 32
-  /// The maximum length of a shown unknown key or section in bytes.
+  /// The maximum length in bytes of an unknown key or section that is shown.
   private static let nameBytesMax = 24
 
   init(_ line: ArraySlice<UInt8>, _ keys: [ConfigurationKey]) {
@@ -27,7 +27,7 @@ struct ShownLine {
       Self.markers.contains { text.contains($0) } || keys.contains { $0.isSecret && text.contains($0.name) }
   }
 
-  /// Whether the text contains a secret key with its value, as a second entry in one line.
+  /// Whether the text contains a secret key that is followed by “=” or “:”, as in a second entry on the same line.
   static func hasSecretEntry(_ bytes: ArraySlice<UInt8>, _ keys: [ConfigurationKey]) -> Bool {
     let text = folded(bytes).bytes
     for key in keys where key.isSecret {
@@ -39,13 +39,13 @@ struct ShownLine {
     return false
   }
 
-  /// The value in quotes, or “this value” if it may be a secret.
+  /// The value in quotes, or the words “this value” if the value may be a secret.
   func quoted(_ value: Text, of key: ConfigurationKey) -> String {
     shows(value, of: key) ? "“\(value.string)”" : "this value"
   }
 
-  /// Whether a rejected value is shown. It must be one word; in sections with secrets, it must be too short for a
-  /// secret.
+  /// Whether a rejected value is shown. The value must be one word. In a section with secret keys, the value must also
+  /// be too short for a secret.
   func shows(_ value: Text, of key: ConfigurationKey) -> Bool {
     if mayHoldSecret || key.isSecret { return false }
     let isWord = value.bytes.allSatisfy { $0 > 0x20 && $0 < 0x7F }
@@ -53,13 +53,14 @@ struct ShownLine {
     return isWord && value.bytes.count <= bytesMax
   }
 
-  /// An unknown key in quotes, or nil if it is not shown.
+  /// An unknown key in quotes, or nil if the key must not be shown.
   func quoted(key name: Text, in section: Text) -> String? {
     guard !mayHoldSecret, isName(name), !hasSecrets(section) || nearest(name, in: section) != nil else { return nil }
     return "“\(name.string)”"
   }
 
-  /// The known key that was probably meant, or nil. A known key can always be shown.
+  /// The known key that the operator probably meant, or nil if no known key is similar. A known key can always be
+  /// shown.
   func nearest(_ name: Text, in section: Text) -> StaticString? {
     var best: (name: StaticString, distance: Int)?
     for key in keys where section.isEmpty || section.equals(key.section) {
@@ -69,7 +70,7 @@ struct ShownLine {
     return best?.name
   }
 
-  /// An unknown section up to its first blank; “…” replaces hidden text.
+  /// An unknown section name up to its first blank. “…” replaces text that is not shown.
   func section(_ section: Text) -> String {
     let end = section.bytes.firstIndex { $0 == 0x20 || $0 == 0x09 } ?? section.bytes.endIndex
     let word = Text(section.bytes[..<end])
@@ -91,17 +92,19 @@ struct ShownLine {
 
   private static func lowercased(_ byte: UInt8) -> UInt8 { (0x41...0x5A).contains(byte) ? byte + 0x20 : byte }
 
-  /// The text in lower case and without blanks.
+  /// The text in lower case, without blanks and tabs.
   private static func folded(_ bytes: ArraySlice<UInt8>) -> Text {
     var folded: [UInt8] = []
     for byte in bytes where byte != 0x20 && byte != 0x09 { folded.append(lowercased(byte)) }
     return Text(folded[...])
   }
 
-  /// The maximum edit distance of a misspelt name. Short names are too similar to allow two edits.
+  /// The maximum edit distance between a misspelt name and a known name. For short names only one edit is allowed,
+  /// because they are similar to each other.
   private static func distanceMax(_ name: StaticString) -> Int { name.utf8CodeUnitCount < 5 ? 1 : 2 }
 
-  /// The Levenshtein distance in bytes, ignoring case; `Int.max` if the lengths differ by more than 2.
+  /// The Levenshtein distance of two names in bytes, ignoring case. Returns `Int.max` if the lengths differ by more
+  /// than 2.
   private static func distance(_ name: Text, _ known: StaticString) -> Int {
     guard abs(name.bytes.count - known.utf8CodeUnitCount) <= 2 else { return .max }
     var row = Array(0...known.utf8CodeUnitCount)

@@ -1,7 +1,7 @@
 import CSystem
 
-/// The bytes of a name or value. They are compared as bytes, because no key needs Unicode equality, whose tables the
-/// firmware omits.
+/// The bytes of a name or value. Texts are compared as bytes, because the firmware does not contain the tables for
+/// Unicode equality, and no key needs it.
 public struct Text {
   public let bytes: ArraySlice<UInt8>
 
@@ -33,7 +33,7 @@ public struct Text {
     bytes.count >= prefix.utf8CodeUnitCount && Text(bytes.prefix(prefix.utf8CodeUnitCount)).equals(prefix)
   }
 
-  /// Whether the text contains the word.
+  /// Whether the text contains `word` at any position.
   public func contains(_ word: StaticString) -> Bool {
     bytes.indices.contains { Text(bytes[$0...]).hasPrefix(word) }
   }
@@ -50,7 +50,8 @@ public struct Text {
     return Text(slice)
   }
 
-  /// A decimal number, or a hexadecimal one after 0x, within `range`; nil for anything else.
+  /// The value of a decimal number, or of a hexadecimal number after 0x. Returns nil if the text is not such a number
+  /// or the value is not in `range`.
   public func number(in range: ClosedRange<UInt64>) -> UInt64? {
     let isHex = hasPrefix("0x")
     let digits = isHex ? bytes.dropFirst(2) : bytes
