@@ -1,9 +1,9 @@
 import Primitives
 
-/// The number of terminal columns a character occupies: 0 for combining characters, 2 for wide East Asian characters
-/// and symbols, otherwise 1. The ranges are whole blocks, not single characters (Unicode 16, EastAsianWidth.txt). The C
-/// library's `wcwidth` is not used because it needs a locale. Invisible characters count as one column because
-/// `TextBuilder.add(untrusted:)` shows them as “?”.
+/// The number of terminal columns that a character occupies. The width is 0 for common combining characters, 2 for wide
+/// East Asian characters and symbols, and 1 otherwise. The ranges are complete blocks where possible, not single
+/// characters (Unicode 16, EastAsianWidth.txt). The C library's `wcwidth` is not used, because it needs a locale. An
+/// invisible character has one column, because `TextBuilder.add(untrusted:)` shows it as “?”.
 public func characterWidth(_ scalar: UInt32) -> Int {
   switch scalar {
   case 0x300...0x36F, 0x483...0x489, 0x591...0x5BD, 0x64B...0x65F, 0x900...0x902, 0x93C, 0x941...0x948, 0x94D: 0
@@ -16,7 +16,7 @@ public func characterWidth(_ scalar: UInt32) -> Int {
   }
 }
 
-/// The number of terminal columns a text occupies.
+/// The number of terminal columns that a text occupies.
 public func textWidth(_ text: [UInt8]) -> Int {
   var width = 0
   forEachCharacter(text, from: 0) { _, _, columns in
@@ -38,8 +38,8 @@ public func prefixLength(_ text: [UInt8], columns: Int) -> Int {
   return end
 }
 
-/// Calls `body` with the offset, length and columns of each UTF-8 character until it returns false. An invalid byte
-/// counts as one character of one column.
+/// Calls `body` with the offset, length and columns of each UTF-8 character until `body` returns false. An invalid byte
+/// is treated as a character of one column.
 func forEachCharacter(_ text: [UInt8], from start: Int, _ body: (Int, Int, Int) -> Bool) {
   var offset = start
   while offset < text.count {

@@ -3,19 +3,19 @@ public enum TerminalKey: Equatable {
   case up, down, left, right, home, end, delete, pageUp, pageDown
 }
 
-/// A parser for one terminal escape sequence (ECMA-48, 5.4; xterm's keys). It takes one byte at a time, starting with
-/// the byte after ESC.
+/// A parser for one terminal escape sequence (ECMA-48, section 5.4; keys as in xterm). The parser receives one byte at
+/// a time, starting with the byte after ESC.
 struct EscapeSequence {
   enum Step: Equatable {
     /// The sequence is incomplete.
     case more
-    /// ESC was pressed alone; this byte is a separate key.
+    /// The user pressed ESC alone, and this byte belongs to a separate key.
     case alone
-    /// The sequence is complete; nil if the key has no meaning here.
+    /// The sequence is complete. The key is nil if it is not a `TerminalKey`.
     case key(TerminalKey?)
   }
 
-  /// The maximum length of a sequence; a longer one ends here.
+  /// The maximum length of a sequence in bytes. A longer sequence is treated as complete at this length.
   private static let bytesMax = 16
 
   private var bytes: [UInt8] = []
@@ -64,7 +64,7 @@ public struct KeyReader {
 
   public init() {}
 
-  /// The key that this byte completes; nil if it completes none.
+  /// Receives one byte. Returns the key that this byte completes, or nil if it completes none.
   public mutating func take(_ byte: UInt8) -> Key? {
     guard var sequence = escape else {
       if byte == 0x1B { escape = EscapeSequence() } else { return .character(byte) }

@@ -1,9 +1,9 @@
 import CSystem
 import Diagnostics
 
-/// A line of a full screen. The text is sanitised and no wider than the screen.
+/// A line of a full screen. The text must be sanitised and no wider than the screen.
 public struct ScreenLine: Equatable {
-  /// Style never carries information that the text lacks, because NO_COLOR removes it.
+  /// The style of a line. A style must not carry information that the text lacks, because NO_COLOR removes styles.
   public enum Style: UInt8, Sendable { case plain, bold, dim, inverse, alarm }
 
   public let text: [UInt8]
@@ -15,13 +15,13 @@ public struct ScreenLine: Equatable {
   }
 }
 
-/// The whole screen of a terminal, drawn line by line. `close` restores the previous content.
+/// The complete screen of a terminal, drawn line by line. `close` restores the previous content.
 ///
-/// It uses only sequences of ECMA-48 and xterm's alternate screen (1049). Terminals of the last twenty years support or
-/// ignore them, so no terminal database is needed.
+/// Drawing uses only sequences of ECMA-48 and xterm's alternate screen (1049). Terminals of the last twenty years
+/// support or ignore these sequences, so no terminal database is needed.
 ///
-/// It never blocks on a terminal that does not read: `flush` writes the rest of a page later, and new pages are dropped
-/// until then.
+/// Drawing does not block if the terminal does not read. In this case `flush` writes the rest of a page later, and new
+/// pages are dropped until then.
 public final class FullScreen {
   private static let begin: StaticString = "\u{1B}[?1049h\u{1B}[?25l\u{1B}[m\u{1B}[H\u{1B}[2J"
   private static let end: StaticString = "\u{1B}[m\u{1B}[?25h\u{1B}[?1049l"
@@ -52,7 +52,7 @@ public final class FullScreen {
 
   public var size: (columns: Int, rows: Int) { screen.size }
 
-  /// Whether unwritten output waits for the terminal to read.
+  /// Whether output is not written yet because the terminal does not read.
   public var isWaiting: Bool { !pending.isEmpty && !hasFailed }
 
   /// Shows these lines from the top of the screen and clears the rest. Returns false if the terminal has not read the
@@ -72,7 +72,7 @@ public final class FullScreen {
       let isStyled = begin(line.style, &page)
       for byte in line.text { page.add(byte: byte) }
       if isStyled { page.add("\u{1B}[m") }
-      // After a full line, this sequence would erase the last character.
+      // After a line as wide as the screen, this sequence would erase the last character.
       if textWidth(line.text) < columns { page.add("\u{1B}[K") }
     }
     shown = Array(lines.prefix(rows)) + [ScreenLine](repeating: ScreenLine([]), count: max(rows - lines.count, 0))
@@ -95,7 +95,7 @@ public final class FullScreen {
     }
   }
 
-  /// Makes the next page redraw everything, because the terminal may show something else.
+  /// Makes the next call of `draw` redraw all lines, because the terminal may show something else.
   public func forget() { shownColumns = 0 }
 
   /// Stops this process, as ^Z does, and takes over the screen again when the process continues.
@@ -105,7 +105,7 @@ public final class FullScreen {
     open()
   }
 
-  /// Takes over the screen again after another process stopped and continued this one.
+  /// Takes over the screen again after another process stopped and continued this process.
   public func resume() {
     leave()
     screen.open()

@@ -1,6 +1,7 @@
 import Primitives
 
-/// A line editor for UTF-8 text. Pure: it takes the terminal's bytes and returns what to draw.
+/// A line editor for UTF-8 text. The editor is pure: it receives the terminal's bytes and returns what the caller must
+/// draw.
 ///
 /// Keys:
 /// - characters, enter
@@ -10,12 +11,12 @@ import Primitives
 /// - ^L (redraw)
 /// - ^D (delete, or end of input if the line is empty)
 public struct LineEditor {
-  /// The effect of a byte.
+  /// The effect of a byte of input.
   public enum Action: Equatable {
-    /// Nothing changed yet.
+    /// The byte has no effect yet, because a key or character is incomplete.
     case none
     case changed
-    /// The key has no effect here.
+    /// The key has no effect in the current state.
     case refused
     case line([UInt8])
     /// ^D in an empty line.
@@ -23,13 +24,13 @@ public struct LineEditor {
     case redraw
   }
 
-  /// The maximum number of lines in the history, and the maximum length in bytes of each.
+  /// The maximum number of lines in the history, and the maximum length of a line in the history, in bytes.
   static let formerMax = 32
   static let formerBytesMax = 4_096
 
   private enum State {
     case text
-    /// Inside a multi-byte character of this length.
+    /// The editor is within a character of this length in bytes.
     case character(Int)
     case escape
   }
@@ -42,13 +43,14 @@ public struct LineEditor {
   private var pending: [UInt8] = []
   private var escape = EscapeSequence()
   private var former: [[UInt8]] = []
-  /// The index of the history line that is shown. `former.count` means the new line, which `draft` keeps meanwhile.
+  /// The index of the history line that is shown. `former.count` means the new line. While a history line is shown,
+  /// `draft` stores the new line.
   private var shown = 0
   private var draft: [UInt8] = []
 
   public init(byteCountMax: Int) { self.byteCountMax = byteCountMax }
 
-  /// Handles one byte of input. Returns what it did.
+  /// Handles one byte of input and returns its effect.
   public mutating func take(_ byte: UInt8) -> Action {
     switch state {
     case .text: return key(byte)
@@ -58,7 +60,7 @@ public struct LineEditor {
       case .more: return .none
       case .alone:
         state = .text
-        // ESC alone has no function here; the byte after it is a key.
+        // ESC alone has no function in this editor, and the byte after ESC is a separate key.
         return byte == 0x1B ? .refused : key(byte)
       case .key(let key):
         state = .text
@@ -67,7 +69,7 @@ public struct LineEditor {
     }
   }
 
-  /// Puts back a line that could not be accepted.
+  /// Makes `line` the input line again, because the caller could not accept it.
   public mutating func restore(_ line: [UInt8]) {
     set(line)
     if former.last == line { former.removeLast() }
@@ -108,7 +110,7 @@ public struct LineEditor {
 
   private mutating func continueCharacter(_ byte: UInt8, _ length: Int) -> Action {
     guard byte & 0xC0 == 0x80 else {
-      // The character is incomplete; this byte is another key.
+      // The character is incomplete, and this byte is a separate key.
       state = .text
       return key(byte)
     }
@@ -178,7 +180,7 @@ public struct LineEditor {
 
   // MARK: Positions
 
-  /// The offset of the character before `offset`, skipping combining characters.
+  /// The offset of the character before `offset`. Combining characters are skipped.
   private func before(_ offset: Int) -> Int {
     var place = offset
     while place > 0 {
@@ -207,12 +209,12 @@ public struct LineEditor {
 
   // MARK: Drawing
 
-  /// The part of the line that fits into `columns` columns, and the cursor's column in it, which is always below
-  /// `columns`.
+  /// The part of the line that fits into `columns` columns, and the column of the cursor in this part. The column is
+  /// always below `columns`.
   public func view(columns: Int) -> (text: [UInt8], cursor: Int) {
     let columns = max(columns, 2)
     var start = cursor, width = 0
-    // A third of the columns is kept for text after the cursor, if there is that much.
+    // Up to a third of the columns is reserved for text after the cursor.
     let behind = min(textWidth(Array(text[cursor...].prefix(4 * columns))), columns / 3)
     while start > 0 {
       let place = before(start)

@@ -1,14 +1,14 @@
 import Diagnostics
 import Primitives
 
-/// A queue of yes-or-no questions that decides which answers count. Pure: the caller shows the questions and reads the
-/// lines.
+/// A queue of yes-or-no questions that decides which input lines are valid answers. The queue is pure: the caller shows
+/// the questions and reads the lines.
 ///
-/// A question accepts no answer until it has been shown for `readingTime`. An earlier line was meant for something
-/// else: it is dropped, and the question is shown again. This prevents an attacker from replacing a question just
-/// before the answer.
+/// A question accepts no answer until it has been shown for `readingTime`. A line that arrives earlier was meant for
+/// something else, so the caller drops the line and shows the question again. So an attacker cannot replace a question
+/// just before the user answers.
 public struct QuestionQueue {
-  /// The time a question is shown before it accepts an answer: nobody reads it faster.
+  /// The time for which a question is shown before it accepts an answer. Nobody reads a question faster.
   public static let readingTime = TimeSpan.seconds(1)
 
   private struct Question {
@@ -32,29 +32,31 @@ public struct QuestionQueue {
 
   public var isEmpty: Bool { questions.isEmpty }
 
-  /// When to call `readingTimeIsOver`; `.never` if no question is waiting for it.
+  /// The time at which the caller must call `readingTimeIsOver`, or `.never` if no question is in its reading time.
   public var deadline: Instant { if case .unread(let until) = state { until } else { .never } }
 
-  /// Appends a question. `number` identifies it.
+  /// Appends a question. `number` identifies the question.
   public mutating func add(_ number: UInt32, _ text: TextBuilder) {
     questions.append(Question(number: number, text: text))
   }
 
-  /// The next question to show; nil if one is shown already or none waits.
+  /// The next question, which the caller must show. Returns nil if a question is already shown, or if the queue is
+  /// empty.
   public mutating func next(_ now: Instant) -> TextBuilder? {
     guard case .idle = state, let question = questions.first else { return nil }
     state = .unread(until: now + Self.readingTime)
     return question.text
   }
 
-  /// The current question, to be shown again; its reading time restarts. Nil if none is shown.
+  /// The current question, which the caller must show again. The reading time of the question restarts. Returns nil if
+  /// no question is shown.
   public mutating func again(_ now: Instant) -> TextBuilder? {
     if case .idle = state { return nil }
     state = .idle
     return next(now)
   }
 
-  /// Removes a question. Returns whether it was shown.
+  /// Removes a question. Returns whether the question was shown.
   public mutating func remove(_ number: UInt32) -> Bool {
     guard let index = questions.firstIndex(where: { $0.number == number }) else { return false }
     questions.remove(at: index)
@@ -72,14 +74,14 @@ public struct QuestionQueue {
     return numbers
   }
 
-  /// Lets the question accept answers if its reading time is over. The caller ensures that no unread line waits,
-  /// because it may have been typed earlier.
+  /// Lets the current question accept answers if its reading time is over. The caller must first read all lines of
+  /// input, because the user may have typed them before the question was shown.
   public mutating func readingTimeIsOver(_ now: Instant) {
     if now >= deadline { state = .open }
   }
 
-  /// Accepts the answer to the current question and removes it. Returns its number; nil if the question does not accept
-  /// answers yet or none is shown.
+  /// Accepts an answer to the current question, and removes the question from the queue. Returns the number of the
+  /// question. Returns nil if the question does not accept answers yet, or if no question is shown.
   public mutating func answer() -> UInt32? {
     guard case .open = state else { return nil }
     state = .idle

@@ -2,16 +2,16 @@ import CSystem
 import Diagnostics
 import Primitives
 
-/// A terminal on standard input and output, in a mode that delivers each key at once and without echo. `close` restores
-/// the former mode.
+/// A terminal on standard input and output, in a mode that delivers each key immediately and without echo. `close`
+/// restores the former mode.
 public final class Screen {
-  /// The size assumed for a terminal that does not report it.
+  /// The assumed size of a terminal that does not report its size.
   private static let columnsDefault = 80
   private static let rowsDefault = 24
 
   private var former: termios
   private var isOpen = false
-  /// Whether text may be bold, dim or coloured: the user did not set NO_COLOR (no-color.org).
+  /// Whether text may be bold, dim or coloured. The value is false if the user set NO_COLOR (no-color.org).
   public let hasColour: Bool
 
   /// Returns nil if standard input or output is not a terminal, or if the terminal cannot move its cursor.
@@ -25,12 +25,12 @@ public final class Screen {
     open()
   }
 
-  /// Sets the mode of the terminal; also called again after `close`.
+  /// Sets the mode of the terminal. The method can be called again after `close`.
   public func open() {
     var mode = former
     mode.c_lflag &= ~(tcflag_t(ICANON) | tcflag_t(ECHO))
     mode.c_iflag &= ~(tcflag_t(IXON) | tcflag_t(ICRNL))
-    // Otherwise the driver would consume ^V and ^O.
+    // Without this change, the terminal driver would process ^V and ^O itself.
     mode.c_lflag &= ~tcflag_t(IEXTEN)
     isOpen = tcsetattr(STDIN_FILENO, TCSADRAIN, &mode) == 0
   }
@@ -50,7 +50,7 @@ public final class Screen {
     open()
   }
 
-  /// The size of the terminal, or 80 × 24 if it does not report one.
+  /// The size of the terminal, or 80 × 24 if the terminal does not report its size.
   public var size: (columns: Int, rows: Int) {
     var size = winsize()
     guard csystem_terminal_size(STDOUT_FILENO, &size) == 0, size.ws_col > 0, size.ws_row > 0 else {
@@ -60,7 +60,7 @@ public final class Screen {
   }
 }
 
-/// A terminal with an input line at the bottom. Output appears above it and never breaks it.
+/// A terminal with an input line at the bottom. Output appears above the input line and leaves it intact.
 public final class TypingScreen {
   public let screen: Screen
   public private(set) var editor: LineEditor
@@ -76,7 +76,7 @@ public final class TypingScreen {
     draw()
   }
 
-  /// Shows a line above the input line. The text has no line end.
+  /// Shows a line of text above the input line. `line` must not end with a line terminator.
   public func show(_ line: TextBuilder, isDim: Bool = false) {
     var text = TextBuilder()
     text.add("\r\u{1B}[K")

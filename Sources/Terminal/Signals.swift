@@ -1,6 +1,6 @@
 import CSystem
 
-/// Signals as input: they are blocked and read from a descriptor (signalfd).
+/// Signals as input: the signals are blocked, and the program reads them from a descriptor (signalfd(2)).
 public final class Signals {
   public let descriptor: CInt
 
@@ -14,7 +14,7 @@ public final class Signals {
 
   deinit { close(descriptor) }
 
-  /// The next pending signal; nil if there is none.
+  /// The next pending signal, or nil if no signal is pending.
   public func next() -> CInt? {
     var info = signalfd_siginfo()
     let count = read(descriptor, &info, MemoryLayout<signalfd_siginfo>.size)
