@@ -2,40 +2,42 @@ import CSystem
 import Primitives
 import Reactor
 
-/// One connection of the status page. It reads a request, writes a response, and discards further input until the peer
-/// closes.
+/// One connection of the status page. The connection reads a request, writes a response, and discards further input
+/// until the peer closes.
 ///
-/// Closing a socket with unread input would reset the connection, and the response would be lost.
+/// Further input must be read, because closing a socket with unread input resets the connection, and the response is
+/// lost.
 final class PageConnection: EventSource {
-  /// The timeout for the head of the request.
+  /// The time within which the peer must send the head of its request.
   static let requestTime = TimeSpan.seconds(5)
-  /// The timeout for sending the whole response.
+  /// The time within which the peer must accept the complete response.
   static let responseTime = TimeSpan.seconds(10)
-  /// How long the connection then waits for the peer to close.
+  /// The time for which the connection waits for the peer to close after the response is sent.
   static let lingerTime = TimeSpan.seconds(1)
-  /// The maximum number of bytes to discard after the response, such as the body of a request.
+  /// The maximum number of bytes that are discarded after the response, such as the body of a request.
   static let droppedBytesMax = 65_536
 
   private enum State {
     case request, response, lingering
   }
 
-  /// The peer's station as an Ethernet address, or `PageServer.others`.
+  /// The Ethernet address of the peer's station, or `PageServer.others` if the station is unknown.
   let source: UInt64
   private let descriptor: CInt
   private var server: PageServer?
   private var registration: Registration!
   private var timer: Timer?
   private var state = State.request
-  /// The request while it is read, then the response.
+  /// The received part of the request. In the state `response`, the bytes of the response.
   private var bytes: [UInt8] = []
-  /// The number of bytes of the response that are sent.
+  /// The number of bytes of the response that were sent.
   private var sentBytes = 0
-  /// When the peer last accepted bytes of the response.
+  /// The time at which the peer last accepted bytes of the response.
   private var takenAt = Instant.zero
   private var droppedBytes = 0
 
-  /// Takes over `descriptor` unless it throws. Throws the errors of epoll_ctl.
+  /// The connection closes `descriptor` when it ends. If the initialiser throws, the caller must close `descriptor`.
+  /// Throws the errors of epoll_ctl(2).
   init(_ server: PageServer, _ descriptor: CInt, source: UInt64) throws(SystemError) {
     self.server = server
     self.descriptor = descriptor
@@ -45,11 +47,11 @@ final class PageConnection: EventSource {
     timer?.set(after: Self.requestTime)
   }
 
-  /// Whether no response is pending. Either no request has arrived, because browsers open connections in reserve, or
-  /// the whole response is sent.
+  /// Whether no response is pending. Either no complete request has arrived, or the complete response is sent. Browsers
+  /// open connections without a request, for later use.
   var isIdle: Bool { state != .response }
 
-  /// Whether the peer has accepted nothing of its response for `PageServer.stallTime`.
+  /// Whether the peer has accepted no bytes of its response for `PageServer.stallTime`.
   var isStalled: Bool {
     guard let server else { return true }
     return state == .response && server.loop.now - takenAt >= PageServer.stallTime

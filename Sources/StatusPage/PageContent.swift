@@ -1,6 +1,7 @@
 import Primitives
 
-/// The content of the status page. It contains no secrets, because every device in the group can read it.
+/// The content of the status page. The content includes no secrets, because every device in the Wi-Fi group can read
+/// the page.
 public struct PageContent {
   /// The box's display name.
   public var name: String
@@ -8,7 +9,7 @@ public struct PageContent {
   public var id: String
   /// The name of the Wi-Fi group.
   public var ssid: String
-  /// The display names of all peers. They are untrusted: each peer chooses its own.
+  /// The display names of all peers. The names are untrusted, because each peer chooses its own name.
   public var peers: [String]
 
   public init(name: String, id: String, ssid: String, peers: [String]) {
@@ -18,9 +19,9 @@ public struct PageContent {
     self.peers = peers
   }
 
-  /// The maximum number of names on the page; the rest is only counted.
+  /// The maximum number of peers whose names are on the page. The page shows only the number of further peers.
   public static let namesMax = 64
-  /// The maximum length of an untrusted text, which is a display name, in bytes.
+  /// The maximum length of an untrusted text (a display name), in bytes.
   static let nameBytesMax = 63
   /// The maximum length of the page in bytes. Escaping can turn each byte of a name into five.
   public static let bytesMax = namesMax * (5 * nameBytesMax + 32) + 6_144

@@ -1,23 +1,23 @@
-/// The head of an HTTP/1.1 request (RFC 9112), as far as the status page needs it. Each connection serves one request,
-/// so everything after the head is ignored.
+/// The head of an HTTP/1.1 request (RFC 9112), reduced to what the status page needs. Each connection serves one
+/// request, so everything after the head is ignored.
 public enum PageRequest: Equatable, Sendable {
   /// The head is not complete.
   case incomplete
-  /// The page is requested, or only its head.
+  /// The peer requests the page (GET), or only the head of the response (HEAD).
   case page(isHeadOnly: Bool)
   case refused(PageRefusal, isHeadOnly: Bool)
 
-  /// The maximum length of a head in bytes. Browsers send about 1 KiB; an attacker can use all of it.
+  /// The maximum length of a head in bytes. Browsers send about 1 KiB, and an attacker can send the maximum.
   public static let headBytesMax = 4096
 
-  /// Parses the head in `bytes`, which holds everything received on the connection. `host` is the address that serves
-  /// the page.
+  /// Parses the head in `bytes`, which are all bytes received on the connection so far. `host` is the address that
+  /// serves the page.
   ///
-  /// A request for another host is refused. It comes from a foreign site whose name resolves to this address (DNS
-  /// rebinding), which must not read the page.
+  /// A request for another host is refused. Such a request comes from a foreign Web site whose name resolves to this
+  /// address (DNS rebinding). The foreign site must not read the page.
   public init(_ bytes: [UInt8], host: String) {
     guard let lines = headLines(bytes) else {
-      // A peer that speaks another protocol is refused at once.
+      // A peer that speaks another protocol is refused immediately.
       let isText = bytes.allSatisfy { isPlain($0) || $0 == 0x0A || $0 == 0x0D }
       self =
         !isText
@@ -41,12 +41,13 @@ public enum PageRequest: Equatable, Sendable {
   }
 }
 
-/// The reason why a request gets no page. The raw value is the HTTP status code (RFC 9110, 15; RFC 6585, 5).
+/// The reason why a request is refused. The raw value is the HTTP status code (RFC 9110, section 15; RFC 6585, section
+/// 5).
 public enum PageRefusal: UInt16, Sendable, CaseIterable {
   case malformed = 400
   case notFound = 404
   case methodNotAllowed = 405
-  /// The request names another host.
+  /// The request names a host other than this server.
   case misdirected = 421
   case tooLong = 431
   case versionNotSupported = 505
@@ -66,11 +67,11 @@ public enum PageRefusal: UInt16, Sendable, CaseIterable {
 
 private enum Version {
   case before11
-  /// Requires a Host field.
+  /// HTTP/1.1 and later versions 1.x, which require a Host field.
   case since11
   case other
 
-  /// Parses the version of the request line (RFC 9112, 2.3).
+  /// Parses the version in the request line (RFC 9112, section 2.3).
   init?(_ word: ArraySlice<UInt8>) {
     guard word.count == 8, word.starts(with: "HTTP/".utf8) else { return nil }
     let major = word[word.startIndex + 5], minor = word[word.startIndex + 7]
@@ -86,16 +87,17 @@ private func refusal(
   if case .other = version { return .versionNotSupported }
   var hosts: [ArraySlice<UInt8>] = []
   for field in fields {
-    // A field name ends at its colon, without white space before it (RFC 9112, 5.1).
+    // A field name is directly followed by its colon, without white space (RFC 9112, section 5.1).
     guard let colon = field.firstIndex(of: UInt8(ascii: ":")), isToken(field[..<colon]) else { return .malformed }
     if isSameWord(field[..<colon], "host") { hosts.append(trimmed(field[(colon + 1)...])) }
   }
-  // Exactly one Host field is required, and it is optional before HTTP/1.1 (RFC 9112, 3.2).
+  // Exactly one Host field is required since HTTP/1.1. In earlier versions the field is optional (RFC 9112, section
+  // 3.2).
   if hosts.count > 1 { return .malformed }
   if case .since11 = version, hosts.isEmpty { return .malformed }
   if !method.elementsEqual("GET".utf8) && !method.elementsEqual("HEAD".utf8) { return .methodNotAllowed }
   var path = target
-  // The absolute form contains the host (RFC 9112, 3.2.2).
+  // A target in absolute form contains the host, which replaces the Host field (RFC 9112, section 3.2.2).
   if target.count > 7, isSameWord(target.prefix(7), "http://") {
     let rest = target.dropFirst(7)
     let end = rest.firstIndex(of: UInt8(ascii: "/")) ?? rest.endIndex
@@ -109,8 +111,8 @@ private func refusal(
   return isRoot ? nil : .notFound
 }
 
-/// The lines of a complete head without their line ends, or nil if the head is incomplete. Leading empty lines are
-/// skipped, and a bare line feed ends a line (RFC 9112, 2.2).
+/// The lines of a complete head without line terminators, or nil if the head is incomplete or too long. Leading empty
+/// lines are skipped, and a line feed without carriage return also ends a line (RFC 9112, section 2.2).
 private func headLines(_ bytes: [UInt8]) -> [ArraySlice<UInt8>]? {
   var lines: [ArraySlice<UInt8>] = []
   var start = 0
@@ -127,7 +129,7 @@ private func headLines(_ bytes: [UInt8]) -> [ArraySlice<UInt8>]? {
   return nil
 }
 
-/// Whether a word is a token (RFC 9110, 5.6.2).
+/// Whether a word is a token (RFC 9110, section 5.6.2).
 private func isToken(_ word: ArraySlice<UInt8>) -> Bool {
   !word.isEmpty
     && word.allSatisfy { byte in
@@ -141,7 +143,7 @@ private func isToken(_ word: ArraySlice<UInt8>) -> Bool {
     }
 }
 
-/// Whether a byte is a tab or not a control character.
+/// Whether a byte is allowed in a head: a tab, or any byte that is not a control character.
 private func isPlain(_ byte: UInt8) -> Bool { byte >= 0x20 && byte != 0x7F || byte == 0x09 }
 
 private func isDigit(_ byte: UInt8) -> Bool { (0x30...0x39).contains(byte) }

@@ -1,4 +1,4 @@
-/// Builds complete responses of the status page: head and body.
+/// Builds the complete responses of the status page, with head and body.
 enum PageResponse {
   /// The maximum length of a response head in bytes.
   static let headBytesMax = 512
@@ -12,14 +12,14 @@ enum PageResponse {
     status.add(Int(refusal.rawValue))
     status.add(" ")
     status.add(refusal.text)
-    // A 405 response lists the allowed methods (RFC 9110, 15.5.6).
+    // A 405 response lists the allowed methods (RFC 9110, section 15.5.6).
     let more: StaticString = refusal == .methodNotAllowed ? "Allow: GET, HEAD\r\n" : ""
     return response(
       status: status.bytes, type: "text/plain", status.bytes + [0x0A], more: more, isHeadOnly: isHeadOnly)
   }
 
-  /// The headers forbid scripts, pictures and frames, even if a name smuggles markup into the page. They also forbid
-  /// caching.
+  /// Builds a response. The header fields forbid scripts, remote pictures and frames, in case markup in a display name
+  /// is not escaped by a fault. They also forbid caching.
   private static func response(
     status: [UInt8], type: StaticString, _ body: [UInt8], more: StaticString = "", isHeadOnly: Bool
   ) -> [UInt8] {

@@ -2,30 +2,31 @@ import CSystem
 import Primitives
 import Reactor
 
-/// The status page of a box for the devices in its Wi-Fi group: HTTP/1.1 (RFC 9112) at one address of one interface. No
-/// request changes the state of the box.
+/// The server of the status page, for the devices in the box's Wi-Fi group. It speaks HTTP/1.1 (RFC 9112) at one
+/// address of one interface. No request changes the state of the box.
 ///
 /// The server and its connections retain each other until `close`.
 public final class PageServer {
-  /// The maximum number of connections: in total, and per source, so that no source can occupy all. A source is one
-  /// station, whatever its IP address. All addresses without a known station are one source together.
+  /// The maximum number of connections in total, and of one source, so that no source can occupy all connections. A
+  /// source is one station of the Wi-Fi group, regardless of its IP addresses. All addresses without a known station
+  /// together are one source.
   public static let connectionsMax = 4
   public static let connectionsOfSourceMax = 2
-  /// The memory limit of one connection in bytes: a request or a response.
+  /// The maximum memory of one connection in bytes. A connection stores a request or a response.
   public static let connectionBytesMax = PageRequest.headBytesMax + PageResponse.headBytesMax + PageContent.bytesMax
-  /// The rate limit for connections of one source; further ones are closed.
+  /// The maximum rate of new connections of one source. Further connections are closed.
   static let rateOfSource = TokenRate(perSecond: 16, burst: 32)
-  /// The source of all addresses without a known station. No station has this Ethernet address.
+  /// The source number of all addresses without a known station. No station has this Ethernet address.
   static let others: UInt64 = 0
-  /// After this time without progress, a response may be aborted for a source without a connection.
+  /// After this time without progress, a response may be aborted in favour of a source that has no connection.
   static let stallTime = TimeSpan.seconds(1)
-  /// The maximum age of the cached page, which makes many requests as cheap as a few.
+  /// The maximum age of the cached page. Because of the cache, many requests cost no more than a few.
   static let freshTime = TimeSpan.seconds(1)
-  /// The kernel's queue of connections that are not accepted yet.
+  /// The length of the kernel's queue of connections that are not accepted yet.
   private static let backlog: CInt = 8
 
   let loop: EventLoop
-  /// The address that requests must name.
+  /// The IPv4 address, as text, that requests must name as their host.
   let host: String
   /// The listening port.
   public private(set) var port: UInt16 = 0
@@ -39,12 +40,12 @@ public final class PageServer {
 
   /// Listens at an IPv4 address of an interface.
   ///
-  /// - `station` returns the Ethernet address of a connection's station, or nil if it is unknown. A station can use any
-  ///   number of IP addresses.
-  /// - `content` is called at most once per `freshTime`.
+  /// - `station` returns the Ethernet address of the station at the other end of a connection, or nil if the address is
+  ///   unknown. A station can use any number of IP addresses.
+  /// - `content` returns the content of the page. It is called at most once in `freshTime`.
   ///
-  /// Throws EADDRINUSE, EADDRNOTAVAIL, EACCES for a port below 1024 without CAP_NET_BIND_SERVICE, and the errors of
-  /// socket and epoll_ctl.
+  /// Throws EADDRINUSE, EADDRNOTAVAIL, EACCES (a port below 1024 needs CAP_NET_BIND_SERVICE), and the errors of
+  /// socket(2) and epoll_ctl(2).
   public init(
     _ loop: EventLoop, address: UInt32, host: String, port: UInt16, interface: String,
     station: @escaping (_ connection: CInt, _ address: UInt32) -> UInt64?, content: @escaping () -> PageContent
@@ -63,11 +64,11 @@ public final class PageServer {
     acceptor = try Acceptor(loop, descriptor) { [self] in
       accept($0)
     } shortage: { _ in
-      // Browsers retry by themselves, and the bearers report a shortage of descriptors.
+      // Nothing is done here: browsers retry by themselves, and the bearers report a shortage of descriptors.
     }
   }
 
-  /// Closes the listener and all connections. No callback follows.
+  /// Closes the listening socket and all connections. `station` and `content` are not called afterwards.
   public func close() {
     acceptor?.close()
     acceptor = nil
@@ -78,7 +79,7 @@ public final class PageServer {
 
   func ended(_ connection: PageConnection) { connections.removeAll { $0 === connection } }
 
-  /// The current page, at most `freshTime` old.
+  /// The page as HTML, at most `freshTime` old.
   func page() -> [UInt8] {
     if let htmlAt, loop.now < htmlAt + Self.freshTime { return html }
     html = content?().html() ?? []
@@ -114,13 +115,14 @@ public final class PageServer {
     station?(descriptor, address) ?? Self.others
   }
 
-  /// Closes a connection if a limit is reached. Returns false if no connection may be closed. The candidates, each the
-  /// oldest of its kind:
+  /// Makes room for a new connection of a source. If a limit is reached, the method closes a connection. Returns false
+  /// if no connection may be closed. The candidates, in this order, and each the oldest of its kind, are:
   ///
-  /// - An idle connection of the same source, or of a source with several connections.
-  /// - For a source without a connection: one of a source with several, then an idle one, then a stalled one.
+  /// - an idle connection of the same source, or of a source with several connections;
+  /// - if the new connection's source has no connection: any connection of a source with several, then an idle
+  ///   connection, then a stalled connection.
   ///
-  /// A source that has a connection therefore never ends the only connection of another source.
+  /// So a source that has a connection never causes the only connection of another source to be closed.
   private func makeRoom(for source: UInt64) -> Bool {
     let own = connections.filter { $0.source == source }
     let crowd =
