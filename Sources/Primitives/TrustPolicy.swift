@@ -1,10 +1,10 @@
 /// The policy that decides which peers' keys this node accepts.
 public enum TrustPolicy: UInt8, Sendable {
-  /// Every key is accepted whose possession the peer has proved.
+  /// Accepts every key whose possession the peer has proved.
   case open
-  /// Every proven key, with trust on first use: the name of a new key is pinned to it.
+  /// Accepts every proven key, with trust on first use: the name of a peer is pinned to the peer's key.
   case firstUse
-  /// Keys whose certificate chain leads to an anchor, and keys pinned by the operator.
+  /// Accepts keys whose certificate chain leads to a trust anchor, and keys that the operator pinned.
   case authority
 
   public var name: StaticString {
