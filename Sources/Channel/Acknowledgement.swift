@@ -3,10 +3,10 @@ import Primitives
 /// A payload of frame type 33 whose length was checked.
 ///
 ///     0–7 destination epoch · 8–15 source epoch · 16 lane · 17 range count 0–4 · 18–19 reserved 0 ·
-///     20–23 echo of the timestamp of the segment that caused it, 0 if no segment did ·
-///     24–31 cumulative offset: everything below has arrived ·
-///     32–39 window limit: the highest offset the receiver has room for ·
-///     40… ranges that arrived beyond the cumulative offset, u64 start, u64 end, ascending, disjoint
+///     20–23 timestamp of the newest segment received since the last acknowledgement, 0 if none ·
+///     24–31 cumulative offset: every byte below this offset has arrived ·
+///     32–39 window limit: the receiver accepts bytes below this offset ·
+///     40… ranges that arrived above the cumulative offset: u64 start, u64 end; ascending, disjoint
 public struct AcknowledgementView: ~Escapable {
   let payload: RawSpan
 
@@ -16,7 +16,7 @@ public struct AcknowledgementView: ~Escapable {
     self.payload = payload
   }
 
-  /// The length of the acknowledgement at the start of a payload; at most the length of the payload.
+  /// The length of the acknowledgement at the start of a payload, in bytes. It is at most the length of the payload.
   static func byteCount(in payload: RawSpan) throws(PayloadRefusal) -> Int {
     guard payload.byteCount >= Acknowledgement.headerBytes else { throw .tooShort }
     let rangeCount = Int(payload.octet(17))
@@ -26,7 +26,7 @@ public struct AcknowledgementView: ~Escapable {
     return length
   }
 
-  /// The acknowledgement, with every field checked. Throws the first rule that a field violates.
+  /// Checks every field and returns the acknowledgement. Throws the first violation that it finds.
   public func checked() throws(PayloadRefusal) -> Acknowledgement {
     let lane = try checkedLane(payload.octet(16), reserved: payload.word16(18))
     var result = Acknowledgement(
@@ -58,11 +58,11 @@ public struct Acknowledgement: Sendable {
 
   public var epochs: EpochPair
   public var lane: Lane
-  /// The timestamp of the segment that caused the acknowledgement; 0 if no segment did.
+  /// The timestamp of the newest segment received since the last acknowledgement; 0 if there was none.
   public var echo: UInt32
-  /// The offset below which everything has arrived.
+  /// The offset below which every byte has arrived.
   public var cumulative: UInt64
-  /// The highest offset for which the receiver has room.
+  /// The offset below which the receiver accepts bytes: the end of the receive window.
   public var windowLimit: UInt64
   /// The number of ranges that arrived above `cumulative`, at most `rangesMax`.
   public private(set) var rangeCount = 0
@@ -77,13 +77,13 @@ public struct Acknowledgement: Sendable {
     self.windowLimit = windowLimit
   }
 
-  /// Range `index` of `rangeCount`.
+  /// The range at `index`, 0 to `rangeCount` − 1, in ascending order.
   public func range(_ index: Int) -> ByteRange {
     precondition(index < rangeCount)
     return ranges[index]
   }
 
-  /// Adds a range above all others. `rangeCount` must be below `rangesMax`.
+  /// Adds a range, which must be above all earlier ones. `rangeCount` must be less than `rangesMax`.
   public mutating func append(_ range: ByteRange) {
     precondition(rangeCount < Self.rangesMax)
     ranges[rangeCount] = range
@@ -92,7 +92,7 @@ public struct Acknowledgement: Sendable {
 
   public var byteCount: Int { Self.headerBytes + rangeCount * Self.rangeBytes }
 
-  /// Writes `byteCount` bytes to the start of `buffer`, which must have them.
+  /// Writes `byteCount` bytes to the start of `buffer`, which must be at least that long.
   public func encode(into buffer: UnsafeMutableRawBufferPointer) {
     buffer.write { output in
       output.append(epochs)

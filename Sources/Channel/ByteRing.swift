@@ -1,7 +1,8 @@
 import Primitives
 
-/// A circular buffer over a byte stream. It starts without memory and grows on demand. Stream position p is stored at
-/// index p modulo capacity. The owner must keep at most `capacity` positions in use.
+/// A circular buffer over a byte stream. The buffer starts without memory and grows on demand. Stream position p is
+/// stored at index p modulo capacity. A position is in use while the owner may still read its byte. At most `capacity`
+/// consecutive positions may be in use.
 struct ByteRing: ~Copyable {
   /// The upper limit of `capacity`, in bytes.
   let capacityMax: Int
@@ -25,8 +26,8 @@ struct ByteRing: ~Copyable {
       || (byteCount <= capacityMax && Self.cost(grown(to: byteCount)) - Self.cost(capacity) <= budget.bytesFree)
   }
 
-  /// Grows to a capacity of at least `byteCount`; the bytes in use begin at `start`. Returns false and changes nothing
-  /// if `capacityMax` or the budget does not allow it.
+  /// Ensures a capacity of at least `byteCount` bytes. `start` is the first position in use. Returns false and changes
+  /// nothing if `byteCount` exceeds `capacityMax` or the budget has too few free bytes.
   mutating func reserve(_ byteCount: Int, inUseFrom start: UInt64) -> Bool {
     guard byteCount > capacity else { return true }
     guard byteCount <= capacityMax else { return false }
@@ -51,7 +52,7 @@ struct ByteRing: ~Copyable {
     return true
   }
 
-  /// Frees the memory. No position may be in use.
+  /// Frees the memory. No position is allowed to be in use.
   mutating func release() {
     memory?.deallocate()
     memory = nil
@@ -79,7 +80,7 @@ struct ByteRing: ~Copyable {
     (to + first).copyMemory(from: memory, byteCount: target.count - first)
   }
 
-  /// A message header (u32 length, u8 kind) at `position`.
+  /// Reads the message header at `position`: length (u32), then kind (u8).
   func messageHeader(at position: UInt64) -> (length: UInt32, kind: UInt8) {
     var length: UInt32 = 0
     for index in 0..<4 { length = length << 8 | UInt32(octet(at: position + UInt64(index))) }
@@ -101,7 +102,8 @@ struct ByteRing: ~Copyable {
     memory.storeBytes(of: value, toByteOffset: Int(position % UInt64(capacity)), as: UInt8.self)
   }
 
-  /// Capacities are powers of two, except the guaranteed minimum and the maximum.
+  /// The capacity to allocate for `byteCount` bytes. Capacities are powers of two, except the guaranteed size
+  /// (`ChannelLimits.ringBytesMin`) and `capacityMax`.
   private func grown(to byteCount: Int) -> Int {
     var next = ChannelLimits.ringBytesFirst
     while next < byteCount {
@@ -111,6 +113,6 @@ struct ByteRing: ~Copyable {
     return min(next, capacityMax)
   }
 
-  /// The part of the shared budget that a ring of this capacity uses.
+  /// The bytes of the shared budget that a ring of this capacity uses: those beyond the guaranteed size.
   private static func cost(_ capacity: Int) -> Int { max(0, capacity - ChannelLimits.ringBytesMin) }
 }

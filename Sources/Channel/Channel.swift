@@ -1,46 +1,48 @@
 import Primitives
 
-/// Reliable delivery between this node and one other, over a path that may lose, delay, duplicate and reorder frames.
+/// Reliable delivery between this node and one other node, over a path that may lose, delay, duplicate and reorder
+/// frames.
 ///
 /// A channel carries two lanes. A lane is an ordered stream of messages in each direction. A message arrives once,
-/// whole and in the order of its lane; otherwise its send fails. Sequence numbers count bytes, so a new path MTU only
-/// changes the size of later segments.
+/// complete, and in the order of its lane. If that is impossible, the channel reports that the send has failed.
+/// Sequence numbers count bytes, so a new path MTU only changes the size of later segments.
 ///
 /// **Drain rule.** The channel does no I/O and reads no clock. After every call that changes it (`send`, `receive…`,
 /// `handleTimeout`, `routeChanged`, `remoteRestarted`, `takeMessage`, `nextMessage`) the owner
 /// 1. calls `nextFrame` until it returns nil, as long as the link accepts frames;
 /// 2. calls `nextCompletion` until it returns nil;
 /// 3. takes messages with `nextMessage` or `takeMessage` when the application is ready for them. A message that is not
-///    taken only closes the window of its lane;
+///    taken uses buffer space, so the receive window of its lane closes;
 /// 4. sets its timer to `nextDeadline`, and calls `handleTimeout` when the timer expires.
 ///
 /// When a link accepts frames again, the owner repeats these steps.
 ///
-/// **Epochs.** An epoch is one lifetime of one end. Both streams begin at 0 in a new channel. So an owner that
-/// recreates a channel without a restart must give it a later `localEpoch`. No pair of epochs is used twice, because a
-/// channel advances its own `localEpoch` in two cases:
-/// - the other end returns to an earlier epoch (it lost its counter, or two nodes use one identity);
-/// - the stream announces a message that is too long.
+/// **Epochs.** An epoch is a number that identifies one lifetime of one end of the channel. In a new channel the
+/// offsets of both lanes begin at 0. So an owner that recreates a channel, while its node has not restarted, must pass
+/// a greater `localEpoch`. To use no pair of epochs twice, a channel increases its own `localEpoch` in two cases:
+/// - the other end returns to an earlier epoch (that node lost its counter, or two nodes use one identity);
+/// - a received stream announces a message that is too long.
 ///
-/// **Sealing.** Payloads are plaintext here. The owner encrypts the output of `nextFrame` and decrypts before it calls
-/// `receive…`. It passes a path MTU that is smaller by the overhead. Nothing in this module depends on encryption.
+/// **Sealing.** This module handles only plaintext payloads. The owner encrypts the output of `nextFrame`, and decrypts
+/// received payloads before it calls `receive…`. The owner subtracts the overhead of encryption from the path MTU that
+/// it passes.
 ///
-/// **Datagrams.** A message can also be sent unreliably: `writeDatagram` writes the payload, and the owner sends it at
-/// once or drops it. `nextDatagram` returns received datagrams.
+/// **Datagrams.** A message can also be sent unreliably: `writeDatagram` writes the payload, and the owner sends the
+/// payload at once or drops it. `nextDatagram` returns received datagrams.
 ///
 /// **Memory.** Rings start without memory, grow with the bytes in flight, and free their memory when they have been
-/// empty for a while (`ChannelLimits`, "Memory"). `nextMessage` allocates the array that it returns; `takeMessage`
-/// allocates nothing.
+/// empty for `ChannelLimits.ringRest`. `nextMessage` allocates the array that it returns; `takeMessage` allocates
+/// nothing.
 public final class Channel {
   public private(set) var localEpoch: UInt64
   public private(set) var remoteEpoch: UInt64
 
-  /// The largest size of a channel in bytes without its rings: its objects, and the records of sends of both lanes
-  /// whose completion was not taken.
+  /// The maximum memory of a channel without its rings, in bytes. It covers the channel's objects, and for both lanes
+  /// the records of sends whose completion `nextCompletion` has not returned.
   public static let recordBytesMax =
     2 * (UnfinishedSends.bytesMax + MemoryLayout<LossRecovery>.stride + MemoryLayout<RangeSet>.stride) + 4_096
 
-  // Static, because iterating must not allocate.
+  // Static, because an array literal at each loop would allocate memory.
   private static let all: [Lane] = [.interactive, .bulk]
 
   private let senders: (LaneSender, LaneSender)
@@ -52,11 +54,11 @@ public final class Channel {
   private var hasRoute = false
   public private(set) var isClosed = false
   private var messagesTaken: UInt64 = 0
-  /// Whether nothing was sent to the other end's epoch and nothing was received from it.
+  /// Whether nothing was sent to the current epoch of the other end, and nothing was received from that epoch.
   private var isUntouched = true
 
-  /// Creates a channel without a route; `routeChanged` adds one. The channels of one node share a `budget` for their
-  /// rings.
+  /// Creates a channel without a route; `routeChanged` sets the route. The channels of one node share a `budget` for
+  /// their rings.
   public init(
     localEpoch: UInt64, remoteEpoch: UInt64, settings: ChannelSettings = ChannelSettings(),
     budget: RingBudget = RingBudget()
@@ -79,8 +81,8 @@ public final class Channel {
 
   // MARK: Sending
 
-  /// Queues a whole message of `kind` for delivery in `lane`. Throws `.full` as back-pressure, `.tooLong` above
-  /// `ChannelLimits.messageBytesMax`, and `.closed`.
+  /// Queues a complete message of `kind` for delivery in `lane`. Throws `.full` if the lane has no room for the message
+  /// now, `.tooLong` if the message exceeds `ChannelLimits.messageBytesMax`, and `.closed`.
   public func send(
     kind: UInt8, _ message: RawSpan, lane: Lane, now: Instant
   ) throws(SendRefusal) -> MessageID {
@@ -94,13 +96,14 @@ public final class Channel {
   /// Whether `send` would accept a message of `byteCount` bytes now.
   public func canSend(byteCount: Int, lane: Lane) -> Bool { !isClosed && sender(lane).canSend(byteCount: byteCount) }
 
-  /// Bytes of a lane that were accepted and never sent.
+  /// The bytes of a lane that `send` accepted and that were never sent.
   public func unsentBytes(_ lane: Lane) -> Int { sender(lane).unsentBytes }
 
   /// The congestion window of a lane, in bytes.
   public func windowBytes(_ lane: Lane) -> Int { sender(lane).windowBytes }
 
-  /// The result of a send. Every accepted send has exactly one, in the order of its lane.
+  /// Returns the next result of a send, nil if there is none. Every accepted send has exactly one result. The results
+  /// of a lane come in the order of its sends.
   public func nextCompletion() -> Completion? {
     for lane in Self.all {
       if let next = sender(lane).nextCompletion() {
@@ -115,26 +118,27 @@ public final class Channel {
     Self.all.contains { sender($0).failureDeadline != .never }
   }
 
-  /// Whether `nextCompletion` will still return a result, now or later. If not, the channel may be discarded.
+  /// Whether `nextCompletion` will still return a result, now or later. If not, the owner can discard the channel
+  /// without losing a result.
   public var hasUntakenCompletions: Bool { Self.all.contains { sender($0).hasUntakenCompletions } }
 
   // MARK: Receiving messages
 
-  /// The message that `takeMessage` would return from `lane`.
+  /// Describes the next complete message of `lane` and leaves the message in the channel. Nil if there is none.
   public func pendingMessage(_ lane: Lane) -> PendingMessage? {
     guard let next = receiver(lane).pending else { return nil }
     return PendingMessage(kind: next.kind, lane: lane, byteCount: next.byteCount)
   }
 
-  /// Copies the pending message of `lane` to the start of `buffer` and opens the window by its size. Returns nil and
-  /// takes nothing when no message is pending or the buffer is too short.
+  /// Moves the next complete message of `lane` to the start of `buffer`, and opens the receive window by the size of
+  /// the message. Returns nil and changes nothing if there is no message or the buffer is too short.
   public func takeMessage(_ lane: Lane, into buffer: UnsafeMutableRawBufferPointer) -> PendingMessage? {
     guard let pending = pendingMessage(lane), pending.byteCount <= buffer.count else { return nil }
     receiver(lane).take(into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<pending.byteCount]))
     return pending
   }
 
-  /// Takes the next message of `lane` and opens the window by its size.
+  /// Removes and returns the next complete message of `lane`, and opens the receive window by the size of the message.
   public func nextMessage(_ lane: Lane) -> ReceivedMessage? {
     guard let pending = pendingMessage(lane) else { return nil }
     let bytes = [UInt8](unsafeUninitializedCapacity: pending.byteCount) { buffer, count in
@@ -145,7 +149,7 @@ public final class Channel {
     return ReceivedMessage(kind: pending.kind, lane: lane, bytes: bytes)
   }
 
-  /// Takes the next message, interactive before bulk.
+  /// Removes and returns the next complete message of the interactive lane, or of the bulk lane if there is none.
   public func nextMessage() -> ReceivedMessage? { nextMessage(.interactive) ?? nextMessage(.bulk) }
 
   // MARK: Datagrams
@@ -153,8 +157,9 @@ public final class Channel {
   /// The longest message that one datagram carries on this path, in bytes; nil without a route.
   public var datagramBytesMax: Int? { hasRoute && !isClosed ? pathMTU - Datagram.headerBytes : nil }
 
-  /// Writes a payload of frame type 34 to the start of `buffer`, which must have room for the path MTU, and returns its
-  /// length. Send it at once or drop it. The message must not be longer than `datagramBytesMax`.
+  /// Writes a payload of frame type 34 to the start of `buffer` and returns its length. `buffer` must have room for the
+  /// path MTU. The caller must send the payload at once or drop it. The message must not be longer than
+  /// `datagramBytesMax`.
   public func writeDatagram(kind: UInt8, _ message: RawSpan, into buffer: UnsafeMutableRawBufferPointer) -> Int {
     guard let longest = datagramBytesMax else { preconditionFailure("there is no route") }
     precondition(message.byteCount <= longest && buffer.count >= pathMTU)
@@ -172,14 +177,14 @@ public final class Channel {
   /// Kind and length of the message that `nextDatagram` would return.
   public var pendingDatagram: (kind: UInt8, byteCount: Int)? { datagrams.pending }
 
-  /// Takes the next unreliable message, in the order of arrival. If newer datagrams need the room, the oldest unread
-  /// one is dropped.
+  /// Removes and returns the oldest unread datagram; nil if there is none. A datagram that arrives when the ring is
+  /// full displaces the oldest unread ones.
   public func nextDatagram() -> ReceivedDatagram? { datagrams.next() }
 
   public var datagramStatistics: DatagramStatistics { datagrams.statistics }
 
   /// Handles a payload of frame type 34. Throws `.alreadyReceived` for a duplicate, and for a number that is 64 or more
-  /// behind the newest.
+  /// below the greatest received number.
   public func receiveDatagram(_ payload: RawSpan, now: Instant) throws(ChannelRefusal) {
     guard !isClosed else { throw .closed }
     let view: DatagramView
@@ -194,8 +199,9 @@ public final class Channel {
 
   // MARK: Payloads from the network
 
-  /// Handles a payload of frame type 32. A thrown error leaves the channel unchanged, except `.messageTooLong`, which
-  /// begins a later epoch. After `.otherDestinationEpoch` the owner should send back a `Reset`.
+  /// Handles a payload of frame type 32. A thrown error leaves the channel unchanged, with one exception: with
+  /// `.messageTooLong` the channel has begun again in a later local epoch. After `.otherDestinationEpoch` or
+  /// `.messageTooLong` the owner should reply with a `Reset`.
   public func receiveSegment(_ payload: RawSpan, now: Instant) throws(ChannelRefusal) {
     guard !isClosed else { throw .closed }
     let view: SegmentView
@@ -208,7 +214,8 @@ public final class Channel {
     do throws(ChannelRefusal) {
       try receiver(segment.lane).receive(segment, view.data, now: now)
     } catch {
-      // The sender would repeat the same message, and no later message can be found: only a new epoch helps.
+      // The sender would retransmit the same message, and the start of the next message is unknown. Only a new epoch
+      // lets the two ends continue.
       if case .messageTooLong = error { beginAgain(inLaterEpoch: true) }
       throw error
     }
@@ -255,8 +262,8 @@ public final class Channel {
 
   // MARK: Life and route
 
-  /// Starts the new epoch of the other end: unfinished sends fail with `.peerRestarted`, and both lanes begin at offset
-  /// 0. Complete messages of the former epoch can still be read. The current epoch changes nothing.
+  /// Adopts a new epoch of the other end. Unfinished sends fail with `.peerRestarted`, and both lanes begin at offset
+  /// 0. Complete messages of the former epoch can still be read. Does nothing if `epoch` is the current epoch.
   public func remoteRestarted(epoch: UInt64) {
     guard epoch != remoteEpoch else { return }
     let isEarlier = epoch < remoteEpoch
@@ -265,9 +272,9 @@ public final class Channel {
     beginAgain(inLaterEpoch: isEarlier)
   }
 
-  /// Handles an epoch that the other end stated with proof of its identity. A later epoch than the known one is a
-  /// restart. But if the channel has sent and received nothing, it adopts the epoch and no send fails. An earlier epoch
-  /// comes from a late message and is ignored.
+  /// Handles an epoch that the other end stated in an authenticated message. An epoch later than the known one means a
+  /// restart. If nothing was sent to the known epoch or received from it, the channel adopts the later epoch and no
+  /// send fails. An epoch earlier than the known one comes from a late message and is ignored.
   public func remoteSaid(epoch: UInt64) {
     guard epoch > remoteEpoch else { return }
     if isUntouched { remoteEpoch = epoch } else { remoteRestarted(epoch: epoch) }
@@ -293,12 +300,12 @@ public final class Channel {
   }
 
   /// Sets a new route. `pathMTU` is the payload size of a frame, clamped to `ChannelLimits.pathMTUMin … pathMTUMax`.
-  /// With `oldPathLives`, segments in flight still arrive and are not retransmitted. Otherwise everything
-  /// unacknowledged is retransmitted at once.
+  /// `oldPathLives` means that the old path still delivers the segments in flight, so they are not retransmitted.
+  /// Otherwise all unacknowledged bytes are retransmitted at once.
   ///
-  /// On each of `hops` links an urgent frame may wait for a bulk segment that is being sent. On a path of more than two
-  /// links bulk segments are shorter. The sum of these waits then stays at the time of two frames of the maximum
-  /// length.
+  /// `hops` is the number of links on the path. On each link an urgent frame can wait for a bulk segment that is being
+  /// sent. So bulk segments are shorter on a path of more than two links. The sum of the waits then stays at the time
+  /// of two frames of the maximum length.
   public func routeChanged(pathMTU: Int, hops: Int = 1, oldPathLives: Bool = false, now: Instant) {
     self.pathMTU = min(max(pathMTU, ChannelLimits.pathMTUMin), ChannelLimits.pathMTUMax)
     bulkMTU = max(min(2 * self.pathMTU / max(hops, 1), self.pathMTU), ChannelLimits.pathMTUMin)
@@ -310,18 +317,18 @@ public final class Channel {
     }
   }
 
-  /// The next hop is unchanged, but the path beyond it has changed. Retransmits now instead of after a backed-off
-  /// timeout.
+  /// Handles a change of the path beyond the next hop, which stays the same. Retransmits now instead of after a
+  /// backed-off timeout.
   public func pathChanged(now: Instant) {
     guard hasRoute, !isClosed else { return }
     for lane in Self.all { sender(lane).pathChanged(now: now) }
   }
 
-  /// Removes the route: nothing is sent until `routeChanged`. The delivery deadline keeps running.
+  /// Removes the route: nothing is sent until `routeChanged`. The delivery deadline of unfinished sends still applies.
   public func routeLost() { hasRoute = false }
 
-  /// Closes the channel. Every unfinished send fails with `.closed`; take the results with `nextCompletion`. All other
-  /// calls are refused.
+  /// Closes the channel. Every unfinished send fails with `.closed`, and `nextCompletion` still returns the results.
+  /// Later sends and received payloads are refused with `.closed`.
   public func close() {
     isClosed = true
     for lane in Self.all { sender(lane).failPending(.closed) }
@@ -329,17 +336,20 @@ public final class Channel {
 
   // MARK: Payloads to the network
 
-  /// Writes the next payload to the start of `buffer`. The buffer has room for at least `ChannelLimits.pathMTUMin`
-  /// bytes and ideally for the path MTU. Returns nil if there is nothing to send now. Acknowledgements come first, then
-  /// retransmissions, then new data; within each, interactive before bulk.
+  /// Writes the next payload to the start of `buffer`. The buffer must have at least `ChannelLimits.pathMTUMin` bytes,
+  /// and should have room for the path MTU. Returns nil if there is nothing to send now. Acknowledgements come first,
+  /// then retransmissions, then new data. Within each kind, the interactive lane precedes the bulk lane.
   ///
-  /// `interactiveOnly` is for a link whose bulk queue is full: bulk data waits here, where interactive data overtakes
-  /// it. Acknowledgements of both lanes are still sent.
+  /// `interactiveOnly` excludes segments of the bulk lane. The owner sets it while the bulk queue of the link is full.
+  /// Bulk data then waits in the channel, where interactive data can overtake it. Acknowledgements of both lanes are
+  /// still returned.
   ///
-  /// `isQueued`: segments of the lane wait in the link's queue. New data of the lane then leaves in full segments only.
-  /// A shorter segment would only wait in that queue; here, later messages can still join it.
+  /// `isQueued` tells for each lane whether segments of the lane wait in the link's queue. If they do, new data of the
+  /// lane is returned in full segments only. A shorter segment would only wait in that queue; in the channel, later
+  /// messages can still fill it.
   ///
-  /// `joins`: a due acknowledgement shares one payload of type 38 with a segment of the lane, if there is one.
+  /// `joins` tells for each lane whether a due acknowledgement may share a payload of type 38 with a segment of the
+  /// lane.
   public func nextFrame(
     into buffer: UnsafeMutableRawBufferPointer, now: Instant, interactiveOnly: Bool = false,
     isQueued: (interactive: Bool, bulk: Bool) = (false, false), joins: (interactive: Bool, bulk: Bool) = (false, false)
@@ -353,7 +363,7 @@ public final class Channel {
       next.encode(into: buffer)
       head = (next.byteCount, lane)
     }
-    // An acknowledgement takes along only a segment that would leave right after it.
+    // An acknowledgement is joined only with a segment that would be sent directly after it.
     let mayLeave = (
       interactive: head == nil || joins.interactive && mtu(.interactive) >= ChannelLimits.joinedMTUMin,
       bulk: !interactiveOnly && (head == nil || joins.bulk && mtu(.bulk) >= ChannelLimits.joinedMTUMin)
@@ -366,7 +376,8 @@ public final class Channel {
     return head.map { OutgoingPayload(type: .acknowledgement, byteCount: $0.byteCount, lane: $0.lane) }
   }
 
-  /// Writes the next segment of the lanes that may send, behind `head` bytes of the same payload.
+  /// Writes the next segment of a lane that `mayLeave` allows. `head` is the length of the acknowledgement before the
+  /// segment in the same payload, 0 without one.
   private func nextSegment(
     _ mayLeave: (interactive: Bool, bulk: Bool), _ isQueued: (interactive: Bool, bulk: Bool), head: Int,
     _ epochs: EpochPair, into buffer: UnsafeMutableRawBufferPointer, _ now: Instant
@@ -407,8 +418,8 @@ public final class Channel {
 
   // MARK: Time
 
-  /// The time when `handleTimeout` is due; `.never` if no timer runs. After `handleTimeout(now)` it is later than
-  /// `now`: a payload that waits for a link sets no deadline.
+  /// The time when `handleTimeout` is due; `.never` if no timer runs. After `handleTimeout(now)` the deadline is later
+  /// than `now`, because a payload that waits for a link sets no deadline.
   public var nextDeadline: Instant {
     guard !isClosed else { return .never }
     var result = Instant.never
@@ -420,8 +431,8 @@ public final class Channel {
     return result
   }
 
-  /// Handles the timers that expired by `now`. Early calls are harmless. Rings that have been unused for a while free
-  /// their memory.
+  /// Handles the timers that have expired at `now`. A call before the deadline is allowed. Rings that were unused for
+  /// `ChannelLimits.ringRest` free their memory.
   public func handleTimeout(now: Instant) {
     guard !isClosed else { return }
     datagrams.rest(now: now)

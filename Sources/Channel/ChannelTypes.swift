@@ -1,7 +1,7 @@
 import Primitives
 
-/// One of two ordered streams between two nodes. Because of them a chat message never waits behind a file. The raw
-/// value is sent on the wire.
+/// One of the two ordered streams of messages between two nodes. With two streams, a chat message never waits behind a
+/// file. The raw value is sent on the wire.
 public enum Lane: UInt8, Sendable, CaseIterable {
   /// Messages that a person waits for.
   case interactive = 0
@@ -9,7 +9,7 @@ public enum Lane: UInt8, Sendable, CaseIterable {
   case bulk = 1
 }
 
-/// The kind of a payload. The raw value is the type of the frame that carries it.
+/// The kind of a payload. The raw value is the frame type of the payload.
 public enum PayloadType: UInt8, Sendable {
   case segment = 32
   case acknowledgement = 33
@@ -28,13 +28,13 @@ public struct MessageID: Hashable, Sendable {
 public enum SendRefusal: Error, Equatable, Sendable {
   /// Back-pressure: the ring or the table of unfinished sends is full. Retry after a completion.
   case full
-  /// Longer than `ChannelLimits.messageBytesMax`.
+  /// The message is longer than `ChannelLimits.messageBytesMax`.
   case tooLong
   /// The channel was closed.
   case closed
 }
 
-/// Why an accepted send failed. The message may have arrived, but never twice.
+/// Why an accepted send failed. The message may have arrived once, but never twice.
 public enum SendFailure: Equatable, Sendable {
   /// One end restarted or began a new epoch, so its record of received bytes is lost.
   case peerRestarted
@@ -63,14 +63,14 @@ public struct Completion: Equatable, Sendable {
   }
 }
 
-/// The message at the head of a lane.
+/// A description of the next complete message of a lane.
 public struct PendingMessage: Equatable, Sendable {
   public let kind: UInt8
   public let lane: Lane
   public let byteCount: Int
 }
 
-/// A complete message, in order.
+/// A complete message that was received in the order of its lane.
 public struct ReceivedMessage: Equatable, Sendable {
   public let kind: UInt8
   public let lane: Lane
@@ -82,7 +82,7 @@ public struct OutgoingPayload: Equatable, Sendable {
   public let type: PayloadType
   /// Bytes written from the start of the buffer.
   public let byteCount: Int
-  /// The lane. It determines the priority of the frame.
+  /// The lane of the payload. It determines the priority of the frame.
   public let lane: Lane
 }
 
@@ -90,20 +90,21 @@ public struct OutgoingPayload: Equatable, Sendable {
 public enum ChannelRefusal: Error, Equatable, Sendable {
   /// The bytes are not a valid payload.
   case malformed(PayloadRefusal)
-  /// The segment or acknowledgement is addressed to another epoch of this node. The owner answers a segment with a
-  /// `Reset` that names this epoch.
+  /// The payload is addressed to another epoch of this node, which is the associated value. The owner replies to a
+  /// segment with a `Reset` whose `meantEpoch` is that epoch.
   case otherDestinationEpoch(UInt64)
-  /// The payload was sent in an epoch of the other end that is older or newer than the one this channel uses. If the
-  /// owner knows that it is newer, it calls `remoteRestarted` and passes the payload again.
+  /// The payload was sent in another epoch of the other end than the known one. The associated value is the epoch in
+  /// the payload. If that epoch is newer, the owner calls `remoteRestarted` and passes the payload again.
   case otherSourceEpoch(UInt64)
   /// The acknowledgement covers bytes that were never sent.
   case acknowledgesUnsent
-  /// The stream announces a message longer than `ChannelLimits.messageBytesMax`, so later messages cannot be found. The
-  /// channel has begun again with a later epoch. The owner answers with a `Reset` that names this epoch.
+  /// The stream announces a message longer than `ChannelLimits.messageBytesMax`, so the start of the next message is
+  /// unknown. The channel has begun again in a later local epoch. The owner replies with a `Reset` whose `meantEpoch`
+  /// is the associated value: the former local epoch.
   case messageTooLong(UInt64)
-  /// A duplicate datagram, or one older than the replay window.
+  /// The datagram is a duplicate, or its number is older than the replay window.
   case alreadyReceived
-  /// The reset names an epoch to which this channel does not send, or no longer sends.
+  /// The `meantEpoch` of the reset is not the epoch to which this channel sends now.
   case staleReset
   /// The channel was closed.
   case closed
@@ -117,8 +118,9 @@ public struct LaneStatistics: Equatable, Sendable {
   public var bytesSent: UInt64 = 0
   public var bytesRetransmitted: UInt64 = 0
   public var acknowledgementsSent: UInt64 = 0
-  /// Loss episodes, and retransmission timeouts.
+  /// Losses that acknowledgements revealed while no other loss was being repaired.
   public var fastRecoveries: UInt64 = 0
+  /// Retransmission timeouts.
   public var timeouts: UInt64 = 0
   /// Spurious timeouts that were undone.
   public var spuriousTimeouts: UInt64 = 0
@@ -134,17 +136,21 @@ public struct LaneStatistics: Equatable, Sendable {
   public var roundTripMicroseconds: UInt64 = 0
   /// The estimated delivery rate of the path.
   public var bytesPerSecond: UInt64 = 0
-  /// The congestion window, and the bytes in flight.
+  /// The congestion window.
   public var windowBytes: UInt64 = 0
+  /// Bytes believed to be in flight ("pipe" in RFC 6675).
   public var bytesInFlight: UInt64 = 0
-  /// Memory of the lane's send and receive rings.
+  /// Memory of the lane's send and receive rings, in bytes.
   public var ringBytes = 0
 }
 
 /// Options that the owner of a channel may set.
 public struct ChannelSettings: Equatable, Sendable {
-  /// The maximum sizes of the rings, in bytes. A value below `ChannelLimits.ringBytesMin` is raised to it.
+  /// The maximum size of each ring of the interactive lane, in bytes. A value below `ChannelLimits.ringBytesMin` is
+  /// raised to that size.
   public var interactiveRingBytes = ChannelLimits.interactiveRingBytes
+  /// The maximum size of each ring of the bulk lane, in bytes. A value below `ChannelLimits.ringBytesMin` is raised to
+  /// that size.
   public var bulkRingBytes = ChannelLimits.bulkRingBytes
   /// The time without progress after which unfinished sends fail.
   public var deliveryDeadline = ChannelLimits.deliveryDeadline

@@ -18,7 +18,7 @@ public struct DatagramView: ~Escapable {
     @_lifetime(copy self) get { payload.extracting(Datagram.headerBytes...) }
   }
 
-  /// The header, with every field checked. Throws the first rule that a field violates.
+  /// Checks every field of the header and returns the header. Throws the first violation that it finds.
   public func checked() throws(PayloadRefusal) -> Datagram {
     guard payload.octet(17) == 0, payload.word16(18) == 0 else { throw .reservedNotZero }
     let number = payload.word64(20)
@@ -43,7 +43,7 @@ public struct Datagram: Equatable, Sendable {
     self.number = number
   }
 
-  /// Writes the header into the first `headerBytes` bytes of `buffer`, which must have them.
+  /// Writes the header into the first `headerBytes` bytes of `buffer`, which must be at least that long.
   public func encodeHeader(into buffer: UnsafeMutableRawBufferPointer) {
     buffer.write { output in
       output.append(epochs)
@@ -65,8 +65,8 @@ public struct ReceivedDatagram: Equatable, Sendable {
 public struct DatagramStatistics: Equatable, Sendable {
   public var sent: UInt64 = 0
   public var received: UInt64 = 0
-  /// Duplicates, and numbers older than the replay window.
+  /// Dropped datagrams: duplicates, and those with a number older than the replay window.
   public var duplicatesReceived: UInt64 = 0
-  /// Datagrams dropped before they were read, to make room for newer ones.
+  /// Datagrams dropped before they were read, to make room for newer datagrams.
   public var droppedUnread: UInt64 = 0
 }

@@ -1,6 +1,7 @@
 import Primitives
 
-/// Received datagrams that were not read yet. If the ring is full, a new datagram replaces the oldest ones.
+/// The received datagrams that the application has not read. If the ring is full, a new datagram displaces the oldest
+/// ones.
 struct DatagramInbox: ~Copyable {
   private var ring: ByteRing
   private var seen = ReplayWindow()
@@ -11,7 +12,7 @@ struct DatagramInbox: ~Copyable {
 
   init(budget: RingBudget) { ring = ByteRing(capacityMax: ChannelLimits.datagramRingBytes, budget: budget) }
 
-  /// Stores a datagram. Throws `.alreadyReceived` for a duplicate; then only a counter changes.
+  /// Stores a datagram. Throws `.alreadyReceived` for a duplicate, which changes only a counter.
   mutating func receive(_ datagram: Datagram, _ message: RawSpan, now: Instant) throws(ChannelRefusal) {
     guard seen.take(datagram.number) else {
       statistics.duplicatesReceived += 1
@@ -34,7 +35,7 @@ struct DatagramInbox: ~Copyable {
 
   mutating func countSent() { statistics.sent += 1 }
 
-  /// Kind and length of the next message.
+  /// Kind and length of the oldest unread message.
   var pending: (kind: UInt8, byteCount: Int)? {
     guard start < end else { return nil }
     let header = ring.messageHeader(at: start)
@@ -53,7 +54,7 @@ struct DatagramInbox: ~Copyable {
     return ReceivedDatagram(kind: pending.kind, bytes: bytes)
   }
 
-  /// Starts a new numbering from 1 by the other end. Received datagrams can still be read.
+  /// Accepts numbers from 1 again, because the other end began a new epoch. Unread datagrams can still be read.
   mutating func restart() { seen = ReplayWindow() }
 
   /// Frees the ring if it was unused for `ChannelLimits.ringRest`.
@@ -63,7 +64,7 @@ struct DatagramInbox: ~Copyable {
 }
 
 /// The replay window (RFC 6479; RFC 9147 section 4.5.1): the set of the 64 newest numbers that have arrived. An older
-/// number counts as a replay.
+/// number is treated as a replay.
 struct ReplayWindow {
   private var greatest: UInt64 = 0
   /// Bit n is set if number `greatest` − n has arrived.
@@ -79,7 +80,8 @@ struct ReplayWindow {
     }
     let age = greatest - number
     #if PLANTED_BUG
-      // A deliberate bug that the simulator must find (`make sim-planted`): only the newest number counts as received.
+      // A deliberate bug that the simulator must find (`make sim-planted`): only the newest number is known as
+      // received.
       let known = arrived & 1
     #else
       let known = arrived

@@ -3,14 +3,15 @@ import Primitives
 /// The receiving half of one lane. It reassembles the stream, delivers complete messages, and sends acknowledgements
 /// with the window.
 ///
-/// Positions count from the creation of the channel; offset 0 of the other end's current epoch is at `base`. Invariant:
-/// readPosition ≤ completeEnd ≤ cumulative ≤ readPosition + capacity.
+/// A position is a count of bytes since the creation of the channel. Offset 0 in the other end's current epoch is
+/// position `base`. Invariant: readPosition ≤ completeEnd ≤ cumulative ≤ readPosition + capacity.
 ///
-/// Receive window tuning: the window doubles when the application has read one whole window and keeps up, because the
-/// path may carry more. Memory is allocated when bytes arrive, not when the window is advertised.
+/// The receive window doubles when the application has read one window of bytes and less than a quarter is unread. The
+/// path may then carry more than the window allows. Memory is allocated when bytes arrive, not when the window is
+/// advertised.
 final class LaneReceiver {
   private var ring: ByteRing
-  /// Bytes advertised beyond `readPosition`.
+  /// The size of the receive window: the bytes beyond `readPosition` that are accepted.
   private var window: UInt64
   /// The value of `readPosition` when the window got its current size.
   private var widenedAt: UInt64 = 0
@@ -27,10 +28,12 @@ final class LaneReceiver {
   private var acknowledgementDeadline = Instant.never
   private var segmentsUnacknowledged = 0
   private var bytesUnacknowledged: UInt64 = 0
-  /// The timestamp to echo; 0 after it was echoed.
+  /// The timestamp of the newest segment since the last acknowledgement; 0 if there was none.
   private var echo: UInt32 = 0
-  /// The position of the newest segment above `cumulative`. Its range is always reported.
+  /// The start of the segment above `cumulative` that arrived last. Each acknowledgement reports the range that
+  /// contains this position.
   private var newest: UInt64 = 0
+  /// The end of the receive window in the last acknowledgement.
   private var advertisedLimit: UInt64
   private var lastArrival = Instant.zero
 
@@ -53,7 +56,7 @@ final class LaneReceiver {
     let end = min(start + UInt64(data.byteCount), limit)
     let high = low < end ? place(upTo: end) : end
     guard low < high else {
-      // An old segment, or a probe of a closed window: the sender missed an acknowledgement.
+      // This is an old segment, or a probe of a closed window, so the sender has missed an acknowledgement.
       if low < end || start >= limit { statistics.unplacedReceived += 1 } else { statistics.duplicatesReceived += 1 }
       acknowledgementDue = true
       return
@@ -86,10 +89,11 @@ final class LaneReceiver {
     }
   }
 
-  /// The window's right edge never moves back.
+  /// The end of the receive window. It never decreases, because the sender may use every byte that was advertised.
   private var limit: UInt64 { max(readPosition + window, advertisedLimit) }
 
-  /// Ensures memory up to `high`. Returns the position up to which there is memory.
+  /// Allocates memory for the bytes below position `high`. Returns `high`, or a lower position if there is memory for
+  /// fewer bytes.
   private func place(upTo high: UInt64) -> UInt64 {
     guard high > readPosition, !ring.reserve(Int(high - readPosition), inUseFrom: readPosition) else { return high }
     // The node's ring budget is used up: advertise no more than the memory that exists.
@@ -121,11 +125,12 @@ final class LaneReceiver {
     statistics.bytesReceived += cumulative - before
   }
 
-  /// The number of messages found in one call. One segment may complete a whole window of empty messages. The rest is
-  /// found when these are taken.
+  /// The maximum number of messages that one call of `findMessages` finds. One segment can complete a full window of
+  /// empty messages. Further messages are found after the application has taken these.
   private static let foundAtOnce = 1_024
 
-  /// Finds the next complete messages. Returns false if an announced message is longer than the limit.
+  /// Moves `completeEnd` past the messages that are complete. Returns false if a message header announces a length
+  /// above the limit.
   private func findMessages() -> Bool {
     for _ in 0..<Self.foundAtOnce {
       guard cumulative - completeEnd >= UInt64(ChannelLimits.messageHeaderBytes) else { return true }
@@ -138,7 +143,7 @@ final class LaneReceiver {
     return true
   }
 
-  /// Starts a new epoch of the other end at offset 0. Complete messages can still be read.
+  /// Begins a new epoch of the other end at offset 0. Complete messages of the former epoch can still be read.
   func restart() {
     var found: UInt64
     repeat {
@@ -164,16 +169,18 @@ final class LaneReceiver {
     return (header.kind, Int(header.length))
   }
 
-  /// Copies the pending message into `target`, which must have exactly its size, and frees its room in the ring.
+  /// Copies the pending message into `target`, which must have exactly the message's size, and frees the message's part
+  /// of the ring.
   func take(into target: UnsafeMutableRawBufferPointer) {
     precondition(readPosition < completeEnd)
     ring.read(at: readPosition + UInt64(ChannelLimits.messageHeaderBytes), into: target)
     readPosition += UInt64(ChannelLimits.messageHeaderBytes + target.count)
-    // A message that is too long is refused with the next segment.
+    // The result is ignored here: a message that is too long is refused when the next segment arrives.
     if readPosition == completeEnd { _ = findMessages() }
     let gain = limit - advertisedLimit
-    // The other end may have reached the limit with an incomplete message. Then a sixteenth of the window is worth an
-    // update: the smallest ring has that much left beside a message of the maximum length.
+    // The other end may have reached the end of the window with an incomplete message. So when little is left, a gain
+    // of a sixteenth of the window is advertised. The smallest ring has a sixteenth left beside a message of the
+    // maximum length.
     let isNarrow = advertisedLimit - min(advertisedLimit, cumulative) < window / 4
     if gain >= window / 2 || (isNarrow && gain >= window / 16) { acknowledgementDue = true }
   }
@@ -190,15 +197,16 @@ final class LaneReceiver {
 
   // MARK: Acknowledgements
 
-  /// The deadline of a delayed acknowledgement. It is `.never` while an acknowledgement is due: that one waits for the
-  /// owner, not for a timer.
+  /// The deadline of a delayed acknowledgement. It is `.never` while an acknowledgement is due, because a due
+  /// acknowledgement waits for the owner, not for a timer.
   var deadline: Instant { acknowledgementDue ? .never : acknowledgementDeadline }
 
   func handleTimeout(now: Instant) {
     if acknowledgementDeadline <= now { acknowledgementDue = true }
   }
 
-  /// The acknowledgement that is due. The caller must send it now.
+  /// Returns the acknowledgement that is due and records that it was sent; nil if none is due. The caller must send it
+  /// at once.
   func nextAcknowledgement(epochs: EpochPair, lane: Lane) -> Acknowledgement? {
     guard acknowledgementDue else { return nil }
     var result = Acknowledgement(
@@ -206,7 +214,8 @@ final class LaneReceiver {
     let told = Acknowledgement.rangesMax
     let newestIndex = ranges.index(holding: newest) ?? 0
     for index in 0..<min(ranges.count, told) {
-      // Reports the lowest ranges. The last place is for the newest range if it is not among them.
+      // The lowest ranges are reported. The range of the newest segment replaces the last of them if it is not among
+      // them.
       let range = ranges[index == told - 1 ? max(index, newestIndex) : index]
       result.append(ByteRange(start: range.start - base, end: range.end - base))
     }

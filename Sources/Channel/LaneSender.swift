@@ -1,8 +1,9 @@
 import Primitives
 
-/// The sending half of one lane. It keeps bytes until they are acknowledged, and decides what to send next.
+/// The sending half of one lane. It stores the bytes of messages until they are acknowledged, and decides which bytes
+/// to send next.
 ///
-/// Stream offsets: acknowledged ≤ next ≤ end. `next` is the first byte that was never sent (except in a window probe).
+/// Stream offsets: acknowledged ≤ next ≤ end. `next` is the first byte that was never sent, except in a window probe.
 final class LaneSender {
   private(set) var ring: ByteRing
   private(set) var acknowledged: UInt64 = 0
@@ -10,7 +11,8 @@ final class LaneSender {
   private(set) var end: UInt64 = 0
   /// The end of all bytes ever sent: `next`, or one more after a window probe.
   private var sentEnd: UInt64 = 0
-  /// The end of the last message that failed after a part of it was sent. Its bytes must still be delivered.
+  /// The end of the last message that failed after a part of it was sent. The rest of that message is still sent, so
+  /// that the stream has no gap.
   private var keptEnd: UInt64 = 0
   private var windowLimit = ChannelLimits.initialWindowBytes
   private var unfinished = UnfinishedSends(countMax: ChannelLimits.unfinishedMessagesMax)
@@ -18,7 +20,8 @@ final class LaneSender {
   private var recovery = LossRecovery()
   private var roundTrip = RoundTripEstimator()
   private var path: PathModel
-  /// The time of the last route change. Segments sent earlier used another route: their round trips are not samples.
+  /// The time of the last route change. Segments sent earlier used another route, so their round trips are not samples
+  /// of this one.
   private var routeSince = Instant.zero
   private var segmentBytes: UInt64
   private var backoff: UInt64 = 0
@@ -69,8 +72,9 @@ final class LaneSender {
     Int(end - acknowledged) + ChannelLimits.messageHeaderBytes + byteCount
   }
 
-  /// The most bytes that the lane holds for its path: those in flight, as many behind a lost segment, and twice as many
-  /// to be sent.
+  /// The maximum number of bytes that the lane stores: four congestion windows and one message of the maximum length.
+  /// The four windows are the bytes in flight, as many behind a lost segment, and twice as many that wait to be sent.
+  /// The result is at least `ChannelLimits.bulkRoomBytes`, unless the ring is smaller.
   private var roomBytes: Int {
     let wanted = 4 * Int(path.bytes) + ChannelLimits.messageBytesMax
     return min(max(wanted, ChannelLimits.bulkRoomBytes), ring.capacityMax)
@@ -78,7 +82,7 @@ final class LaneSender {
 
   func nextCompletion() -> (id: MessageID, outcome: Completion.Outcome)? { unfinished.next(acknowledged: acknowledged) }
 
-  /// Whether a send is unfinished or its completion was not taken.
+  /// Whether the completion of any send was not taken, or is still to come.
   var hasUntakenCompletions: Bool { !unfinished.isEmpty }
 
   func failPending(_ failure: SendFailure) { unfinished.failPending(failure, acknowledged: acknowledged) }
@@ -114,7 +118,7 @@ final class LaneSender {
     }
     if acknowledgement.windowLimit > windowLimit {
       windowLimit = acknowledgement.windowLimit
-      // The back-off of window probes is no measurement of the path.
+      // With nothing in flight, the back-off came from window probes and says nothing about the path.
       if next == acknowledged { backoff = 0 }
     }
     if advance == 0, filled > 0 { recovery.countDuplicate() }
@@ -144,7 +148,7 @@ final class LaneSender {
     lastProgress = now
   }
 
-  /// The round-trip time in microseconds; nil if the echo is not a sample of the current route.
+  /// The round-trip time in microseconds; nil if the echoed timestamp is not a sample of the current route.
   private func roundTripSample(echo: UInt32, now: Instant) -> UInt64? {
     guard echo != 0 else { return nil }
     let sample = now.timestamp.elapsed(since: echo)
@@ -156,16 +160,17 @@ final class LaneSender {
 
   // MARK: Sending
 
-  /// The next lost range, if the congestion window allows it.
+  /// The next lost range to retransmit; nil if there is none, or if the congestion window does not allow it.
   func nextRetransmission(dataMax: UInt64, now: Instant) -> ByteRange? {
     if let head = recovery.takeLostHead(acknowledged: acknowledged, next: next) { return resend(head, dataMax, now) }
     guard let hole = recovery.hole(acknowledged: acknowledged, next: next) else { return nil }
-    // The first lost segment ignores the congestion window: without it the cumulative acknowledgement cannot advance.
+    // The first lost segment ignores the congestion window: until that segment arrives, the cumulative acknowledgement
+    // cannot advance.
     guard hole.start == acknowledged || mayFly(min(hole.byteCount, dataMax)) else { return nil }
     return resend(hole, dataMax, now)
   }
 
-  /// The next range of new data, or a window probe. With `wholeOnly`, a range shorter than `dataMax` is held back.
+  /// The next range of new data, or a window probe. With `wholeOnly`, a range shorter than `dataMax` is not returned.
   func nextNew(dataMax: UInt64, wholeOnly: Bool, now: Instant) -> ByteRange? {
     guard recovery.hole(acknowledged: acknowledged, next: next) == nil else { return nil }
     guard next < end, !wholeOnly || end - next >= dataMax else {
@@ -223,7 +228,7 @@ final class LaneSender {
     max(roundTrip.timeout, min(roundTrip.timeout * (1 << backoff), ChannelLimits.backoffMax))
   }
 
-  /// The next retransmission timeout or window probe; valid only with a route.
+  /// The time of the next retransmission timeout or window probe. It is valid only while there is a route.
   var pathDeadline: Instant { min(retransmissionDeadline, probeDeadline) }
 
   /// The time when unfinished sends fail.
@@ -237,7 +242,8 @@ final class LaneSender {
       probeDue = true
     }
     guard retransmissionDeadline <= now else { return }
-    // The timer is set again when a link accepts the retransmission: a blocked link is not a lossy path.
+    // The timer starts again when a link accepts the retransmission, because waiting for a blocked link is no sign of
+    // loss.
     retransmissionDeadline = .never
     guard next > acknowledged else { return }
     counters.timeouts += 1
@@ -248,14 +254,15 @@ final class LaneSender {
 
   func handleFailureTimeout(now: Instant) {
     guard failureDeadline <= now else { return }
-    // A message that was sent in part must be completed, or the stream has a hole. An unsent message can be dropped.
+    // A message that was sent in part must be sent to its end, because the stream would otherwise have a gap. An unsent
+    // message can be dropped.
     end = max(unfinished.messageEnd(at: sentEnd), keptEnd)
     keptEnd = end
     failPending(.timedOut)
   }
 
-  /// Handles a new next hop: earlier measurements are void. Segments in flight are lost with the old path, or only
-  /// delayed if the old path still delivers.
+  /// Handles a new next hop, and discards all measurements of the path. `oldPathLives` means that the old path still
+  /// delivers the segments in flight. Otherwise they are treated as lost.
   func routeChanged(segmentBytes: Int, oldPathLives: Bool, now: Instant) {
     let retransmitAfter = timeout
     self.segmentBytes = UInt64(segmentBytes)
@@ -279,7 +286,8 @@ final class LaneSender {
     watchWindow(now)
   }
 
-  /// The next hop is unchanged, but the path beyond it has changed. Retransmits now instead of after the timeout.
+  /// Handles a change of the path beyond the next hop, which stays the same. After back-off, retransmits now instead of
+  /// at the timeout.
   func pathChanged(now: Instant) {
     guard backoff > 0 else { return }
     backoff = 0
@@ -293,7 +301,8 @@ final class LaneSender {
     if acknowledged == end, ring.capacity > 0, lastTaken + ChannelLimits.ringRest <= now { ring.release() }
   }
 
-  /// With nothing in flight and a closed window, only a window probe detects that the window opened.
+  /// Starts the timer of window probes if data waits for a closed receive window and nothing is in flight. Otherwise
+  /// stops the timer. If a window update was lost, only a probe can detect that the window has opened.
   private func watchWindow(_ now: Instant) {
     if next < end, next == acknowledged, windowLimit <= next {
       if probeDeadline == .never, !probeDue { probeDeadline = now + timeout }

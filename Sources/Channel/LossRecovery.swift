@@ -1,29 +1,30 @@
 import Primitives
 
-/// The sender's scoreboard of bytes in flight: those that arrived above the cumulative acknowledgement, those that are
-/// lost, and those that were retransmitted.
+/// The sender's scoreboard of the bytes above the cumulative acknowledgement: those that arrived, those that are lost,
+/// and those that were retransmitted.
 ///
-/// Loss is detected as in RFC 6675: bytes are lost when enough others above them have arrived. There are no records of
-/// single segments. Every missing byte below `lostEnd` counts as lost. Every missing byte below `resentEnd` was
-/// retransmitted, in segments of the size that the path carried then.
+/// Loss is detected as in RFC 6675: bytes are lost when enough bytes above them have arrived. There are no records of
+/// single segments. A byte is missing if it was sent and is not known to have arrived. Every missing byte below
+/// `lostEnd` is treated as lost. Every missing byte below `resentEnd` was retransmitted.
 struct LossRecovery {
   private enum Phase {
     /// No loss is known.
     case open
-    /// Holes are being retransmitted until everything sent before their detection is acknowledged.
+    /// Lost ranges are being retransmitted, until every byte below `until` is acknowledged. Those bytes were sent
+    /// before the loss was detected.
     case recovering(until: UInt64)
-    /// Everything outstanding is retransmitted since `startedAt`, after a timeout or on a new route. `before` is the
-    /// window to restore if the timeout was spurious; nil on a new route.
+    /// All missing bytes below `until` are being retransmitted since `startedAt`, because of a timeout or a new route.
+    /// `before` is the congestion window to restore if the timeout was spurious; nil for a new route.
     case resending(until: UInt64, startedAt: UInt32, before: UInt64?)
   }
 
-  /// The result of an acknowledgement.
+  /// The conclusions from one acknowledgement.
   struct Judgement {
     /// Whether a loss was detected while no recovery was in progress.
     var isNewLoss = false
-    /// Bytes that this acknowledgement showed to be lost.
+    /// The number of bytes that this acknowledgement showed to be lost.
     var lost: UInt64 = 0
-    /// The window before the timeout, if the timeout proved spurious.
+    /// The congestion window before the timeout, if the timeout proved spurious.
     var restored: UInt64?
   }
 
@@ -38,15 +39,17 @@ struct LossRecovery {
   /// An upper bound of the time when the first missing byte was last retransmitted.
   private var headResentAt: UInt32 = 0
   private var lastResentAt: UInt32 = 0
-  /// The time until which two paths deliver. Before it, a missing byte may only be reordered.
+  /// The time until which the old and the new path both deliver. Before this time a missing byte can be late rather
+  /// than lost, so no byte is judged lost.
   private var patientUntil = Instant.zero
 
-  /// Records that everything below `offset` has arrived. `offset` must be greater than before.
+  /// Records that every byte below `offset` has arrived. `offset` must be greater than in the previous call.
   mutating func acknowledge(to offset: UInt64) {
     arrived.removeBelow(offset)
     duplicates = 0
     headIsLost = false
-    // The retransmission time of this byte is not recorded, but it is not after that of the last retransmitted byte.
+    // The time when the new first missing byte was retransmitted is not recorded. It is not later than that of the last
+    // retransmission.
     headResentAt = lastResentAt
   }
 
@@ -56,7 +59,7 @@ struct LossRecovery {
   /// Counts an acknowledgement that did not advance but reported new ranges.
   mutating func countDuplicate() { duplicates += 1 }
 
-  /// Bytes that arrived between `acknowledged` and `end`.
+  /// The number of bytes between `acknowledged` and `end` that have arrived.
   func bytesArrived(acknowledged: UInt64, below end: UInt64) -> UInt64 { arrived.bytes(from: acknowledged, to: end) }
 
   /// Decides which bytes are lost and which phase follows. `echo` is the send time of the segment that caused the
@@ -99,8 +102,8 @@ struct LossRecovery {
     return result
   }
 
-  /// Handles a retransmission timeout: everything outstanding counts as lost. `window` is restored if the timeout
-  /// proves spurious.
+  /// Handles a retransmission timeout: all missing bytes are treated as lost. `window` is the congestion window to
+  /// restore if the timeout proves spurious.
   mutating func timedOut(acknowledged: UInt64, next: UInt64, at timestamp: UInt32, window: UInt64) {
     if case .resending(_, let startedAt, let before) = phase {
       phase = .resending(until: next, startedAt: startedAt, before: before)
@@ -110,13 +113,13 @@ struct LossRecovery {
     loseAll(acknowledged, next)
   }
 
-  /// Handles a new route: everything outstanding may be lost with the old one.
+  /// Handles a new route: all missing bytes are treated as lost with the old route.
   mutating func rerouted(acknowledged: UInt64, next: UInt64, at timestamp: UInt32) {
     phase = .resending(until: next, startedAt: timestamp, before: nil)
     loseAll(acknowledged, next)
   }
 
-  /// Handles a new route while the old one still delivers.
+  /// Handles a new route while the old one still delivers. No byte is judged lost before `end`.
   mutating func handedOver(patientUntil end: Instant) { patientUntil = end }
 
   /// The first lost range that was not retransmitted yet.
@@ -128,21 +131,21 @@ struct LossRecovery {
     return ByteRange(start: gap.start, end: min(gap.end ?? edge, edge))
   }
 
-  /// The first missing range if its retransmission was lost too. It is returned once.
+  /// Returns the first missing range if its retransmission was lost too, once for each such loss; otherwise nil.
   mutating func takeLostHead(acknowledged: UInt64, next: UInt64) -> ByteRange? {
     guard headIsLost else { return nil }
     headIsLost = false
     return ByteRange(start: acknowledged, end: arrived.gap(from: acknowledged).end ?? next)
   }
 
-  /// Records that `range` is retransmitted. It begins where the range from `hole` or `takeLostHead` began.
+  /// Records that `range` is retransmitted. The range must begin where the result of `hole` or `takeLostHead` began.
   mutating func resent(_ range: ByteRange, acknowledged: UInt64, at timestamp: UInt32) {
     resentEnd = max(resentEnd, range.end)
     lastResentAt = timestamp
     if range.start == acknowledged { headResentAt = timestamp }
   }
 
-  /// Bytes believed to be in flight: "pipe" in RFC 6675.
+  /// The number of bytes believed to be in flight ("pipe" in RFC 6675).
   func bytesInFlight(acknowledged: UInt64, next: UInt64) -> UInt64 {
     let out = next - acknowledged - arrived.bytes(from: acknowledged, to: next)
     let from = max(resentEnd, acknowledged)
@@ -163,8 +166,9 @@ struct LossRecovery {
     resentEnd = max(min(resentEnd, next), acknowledged)
   }
 
-  /// IsLost of RFC 6675: bytes are lost when three separate ranges, or more than two segments' bytes, have arrived
-  /// above them. The first hole is also lost after three duplicate acknowledgements.
+  /// The offset below which every missing byte is lost (IsLost in RFC 6675); 0 if none is. Bytes are lost when three
+  /// separate ranges, or more than two segments' bytes, have arrived above them. The first missing range is also lost
+  /// after three duplicate acknowledgements.
   private func lossEdge(_ segmentBytes: UInt64) -> UInt64 {
     guard !arrived.isEmpty else { return 0 }
     var above: UInt64 = 0

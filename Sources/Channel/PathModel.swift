@@ -3,13 +3,13 @@ import Primitives
 /// The congestion control of one lane: a model of the path, and the congestion window in bytes.
 ///
 /// The model is BBR's (draft-ietf-ccwg-bbr). The bandwidth-delay product is the highest recent delivery rate times the
-/// shortest round trip; the path holds that many bytes without a queue. Unlike BBR the sender does not pace:
-/// acknowledgements clock it, and links pull frames.
+/// shortest round trip; the path holds that many bytes without a queue. Unlike in BBR, the sender does not pace its
+/// segments. It sends when acknowledgements arrive and links pull frames.
 ///
-/// A loss is no sign of congestion here. Links are reliable byte streams, and frames are lost when a link breaks or a
-/// relay's quota is used up. Only a loss rate above `ChannelLimits.lossToleratedPercent` bounds the window.
+/// A single loss is no sign of congestion. Links are reliable byte streams, so frames are lost only when a link breaks
+/// or a relay's quota is used up. Only a loss rate above `ChannelLimits.lossToleratedPercent` reduces the window.
 ///
-/// Time is counted in rounds. A round ends when a segment that was sent after its start is acknowledged.
+/// Time is counted in rounds. A round ends when a segment that was sent after the start of the round is acknowledged.
 struct PathModel {
   private enum Phase: Equatable {
     /// The window doubles every round until the rate stops growing.
@@ -27,26 +27,30 @@ struct PathModel {
   private let segmentBytes: UInt64
   private var phase = Phase.startup
 
-  // The highest delivery rate in bytes per second: in the rounds of this cycle, and in the previous cycle.
+  // The highest delivery rate in bytes per second: `rateNow` in the rounds of this cycle, `rateBefore` in the previous
+  // cycle. `ratesNow` is the number of rounds of this cycle that gave a rate.
   private var rateNow: UInt64 = 0
   private var rateBefore: UInt64 = 0
   private var ratesNow = 0
-  /// The shortest round trip in microseconds, 0 before the first sample. It is followed by the time of that measurement
-  /// and by the shortest round trip while emptying.
+  /// The shortest round trip in microseconds, 0 before the first sample.
   private(set) var roundTrip: UInt64 = 0
+  /// The last time when a sample was near `roundTrip`, or `roundTrip` was measured again.
   private var roundTripAt = Instant.zero
+  /// The shortest round trip in the current phase `emptying`, in microseconds.
   private var roundTripWhileEmptying: UInt64 = 0
 
   private var delivered: UInt64 = 0
   private var roundStart: Instant
   private var roundDelivered: UInt64 = 0
-  /// Whether the sender had nothing to send during the round. Then the round's rate is not the path's rate.
+  /// Whether the application or the receiver's window limited the sender during this round. If so, the round's delivery
+  /// rate can be below that of the path.
   private var isRoundLimited = false
-  /// Startup: the rate that the next rounds must exceed, and the number of rounds that did not exceed it.
+  /// In startup: the rate that a round must exceed by a quarter to show growth.
   private var rateToSurpass: UInt64 = 0
+  /// In startup: the number of rounds in a row that showed no growth.
   private var roundsWithoutGrowth = 0
 
-  // Acknowledgements that arrive in bursts (the draft's extra_acked).
+  // The bytes that a burst of acknowledgements covers beyond the delivery rate (extra_acked in the draft).
   private var burstStart: Instant
   private var burstDelivered: UInt64 = 0
   private var burstNow: UInt64 = 0
@@ -73,11 +77,11 @@ struct PathModel {
   /// Records that the application or the receiver's window limited the sender, not the path.
   mutating func wasLimited() { isRoundLimited = true }
 
-  /// Adds `count` lost bytes.
+  /// Records `count` lost bytes.
   mutating func lost(_ count: UInt64) { episodeLost += count }
 
-  /// Records `count` newly acknowledged bytes of `flight` in flight. `sample` is the round trip of the segment that
-  /// caused the acknowledgement, in microseconds; nil if unknown.
+  /// Records `count` newly acknowledged bytes. `flight` is the number of bytes that were in flight before. `sample` is
+  /// the round trip of the segment that caused the acknowledgement, in microseconds; nil if unknown.
   mutating func arrived(_ count: UInt64, flight: UInt64, sample: UInt64?, now: Instant) {
     delivered += count
     episodeDelivered += count
@@ -97,10 +101,11 @@ struct PathModel {
   /// Handles a retransmission timeout: the window is one segment until an acknowledgement arrives.
   mutating func timedOut() { bytes = segmentBytes }
 
-  /// Restores the former window after a spurious timeout.
+  /// Restores the window from before a timeout that proved spurious.
   mutating func restore(_ window: UInt64) { bytes = max(bytes, window) }
 
-  /// Restarts after idle: the path is refilled gradually, not in one burst (RFC 5681 section 4.1).
+  /// Handles the end of an idle period. The window begins small, so that the path is filled gradually and not in one
+  /// burst (RFC 5681 section 4.1).
   mutating func idled(now: Instant) {
     bytes = min(bytes, Self.initialBytes(segmentBytes: segmentBytes))
     beginRound(now)
@@ -160,13 +165,14 @@ struct PathModel {
     ratesNow += 1
   }
 
-  /// Ends a loss episode. Returns whether its loss rate is above the tolerated one.
+  /// Ends the loss episode if it has enough segments. Returns whether it has ended with a loss rate above the tolerated
+  /// one.
   private mutating func judgeLosses() -> Bool {
     let all = episodeDelivered + episodeLost
     guard all >= ChannelLimits.lossEpisodeSegments * segmentBytes else { return false }
     let isExcessive = episodeLost * 100 > all * ChannelLimits.lossToleratedPercent
     if isExcessive {
-      // After a timeout the window itself is no measure of the path's capacity.
+      // A timeout reduces the window to one segment, so the window alone does not show the capacity of the path.
       bound = max(min(bound, max(bytes, pathBytes)) / 10 * 7, bytesMin)
     } else if bound < bytesMax {
       bound += bound / 4
@@ -195,7 +201,7 @@ struct PathModel {
         roundTripWhileEmptying = .max
         phase = .emptying(rounds: 0)
       } else if round == 0, !isLossy, sample > before + before / 8 {
-        // The path delivered more: continue to probe.
+        // The path delivered more than before, so the probe continues.
       } else {
         phase = .steady(round: (round + 1) % ChannelLimits.cycleRounds)
       }
@@ -220,7 +226,7 @@ struct PathModel {
   private var bytesMin: UInt64 { 2 * segmentBytes }
 
   /// The window beyond the bandwidth-delay product, in bytes. It covers two segments that wait for a delayed
-  /// acknowledgement, one that is being sent, and a burst of acknowledged bytes.
+  /// acknowledgement, one segment that is being sent, and a burst of acknowledged bytes.
   private var ahead: UInt64 { 3 * segmentBytes + max(burstNow, burstBefore) }
 
   private var target: UInt64 {

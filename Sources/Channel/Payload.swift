@@ -2,18 +2,18 @@ import Primitives
 
 /// Why bytes are not a valid payload. Each case has its own counter.
 public enum PayloadRefusal: UInt8, Error, Sendable, CaseIterable {
-  /// Shorter than its fixed part or than its range count requires.
+  /// The payload is shorter than its fixed part, or than its range count requires.
   case tooShort
-  /// Longer than its range count requires or than any frame.
+  /// The payload is longer than its range count requires, or than any frame.
   case tooLong
   case unknownLane
   /// Flags or reserved bytes are not 0.
   case reservedNotZero
-  /// More than 4 ranges.
+  /// An acknowledgement has more than 4 ranges.
   case tooManyRanges
-  /// A range is empty, touches its predecessor or the cumulative offset, or is out of order.
+  /// A range is empty, is out of order, or touches the range before it or the cumulative offset.
   case rangesUnordered
-  /// The window ends below the cumulative offset.
+  /// The window limit is below the cumulative offset.
   case windowBelowCumulative
   /// An offset beyond `ChannelLimits.offsetMax`.
   case offsetTooLarge
@@ -38,7 +38,8 @@ public struct ByteRange: Equatable, Sendable {
   var byteCount: UInt64 { end - start }
 }
 
-/// The epochs of the sender and of the addressed receiver. Segments, acknowledgements and datagrams begin with them.
+/// The epochs of a payload's sender and of its addressed receiver. Segments, acknowledgements and datagrams begin with
+/// this pair.
 public struct EpochPair: Equatable, Sendable {
   public var destination: UInt64
   public var source: UInt64
@@ -48,7 +49,7 @@ public struct EpochPair: Equatable, Sendable {
     self.source = source
   }
 
-  /// Reads the first 16 bytes of a payload, which must be at least as long.
+  /// Reads the pair from the first 16 bytes of a payload, which must be at least that long.
   init(_ payload: RawSpan) { self.init(destination: payload.word64(0), source: payload.word64(8)) }
 }
 
@@ -60,7 +61,8 @@ extension OutputRawSpan {
   }
 }
 
-/// The lane in bytes 16–19 of segments and acknowledgements: lane, one byte that the payload defines, 2 reserved.
+/// The lane of a segment or acknowledgement. `raw` is byte 16 of the payload, and `reserved` is bytes 18–19, which must
+/// be 0.
 func checkedLane(_ raw: UInt8, reserved: UInt16) throws(PayloadRefusal) -> Lane {
   guard let lane = Lane(rawValue: raw) else { throw .unknownLane }
   guard reserved == 0 else { throw .reservedNotZero }

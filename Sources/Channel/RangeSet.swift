@@ -13,8 +13,8 @@ struct RangeSet {
     return ranges[index]
   }
 
-  /// Adds `range` and returns the number of its bytes that are new. Returns nil and changes nothing if there is no
-  /// place for another range.
+  /// Adds `range` and returns the number of its bytes that are new. Returns nil and changes nothing if the set is full
+  /// and `range` touches none of its ranges.
   mutating func insert(_ range: ByteRange) -> UInt64? {
     var first = 0
     while first < count, ranges[first].end < range.start { first += 1 }
@@ -42,7 +42,7 @@ struct RangeSet {
     return merged.byteCount - known
   }
 
-  /// Removes everything below `position`.
+  /// Removes all positions below `position`.
   mutating func removeBelow(_ position: UInt64) {
     var gone = 0
     while gone < count, ranges[gone].end <= position { gone += 1 }
@@ -52,7 +52,7 @@ struct RangeSet {
 
   mutating func removeAll() { count = 0 }
 
-  /// Bytes of the set within `start ..< end`.
+  /// The number of positions of the set within `start ..< end`.
   func bytes(from start: UInt64, to end: UInt64) -> UInt64 {
     var sum: UInt64 = 0
     for index in 0..<count {
@@ -63,7 +63,7 @@ struct RangeSet {
     return sum
   }
 
-  /// The first gap at or after `position`: its start, and its end if a range follows it.
+  /// The first gap at or after `position`: the start of the gap, and its end if a range follows.
   func gap(from position: UInt64) -> (start: UInt64, end: UInt64?) {
     var start = position
     for index in 0..<count {
@@ -73,7 +73,7 @@ struct RangeSet {
     return (start, nil)
   }
 
-  /// The index of the range that holds `position`.
+  /// The index of the range that contains `position`; nil if none does.
   func index(holding position: UInt64) -> Int? {
     for index in 0..<count where ranges[index].start <= position && position < ranges[index].end { return index }
     return nil

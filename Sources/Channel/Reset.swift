@@ -4,9 +4,9 @@ import Primitives
 ///
 ///     0–7 the destination epoch of that segment · 8–15 the current epoch of the answering node
 ///
-/// A channel accepts a reset only while it still sends to the first epoch. An old reset names an epoch that the channel
-/// no longer uses. So it cannot end a new channel, however late or often it arrives. Acknowledgements and resets are
-/// never answered with a reset, so two ends cannot cause each other to send forever.
+/// A channel accepts a reset only if it still sends to the epoch in bytes 0–7. An old reset names an epoch that is no
+/// longer in use. So an old reset cannot end a new channel, however late or often it arrives. Acknowledgements and
+/// resets are never answered with a reset, so two ends cannot cause each other to send forever.
 public struct Reset: Equatable, Sendable {
   public static let byteCount = 16
 
@@ -26,7 +26,7 @@ public struct Reset: Equatable, Sendable {
     guard meantEpoch != currentEpoch else { throw .sameEpoch }
   }
 
-  /// Writes `byteCount` bytes to the start of `buffer`, which must have them.
+  /// Writes `byteCount` bytes to the start of `buffer`, which must be at least that long.
   public func encode(into buffer: UnsafeMutableRawBufferPointer) {
     buffer.write { output in
       output.append(bigEndian: meantEpoch)

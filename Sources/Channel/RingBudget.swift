@@ -1,11 +1,11 @@
 /// The memory for rings beyond their guaranteed size (`ChannelLimits.ringBytesMin`), shared by the channels of a node.
 public final class RingBudget {
-  /// Bytes that are still available.
+  /// The bytes of the budget that no ring uses.
   public private(set) var bytesFree: Int
 
   public init(bytes: Int = ChannelLimits.ringBudgetBytes) { bytesFree = bytes }
 
-  /// Takes bytes from the budget. Returns false and takes nothing if fewer bytes are available.
+  /// Takes `byteCount` bytes from the budget. Returns false and takes nothing if fewer are free.
   func take(_ byteCount: Int) -> Bool {
     guard byteCount <= bytesFree else { return false }
     bytesFree -= byteCount

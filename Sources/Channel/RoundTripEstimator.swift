@@ -1,7 +1,7 @@
 import Primitives
 
-/// The round-trip time and the retransmission timeout derived from it (RFC 6298). Samples are echoed timestamps, so
-/// retransmissions can be measured too (RFC 7323). All values are in microseconds.
+/// The round-trip time and the retransmission timeout derived from it (RFC 6298). Samples come from echoed timestamps,
+/// so retransmitted segments give valid samples too (RFC 7323). All values are in microseconds.
 struct RoundTripEstimator {
   private var smoothedTimes8: UInt64 = 0
   private var variationTimes4: UInt64 = 0
@@ -9,8 +9,8 @@ struct RoundTripEstimator {
   /// The smoothed round-trip time; 0 before the first measurement.
   var smoothed: UInt64 { smoothedTimes8 / 8 }
 
-  /// The timeout before back-off. The variation counts as at least half a round trip, because any hop may pause, and
-  /// the other end may delay an acknowledgement.
+  /// The retransmission timeout without back-off. Its variation term is at least half a round trip, because any hop may
+  /// pause. The delay of acknowledgements is added, because the other end may delay one.
   var timeout: TimeSpan {
     guard smoothedTimes8 > 0 else { return ChannelLimits.retransmissionFirst }
     let delay = ChannelLimits.acknowledgementDelay.microseconds

@@ -14,12 +14,12 @@ public struct SegmentView: ~Escapable {
     self.payload = payload
   }
 
-  /// The part of the stream that the segment carries.
+  /// The bytes of the stream that the segment carries.
   public var data: RawSpan {
     @_lifetime(copy self) get { payload.extracting(Segment.headerBytes...) }
   }
 
-  /// The header, with every field checked. Throws the first rule that a field violates.
+  /// Checks every field of the header and returns the header. Throws the first violation that it finds.
   public func checked() throws(PayloadRefusal) -> Segment {
     let lane = try checkedLane(payload.octet(16), reserved: payload.word16(18))
     guard payload.octet(17) == 0 else { throw .reservedNotZero }
@@ -37,9 +37,9 @@ public struct Segment: Equatable, Sendable {
 
   public var epochs: EpochPair
   public var lane: Lane
-  /// The sender's timestamp. The receiver only echoes it.
+  /// The sender's timestamp. The receiver only echoes it in an acknowledgement.
   public var timestamp: UInt32
-  /// The stream offset of the first byte.
+  /// The stream offset of the first data byte.
   public var offset: UInt64
 
   public init(epochs: EpochPair, lane: Lane, timestamp: UInt32, offset: UInt64) {
@@ -49,7 +49,7 @@ public struct Segment: Equatable, Sendable {
     self.offset = offset
   }
 
-  /// Writes the header into the first `headerBytes` bytes of `buffer`, which must have them.
+  /// Writes the header into the first `headerBytes` bytes of `buffer`, which must be at least that long.
   public func encodeHeader(into buffer: UnsafeMutableRawBufferPointer) {
     buffer.write { output in
       output.append(epochs)

@@ -9,6 +9,7 @@ extension Instant {
 }
 
 extension UInt32 {
-  /// Microseconds from `earlier` to this timestamp, negative when `earlier` is later. Valid within 35 minutes.
+  /// Microseconds from `earlier` to this timestamp, negative when `earlier` is later. The result is valid if the two
+  /// are less than 35 minutes apart.
   func elapsed(since earlier: UInt32) -> Int64 { Int64(Int32(bitPattern: self &- earlier)) }
 }

@@ -1,4 +1,4 @@
-/// The sends of one lane whose completion was not taken, oldest first.
+/// The sends of one lane whose completion the owner has not taken, oldest first.
 struct UnfinishedSends {
   private enum State { case pending, delivered, failed(SendFailure) }
   private struct Entry {
@@ -6,7 +6,7 @@ struct UnfinishedSends {
     var stream: ByteRange
     var state: State
   }
-  /// The maximum memory in bytes: all entries of a lane, and half as many while the circular buffer grows.
+  /// The maximum memory in bytes: all entries of a lane, and half as many while the buffer is copied into a larger one.
   static let bytesMax = ChannelLimits.unfinishedMessagesMax * MemoryLayout<Entry>.stride * 3 / 2
 
   /// A circular buffer that doubles on demand.
@@ -20,7 +20,7 @@ struct UnfinishedSends {
   var isFull: Bool { count == countMax }
   var isEmpty: Bool { count == 0 }
 
-  /// Whether a send is pending whose last byte is not acknowledged.
+  /// Whether any send is pending whose last byte is not acknowledged.
   func hasPending(above acknowledged: UInt64) -> Bool {
     guard count > 0 else { return false }
     let newest = entries[slot(count - 1)]
@@ -35,7 +35,7 @@ struct UnfinishedSends {
     count += 1
   }
 
-  /// Ends every pending send: delivered when all its bytes are acknowledged, otherwise failed.
+  /// Ends every pending send. A send whose bytes are all acknowledged is delivered; any other has failed.
   mutating func failPending(_ failure: SendFailure, acknowledged: UInt64) {
     for index in 0..<count {
       let at = slot(index)
@@ -54,7 +54,7 @@ struct UnfinishedSends {
     return position
   }
 
-  /// Takes the oldest send if it has ended.
+  /// Removes and returns the oldest send if it was delivered or has failed; otherwise returns nil.
   mutating func next(acknowledged: UInt64) -> (id: MessageID, outcome: Completion.Outcome)? {
     guard count > 0 else { return nil }
     let entry = entries[first]
