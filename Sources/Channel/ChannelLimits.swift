@@ -34,8 +34,8 @@ public enum ChannelLimits {
   /// The maximum size of each ring of the interactive lane, in bytes: one message of the maximum length and a few short
   /// ones.
   public static let interactiveRingBytes = ringBytesMin
-  /// The maximum size of each ring of the bulk lane, in bytes. It holds four bandwidth-delay products of a path of
-  /// three hops of 1 Gbit/s or Wi-Fi: the bytes in flight, and three times as many behind a lost segment.
+  /// The maximum size of each ring of the bulk lane, in bytes. It holds four bandwidth-delay products of three hops of
+  /// 1 Gbit/s or Wi-Fi. These are the bytes in flight, and three times as many behind a lost segment.
   public static let bulkRingBytes = 1_048_576
   /// The bytes that a bulk lane buffers at the sender, and as many at the receiver, before the path is measured.
   public static let bulkRoomBytes = 262_144
