@@ -1,22 +1,24 @@
 import Frame
 import Primitives
 
-/// Splits a byte stream into frames. A frame that is complete in the input is returned in place. Any other is assembled
-/// in the inbox's own memory.
+/// Splits a received byte stream into frames. A frame that is complete in the input is returned without a copy. Any
+/// other frame is assembled in the inbox's own memory.
 public struct FrameInbox {
   private let memory: UnsafeMutableRawBufferPointer
   private var held = 0
 
-  /// `memory` has at least `Limits.frameBytesMax` bytes (one frame) and must be used by nothing else.
+  /// `memory` has at least `Limits.frameBytesMax` bytes (one frame) and must not be used for anything else.
   public init(_ memory: UnsafeMutableRawBufferPointer) {
     precondition(memory.count >= Limits.frameBytesMax)
     self.memory = memory
   }
 
-  /// The next frame, or nil when `input` from `offset` on does not complete one. In that case the bytes are stored and
-  /// `offset` is moved to the end. The result is valid until the next call, and only while `input` is.
+  /// Returns the next frame and moves `offset` past it. Returns nil if `input` from `offset` on does not complete a
+  /// frame; the bytes are then stored, and `offset` is moved to the end. The result is valid until the next call, and
+  /// only while `input` is valid.
   ///
-  /// Throws `.unknownVersion` or `.overLength`. The frame boundaries are lost then, and the link must be closed.
+  /// Throws `.unknownVersion` or `.overLength`. After an error the frame boundaries are unknown, so the link must be
+  /// closed.
   public mutating func next(
     _ input: UnsafeRawBufferPointer, _ offset: inout Int
   ) throws(FrameRefusal) -> UnsafeRawBufferPointer? {
@@ -27,7 +29,7 @@ public struct FrameInbox {
         return UnsafeRawBufferPointer(rebasing: rest[..<byteCount])
       }
     }
-    // First up to the end of the length field, then the rest of the frame.
+    // Bytes are copied first up to the end of the length field, then up to the end of the frame.
     take(upTo: FrameHeader.lengthEnd, input, &offset)
     let begun = UnsafeRawBufferPointer(rebasing: memory[..<held])
     guard let byteCount = try FrameHeader.frameByteCount(beginning: begun.bytes) else { return nil }

@@ -3,15 +3,16 @@ import Primitives
 
 /// Memory for queued frames, shared by all links of a node: blocks of equal size and the flows that own them.
 ///
-/// The blocks of a frame are charged to its ingress (a neighbour or this node itself) until the frame leaves. An
-/// ingress may hold as much as is free (`FairShare`), up to its quota, so a single ingress has plenty. When several
-/// ingresses hold their full share, a new one immediately gets half as much room as each of them. It gets as much as
-/// they have once frames have left.
+/// The ingress of a frame is the neighbour that delivered it, or this node itself. The blocks of a frame are charged to
+/// its ingress until the frame is sent or dropped. An ingress may hold as many blocks as are free (`FairShare`), up to
+/// its quota. So a single busy ingress has ample memory. When several ingresses hold their full share, a new ingress
+/// immediately gets half as much memory as each of them. After some queued frames have left, it gets as much as the
+/// others.
 ///
-/// Free blocks and flows are reused last in, first out, before unused memory is touched. The pool thus touches only as
-/// many pages as the most frames ever queued. Copies of the value share the pool.
+/// Free blocks and flows are reused last in, first out, before memory that was never used. So the pool touches only as
+/// many pages as its greatest number of queued frames needed. Copies of the value share the pool.
 public struct FramePool {
-  /// The ingress number of this node itself. A neighbour's ingress number is its link slot.
+  /// The ingress number of this node itself. A neighbour's ingress number is the slot of its link.
   public static let ownIngress = FairShare.ownHolder
 
   public static let byteCount =
@@ -26,7 +27,7 @@ public struct FramePool {
   /// The number of priority classes of a queue.
   static let classes = 3
 
-  /// Stored behind one pointer, so that the pool is a small value to pass.
+  /// The state of the pool. It is stored behind one pointer, so that the pool is a small value to pass.
   private struct Contents {
     var freeBlock = FramePool.none
     var freshBlock: UInt16 = 0
@@ -60,14 +61,14 @@ public struct FramePool {
     }
   }
 
-  /// The use of the pool by one ingress, besides its blocks.
+  /// The number of frames that one ingress has queued. Its blocks are counted in `Contents.share`.
   struct Ingress {
     var frames: UInt16 = 0
   }
 
   private let contents: Table<Contents, UInt8>
 
-  /// `memory` has `byteCount` bytes, is aligned as an `Arena`, and must be used by nothing else.
+  /// `memory` has `byteCount` bytes, is aligned as an `Arena` requires, and must not be used for anything else.
   public init(_ memory: UnsafeMutableRawBufferPointer) {
     var arena = Arena(memory)
     contents = Table(count: 1, in: &arena)
@@ -82,11 +83,12 @@ public struct FramePool {
   private var ingresses: Table<Ingress, Int> { state.ingresses }
   private var next: Table<UInt16, UInt16> { state.next }
   private var blocks: ByteTable<UInt16> { state.blocks }
-  /// There are as many flows as blocks. Each holds at least one block, so no ingress can use up the flows of others.
+  /// The table of flows has as many entries as there are blocks. Each flow holds at least one block, so an ingress
+  /// cannot use up the flows of others.
   var flows: Table<Flow, UInt16> { state.flows }
-  /// There are as many groups as flows. Each has at least one flow.
+  /// The table of groups has as many entries as the table of flows. Each group has at least one flow.
   var groups: Table<FlowGroup, UInt16> { state.groups }
-  /// The rings of queue n are the `classes` entries from `n * classes` on.
+  /// The rings of all queues. Those of queue n are the `classes` entries from `n * classes` on.
   var rings: Table<QueueRing, UInt8> { state.rings }
   /// The blocks that each queue holds, by ingress.
   var shares: Table<FairShare, UInt8> { state.shares }
@@ -100,7 +102,7 @@ public struct FramePool {
 
   /// Counters of dropped frames, by reason.
   public var drops: QueueDropCounters { state.drops }
-  /// Free memory, in bytes.
+  /// The free memory of the pool, in bytes.
   public var freeBytes: Int { state.share.free * Limits.queueBlockBytes }
   /// The bytes of the blocks that an ingress (a link slot or this node) holds.
   public func heldBytes(by ingress: Int) -> Int { state.share.held(by: ingress) * Limits.queueBlockBytes }
@@ -109,7 +111,7 @@ public struct FramePool {
 
   // MARK: Flows
 
-  /// Allocates a flow for a frame that is appended immediately. A block must be free.
+  /// Allocates a flow. The caller must append a frame to the flow immediately, and a block must be free.
   func makeFlow(_ header: FrameHeader, ingress: Int, isRelayed: Bool) -> UInt16 {
     var number = state.freeFlow
     if number != Self.none {
@@ -123,7 +125,7 @@ public struct FramePool {
     return number
   }
 
-  /// Frees an empty flow.
+  /// Frees a flow, which must be empty.
   func release(_ number: UInt16) {
     flows[number].next = state.freeFlow
     state.freeFlow = number
@@ -142,7 +144,7 @@ public struct FramePool {
     return number
   }
 
-  /// Frees an empty group.
+  /// Frees a group, which must be empty.
   func release(group number: UInt16) {
     groups[number].next = state.freeGroup
     state.freeGroup = number
@@ -157,15 +159,16 @@ public struct FramePool {
     }
   }
 
-  /// The further blocks that a flow needs for `byteCount` bytes. A flow that does not exist yet needs all of them.
+  /// The number of further blocks that a flow needs for `byteCount` bytes. A nil `number` is a flow that does not exist
+  /// yet, and has no partly used block.
   func blocksNeeded(_ number: UInt16?, for byteCount: Int) -> Int {
     var room = 0
     if let number, flows[number].tail != Self.none { room = Limits.queueBlockBytes - Int(flows[number].tailEnd) }
     return (max(byteCount - room, 0) + Limits.queueBlockBytes - 1) / Limits.queueBlockBytes
   }
 
-  /// The reason why an ingress may not queue another frame that needs `blocks` more blocks, or nil if it may. The
-  /// `kept` blocks and frames of its quotas must remain free.
+  /// The reason why an ingress may not queue another frame that needs `blocks` more blocks; nil if it may. `kept` is
+  /// the number of blocks and frames that must remain free in the ingress's quotas.
   func refusal(_ ingress: Int, blocks: Int, kept: (blocks: Int, frames: Int)) -> QueueDrop? {
     if blocks > state.share.free { return .poolFull }
     let more = blocks + kept.blocks
@@ -192,7 +195,8 @@ public struct FramePool {
     FrameHeader.frameByteCount { byte(number, $0) }
   }
 
-  /// Removes a flow's first frame and copies it to `output` unless that is nil. Returns its length.
+  /// Removes a flow's first frame, and copies the frame to `output` unless `output` is nil. Returns the length of the
+  /// frame.
   func take(_ number: UInt16, into output: UnsafeMutableRawPointer?) -> Int {
     let byteCount = frameByteCount(number)
     var done = 0
@@ -280,13 +284,13 @@ public struct FramePool {
 struct QueueRing {
   var groups = TurnRing()
   var byteCount = 0
-  /// The part of `byteCount` that this node itself sends.
+  /// The part of `byteCount` in frames from this node itself.
   var ownByteCount = 0
-  /// The bytes of more urgent frames sent since this class last sent, while it had queued frames.
+  /// The bytes of more urgent frames that were sent since this class last sent, while this class had queued frames.
   var passedOver = 0
 }
 
-/// Queued frames of one priority on one link with the same source, destination and ingress.
+/// The queued frames of one class on one link with the same source, destination and ingress.
 struct Flow: TakesTurns {
   let source: NodeID
   let destination: NodeID
@@ -312,24 +316,27 @@ struct Flow: TakesTurns {
   }
 }
 
-/// The flows of one priority on one link with the same ingress. One ring holds those that originate at the neighbour
-/// itself, whose identity its link proves. The other holds those that it relays. The rings take turns byte by byte.
+/// The flows of one class on one link with the same ingress. One ring holds the flows whose source is the neighbour
+/// itself, whose identity its link proves. The other ring holds the flows that the neighbour relays. The two rings take
+/// turns by bytes.
 struct FlowGroup: TakesTurns {
   let ingress: UInt8
-  /// The next group in the ring of its link and priority, or the next free group.
+  /// The next group in the ring of its link and class, or the next free group.
   var next = FramePool.none
   var own = TurnRing()
   var relayed = TurnRing()
   var deficit: Int32 = 0
-  /// The bytes that own flows sent in excess of relayed ones while both had frames.
+  /// The bytes that own flows sent in excess of relayed flows, while both rings had frames. Negative if relayed flows
+  /// sent more.
   private var ownLead: Int32 = 0
 
   init(ingress: UInt8) { self.ingress = ingress }
 
   var isEmpty: Bool { own.isEmpty && relayed.isEmpty }
+  /// Whether the next frame of the group comes from the ring of relayed flows.
   var hasRelayedTurn: Bool { own.isEmpty || !relayed.isEmpty && ownLead > 0 }
 
-  /// Charges a frame to the turn of the group and of one of its rings.
+  /// Charges a frame of `byteCount` bytes to the turn of the group, and to that of one of its rings.
   mutating func charge(_ byteCount: Int, isRelayed: Bool) {
     deficit -= Int32(byteCount)
     let isAlone = own.isEmpty || relayed.isEmpty

@@ -1,26 +1,27 @@
 import Frame
 import Primitives
 
-/// The frames queued for one link. Control frames between neighbours have a small memory of their own, so they never
-/// starve. All other frames wait in the pool that all links share.
+/// The frames queued for one link. Control frames between neighbours have a small memory of their own, which other
+/// frames cannot fill. All other frames wait in the pool that all links share.
 ///
 /// Classes have strict priority. Within a class the ingresses (neighbours and this node) take turns. Within an ingress,
-/// frames that the neighbour originates take turns with frames that it relays, and within both the flows take turns.
-/// Source and destination of a frame are only claimed, so many flows give a neighbour no advantage over one. Ingresses
-/// and flows take turns in a `TurnRing`, whose quantum is the length of the longest frame. A class that was passed over
-/// for `Limits.passedOverBytesMax` bytes may send one frame, so no class starves.
+/// frames that the neighbour originates take turns with frames that the neighbour relays. Within each of these two
+/// kinds the flows take turns. A neighbour can invent sources and destinations, so many flows give a neighbour no
+/// advantage over one flow. Ingresses and flows take turns in a `TurnRing`, whose quantum is the length of the longest
+/// frame. A class that has waited for `Limits.passedOverBytesMax` bytes of more urgent frames may send one frame, so no
+/// class starves.
 ///
-/// Relayed frames leave some of their ingress's quota to frames that the neighbour originates. They leave room for one
-/// frame of maximum length and an eighth of the frame count.
+/// Relayed frames cannot use all of their ingress's quota. One frame of maximum length and an eighth of the frame count
+/// remain for frames that the neighbour originates.
 public struct FrameQueue {
-  /// The classes that wait in the pool, most urgent first.
+  /// The classes of the frames that wait in the pool, most urgent first.
   private enum Class: Int {
     case realtime = 0
     case interactive = 1
     case bulk = 2
 
-    /// The class of a routed frame. Only neighbours send control frames, so a routed frame that claims control priority
-    /// is interactive.
+    /// The class of a routed frame. Control frames are exchanged only between neighbours, so a routed frame that claims
+    /// control priority is treated as interactive.
     init(_ priority: FramePriority) {
       switch priority {
       case .realtime: self = .realtime
@@ -38,7 +39,8 @@ public struct FrameQueue {
     }
   }
 
-  /// The ring of each class, in the pool's memory. This keeps the queue a small value, and reading a ring copies none.
+  /// The ring of each class. The rings are in the pool's memory, so that the queue is a small value and reading a ring
+  /// copies nothing.
   private struct Rings {
     let table: Table<QueueRing, UInt8>
     let first: UInt8
@@ -51,7 +53,7 @@ public struct FrameQueue {
       return self[.bulk].byteCount > 0 ? .bulk : nil
     }
 
-    /// A class that has been passed over for too long.
+    /// A class that has been passed over for too many bytes; nil if there is none.
     var overdue: Class? {
       if self[.bulk].passedOver >= Limits.passedOverBytesMax { return .bulk }
       if self[.interactive].passedOver >= Limits.passedOverBytesMax { return .interactive }
@@ -71,10 +73,10 @@ public struct FrameQueue {
   private let pool: FramePool
   private let rings: Rings
   private let number: UInt8
-  /// The longest frame that the link accepts, in bytes. It is also the quantum of a flow.
+  /// The longest frame that the link accepts, in bytes. This length is also the quantum of a turn.
   public var frameBytesMax = Limits.frameHeaderBytes + Limits.framePayloadBytesFloor
 
-  /// `memory` has `byteCount` bytes and must be used by nothing else.
+  /// `memory` has `byteCount` bytes and must not be used for anything else.
   public init(_ memory: UnsafeMutableRawBufferPointer, _ pool: FramePool) {
     precondition(memory.count >= Self.byteCount)
     control = ByteQueue(UnsafeMutableRawBufferPointer(rebasing: memory[..<Self.byteCount]))
@@ -95,24 +97,24 @@ public struct FrameQueue {
   public var isEmpty: Bool { byteCount == 0 }
   public var controlByteCount: Int { control.count }
 
-  /// The bytes queued with one priority.
+  /// The number of bytes queued with one priority.
   public func byteCount(_ priority: FramePriority) -> Int {
     priority == .control ? control.count : rings[Class(priority)].byteCount
   }
 
-  /// The bytes queued with one priority that this node itself sends.
+  /// The number of bytes queued with one priority in frames from this node itself.
   public func ownByteCount(_ priority: FramePriority) -> Int {
     priority == .control ? control.count : rings[Class(priority)].ownByteCount
   }
 
-  /// Whether frames of one priority from this node to a destination are queued. Not for control frames.
+  /// Whether frames of one priority from this node to `destination` are queued. `priority` must not be control.
   public func hasOwn(_ priority: FramePriority, to destination: NodeID) -> Bool {
     let kind = Class(priority)
     guard rings[kind].ownByteCount > 0, let group = group(kind, FramePool.ownIngress) else { return false }
     return pool.groups[group].own.first(in: pool.flows) { $0.destination == destination } != nil
   }
 
-  /// Whether frames from `ingress` are queued. Not for control frames.
+  /// Whether frames from `ingress` are queued, control frames excepted.
   public func hasFrames(from ingress: Int) -> Bool { share.held(by: ingress) > 0 }
 
   /// Whether the pool and the link have room for a frame of maximum length from `ingress`.
@@ -125,8 +127,8 @@ public struct FrameQueue {
 
   // MARK: In
 
-  /// Queues a frame from `ingress`: a link slot or `FramePool.ownIngress`. `isRelayed` means that its source is not the
-  /// neighbour that delivered it. Returns false if the frame was dropped; the pool counts the reason.
+  /// Queues a frame from `ingress`, which is a link slot or `FramePool.ownIngress`. `isRelayed` means that the frame's
+  /// source is not the neighbour that delivered it. Returns false if the frame was dropped; the pool counts the reason.
   public mutating func append(_ header: FrameHeader, _ payload: RawSpan, from ingress: Int, isRelayed: Bool) -> Bool {
     var bytes = InlineArray<48, UInt8>(repeating: 0)
     var head = bytes.mutableSpan
@@ -162,7 +164,7 @@ public struct FrameQueue {
       }
       pool.count(.overtaken)
       remove(victim, .realtime, into: nil)
-      // A flow that loses its own frame keeps its turn.
+      // A flow whose own frame was dropped for the new frame keeps its turn.
       if victim != known && pool.flows[victim].frames == 0 { leave(victim, .realtime) }
     }
     let flow = known ?? enter(header, kind, ingress, isRelayed)
@@ -173,8 +175,9 @@ public struct FrameQueue {
     return nil
   }
 
-  /// The realtime flow whose oldest frame is dropped to make room. Realtime frames displace only their own flow's
-  /// frames; interactive and bulk frames displace those of other flows.
+  /// The realtime flow whose oldest frame is dropped to make room for a new frame; nil if there is none. A new realtime
+  /// frame displaces only a frame of its own flow. A new interactive or bulk frame displaces a realtime frame of this
+  /// link. If the pool is full, that frame is of any flow; if a quota is reached, of the same ingress.
   private func victim(
     of drop: QueueDrop, _ flow: UInt16?, _ kind: Class, _ ingress: Int, _ isRelayed: Bool
   ) -> UInt16? {
@@ -195,7 +198,8 @@ public struct FrameQueue {
     }
   }
 
-  /// The reason why a flow may not queue another frame. A nil `flow` has not been created yet.
+  /// The reason why a flow may not queue another frame of `byteCount` bytes; nil if it may. A nil `flow` has not been
+  /// created yet.
   private func refusal(
     _ flow: UInt16?, _ byteCount: Int, _ kind: Class, _ ingress: Int, _ isRelayed: Bool
   ) -> QueueDrop? {
@@ -208,9 +212,10 @@ public struct FrameQueue {
       blocksHeld = Int(held.blocks)
     }
     let needed = pool.blocksNeeded(flow, for: byteCount)
-    // A flow may hold only as much as its ingress may still take, so other flows behind the same relay find room.
+    // A flow may hold only as much as its ingress may still take. So other flows that the same neighbour relays find
+    // room.
     let left = share.free - share.held(by: ingress)
-    // `needed` is added because taking a block also leaves one fewer free.
+    // `needed` is added, because each block that is taken is also one fewer free block.
     let kept = isRelayed && needed > 0 ? longestFrameBlocks + needed : 0
     if needed > 0 && blocksHeld + needed + kept > left { return .linkQuota }
     return pool.refusal(ingress, blocks: needed, kept: (kept, isRelayed ? Limits.neighbourFramesMax / 8 : 0))
@@ -218,9 +223,9 @@ public struct FrameQueue {
 
   // MARK: Out
 
-  /// Moves whole frames into `output`, at most `framesMax`. Stops when the next one does not fit or the link's maximum
-  /// frame length is written. The caller asks again for more, so an urgent frame that arrived meanwhile goes first.
-  /// Returns the bytes written.
+  /// Moves complete frames into `output`, at most `framesMax`. Stops when the next frame does not fit, or when the
+  /// bytes would exceed the link's maximum frame length. The caller repeats the call for more frames, so that an urgent
+  /// frame that has arrived since is sent first. Returns the number of bytes written.
   public mutating func pop(
     into output: UnsafeMutableRawBufferPointer, framesMax: Int = .max, controlOnly: Bool = false
   ) -> Int {
@@ -265,7 +270,7 @@ public struct FrameQueue {
     written + byteCount <= (written == 0 ? room : min(room, frameBytesMax))
   }
 
-  /// Updates the passed-over counts after a frame of class `kind` (nil: control) was sent.
+  /// Updates `passedOver` of each class after a frame of class `kind` was sent. A nil `kind` is a control frame.
   private mutating func passOver(_ kind: Class?, _ byteCount: Int) {
     passOver(.realtime, kind, byteCount)
     passOver(.interactive, kind, byteCount)
@@ -292,7 +297,7 @@ public struct FrameQueue {
     return ring.first(in: pool.flows) { $0.source == header.source && $0.destination == header.destination }
   }
 
-  /// The flow whose turn it is.
+  /// The flow of a class whose turn it is; nil if the class is empty.
   private func turn(_ kind: Class) -> UInt16? {
     rings[kind].groups.isEmpty ? nil : turn(of: rings[kind].groups.turn(in: pool.groups))
   }
@@ -302,7 +307,8 @@ public struct FrameQueue {
     return (group.hasRelayedTurn ? group.relayed : group.own).turn(in: pool.flows)
   }
 
-  /// Advances the turn until a flow may send its first frame, and returns that flow. The class must not be empty.
+  /// Advances the turn in a class until a flow may send its first frame, and returns that flow. The class must not be
+  /// empty.
   private mutating func ready(_ kind: Class) -> UInt16 {
     let (pool, quantum) = (pool, frameBytesMax)
     let group = rings[kind].groups.ready(in: pool.groups, quantum: quantum) {
@@ -318,7 +324,7 @@ public struct FrameQueue {
     pool.groups[group].charge(byteCount, isRelayed: pool.flows[flow].isRelayed)
   }
 
-  /// Creates a flow in the group of its ingress.
+  /// Creates a flow in the group of its ingress, and the group if there is none.
   private mutating func enter(_ header: FrameHeader, _ kind: Class, _ ingress: Int, _ isRelayed: Bool) -> UInt16 {
     let flow = pool.makeFlow(header, ingress: ingress, isRelayed: isRelayed)
     let group = group(kind, ingress) ?? enterGroup(UInt8(ingress), kind)
@@ -336,7 +342,7 @@ public struct FrameQueue {
     return group
   }
 
-  /// Removes a flow and drops its frames. Removes its group too if that was the last flow.
+  /// Removes a flow and drops its frames. Also removes the flow's group if no flow is left in that group.
   private mutating func leave(_ flow: UInt16, _ kind: Class) {
     while pool.flows[flow].frames > 0 { remove(flow, kind, into: nil) }
     guard let group = group(kind, Int(pool.flows[flow].ingress)) else { preconditionFailure("a flow without a group") }
@@ -352,7 +358,8 @@ public struct FrameQueue {
     if rings[kind].groups.isEmpty { rings[kind] = QueueRing() }
   }
 
-  /// Removes the first frame of a flow and copies it to `output` unless that is nil. The flow stays in its ring.
+  /// Removes the first frame of a flow, and copies the frame to `output` unless `output` is nil. The flow stays in its
+  /// ring.
   private mutating func remove(_ flow: UInt16, _ kind: Class, into output: UnsafeMutableRawPointer?) {
     let before = Int(pool.flows[flow].blocks)
     let byteCount = pool.take(flow, into: output)

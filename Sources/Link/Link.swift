@@ -13,37 +13,39 @@ public struct Link {
   public enum State: Equatable, Sendable {
     /// The slot is free.
     case idle
-    /// The hello was sent, and the neighbour's has not arrived.
+    /// This node's hello was queued, and the neighbour's hello has not arrived.
     case opening
     /// Frames of every type are accepted.
     case up
-    /// This node sent a goodbye with `CloseReason.parked`. Frames that the neighbour sent before its own goodbye are
-    /// still received, and frames for it wait. A resumed link whose hello timed out is in this state too.
+    /// The link is becoming a parked link, which is kept without a stream. This node queued a goodbye with
+    /// `CloseReason.parked`. Frames that the neighbour sent before its own goodbye are still received, and frames for
+    /// the neighbour wait. A resumed link without a hello in time is in this state too.
     case parking
-    /// Both ends keep the link's state without a stream. Frames for the neighbour wait until one end dials.
+    /// The link is parked: both ends keep its state without a stream. Frames for the neighbour wait until either end
+    /// dials.
     case parked
-    /// The link must be torn down. A goodbye may still be queued.
+    /// The link must be torn down. A goodbye to the neighbour may still be queued.
     case closed(CloseReason)
   }
 
-  /// The timeout for the neighbour's hello, or for its agreement to be parked.
+  /// The timeout for the neighbour's hello, or for the goodbye with which it agrees to park the link.
   public static let helloTimeout = TimeSpan.seconds(5)
   /// A link is proven when a pong has arrived and the link has been up for this long.
   public static let provingTime = TimeSpan.seconds(2)
 
   public private(set) var state = State.idle
-  /// The node that the link's certificate authenticates.
+  /// The node at the other end, which has proved its key.
   public private(set) var peer = NodeID.none
   public private(set) var bearer = BearerKind.ethernet
-  /// Whether the neighbour dialled.
+  /// Whether the neighbour dialled the stream.
   public private(set) var isInbound = false
-  /// From the neighbour's hello. Valid once the link is up.
+  /// The boot epoch in the neighbour's hello. Like the next two properties, it is valid once the link is up.
   public private(set) var peerEpoch: UInt64 = 0
   public private(set) var peerCapabilities = Capabilities.none
   public private(set) var peerName: DisplayName?
   /// The longest frame payload that both ends accept, in bytes.
   public private(set) var payloadBytesMax = Limits.framePayloadBytesFloor
-  /// The time for which the neighbour's goodbye asked not to be dialled.
+  /// The time for which the neighbour's goodbye asked not to be dialled; 0 without a goodbye.
   public private(set) var retryAfterSeconds: UInt16 = 0
   /// The last measured round-trip time, or zero before the first measurement.
   public private(set) var roundTrip = TimeSpan(nanoseconds: 0)
@@ -51,30 +53,31 @@ public struct Link {
   public private(set) var meter = LinkMeter(.ethernet)
   /// Whether a pong has arrived and the link has been up for `provingTime`.
   public private(set) var isProven = false
-  /// Whether a frame other than a hello has arrived since the link came up. The neighbour has it up too, then.
+  /// Whether a frame other than a hello has arrived since the link came up. Such a frame shows that the link is up at
+  /// the neighbour too.
   public private(set) var isMutual = false
   /// Whether the link was parked before this stream opened.
   public private(set) var isResumed = false
-  /// Whether both ends agreed to park. Everything that either sent before has arrived, then.
+  /// Whether both ends have agreed to park the link. If so, every frame that the neighbour sent before has arrived.
   public private(set) var isParkingAgreed = false
   public private(set) var upSince = Instant.zero
   public private(set) var bytesIn: UInt64 = 0
   public private(set) var bytesOut: UInt64 = 0
 
   private var queue: FrameQueue
-  /// The time at which the stream opened or parking began.
+  /// The time at which the stream opened or the state `.parking` began.
   private var openedAt = Instant.zero
-  /// Whether the neighbour may park this node.
+  /// Whether this node announced that relays may park its links.
   private var parks = false
   private var liveness = Liveness(.ethernet, now: .zero)
   private var pingSentAt = Instant.zero
   private var awaitsPong = false
   private var hasPonged = false
   private var stall = Stall()
-  /// The bytes that `pop` returned and that no goodput measurement includes yet.
+  /// The number of bytes sent that no goodput measurement includes yet.
   private var unmeasuredBytes = 0
 
-  /// `memory` has `FrameQueue.byteCount` bytes for control frames. All other frames wait in the pool.
+  /// `memory` has `FrameQueue.byteCount` bytes, for control frames. All other frames wait in `pool`.
   public init(_ memory: UnsafeMutableRawBufferPointer, _ pool: FramePool) { queue = FrameQueue(memory, pool) }
 
   /// The properties that this node announces in its hello.
@@ -92,7 +95,7 @@ public struct Link {
   }
 
   /// The longest frame payload that this node accepts over a bearer, in bytes. Slow bearers use short frames, so an
-  /// urgent frame does not wait long for a bulk one: 4 KiB take 33 ms at 1 Mbit/s.
+  /// urgent frame does not wait long for a bulk frame: 4 KiB take 33 ms at 1 Mbit/s.
   public static func payloadBytesMax(over bearer: BearerKind) -> Int {
     switch bearer {
     case .bluetoothLE, .bluetoothClassic: 4_096
@@ -122,7 +125,8 @@ public struct Link {
     begin(isInbound, local, now)
   }
 
-  /// Opens a parked link on a new stream. The neighbour's properties and the waiting frames are kept.
+  /// Opens a parked link on a new stream. The properties from the neighbour's last hello and the waiting frames are
+  /// kept.
   public mutating func resume(isInbound: Bool, local: Local, now: Instant) {
     isResumed = true
     begin(isInbound, local, now)
@@ -148,19 +152,19 @@ public struct Link {
     enqueue(.hello, hello.byteCount, local.node) { output in hello.write(to: &output) }
   }
 
-  /// Sets `isMutual`.
+  /// Sets `isMutual`, because a frame other than a hello has arrived.
   public mutating func confirm() { isMutual = true }
 
-  /// Handles a frame from the neighbour that is not routed. Replies are queued, and `state` may change.
+  /// Handles a hello, ping, pong or goodbye from the neighbour. Replies are queued, and `state` may change.
   ///
-  /// Throws the reason if the frame is rejected. `state` is valid in that case too.
+  /// Throws the reason if the frame is rejected. `state` may have changed in that case too.
   public mutating func receive(
     _ header: FrameHeader, _ payload: RawSpan, _ type: FrameType, local: NodeID, now: Instant
   ) throws(FrameRefusal) {
     switch type {
     case .hello: try receiveHello(header, payload, local, now)
     case .ping:
-      // The goodbye was this node's last frame.
+      // This node's goodbye was its last frame, so the ping gets no answer.
       if state == .parking { return }
       if state != .up || payload.byteCount != Self.pingByteCount { throw .unexpected }
       _ = append(
@@ -170,7 +174,7 @@ public struct Link {
     case .pong:
       var reader = ByteReader(payload, orThrow: FrameRefusal.truncated)
       let sentAt = Instant(nanoseconds: try reader.u64())
-      // The neighbour can put any time into its pong, so only that of the outstanding ping counts.
+      // The neighbour can put any time into a pong, so only the time of the outstanding ping is accepted.
       if state == .parking { return }
       if state != .up || !awaitsPong || sentAt != pingSentAt || sentAt > now { throw .unexpected }
       awaitsPong = false
@@ -198,17 +202,17 @@ public struct Link {
     liveness.arrived(now: now)
   }
 
-  /// Records that a whole frame arrived, which proves that the neighbour is alive.
+  /// Records that a complete frame arrived, which proves that the neighbour is alive.
   public mutating func heard(now: Instant) { liveness.heard(now: now) }
 
-  /// Records that a whole frame of this length arrived in one piece.
+  /// Records that a complete frame of `byteCount` bytes arrived in one piece.
   public mutating func heard(_ byteCount: Int, now: Instant) {
     arrived(byteCount, now: now)
     heard(now: now)
   }
 
-  /// Queues a frame from `ingress`: a link slot or `FramePool.ownIngress`. `isRelayed` means that its source is not the
-  /// neighbour that delivered it. Returns false if the frame was dropped; the pool counts the reason.
+  /// Queues a frame from `ingress`, which is a link slot or `FramePool.ownIngress`. `isRelayed` means that the frame's
+  /// source is not the neighbour that delivered it. Returns false if the frame was dropped; the pool counts the reason.
   public mutating func append(
     _ header: FrameHeader, _ payload: RawSpan, from ingress: Int, isRelayed: Bool = false
   ) -> Bool {
@@ -219,7 +223,7 @@ public struct Link {
   public mutating func close(_ reason: CloseReason, retryAfterSeconds: UInt16, local: NodeID) {
     switch state {
     case .idle, .closed: return
-    // The goodbye was sent already, or no stream exists for it.
+    // A goodbye was queued already, or there is no stream that could carry one.
     case .parking, .parked: queue.removeAll()
     case .opening, .up:
       queue.removeAll()
@@ -229,8 +233,8 @@ public struct Link {
     state = .closed(reason)
   }
 
-  /// Asks the neighbour to park the link and not to dial for some seconds, or agrees to its request. The stream stays
-  /// open until both have agreed.
+  /// Asks the neighbour to park the link and not to dial for `retryAfterSeconds`, or agrees to the neighbour's request.
+  /// The stream stays open until both nodes have agreed.
   public mutating func park(retryAfterSeconds: UInt16, local: NodeID, now: Instant) {
     let goodbye = Goodbye(reason: .parked, retryAfterSeconds: retryAfterSeconds)
     enqueue(.goodbye, Goodbye.byteCount, local) { output in goodbye.write(to: &output) }
@@ -239,8 +243,8 @@ public struct Link {
     openedAt = now
   }
 
-  /// Whether the neighbour's parking goodbye is valid: it answers this node's, or comes from a relay to a node that may
-  /// be parked.
+  /// Whether the neighbour's goodbye with `CloseReason.parked` is valid. It is valid as an answer to this node's own
+  /// goodbye, or from a relay if this node may be parked. A request of a relay is accepted at once.
   private mutating func isParkable(_ local: NodeID, _ now: Instant) -> Bool {
     if state == .parking { return true }
     guard state == .up, parks, peerCapabilities.contains(.relay) else { return false }
@@ -248,8 +252,8 @@ public struct Link {
     return true
   }
 
-  /// Parks a link in `.parking`, or a resumed one in `.opening`, whose stream has closed. Returns false if frames may
-  /// have been lost.
+  /// Parks the link after its stream has closed. The state must be `.parking`, or `.opening` on a resumed link. Returns
+  /// false if frames may have been lost.
   public mutating func rest() -> Bool {
     let isWhole = isParkingAgreed && queue.controlByteCount == 0
     queue.removeControl()
@@ -257,14 +261,14 @@ public struct Link {
     return isWhole
   }
 
-  /// Whether frames are accepted.
+  /// Whether frames from the neighbour are accepted.
   public var isReceiving: Bool {
     switch state {
     case .up, .parking: true
     case .idle, .opening, .closed, .parked: false
     }
   }
-  /// Whether the node at the other end counts as a neighbour, with or without a stream.
+  /// Whether the node at the other end is a neighbour of this node: the link is up, or it is kept without a stream.
   public var isStanding: Bool {
     switch state {
     case .up, .parking, .parked: true
@@ -280,7 +284,7 @@ public struct Link {
     peer = .none
   }
 
-  /// The time at which `handleTimeout` is due.
+  /// The time at which `handleTimeout` is due; `.never` without a timer.
   public var deadline: Instant {
     switch state {
     case .idle, .closed, .parked: .never
@@ -289,7 +293,7 @@ public struct Link {
     }
   }
 
-  /// Whether the link has a deadline.
+  /// Whether `deadline` can differ from `.never`.
   public var isTimed: Bool {
     switch state {
     case .opening, .parking, .up: true
@@ -299,11 +303,12 @@ public struct Link {
 
   private var provenDue: Instant { hasPonged && !isProven ? upSince + Self.provingTime : .never }
 
-  /// Sends a ping if one is due, or closes a dead link. `isHeld` means that the stream has bytes that it cannot send.
+  /// Queues a ping if one is due, or closes a dead link. `isHeld` means that bytes wait which the stream does not
+  /// accept.
   public mutating func handleTimeout(local: NodeID, now: Instant, isHeld: Bool = false) {
     if deadline > now { return }
     if state == .opening && isResumed {
-      // The stream is closed, and the link stays parked.
+      // The caller closes the stream in this state, and the link stays parked.
       state = .parking
       openedAt = now
       return
@@ -325,32 +330,33 @@ public struct Link {
       // The last ping is still queued.
       if awaitsPong { return liveness.pingSent(now: now) }
     } else if due == .death {
-      // The ping may only just have been sent.
+      // The stream has only just accepted bytes again, so the ping may have been sent late.
       if wasExcused { return liveness.excuse(until: now + Liveness.answerMax) }
       return close(.timedOut, retryAfterSeconds: 0, local: local)
     }
     sendPing(local, now)
   }
 
-  /// Whether the neighbour accepts no frames but is not considered dead yet, because its radio responds.
+  /// Whether the neighbour accepts no frames, and is not considered dead yet because its radio responds.
   public var isStalled: Bool { stall.isExcuse }
-  /// How long the neighbour has accepted no frames. Zero while it accepts them.
+  /// The time for which the neighbour has accepted no frames; zero while it accepts frames.
   public func stalledSpan(now: Instant) -> TimeSpan { stall.span(now: now) }
 
-  /// Ends a stall after the stream accepted frames again, beginning with the ping.
+  /// Ends a stall, because the stream accepts frames again. The queued ping is sent first, so the timeout for its
+  /// answer begins now.
   public mutating func goesOn(now: Instant) {
     stall = Stall()
     liveness.pingSent(now: now)
   }
 
-  /// Sends a ping if one is due within `span`. Returns true if it did.
+  /// Queues a ping if one is due within `span`. Returns whether a ping was queued.
   public mutating func pingEarly(dueWithin span: TimeSpan, local: NodeID, now: Instant) -> Bool {
     guard state == .up, liveness.isPingDue(within: span, now: now) else { return false }
     sendPing(local, now)
     return true
   }
 
-  /// Sends a ping unless one awaits its pong. Returns true if it did.
+  /// Queues a ping unless another ping awaits its pong. Returns whether a ping was queued.
   public mutating func pingNow(local: NodeID, now: Instant) -> Bool {
     guard state == .up, !awaitsPong else { return false }
     sendPing(local, now)
@@ -362,14 +368,14 @@ public struct Link {
   }
 
   /// Records that the stream has accepted the bytes that `pop` returned since the last call. If more frames are queued,
-  /// this is a measurement of goodput. Returns true if the cost changed.
+  /// these bytes are part of a goodput measurement. Returns true if the cost changed.
   public mutating func measureGoodput(now: Instant) -> Bool {
     defer { unmeasuredBytes = 0 }
     return meter.sent(unmeasuredBytes, isBusy: hasFrames, now: now)
   }
 
-  /// Moves whole queued frames into `output`, most urgent first, and stops after the link's maximum frame length.
-  /// Routed frames wait until the link is up. Returns the bytes written.
+  /// Moves complete queued frames into `output`, most urgent first: at most `framesMax` frames, and in all at most the
+  /// link's maximum frame length. Routed frames wait until the link is up. Returns the number of bytes written.
   public mutating func pop(into output: UnsafeMutableRawBufferPointer, framesMax: Int = .max) -> Int {
     let written = queue.pop(into: output, framesMax: framesMax, controlOnly: state != .up)
     passed(written)
@@ -383,26 +389,26 @@ public struct Link {
   }
 
   public var queuedByteCount: Int { queue.byteCount }
-  /// Whether another advertisement should be queued. Few wait in this queue. The others wait in the database, where
-  /// newer ones replace them.
+  /// Whether another advertisement should be queued. Only few advertisements wait in this queue. The others wait in the
+  /// link-state database, where newer advertisements replace them.
   public var takesAdvertisement: Bool { state == .up && queue.controlByteCount < Self.controlBytesAhead }
   public var hasFrames: Bool { !queue.isEmpty }
-  /// Whether routed frames from `ingress` are queued: a link slot or `FramePool.ownIngress`.
+  /// Whether routed frames from `ingress` are queued. `ingress` is a link slot or `FramePool.ownIngress`.
   public func hasFrames(from ingress: Int) -> Bool { queue.hasFrames(from: ingress) }
-  /// The bytes queued with one priority.
+  /// The number of bytes queued with one priority.
   public func queuedByteCount(_ priority: FramePriority) -> Int { queue.byteCount(priority) }
-  /// Whether there is room for a frame of maximum length from this node.
+  /// Whether the queue has room for a frame of maximum length from this node.
   public var hasRoomForOwn: Bool { queue.hasRoom(for: FramePool.ownIngress) }
-  /// The bytes queued with one priority that this node itself sends.
+  /// The number of bytes queued with one priority in frames from this node itself.
   public func ownQueuedByteCount(_ priority: FramePriority) -> Int { queue.ownByteCount(priority) }
-  /// Whether frames of one priority from this node to a destination are queued.
+  /// Whether frames of one priority from this node to `destination` are queued.
   public func hasOwnQueued(_ priority: FramePriority, to destination: NodeID) -> Bool {
     queue.hasOwn(priority, to: destination)
   }
 
   private static let pingByteCount = 8
-  /// Another advertisement is queued while the control queue has fewer bytes than this. The rest of the queue has room
-  /// for the longest advertisement, pings and pongs.
+  /// The number of queued control bytes from which no further advertisement is queued. The rest of the control queue
+  /// has room for the longest advertisement, pings and pongs.
   private static let controlBytesAhead = 1_024
 
   private mutating func receiveHello(
@@ -425,7 +431,7 @@ public struct Link {
     peerName = hello.name
     let payloadBytesBefore = payloadBytesMax
     payloadBytesMax = min(Int(hello.payloadBytesMax), Self.payloadBytesMax(over: bearer))
-    // Waiting frames may exceed the new limit.
+    // The frames that waited may exceed the new limit.
     if isResumed && payloadBytesMax < payloadBytesBefore { queue.removeAll() }
     queue.frameBytesMax = FrameHeader.byteCount + payloadBytesMax
     upSince = now
@@ -451,7 +457,7 @@ public struct Link {
       var output = OutputRawSpan(buffer: bytes, initializedCount: 0)
       write(&output)
     }
-    // The control queue is never full here: it was just emptied, or at most one ping is outstanding.
+    // The control queue always has room here, because it was just emptied, or at most one ping is outstanding.
     _ = append(
       FrameHeader(type: type, priority: .control, payloadByteCount: byteCount, source: local, identifier: 0),
       payload.span.bytes.extracting(0..<byteCount), from: FramePool.ownIngress)

@@ -2,25 +2,26 @@ import Primitives
 
 /// Measures the cost of a link, in the unit of `BearerKind.cost`: roughly microseconds per KiB.
 ///
-/// A link has its bearer's usual cost unless measurements show that it is much slower. Only a stream with frames
-/// waiting is measured. Round-trip times are ignored, because they grow with load. Costs that follow the load would
-/// move the load, which would change the costs again. For the same reason the best of the last measurements counts,
-/// costs change in powers of two, and moderate deviations have no effect.
+/// A link has its bearer's usual cost unless measurements show that the link is much slower. Goodput is measured only
+/// while frames wait for the stream. Round-trip times are ignored, because they grow with load. Costs that follow the
+/// load would move the load to other links, which would change the costs again. For the same reason only the best of
+/// the last measurements is used, costs change in powers of two, and moderate deviations have no effect.
 public struct LinkMeter {
-  /// A link is slow when a KiB takes at least this many times as long as usual. A processor that is busy with several
-  /// links does not make a link that slow.
+  /// A link is slow if one KiB takes at least this many times as long as usual for its bearer. The factor is so high
+  /// that a processor that is busy with several links does not make a link look slow.
   static let slowFactor: UInt64 = 8
-  /// The least duration and bytes of a measurement. The first after an idle period is discarded, because it only fills
-  /// the buffers below.
+  /// The minimum duration of a measurement. The first measurement after an idle period is discarded, because its bytes
+  /// only fill the buffers below the link.
   static let windowTime = TimeSpan.milliseconds(500)
+  /// The minimum number of bytes of a measurement.
   static let windowBytes: UInt64 = 16_384
-  /// A link is slow when the best of this many consecutive measurements is.
+  /// The number of consecutive measurements of which the best one decides whether a link is slow.
   static let windows = 8
-  /// How long a link counts as slow without new measurements, before it gets another chance. The time doubles whenever
-  /// the link proves slow again.
+  /// The time without new measurements after which a slow link has its usual cost again. The time begins at `memoryMin`
+  /// and doubles with each such reset, up to `memoryMax`.
   static let memoryMin = TimeSpan.seconds(300)
   static let memoryMax = TimeSpan.seconds(4_800)
-  /// The greatest measured cost. Greater costs are for links in quarantine.
+  /// The greatest measured cost. Links in quarantine have greater costs, so that they are used last.
   public static let costMax: UInt16 = 32_767
 
   private let bearer: BearerKind
@@ -40,7 +41,8 @@ public struct LinkMeter {
   /// The cost that this node advertises for the link.
   public var cost: UInt16 { UInt16(min(UInt64(bearer.cost) * factor, UInt64(Self.costMax))) }
 
-  /// Records that the stream accepted frames. `isBusy` means that more are queued. Returns true if the cost changed.
+  /// Records that the stream accepted `byteCount` bytes of frames. `isBusy` means that more frames are queued. Returns
+  /// true if the cost changed.
   mutating func sent(_ byteCount: Int, isBusy: Bool, now: Instant) -> Bool {
     defer {
       if !isBusy {
@@ -69,7 +71,7 @@ public struct LinkMeter {
     return factor != before
   }
 
-  /// Discards measurements that are too old.
+  /// Discards the measurements if the last one is older than `memory`. A slow link then has its usual cost again.
   mutating func review(now: Instant) {
     guard measurements > 0, now - measuredAt >= memory else { return }
     measurements = 0

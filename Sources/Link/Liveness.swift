@@ -1,37 +1,38 @@
 import Primitives
 
-/// Detects a dead neighbour: one that was silent, was pinged, and did not answer in time.
+/// Detects a dead neighbour: a neighbour that was silent, was pinged, and then sent no frame in time.
 ///
 /// A ping travels on a reliable stream, so one ping is enough. The timeout for the answer follows the measured
-/// round-trip times, so a slow or lossy link is not mistaken for a dead one. It counts from when the ping was queued,
-/// not from when it was due. A node that itself runs late sends another ping before it decides, because the answer may
-/// have arrived unread.
+/// round-trip times, so a slow or lossy link is not mistaken for a dead one. The timeout begins when the ping is
+/// queued, not when it was due. A node that itself runs late sends another ping before it decides, because an answer
+/// may have arrived that the node has not read.
 public struct Liveness {
-  /// A ping is sent at least this often, to measure the round-trip time.
+  /// The maximum time between two pings. A ping is sent even to an active neighbour, to measure the round-trip time.
   static let measureInterval = TimeSpan.seconds(15)
-  /// The longest timeout for an answer. It also applies before a round-trip time is known.
+  /// The longest timeout for an answer. This timeout also applies before a round-trip time is known.
   static let answerMax = TimeSpan.seconds(7)
-  /// The timeout is at least this multiple of the slowest recent round-trip time.
+  /// The timeout is at least this multiple of the slowest recent round-trip time, up to `answerMax`.
   static let answerRoundTrips: UInt64 = 3
-  /// A timeout that is handled later than this sends another ping instead of closing the link.
+  /// If a timeout is handled later than this after it was due, another ping is sent instead of closing the link.
   static let latenessMax = TimeSpan.milliseconds(250)
-  /// The most such pings in a row.
+  /// The maximum number of pings in a row that are sent because a timeout was handled late.
   static let latePingsMax: UInt8 = 3
 
   /// The action that is due.
   enum Due { case nothing, ping, death }
 
   private let bearer: BearerKind
+  /// The time at which the last complete frame arrived.
   private var heardAt: Instant
-  /// The time at which bytes of an incomplete frame arrived.
+  /// The time at which bytes last arrived, even of an incomplete frame.
   private var arrivedAt = Instant.zero
   private var pingSentAt: Instant
-  /// Whether nothing was received since the last ping.
+  /// Whether no complete frame was received since the last ping.
   private var isAsking = false
   private var latePings: UInt8 = 0
   /// The neighbour is not considered dead before this time.
   private var excusedUntil = Instant.zero
-  /// The last round-trip times, of which the slowest counts.
+  /// The last four round-trip times. The slowest of them determines the timeout.
   private var roundTrips = FixedArray<4, TimeSpan>(repeating: TimeSpan(nanoseconds: 0))
   private var measured = 0
 
@@ -41,7 +42,7 @@ public struct Liveness {
     pingSentAt = now
   }
 
-  /// The silence after which a neighbour is pinged.
+  /// The time without a complete frame after which a neighbour is pinged.
   public static func silenceMax(over bearer: BearerKind) -> TimeSpan {
     switch bearer {
     case .ethernet, .loopback: .milliseconds(2_200)
@@ -49,7 +50,7 @@ public struct Liveness {
     }
   }
 
-  /// The timeout for an answer on a link with short round trips.
+  /// The minimum timeout for an answer. It applies on a link with short round trips.
   static func answerMin(over bearer: BearerKind) -> TimeSpan {
     switch bearer {
     case .ethernet, .loopback: .milliseconds(700)
@@ -63,15 +64,16 @@ public struct Liveness {
     silenceMax(over: bearer) + answerMin(over: bearer)
   }
 
-  /// Records that a whole frame arrived.
+  /// Records that a complete frame arrived.
   mutating func heard(now: Instant) {
     heardAt = now
     isAsking = false
     latePings = 0
   }
 
-  /// Records that bytes of a frame arrived. They postpone an unsent ping up to twice the silence limit, because a frame
-  /// takes long on a slow link. They do not answer a ping: a neighbour that sends a byte now and then is not alive.
+  /// Records that bytes of a frame arrived. The bytes postpone the next ping, at most to twice `silenceMax`, because a
+  /// frame takes long on a slow link. They are no answer to a ping, because a neighbour that sends only single bytes is
+  /// not considered alive.
   mutating func arrived(now: Instant) { arrivedAt = now }
 
   mutating func pingSent(now: Instant) {
@@ -85,13 +87,13 @@ public struct Liveness {
     measured += 1
   }
 
-  /// Extends the timeout to `instant`, for a ping that was not sent or was sent late.
+  /// Extends the timeout of the current ping to `instant`, because the ping was not sent or was sent late.
   mutating func excuse(until instant: Instant) { excusedUntil = instant }
 
   /// The time at which `due` may change without another event.
   var deadline: Instant { isAsking ? answerDue : pingDue }
 
-  /// The action due now. A ping that is due because this node was late is counted.
+  /// The action that is due now. A ping that is due because this node handled a timeout late is counted in `latePings`.
   mutating func due(now: Instant) -> Due {
     if !isAsking { return pingDue <= now ? .ping : .nothing }
     let end = answerDue
@@ -101,7 +103,8 @@ public struct Liveness {
     return .ping
   }
 
-  /// Whether a ping is due within `span`. Sent together with others, it needs no wake-up of its own.
+  /// Whether a ping is due within `span`. If it is sent together with the pings of other links, it needs no timer of
+  /// its own.
   func isPingDue(within span: TimeSpan, now: Instant) -> Bool { !isAsking && pingDue <= now + span }
 
   private var answerDue: Instant { max(pingSentAt + answerTime, excusedUntil) }

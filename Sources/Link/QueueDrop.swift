@@ -2,13 +2,13 @@ import Primitives
 
 /// The reason for dropping a frame instead of queueing it.
 public enum QueueDrop: UInt8, Sendable {
-  /// The pool has no free memory.
+  /// The pool that all links share has no free memory.
   case poolFull = 0
-  /// The ingress has reached its quota.
+  /// The ingress (a neighbour or this node) has reached its quota of the pool.
   case neighbourQuota = 1
   /// The ingress has reached its share of the link's quota.
   case linkQuota = 2
-  /// The flow has reached its limit.
+  /// The flow has reached its limit of bytes or frames.
   case flowQuota = 3
   /// A realtime frame was dropped for a newer one or for an interactive or bulk frame.
   case overtaken = 4

@@ -1,23 +1,23 @@
 import Primitives
 
-/// Detects a neighbour that accepts no frames although its radio responds. Such a neighbour grants no credits (Core
-/// Specification 5.4, Vol 3, Part A, 10.1), because its reader pauses or its receive buffer is too short. A ping that
-/// was not sent cannot be answered, so a time limit decides.
+/// Detects a neighbour that accepts no frames although its radio responds. Such a neighbour grants no credits
+/// (Bluetooth Core Specification 5.4, Vol 3, Part A, 10.1). Its application does not read, or its receive buffer is too
+/// short. A ping that was not sent cannot be answered. So a time limit decides whether the neighbour is dead.
 ///
-/// This is used over Bluetooth LE only. There the controllers end the connection to an absent neighbour after the
-/// supervision timeout. On other bearers a blocked stream may be the only sign of its absence.
+/// The time limit applies over Bluetooth LE only. There the controller ends the connection to an absent neighbour after
+/// the supervision timeout. Over other bearers a blocked stream may be the only sign that the neighbour is absent.
 struct Stall {
-  /// How long a neighbour may accept no frames, counted from the first timeout at which it does so. An application that
-  /// a phone suspends for less time simply continues.
+  /// The maximum time for which a neighbour may accept no frames. It begins at the first timeout that finds the stream
+  /// blocked. An application that a phone suspends for less time simply continues.
   static let spanMax = TimeSpan.seconds(20)
 
   private var since = Instant.never
   private var bytesOut: UInt64 = 0
-  /// Whether the stall has prevented the link from being closed.
+  /// Whether the link was kept at a timeout only because of the stall.
   private(set) var isExcuse = false
 
-  /// Updates the state. `isBlocked` means that the stream does not accept the waiting bytes; `bytesOut` is the total it
-  /// has accepted.
+  /// Updates the state. `isBlocked` means that the stream does not accept the waiting bytes. `bytesOut` is the total
+  /// number of bytes that the stream has accepted.
   mutating func look(isBlocked: Bool, bytesOut: UInt64, now: Instant) {
     if !isBlocked {
       self = Stall()
@@ -32,6 +32,6 @@ struct Stall {
 
   mutating func excuse() { isExcuse = true }
 
-  /// How long nothing has been accepted.
+  /// The time for which the neighbour has accepted no bytes; zero while nothing is blocked.
   func span(now: Instant) -> TimeSpan { since == .never ? TimeSpan(nanoseconds: 0) : now - since }
 }

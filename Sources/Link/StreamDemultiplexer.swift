@@ -1,31 +1,34 @@
 import Frame
 import Primitives
 
-/// Separates the two kinds of unit on a link's byte stream by their first byte (the technique of RFC 7983). TLS records
-/// begin with 20–23 (RFC 8446, section 5.1), sealed frames with 0x81.
+/// Separates the two kinds of unit on a link's byte stream by their first byte (the technique of RFC 7983). The first
+/// byte is 20–23 for a TLS record (RFC 8446, section 5.1) and 0x81 for a sealed frame. A sealed frame is encrypted end
+/// to end, and travels beside the TLS records.
 ///
-/// It works incrementally: `next` accepts input that is split anywhere and returns the kind of its first bytes. The
-/// caller continues after them. No bytes are stored, so a caller that needs a whole sealed frame must join the pieces.
+/// The demultiplexer works incrementally: `next` accepts input that is split anywhere, and returns the kind and the
+/// number of the first bytes. The caller passes the bytes after them to the next call. No bytes are stored, so a caller
+/// that needs a complete sealed frame must join the pieces.
 ///
 /// A sealed frame on the wire: frame header (48) ‖ link sequence (8, big-endian) ‖ tag (16) ‖ payload. The header
 /// contains the payload length (`FrameHeader.lengthEnd`).
 public struct StreamDemultiplexer: Sendable {
-  /// The TLS record header in bytes. Its last two bytes are the length.
+  /// The length of a TLS record header, in bytes. Its last two bytes are the length field.
   public static let recordHeaderBytes = 5
-  /// The longest protected record of TLS 1.3 (RFC 8446, section 5.2). Those of the AEAD suites of TLS 1.2 are shorter.
+  /// The maximum of the length field of a protected TLS 1.3 record (RFC 8446, section 5.2). The records of the AEAD
+  /// suites of TLS 1.2 are shorter.
   public static let recordBytesMax = 16384 + 256
-  /// The first byte of a sealed frame, which includes the frame version.
+  /// The first byte of a sealed frame. It includes the version of the frame format.
   public static let sealedMarker = FrameHeader.marker
   public static let sealedHeaderBytes = FrameHeader.byteCount
   public static let sealedSequenceBytes = 8
   public static let sealedTagBytes = 16
-  /// The bytes before the payload.
+  /// The number of bytes before the payload of a sealed frame.
   public static let sealedOverheadBytes = sealedHeaderBytes + sealedSequenceBytes + sealedTagBytes
   public static let sealedPayloadBytesMax = Limits.framePayloadBytesMax
 
   /// The reason why a stream cannot be parsed further. The raw value is used in counters and the journal.
   public enum Refusal: UInt8, Error, Sendable {
-    /// The byte begins neither a TLS record nor a sealed frame.
+    /// The first byte begins neither a TLS record nor a sealed frame.
     case unknownFirstByte = 1
     /// A TLS record is longer than `recordBytesMax`.
     case recordTooLong = 2
@@ -39,7 +42,7 @@ public struct StreamDemultiplexer: Sendable {
   public enum Piece: Equatable, Sendable {
     /// Bytes of one or more TLS records. The first and the last may be incomplete.
     case records(byteCount: Int)
-    /// Bytes of one sealed frame: from its first byte if `begins`, up to its last if `ends`.
+    /// Bytes of one sealed frame. They include the frame's first byte if `begins`, and its last byte if `ends`.
     case sealed(byteCount: Int, begins: Bool, ends: Bool)
   }
 
@@ -48,19 +51,20 @@ public struct StreamDemultiplexer: Sendable {
   }
 
   private var unit = Unit.none
-  /// Bytes of the unit read so far, counted up to and including its length field.
+  /// The number of bytes of the unit read so far, counted only up to the end of the length field.
   private var seen = 0
-  /// The value of the length field while it is being read, then the remaining bytes of the unit.
+  /// The value of the length field while that field is being read. After that, the number of bytes of the unit that
+  /// remain.
   private var remaining = 0
   private var refusal: Refusal?
 
   public init() {}
 
-  /// Whether the stream is between two units, the only place where it may end.
+  /// Whether the input so far ends between two units. A stream that ends elsewhere is truncated.
   public var isBetweenUnits: Bool { unit == .none }
 
-  /// The kind of the first bytes of `input`, or nil if it is empty. An error is final: every later call throws it
-  /// again.
+  /// The kind and number of the first bytes of `input`; nil if `input` is empty. An error is final: every later call
+  /// throws the same error.
   public mutating func next(in input: UnsafeRawBufferPointer) throws(Refusal) -> Piece? {
     if let refusal { throw refusal }
     if input.isEmpty { return nil }
@@ -72,7 +76,7 @@ public struct StreamDemultiplexer: Sendable {
     }
   }
 
-  /// Takes as many consecutive records as the input has, for one pass through TLS.
+  /// Returns all consecutive records at the start of the input as one piece, so that TLS processes them together.
   private mutating func records(_ input: UnsafeRawBufferPointer) throws(Refusal) -> Piece {
     var offset = 0
     while true {
@@ -80,7 +84,7 @@ public struct StreamDemultiplexer: Sendable {
       do throws(Refusal) {
         try advance(input, &offset)
       } catch {
-        // The records before it are valid, so they are returned first.
+        // The records before the invalid one are valid, so they are returned first.
         if start > 0 { return .records(byteCount: start) }
         throw error
       }
@@ -106,9 +110,9 @@ public struct StreamDemultiplexer: Sendable {
 
   private static func isRecord(_ first: UInt8) -> Bool { first >= 20 && first <= 23 }
 
-  /// Advances through the unit as far as the input reaches. The next unit may begin at the end of this one.
+  /// Moves `offset` to the end of the current unit, or to the end of the input if the unit is longer.
   private mutating func advance(_ input: UnsafeRawBufferPointer, _ offset: inout Int) throws(Refusal) {
-    // The header, up to and including the two bytes of the length field.
+    // The bytes from the start of the unit to the end of its length field.
     let prefixBytes = unit == .record ? Self.recordHeaderBytes : FrameHeader.lengthEnd
     if seen < prefixBytes {
       while seen < prefixBytes, offset < input.count {

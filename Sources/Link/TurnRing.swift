@@ -4,15 +4,15 @@ import Primitives
 protocol TakesTurns {
   /// The next record in its ring.
   var next: UInt16 { get set }
-  /// The bytes that the record may still send in its turn.
+  /// The number of bytes that the record may still send in its turn.
   var deficit: Int32 { get set }
 }
 
-/// Records of a table that take turns by deficit round robin (Shreedhar and Varghese, 1995). Each turn lets a record
-/// send `quantum` more bytes.
+/// A ring of table records that take turns by deficit round robin (Shreedhar and Varghese, 1995). In each turn a record
+/// may send `quantum` more bytes.
 struct TurnRing {
   static let none = UInt16.max
-  /// The predecessor of the record whose turn it is.
+  /// The record before the one whose turn it is.
   private var last = Self.none
 
   var isEmpty: Bool { last == Self.none }
@@ -20,7 +20,8 @@ struct TurnRing {
   /// The record whose turn it is. The ring must not be empty.
   func turn<Record: TakesTurns>(in table: Table<Record, UInt16>) -> UInt16 { table[last].next }
 
-  /// The first record that `matches`, starting with the last in turn order.
+  /// The first record for which `matches` returns true; nil if there is none. The search begins with the record whose
+  /// turn comes last.
   func first<Record: TakesTurns>(in table: Table<Record, UInt16>, where matches: (Record) -> Bool) -> UInt16? {
     if isEmpty { return nil }
     var number = last
@@ -31,8 +32,8 @@ struct TurnRing {
     return nil
   }
 
-  /// Advances the turn until a record may send its next frame, of `byteCount` bytes, and returns that record. The ring
-  /// must not be empty.
+  /// Advances the turn until a record may send its next frame, and returns that record. `byteCount` returns the length
+  /// of a record's next frame. The ring must not be empty.
   mutating func ready<Record: TakesTurns>(
     in table: Table<Record, UInt16>, quantum: Int, byteCount: (UInt16) -> Int
   ) -> UInt16 {
@@ -44,7 +45,7 @@ struct TurnRing {
     }
   }
 
-  /// Adds a record. Its turn comes after those of all others.
+  /// Adds a record. Its turn comes after the turns of all other records.
   mutating func enter<Record: TakesTurns>(_ number: UInt16, in table: Table<Record, UInt16>, quantum: Int) {
     if isEmpty {
       table[number].next = number
@@ -56,7 +57,7 @@ struct TurnRing {
     last = number
   }
 
-  /// Removes a record. If it was this record's turn, the next one's begins.
+  /// Removes a record. If it was the turn of this record, the turn of the next record begins.
   mutating func leave<Record: TakesTurns>(_ number: UInt16, in table: Table<Record, UInt16>, quantum: Int) {
     let following = table[number].next
     if following == number {
