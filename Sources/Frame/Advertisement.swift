@@ -14,23 +14,24 @@ public enum AdvertisementKind: UInt8, Sendable {
 
 /// A checked view of a signed advertisement. docs/protocol.md, "Advertisement".
 ///
-/// The view has valid lengths, kind, reserved fields and body format. The caller must verify the signature and that the
-/// source's id is the hash of `point`, because both need cryptography.
+/// Lengths, kind, reserved fields and the format of the body are valid. The caller must verify the signature, and that
+/// the id of the frame's source is the hash of `point`. This module does neither, because both need cryptography.
 public struct AdvertisementView: ~Escapable {
-  /// Bytes before the body: kind, reserved, lifetime, epoch, sequence, point.
+  /// The number of bytes before the body: kind, reserved, lifetime, epoch, sequence, point.
   static let fixedByteCount = 20 + pointByteCount
   public static let pointByteCount = 65
   public static let signatureByteCount = 64
 
   public let kind: AdvertisementKind
-  /// The lifetime since the source made the advertisement, in seconds (1 to 3600). The frame's age counts against it.
+  /// The time for which the advertisement is valid, in seconds (1 to 3600). It begins when the source made the
+  /// advertisement; the frame states the age since then.
   public let lifetimeSeconds: UInt16
   public let epoch: UInt64
   public let sequence: UInt64
-  /// The node's public key: an uncompressed P-256 point (SEC 1, section 2.3.3).
+  /// The source's public key: an uncompressed P-256 point (SEC 1, section 2.3.3).
   public let point: RawSpan
   public let body: RawSpan
-  /// ECDSA with SHA-256 over `signed`: r, then s, 32 bytes each.
+  /// The signature over `signed` by ECDSA with SHA-256: r, then s, 32 bytes each.
   public let signature: RawSpan
   /// All bytes that the signature covers.
   public let signed: RawSpan
@@ -70,7 +71,7 @@ public enum Advertisement {
   public static let bodyBytesMax =
     Limits.advertisementBytesMax - AdvertisementView.fixedByteCount - AdvertisementView.signatureByteCount
 
-  /// Writes everything before the body. The caller appends the body and the signature.
+  /// Writes all fields before the body. The caller appends the body and the signature.
   @_lifetime(output: copy output)
   public static func writeHead(
     _ kind: AdvertisementKind, lifetimeSeconds: UInt16, epoch: UInt64, sequence: UInt64, point: RawSpan,
@@ -89,7 +90,7 @@ public enum Advertisement {
 public struct Neighbour: Equatable, Sendable {
   public static let byteCount = 24
   public var node: NodeID
-  /// The cost of the link to the node, 1 to 65535. See `BearerKind.cost`.
+  /// The routing cost of the link to the neighbour, 1 to 65535, in the unit of `BearerKind.cost`.
   public var cost: UInt16
   /// The longest frame payload that the link accepts, in bytes.
   public var payloadBytesMax: UInt16
@@ -132,7 +133,8 @@ public struct TopologyView: ~Escapable {
     for index in 0..<count { _ = try entry(index) }
   }
 
-  /// Views a stored topology advertisement, given whole. It was accepted earlier, so nothing is checked again.
+  /// Views the body of a stored advertisement. `payload` is the complete topology advertisement. It was checked when it
+  /// was accepted, so it is not checked again.
   @_lifetime(copy payload)
   public init(ofHeld payload: RawSpan) {
     let body = AdvertisementView.fixedByteCount
@@ -141,7 +143,7 @@ public struct TopologyView: ~Escapable {
     entries = payload.extracting(body + 4..<body + 4 + count * Neighbour.byteCount)
   }
 
-  /// The node of the neighbour at `index`, 0 to `count` − 1.
+  /// The id of the neighbour at `index`, 0 to `count` − 1.
   public func node(_ index: Int) -> NodeID { entries.nodeID(index * Neighbour.byteCount) }
 
   /// The neighbour at `index`, 0 to `count` − 1. Never throws after a successful `init`.
@@ -170,7 +172,7 @@ public struct TopologyView: ~Escapable {
 /// The body of a profile advertisement: display name, service type, discovery info.
 public struct ProfileView: ~Escapable {
   public let name: DisplayName
-  /// Lower-case letters, digits and hyphens (RFC 6335, section 5.1).
+  /// The service type: lower-case letters, digits and hyphens (RFC 6335, section 5.1).
   public let serviceType: RawSpan
   public let info: InfoPairs
 
@@ -187,8 +189,8 @@ public struct ProfileView: ~Escapable {
   }
 }
 
-/// Whether `bytes` are a valid `key=value` pair: a non-empty key of printable ASCII without `=`, and a value of plain
-/// UTF-8. RFC 6763, sections 6.4 and 6.5.
+/// Whether `bytes` are a valid `key=value` pair of discovery info. The key is non-empty printable ASCII without `=`,
+/// and the value is UTF-8 without control characters (RFC 6763, sections 6.4 and 6.5).
 public func isInfoPair(_ bytes: RawSpan) -> Bool {
   for offset in bytes.byteOffsets {
     let byte = bytes.octet(offset)

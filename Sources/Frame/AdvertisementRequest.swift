@@ -2,11 +2,11 @@ import Primitives
 
 /// A request to a neighbour to resend advertisements. docs/protocol.md, "Request".
 public struct AdvertisementRequest: ~Escapable {
-  /// The most nodes in one request.
+  /// The maximum number of nodes in one request.
   public static let nodesMax = 64
   static let headByteCount = 4
 
-  /// The number of nodes whose advertisements are requested. 0 requests all that the neighbour has.
+  /// The number of nodes whose advertisements are requested. 0 requests all advertisements that the neighbour has.
   public let count: Int
   private let nodes: RawSpan
 
@@ -22,12 +22,12 @@ public struct AdvertisementRequest: ~Escapable {
     for index in 0..<count where node(index) == .none { throw .malformed }
   }
 
-  /// The node at `index`, 0 to `count` − 1.
+  /// The id of the node at `index`, 0 to `count` − 1.
   public func node(_ index: Int) -> NodeID { nodes.nodeID(index * NodeID.byteCount) }
 
   public static func byteCount(_ count: Int) -> Int { headByteCount + count * NodeID.byteCount }
 
-  /// Writes everything before the ids. The caller appends `count` of them.
+  /// Writes all fields before the ids. The caller appends `count` ids.
   @_lifetime(output: copy output)
   public static func writeHead(count: Int, to output: inout OutputRawSpan) {
     output.append(UInt8(count))

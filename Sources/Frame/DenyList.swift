@@ -1,20 +1,20 @@
 import Primitives
 
-/// A checked view of a deny-list: keys that its issuer has revoked. docs/protocol.md, "Deny-list".
+/// A checked view of a deny-list: the ids of the keys that its issuer has revoked. docs/protocol.md, "Deny-list".
 ///
-/// The view has valid lengths, reserved fields and order. The caller must verify the signature and that the issuer's id
-/// is the hash of `point`, because both need cryptography.
+/// Lengths, reserved fields and the order of the ids are valid. The caller must verify the signature, and that the
+/// issuer's id is the hash of `point`. This module does neither, because both need cryptography.
 public struct DenyListView: ~Escapable {
   static let fixedByteCount = 20 + AdvertisementView.pointByteCount
 
-  /// The serial number. It increases with every list of the issuer.
+  /// The serial number of the list. Each list has a greater serial number than the issuer's lists before it.
   public let serial: UInt64
   /// The time of issue by the issuer's clock, in seconds since 1970.
   public let issuedSeconds: UInt64
   /// The issuer's public key: an uncompressed P-256 point (SEC 1, section 2.3.3).
   public let point: RawSpan
   public let count: Int
-  /// ECDSA with SHA-256 over `signed`: r, then s, 32 bytes each.
+  /// The signature over `signed` by ECDSA with SHA-256: r, then s, 32 bytes each.
   public let signature: RawSpan
   /// All bytes that the signature covers.
   public let signed: RawSpan
@@ -41,13 +41,13 @@ public struct DenyListView: ~Escapable {
     for index in 1..<max(count, 1) where node(index - 1) >= node(index) { throw .malformed }
   }
 
-  /// The revoked key at `index`, 0 to `count` − 1, in ascending order.
+  /// The id of the revoked key at `index`, 0 to `count` − 1. The ids are in ascending order.
   public func node(_ index: Int) -> NodeID {
     // The length was checked in `init`.
     entries.nodeID(index * NodeID.byteCount)
   }
 
-  /// Writes everything before the ids. The caller appends them in ascending order, then the signature.
+  /// Writes all fields before the ids. The caller appends `count` ids in ascending order, then the signature.
   @_lifetime(output: copy output)
   public static func writeHead(
     count: Int, serial: UInt64, issuedSeconds: UInt64, point: RawSpan, to output: inout OutputRawSpan

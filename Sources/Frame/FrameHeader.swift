@@ -17,9 +17,9 @@ public enum FrameType: UInt8, Sendable {
   case datagram = 34
   case reset = 35
   case handshake = 36
-  /// One record of the encrypted session between the two end nodes. It has the flag `FrameHeader.sealed`.
+  /// One record of the encrypted session between the two end nodes. The frame has the flag `FrameHeader.sealed`.
   case sealed = 37
-  /// An acknowledgement followed by a segment. Sent only to nodes that announced support for it.
+  /// An acknowledgement followed by a segment. A node sends this type only to nodes that announced support for it.
   case joined = 38
 
   /// Whether the frame is never forwarded.
@@ -38,24 +38,25 @@ public enum FramePriority: UInt8, Sendable {
 
 /// The 48-byte header of every frame, with all fields valid. docs/protocol.md, "Frame header".
 public struct FrameHeader: Equatable, Sendable {
-  /// The first byte: the version and bit 0x80, with which no TLS record begins.
+  /// The first byte of every frame: the version, and the bit 0x80, which no first byte of a TLS record has.
   public static let marker: UInt8 = 0x81
   public static let byteCount = Limits.frameHeaderBytes
 
   /// Flag bit 0: the payload is encrypted end to end, so the frame may be sent outside TLS.
   public static let sealed: UInt8 = 1
 
-  /// Unknown types are valid: the receiver uses the length to skip the frame.
+  /// The type. An unknown type is valid: the receiver uses the length to skip the frame.
   public var type: UInt8
   public var flags: UInt8
   public var ttl: UInt8
   public var priority: FramePriority
-  /// 1 to `Limits.framePayloadBytesMax`.
+  /// The length of the payload in bytes, 1 to `Limits.framePayloadBytesMax`.
   public var payloadByteCount: Int
   public var destination: NodeID
   public var source: NodeID
-  /// The low half of the source's boot epoch, and a counter. Unique among the forwarded frames of one source. Zero in
-  /// link-local frames.
+  /// The low half of the source's boot epoch, and a counter, in routed frames. This value is unique among the routed
+  /// frames of one source. It is zero in link-local frames. Flooded frames use the field otherwise (docs/protocol.md,
+  /// "Frame header").
   public var identifier: UInt64
 
   public init(
@@ -74,7 +75,7 @@ public struct FrameHeader: Equatable, Sendable {
 
   /// The type, or nil if this version does not know it.
   public var knownType: FrameType? { FrameType(rawValue: type) }
-  /// Whether the frame is forwarded to one destination. This is defined for unknown types too.
+  /// Whether the frame is forwarded to one destination. This is also defined for unknown types.
   public var isRouted: Bool { type >= 32 }
   public var frameByteCount: Int { Self.byteCount + payloadByteCount }
 
@@ -115,14 +116,16 @@ public struct FrameHeader: Equatable, Sendable {
 
 /// Access to fields of an encoded frame without parsing its header. Only this file knows the field offsets.
 extension FrameHeader {
-  /// The number of leading bytes that include the payload length. Its two big-endian bytes are the last of them.
+  /// The number of leading bytes that include the field of the payload length. The last two of these bytes are that
+  /// field, big-endian.
   public static let lengthEnd = 8
   private static let lengthOffset = lengthEnd - 2
   private static let flagsOffset = 2
 
   /// The length of the frame that begins with `bytes`, or nil for fewer than `lengthEnd` bytes.
   ///
-  /// Throws `.unknownVersion` if the first byte is wrong, and `.overLength`.
+  /// Throws `.unknownVersion` if the first byte is wrong, and `.overLength` if the payload exceeds
+  /// `Limits.framePayloadBytesMax`.
   public static func frameByteCount(beginning bytes: RawSpan) throws(FrameRefusal) -> Int? {
     if bytes.byteCount > 0, bytes.octet(0) != marker { throw .unknownVersion }
     if bytes.byteCount < lengthEnd { return nil }
@@ -131,7 +134,7 @@ extension FrameHeader {
     return byteCount
   }
 
-  /// The length of the valid frame that begins with `bytes`, of which there are at least `lengthEnd`.
+  /// The length of the valid frame that begins with `bytes`. `bytes` must have at least `lengthEnd` bytes.
   public static func frameByteCount(of bytes: RawSpan) -> Int {
     precondition(bytes.byteCount >= lengthEnd)
     return byteCount + Int(bytes.word16(lengthOffset))
@@ -142,7 +145,8 @@ extension FrameHeader {
     byteCount + (Int(byte(lengthOffset)) << 8 | Int(byte(lengthOffset + 1)))
   }
 
-  /// Whether the valid frame that begins with `bytes` is end-to-end encrypted. There are at least `lengthEnd` bytes.
+  /// Whether the valid frame that begins with `bytes` is end-to-end encrypted. `bytes` must have at least `lengthEnd`
+  /// bytes.
   public static func isSealed(_ bytes: RawSpan) -> Bool {
     precondition(bytes.byteCount >= lengthEnd)
     return bytes.octet(flagsOffset) & sealed != 0

@@ -15,25 +15,26 @@ public enum FrameRefusal: UInt8, Error, Sendable {
   case ttlZero = 4
   /// A frame that this node originated came back.
   case loopedSource = 5
-  /// An advertisement has a wrong signature, or its key is not the source's.
+  /// An advertisement has a wrong signature, or its key is not that of the frame's source.
   case wrongSignature = 6
   /// A reserved field is not zero, a value is undefined, or extra bytes follow.
   case malformed = 7
-  /// This node does not know the type; it skips the frame by its length.
+  /// This node does not know the frame type, and skips the frame by its length.
   case unknownType = 8
   /// The frame was received before.
   case duplicate = 9
-  /// Older than the stored advertisement or list of the same source.
+  /// The advertisement or deny-list is older than the stored one of the same source, or the frame belongs to another
+  /// boot or channel epoch.
   case stale = 10
-  /// Not allowed in the current state, such as data before the hello or a second hello.
+  /// The frame is not allowed in the current state, such as data before the hello, or a second hello.
   case unexpected = 11
   /// The source is not trusted: its key is revoked, or its name belongs to another node.
   case notTrusted = 12
-  /// Plaintext, although the preferences of both end nodes require encryption.
+  /// The payload is plaintext, although the encryption preferences of the two end nodes require encryption.
   case inClear = 13
-  /// No session can decrypt the payload: it was altered or replayed, or its session has ended.
+  /// No end-to-end session can decrypt the payload. The payload was altered or replayed, or its session has ended.
   case notOpened = 14
-  /// An advertisement beyond the verification limit of the neighbour or the source. It is requested again later.
+  /// The frame exceeds a rate limit of the neighbour or the source. A refused advertisement is requested again later.
   case tooMany = 15
 
   /// The number of reasons.

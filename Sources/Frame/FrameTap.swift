@@ -2,7 +2,7 @@ import Primitives
 
 /// The link on which a frame was observed, and its direction.
 public struct FramePassage: Equatable, Sendable {
-  /// The link's slot.
+  /// The slot of the link.
   public var slot: Int
   /// The node at the other end of the link.
   public var neighbour: NodeID
@@ -21,8 +21,9 @@ public struct FramePassage: Equatable, Sendable {
   }
 }
 
-/// An observer of every frame on every link. It gets received frames before any check except that of their length, and
-/// sent frames when they leave the queue. The bytes are valid only during the call, which must not call the node.
+/// An observer of every frame on every link. The observer gets a received frame before all checks except that of its
+/// length, and a sent frame when it leaves the queue. The bytes are valid only during the call. The observer must not
+/// call the node during the call.
 public protocol FrameTap: AnyObject {
   /// `header` has 48 bytes. `payload` is the complete payload and may be empty.
   func passed(_ passage: FramePassage, _ header: UnsafeRawBufferPointer, _ payload: UnsafeRawBufferPointer)

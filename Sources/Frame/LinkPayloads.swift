@@ -1,17 +1,17 @@
 import Primitives
 
-/// The capabilities of a node, announced in its hello. Unknown bits are ignored. It is no `OptionSet`, whose array
-/// literals allocate.
+/// The capabilities of a node, announced in its hello. Unknown bits are ignored. The type is no `OptionSet`, because
+/// the array literals of an `OptionSet` allocate.
 public struct Capabilities: Equatable, Sendable {
   public let rawValue: UInt32
   public init(rawValue: UInt32) { self.rawValue = rawValue }
   public static let none = Capabilities(rawValue: 0)
-  /// Forwards frames for other nodes.
+  /// The node forwards frames for other nodes.
   public static let relay = Capabilities(rawValue: 1)
-  /// A relay may park links to this node (`CloseReason.parked`).
+  /// A relay may park its link with the node, which then continues without a stream (`CloseReason.parked`).
   public static let parks = Capabilities(rawValue: 4)
-  /// Accepts sealed frames outside TLS, with the tags of docs/protocol.md, "Bypass". Bit 1 announced an earlier kind of
-  /// tag and is not reused.
+  /// The node accepts sealed frames outside TLS, with the tags of docs/protocol.md, "Bypass". Bit 1 of the capabilities
+  /// announced an earlier kind of tag and is not reused.
   public static let bypass = Capabilities(rawValue: 8)
 
   public func contains(_ other: Capabilities) -> Bool { rawValue & other.rawValue == other.rawValue }
@@ -21,7 +21,7 @@ public struct Capabilities: Equatable, Sendable {
 /// The first frame on a link, in each direction. docs/protocol.md, "Hello".
 public struct Hello: Equatable, Sendable {
   public static let version: UInt8 = 1
-  /// Bytes before the display name.
+  /// The number of bytes before the display name.
   static let fixedByteCount = 33
 
   public var versionMin: UInt8
@@ -29,7 +29,7 @@ public struct Hello: Equatable, Sendable {
   /// The longest frame payload that the sender accepts on this link, in bytes.
   public var payloadBytesMax: UInt16
   public var capabilities: Capabilities
-  /// The sender's boot epoch. A restarted node has a greater one.
+  /// The sender's boot epoch. Each restart of a node gives it a greater boot epoch.
   public var epoch: UInt64
   /// The sender's id. It must match the id that the link's certificate authenticates.
   public var node: NodeID
@@ -50,14 +50,14 @@ public struct Hello: Equatable, Sendable {
     var reader = ByteReader(payload, orThrow: FrameRefusal.truncated)
     versionMin = try reader.u8()
     versionMax = try reader.u8()
-    // Checked first, because other versions may have another format after it.
+    // The version is checked first, because the fields after it may have another format in other versions.
     if versionMin > Self.version || versionMax < Self.version { throw .unknownVersion }
     payloadBytesMax = try reader.u16()
     capabilities = Capabilities(rawValue: try reader.u32())
     epoch = try reader.u64()
     node = try reader.nodeID()
     name = try DisplayName(&reader)
-    // Bytes after the name belong to later versions and are ignored.
+    // Bytes after the name are fields of later versions and are ignored.
     if Int(payloadBytesMax) < Limits.framePayloadBytesFloor || node == .none { throw .malformed }
   }
 
@@ -75,8 +75,8 @@ public struct Hello: Equatable, Sendable {
   }
 }
 
-/// A display name: 1 to 63 bytes of UTF-8 without control characters, stored in place. A name of 8 or 32 hexadecimal
-/// digits is invalid, because it looks like a node id.
+/// A display name: 1 to 63 bytes of UTF-8 without control characters, stored without a reference to other memory. A
+/// name of 8 or 32 hexadecimal digits is invalid, because it looks like a node id.
 public struct DisplayName: Equatable, Sendable {
   private var storage: FixedArray<64, UInt8>
   public let byteCount: Int
@@ -92,7 +92,7 @@ public struct DisplayName: Equatable, Sendable {
     for offset in bytes.byteOffsets { storage[offset] = bytes.octet(offset) }
   }
 
-  /// Reads a length byte and the name.
+  /// Reads a length byte and then the name. Throws also `.truncated`.
   public init(_ reader: inout ByteReader<FrameRefusal>) throws(FrameRefusal) {
     let count = Int(try reader.u8())
     self = try DisplayName(try reader.span(count))
@@ -117,24 +117,24 @@ public struct DisplayName: Equatable, Sendable {
 /// The reason for closing a link, sent in the goodbye.
 public enum CloseReason: UInt8, Error, Sendable {
   case shutdown = 1
-  /// Another link to the same node over the same bearer was kept.
+  /// The node keeps another link to the same neighbour instead.
   case duplicate = 2
-  /// No slot is free. Retry after the given time.
+  /// The node has no free link slot. The neighbour can dial again after the time in the goodbye.
   case full = 3
   case protocolError = 4
   /// The hello claims an id that the certificate does not authenticate.
   case identityMismatch = 5
   case unsupportedVersion = 6
-  /// Nothing was received within the timeout.
+  /// Nothing was received from the neighbour within the timeout.
   case timedOut = 7
-  /// The underlying stream broke.
+  /// The underlying stream broke. This reason is never sent.
   case streamLost = 8
-  /// The other node's key is revoked, or its name belongs to another node here.
+  /// The neighbour's key is revoked, or the closing node knows the neighbour's name as that of another key.
   case notTrusted = 9
-  /// Both nodes can reach each other without this link, and the node that dialled it prefers other links.
+  /// The node that dialled the link no longer needs it, because the two nodes can reach each other without it.
   case notNeeded = 10
-  /// The link is parked because another neighbour needs the radio slot. Both ends keep its state, and dial when they
-  /// have something to send.
+  /// The link is parked, because another neighbour needs the connection of the radio. Both ends keep the state of the
+  /// link without a stream. Either end dials when it has something to send.
   case parked = 11
 
   public var name: StaticString {
@@ -158,7 +158,7 @@ public enum CloseReason: UInt8, Error, Sendable {
 public struct Goodbye: Equatable, Sendable {
   public static let byteCount = 4
   public var reason: CloseReason
-  /// The time the other node should wait before it dials again, in seconds (0 to 3600).
+  /// The time that the neighbour should wait before it dials again, in seconds (0 to 3600).
   public var retryAfterSeconds: UInt16
 
   public static let retryAfterSecondsMax: UInt16 = 3_600
@@ -168,7 +168,7 @@ public struct Goodbye: Equatable, Sendable {
     self.retryAfterSeconds = min(retryAfterSeconds, Self.retryAfterSecondsMax)
   }
 
-  /// Throws `.truncated`. Maps an unknown reason to `.protocolError`.
+  /// Throws `.truncated`. An unknown reason is read as `.protocolError`.
   public init(_ payload: RawSpan) throws(FrameRefusal) {
     var reader = ByteReader(payload, orThrow: FrameRefusal.truncated)
     reason = CloseReason(rawValue: try reader.u8()) ?? .protocolError

@@ -1,11 +1,12 @@
 import Primitives
 
-/// Advertised `key=value` pairs, each preceded by its length. docs/protocol.md, "Profile".
+/// The `key=value` pairs of discovery info in an advertisement, each preceded by its length (one byte).
+/// docs/protocol.md, "Profile".
 public struct InfoPairs: ~Escapable {
   public let count: Int
   private let bytes: RawSpan
 
-  /// `bytes` must be exactly `count` pairs. Throws `.truncated`, `.overLength`, `.malformed`.
+  /// `bytes` must contain exactly `count` pairs. Throws `.truncated`, `.overLength`, `.malformed`.
   @_lifetime(copy bytes)
   init(count: Int, _ bytes: RawSpan) throws(FrameRefusal) {
     if bytes.byteCount > Limits.infoBytesMax { throw .overLength }
@@ -18,7 +19,7 @@ public struct InfoPairs: ~Escapable {
     if reader.remaining != 0 { throw .malformed }
   }
 
-  /// Calls `body` with each `key=value`, in order.
+  /// Calls `body` with each pair `key=value`, in order.
   public func forEach(_ body: (RawSpan) -> Void) {
     var reader = ByteReader(bytes, orThrow: FrameRefusal.truncated)
     for _ in 0..<count {
@@ -30,9 +31,10 @@ public struct InfoPairs: ~Escapable {
 
 /// One service in a services advertisement.
 ///
-///     0–3 endpoint · 4 length of the type · 5… type · then the number of pairs (1), their bytes with lengths (2), the pairs
+///     0–3 endpoint · 4 length of the type · 5… type ·
+///     then the number of pairs (1 byte) · the length of all pairs in bytes (2 bytes) · the pairs
 public struct ServiceView: ~Escapable {
-  /// Identifies the service within its node. Never 0.
+  /// The number that identifies the service within its node; never 0.
   public let endpoint: UInt32
   /// The service type. See `isServiceType`.
   public let type: RawSpan
@@ -54,7 +56,7 @@ public struct ServiceView: ~Escapable {
 /// The body of a services advertisement: the services of the node's applications, and the endpoints that accept session
 /// invitations.
 ///
-///     0 count, at most 16 · then the services, ascending by endpoint
+///     0 count, at most 16 · then the services, in ascending order of endpoint
 public struct ServicesView: ~Escapable {
   public let count: Int
   private let entries: RawSpan

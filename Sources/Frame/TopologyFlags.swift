@@ -1,7 +1,8 @@
 import Primitives
 
-/// The first byte of a topology advertisement. Bit 0 means that the node forwards for others; bits 1–2 are its
-/// encryption preference. Other bits belong to later versions; they are kept and ignored.
+/// The first byte of a topology advertisement. Bit 0 means that the node forwards frames for other nodes. Bits 1–2 are
+/// the node's encryption preference. The other bits are for later versions: `rawValue` includes them, and this version
+/// does not interpret them.
 public struct TopologyFlags: Equatable, Sendable {
   public let rawValue: UInt8
 
@@ -12,6 +13,6 @@ public struct TopologyFlags: Equatable, Sendable {
   }
 
   public var relays: Bool { rawValue & 1 != 0 }
-  /// The encryption preference. An unknown one counts as the strictest.
+  /// The encryption preference. An unknown value is read as the strictest preference, `.required`.
   public var encryption: EncryptionPreference { EncryptionPreference(rawValue: rawValue >> 1 & 3) ?? .required }
 }
