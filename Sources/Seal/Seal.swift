@@ -10,27 +10,30 @@ import Primitives
 /// 3. calls `nextEvent` until it returns nil;
 /// 4. sets its timer to `nextDeadline`.
 ///
-/// The epochs are those of signed advertisements. If an advertisement has a newer epoch, the owner creates a new seal.
+/// `localEpoch` and `peerEpoch` are the boot epochs in the two nodes' signed advertisements. If an advertisement has a
+/// newer epoch, the owner creates a new seal.
 ///
-/// A session carries data after both ends have sent a hello inside it. The hello accepts the other end's key. It also
-/// repeats the properties of the other end that its sender read from unencrypted frames. The client begins sessions.
-/// The server requests one with a handshake frame that contains no datagram. A new session replaces the old one only
-/// when it is confirmed, so no relay can end a working session by interfering with a handshake.
+/// The client, which is the node with the lower id, begins sessions. The server requests a session with a handshake
+/// frame that contains no datagram. A session is confirmed, and carries data, after each end has sent a hello inside
+/// it. The hello accepts the other end's key, and repeats the properties of both nodes that were exchanged in
+/// unencrypted frames. A new session replaces the old one only when the new one is confirmed. So no relay can end a
+/// working session by interfering with a handshake.
 public final class Seal {
   public let name: (local: NodeID, peer: NodeID)
   public let localEpoch: UInt64
   public let peerEpoch: UInt64
-  /// Why no data may flow; nil if it may.
+  /// Why no data may flow, after one end has refused the other; nil without a refusal.
   public private(set) var refusal: SealRefusal?
   /// Why there is no session, and since when. The value is kept until a session is established, even during retries.
   /// Nil while a session exists, and before the first attempt has ended.
   public private(set) var obstacle: (reason: SealObstacle, since: Instant)?
   /// The time since which this end has begun or requested sessions without an answer, and the time of the last attempt.
-  /// Nil if there was an answer. It is also set before any handshake fails: a server only sends requests.
+  /// Nil if the peer has answered. The value is set even before a handshake has failed, because a server only sends
+  /// requests.
   public private(set) var unanswered: (since: Instant, last: Instant)?
   /// Whether the owner has data for the peer.
   public var isWanted = false
-  /// The epoch of this end's channel, for the hello. The owner keeps it up to date.
+  /// The epoch of this end's channel, which the hello states. The owner must keep this value up to date.
   public var channelEpoch: UInt64
 
   private let lifetime: SessionLifetime
@@ -74,13 +77,13 @@ public final class Seal {
     SessionName(local: name.local, peer: name.peer, localEpoch: localEpoch, peerEpoch: peerEpoch)
   }
 
-  /// Whether `seal` can be used.
+  /// Whether there is a confirmed session, so that `seal` can be used.
   public var isOpen: Bool { current != nil }
-  /// Whether the other end reads frames of the type `FrameType.joined`.
+  /// Whether the other end announced that it reads payloads of the type `FrameType.joined`.
   public var peerReadsJoined: Bool { current?.peerReadsJoined ?? false }
   /// The time of the last progress of the handshake in progress; nil without a handshake.
   public var progressAt: Instant? { attempt.flatMap { $0.phase == .handshaking ? $0.progressAt : nil } }
-  /// Whether the handshake in progress must yield its place to another one that needs it.
+  /// Whether there is a handshake in progress that must give its slot to another handshake that needs one.
   public func isHandshakeOverdue(now: Instant) -> Bool { isHandshaking && attempt?.isOverdue(now: now) == true }
   /// Whether a handshake is in progress in which the other end has not yet proved its key.
   public var isHandshaking: Bool { attempt?.phase == .handshaking }
@@ -91,7 +94,7 @@ public final class Seal {
   /// `isOpen` is false.
   public var peerChain: [[UInt8]]? { current?.session.peerChain }
 
-  /// Takes the next event; nil if there is none.
+  /// Removes and returns the next event; nil if there is none.
   public func nextEvent() -> SealEvent? { events.isEmpty ? nil : events.removeFirst() }
 
   // MARK: Sessions
@@ -103,7 +106,8 @@ public final class Seal {
     return isAsked || current.needsRekey(lifetime, now: now)
   }
 
-  /// Starts the session that `needsSession` asked for. Nil if it could not be created; this is retried later.
+  /// Starts the session that `needsSession` required. `session` is nil if the owner could not create one; the seal then
+  /// retries later.
   public func begin(_ session: (any PeerSession)?, now: Instant) {
     guard let session else { return waitForRetry(now) }
     refusal = nil
@@ -111,14 +115,16 @@ public final class Seal {
     attempt = SealedSession(session, peerEpoch: peerEpoch, now: now)
   }
 
-  /// Postpones the needed session, because this node has no place for it now. It is retried after a short pause.
+  /// Postpones the session that `needsSession` required, because this node has no slot for it now. The seal retries
+  /// after a pause of at most `SealLimits.busyPauseMax`.
   public func postpone(now: Instant) {
     if current == nil { obstacle = (.noPlaceHere, now) }
     waitForRetry(now, pauseMax: SealLimits.busyPauseMax)
   }
 
-  /// Evicts the handshake in progress in favour of another peer. Writes the payload of the handshake frame that reports
-  /// it to the start of `buffer`, which has 2048 bytes. Returns its length, 0 if there is no report.
+  /// Evicts the handshake in progress in favour of another peer. Writes the payload of a handshake frame that reports
+  /// the eviction to the peer to the start of `buffer`, which has 2048 bytes. Returns the length of the payload, 0 if
+  /// there is none.
   public func displaceHandshake(into buffer: UnsafeMutableRawBufferPointer, now: Instant) -> Int {
     guard let attempt, attempt.phase == .handshaking else { return 0 }
     attempt.session.abandon()
@@ -127,9 +133,9 @@ public final class Seal {
     return if case .handshake(let byteCount) = frame { byteCount } else { 0 }
   }
 
-  /// Ends all sessions for good; `.busy` means that another peer gets the place. Writes the payload of the frame that
-  /// reports it to the start of `buffer`, which has 2048 bytes. Returns nil if there is no report. The seal must not be
-  /// used afterwards.
+  /// Ends all sessions permanently. The reason `.busy` means that another peer gets the slot. Writes the payload of a
+  /// frame that reports the end to the peer to the start of `buffer`, which has 2048 bytes. Returns nil if there is
+  /// nothing to report. The seal must not be used afterwards.
   public func end(
     _ reason: SealRefusal, into buffer: UnsafeMutableRawBufferPointer, now: Instant
   ) -> SealFrame? {
@@ -137,13 +143,14 @@ public final class Seal {
       let byteCount = displaceHandshake(into: buffer, now: now)
       return byteCount == 0 ? nil : .handshake(byteCount: byteCount)
     }
-    // A node that does not know this refusal would pause for a minute. Without the refusal it begins again as soon as
-    // it learns that its next record was not opened.
+    // A peer that does not know the refusal `.busy` would pause for a minute. Without a refusal the peer begins again
+    // as soon as it learns that its next record was not opened.
     if reason == .busy && !current.peerReadsBusy { return nil }
     return writeHello(of: current, refusal: reason, into: buffer)
   }
 
-  /// Passes a retransmitted first datagram to the session that it began. Returns false if it begins a new session.
+  /// Passes a repeated hello (the first datagram of a handshake) to the session that the same hello began. Returns
+  /// false if the hello began none of the sessions.
   public func receiveAgain(_ hello: RawSpan, now: Instant) -> Bool {
     for session in [attempt, current] {
       if let session, session.session.began(with: hello) {
@@ -154,12 +161,13 @@ public final class Seal {
     return false
   }
 
-  /// Whether an accepted hello may start a session, as the server. It may not while the application decides.
+  /// Whether a hello that `SessionMaker.answerHello` accepted may start a session, with this node as the server. No
+  /// session may start while the application decides on a certificate.
   public func mayAccept(now: Instant) -> Bool {
     guard !sessionName.isClient, refusedUntil <= now else { return false }
     guard let attempt else { return true }
-    // A client that begins again has abandoned its earlier attempt. This also holds if this end has accepted that one
-    // and waits for the confirmation.
+    // A client that begins again has abandoned its earlier attempt. This also holds if this end has accepted the
+    // earlier session and waits for its confirmation.
     return (attempt.phase == .handshaking || attempt.phase == .accepted)
       && attempt.startedAt + SealLimits.replaceTime <= now
   }
@@ -171,13 +179,13 @@ public final class Seal {
     attempt = SealedSession(session, peerEpoch: peerEpoch, now: now)
   }
 
-  /// Notes that a route to the peer was found: retries at once.
+  /// Notes that a route to the peer was found. The next attempt may begin at once.
   public func routeFound() {
     retryAt = .zero
     pause = SealLimits.pauseMin
   }
 
-  /// Begins a session because unreliable data is waiting. The data is not queued.
+  /// Requests a session because the owner has unreliable data for the peer. The data itself is not queued.
   public func want() { isAsked = isAsked || current == nil }
 
   /// Whether `noteUndecryptable` would change anything now.
@@ -188,13 +196,14 @@ public final class Seal {
   }
 
   /// Notes that the peer requested a session, or sent a record that no session here can open. The peer may have lost
-  /// its session. The call is ignored while the session works, because any relay can forge such a frame.
+  /// its session. The call is ignored if a record was opened within `SealLimits.undecryptableTime`, because any relay
+  /// can forge such a frame.
   public func noteUndecryptable(now: Instant) {
     if let openedAt, current != nil, openedAt + SealLimits.undecryptableTime > now { return }
     isAsked = true
   }
 
-  /// Applies the application's decision on the certificate. Ignored if none is pending.
+  /// Applies the application's decision on the certificate. The call is ignored if no decision is pending.
   public func decide(isAccepted: Bool, now: Instant) {
     guard let attempt, attempt.phase == .deciding else { return }
     if isAccepted { attempt.accept(now: now) } else { refuse(attempt, .rejected, now) }
@@ -207,18 +216,18 @@ public final class Seal {
   public func receiveHandshake(_ datagram: RawSpan, now: Instant) {
     if let attempt {
       attempt.session.receiveHandshake(datagram, now: now)
-      // A cookie is no answer: a node that refuses this one sends it as well.
+      // A cookie is not treated as an answer, because a node that is going to refuse this node sends a cookie too.
       if attempt.noteProgress(now: now) || attempt.session.state != .handshaking { unanswered = nil }
       // A failure takes effect only after the alert is sent.
       if attempt.session.state == .established { look(at: attempt, now) }
       return
     }
-    // The last flight may have been lost.
+    // This end's last flight may have been lost, so that the peer repeats its own flight.
     current?.session.receiveHandshake(datagram, now: now)
   }
 
-  /// Writes the payload of the next frame to the start of `buffer`, which has 2048 bytes. Returns nil if there is none
-  /// now.
+  /// Writes the payload of the next frame to the start of `buffer`, which has 2048 bytes. Returns nil if there is no
+  /// frame to send now.
   public func nextFrame(into buffer: UnsafeMutableRawBufferPointer, now: Instant) -> SealFrame? {
     if let frame = nextHandshake(of: attempt, into: buffer) ?? nextHandshake(of: current, into: buffer) { return frame }
     if let attempt { look(at: attempt, now) }
@@ -233,15 +242,17 @@ public final class Seal {
     return .handshake(byteCount: SealLimits.handshakeHeaderBytes)
   }
 
-  /// Seals a type byte and its payload with the newest keys. Returns the bytes written, 0 without a usable session.
+  /// Seals a type byte and the payload of that type with the newest keys. Returns the number of bytes written, 0
+  /// without a usable session.
   public func seal(_ plaintext: UnsafeRawBufferPointer, into record: UnsafeMutableRawBufferPointer) -> Int {
     guard let current else { return 0 }
     current.recordsSealed += 1
     return current.session.seal(plaintext, into: record)
   }
 
-  /// Opens a record with any session that can. Writes the plaintext to the start of `buffer`, which is as long as the
-  /// record. Returns nil if no session can open it, or if that session may not carry data yet.
+  /// Opens a record with the first session that can decrypt it. Writes the plaintext to the start of `buffer`, which is
+  /// as long as the record. Returns nil if no session can decrypt the record, or if it contains data and that session
+  /// is not confirmed.
   public func open(_ record: RawSpan, into buffer: UnsafeMutableRawBufferPointer, now: Instant) -> Opened? {
     if let current, let count = current.session.open(record, into: buffer) {
       current.recordsOpened += 1
@@ -258,7 +269,8 @@ public final class Seal {
 
   // MARK: Time
 
-  /// The time when `handleTimeout` or a drain is due. Without a route, actions that need one set no deadline.
+  /// The time when `handleTimeout` is due, followed by the steps of the drain rule. Without a route, actions that need
+  /// a route set no deadline.
   public func nextDeadline(hasRoute: Bool) -> Instant {
     var earliest = Instant.never
     if let attempt {
@@ -347,7 +359,7 @@ public final class Seal {
     events.append(.failed(reason))
   }
 
-  /// Refuses a session. It ends after the hello with the refusal is sent.
+  /// Refuses a session. The session ends after the hello with the refusal was sent.
   private func refuse(_ session: SealedSession, _ reason: SealRefusal, _ now: Instant) {
     session.refuse(reason, now: now)
     if session !== attempt { attempt = session }
@@ -388,7 +400,7 @@ public final class Seal {
       return .hello(
         channelEpoch: receiveHello(UnsafeRawBufferPointer(rebasing: buffer[1..<count]).bytes, session, now))
     }
-    // Data is not accepted before the peer's hello.
+    // Data is not accepted before the peer's hello has arrived.
     guard session.isConfirmed else { return nil }
     session.peerShowedThatItHasOurs()
     return .payload(type: buffer[0], byteCount: count - 1)

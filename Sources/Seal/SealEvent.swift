@@ -1,12 +1,12 @@
 import Primitives
 
-/// An event of a seal for its owner.
+/// An event that a `Seal` reports to its owner.
 public enum SealEvent: Equatable {
   /// Data flows under new keys, this many milliseconds after the first handshake datagram.
   case opened(milliseconds: UInt64)
-  /// A handshake failed. Another one follows while there is data to send.
+  /// A handshake failed. Another handshake follows while there is data to send.
   case failed(SessionFailure)
-  /// The session was refused and no data flows. `byPeer` is true if the peer refused.
+  /// The session was refused, and no data flows. `byPeer` is true if the peer refused it, false if this node did.
   case refused(SealRefusal, byPeer: Bool)
   /// The application must call `decide`. `chain` is the other end's certificate chain in DER, its own certificate
   /// first.
@@ -15,15 +15,15 @@ public enum SealEvent: Equatable {
 
 /// Why there is no session with a peer, according to the last attempt.
 public enum SealObstacle: Equatable, Sendable {
-  /// One end refused the other. `byPeer` is true if the peer did.
+  /// One end refused the other. `byPeer` is true if the peer refused, false if this node did.
   case refused(SealRefusal, byPeer: Bool)
   /// The last handshake failed, or the peer ended the session (`.busy`).
   case failed(SessionFailure)
-  /// This node has no place for another handshake or another peer.
+  /// This node has no slot for another handshake or another peer.
   case noPlaceHere
 }
 
-/// The payload of a whole frame that `Seal.nextFrame` wrote.
+/// The type and length of a frame payload that a `Seal` wrote.
 public enum SealFrame: Equatable {
   case handshake(byteCount: Int)
   case sealed(byteCount: Int)
@@ -31,9 +31,9 @@ public enum SealFrame: Equatable {
 
 /// The content of an opened payload.
 public enum Opened: Equatable {
-  /// A hello between the two seals, already handled. `channelEpoch` is that of the other end; nil if the hello was not
-  /// accepted.
+  /// A hello between the two seals, already handled. `channelEpoch` is the channel epoch of the other end; nil if the
+  /// hello was not accepted.
   case hello(channelEpoch: UInt64?)
-  /// Bytes 1 … of the plaintext are a payload of this frame type.
+  /// A payload of the frame type `type`. It begins at byte 1 of the plaintext and has `byteCount` bytes.
   case payload(type: UInt8, byteCount: Int)
 }

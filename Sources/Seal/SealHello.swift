@@ -5,7 +5,7 @@ import Primitives
 public enum SealRefusal: UInt8, Error, Sendable {
   /// One node requires encryption, and the other does not support it.
   case preferences = 1
-  /// The hello contradicts the node's signed advertisement: the advertisement was altered or replayed.
+  /// The hello contradicts a signed advertisement, so the advertisement was altered or replayed.
   case contradiction = 2
   /// The application rejected the certificate.
   case rejected = 3
@@ -13,8 +13,8 @@ public enum SealRefusal: UInt8, Error, Sendable {
   case undecided = 4
   /// The two nodes have no version in common, or the hello is malformed.
   case version = 5
-  /// The sender gives the place of the session to another peer. It is sent only to a node that reads it. No pause of
-  /// `SealLimits.refusedTime` follows, and no message fails.
+  /// The sender gives the slot of the session to another peer. This refusal is sent only to a node that announced that
+  /// it reads it. No pause of `SealLimits.refusedTime` follows, and no message fails.
   case busy = 6
 
   /// The name of the refusal in the status and the journal: one word.
@@ -30,13 +30,15 @@ public enum SealRefusal: UInt8, Error, Sendable {
   }
 }
 
-/// The first sealed message of each end. It accepts the session. It repeats the values that a relay could have altered
-/// in unencrypted frames (docs/protocol.md, "Sealed hello").
+/// The first sealed message of each end in a session. A hello accepts or refuses the session. It repeats the values
+/// that a relay could have altered in unencrypted frames (docs/protocol.md, "Sealed hello").
 ///
-///     0 version · 1 flags: bit 0 your hello has arrived, bit 1 answer requested · 2 refusal, 0 for none · 3 zero ·
-///     4 own topology flags · 5 the other's topology flags as seen · 6–7 zero ·
-///     8–15 own boot epoch · 16–23 the other's boot epoch as seen · 24–31 own channel epoch, absent: the boot epoch ·
-///     32 features: bit 0 reads frames of type 38, bit 1 reads the refusal 6 (busy), absent: none
+///     0 version · 1 flags: bit 0 the receiver's hello has arrived, bit 1 answer requested ·
+///     2 refusal, 0 for none · 3 zero ·
+///     4 topology flags of the sender · 5 topology flags of the receiver, as the sender knows them · 6–7 zero ·
+///     8–15 boot epoch of the sender · 16–23 boot epoch of the receiver, as the sender knows it ·
+///     24–31 channel epoch of the sender; if absent, its boot epoch ·
+///     32 features: bit 0 reads payloads of type 38, bit 1 reads the refusal 6 (busy); if absent, none
 public struct SealHello: Equatable, Sendable {
   private static let byteCountMin = 24
   private static let byteCountWithChannel = 32
@@ -44,18 +46,24 @@ public struct SealHello: Equatable, Sendable {
   public static let byteCount = 33
   public static let version: UInt8 = 1
 
-  /// Whether the hello of the receiver has arrived at the sender.
+  /// Whether the receiver's own hello has arrived at the sender.
   public var hasYours: Bool
-  /// Whether the sender requests an answer, because it does not know yet that its hello has arrived.
+  /// Whether the sender requests a hello as the answer. It does so until a message shows that its own hello has
+  /// arrived.
   public var wantsAnswer: Bool
   public var refusal: SealRefusal?
+  /// The topology flags of the sender.
   public var ownFlags: TopologyFlags
+  /// The topology flags of the receiver, as the sender knows them.
   public var yourFlags: TopologyFlags
+  /// The boot epoch of the sender.
   public var ownEpoch: UInt64
+  /// The boot epoch of the receiver, as the sender knows it.
   public var yourEpoch: UInt64
-  /// The epoch of the sender's channel: its boot epoch, or a greater one if it discarded or restarted a channel.
+  /// The epoch of the sender's channel: the sender's boot epoch, or a greater one if the sender has discarded or
+  /// restarted a channel.
   public var channelEpoch: UInt64
-  /// Whether the sender reads frames of the type `FrameType.joined`.
+  /// Whether the sender reads payloads of the type `FrameType.joined`.
   public var readsJoined: Bool
   /// Whether the sender reads the refusal `.busy`.
   public var readsBusy: Bool
@@ -77,8 +85,8 @@ public struct SealHello: Equatable, Sendable {
   }
 
   /// Reads a hello. Bytes after the last field, and unknown features, belong to a later version and are ignored. An
-  /// unknown refusal or version reads as the refusal `.version`. Throws `.malformed` if the channel epoch is less than
-  /// the boot epoch.
+  /// unknown refusal or version is read as the refusal `.version`. Throws `.truncated`, and `.malformed` if a reserved
+  /// field is not zero or the channel epoch is less than the boot epoch.
   public init(_ payload: RawSpan) throws(FrameRefusal) {
     guard payload.byteCount >= Self.byteCountMin else { throw .truncated }
     guard payload.octet(1) & ~3 == 0, payload.octet(3) == 0, payload.word16(6) == 0 else { throw .malformed }
@@ -98,7 +106,7 @@ public struct SealHello: Equatable, Sendable {
     readsBusy = features & 2 != 0
   }
 
-  /// Writes `byteCount` bytes to the start of `buffer`, which must have them.
+  /// Writes `byteCount` bytes to the start of `buffer`, which must be at least that long.
   public func encode(into buffer: UnsafeMutableRawBufferPointer) {
     buffer.write { output in
       output.append(Self.version)

@@ -8,7 +8,7 @@ final class SealedSession {
     case deciding
     /// This node accepts the session and confirms it in its hello. Data flows after the peer's hello has arrived.
     case accepted
-    /// The hello with the refusal was not sent yet.
+    /// This node refuses the session. The hello with the refusal was not sent yet.
     case refusing(SealRefusal)
   }
 
@@ -17,15 +17,19 @@ final class SealedSession {
   let startedAt: Instant
   var establishedAt = Instant.zero
   var phase = Phase.handshaking
+  /// Whether the peer's hello has arrived in this session.
   var hasPeerHello = false
+  /// Whether a message of the peer has shown that this node's hello arrived.
   var peerHasOurs = false
   var peerReadsJoined = false
   var peerReadsBusy = false
-  /// The time of the last progress of the handshake.
+  /// The time when the handshake last made progress.
   private(set) var progressAt: Instant
   private var progress: UInt32
+  /// The time when the hello is sent next.
   var helloDue = Instant.never
-  /// Records in each direction. The higher number triggers a rekey.
+  /// The number of records sealed, and below the number opened. If either reaches `SessionLifetime.recordsMax`, the
+  /// keys are renewed.
   var recordsSealed: UInt64 = 0
   var recordsOpened: UInt64 = 0
   private var helloPause = SealLimits.pauseMin
@@ -38,7 +42,7 @@ final class SealedSession {
     progress = session.progress
   }
 
-  /// Notes that a handshake datagram was passed to the session. Returns whether it advanced the handshake.
+  /// Notes that a handshake datagram was passed to the session. Returns whether the datagram advanced the handshake.
   func noteProgress(now: Instant) -> Bool {
     guard session.progress > progress else { return false }
     progress = session.progress
@@ -46,7 +50,7 @@ final class SealedSession {
     return true
   }
 
-  /// Whether the handshake made no progress for `SealLimits.claimTime`, or is `SealLimits.wholeTime` old.
+  /// Whether the handshake has made no progress for `SealLimits.claimTime`, or is older than `SealLimits.wholeTime`.
   func isOverdue(now: Instant) -> Bool {
     progressAt + SealLimits.claimTime <= now || startedAt + SealLimits.wholeTime <= now
   }
@@ -64,7 +68,7 @@ final class SealedSession {
     helloDue = now
   }
 
-  /// Notes that a hello was sent. It is repeated until the peer shows that it arrived.
+  /// Notes that a hello was sent. The hello is repeated until a message of the peer shows that it has arrived.
   func helloSent(now: Instant) {
     helloDue = peerHasOurs ? .never : now + helloPause
     helloPause = min(helloPause * 2, SealLimits.pauseMax)
