@@ -1,8 +1,8 @@
 import CMbedTLS
 import Link
 
-/// The bypass of one stream, which carries sealed frames beside TLS: its keys, its link sequences, and the frame that
-/// is being received.
+/// The bypass of one stream. A bypass carries sealed frames, which are encrypted end to end, beside TLS. It has the
+/// keys, the link sequence numbers of both directions, and the frame that is being received.
 final class Bypass {
   /// The TLS exporter label (RFC 5705 and RFC 8446, section 7.5), without context.
   static let exporterLabel: StaticString = "EXPORTER-causeway-bypass-v2"
@@ -10,7 +10,7 @@ final class Bypass {
   enum Reading {
     /// The frame is not complete yet.
     case incomplete
-    /// An authentic frame, valid until `frameTaken`.
+    /// An authentic frame. The pointers are valid until `frameTaken` is called.
     case frame(header: UnsafeRawBufferPointer, payload: UnsafeRawBufferPointer)
     case replayed
     case forged
@@ -20,13 +20,13 @@ final class Bypass {
   private let receiving: HeaderAuthenticator
   private var lastSent: UInt64 = 0
   private var lastReceived: UInt64 = 0
-  /// The buffer of a frame that arrives in several pieces, allocated only while it arrives. Most links are idle and
-  /// never need it.
+  /// The buffer of a frame that arrives in several pieces. It is allocated only while such a frame arrives, because
+  /// most links are idle.
   private var partial: UnsafeMutableRawBufferPointer?
   static let partialBytesMax = StreamDemultiplexer.sealedOverheadBytes + StreamDemultiplexer.sealedPayloadBytesMax
   private var partialCount = 0
 
-  /// `keys` has 32 bytes: 16 for client to server, then 16 for server to client.
+  /// `keys` has 32 bytes: 16 for the direction from client to server, then 16 for the other direction.
   init(keys: UnsafeRawBufferPointer, role: SecureStream.Role) {
     precondition(keys.count == 2 * HeaderAuthenticator.keyBytes)
     let ofClient = UnsafeRawBufferPointer(rebasing: keys[..<HeaderAuthenticator.keyBytes])
@@ -35,7 +35,7 @@ final class Bypass {
     receiving = HeaderAuthenticator(key: role == .client ? ofServer : ofClient)
   }
 
-  /// Derives the keys from the established session with the TLS exporter.
+  /// Derives the keys from the established TLS session with the TLS exporter.
   static func exported(
     from tls: UnsafeMutablePointer<mbedtls_ssl_context>, role: SecureStream.Role
   ) throws(SecureStreamError) -> Bypass {
@@ -48,7 +48,8 @@ final class Bypass {
 
   deinit { partial?.deallocate() }
 
-  /// Exports keying material of the established session. Returns mbedTLS's error number, or 0.
+  /// Exports keying material of the established TLS session into all bytes of `key`. Returns mbedTLS's error number, or
+  /// 0.
   static func export(
     _ tls: UnsafeMutablePointer<mbedtls_ssl_context>, label: StaticString, into key: UnsafeMutableRawBufferPointer
   ) -> Int32 {
@@ -57,23 +58,23 @@ final class Bypass {
       UnsafeRawPointer(label.utf8Start).assumingMemoryBound(to: CChar.self), label.utf8CodeUnitCount, nil, 0, 0)
   }
 
-  /// Writes header ‖ sequence ‖ tag ‖ payload to `room`, which must have space for them.
+  /// Writes header ‖ sequence ‖ tag ‖ payload to `room`, which must have space for all of them.
   func write(header: UnsafeRawBufferPointer, payload: UnsafeRawBufferPointer, to room: UnsafeMutableRawPointer) {
     (room + Offset.payload).copyMemory(from: payload.baseAddress!, byteCount: payload.count)
     writeHead(header.baseAddress!, to: room)
   }
 
-  /// Writes header ‖ sequence ‖ tag to `room`; the payload must follow. The source of the header may overlap the
-  /// destination.
+  /// Writes header ‖ sequence ‖ tag to `room`. The payload must be in memory directly behind them. The memory of
+  /// `header` may overlap `room`.
   func writeHead(_ header: UnsafeRawPointer, to room: UnsafeMutableRawPointer) {
-    // 2⁶⁴ frames are never reached, so sequences do not repeat.
+    // No link sends 2⁶⁴ frames, so sequence numbers do not repeat.
     lastSent &+= 1
     room.copyMemory(from: header, byteCount: Offset.sequence)
     (room + Offset.sequence).storeBytes(of: lastSent.bigEndian, as: UInt64.self)
     sending.seal(room, tag: room + Offset.tag)
   }
 
-  /// The number of bytes between header and payload.
+  /// The number of bytes between header and payload on the wire.
   static let gap = Offset.payload - Offset.sequence
 
   /// Adds the next bytes of a frame, and verifies the frame once it is complete.
@@ -90,7 +91,7 @@ final class Bypass {
     return ends ? check(UnsafeRawBufferPointer(rebasing: memory[..<partialCount])) : .incomplete
   }
 
-  /// Releases the frame that `read` returned.
+  /// Releases the memory of the frame that `read` returned.
   func frameTaken() {
     partial?.deallocate()
     partial = nil

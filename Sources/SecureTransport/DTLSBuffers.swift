@@ -3,10 +3,11 @@ import Identity
 import Primitives
 import Seal
 
-/// The state of mbedTLS's callbacks for one end-to-end session: the received datagram, datagrams to send, the owner's
-/// last time, the peer's key. Its address is fixed, because it is the callbacks' context.
+/// The state of mbedTLS's callbacks for one end-to-end session. It has the received datagram, the datagrams to send,
+/// the time of the owner's last call, and the peer's key. The address of this state is fixed, because mbedTLS passes it
+/// to the callbacks as their context.
 struct DTLSBuffers {
-  /// The maximum number of queued handshake datagrams: a chain of ten certificates in fragments, twice.
+  /// The maximum number of queued handshake datagrams: enough for a chain of ten certificates in fragments, twice.
   static let outgoingMax = 24
 
   let peer: NodeID
@@ -14,14 +15,16 @@ struct DTLSBuffers {
   let peerRole: ChainRules.Role
   var incoming = UnsafeRawBufferPointer(start: nil, count: 0)
   var outgoing: [[UInt8]] = []
-  /// The destination of the record that is being sealed; nil during handshakes.
+  /// The destination of the record that is being sealed; nil when no record is being sealed.
   var record: UnsafeMutableRawBufferPointer?
   var recordByteCount = 0
   var now: Instant
-  /// mbedTLS's timers; `.never` when cancelled.
+  /// The intermediate delay of mbedTLS's timer; `.never` when cancelled.
   var intermediate = Instant.never
+  /// The final delay of mbedTLS's timer, when a flight is due again; `.never` when cancelled.
   var final = Instant.never
   var peerKey = PeerKey.unknown
+  /// Whether the key that the other end presented is that of `peer`.
   var isPeer = false
 
   init(peer: NodeID, peerRole: ChainRules.Role, now: Instant) {
@@ -34,7 +37,7 @@ struct DTLSBuffers {
     context!.assumingMemoryBound(to: DTLSBuffers.self)
   }
 
-  /// mbedtls_ssl_send_t: sends one datagram per call. Without room the datagram is dropped, as DTLS permits.
+  /// mbedtls_ssl_send_t: each call sends one datagram. If the queue is full, the datagram is dropped, as DTLS permits.
   static func send(_ context: UnsafeMutableRawPointer?, _ bytes: UnsafePointer<UInt8>?, _ count: Int) -> Int32 {
     let buffers = of(context)
     let datagram = UnsafeRawBufferPointer(start: bytes, count: count)
@@ -48,7 +51,8 @@ struct DTLSBuffers {
     return Int32(count)
   }
 
-  /// mbedtls_ssl_recv_t: returns the whole datagram once. mbedTLS's buffer is longer than any frame's payload.
+  /// mbedtls_ssl_recv_t: returns the complete received datagram once. mbedTLS's buffer is longer than the payload of
+  /// any frame.
   static func receive(_ context: UnsafeMutableRawPointer?, _ bytes: UnsafeMutablePointer<UInt8>?, _ room: Int) -> Int32
   {
     let buffers = of(context)
@@ -59,7 +63,7 @@ struct DTLSBuffers {
     return Int32(datagram.count)
   }
 
-  /// mbedtls_ssl_set_timer_t: a final delay of 0 cancels.
+  /// mbedtls_ssl_set_timer_t: starts the timer with two delays in milliseconds. A final delay of 0 cancels the timer.
   static func setTimer(_ context: UnsafeMutableRawPointer?, _ intermediate: UInt32, _ final: UInt32) {
     let buffers = of(context)
     let now = buffers.pointee.now
@@ -67,7 +71,7 @@ struct DTLSBuffers {
     buffers.pointee.final = final == 0 ? .never : now + .milliseconds(UInt64(final))
   }
 
-  /// mbedtls_ssl_get_timer_t
+  /// mbedtls_ssl_get_timer_t: −1 if the timer is cancelled, otherwise the number of delays that have passed.
   static func timer(_ context: UnsafeMutableRawPointer?) -> Int32 {
     let buffers = of(context)
     if buffers.pointee.final == .never { return -1 }
@@ -76,7 +80,7 @@ struct DTLSBuffers {
   }
 
   /// The X.509 verify callback. The key must be that of the session's peer, and the chain must obey `ChainRules`.
-  /// Names, dates and authorities are left to the application, which gets the chain.
+  /// Names, dates and authorities are not checked here. The application gets the chain and may check them.
   static func verify(
     _ context: UnsafeMutableRawPointer?, _ certificate: UnsafeMutablePointer<mbedtls_x509_crt>?, _ depth: Int32,
     _ flags: UnsafeMutablePointer<UInt32>?

@@ -1,19 +1,20 @@
 import CMbedTLS
 import Identity
 
-/// The mbedTLS configuration that all end-to-end sessions of one role share. mbedTLS uses it during a session's
-/// lifetime, so each session retains it.
+/// The mbedTLS configuration that all end-to-end sessions of one role (client or server) share. mbedTLS uses the
+/// configuration during the lifetime of a session, so each session retains it.
 ///
-/// DTLS 1.2 (RFC 6347) with AES-GCM or ChaCha20-Poly1305; replayed records are dropped (section 4.1.2.6).
+/// Sessions use DTLS 1.2 (RFC 6347) with AES-GCM or ChaCha20-Poly1305. Replayed records are dropped (section 4.1.2.6).
 final class DTLSConfiguration {
   var settings: UnsafeMutablePointer<mbedtls_ssl_config> { shared.pointer }
-  /// A buffer for post-handshake messages, which are discarded.
+  /// A buffer for messages after the handshake, which are read into it and discarded.
   let unread = UnsafeMutableRawBufferPointer.allocate(byteCount: 64, alignment: 16)
 
-  /// The bounds of the retransmission timeout. A flight is retransmitted after the minimum, then after twice that, and
-  /// so on; after the maximum the handshake has failed. The minimum is long enough for three relays with a queue before
-  /// each.
+  /// The minimum of the retransmission timeout. A flight is retransmitted after the minimum. The timeout doubles with
+  /// each retransmission, and after the maximum the handshake has failed. The minimum is long enough for a path over
+  /// three relays with a queue before each.
   static let retransmissionMillisecondsMin: UInt32 = 500
+  /// The maximum of the retransmission timeout.
   static let retransmissionMillisecondsMax: UInt32 = 8_000
 
   private static let suites = TLSSettings.Suites(
@@ -30,7 +31,8 @@ final class DTLSConfiguration {
     mbedtls_ssl_conf_handshake_timeout(
       settings, Self.retransmissionMillisecondsMin, Self.retransmissionMillisecondsMax)
     if !isClient {
-      // A context is created only for a hello with a correct cookie, so the check that mbedTLS repeats always succeeds.
+      // A context is created only for a ClientHello with a correct cookie. mbedTLS checks the cookie again, so the
+      // check callback accepts every cookie.
       mbedtls_ssl_conf_dtls_cookies(
         settings, { _, _, _, _, _ in MBEDTLS_ERR_SSL_INTERNAL_ERROR }, { _, _, _, _, _ in 0 }, nil)
     }

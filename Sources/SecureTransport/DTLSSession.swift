@@ -3,7 +3,8 @@ import Identity
 import Primitives
 import Seal
 
-/// An end-to-end session between two nodes: DTLS 1.2 with datagrams carried in frames (docs/protocol.md, "Sealing").
+/// An end-to-end session between two nodes. It uses DTLS 1.2, whose datagrams are carried in frames (docs/protocol.md,
+/// "Sealing").
 public final class DTLSSession: PeerSession {
   public private(set) var state = SessionState.handshaking
   public private(set) var peerChain: [[UInt8]] = []
@@ -13,14 +14,14 @@ public final class DTLSSession: PeerSession {
   private let buffers: UnsafeMutablePointer<DTLSBuffers>
   private let configuration: DTLSConfiguration
   private let isClient: Bool
-  /// How often the last flight was retransmitted since the handshake last progressed, because the other end repeated
-  /// its own flight.
+  /// The number of times that this end repeated its last flight because the other end repeated its own. It counts from
+  /// the last progress of the handshake.
   private var repeats = 0
-  /// The random value of the ClientHello that began the server's end.
+  /// The random value of the ClientHello that began the session; empty at the client.
   private let helloRandom: [UInt8]
 
-  /// The limit on `repeats`. The other end's timers repeat a flight five times. A relay can copy the message that
-  /// triggers this end's flight endlessly, and that flight is many times longer.
+  /// The limit of `repeats`. The other end's timer repeats a flight at most five times. A relay can endlessly copy the
+  /// message that makes this end repeat its flight, and the flight is many times longer than that message.
   static let repeatsMax = 8
   private static let recordHeaderBytes = 13
   private static let handshakeRecord: UInt8 = 22
@@ -28,7 +29,8 @@ public final class DTLSSession: PeerSession {
   /// Bytes 1–4 of a record of an established session: DTLS 1.2, epoch 1.
   private static let establishedVersion: (UInt8, UInt8, UInt8, UInt8) = (0xFE, 0xFD, 0, 1)
 
-  /// `hello` is nil at the client; at the server it is the hello with the correct cookie. Nil if no memory is left.
+  /// `hello` is nil at the client. At the server it is the ClientHello with the correct cookie. The result is nil if no
+  /// memory is left.
   init?(_ configuration: DTLSConfiguration, _ name: SessionName, hello: RawSpan?, now: Instant) {
     self.configuration = configuration
     isClient = name.isClient
@@ -45,7 +47,7 @@ public final class DTLSSession: PeerSession {
     mbedtls_ssl_set_verify(tls, { DTLSBuffers.verify($0, $1, $2, $3) }, buffers)
     mbedtls_ssl_set_mtu(tls, UInt16(SealLimits.handshakeBytesMax))
     if isClient {
-      // Disables the check of host names; otherwise mbedTLS refuses to verify a server.
+      // Disables the check of host names. Without this call mbedTLS refuses to verify a server.
       if mbedtls_ssl_set_hostname(tls, nil) != 0 { return nil }
       shakeHands()
     } else {
@@ -122,7 +124,7 @@ public final class DTLSSession: PeerSession {
     if code == MBEDTLS_ERR_SSL_WANT_READ || code == MBEDTLS_ERR_SSL_WANT_WRITE { return }
     if code == 0 && buffers.pointee.isPeer {
       peerChain = Self.chain(mbedtls_ssl_get_peer_cert(tls))
-      // Records may now be as long as frames allow.
+      // The limit of handshake datagrams does not apply to records, which may be as long as frames allow.
       mbedtls_ssl_set_mtu(tls, 0)
       state = .established
     } else {
@@ -145,9 +147,9 @@ public final class DTLSSession: PeerSession {
     }
   }
 
-  /// Repeats the last flight if the other end repeats its own, because this end's flight was lost. Only records under
-  /// the session's keys are processed. mbedTLS treats a plaintext hello as a client that restarts, and any relay can
-  /// send one.
+  /// Repeats this end's last flight if the other end repeats its own flight, because this end's flight was lost. Only
+  /// records that are protected by the session's keys are processed. mbedTLS would treat a plaintext ClientHello as a
+  /// restart of the client, and any relay can send one.
   private func repeatLastFlight(_ datagram: UnsafeRawBufferPointer) {
     var rest = datagram
     while rest.count > Self.recordHeaderBytes {
@@ -207,7 +209,7 @@ public final class DTLSSessions: SessionMaker {
   private let server: DTLSConfiguration
   private let cookies: HelloCookies
 
-  /// Errors: no memory, or no random numbers.
+  /// Throws if there is no memory, or no random numbers.
   public init(_ identity: NodeIdentity) throws(SecureStreamError) {
     client = try DTLSConfiguration(key: identity.key, certificate: identity.certificate, isClient: true)
     server = try DTLSConfiguration(key: identity.key, certificate: identity.certificate, isClient: false)

@@ -1,11 +1,11 @@
 import CMbedTLS
 import CSodium
 
-/// Authenticates the heads of sealed frames in one direction of a link: SipHash-2-4 with 128-bit output (Aumasson and
-/// Bernstein, 2012) over header and link sequence in wire format.
+/// Authenticates the heads of sealed frames in one direction of a link. The tag is SipHash-2-4 with 128-bit output
+/// (Aumasson and Bernstein, 2012) over the head: header and link sequence in wire format.
 ///
-/// SipHash is a pseudorandom function of the whole head, so it needs no nonce. Equal heads have equal tags, and the
-/// rising sequence makes every head different. Its time does not depend on the key, on any processor.
+/// SipHash is a pseudorandom function of the whole head, so it needs no nonce. Equal heads have equal tags, but the
+/// rising link sequence makes every head different. On every processor the time of SipHash is independent of the key.
 struct HeaderAuthenticator: ~Copyable {
   static let keyBytes = 16
   static let tagBytes = 16
@@ -33,11 +33,12 @@ struct HeaderAuthenticator: ~Copyable {
       key.baseAddress!.assumingMemoryBound(to: UInt8.self))
   }
 
-  /// Whether `tag` (16 bytes) authenticates `head` (56 bytes); compared in constant time.
+  /// Whether `tag` (16 bytes) authenticates `head` (56 bytes). The tags are compared in constant time.
   func check(_ head: UnsafeRawPointer, tag: UnsafeRawPointer) -> Bool {
     var expected = (UInt64(0), UInt64(0))
     withUnsafeMutableBytes(of: &expected) { seal(head, tag: $0.baseAddress!) }
-    // Compares two words without a branch. Libraries compare byte by byte, which takes a fifth of the tag's own time.
+    // Two words are compared without a branch. Libraries compare byte by byte, which takes a fifth of the time of
+    // computing the tag.
     let first = expected.0 ^ tag.loadUnaligned(as: UInt64.self)
     let second = expected.1 ^ tag.loadUnaligned(fromByteOffset: 8, as: UInt64.self)
     return first | second == 0

@@ -3,28 +3,31 @@ import Primitives
 
 /// Why a peer is refused although it proved its key. The raw value is stored in journal records.
 public enum PeerRefusal: UInt8, Error, Sendable {
-  /// A certificate of the chain has expired.
+  /// A certificate of the peer's chain has expired.
   case expired = 1
+  /// A certificate of the chain is not valid yet.
   case notYetValid = 2
-  /// The chain does not lead to an anchor.
+  /// The chain does not lead to a trust anchor (an authority in the anchors directory).
   case unknownIssuer = 3
-  /// The peer's own certificate is that of an authority.
+  /// The peer's own certificate is that of an authority (CA), not of a node.
   case authorityAsLeaf = 4
   /// An authority in the chain has more authorities below it than its path length allows.
   case pathTooLong = 5
   /// The issuer of a certificate in the chain is not an authority.
   case issuerNotAuthority = 6
-  /// The peer's certificate, or one above it, is on a revocation list.
+  /// The peer's certificate, or an authority's certificate above it, is on a revocation list.
   case revoked = 7
-  /// The peer's certificate is not for TLS, or an authority in its chain may not issue such certificates.
+  /// The usage of the peer's certificate does not allow TLS, or an authority in the chain may not issue such
+  /// certificates.
   case wrongUsage = 8
   /// A signature in the chain is wrong.
   case wrongSignature = 9
   /// A signature in the chain uses a weak algorithm or key, for example SHA-1.
   case weakAlgorithm = 10
-  /// The anchors directory has a revocation list for the authority that this authority did not sign.
+  /// The anchors directory has a revocation list for an authority of the chain, and that authority did not sign the
+  /// list.
   case revocationListForged = 11
-  /// The chain has more certificates than are checked.
+  /// The chain has more certificates or names than this node checks.
   case chainTooLong = 12
   /// The peer presented no certificate, or its key is not ECDSA P-256.
   case noUsableKey = 13
@@ -32,7 +35,7 @@ public enum PeerRefusal: UInt8, Error, Sendable {
   case denied = 14
   /// Another key is pinned under the peer's name.
   case keyChanged = 15
-  /// A file of the anchors directory is not understood, and may revoke a certificate of the chain.
+  /// A file of the anchors directory cannot be parsed, and it may revoke a certificate of the chain.
   case revocationUnknown = 17
   /// A certificate of the chain has a serial number that no revocation list can contain.
   case malformedSerial = 18
@@ -79,10 +82,11 @@ public enum PeerRefusal: UInt8, Error, Sendable {
   }
 }
 
-/// Decides whether to admit peers that proved their key, on links and at the far end of an end-to-end session.
+/// Decides whether to admit peers that proved their key: neighbours on links, and the other ends of end-to-end
+/// sessions.
 public protocol PeerJudge: AnyObject {
-  /// Why the peer is refused; nil admits it. `chain` is the peer's certificate chain, `peer` the id of the key that it
-  /// proved.
+  /// Why the peer is refused; nil if it is admitted. `chain` is the peer's certificate chain. `peer` is the id of the
+  /// key that the peer proved.
   func refusal(of chain: PeerChain, _ peer: NodeID) -> PeerRefusal?
   /// The time spent on verifying chains so far, in units of one P-256 signature check.
   var checksMade: Int { get }

@@ -4,21 +4,24 @@ import Identity
 import Link
 import Primitives
 
-/// Mutual TLS over any byte stream, with sealed frames beside it. Sans-IO: `receive` handles received bytes; `outgoing`
-/// and `consume` provide the bytes to send.
+/// Mutual TLS over any byte stream, with sealed frames beside TLS. A sealed frame is encrypted end to end, so TLS would
+/// add nothing to it. Sans-IO: `receive` handles received bytes; `outgoing` and `consume` provide the bytes to send.
 ///
-/// After every call check `state` and send `outgoing`, even at the end, because it may contain an alert. The driver
-/// limits the time of a handshake. A client may be established and then refused by the server: in TLS 1.3 the client
-/// finishes before the server has checked its certificate.
+/// After every call the caller must check `state` and send `outgoing`, even after the stream has ended, because
+/// `outgoing` may contain an alert. The caller also limits the time of a handshake. A server can refuse a client whose
+/// stream is already established: in TLS 1.3 the client finishes before the server has checked the client's
+/// certificate.
 ///
-/// TLS 1.2 and 1.3, ECDHE-ECDSA with AES-GCM or ChaCha20-Poly1305; no renegotiation, tickets or session cache. The peer
-/// proves possession of a P-256 key, which is its identity (`peer`). A `PeerJudge` admits or refuses the key and its
-/// chain before data flows; without one every key is admitted. mbedTLS's TLS 1.3 cannot update its keys. So a link that
-/// has carried 2²⁴ full records (256 GB) under AES-GCM in one direction should be reconnected (RFC 8446, section 5.5).
+/// The versions are TLS 1.2 and 1.3, with ECDHE-ECDSA and AES-GCM or ChaCha20-Poly1305. There is no renegotiation,
+/// ticket or session cache. The peer proves possession of a P-256 key, whose hash is the peer's id (`peer`). A
+/// `PeerJudge` admits or refuses the key and its chain before data flows. Without a judge every key is admitted.
+///
+/// The TLS 1.3 of mbedTLS cannot update its keys. So a link should be reconnected when it has carried 2²⁴ full records
+/// (256 GB) under AES-GCM in one direction (RFC 8446, section 5.5).
 public final class SecureStream {
   /// The role of a stream in the handshake.
   public enum Role: Sendable {
-    /// The side that dialled; it sends first.
+    /// The node that dialled. It sends first.
     case client
     case server
   }
@@ -29,28 +32,29 @@ public final class SecureStream {
     case handshaking
     /// The peer is authenticated.
     case established
-    /// Ended; further input is ignored.
+    /// The stream has ended. Further input is ignored.
     case closed(SecureStreamEnd)
   }
 
   /// Input from the peer, in order. The bytes are valid only during the call.
   public enum Input {
-    /// Delivered once, before all other input: `peer` is known.
+    /// The handshake has succeeded, and `peer` is known. This is delivered once, before all other input.
     case established
     case plaintext(UnsafeRawBufferPointer)
-    /// A sealed frame with an authentic header (48 bytes). The payload (1…16640 bytes) remains encrypted end to end.
+    /// A sealed frame with an authentic header (48 bytes). The payload (1…16640 bytes) is still encrypted end to end.
     case sealed(header: UnsafeRawBufferPointer, payload: UnsafeRawBufferPointer)
   }
 
-  /// The number of queued bytes from which nothing more is accepted. The last record or frame may exceed it.
+  /// The number of bytes in `outgoing` from which no further record or frame is queued. The last one may exceed this
+  /// number.
   public static let outgoingLimitMax = EncryptAhead.bytesMax
 
   public private(set) var state = State.handshaking
-  /// The peer's id; `NodeID.none` until established.
+  /// The peer's id; `NodeID.none` until the peer has proved its key.
   public private(set) var peer = NodeID.none
-  /// The peer's public key, uncompressed; zeros until established.
+  /// The peer's public key as an uncompressed point; zeros until the peer has presented it.
   public var peerPoint: InlineArray<65, UInt8> { buffers.pointee.peerPoint }
-  /// Whether sealed frames may pass (`allowBypass`).
+  /// Whether sealed frames may pass beside TLS, after `allowBypass`.
   public var isBypassAllowed: Bool { bypass != nil }
 
   let tls: UnsafeMutablePointer<mbedtls_ssl_context>
@@ -60,7 +64,7 @@ public final class SecureStream {
   private var demultiplexer = StreamDemultiplexer()
   private var bypass: Bypass?
 
-  /// Creates the stream; a client's first message is in `outgoing` at once. Errors: no memory.
+  /// Creates the stream. A client's first message is in `outgoing` at once. Throws if there is no memory.
   public init(
     _ credentials: TLSCredentials, role: Role, versionMax: TLSVersion = .tls13, judge: (any PeerJudge)? = nil
   ) throws(SecureStreamError) {
@@ -75,7 +79,7 @@ public final class SecureStream {
     mbedtls_ssl_set_bio(
       tls, buffers, { StreamBuffers.send($0, $1, $2) }, { StreamBuffers.receive($0, $1, $2) }, nil)
     mbedtls_ssl_set_verify(tls, { PeerKey.verify($0, $1, $2, $3) }, buffers)
-    // Disables the check of host names; mbedTLS otherwise refuses to verify a server.
+    // Disables the check of host names. Without this call mbedTLS refuses to verify a server.
     if mbedtls_ssl_set_hostname(tls, nil) != 0 { throw .library(code: MBEDTLS_ERR_SSL_ALLOC_FAILED) }
     if role == .client {
       cmbedtls_begin_checks()
@@ -92,8 +96,9 @@ public final class SecureStream {
     buffers.deallocate()
   }
 
-  /// Handles received bytes, split anywhere, and delivers their content. `deliver` may call anything on this stream
-  /// except `receive`. It must not make another stream of this identity and role receive.
+  /// Handles received bytes, which may be split anywhere, and delivers their content. `deliver` is allowed to call
+  /// every method of this stream except `receive`. It must not call `receive` of another stream with the same
+  /// credentials and role, because these streams share a buffer.
   public func receive(_ raw: UnsafeRawBufferPointer, _ deliver: (Input) -> Void) {
     var rest = raw
     while isOpen, !rest.isEmpty {
@@ -115,14 +120,14 @@ public final class SecureStream {
     }
   }
 
-  /// Handles the end of the byte stream. Without a preceding close_notify the stream counts as truncated.
+  /// Handles the end of the byte stream. Without a preceding close_notify the stream was truncated.
   public func receiveEnd() {
     if isOpen { state = .closed(.truncated) }
   }
 
   /// Encrypts and queues as much as `outgoingLimitMax` allows, in records of up to 16 KiB. Each call creates at least
-  /// one record, so pass small frames together. Returns the number of bytes accepted; 0 before the stream is
-  /// established.
+  /// one record, so the caller should pass small frames together. Returns the number of bytes accepted; 0 before the
+  /// stream is established.
   public func write(_ plaintext: UnsafeRawBufferPointer) -> Int {
     var taken = 0
     while state == .established, taken < plaintext.count, buffers.pointee.outgoingCount < Self.outgoingLimitMax {
@@ -138,8 +143,8 @@ public final class SecureStream {
   }
 
   /// Queues one sealed frame beside the TLS records. `header` is the 48-byte frame header with the length of `payload`
-  /// (1…16640 bytes). Requires `allowBypass`. Returns false, and queues nothing, while `outgoing` is at
-  /// `outgoingLimitMax` and after the stream has ended.
+  /// (1…16640 bytes). The call requires `allowBypass`. It returns false and queues nothing while `outgoing` has
+  /// `outgoingLimitMax` bytes or more, and after the stream has ended.
   public func writeSealed(header: UnsafeRawBufferPointer, payload: UnsafeRawBufferPointer) -> Bool {
     guard state == .established, let bypass, buffers.pointee.outgoingCount < Self.outgoingLimitMax else {
       return false
@@ -154,8 +159,9 @@ public final class SecureStream {
     return true
   }
 
-  /// A buffer of `byteCount` bytes for whole frames. The first of them can be queued without a copy
-  /// (`queueSealedInPlace`). Nil while `writeSealed` would queue nothing. Valid until the next call on this stream.
+  /// A buffer of `byteCount` bytes for complete frames. `queueSealedInPlace` can queue the first of these frames
+  /// without a copy. Nil while `writeSealed` would queue nothing. The buffer is valid until the next call on this
+  /// stream.
   public func roomForFrames(_ byteCount: Int) -> UnsafeMutableRawBufferPointer? {
     guard state == .established, bypass != nil, buffers.pointee.outgoingCount < Self.outgoingLimitMax,
       let room = buffers.pointee.room(Bypass.gap + byteCount)
@@ -163,16 +169,16 @@ public final class SecureStream {
     return UnsafeMutableRawBufferPointer(start: room + Bypass.gap, count: byteCount)
   }
 
-  /// Queues the sealed frame of `byteCount` bytes at the start of `roomForFrames`; bytes after it are lost. Returns
-  /// false if the stream has ended.
+  /// Queues the sealed frame of `byteCount` bytes at the start of the buffer that `roomForFrames` returned. Bytes after
+  /// that frame are lost. Returns false if the frame cannot be queued.
   public func queueSealedInPlace(_ byteCount: Int) -> Bool {
     guard let bypass, let room = buffers.pointee.append(Bypass.gap + byteCount) else { return false }
     bypass.writeHead(room + Bypass.gap, to: room)
     return true
   }
 
-  /// Allows sealed frames in both directions. Call it when both sides have announced the capability. No effect unless
-  /// established.
+  /// Allows sealed frames in both directions. The caller calls this when both nodes have announced the capability. The
+  /// call has no effect unless the stream is established.
   public func allowBypass() {
     guard state == .established, bypass == nil else { return }
     do throws(SecureStreamError) {
@@ -184,13 +190,13 @@ public final class SecureStream {
     }
   }
 
-  /// The bytes to send, valid until the next call on this stream.
+  /// The bytes to send. They are valid until the next call on this stream.
   public var outgoing: UnsafeRawBufferPointer { buffers.pointee.outgoingBytes }
 
-  /// Removes the first `count` bytes of `outgoing`, which were sent.
+  /// Removes the first `count` bytes of `outgoing`, because they were sent.
   public func consume(_ count: Int) { buffers.pointee.consume(count) }
 
-  /// Closes the stream in order: `outgoing` then contains close_notify.
+  /// Closes the stream with close_notify, which is then in `outgoing`.
   public func close() {
     guard isOpen else { return }
     state = .closed(.closedHere)
@@ -200,8 +206,8 @@ public final class SecureStream {
   /// The peer's certificates, valid while the stream exists; empty before it is established.
   public var peerChain: PeerChain { PeerChain(mbedtls_ssl_get_peer_cert(tls)) }
 
-  /// Repeats the admission decision, because a key may have been revoked or the time may have become known. A refused
-  /// peer gets an alert, and the stream ends.
+  /// Repeats the decision of the `PeerJudge`, because a key may have been revoked, or the time may have become known. A
+  /// peer that is now refused gets an alert, and the stream ends.
   public func reconsider() {
     guard state == .established, let refusal = judge?.refusal(of: peerChain, peer) else { return }
     fail(.refused(refusal), alert: Int32(refusal.alert))
@@ -231,7 +237,7 @@ public final class SecureStream {
       let code = mbedtls_ssl_handshake(tls)
       cmbedtls_end_checks()
       if code == MBEDTLS_ERR_SSL_WANT_READ { return setCertificateMode() }
-      // mbedTLS sends no alert in this case (TLS 1.2).
+      // In TLS 1.2 mbedTLS itself sends no alert in this case.
       if code == MBEDTLS_ERR_SSL_NO_CLIENT_CERTIFICATE {
         return fail(.noPeerCertificate, alert: MBEDTLS_SSL_ALERT_MSG_HANDSHAKE_FAILURE)
       }
@@ -257,8 +263,8 @@ public final class SecureStream {
     while isOpen, readPlaintext(deliver) {}
   }
 
-  /// Decrypts until the input is consumed or the buffer is full, and delivers the result. Returns whether more may
-  /// follow.
+  /// Decrypts until the input is consumed or the buffer is full, and delivers the plaintext. Returns whether more
+  /// plaintext may follow.
   private func readPlaintext(_ deliver: (Input) -> Void) -> Bool {
     let buffer = configuration.plaintext
     var filled = 0
@@ -279,9 +285,9 @@ public final class SecureStream {
     return false
   }
 
-  /// Postpones the check of a client's certificate in TLS 1.3 until after the handshake. mbedTLS's server would refuse
-  /// it earlier, with an alert under the handshake keys. The client then already uses the application keys (RFC 8446,
-  /// section 4.4.4) and could not read that alert.
+  /// Postpones the check of a client's certificate in TLS 1.3 until after the handshake. The server of mbedTLS would
+  /// otherwise refuse the certificate earlier, with an alert under the handshake keys. The client already uses the
+  /// application keys at that time (RFC 8446, section 4.4.4), and could not read the alert.
   private func setCertificateMode() {
     guard configuration.role == .server else { return }
     let isTLS13 = mbedtls_ssl_get_version_number(tls) == MBEDTLS_SSL_VERSION_TLS1_3
@@ -311,7 +317,8 @@ public final class SecureStream {
     return SecureStreamEnd(code: code, peerKey: buffers.pointee.peerKey, alert: alert)
   }
 
-  /// Closes the stream. mbedTLS sends the alert for its own failures; `alert` is sent for failures detected here.
+  /// Closes the stream. mbedTLS sends the alert for a failure that it detects; `alert` is sent for a failure that this
+  /// class detects.
   private func fail(_ end: SecureStreamEnd, alert: Int32? = nil) {
     guard isOpen else { return }
     if let alert { _ = mbedtls_ssl_send_alert_message(tls, UInt8(MBEDTLS_SSL_ALERT_LEVEL_FATAL), UInt8(alert)) }

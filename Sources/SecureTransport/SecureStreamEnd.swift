@@ -17,7 +17,7 @@ public enum SecureStreamError: Error, Equatable {
 
 /// Why a stream has ended.
 public enum SecureStreamEnd: Equatable, Sendable {
-  /// `close()` was called here.
+  /// This node called `close()`.
   case closedHere
   /// The peer closed the stream with close_notify.
   case closedByPeer
@@ -27,21 +27,21 @@ public enum SecureStreamEnd: Equatable, Sendable {
   case noPeerCertificate
   /// The peer's key is not ECDSA P-256.
   case peerKeyNotP256
-  /// The peer proved its key but was refused.
+  /// The peer proved its key, but this node refused the peer.
   case refused(PeerRefusal)
   /// The peer ended the connection with this TLS alert (RFC 8446, section 6).
   case alert(UInt8)
-  /// Any other failure of TLS, by mbedTLS's error number.
+  /// Another failure of TLS. `code` is mbedTLS's error number.
   case library(code: Int32)
-  /// The bytes are neither TLS records nor sealed frames.
+  /// The received bytes are neither valid TLS records nor sealed frames.
   case notAUnit(StreamDemultiplexer.Refusal)
-  /// A sealed frame arrived before the bypass was allowed.
+  /// A sealed frame arrived before `allowBypass` was called.
   case sealedTooEarly
-  /// A sealed frame has a link sequence that is not above the previous one.
+  /// A sealed frame has a link sequence that is not greater than that of the frame before.
   case sealedReplayed
   /// The header of a sealed frame has a wrong tag.
   case sealedForged
-  /// The peer causes replies but does not read them.
+  /// The outgoing buffer is full, because the peer causes replies but does not read them.
   case outgoingOverflow
 
   /// One line for the journal and the status: the fault and, if there is one, the remedy.
@@ -66,7 +66,7 @@ public enum SecureStreamEnd: Equatable, Sendable {
     }
   }
 
-  /// Translates mbedTLS's error number.
+  /// Derives the reason from mbedTLS's error number, the result of the key check, and the received alert.
   init(code: Int32, peerKey: PeerKey, alert: UInt8) {
     switch peerKey {
     case .notP256:
@@ -90,8 +90,8 @@ public enum SecureStreamEnd: Equatable, Sendable {
   }
 }
 
-/// The text for an mbedTLS error. Debian's library has no texts, and with 100 KB they would be the largest table of the
-/// firmware. So this function covers the common ones.
+/// The text for an mbedTLS error. Debian's library has no error texts, and the complete table of 100 KB would be the
+/// largest of the firmware. So this function has texts for the common errors only.
 private func libraryText(_ code: Int32) -> String {
   let text: StaticString =
     switch code {

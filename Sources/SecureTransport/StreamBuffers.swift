@@ -3,35 +3,37 @@ import Identity
 import Link
 import Seal
 
-/// The maximum memory of mbedTLS per stream or session, in bytes. A library's memory cannot be derived, so it was
-/// measured on x86_64 with Debian's mbedTLS 3.6; `SecureMemoryTests` repeats the measurement.
+/// The maximum memory of mbedTLS per stream or session, in bytes. The memory that a library needs cannot be derived, so
+/// it was measured on x86_64 with Debian's mbedTLS 3.6. `SecureMemoryTests` repeats the measurement.
 public enum SecureMemory {
-  /// An established context: two record buffers of 16.7 KiB, keys, and the peer's chain of up to 16 KiB, parsed.
+  /// The memory of an established context: two record buffers of 16.7 KiB, the keys, and the peer's parsed chain of up
+  /// to 16 KiB in DER.
   static let contextBytesMax = 98_304
-  /// Additional memory during a handshake.
+  /// The additional memory of a context during its handshake.
   static let handshakeBytesMax = 24_576
 
-  /// The stream of an established link.
+  /// The memory of the stream of an established link.
   public static let stream = contextBytesMax + StreamBuffers.capacity + Bypass.partialBytesMax
-  /// A stream during its handshake, when only one flight of its outgoing buffer is used.
+  /// The memory of a stream during its handshake. Only one flight of the outgoing buffer is used then.
   public static let streamHandshake = contextBytesMax + handshakeBytesMax + StreamBuffers.recordBytesMax
-  /// An established session between two nodes.
+  /// The memory of an established end-to-end session between two nodes.
   public static let session = contextBytesMax
-  /// A session during its handshake, with its queued datagrams.
+  /// The memory of an end-to-end session during its handshake, with its queued datagrams.
   public static let sessionHandshake =
     contextBytesMax + handshakeBytesMax + DTLSBuffers.outgoingMax * SealLimits.handshakeBytesMax
 }
 
-/// The state of mbedTLS's callbacks for one stream: received bytes, bytes to send, the peer's key. Its address is
-/// fixed, because it is the callbacks' context.
+/// The state of mbedTLS's callbacks for one stream: the received bytes, the bytes to send, and the peer's key. The
+/// address of this state is fixed, because mbedTLS passes it to the callbacks as their context.
 struct StreamBuffers {
-  /// The size of the outgoing buffer. It exceeds the maximum backlog by room for another record or sealed frame, and
-  /// for alerts.
+  /// The size of the outgoing buffer, in bytes. Beyond `SecureStream.outgoingLimitMax` it has room for another record
+  /// or sealed frame, and for alerts.
   static let capacity = 2 * SecureStream.outgoingLimitMax
-  /// mbedTLS's record limit: 16 KiB, header, and the overhead of the suites of both versions.
+  /// The longest record of mbedTLS, in bytes: 16 KiB of plaintext, the header, and the greatest overhead of the suites
+  /// of both TLS versions.
   static let recordBytesMax = 16384 + 5 + 256
 
-  /// The unread rest of the received records. mbedTLS stores the beginning of an incomplete record itself.
+  /// The received bytes that mbedTLS has not read yet. mbedTLS itself stores the beginning of an incomplete record.
   var incoming = UnsafeRawBufferPointer(start: nil, count: 0)
   var peerKey = PeerKey.unknown
   var peerPoint = InlineArray<65, UInt8>(repeating: 0)
@@ -58,14 +60,15 @@ struct StreamBuffers {
     }
   }
 
-  /// Appends `count` bytes, which the caller fills at once; nil if the queue is full.
+  /// Appends `count` bytes to the outgoing buffer and returns their address. The caller must fill them at once. Nil if
+  /// they do not fit.
   mutating func append(_ count: Int) -> UnsafeMutableRawPointer? {
     guard let room = room(count) else { return nil }
     tail &+= count
     return room
   }
 
-  /// The room that `append(count)` would return; nothing is queued.
+  /// The address that `append(count)` would return. Nothing is appended; nil if the bytes do not fit.
   mutating func room(_ count: Int) -> UnsafeMutableRawPointer? {
     if tail &+ count > Self.capacity {
       if tail &- head &+ count > Self.capacity { return nil }
@@ -76,7 +79,7 @@ struct StreamBuffers {
     return outgoing + tail
   }
 
-  /// mbedtls_ssl_send_t: queues all bytes or none, so that the queue never contains part of a record.
+  /// mbedtls_ssl_send_t: appends all bytes or none, so that the outgoing buffer never contains a part of a record.
   static func send(_ context: UnsafeMutableRawPointer?, _ bytes: UnsafePointer<UInt8>?, _ count: Int) -> Int32 {
     let buffers = context!.assumingMemoryBound(to: StreamBuffers.self)
     guard let room = buffers.pointee.append(count) else { return MBEDTLS_ERR_SSL_WANT_WRITE }
@@ -84,7 +87,7 @@ struct StreamBuffers {
     return Int32(count)
   }
 
-  /// mbedtls_ssl_recv_t
+  /// mbedtls_ssl_recv_t: returns the next received bytes.
   static func receive(_ context: UnsafeMutableRawPointer?, _ bytes: UnsafeMutablePointer<UInt8>?, _ room: Int) -> Int32
   {
     let buffers = context!.assumingMemoryBound(to: StreamBuffers.self)
@@ -97,20 +100,22 @@ struct StreamBuffers {
   }
 }
 
-/// The result of checking the peer's certificate.
+/// The result of checking the certificate that the peer presented.
 enum PeerKey {
+  /// The peer has presented no certificate yet.
   case unknown
   case accepted
+  /// The key is not ECDSA P-256 in the required encoding.
   case notP256
   /// The chain is larger than `ChainRules` allows.
   case chainTooLarge
-  /// The certificate is not for the peer's role.
+  /// The usage of the certificate does not allow the peer's role in the handshake.
   case wrongUsage
 
   /// The X.509 verify callback of a stream. Names, dates and authorities are not checked, because a node is identified
-  /// by its key. The key must be ECDSA P-256 in the encoding from which node ids are derived; otherwise one key could
-  /// have two ids. The usage of the certificate is checked here, because it matters in both TLS versions and under
-  /// every trust policy.
+  /// by its key. The key must be ECDSA P-256 in the encoding from which node ids are derived, because one key could
+  /// otherwise have two ids. The usage of the certificate is checked here, because this check applies in both TLS
+  /// versions and under every trust policy.
   static func verify(
     _ context: UnsafeMutableRawPointer?, _ certificate: UnsafeMutablePointer<mbedtls_x509_crt>?, _ depth: Int32,
     _ flags: UnsafeMutablePointer<UInt32>?
@@ -124,7 +129,7 @@ enum PeerKey {
     return 0
   }
 
-  /// Checks a chain, the peer's own certificate first, and stores the point of its key.
+  /// Checks a chain, the peer's own certificate first, and stores the point of the peer's key in `point`.
   init(
     of chain: UnsafeMutablePointer<mbedtls_x509_crt>, peerRole: ChainRules.Role, _ point: inout InlineArray<65, UInt8>
   ) {
@@ -147,7 +152,7 @@ enum PeerKey {
     }
   }
 
-  /// Checks a SubjectPublicKeyInfo and stores its point.
+  /// Checks a SubjectPublicKeyInfo in DER, and stores the point of its key in `point`.
   private init(_ raw: mbedtls_x509_buf, _ point: inout InlineArray<65, UInt8>) {
     let prefix = NodeCertificate.spkiPrefix
     let spki = UnsafeBufferPointer(start: raw.p, count: raw.len)

@@ -1,21 +1,22 @@
 import CMbedTLS
 import Identity
 
-/// The highest TLS version of a stream; the lowest is always 1.2.
+/// The highest TLS version that a stream offers. The lowest version is always 1.2.
 public enum TLSVersion: Sendable {
   case tls12
   case tls13
 }
 
-/// The mbedTLS configuration that all streams of one role share: versions, suites, groups, this node's certificate.
-/// mbedTLS uses it during a stream's lifetime, so each stream retains it.
+/// The mbedTLS configuration that all streams of one role and version limit share: versions, suites, groups, and this
+/// node's certificate. It is used by mbedTLS during the lifetime of a stream, so each stream retains it.
 final class TLSConfiguration {
   let role: SecureStream.Role
   let versionMax: TLSVersion
   var settings: UnsafeMutablePointer<mbedtls_ssl_config> { shared.pointer }
-  /// A buffer for decrypted bytes during their delivery: two records long, so that small ones are delivered together.
+  /// A buffer for decrypted bytes during their delivery. It has the length of two records, so that small records are
+  /// delivered together.
   let plaintext = UnsafeMutableRawBufferPointer.allocate(byteCount: 32768, alignment: 16)
-  /// Whether a stream is delivering from `plaintext`.
+  /// Whether a stream is delivering bytes from `plaintext` at the moment.
   var isDelivering = false
 
   private static let suites = TLSSettings.Suites(

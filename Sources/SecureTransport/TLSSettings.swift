@@ -1,9 +1,9 @@
 import CMbedTLS
 import Identity
 
-/// The mbedTLS settings common to links and end-to-end sessions: certificates on both sides, TLS 1.2 or later, ECDHE
-/// over the listed groups, ECDSA P-256 with SHA-256; no renegotiation, tickets or session cache. It must outlive every
-/// context that was set up with it.
+/// The mbedTLS settings common to links and end-to-end sessions. Both sides present certificates. The version is TLS
+/// 1.2 or later, the key exchange is ECDHE over the listed groups, and signatures are ECDSA P-256 with SHA-256. There
+/// is no renegotiation, ticket or session cache. The settings must outlive every context that was set up with them.
 final class TLSSettings {
   let pointer: UnsafeMutablePointer<mbedtls_ssl_config>
 
@@ -15,14 +15,15 @@ final class TLSSettings {
   private let key: Key
   private let certificate: Certificate
 
-  /// The cipher suites. Each end lists first the suites for which its processor is faster. A server that is faster at
-  /// AES follows the client's order, any other server its own. So AES-GCM is chosen if both ends have instructions for
-  /// it, and ChaCha20-Poly1305 otherwise. In TLS 1.3 mbedTLS's server always follows the client.
+  /// The cipher suites. Each end lists first the suites for which its processor is faster. A server whose processor is
+  /// faster at AES-GCM follows the client's order; any other server follows its own order. So AES-GCM is chosen if both
+  /// processors have instructions for AES, and ChaCha20-Poly1305 otherwise. In TLS 1.3 the server of mbedTLS always
+  /// follows the client's order.
   struct Suites {
     let aes, chaCha: [Int32]
   }
 
-  /// `transport` is one of MBEDTLS_SSL_TRANSPORT_….
+  /// `transport` is one of the constants MBEDTLS_SSL_TRANSPORT_….
   init(
     key: Key, certificate: Certificate, isClient: Bool, transport: Int32, versionMax: mbedtls_ssl_protocol_version,
     suites: Suites
@@ -49,13 +50,13 @@ final class TLSSettings {
     if !isClient {
       let order = isBetterAtAES ? MBEDTLS_SSL_SRV_CIPHERSUITE_ORDER_CLIENT : MBEDTLS_SSL_SRV_CIPHERSUITE_ORDER_SERVER
       mbedtls_ssl_conf_preference_order(pointer, order)
-      // This node's list of authorities is meaningless to a peer, and some clients send no certificate that the list
-      // does not name.
+      // No list of authorities is sent to clients. The list would mean nothing to a peer, and some clients send only a
+      // certificate whose issuer is in the list.
       mbedtls_ssl_conf_cert_req_ca_list(pointer, CChar(MBEDTLS_SSL_CERT_REQ_CA_LIST_DISABLED))
     }
-    // Only possession of the key matters. The handshake proves it, and the verify callback of each stream or session
-    // checks the key itself. mbedTLS refuses VERIFY_REQUIRED without an authority, so it gets this node's own
-    // certificate as one.
+    // A peer is identified only by its key. The handshake proves that the peer has the key, and the verify callback of
+    // each stream or session checks the key. mbedTLS refuses VERIFY_REQUIRED without an authority. So this node's own
+    // certificate is set as the authority.
     mbedtls_ssl_conf_authmode(pointer, MBEDTLS_SSL_VERIFY_REQUIRED)
     mbedtls_ssl_conf_ca_chain(pointer, certificate.context, nil)
     code = mbedtls_ssl_conf_own_cert(pointer, certificate.context, key.context)
