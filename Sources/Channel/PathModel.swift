@@ -90,7 +90,7 @@ struct PathModel {
     if let sample, roundStart + .microseconds(sample) <= now { endRound(now) }
     let target = self.target
     if bytes >= target {
-      // Startup never shrinks the window: a first message would otherwise leave less room for the second.
+      // Startup never shrinks the window, so that a short first message leaves a full window to the second.
       if phase != .startup { bytes = target }
     } else if 2 * flight >= bytes {
       // A sender that does not fill its window has not shown that a larger one would fit (RFC 7661).
@@ -225,8 +225,8 @@ struct PathModel {
 
   private var bytesMin: UInt64 { 2 * segmentBytes }
 
-  /// The window beyond the bandwidth-delay product, in bytes. It covers two segments that wait for a delayed
-  /// acknowledgement, one segment that is being sent, and a burst of acknowledged bytes.
+  /// The part of the window beyond the bandwidth-delay product, in bytes. It covers two segments that wait for a
+  /// delayed acknowledgement, one segment that is being sent, and a burst of acknowledged bytes.
   private var ahead: UInt64 { 3 * segmentBytes + max(burstNow, burstBefore) }
 
   private var target: UInt64 {
