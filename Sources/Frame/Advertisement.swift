@@ -36,7 +36,7 @@ public struct AdvertisementView: ~Escapable {
   /// All bytes that the signature covers.
   public let signed: RawSpan
 
-  /// Throws `.truncated`, `.overLength`, `.malformed`.
+  /// Checks and views an advertisement. Throws `.truncated`, `.overLength`, `.malformed`.
   @_lifetime(copy payload)
   public init(_ payload: RawSpan) throws(FrameRefusal) {
     if payload.byteCount > Limits.advertisementBytesMax { throw .overLength }
@@ -120,7 +120,7 @@ public struct TopologyView: ~Escapable {
   public let count: Int
   private let entries: RawSpan
 
-  /// Throws `.truncated`, `.overLength`, `.malformed`.
+  /// Checks and views the body of a topology advertisement. Throws `.truncated`, `.overLength`, `.malformed`.
   @_lifetime(copy body)
   public init(_ body: RawSpan) throws(FrameRefusal) {
     var reader = ByteReader(body, orThrow: FrameRefusal.truncated)
@@ -176,7 +176,7 @@ public struct ProfileView: ~Escapable {
   public let serviceType: RawSpan
   public let info: InfoPairs
 
-  /// Throws `.truncated`, `.overLength`, `.malformed`.
+  /// Checks and views the body of a profile advertisement. Throws `.truncated`, `.overLength`, `.malformed`.
   @_lifetime(copy body)
   public init(_ body: RawSpan) throws(FrameRefusal) {
     var reader = ByteReader(body, orThrow: FrameRefusal.truncated)

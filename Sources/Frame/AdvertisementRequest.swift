@@ -10,7 +10,7 @@ public struct AdvertisementRequest: ~Escapable {
   public let count: Int
   private let nodes: RawSpan
 
-  /// Throws `.truncated`, `.overLength`, `.malformed`.
+  /// Checks and views a request. Throws `.truncated`, `.overLength`, `.malformed`.
   @_lifetime(copy payload)
   public init(_ payload: RawSpan) throws(FrameRefusal) {
     var reader = ByteReader(payload, orThrow: FrameRefusal.truncated)

@@ -20,7 +20,7 @@ public struct DenyListView: ~Escapable {
   public let signed: RawSpan
   private let entries: RawSpan
 
-  /// Throws `.truncated`, `.overLength`, `.malformed`.
+  /// Checks and views a deny-list. Throws `.truncated`, `.overLength`, `.malformed`.
   @_lifetime(copy payload)
   public init(_ payload: RawSpan) throws(FrameRefusal) {
     if payload.byteCount < Self.fixedByteCount + AdvertisementView.signatureByteCount { throw .truncated }

@@ -45,7 +45,8 @@ public struct Hello: Equatable, Sendable {
     self.name = name
   }
 
-  /// Throws `.truncated`, `.overLength`, `.malformed`, and `.unknownVersion` when the nodes have no version in common.
+  /// Reads a hello. Throws `.truncated`, `.overLength`, `.malformed`, and `.unknownVersion` when the nodes have no
+  /// version in common.
   public init(_ payload: RawSpan) throws(FrameRefusal) {
     var reader = ByteReader(payload, orThrow: FrameRefusal.truncated)
     versionMin = try reader.u8()
@@ -81,8 +82,8 @@ public struct DisplayName: Equatable, Sendable {
   private var storage: FixedArray<64, UInt8>
   public let byteCount: Int
 
-  /// Throws `.malformed` for an empty name, control characters, invalid UTF-8, or a name that looks like a node id.
-  /// Throws `.overLength` above 63 bytes.
+  /// Checks and copies a name. Throws `.malformed` for an empty name, control characters, invalid UTF-8, or a name that
+  /// looks like a node id. Throws `.overLength` above 63 bytes.
   public init(_ bytes: RawSpan) throws(FrameRefusal) {
     if bytes.byteCount == 0 { throw .malformed }
     if bytes.byteCount > Limits.displayNameBytesMax { throw .overLength }
@@ -92,7 +93,7 @@ public struct DisplayName: Equatable, Sendable {
     for offset in bytes.byteOffsets { storage[offset] = bytes.octet(offset) }
   }
 
-  /// Reads a length byte and then the name. Throws also `.truncated`.
+  /// Reads a length byte and then the name. Throws `.truncated`, `.malformed` and `.overLength`.
   public init(_ reader: inout ByteReader<FrameRefusal>) throws(FrameRefusal) {
     let count = Int(try reader.u8())
     self = try DisplayName(try reader.span(count))
@@ -168,7 +169,7 @@ public struct Goodbye: Equatable, Sendable {
     self.retryAfterSeconds = min(retryAfterSeconds, Self.retryAfterSecondsMax)
   }
 
-  /// Throws `.truncated`. An unknown reason is read as `.protocolError`.
+  /// Reads a goodbye. An unknown reason is read as `.protocolError`. Throws `.truncated`.
   public init(_ payload: RawSpan) throws(FrameRefusal) {
     var reader = ByteReader(payload, orThrow: FrameRefusal.truncated)
     reason = CloseReason(rawValue: try reader.u8()) ?? .protocolError

@@ -61,7 +61,7 @@ public struct ServicesView: ~Escapable {
   public let count: Int
   private let entries: RawSpan
 
-  /// Throws `.truncated`, `.overLength`, `.malformed`.
+  /// Checks and views the body of a services advertisement. Throws `.truncated`, `.overLength`, `.malformed`.
   @_lifetime(copy body)
   public init(_ body: RawSpan) throws(FrameRefusal) {
     var reader = ByteReader(body, orThrow: FrameRefusal.truncated)
