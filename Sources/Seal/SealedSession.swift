@@ -28,9 +28,10 @@ final class SealedSession {
   private var progress: UInt32
   /// The time when the hello is sent next.
   var helloDue = Instant.never
-  /// The number of records sealed, and below the number opened. If either reaches `SessionLifetime.recordsMax`, the
-  /// keys are renewed.
+  /// The number of records that this end sealed in the session. The keys are renewed when it, or the number opened,
+  /// reaches `SessionLifetime.recordsMax`.
   var recordsSealed: UInt64 = 0
+  /// The number of records that this end opened in the session.
   var recordsOpened: UInt64 = 0
   private var helloPause = SealLimits.pauseMin
 
