@@ -4,7 +4,7 @@ import CSodium
 /// Authenticates the heads of sealed frames in one direction of a link. The tag is SipHash-2-4 with 128-bit output
 /// (Aumasson and Bernstein, 2012) over the head: header and link sequence in wire format.
 ///
-/// SipHash is a pseudorandom function of the whole head, so it needs no nonce. Equal heads have equal tags, but the
+/// SipHash is a pseudorandom function of the complete head, so it needs no nonce. Equal heads have equal tags, but the
 /// rising link sequence makes every head different. On every processor the time of SipHash is independent of the key.
 struct HeaderAuthenticator: ~Copyable {
   static let keyBytes = 16
