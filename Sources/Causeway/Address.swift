@@ -1,5 +1,5 @@
-/// The id of a node: the first 16 bytes of the SHA-256 of its public key (docs/protocol.md). No other node can claim
-/// it.
+/// The id of a node: the first 16 bytes of the SHA-256 of the node's public key (docs/protocol.md). Another node cannot
+/// use the id, because only this node has the private key.
 public struct NodeID: Hashable, Comparable, Sendable, CustomStringConvertible {
   let high, low: UInt64
 
@@ -8,7 +8,7 @@ public struct NodeID: Hashable, Comparable, Sendable, CustomStringConvertible {
     self.low = low
   }
 
-  /// Parses 32 hexadecimal digits, as `description` writes them.
+  /// Parses 32 hexadecimal digits, the format of `description`. Returns nil for other text.
   public init?(_ text: String) {
     let digits = Array(text.utf8)
     guard digits.count == 32, let high = hexadecimal(digits[..<16]), let low = hexadecimal(digits[16...]) else {
@@ -23,14 +23,15 @@ public struct NodeID: Hashable, Comparable, Sendable, CustomStringConvertible {
   public var description: String { hexadecimal(high, digits: 16) + hexadecimal(low, digits: 16) }
 }
 
-/// The address of an application: where it is invited, and its identity in a session.
+/// The address of an application. Other applications invite the application at this address, and it identifies the
+/// application in a session.
 ///
-/// The address stays the same when the application, its node or its connection restarts, so it can be stored in a file.
-/// Two applications of the same name on two nodes have different addresses.
+/// The address stays the same when the application, its node or its connection restarts, so the address can be stored
+/// in a file. Two applications of the same name on two nodes have different addresses.
 public struct Address: Hashable, Comparable, Sendable, CustomStringConvertible {
   /// The node that the application runs on.
   public let node: NodeID
-  /// A number derived from user, service type and application name (docs/local-api.md, “hello”).
+  /// A number that the daemon derives from the application's user, service type and name (docs/local-api.md, “hello”).
   public let endpoint: UInt32
 
   init(node: NodeID, endpoint: UInt32) {
@@ -38,7 +39,7 @@ public struct Address: Hashable, Comparable, Sendable, CustomStringConvertible {
     self.endpoint = endpoint
   }
 
-  /// Parses the format of `description`.
+  /// Parses an address in the format of `description`. Returns nil for other text.
   public init?(_ text: String) {
     let parts = text.split(separator: "/", omittingEmptySubsequences: false)
     guard parts.count == 2, let node = NodeID(String(parts[0])) else { return nil }
@@ -51,7 +52,7 @@ public struct Address: Hashable, Comparable, Sendable, CustomStringConvertible {
     a.node == b.node ? a.endpoint < b.endpoint : a.node < b.node
   }
 
-  /// The node id as 32 hexadecimal digits, a slash, and the endpoint as 8 digits.
+  /// The node id as 32 hexadecimal digits, a slash, and the endpoint as 8 hexadecimal digits.
   public var description: String { "\(node)/" + hexadecimal(UInt64(endpoint), digits: 8) }
 }
 

@@ -1,15 +1,16 @@
 import Synchronization
 
-/// A service that this application advertises: a sequence of invitations. The service is withdrawn when it is no longer
-/// held.
+/// A service that this application advertises, as a sequence of invitations to the service. The service is withdrawn
+/// when no reference to the `Advertiser` remains.
 ///
-/// The daemon keeps 32 unanswered invitations. An invitation that ends before the application takes it is not
-/// delivered.
+/// The daemon keeps at most 32 unanswered invitations to a service. An invitation that ends before the application has
+/// received it is not delivered.
 public final class Advertiser: AsyncSequence, Sendable {
   public typealias Element = Invitation
   public typealias Failure = CausewayError
 
-  /// The address at which others invite this application. Its sessions of this type have the same address.
+  /// The address at which other applications invite this application. Sessions that this application opens for the same
+  /// service type have the same address.
   public let address: Address
   private let lease: Lease
   private let number: UInt32
@@ -27,7 +28,7 @@ public final class Advertiser: AsyncSequence, Sendable {
   deinit { close() }
 
   public func makeAsyncIterator() -> Events<Invitation>.Iterator {
-    // The closure keeps the service advertised during iteration.
+    // The closure holds this object, so that the service stays advertised during iteration.
     Events { await self.inside.mailbox.next() }.makeAsyncIterator()
   }
 
@@ -39,7 +40,8 @@ public final class Advertiser: AsyncSequence, Sendable {
   /// Withdraws the service. Sessions and accepted invitations are not affected.
   public func close() {
     guard inside.isOpen.close() else { return }
-    // Invitations that were taken may still be answered, so their ends must still be received.
+    // The application can still answer an invitation that it has received. So the events that end invitations are still
+    // needed.
     lease.connection.write(.close(number), lease.connection.number())
     inside.mailbox.end(.success(()))
     inside.forgetIfIdle(lease.connection)
@@ -50,8 +52,8 @@ final class AdvertiserInside: Hearer {
   let mailbox = Mailbox(Invitations())
   let isOpen = Latch()
   private let number: UInt32
-  /// The ends of invitations that the application may hold. The invitations themselves are not held here, so that their
-  /// `deinit` can decline them.
+  /// The outcome of each invitation that has not ended, by the daemon's number of the invitation. The dictionary holds
+  /// no `Invitation`, because the `deinit` of a released invitation declines the invitation.
   private let ends = Mutex<[UInt32: Promise<Result<Outcome, CausewayError>>]>([:])
 
   init(_ number: UInt32) { self.number = number }
@@ -104,17 +106,17 @@ struct Invitations: Content {
   mutating func remove(_ number: UInt32) { waiting.removeAll { $0.number == number } }
 }
 
-/// An invitation to a service of this application. It is declined if the application releases it without an answer. See
-/// docs/local-api.md, event 132.
+/// An invitation to a service of this application. An invitation that the application releases without an answer is
+/// declined. See docs/local-api.md, event 132.
 public final class Invitation: Sendable {
-  /// The inviter's address, also as a member.
+  /// The inviter's address, which is also the inviter's address as a member of the session.
   public let from: Address
   public let peer: Peer
   /// The rules of the inviter's session.
   public let rules: Rules
   /// The number of members in the inviter's session.
   public let memberCount: Int
-  /// Bytes from the inviter, at most 4,096: untrusted.
+  /// Untrusted bytes from the inviter, at most 4,096.
   public let context: [UInt8]
   /// The time at which the invitation times out.
   public let deadline: ContinuousClock.Instant
@@ -140,9 +142,11 @@ public final class Invitation: Sendable {
     connection.write(.answer(invitation: number, session: 0, explanation: ""), connection.number())
   }
 
-  /// Accepts the invitation into a session of the same service type, and waits until the session is connected.
+  /// Accepts the invitation into a session of the same service type. The call waits until this application and the
+  /// inviter are connected members of one session.
   ///
-  /// If nobody else has ever been in that session, it becomes the inviter's session; otherwise the two are merged.
+  /// If `session` has never had another member, it becomes the inviter's session. Otherwise the two sessions are
+  /// merged.
   ///
   /// - Throws: `ended` if the invitation has ended or was already answered; `incompatible`; `full`; `busy`; `timedOut`;
   ///   `cancelled`.
@@ -152,9 +156,9 @@ public final class Invitation: Sendable {
     if let error = try await outcome().error { throw error }
   }
 
-  /// Declines the invitation. It is not an error if the invitation has ended.
+  /// Declines the invitation. The call has no effect on an invitation that has ended.
   ///
-  /// - Parameter explanation: sent to the inviter; at most 200 bytes.
+  /// - Parameter explanation: a text for the inviter, at most 200 bytes of UTF-8 without control characters.
   public func decline(_ explanation: String = "") async throws(CausewayError) {
     try Syntax.name(explanation, "an explanation", Limits.explanationBytesMax)
     guard isOpen.close() else { return }

@@ -1,7 +1,8 @@
-/// A browse for services of one type: a sequence of sightings. It ends when it is no longer held.
+/// A browse for services of one type, as a sequence of sightings. The browse ends when no reference to the `Browser`
+/// remains.
 ///
-/// `services` has the services in reach now. An application that reads late receives only the differences: at most one
-/// event for each service.
+/// `services` has the services in reach now. An application that reads the sequence late receives only what has changed
+/// since its last read: at most one event for each service.
 public final class Browser: AsyncSequence, Sendable {
   public typealias Element = Sighting
   public typealias Failure = CausewayError
@@ -53,12 +54,14 @@ final class BrowserInside: Hearer {
   func end(_ error: CausewayError) { mailbox.end(.failure(error)) }
 }
 
-/// The services in reach, those that the application knows of, and the addresses at which the two may differ.
+/// The services in reach, the services that were reported to the application, and the addresses at which these two sets
+/// may differ.
 struct Sightings: Content {
   private var now: [Address: (place: Int, service: Service)] = [:]
   private var atPlace: [Int: Set<Address>] = [:]
   private var told: [Address: Service] = [:]
-  /// Addresses in the order of their first change; some may no longer differ. Nil stands for `allTold`.
+  /// The addresses of services to report, in the order of their first change. A service may have returned to the
+  /// reported state. Nil stands for `allTold`.
   private var dirty = Queue<Address?>()
   private var isDirty: Set<Address> = []
   private var isAllTold = false
@@ -66,10 +69,11 @@ struct Sightings: Content {
   var services: [Service] { now.values.map(\.service).sorted { $0.address < $1.address } }
   var isEmpty: Bool { dirty.isEmpty }
 
-  /// Takes the services that a place offers now. Returns false if a limit is exceeded.
+  /// Records the services that a node offers now. `place` is the number by which the daemon refers to the node
+  /// (docs/local-api.md, event 130). Returns false if a limit is exceeded.
   ///
-  /// A node may be reported in a new place before its old place is empty. So a service is lost only with the place that
-  /// reported it last.
+  /// The daemon may report a node under a new number before it reports the old number as empty. So a service is lost
+  /// only when the number under which it was reported last no longer has the service.
   mutating func tell(_ place: Int, _ services: [Service]) -> Bool {
     let addresses = Set(services.map(\.address))
     for address in atPlace[place] ?? [] where !addresses.contains(address) && now[address]?.place == place {
@@ -91,7 +95,7 @@ struct Sightings: Content {
   }
 
   private mutating func mark(_ address: Address) {
-    // An address that returns to its former state stays queued; `take` skips it.
+    // An address whose service returns to the reported state stays queued. `take` skips such an address.
     if isDirty.insert(address).inserted { dirty.append(address) }
   }
 

@@ -1,77 +1,83 @@
-/// The error that every call of this library throws. Most applications need only `code`; `reason` is more specific, and
+/// The only error type that this library throws. Most applications need only `code`; `reason` is more specific, and
 /// `text` is for people.
 public struct CausewayError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// A coarse classification, familiar from nearby-networking libraries.
+  /// A coarse classification of `Reason`.
   public enum Code: Int, Hashable, Sendable, CaseIterable {
     /// The daemon sent an unknown code or violated the protocol.
     case unknown
-    /// The daemon is not connected, the session has ended, or the member is not connected.
+    /// The connection to the daemon has ended, the object (such as a session or an invitation) has ended, or a stream
+    /// was lost.
     case notConnected
-    /// An argument is invalid; `text` names the rule.
+    /// An argument is invalid, and `text` names the violated rule; or the address is already a member.
     case invalidParameter
-    /// The other side or the daemon does not support the operation.
+    /// The daemon does not support the operation, or the rules of two sessions differ.
     case unsupported
     /// A timeout expired.
     case timedOut
     /// The task was cancelled, the inviter withdrew its invitation, or a stream was reset.
     case cancelled
-    /// The operation is not possible now: out of reach, declined, full, busy, in use, or not allowed.
+    /// The operation is not possible now. For example, the address is out of reach or not a connected member, an
+    /// invitation was declined, or a limit or a full disk prevents the operation.
     case unavailable
   }
 
-  /// The exact reason: a code of `done` or an outcome of an invitation. See docs/local-api.md, “Events”.
+  /// The exact reason. In the cases below, a code is that of the daemon's event *done*, and an outcome is that of an
+  /// invitation (docs/local-api.md, “Events”).
   public enum Reason: Hashable, Sendable {
-    /// The daemon does not know the request, or no version that this library speaks (code 1).
+    /// The daemon does not know the request, or does not support the protocol version of this library (code 1).
     case unsupported
     /// The service, browse, session, invitation or stream has ended (code 2).
     case ended
     /// An argument is invalid (code 3, or detected before sending).
     case invalid
-    /// The rules of the session or the configuration of the node do not allow it (code 4).
+    /// The rules of the session or the configuration of the node do not allow the operation (code 4).
     case notAllowed
     /// The address is out of reach or is not a member (code 5).
     case outOfReach
     /// A limit is reached (code 6, outcome 5).
     case full
-    /// The session is about to join another one (code 7), or the invitee has too many invitations (outcome 4).
+    /// The session is about to join another session or already waits for the address (code 7), the invitee has too many
+    /// invitations (outcome 4), or the offered files are already being received.
     case busy
     /// The rules of the two sessions differ (code 8, outcome 7).
     case incompatible
     /// The address is already a member (code 9).
     case alreadyMember
-    /// Another application of this user has this name and offers this type (code 10).
+    /// Another application of the same user and name already uses the service type (code 10).
     case inUse
     /// The invitation was declined (outcome 1); `text` is the invitee's explanation.
     case declined
-    /// Nobody answered in time (outcome 2), or the timeout of a call expired.
+    /// The invitation or the offer was not answered in time (outcome 2), or a time limit of this library expired.
     case timedOut
     /// The inviter cancelled the invitation (outcome 3), or the task was cancelled.
     case cancelled
     /// The invited address no longer offers the service (outcome 6).
     case noService
-    /// No daemon answers at the socket, or access to it is denied.
+    /// No daemon answers at the socket, or access to the socket is denied.
     case noDaemon
-    /// The connection ended because the daemon stopped or restarted. All objects created with it are gone.
+    /// The connection ended because the daemon stopped or restarted. All objects created with the connection have
+    /// ended.
     case daemonEnded
     /// This application closed the connection.
     case closed
     /// The daemon violated the protocol, and the connection was closed.
     case daemonBroken
-    /// A stream ended other than by `OutgoingStream.finish`.
+    /// A stream was reset, refused or lost, or one end violated the protocol.
     case stream(StreamEnd)
-    /// A file cannot be read or written; `text` names it.
+    /// A file cannot be read or written; `text` names the file.
     case storage
-    /// A disk or disk quota has not enough room, here or at the member, or the offer exceeds the receiver's limit.
+    /// A disk or a disk quota is full, on this machine or at the member; or an offer has more bytes than the receiver
+    /// accepts.
     case noSpace
-    /// Some files of a resource were not transferred; `text` names the first one. The other files of its folder are
-    /// kept for another attempt.
+    /// Some files of an offer were not transferred; `text` names the first of these files. Received files of the same
+    /// folder are kept for another attempt.
     case incomplete
     /// A code from a newer daemon.
     case other(UInt8)
   }
 
   public let reason: Reason
-  /// One line for people. It may contain explanations from others, so it is untrusted.
+  /// One line for people. The text can contain an explanation from another application, so it is untrusted.
   public let text: String
 
   init(_ reason: Reason, _ text: String = "") {
@@ -122,7 +128,7 @@ public struct CausewayError: Error, Hashable, Sendable, CustomStringConvertible 
   static let closed = CausewayError(.closed, "this application closed the connection to the daemon")
   static let daemonEnded = daemonEnded(saying: "the daemon ended")
 
-  /// The error for a daemon that announced its end with a message.
+  /// The error for a daemon that announced its end with the message `words`.
   static func daemonEnded(saying words: String) -> CausewayError {
     CausewayError(.daemonEnded, "\(words): services, browses and sessions are gone; connect again")
   }

@@ -1,7 +1,8 @@
 import Synchronization
 internal import Transfer
 
-/// The receiver of the events that carry one object's number.
+/// The receiver of the daemon's events for one object, such as a browse, a session or a stream. The events carry the
+/// object's number.
 protocol Hearer: AnyObject, Sendable {
   func hear(_ event: Event, _ connection: Connection) throws(CausewayError)
   /// The connection has ended; no further event follows.
@@ -18,18 +19,19 @@ struct Answer: Sendable {
 
 /// One connection to the daemon.
 ///
-/// A dedicated thread reads and writes the socket; every other method may be called from any thread. The thread keeps
-/// the object alive while the socket is open. `Lease` ends the connection when the application holds none of its
-/// objects.
+/// A dedicated thread reads and writes the socket. All methods outside “The thread” can be called from any thread. The
+/// thread keeps the object alive while the socket is open. The `deinit` of `Lease` ends the connection when the
+/// application has released all objects of the connection.
 final class Connection: Sendable {
   private struct State {
     var lastNumber: UInt32 = 0
     var answers: [UInt32: (promise: Promise<Result<Answer, CausewayError>>, answer: Answer)] = [:]
     var hearers: [UInt32: any Hearer] = [:]
-    /// Bounded by the gates, by `room` and finally by `Limits.unreadBytesMax`.
+    /// Packets that are queued for the daemon. `requests`, `Node.results` and `room()` limit their bytes in normal use,
+    /// and `Limits.unreadBytesMax` limits them in any case.
     var output: [UInt8] = []
     var written = 0
-    /// Fulfilled when `output` has drained to `Limits.unsentBytesMax`. Nil while no task waits for that.
+    /// Fulfilled when `output` has drained to `Limits.unsentBytesMax` bytes. Nil while no task waits for this.
     var room: Promise<Void>?
     var error: CausewayError?
 
@@ -76,8 +78,8 @@ final class Connection: Sendable {
     }
   }
 
-  /// Forgets the receiver of a number. It is released outside the lock, because its deinitialization may call this
-  /// connection.
+  /// Forgets the receiver of the events with this number. The receiver is released outside the lock, because the
+  /// receiver's `deinit` may call this connection.
   func forget(_ number: UInt32) { _ = state.withLock { $0.hearers.removeValue(forKey: number) } }
 
   func hello(_ name: String) async throws(CausewayError) -> Welcome {
@@ -138,7 +140,8 @@ final class Connection: Sendable {
     if goes { Platform.ring(bell.rope) }
   }
 
-  /// Waits until the daemon has read enough to queue more stream bytes. Returns false if the task was cancelled.
+  /// Waits until no more than `Limits.unsentBytesMax` bytes are queued, so that bytes of a stream can be queued.
+  /// Returns false if the task was cancelled.
   func room() async -> Bool {
     while true {
       let room: Promise<Void>? = state.withLock { state in
@@ -169,7 +172,7 @@ final class Connection: Sendable {
 
   private func run() {
     var splitter = PacketSplitter(), buffer = [UInt8](repeating: 0, count: 65_536)
-    /// The daemon's error for request 0, sent before it closes the connection.
+    /// The daemon's error for request 0, which the daemon sends before it closes the connection.
     var lastWords: CausewayError?
     while error == nil {
       let wantsWrite = state.withLock { $0.written < $0.output.count }
@@ -177,7 +180,8 @@ final class Connection: Sendable {
       if canWrite { writeSome() }
       guard canRead, let count = Platform.read(stream, into: &buffer) else { continue }
       if count == 0 {
-        // Before the welcome, this error is the reason for a refusal; afterwards it announces that the daemon stops.
+        // Before the welcome, `lastWords` is the reason why the daemon refuses this client. After the welcome, it
+        // announces that the daemon stops.
         let refusal = welcome.now == nil ? lastWords : lastWords.map { .daemonEnded(saying: $0.text) }
         end(refusal ?? .daemonEnded)
         break
@@ -237,7 +241,7 @@ final class Connection: Sendable {
         answer.promise.fulfil(.success(Answer(results: answer.answer.results, endpoint: endpoint)))
       }
     case .sent(let address, let delivery):
-      // Bounded by the size of a session even if the daemon misbehaves.
+      // A misbehaving daemon must not add results without limit. A correct daemon sends at most one for each member.
       let isTooMuch = state.withLock { state in
         state.answers[number]?.answer.results[address] = delivery
         return (state.answers[number]?.answer.results.count ?? 0) > Limits.membersMax
@@ -254,7 +258,8 @@ final class Connection: Sendable {
   }
 }
 
-/// Keeps the connection open. Every object of a connection holds its lease; the connection ends with the last of them.
+/// Keeps the connection open. Every object that was created with the connection holds the connection's lease. The
+/// connection ends when the last of these objects is released.
 final class Lease: Sendable {
   let connection: Connection
 

@@ -1,4 +1,4 @@
-/// The daemon's answer to hello. See docs/local-api.md, event 129.
+/// The daemon's answer to the request *hello*. See docs/local-api.md, event 129.
 struct Welcome: Hashable {
   let version: Int
   let node: NodeID
@@ -20,13 +20,14 @@ struct Invited: Hashable {
 
 /// An event from the daemon. See docs/local-api.md, “Events”.
 enum Event: Hashable {
-  /// The end of a request. A nil error is success. The endpoint is set if a service or session was created.
+  /// The end of a request. The error is nil if the request succeeded. The endpoint is set if the request created a
+  /// service or a session.
   case done(CausewayError?, endpoint: UInt32? = nil)
   case welcome(Welcome)
   case services(place: Int, [Service])
   case allTold
   case invited(Invited)
-  /// `received` is 0 for an invitation that this client sent.
+  /// `received` is the daemon's number of a received invitation, or 0 for an invitation that this client sent.
   case invitationEnded(received: UInt32, Outcome)
   case identified([UInt8])
   case ended(SessionEnd)
@@ -36,13 +37,15 @@ enum Event: Hashable {
   case room(Address)
   case stream(received: UInt32, from: Address, name: String)
   case streamBytes([UInt8])
-  /// The total number of bytes that may have been written.
+  /// `limit` is the total number of bytes that the client is allowed to write, since the stream was opened.
   case streamRoom(limit: UInt64)
-  /// `received` is 0 for a stream with a number of this client.
+  /// `received` is the daemon's number of a stream that the client has not answered. `received` is 0 for a stream that
+  /// the client has opened or taken.
   case streamEnded(received: UInt32, StreamEnd)
   case decisionWanted(Address, Peer, certificates: [[UInt8]])
 
-  /// Parses a packet without its length field. The event is nil if its type or a value belongs to a later version.
+  /// Parses a packet without its length field. The event is nil if the event type or a value belongs to a later
+  /// version.
   static func read(_ packet: ArraySlice<UInt8>) throws(CausewayError) -> (number: UInt32, event: Event?) {
     var reader = PacketReader(packet)
     let type = try reader.byte()
@@ -93,8 +96,8 @@ enum Event: Hashable {
     let version = try reader.count(2)
     _ = try reader.bytes(8)
     let node = try reader.node(), name = try reader.text()
-    // Skips the longest packet, longest message, buffered bytes, services, sessions and browses: the daemon's answers
-    // enforce these limits.
+    // Skips the limits for packets, messages, borrowed bytes, services, sessions and browses: the daemon refuses
+    // requests beyond these limits.
     _ = try reader.bytes(4 + 4 + 4 + 2 + 2 + 2)
     return Welcome(version: version, node: node, name: name, resultsMax: try reader.count(2))
   }
@@ -102,7 +105,7 @@ enum Event: Hashable {
   private static func question(_ reader: inout PacketReader) throws(CausewayError) -> Event {
     let address = try reader.address(), peer = try reader.peer()
     var certificates: [[UInt8]] = []
-    // A daemon of the first version sends no certificates.
+    // In packets of the first daemons, the field with the certificates is missing.
     if reader.remaining > 0 {
       for _ in 0..<(try reader.count(1)) { certificates.append(Array(try reader.bytes(try reader.count(2)))) }
     }
@@ -146,7 +149,7 @@ enum Event: Hashable {
     case (3, _): state = .rejected
     case (4, 2): state = .crashed
     case (4, 3): state = .foundNoPlace
-    // A reason from a later version is a departure too.
+    // With a reason of a later version, the member has left too.
     case (4, _): state = .left(text)
     case (5, _): state = .ejected(text)
     case (6, _): state = .paused

@@ -1,8 +1,8 @@
 import Synchronization
 internal import Transfer
 
-/// Places for incoming transfers that members share (`TransferPlaces`): those of a connection, or those for unanswered
-/// offers of a session.
+/// A bounded number of slots for incoming transfers. Sending members share the slots by the rules of `TransferPlaces`.
+/// A connection has such slots for all its transfers, and each session has such slots for its unanswered offers.
 final class IncomingPlaces: Sendable {
   private struct Held {
     let run: IncomingRun
@@ -10,7 +10,8 @@ final class IncomingPlaces: Sendable {
   }
   private let held = Mutex<[Held]>([])
   private let capacity: Int
-  /// Whether unverified members leave places to others until the application has accepted their offers.
+  /// Whether a quarter of the slots is reserved for trusted transfers. Trusted are transfers that the application has
+  /// accepted, and transfers from members whose node's key is pinned.
   private let hasReserve: Bool
 
   init(_ capacity: Int, hasReserve: Bool) {
@@ -18,7 +19,8 @@ final class IncomingPlaces: Sendable {
     self.hasReserve = hasReserve
   }
 
-  /// Takes a place, possibly from another transfer, which then gives way. Returns false if there is none.
+  /// Takes a slot for a transfer. If no slot is free, the rules may remove another transfer, whose streams are then
+  /// reset. Returns false if the transfer gets no slot.
   func enter(_ run: IncomingRun) -> Bool {
     let (hasPlace, other) = held.withLock { held -> (Bool, IncomingRun?) in
       if held.contains(where: { $0.run === run }) { return (true, nil) }

@@ -2,7 +2,8 @@ import Synchronization
 internal import Transfer
 internal import TransferFiles
 
-/// The task of one transfer from a member, from the first record of the offer on. Each attempt uses its own stream.
+/// The receiver's side of one transfer, from the first record of the offer to the end. After a break the sender repeats
+/// the offer on a new stream; each such stream is one attempt.
 final class IncomingRun: Sendable {
   private enum Decision { case open, deciding, accepted, refused }
   /// The result of an attempt.
@@ -13,7 +14,7 @@ final class IncomingRun: Sendable {
 
   private struct Input: Sendable {
     var stream: IncomingStream?
-    /// Whether the attempt lost its place, possibly before the stream was open.
+    /// Whether another transfer took the slot of this attempt, possibly before the stream was open.
     var isPostponed = false
   }
 
@@ -33,7 +34,8 @@ final class IncomingRun: Sendable {
   private let news = Signal()
   private let asked = Promise<TransferInside>()
   private let running = Mutex<Task<Void, Never>?>(nil)
-  /// Closed when the time limit for the sender to receive the last verdicts has begun.
+  /// Closed when the time limit begins within which the sender must receive the last verdicts (the reports about
+  /// files).
   private let isLast = Latch()
 
   init(_ connection: Connection, _ session: SessionInside, _ sender: Member, _ resource: UInt64) {
@@ -43,13 +45,14 @@ final class IncomingRun: Sendable {
     self.resource = resource
   }
 
-  /// The state that the application sees, once the offer has arrived.
+  /// The state that the application sees; a placeholder until the offer has arrived.
   var inside: TransferInside { asked.now ?? TransferInside(byteCount: 0, fileCount: 0) }
 
   func start(_ offered: OfferedStream) {
     running.withLock { $0 = Task { await run(offered) } }
     Task {
-      // Ends a stream without an offer, and an offer without an answer, after a timeout.
+      // Two timeouts apply. If no offer arrives, the stream is reset. If the application does not answer, the offer is
+      // refused.
       if await within(Limits.offerBegins, { await self.asked.value() }) == nil {
         return stop()
       }
@@ -58,14 +61,14 @@ final class IncomingRun: Sendable {
     }
   }
 
-  /// Stops reading.
+  /// Stops reading the sender's stream.
   private func stop() { running.withLock { $0 }?.cancel() }
 
   func hold(_ session: Session) { kept.withLock { $0 = session } }
 
   var isAccepted: Bool { decision.withLock { $0 == .accepted } }
 
-  /// Resets the streams because another member's transfer takes the place. The sender tries again: an unanswered offer
+  /// Resets the streams because another transfer takes the slot. The sender tries again later: an unanswered offer
   /// starts over, and an accepted transfer resumes.
   func giveWay() {
     let stream = input.withLock { input in
@@ -76,7 +79,7 @@ final class IncomingRun: Sendable {
     stream?.reset(isPostponed: true)
   }
 
-  /// Takes a repeated offer. Only the latest stream is used.
+  /// Handles a repeated offer on a new stream. If several such streams arrive, only the latest is used.
   func again(_ offered: OfferedStream) {
     newest.withLock { $0 = offered }
     returned.tell()
@@ -120,7 +123,7 @@ final class IncomingRun: Sendable {
 
   private static let over = CausewayError(.ended, "the offer was already answered, or has ended")
 
-  /// Marks the transfer as moving, and waits for the application to cancel it.
+  /// Sets the state to `moving`, and starts a task that waits until the application cancels the transfer.
   private func watch() {
     let inside = inside
     inside.tell { $0.state = .moving }
@@ -150,7 +153,7 @@ final class IncomingRun: Sendable {
     }
   }
 
-  /// Records the answer. Only the first one has an effect.
+  /// Records the application's answer. Only the first answer has an effect.
   private func close(_ answer: Decision, after old: Decision) -> Bool {
     guard decide(answer, after: old) else { return false }
     session.resources.answered(self)
@@ -167,7 +170,7 @@ final class IncomingRun: Sendable {
       switch await attempt(next) {
       case .outcome(let outcome): return end(outcome)
       case .broken(let error):
-        // An offer without an answer starts over with a new prompt.
+        // The sender repeats an offer that was not accepted, and the repeated offer begins a new run with a new prompt.
         guard decision.withLock({ $0 == .accepted }) else { return end(.cancelledByPeer(.wanted, text: [])) }
         if work.withLock({ $0.receiver.isComplete }) {
           // Every file is stored; only the sender's confirmation is missing.
@@ -191,7 +194,8 @@ final class IncomingRun: Sendable {
     }
   }
 
-  /// Waits for the same offer on another stream. Returns nil if the session has ended or the task was cancelled.
+  /// Waits for the same offer on another stream. Returns nil if the session or the transfer has ended, or if the task
+  /// was cancelled.
   private func comesAgain() async -> OfferedStream? {
     await withTaskGroup(of: OfferedStream?.self) { group in
       group.addTask {
@@ -201,7 +205,7 @@ final class IncomingRun: Sendable {
             return newest
           }) {
             if self.connection.incoming.enter(self) { return offered }
-            // The sender repeats the offer until there is a place.
+            // The sender repeats the offer until there is a slot.
             offered.refuse(isPostponed: true)
           }
           if await self.returned.next() == nil { return nil }
@@ -212,7 +216,7 @@ final class IncomingRun: Sendable {
         return nil
       }
       group.addTask {
-        // The application has cancelled the transfer.
+        // During this wait, only a cancellation by the application ends the transfer.
         _ = await self.inside.ended.value()
         return nil
       }
@@ -253,13 +257,14 @@ final class IncomingRun: Sendable {
     }
   }
 
-  /// Sends the records of a step and publishes its progress. Returns the outcome if the step was the last one.
+  /// Sends the records that a step has produced, and publishes the progress. Returns the outcome if the step was the
+  /// last one.
   private func tell(_ step: IncomingWork.Step, _ answer: OutgoingStream) async throws(CausewayError) -> ReceiverOutcome?
   {
     do throws(CausewayError) {
       if !step.bytes.isEmpty { try await answer.write(step.bytes) }
     } catch {
-      // The outcome holds even if the sender does not get the last records.
+      // The outcome is valid even if the sender does not receive the last records.
       if step.outcome == nil { throw error }
     }
     if let offer = step.offer {
@@ -292,14 +297,14 @@ final class IncomingRun: Sendable {
 
   // MARK: The end
 
-  /// Ends the transfer because the application refused or cancelled it.
+  /// Ends the transfer because the application refused or cancelled the transfer.
   private func conclude(_ step: IncomingWork.Step) async {
     guard let outcome = step.outcome else { return }
     if let answer = answer.withLock({ $0 }) { await farewell(answer, step.bytes) }
     end(outcome)
   }
 
-  /// Sends the last records. The attempt is bounded by `Limits.farewellMax`.
+  /// Sends the last records and finishes the stream, within the time `Limits.farewellMax`.
   private func farewell(_ answer: OutgoingStream, _ bytes: [UInt8] = []) async {
     _ = await within(Limits.farewellMax) { () -> Bool? in
       try? await answer.write(bytes)
@@ -318,8 +323,8 @@ final class IncomingRun: Sendable {
         result = .failure(CausewayError(.incomplete, "\(path) was not received; \(count) files were not stored"))
       } else {
         result = .success(work.withLock { $0.paths })
-        // Without the sender's confirmation the partial stays: a sender that repeats the offer must not send everything
-        // again.
+        // Without the sender's confirmation, the partial (the folder with the received data) is kept. Otherwise a
+        // sender that repeats the offer would have to send everything again.
         if isHeard { work.withLock { $0.removePartial() } }
       }
     case .refused(let code): result = .failure(CausewayError(code == .timedOut ? .timedOut : .declined, "refused here"))

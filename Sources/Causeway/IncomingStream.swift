@@ -1,18 +1,20 @@
 import Synchronization
 
-/// A stream that a member opened, from `Session.events`. See docs/local-api.md, event 140.
+/// A stream that a member has opened and that waits for an answer, from `Session.events`. See docs/local-api.md, event
+/// 140.
 ///
-/// A stream is refused if the application releases it without an answer, or if `Limits.offeredStreamsMax` (32) streams
-/// of the session already wait.
+/// A stream that the application releases without an answer is refused. A stream is also refused if 32 streams of the
+/// session already wait for the application.
 public final class OfferedStream: Sendable {
-  /// The member that opened the stream, in its state at that time.
+  /// The member that opened the stream, with the member's state at the time of opening.
   public let sender: Member
-  /// The name that the member gave the stream: untrusted.
+  /// The name that the member gave to the stream; untrusted.
   public let name: String
   let number: UInt32
   private let connection: Connection
   private let isOpen = Latch()
-  /// Set when the application receives the stream: a queued stream must not keep its session open.
+  /// The session that the stream keeps open. It is set when the application receives the stream, because a queued
+  /// stream must not keep its session open.
   private let session = Mutex<Session?>(nil)
 
   init(_ connection: Connection, _ number: UInt32, _ sender: Member, _ name: String) {
@@ -24,9 +26,10 @@ public final class OfferedStream: Sendable {
 
   deinit { if isOpen.close() { sayNo() } }
 
-  /// Accepts the stream. Its bytes arrive as fast as they are read.
+  /// Accepts the stream. The member can send bytes as fast as the application reads them.
   ///
-  /// - Throws: `ended` if the stream was already answered, reset or lost; `cancelled`, which also refuses the stream.
+  /// - Throws: `ended` if the stream was already answered, reset or lost; `cancelled` if the task was cancelled; the
+  ///   stream is then refused.
   public func take() async throws(CausewayError) -> IncomingStream {
     guard let session = session.withLock({ $0 }) else { throw Self.over }
     return try await open(keeping: session)
@@ -34,7 +37,8 @@ public final class OfferedStream: Sendable {
 
   private static let over = CausewayError(.ended, "the stream was already answered, or has ended")
 
-  /// Accepts the stream, even before the application has received it. The stream keeps `session` open, if there is one.
+  /// Accepts the stream, even before the application has received it. The stream keeps `session` open, unless `session`
+  /// is nil.
   func open(keeping session: Session?) async throws(CausewayError) -> IncomingStream {
     guard isOpen.close() else { throw Self.over }
     let own = connection.number(), inside = StreamInput(own)
@@ -43,17 +47,18 @@ public final class OfferedStream: Sendable {
         .take(stream: number, isWanted: true, limit: UInt64(Limits.streamWindowBytes)), own, for: inside,
         undo: .reset(stream: own))
     } catch {
-      // The request may never have been sent.
+      // A cancelled task may not have sent the request, so the stream is refused explicitly.
       sayNo()
       throw error
     }
     return IncomingStream(connection, session, own, sender, name, inside)
   }
 
-  /// Refuses the stream. It has no effect on a stream that has ended.
+  /// Refuses the stream. The call has no effect on a stream that has ended.
   public func refuse() { refuse(isPostponed: false) }
 
-  /// Refuses the stream. With `isPostponed` there is no place for it at present, and the member may try again.
+  /// Refuses the stream. `isPostponed` reports to the member that there is no slot for the stream at present, so the
+  /// member can try again.
   func refuse(isPostponed: Bool) { if isOpen.close() { sayNo(isPostponed: isPostponed) } }
 
   private func sayNo(isPostponed: Bool = false) {
@@ -73,23 +78,24 @@ extension OfferedStream: Hashable {
   public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
 }
 
-/// An accepted stream from a member: a sequence of bytes in order. See docs/local-api.md, “take”.
+/// An accepted stream from a member, as a sequence of arrays of bytes in order. See docs/local-api.md, “take”.
 ///
-/// Each element has the bytes that have arrived, 1 to 131,072. At most 131,072 bytes wait here; the rest waits at the
-/// writer. A stream that is not read delays nothing else.
+/// Each element has all bytes that have arrived since the last element, 1 to 131,072. At most 131,072 unread bytes are
+/// kept in this process; further bytes wait at the writer. A stream that is not read delays no message and no other
+/// stream.
 ///
-/// The sequence ends when all bytes have arrived and were taken. If the stream was reset or lost, it throws `stream`
-/// with the end: the received bytes are a prefix of the bytes written. If its task is cancelled, it throws `cancelled`
-/// and can be read on.
+/// The sequence ends when the application has read all bytes that were written. If the stream was reset or lost, the
+/// sequence throws `stream` with the `StreamEnd`. The bytes read are then a prefix of the bytes written. If the reading
+/// task is cancelled, the sequence throws `cancelled`, and another task can continue to read.
 ///
 /// The stream keeps its session open. A stream that is released before its end is reset.
 public final class IncomingStream: AsyncSequence, Sendable {
   public typealias Element = [UInt8]
   public typealias Failure = CausewayError
 
-  /// The member that opened the stream, in its state at that time.
+  /// The member that opened the stream, with the member's state at the time of opening.
   public let sender: Member
-  /// The name that the member gave the stream: untrusted.
+  /// The name that the member gave to the stream; untrusted.
   public let name: String
   private let connection: Connection
   /// The session that this stream keeps open.
@@ -114,17 +120,19 @@ public final class IncomingStream: AsyncSequence, Sendable {
   public func makeAsyncIterator() -> Events<[UInt8]>.Iterator {
     // The closure keeps the stream alive during iteration.
     Events<[UInt8]> {
-      // A cancelled task must not mistake a prefix for the whole stream.
+      // A cancelled task must not mistake a prefix for the complete stream.
       let bytes = await self.inside.mailbox.next(ifCancelled: .failure(.cancelled))
       self.grant()
       return bytes
     }.makeAsyncIterator()
   }
 
-  /// Resets the stream: no more bytes arrive, and the writer gets an error. Bytes that have arrived can still be taken.
+  /// Resets the stream: no more bytes arrive, and the writer gets an error. The application can still read bytes that
+  /// have arrived.
   public func reset() { reset(isPostponed: false) }
 
-  /// Resets the stream. With `isPostponed` its place was given to another stream, and the writer may try again.
+  /// Resets the stream. `isPostponed` reports to the writer that another stream took the slot, so the writer can try
+  /// again.
   func reset(isPostponed: Bool) {
     guard inside.isOpen.close() else { return }
     inside.mailbox.end(StreamInput.result(isPostponed ? .noPlace : .cut))
@@ -132,7 +140,7 @@ public final class IncomingStream: AsyncSequence, Sendable {
     connection.write(.reset(stream: number, isPostponed: isPostponed), connection.number())
   }
 
-  /// Grants the writer as many bytes as were taken.
+  /// Permits the writer to send as many further bytes as the application has read.
   private func grant() {
     guard inside.isOpen.isOpen, let limit = inside.mailbox.change({ $0.grant() }) else { return }
     connection.write(.streamWindow(stream: number, limit: limit), 0)
@@ -172,7 +180,8 @@ final class StreamInput: Hearer {
   static func result(_ end: StreamEnd) -> Result<Void, CausewayError> { end.error.map { .failure($0) } ?? .success(()) }
 }
 
-/// Bytes of a stream that the application has not taken. The granted window bounds them.
+/// The bytes of a stream that the application has not read yet. Their number is limited by the window that was granted
+/// to the writer.
 struct StreamBytes: Content {
   private var waiting: [UInt8] = []
   private var received: UInt64 = 0
@@ -189,7 +198,7 @@ struct StreamBytes: Content {
     return true
   }
 
-  /// Takes all queued bytes.
+  /// Removes and returns all queued bytes. Returns nil if there are none.
   mutating func take() -> [UInt8]? {
     guard !waiting.isEmpty else { return nil }
     defer { waiting = [] }
@@ -197,7 +206,8 @@ struct StreamBytes: Content {
     return waiting
   }
 
-  /// The next window limit, or nil while less than half of the window is used up.
+  /// The next limit to grant to the writer: the total number of bytes since the stream began. Nil while less than half
+  /// of the window is used up.
   mutating func grant() -> UInt64? {
     let window = UInt64(Limits.streamWindowBytes)
     guard taken + window / 2 >= limit else { return nil }

@@ -1,65 +1,73 @@
 internal import Transfer
 
-/// The limits of the local API that this library checks itself. See docs/local-api.md, “Limits”, and docs/protocol.md,
-/// “Services”.
+/// The limits of the daemon's local API that this library checks before it sends a request. See docs/local-api.md,
+/// “Limits”, and docs/protocol.md, “Services”.
 public enum Limits {
-  /// A message, in bytes.
+  /// The maximum size of a message, in bytes.
   public static let messageBytesMax = 65_000
-  /// An unreliable message, in bytes. It fits one frame over every bearer.
+  /// The maximum size of an unreliable message, in bytes. Such a message fits into one frame on every kind of link.
   public static let unreliableBytesMax = 1_900
-  /// The context of an invitation, in bytes.
+  /// The maximum size of the context of an invitation, in bytes.
   public static let contextBytesMax = 4_096
-  /// Names of applications and streams, farewells, and explanations of an ejection, in bytes of UTF-8.
+  /// The maximum length of a name of an application or stream, of a farewell, and of the explanation for an ejection,
+  /// in bytes of UTF-8.
   public static let nameBytesMax = 63
-  /// The explanation for declining, in bytes of UTF-8.
+  /// The maximum length of the explanation for declining an invitation, in bytes of UTF-8.
   public static let explanationBytesMax = 200
-  /// A pair `key=value` of discovery info, in bytes of UTF-8.
+  /// The maximum length of one pair `key=value` of discovery info, in bytes of UTF-8.
   public static let pairBytesMax = 255
-  /// The addresses in one message.
+  /// The maximum number of addresses to which one message is sent.
   public static let addressesMax = 63
 
-  // Bounds on data from the daemon. A daemon that exceeds one violates the protocol, and its connection is closed.
+  // Internal limits. Most of these bound data from the daemon. A daemon that exceeds such a bound violates the
+  // protocol, and the connection is closed.
 
-  /// A packet, in bytes, without its length field.
+  /// The size of a packet, in bytes, without its length field.
   static let packetBytes = 5...66_560
-  /// Bytes of untaken messages in one session. Each message counts `messageOverheadBytes` more.
+  /// Bytes of messages in one session that the application has not read. Each message is counted with
+  /// `messageOverheadBytes` in addition to its content.
   static let windowBytes = 262_144
   static let messageOverheadBytes = 64
-  /// Untaken bytes of one stream.
+  /// Bytes of one stream that the application has not read.
   static let streamWindowBytes = 131_072
-  /// Bytes of a stream in one packet, in either direction.
+  /// The maximum number of bytes of a stream in one packet, in either direction.
   static let streamBytesMax = 4_096
-  /// Untaken streams of one session. The daemon allows a client no more; further streams are refused.
+  /// Streams that members of one session opened and that the application has not received. Further streams are refused.
+  /// The daemon allows a client at most as many streams in all.
   static let offeredStreamsMax = 32
-  /// Services of one browse: 256 nodes with 16 each.
+  /// Services of one browse: 256 nodes with 16 services each.
   static let sightingsMax = 4_096
   static let servicesOfNodeMax = 16
   static let serviceBytesMax = 2_048
-  /// Unanswered offers of one session; more are refused. One member can fill it until the application answers: each
-  /// offer takes two of the member's 32 streams, which its accepted transfers share.
+  /// Unanswered offers of one session; further offers are refused. A single member can use all of these slots: each
+  /// offer needs two of the 32 streams of the member's application. An offer of a second member then replaces one of
+  /// these offers.
   static let offersMax = 8
-  /// How long a refused offer is repeated.
+  /// The time for which a sender repeats a refused offer.
   static let turnMax = Duration.seconds(TransferLimits.turnSeconds)
   static let offerBegins = Duration.seconds(TransferLimits.beginSeconds)
   static let returnMax = Duration.seconds(TransferLimits.returnSeconds)
   static let farewellMax = Duration.seconds(TransferLimits.farewellSeconds)
   static let verdictsMax = Duration.seconds(TransferLimits.verdictSeconds)
-  /// Members of a session, including members that left and were not yet reported.
+  /// Members of a session that the daemon has reported, and results of one message. A session has at most 64 members at
+  /// a time.
   static let membersMax = 256
-  /// Untaken events of a session other than messages.
+  /// Events of a session, other than messages, that the application has not received.
   static let eventsMax = 4_096
-  /// Open invitations to a service. The daemon keeps 32.
+  /// Received invitations to a service that have not ended. The daemon keeps 32.
   static let invitationsMax = 64
-  /// Requests in flight, not counting messages. Each may hold 4 KiB.
+  /// Requests for a new object, such as a session or an invitation, that wait for the daemon's answer. An invitation
+  /// has a context of up to 4 KiB.
   static let requestsMax = 16
-  /// Unsent bytes above which stream bytes wait at their writers.
+  /// While more bytes than this wait to be written to the daemon, `OutgoingStream.write` suspends.
   static let unsentBytesMax = 65_536
-  /// Unsent bytes above which the daemon violates the protocol. 64 messages of 65,000 bytes and all requests in flight
-  /// are half of it. The rest can only be answers to a daemon that sends events without end and does not read.
+  /// If more bytes than this wait to be written to the daemon, the connection is closed, because the daemon does not
+  /// read. Half of this limit is enough for 64 messages of 65,000 bytes and all requests in flight. Only a daemon that
+  /// sends events without end and does not read causes more.
   static let unreadBytesMax = 8_388_608
-  /// Message results that a client may await, unless the daemon allows fewer.
+  /// The number of message results that this client awaits at once, unless the daemon allows fewer.
   static let resultsMax = 64
-  /// A line of standard input, in bytes.
+  /// The maximum length of a line of standard input, in bytes.
   static let lineBytesMax = 65_000
 }
 
@@ -88,7 +96,7 @@ enum Syntax {
     }
   }
 
-  /// Checks discovery info (RFC 6763, section 6.4). Returns its pairs in the order of their keys.
+  /// Checks discovery info (RFC 6763, section 6.4). Returns the pairs `key=value`, ordered by key.
   static func pairs(_ info: [String: String]) throws(CausewayError) -> [String] {
     var pairs: [String] = []
     for (key, value) in info.sorted(by: { $0.key < $1.key }) {
@@ -108,7 +116,7 @@ enum Syntax {
   }
 }
 
-/// Untrusted text with its control characters replaced, safe to print on a terminal.
+/// The text with each control character replaced by U+FFFD, so that untrusted text is safe to print on a terminal.
 func harmless(_ text: String) -> String {
   guard text.unicodeScalars.contains(where: Syntax.isControl) else { return text }
   return String(String.UnicodeScalarView(text.unicodeScalars.map { Syntax.isControl($0) ? "\u{fffd}" : $0 }))

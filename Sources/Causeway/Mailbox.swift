@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Content that waits for an application. Each type bounds itself if the application does not read.
+/// A queue of elements for the application. Each conforming type limits its own size if the application does not read.
 protocol Content: Sendable {
   associatedtype Element: Sendable
   mutating func take() -> Element?
@@ -8,11 +8,11 @@ protocol Content: Sendable {
   var isEmpty: Bool { get }
 }
 
-/// Content and the tasks that wait for it.
+/// A queue (`Content`), and the tasks that wait for its next element.
 final class Mailbox<Inside: Content>: Sendable {
   private struct State {
     var content: Inside
-    /// The end after the last element: success or an error.
+    /// How the sequence ends after the last queued element: with success or an error. Nil before the end.
     var end: Result<Void, CausewayError>?
     var waiters: [UInt64: CheckedContinuation<Void, Never>] = [:]
     var last: UInt64 = 0
@@ -34,7 +34,7 @@ final class Mailbox<Inside: Content>: Sendable {
 
   func read<Value: Sendable>(_ body: (Inside) -> Value) -> Value { state.withLock { body($0.content) } }
 
-  /// Marks the end after the current content. Only the first end has an effect.
+  /// Ends the sequence after the elements that are already queued. Only the first call has an effect.
   func end(_ end: Result<Void, CausewayError>) {
     let waiters = state.withLock { state in
       if state.end == nil { state.end = end }
@@ -44,7 +44,8 @@ final class Mailbox<Inside: Content>: Sendable {
     for waiter in waiters { waiter.resume() }
   }
 
-  /// Waits for the next element. Returns nil at the end, and by default when the task is cancelled.
+  /// Waits for the next element. Returns nil at the end of the sequence. When the task is cancelled, returns
+  /// `cancelled`, which is nil by default.
   func next(
     ifCancelled cancelled: Result<Inside.Element?, CausewayError> = .success(nil)
   ) async -> Result<Inside.Element?, CausewayError> {
@@ -67,7 +68,7 @@ final class Mailbox<Inside: Content>: Sendable {
     await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
         let mustWait = state.withLock { state in
-          // An element may have arrived in the meantime; the caller checks again.
+          // An element may have arrived after the caller's check. The caller then checks again.
           if Task.isCancelled || state.end != nil || !state.content.isEmpty { return false }
           state.waiters[ticket] = continuation
           return true
@@ -80,8 +81,8 @@ final class Mailbox<Inside: Content>: Sendable {
   }
 }
 
-/// A sequence of events for an application. Each event is delivered once, to the task that asks next. It throws when
-/// the connection to the daemon ends.
+/// A sequence of events for an application. Each event is delivered once, to the task that calls `next` first. Unless
+/// stated otherwise, the sequence throws when the connection to the daemon ends.
 public struct Events<Element: Sendable>: AsyncSequence, Sendable {
   public typealias Failure = CausewayError
   let source: @Sendable () async -> Result<Element?, CausewayError>

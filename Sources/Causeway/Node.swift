@@ -1,12 +1,12 @@
 /// A connection to the daemon of this machine, from which all other objects are created. See docs/local-api.md.
 ///
-/// The connection ends with `close`, or when no object created from it is held. The daemon then withdraws its services
-/// and leaves its sessions.
+/// The connection ends with `close`, or when the application has released the `Node` and all objects that were created
+/// from it. The daemon then withdraws the application's services and leaves its sessions.
 ///
 /// If the daemon stops or restarts, each sequence of this connection throws `CausewayError.Reason.daemonEnded`, and
-/// `ended()` returns. All services, browses, invitations and sessions are lost, and so are the results of messages in
-/// flight. Members see this application as crashed. Call `connect` again, with `patience`, and create them again; the
-/// addresses stay the same.
+/// `ended()` returns. All services, browses, invitations and sessions are lost. The results of messages in flight are
+/// lost too. Other members see this application as crashed. Call `connect` again, with `patience`, and create the
+/// services, browses and sessions again. The addresses stay the same.
 public final class Node: Sendable {
   /// The socket path of a daemon with the default configuration.
   public static let socketPath = Platform.socketPath
@@ -16,7 +16,7 @@ public final class Node: Sendable {
   /// The display name of the local node, at most 63 bytes.
   public let name: String
   let lease: Lease
-  /// Limits the message results awaited at once. See docs/local-api.md, “Limits”.
+  /// Limits the number of message results that are awaited at once. See docs/local-api.md, “Limits”.
   let results: Gate
 
   private init(_ lease: Lease, _ welcome: Welcome) {
@@ -29,12 +29,12 @@ public final class Node: Sendable {
   /// Connects to the daemon.
   ///
   /// - Parameters:
-  ///   - application: a name that distinguishes the applications of one user and is part of their addresses; 1 to 63
-  ///     bytes of UTF-8.
-  ///   - path: the daemon's `api.sock`.
-  ///   - patience: how long to retry while no daemon answers.
-  /// - Throws: `noDaemon`; `full` if all 64 connections are taken; `unsupported` if the daemon speaks no version of
-  ///   this library.
+  ///   - application: a name that distinguishes the applications of one user; 1 to 63 bytes of UTF-8 without control
+  ///     characters. The application's addresses are derived from the name.
+  ///   - path: the path of the daemon's socket `api.sock`.
+  ///   - patience: the time for which to retry while no daemon answers.
+  /// - Throws: `noDaemon`; `full` if the user's share of the 64 connections is used up; `unsupported` if the daemon
+  ///   does not support the protocol version of this library.
   public static func connect(
     as application: String, at path: String = Node.socketPath, patience: Duration = .zero
   ) async throws(CausewayError) -> Node {
@@ -62,7 +62,7 @@ public final class Node: Sendable {
   /// - Parameter type: a service type (RFC 6335): 1 to 15 characters of a-z, 0-9 and single inner hyphens, with at
   ///   least one letter.
   /// - Throws: `invalid`; `notAllowed` if the configuration reserves the type for a group that the user is not in;
-  ///   `full` beyond 8 browses.
+  ///   `full` beyond 8 browses of a connection.
   public func browse(_ type: String) async throws(CausewayError) -> Browser {
     try Syntax.serviceType(type)
     let inside = BrowserInside(), number = lease.connection.number()
@@ -70,14 +70,14 @@ public final class Node: Sendable {
     return Browser(lease, number, inside)
   }
 
-  /// Advertises a service, so that other applications can find and invite this one.
+  /// Advertises a service, so that other applications can find and invite this application.
   ///
   /// - Parameters:
   ///   - type: as for `browse`.
   ///   - info: public discovery info. Each `key=value` has at most 255 bytes of UTF-8; a key is printable ASCII without
-  ///     `=`. About 400 bytes in total are recommended.
-  /// - Throws: `invalid`; `notAllowed`; `inUse` if another application with this user and name offers the type; `full`
-  ///   beyond 8 services.
+  ///     `=`. At most about 400 bytes in total are recommended.
+  /// - Throws: `invalid`; `notAllowed`; `inUse` if another application of the same user and name already uses the type;
+  ///   `full` beyond 8 services of a connection, or beyond the user's share of all services.
   public func advertise(_ type: String, info: [String: String] = [:]) async throws(CausewayError) -> Advertiser {
     try Syntax.serviceType(type)
     let pairs = try Syntax.pairs(info), number = lease.connection.number(), inside = AdvertiserInside(number)
@@ -86,14 +86,16 @@ public final class Node: Sendable {
     return Advertiser(lease, number, type, inside, try address(answer))
   }
 
-  /// Opens a session whose only member is this application. Others join by invitations, in either direction.
+  /// Opens a session whose only member is this application. Other applications join by an invitation that this
+  /// application sends or accepts.
   ///
   /// - Parameters:
-  ///   - type: the service type, as for `browse`. It need not be advertised.
-  ///   - rules: fixed once another application has joined. Until then, the session adopts the rules of the first
-  ///     invitation that is accepted into it.
+  ///   - type: the service type, as for `browse`. The session does not advertise the type.
+  ///   - rules: the rules of the session. They become final when another application joins. If the first member joins
+  ///     by an invitation that this application accepts, the session adopts the inviter's rules instead.
   ///   - decides: whether this application decides on each member; see `SessionEvent.decisionWanted`.
-  /// - Throws: `invalid`; `notAllowed`; `inUse`; `full` beyond 16 sessions.
+  /// - Throws: `invalid`; `notAllowed`; `inUse`; `full` beyond 16 sessions of a connection, or beyond the user's share
+  ///   of all sessions.
   public func openSession(
     _ type: String, rules: Rules = Rules(), decides: Bool = false
   ) async throws(CausewayError) -> Session {
@@ -120,7 +122,7 @@ public final class Node: Sendable {
   /// Waits until the connection has ended. Returns the reason, or nil if the task was cancelled first.
   public func ended() async -> CausewayError? { await lease.connection.ended.value() }
 
-  /// Ends the connection at once. Members of its sessions see this application as crashed; use `Session.leave` first to
-  /// leave with a farewell.
+  /// Ends the connection at once. The other members of this application's sessions see this application as crashed. To
+  /// leave with a farewell, call `Session.leave` first.
   public func close() { lease.connection.end(.closed) }
 }

@@ -3,14 +3,15 @@ internal import TransferFiles
 
 /// Files and folders that a member offers, from `SessionEvent.offer`. See docs/resources.md.
 ///
-/// An offer waits 10 minutes for its answer. It is declined if the application releases it without an answer. At most
-/// eight unanswered offers of a session are kept; more are refused.
+/// An offer waits 10 minutes for an answer. An offer that the application releases without an answer is declined. At
+/// most eight unanswered offers of a session are kept; further offers are refused.
 public final class Offer: Sendable {
-  /// The member that made the offer, in its state at that time.
+  /// The member that made the offer, with the member's state at the time of the offer.
   public let from: Member
-  /// The name of the first file or folder, at most 255 bytes: untrusted. It is not a path, and not the final name.
+  /// The name of the first file or folder, at most 255 bytes; untrusted. The name is not a path, and the stored file
+  /// can have another name.
   public let name: String
-  /// Bytes of all files.
+  /// The sum of the sizes of all files, in bytes.
   public let byteCount: UInt64
   public let fileCount: Int
   let run: IncomingRun
@@ -27,11 +28,11 @@ public final class Offer: Sendable {
 
   deinit { run.decline("") }
 
-  /// The number of bytes that an interrupted transfer of this resource from this sender has left in a directory. They
-  /// are not sent again.
+  /// The number of bytes that an interrupted transfer of the same files from the same sender has left in a directory.
+  /// These bytes are not sent again.
   ///
-  /// A value above 0 means that the resource was accepted into this directory in the last 24 hours. The value is 0 for
-  /// a directory that cannot be read.
+  /// A value above 0 means that the same offer was accepted into this directory before. The value is 0 for a directory
+  /// that cannot be read.
   public func bytesHeld(in directory: String) async -> UInt64 {
     let record = record, sender = Array(from.address.description.utf8)
     return await onThread { Partial.bytesHeld(record, from: sender, in: directory) ?? 0 }
@@ -39,22 +40,22 @@ public final class Offer: Sendable {
 
   /// Accepts the offer.
   ///
-  /// Each offered file or folder appears in the directory once it is complete. It keeps its name, or gets another one
-  /// if the name is taken (`foto-2.jpg`); a leading `.` or `-` becomes `_`. Until then it is kept in a hidden folder in
-  /// the directory, across breaks and restarts, for 24 hours.
+  /// Each offered file or folder appears in the directory when it is complete. If the name is taken, the file or folder
+  /// gets another name (`foto-2.jpg`). A `.` or `-` at the beginning of a name becomes `_`. Incomplete files are kept
+  /// in a hidden folder of the directory, across breaks and restarts, for 24 hours.
   ///
   /// - Parameters:
   ///   - directory: an existing directory. Nothing is written outside it.
-  ///   - bytesMax: a larger offer is refused.
-  /// - Throws: `noSpace` if there is no room or the offer is larger than `bytesMax`, and the sender is notified;
-  ///   `storage` if the directory cannot be used, and the offer remains open; `busy` if the resource is already being
+  ///   - bytesMax: the maximum sum of the file sizes, in bytes. A larger offer is refused.
+  /// - Throws: `noSpace` if the free space is too small or the offer is larger than `bytesMax`; the sender is notified.
+  ///   `storage` if the directory cannot be used; the offer remains open. `busy` if the same offer is already being
   ///   received into this directory; `ended` if the offer was answered or has ended.
   public func accept(into directory: String, bytesMax: UInt64 = .max) async throws(CausewayError) -> Transfer {
     try await run.accept(directory, bytesMax, record)
     return Transfer(from.address, run.inside)
   }
 
-  /// Declines the offer. It has no effect on an offer that has ended.
+  /// Declines the offer. The call has no effect on an offer that has ended.
   ///
   /// - Parameter explanation: shown to the sender's user; cut after 200 bytes.
   public func decline(_ explanation: String = "") { run.decline(explanation) }

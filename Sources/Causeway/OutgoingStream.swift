@@ -4,14 +4,15 @@ internal import Transfer
 extension Session {
   /// Opens a stream that carries bytes in order to one member, alongside messages. See docs/local-api.md, “stream”.
   ///
-  /// The member's application takes or refuses the stream. Bytes written before that wait here and on the path.
+  /// The member's application accepts or refuses the stream. Bytes that are written before this decision wait in this
+  /// process and on the path.
   ///
   /// - Parameters:
   ///   - name: describes the stream to the member; 1 to 63 bytes of UTF-8 without control characters, and without the
   ///     prefix `causeway:`.
   ///   - member: a connected member.
   /// - Throws: `invalid`; `outOfReach` if the member is not connected; `full` beyond 32 streams of this application in
-  ///   both directions, or 16 to one member; `ended`; `cancelled`.
+  ///   both directions, or beyond 16 streams to one member; `ended`; `cancelled`.
   public func openStream(_ name: String, to member: Address) async throws(CausewayError) -> OutgoingStream {
     try Syntax.name(name, "the name of a stream", Limits.nameBytesMax, mayBeEmpty: false)
     guard !ResourceStream.isReserved(name) else {
@@ -22,7 +23,8 @@ extension Session {
 }
 
 extension Connection {
-  /// Opens a stream in the session with this number. The stream keeps `kept` open, if there is one.
+  /// Opens a stream in the session with the number `session`. The stream keeps the session `kept` open, unless `kept`
+  /// is nil.
   func openStream(
     _ name: String, to member: Address, in session: UInt32, keeping kept: Session?
   ) async throws(CausewayError) -> OutgoingStream {
@@ -35,8 +37,8 @@ extension Connection {
 
 /// A stream to a member, created by `Session.openStream`. See docs/local-api.md, “Requests”.
 ///
-/// The stream keeps its session open. It is reset if it is released before `finish` was called, so that the reader does
-/// not mistake a prefix for the whole.
+/// The stream keeps its session open. A stream that is released before a call of `finish` is reset, so that the reader
+/// does not mistake a prefix for the complete stream.
 public final class OutgoingStream: Sendable {
   /// The member that reads the stream.
   public let member: Address
@@ -62,14 +64,16 @@ public final class OutgoingStream: Sendable {
   }
 
   deinit {
-    // A finished stream continues to its end.
+    // The daemon completes a finished stream even after this object is released.
     if inside.isFinished { connection.forget(number) } else { reset() }
   }
 
-  /// Writes bytes, and suspends until there was room for all of them. Concurrent writes are serialized.
+  /// Writes bytes. The call suspends while the path and the reader have no room for more bytes, and returns when all
+  /// bytes are queued. Concurrent writes are serialized.
   ///
-  /// - Throws: `stream` with the end if the stream was refused, reset or lost; `ended` after `finish`; `daemonEnded`;
-  ///   `cancelled`. If some of the bytes were already written when the task was cancelled, the stream is reset.
+  /// - Throws: `stream` with the `StreamEnd` if the stream was refused, reset or lost; `ended` after `finish`;
+  ///   `daemonEnded`; `cancelled`. If some of the bytes were already written when the task was cancelled, the stream is
+  ///   reset.
   public func write(_ bytes: [UInt8]) async throws(CausewayError) {
     guard await turn.enter() else { throw .cancelled }
     defer { turn.leave() }
@@ -86,7 +90,8 @@ public final class OutgoingStream: Sendable {
     }
   }
 
-  /// Resets the stream after a partial write, because no other write may follow it.
+  /// Returns the error for a cancelled task. If a part of the bytes was already written, resets the stream, because
+  /// other bytes must not follow this part.
   private func cancelled(in rest: ArraySlice<UInt8>, of bytes: [UInt8]) -> CausewayError {
     if rest.count < bytes.count { reset() }
     return .cancelled
@@ -94,8 +99,9 @@ public final class OutgoingStream: Sendable {
 
   /// Finishes the stream, and waits until the member's application has received all bytes.
   ///
-  /// - Throws: `stream` with the end if the stream ended otherwise; the received bytes are then a prefix of the bytes
-  ///   written; `daemonEnded`; `cancelled`, although the stream may still be finished.
+  /// - Throws: `stream` with the `StreamEnd` if the stream was refused, reset or lost; the received bytes are then a
+  ///   prefix of the bytes written. `daemonEnded`. `cancelled` if the task was cancelled; the stream may still end as
+  ///   finished.
   public func finish() async throws(CausewayError) {
     guard await turn.enter() else { throw .cancelled }
     defer { turn.leave() }
@@ -103,24 +109,25 @@ public final class OutgoingStream: Sendable {
       do {
         try await connection.ask(.finish(stream: number))
       } catch {
-        // The stream has ended in the meantime.
+        // The stream ended before the request; `ended()` returns how.
         if error.reason != .ended { throw error }
       }
     }
     if let error = try await ended().error { throw error }
   }
 
-  /// Resets the stream: bytes in flight are dropped, and the reader gets an error after the bytes that it has received.
+  /// Resets the stream: bytes in flight are dropped, and the reader gets an error after the bytes that have arrived.
   public func reset() { reset(isPostponed: false) }
 
-  /// Resets the stream. With `isPostponed` its place was given to another stream, and the member may try again.
+  /// Resets the stream. `isPostponed` reports to the member that another stream took the slot, so the member can try
+  /// again.
   func reset(isPostponed: Bool) {
     guard inside.close(.success(isPostponed ? .noPlace : .cut)) else { return }
     connection.forget(number)
     connection.write(.reset(stream: number, isPostponed: isPostponed), connection.number())
   }
 
-  /// Waits until the stream has ended, and returns how.
+  /// Waits until the stream has ended, and returns how it ended.
   public func ended() async throws(CausewayError) -> StreamEnd {
     guard let end = await inside.ended.value() else { throw .cancelled }
     return try end.get()
@@ -129,7 +136,8 @@ public final class OutgoingStream: Sendable {
 
 /// The state of a stream to a member, built from the daemon's events: the write limit and the end.
 final class StreamOutput: Hearer {
-  /// The number of bytes that may be written, or a promise to await before the next attempt.
+  /// The result of `reserve`: the number of bytes that may be written now, or a promise to await before the next
+  /// attempt.
   enum Room {
     case bytes(Int)
     case later(Promise<Void>)
@@ -140,7 +148,7 @@ final class StreamOutput: Hearer {
     var limit: UInt64 = 0
     var isFinished = false
     var end: Result<StreamEnd, CausewayError>?
-    /// Fulfilled when there is more room or the stream ends.
+    /// Fulfilled when the limit rises or the stream ends.
     var news = Promise<Void>()
   }
   private let state = Mutex(State())
@@ -151,7 +159,7 @@ final class StreamOutput: Hearer {
 
   var isFinished: Bool { state.withLock { $0.isFinished } }
 
-  /// Counts up to `wanted` bytes as written, as far as there is room.
+  /// Counts up to `wanted` bytes as written, within the write limit. Returns the number of bytes that were counted.
   func reserve(_ wanted: Int) throws(CausewayError) -> Room {
     let room: Result<Room, CausewayError> = state.withLock { state in
       switch state.end {
@@ -192,7 +200,7 @@ final class StreamOutput: Hearer {
 
   func end(_ error: CausewayError) { _ = close(.failure(error)) }
 
-  /// Raises the limit. A lower limit from the daemon is ignored.
+  /// Raises the write limit. A lower limit from the daemon is ignored.
   private func grant(_ limit: UInt64) {
     let news: Promise<Void>? = state.withLock { state in
       guard limit > state.limit else { return nil }
@@ -203,7 +211,7 @@ final class StreamOutput: Hearer {
     news?.fulfil(())
   }
 
-  /// Records the end. Returns true for the first one, which counts.
+  /// Records how the stream ended. Returns true for the first call; later calls have no effect.
   func close(_ end: Result<StreamEnd, CausewayError>) -> Bool {
     let news: Promise<Void>? = state.withLock { state in
       guard state.end == nil else { return nil }

@@ -5,21 +5,23 @@ internal import TransferFiles
 extension Session {
   /// Offers files and folders to a member. See docs/resources.md.
   ///
-  /// The member's application has 10 minutes to accept or decline. The files are then sent alongside messages and
-  /// streams, and hashed while they are sent. If the stream breaks, the offer is repeated when the member is back, and
-  /// the transfer resumes without another prompt. After a restart of this application, the same call resumes the
-  /// transfer too.
+  /// The member's application has 10 minutes to accept or decline the offer. The accepted files are sent alongside
+  /// messages and streams, and hashed while they are sent. If the connection to the member breaks, the offer is
+  /// repeated when the member is connected again. The transfer then resumes without another prompt to the receiver's
+  /// user. After a restart of this application, a call with the same files resumes the transfer too.
   ///
   /// - Parameters:
-  ///   - paths: files, and folders with all their content; at most 65,536 entries with legal names and no symbolic
-  ///     link. The files must not change until they are sent. A path that begins with `http://` or `https://` is a URL:
-  ///     curl fetches it first, and it is offered under the last component of its path. A URL with a password is
+  ///   - paths: files, and folders with all their content; at most 65,536 files and folders in total, and no symbolic
+  ///     links. Names are UTF-8 without control characters (docs/resources.md, “Records”). The files must not change
+  ///     until they are sent. A path that begins with `http://` or `https://` is a URL. The program curl fetches the
+  ///     file first, and the file is offered under the last component of the URL's path. A URL with a password is
   ///     refused; put the password in ~/.netrc.
   ///   - member: a connected member.
-  ///   - spool: the folder for fetched files until they are sent; nil for TMPDIR, or /var/tmp without it.
-  /// - Throws: `invalid` and `storage`, which name the file; `outOfReach` if the member is not connected or a server
-  ///   does not have the file; `unsupported` without curl; `timedOut` if a server sends nothing for a minute;
-  ///   `noSpace`; `ended`; `cancelled`.
+  ///   - spool: the folder that stores fetched files until they are sent. Nil stands for the folder that the
+  ///     environment variable TMPDIR names, or /var/tmp if TMPDIR is not set.
+  /// - Throws: `invalid` and `storage`, whose text names the file; `outOfReach` if the member is not connected or a
+  ///   server does not have the file; `unsupported` if a URL needs curl and curl is not installed; `timedOut` if a
+  ///   server sends nothing for a minute; `noSpace`; `ended`; `cancelled`.
   public func offer(
     _ paths: [String], to member: Address, spool: String? = nil
   ) async throws(CausewayError) -> Transfer {
@@ -50,7 +52,8 @@ private final class Wanted: Sendable {
   func end() { isWanted.withLock { $0 = false } }
 }
 
-/// The task of one transfer to a member. Each attempt uses its own stream.
+/// The sender's side of one transfer. After a break the offer is repeated on a new stream; each such stream is one
+/// attempt.
 final class OutgoingRun: Sendable {
   /// The result of an attempt.
   private enum End: Sendable {
@@ -103,8 +106,8 @@ final class OutgoingRun: Sendable {
       moved = sent
       let pause: Duration
       if error.reason == .stream(.refused) {
-        // The receiver refuses an offer both if it has no place for it and if it takes no resources. A retry
-        // distinguishes the two.
+        // A receiver refuses the stream if it has no slot for the offer, and also if it does not support offers of
+        // files. A retry distinguishes the two cases.
         turnEnd = turnEnd ?? .now + Limits.turnMax
         guard let turnEnd, .now < turnEnd else {
           return end(
@@ -134,7 +137,7 @@ final class OutgoingRun: Sendable {
   private static let cancelledHere = CausewayError(.cancelled, "this application cancelled the transfer")
   private static let sessionEnded = CausewayError(.ended, "the session has ended")
 
-  /// Whether the error is a break of the path, so that the transfer is attempted again.
+  /// Whether the error is a temporary break, after which the transfer is attempted again.
   private static func isBreak(_ error: CausewayError) -> Bool {
     [.outOfReach, .full, .stream(.lost), .stream(.noPlace)].contains(error.reason)
   }
@@ -161,7 +164,7 @@ final class OutgoingRun: Sendable {
         group.addTask { await self.hear(answer) }
         group.addTask { await self.write(stream) }
         group.addTask {
-          // A refusal must end the attempt even if there is nothing to write.
+          // A refused stream must end the attempt even if there is nothing to write.
           guard let end = await stream.inside.ended.value() else { return nil }
           switch end {
           case .success(let end): return end.error.map { .broken($0) }
@@ -200,7 +203,7 @@ final class OutgoingRun: Sendable {
     return nil
   }
 
-  /// Reads the receiver's stream.
+  /// Reads the receiver's stream of answers.
   private func hear(_ answer: Promise<OfferedStream>) async -> End? {
     guard let offered = await answer.value() else { return nil }
     do throws(CausewayError) {
@@ -218,7 +221,7 @@ final class OutgoingRun: Sendable {
   }
 
   private func write(_ stream: OutgoingStream) async -> End? {
-    // Bounds the wait for an answer whatever the receiver sends.
+    // The receiver must answer the offer before this time, whatever else it sends.
     let deadline = ContinuousClock.now + .seconds(Int64(TransferLimits.offerSeconds) + 30)
     while true {
       let step = await onThread { self.work.withLock { $0.step() } }
@@ -226,7 +229,7 @@ final class OutgoingRun: Sendable {
       do throws(CausewayError) {
         if !step.bytes.isEmpty { try await stream.write(step.bytes) }
       } catch {
-        // The outcome holds even if the receiver does not get the last records.
+        // The outcome is valid even if the receiver does not receive the last records.
         if let outcome = step.outcome { return .outcome(outcome) }
         return error.reason == .cancelled ? nil : .broken(error)
       }
@@ -299,7 +302,7 @@ final class OutgoingRun: Sendable {
     }
   }
 
-  /// The error of a transfer that the other end cancelled. Both ends use it.
+  /// The error of a transfer that the other end cancelled. Sender and receiver use this function.
   static func cancelled(_ code: CancelCode, _ word: String) -> CausewayError {
     let why = word.isEmpty ? "" : ": \(word)"
     switch code {

@@ -16,7 +16,7 @@ struct PacketWriter {
 
   mutating func put(_ more: [UInt8]) { bytes.append(contentsOf: more) }
 
-  /// Appends a text field. The caller has checked its length.
+  /// Appends a text field. The caller has checked that the text has at most 255 bytes.
   mutating func put(_ text: String) {
     let encoded = text.utf8.prefix(255)
     put(UInt64(encoded.count), count: 1)
@@ -38,7 +38,7 @@ struct PacketWriter {
   }
 }
 
-/// Reads the fields of a packet. Bytes after the last known field belong to a later version.
+/// Reads the fields of a packet. Bytes after the last known field belong to a later version and are ignored.
 struct PacketReader {
   private var rest: ArraySlice<UInt8>
 
@@ -82,14 +82,15 @@ struct PacketReader {
     for _ in 0..<(try count(1)) {
       let parts = try text().split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
       let key = String(parts[0])
-      // The first occurrence of a key counts (RFC 6763, section 6.4).
+      // Only the first occurrence of a key is used (RFC 6763, section 6.4).
       if info[key] == nil { info[key] = parts.count > 1 ? String(parts[1]) : "" }
     }
     return info
   }
 }
 
-/// Splits a byte stream into packets. It holds at most one packet and the bytes that were read with its end.
+/// Splits a byte stream into packets. The buffer holds at most one incomplete packet and the bytes of the last
+/// `append`.
 struct PacketSplitter {
   private var buffer: [UInt8] = []
   private var start = 0
@@ -102,7 +103,7 @@ struct PacketSplitter {
     buffer.append(contentsOf: bytes)
   }
 
-  /// The next complete packet without its length field.
+  /// The next complete packet without its length field. Returns nil if no packet is complete.
   mutating func next() throws(CausewayError) -> ArraySlice<UInt8>? {
     guard buffer.count - start >= 4 else { return nil }
     let length = buffer[start..<start + 4].reduce(0) { $0 << 8 | Int($1) }

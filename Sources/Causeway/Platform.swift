@@ -6,8 +6,7 @@
   import Darwin
 #endif
 
-/// All system calls of the library. Only this file changes in a port to another system, and it does not need
-/// Foundation.
+/// All system calls of the library. A port to another system changes only this file. The file does not need Foundation.
 enum Platform {
   /// The socket path of a daemon with the default configuration.
   static let socketPath = "/run/causeway/api.sock"
@@ -93,13 +92,15 @@ enum Platform {
     )
   }
 
-  /// Returns the number of bytes read, 0 at the end of the stream, or nil if none are available.
+  /// Reads without blocking. Returns the number of bytes read, 0 at the end of the stream, or nil if no bytes are
+  /// available.
   static func read(_ stream: Int32, into buffer: inout [UInt8]) -> Int? {
     let count = retrying { systemRead(stream, &buffer, buffer.count) }
     return count >= 0 ? count : errno == EAGAIN ? nil : 0
   }
 
-  /// Returns the number of bytes written, 0 if the socket is full, or nil if the peer has closed it.
+  /// Writes without blocking. Returns the number of bytes written, 0 if the socket is full, or nil if the peer has
+  /// closed the connection.
   static func write(_ stream: Int32, _ bytes: ArraySlice<UInt8>) -> Int? {
     let count = bytes.withUnsafeBytes { bytes in
       retrying { send(stream, bytes.baseAddress, bytes.count, sendFlags) }
@@ -107,7 +108,8 @@ enum Platform {
     return count >= 0 ? count : errno == EAGAIN ? 0 : nil
   }
 
-  /// Reads standard input and blocks until bytes are available. Returns their number, 0 at the end.
+  /// Reads standard input and blocks until bytes are available. Returns the number of bytes read, or 0 at the end of
+  /// the input.
   static func readInput(_ buffer: inout [UInt8]) -> Int { max(0, retrying { systemRead(0, &buffer, buffer.count) }) }
 
   static func close(_ descriptor: Int32) { _ = systemClose(descriptor) }
@@ -134,8 +136,8 @@ enum Platform {
   private static func errorText(_ code: Int32) -> String { String(cString: strerror(code)) }
 }
 
-/// glibc declares the address of `connect` as a pointer or, with _GNU_SOURCE, as a union of pointers. Both are one
-/// word.
+/// glibc declares the address of `connect` as a pointer or, with _GNU_SOURCE, as a union of pointers. Both types have
+/// the size of one pointer, so the bit cast is valid.
 private func call<Pointer>(
   _ function: (Int32, Pointer, socklen_t) -> Int32, _ a: Int32, _ b: UnsafePointer<sockaddr>, _ c: socklen_t
 ) -> Int32 {

@@ -45,7 +45,7 @@ final class Promise<Value: Sendable>: Sendable {
   }
 }
 
-/// A counting semaphore for tasks. Places are granted in the order of the requests.
+/// A counting semaphore for tasks. Its units are called places. Places are granted in the order of the requests.
 final class Gate: Sendable {
   private struct State {
     var free: Int
@@ -63,7 +63,7 @@ final class Gate: Sendable {
   /// Clamps a request to 1 … `places`.
   private func counted(_ wanted: Int) -> Int { min(max(wanted, 1), places) }
 
-  /// Waits for places. Returns false if the task was cancelled first.
+  /// Waits for `wanted` places. Returns false if the task was cancelled first.
   func enter(_ wanted: Int = 1) async -> Bool {
     let count = counted(wanted), turn = Promise<Void>()
     let ticket: UInt64? = state.withLock { state in

@@ -3,12 +3,12 @@ enum Request {
   case hello(name: String)
   case advertise(type: String, pairs: [String])
   case browse(type: String)
-  /// With `decides` the application decides on each member.
+  /// If `decides` is true, the application decides on each member.
   case open(type: String, Rules, decides: Bool = false)
   case close(UInt32)
   case invite(session: UInt32, Address, milliseconds: UInt32, context: [UInt8])
   case cancel(invitation: UInt32)
-  /// Session 0 declines the invitation.
+  /// Session 0 declines the invitation. Any other session accepts it.
   case answer(invitation: UInt32, session: UInt32, explanation: String)
   case leave(session: UInt32, farewell: String)
   /// An empty list of addresses stands for all connected members.
@@ -16,7 +16,8 @@ enum Request {
   case window(session: UInt32, limit: UInt64)
   case gather(session: UInt32)
   case stream(session: UInt32, Address, name: String)
-  /// Takes or refuses a stream that a member opened. With `isPostponed` a refused stream has no place at present.
+  /// Accepts or refuses a stream that a member opened. For a refused stream, `isPostponed` reports that there is no
+  /// slot for the stream at present.
   case take(stream: UInt32, isWanted: Bool, limit: UInt64, isPostponed: Bool = false)
   case write(stream: UInt32, [UInt8])
   case streamWindow(stream: UInt32, limit: UInt64)

@@ -2,7 +2,7 @@ internal import Transfer
 internal import TransferFiles
 
 extension ResourceStream {
-  /// Whether a stream name has the prefix that is reserved for resources.
+  /// Whether a stream name has the prefix that is reserved for file transfers (docs/resources.md).
   static func isReserved(_ name: String) -> Bool { name.utf8.starts(with: prefix) }
 
   init?(_ name: String) { self.init(Array(name.utf8)) }

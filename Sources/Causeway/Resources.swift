@@ -1,7 +1,8 @@
 import Synchronization
 internal import Transfer
 
-/// Assigns the reserved streams of a session to its file transfers.
+/// Assigns the streams of a session that have reserved names to the session's file transfers. See docs/resources.md,
+/// “Streams”.
 final class Resources: Sendable {
   private struct Route: Hashable {
     let sender: Address
@@ -9,16 +10,17 @@ final class Resources: Sendable {
   }
 
   private struct State {
-    /// Answer streams that senders here expect, by attempt number.
+    /// The answer streams that outgoing transfers of this application expect, by the number of the attempt.
     var answers: [UInt64: (member: Address, promise: Promise<OfferedStream>)] = [:]
-    /// Accepted transfers. A repeated offer of the same resource belongs to its transfer.
+    /// Accepted incoming transfers. A repeated offer of the same resource (set of files) from the same sender continues
+    /// the accepted transfer.
     var routes: [Route: IncomingRun] = [:]
   }
-  /// Places of offers without an answer.
+  /// The slots for unanswered offers.
   private let unanswered = IncomingPlaces(Limits.offersMax, hasReserve: false)
   private let state = Mutex(State())
 
-  /// Takes a stream with a reserved name. A stream that no transfer expects is released, and its `deinit` refuses it.
+  /// Handles a stream with a reserved name. A stream that no transfer expects is released, and its `deinit` refuses it.
   func hear(_ stream: OfferedStream, _ connection: Connection, _ session: SessionInside) {
     switch ResourceStream(stream.name) {
     case .answer(let attempt)?:
@@ -46,7 +48,7 @@ final class Resources: Sendable {
 
   func forget(_ attempt: UInt64) { _ = state.withLock { $0.answers.removeValue(forKey: attempt) } }
 
-  /// Frees the place of an offer that was answered or has ended.
+  /// Frees the slot of an offer that was answered or has ended.
   func answered(_ run: IncomingRun) { unanswered.leave(run) }
 
   /// Registers an accepted transfer. Returns false if this resource of this sender is already being received.

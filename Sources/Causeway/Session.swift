@@ -1,12 +1,13 @@
 /// A group of applications that exchange messages and streams across the mesh. See docs/local-api.md, and
 /// docs/protocol.md, “Sessions”.
 ///
-/// The session is left when nothing holds it: no reference, no iteration of its events, no stream, and no call of
-/// `gather`.
+/// The application leaves the session when nothing keeps this object alive: no reference, no iteration of its events,
+/// no stream, and no running call of `gather`.
 public final class Session: Sendable {
   /// The service type of the session.
   public let type: String
-  /// The address of this application, as other members see it. It is the same in all its sessions of this type.
+  /// The address of this application, as other members see it. The address is the same in all sessions that this
+  /// application opens for the service type.
   public let address: Address
   let node: Node
   let number: UInt32
@@ -31,8 +32,8 @@ public final class Session: Sendable {
 
   // MARK: State
 
-  /// The session id, 32 hexadecimal digits, the same at all members. It is nil until the daemon reports it, and changes
-  /// when sessions merge.
+  /// The session id, as 32 hexadecimal digits. All members see the same id. The value is nil until the daemon reports
+  /// the id. The id can change when the session joins or merges with another session.
   public var id: String? { inside.mailbox.read { $0.id } }
 
   /// The other members, ordered by address. Members that left are not included.
@@ -42,8 +43,9 @@ public final class Session: Sendable {
 
   /// The events of the session. Each event is delivered once.
   ///
-  /// Messages arrive as fast as they are taken: 256 KiB wait here, and the rest waits at the senders. If changes of a
-  /// member are not taken, only the latest is delivered. At most 32 streams wait here.
+  /// Messages arrive as fast as the application reads them. At most 256 KiB of unread messages are kept in this
+  /// process; further messages wait at their senders. If the application does not read the changes of a member's state,
+  /// only the latest state is delivered. At most 32 offered streams wait; further streams are refused.
   public var events: Events<SessionEvent> {
     Events {
       let event = await self.inside.mailbox.next()
@@ -54,7 +56,7 @@ public final class Session: Sendable {
     }
   }
 
-  /// Grants the daemon as many bytes as were taken.
+  /// Permits the daemon to send as many further bytes of messages as the application has read.
   private func grant() {
     guard let limit = inside.mailbox.change({ $0.grant() }) else { return }
     connection.write(.window(session: number, limit: limit), 0)
@@ -67,9 +69,10 @@ public final class Session: Sendable {
   /// Cancelling the task withdraws the invitation. An application that has accepted by then is a member nevertheless.
   ///
   /// - Parameters:
-  ///   - address: from a sighting, or stored earlier.
-  ///   - context: at most 4,096 bytes that the invitee receives before it decides; untrusted there.
-  ///   - timeout: 0 or less for 30 s.
+  ///   - address: the address of the application, from a `Sighting` or stored earlier.
+  ///   - context: at most 4,096 bytes that the invited application receives with the invitation. They are untrusted at
+  ///     the invited application.
+  ///   - timeout: the time limit, at most 1 hour. Zero or less stands for 30 s.
   /// - Throws: `declined` with the explanation; `timedOut`; `outOfReach`; `alreadyMember`; `full`; `busy`; `noService`;
   ///   `incompatible`; `notAllowed`; `cancelled`; `ended`.
   public func invite(
@@ -83,23 +86,23 @@ public final class Session: Sendable {
 
   /// Connects to an application whose address is known without a service: from a scanned code, a file or a server.
   ///
-  /// The two applications exchange their `address`, as `description` if it has to be text, and each connects to the
-  /// other. Neither advertises, browses or is prompted. The call also waits while the other application is out of
-  /// reach. An application that does not connect in turn is invited if it advertises. Cancelling the task ends the
-  /// wait.
+  /// The two applications exchange their `address`, for example as the text `Address.description`. Each application
+  /// then calls `connect` with the other application's address. No application has to advertise, browse or decide on an
+  /// invitation. The call also waits while the other application is out of reach. If the other application advertises
+  /// but does not call `connect`, it receives an invitation. Cancelling the task ends the wait.
   ///
   /// - Parameters:
   ///   - address: the other application's `Session.address`.
-  ///   - timeout: 0 or less for 30 s.
+  ///   - timeout: the time limit, at most 1 hour. Zero or less stands for 30 s.
   /// - Throws: `timedOut`; `declined`; `alreadyMember`; `full`; `busy` if this session already waits for the address;
-  ///   `invalid` for its own address; `unsupported` if the daemon is older; `cancelled`; `ended`.
+  ///   `invalid` for this application's own address; `unsupported` if the daemon is older; `cancelled`; `ended`.
   public func connect(to address: Address, timeout: Duration = .seconds(30)) async throws(CausewayError) {
     try await invite(.connect(session: number, address, milliseconds: Self.milliseconds(timeout)))
   }
 
   private static func milliseconds(_ timeout: Duration) -> UInt32 {
     let parts = timeout.components
-    // The field holds at most 49 days.
+    // The 32-bit field holds at most 49 days.
     let whole = min(parts.seconds, 4_000_000) * 1000 + parts.attoseconds / 1_000_000_000_000_000
     return UInt32(timeout <= .zero ? 0 : max(1, whole))
   }
@@ -130,17 +133,17 @@ public final class Session: Sendable {
 
   // MARK: Messages
 
-  /// Sends a message, and waits for the result of each member.
+  /// Sends a message, and waits for the result for each member.
   ///
-  /// A member without room does not delay the others. Messages that one task sends one after another arrive in this
-  /// order.
+  /// A member that has no room for the message does not delay the other members. Messages that one task sends one after
+  /// another arrive in this order.
   ///
   /// - Parameters:
   ///   - bytes: at most 65,000; at most 1,900 for an unreliable message.
   ///   - members: at most 63 addresses; nil for all connected members.
   ///   - mode: the delivery mode.
   /// - Returns: the result for each member; empty for an unreliable message.
-  /// - Throws: `ended` if the session has ended; `cancelled`, although the message may still arrive.
+  /// - Throws: `ended` if the session has ended; `cancelled` if the task was cancelled; the message may still arrive.
   @discardableResult
   public func send(
     _ bytes: [UInt8], to members: [Address]? = nil, _ mode: Mode = .reliable
@@ -160,8 +163,8 @@ public final class Session: Sendable {
     do {
       return try await send(request, wanted)
     } catch {
-      // Members joined in the meantime, so the message needs more results than were reserved. It fits if it is sent
-      // alone.
+      // Members have joined since the count, so the message needs more results than were reserved. With all results
+      // reserved, the message can be sent.
       guard error.reason == .full else { throw error }
     }
     return try await send(request, node.results.places)
@@ -173,11 +176,11 @@ public final class Session: Sendable {
     return try await connection.ask(request).results
   }
 
-  /// Sends a reliable message to one member, and returns when the member's node has it. While the member has no room,
-  /// the call waits.
+  /// Sends a reliable message to one member, and returns when the member's node has the message. While the member has
+  /// no room for the message, the call waits and tries again.
   ///
   /// - Throws: `outOfReach` if the member is not connected or goes out of reach; the message may have arrived, but not
-  ///   twice. Otherwise as `send`.
+  ///   twice. Also the errors of `send`.
   public func deliver(_ bytes: [UInt8], to member: Address, _ mode: Mode = .reliable) async throws(CausewayError) {
     while true {
       let news = inside.news

@@ -6,7 +6,7 @@ final class SessionInside: Hearer {
   let mailbox = Mailbox(SessionContent())
   /// Open until this application or the daemon ends the session.
   let isOpen = Latch()
-  /// Fulfilled when the session ends: nil, or the error if the connection ended first.
+  /// Fulfilled when the session ends: with nil, or with the error if the connection to the daemon ended first.
   let ended = Promise<CausewayError?>()
   private let nextNews = Mutex(Promise<Void>())
   let number: UInt32
@@ -14,7 +14,8 @@ final class SessionInside: Hearer {
 
   init(_ number: UInt32) { self.number = number }
 
-  /// Fulfilled when a member's room or state changes, or the session ends, after this property was read.
+  /// A promise for the next change: a member has room again, a member's state changes, or the session ends. The caller
+  /// reads the property before it checks the state.
   var news: Promise<Void> { nextNews.withLock { $0 } }
 
   func hear(_ event: Event, _ connection: Connection) throws(CausewayError) {
@@ -29,7 +30,7 @@ final class SessionInside: Hearer {
     case .stream(let received, let from, let name):
       let sender = mailbox.read { $0.member(from) }
       let stream = OfferedStream(connection, received, sender, name)
-      // A stream that finds no place is released here, and its `deinit` refuses it.
+      // A stream for which there is no slot is released here, and its `deinit` refuses the stream.
       if ResourceStream.isReserved(name) {
         resources.hear(stream, connection, self)
       } else {
@@ -62,27 +63,29 @@ final class SessionInside: Hearer {
   }
 }
 
-/// The current members, and the events that the application has not taken yet.
+/// The current members, and the events that the application has not received yet.
 ///
-/// The window bounds messages. Other events are bounded because they coalesce: an untaken state of a member is replaced
-/// by a newer one unless a message from that member lies between. A stream that ends before it is taken leaves no
-/// event.
+/// The window that was granted to the daemon limits the queued messages. Other events are limited because they
+/// coalesce. A new state of a member replaces the queued state of the member, unless a message from the member was
+/// queued between the two. A stream that ends before the application receives it leaves no event.
 struct SessionContent: Content {
   private(set) var id: String?
   private(set) var members: [Address: Member] = [:]
   private var waiting = Queue<SessionEvent>()
-  /// The queue position of each member's state event that may still be replaced.
+  /// The queue position of each member's latest state event, while a newer state may replace the event.
   private var states: [Address: Int] = [:]
   private var rooms: Set<Address> = []
   private var undecided: Set<Address> = []
-  /// Streams that members opened. `position` is the queue position that must be reached before the stream is delivered.
+  /// Streams that members opened. `position` is the queue position that the application must have reached before the
+  /// stream is delivered.
   private var streams: [(position: Int, stream: OfferedStream)] = []
   /// Offers, with positions as in `streams`.
   private var offers: [(position: Int, offer: Offer)] = []
   /// The number of queued events other than messages.
   private var othersCount = 0
   private var hasEnded = false
-  /// Bytes of messages received since the session was opened. Each message counts `Limits.messageOverheadBytes` more.
+  /// Bytes of messages received since the session was opened. Each message is counted with
+  /// `Limits.messageOverheadBytes` in addition to its content.
   private var received: UInt64 = 0
   private var taken: UInt64 = 0
   private var limit: UInt64 = 0
@@ -90,7 +93,7 @@ struct SessionContent: Content {
   var isEmpty: Bool { waiting.isEmpty && streams.isEmpty && offers.isEmpty }
   var connectedCount: Int { members.values.count { $0.isConnected } }
 
-  /// Takes an event. Returns a description of the daemon's protocol violation, or nil.
+  /// Records an event from the daemon. Returns a description if the event violates the protocol, otherwise nil.
   mutating func tell(_ event: Event) -> String? {
     switch event {
     case .identified(let bytes): id = bytes.map { hexadecimal(UInt64($0), digits: 2) }.joined()
@@ -134,28 +137,28 @@ struct SessionContent: Content {
     othersCount += 1
   }
 
-  /// The member's current state. The fallback is never needed with a correct daemon: it reports a member as connected
-  /// before anything else about it.
+  /// The member with this address, in its current state. A correct daemon reports a member as connected before any
+  /// other event of the member, so the fallback is not used.
   func member(_ address: Address) -> Member {
     members[address]
       ?? Member(address: address, peer: Peer(name: "", hops: 0, isVerified: false), state: .connected)
   }
 
-  /// Queues a stream, unless `Limits.offeredStreamsMax` are queued.
+  /// Queues a stream, unless `Limits.offeredStreamsMax` streams are queued.
   mutating func add(_ stream: OfferedStream) {
     if streams.count < Limits.offeredStreamsMax { streams.append((waiting.end, stream)) }
   }
 
-  /// Removes a stream that has ended, if the application has not taken it.
+  /// Removes a stream that has ended, if the application has not received the stream.
   mutating func remove(_ number: UInt32) {
     guard let index = streams.firstIndex(where: { $0.stream.number == number }) else { return }
     streams.remove(at: index).stream.expire()
   }
 
-  /// Queues an offer. `Limits.offersMax` bounds them.
+  /// Queues an offer. `Resources` allows at most `Limits.offersMax` unanswered offers.
   mutating func add(_ offer: Offer) { if !hasEnded { offers.append((waiting.end, offer)) } }
 
-  /// Removes an offer that has ended, if the application has not taken it.
+  /// Removes an offer that has ended, if the application has not received the offer.
   mutating func remove(_ run: IncomingRun) { offers.removeAll { $0.offer.run === run } }
 
   mutating func take() -> SessionEvent? {
@@ -173,7 +176,7 @@ struct SessionContent: Content {
       taken += Self.cost(message.bytes.count)
       return event
     case .member(let member):
-      // A newer state behind a message has a later position and stays replaceable.
+      // A newer state that was queued after a message has a later position and may still be replaced.
       if let position = states[member.address], waiting[position] == nil { states[member.address] = nil }
     case .room(let address): rooms.remove(address)
     case .decisionWanted(let address, _, _): undecided.remove(address)
@@ -183,7 +186,8 @@ struct SessionContent: Content {
     return event
   }
 
-  /// The next window limit, or nil while less than half of the window is used up.
+  /// The next limit to grant to the daemon: the total number of bytes of messages since the session was opened. Nil
+  /// while less than half of the window is used up.
   mutating func grant() -> UInt64? {
     let window = UInt64(Limits.windowBytes)
     guard !hasEnded, taken + window / 2 >= limit else { return nil }

@@ -6,7 +6,7 @@ public enum StreamEnd: Hashable, Sendable {
   case cut
   /// The member refused the stream.
   case refused
-  /// The member or its node has no place for another stream. A later attempt may succeed.
+  /// The member or the member's node has no slot for another stream. A later attempt may succeed.
   case noPlace
   /// One of the two ends violated the protocol.
   case broken

@@ -1,11 +1,12 @@
-/// The local node's description of the node behind a service or member. Names are untrusted; identify applications by
-/// their address.
+/// The description of the node on which a service or member runs, as the local node sees it. Names are untrusted;
+/// identify applications by their address.
 public struct Peer: Hashable, Sendable {
-  /// The display name of its node, at most 63 bytes; empty while it is out of reach.
+  /// The display name of the node, at most 63 bytes; empty while the node is out of reach.
   public let name: String
-  /// The number of links between the local node and its node; 0 for an application on the local node.
+  /// The number of links on the path from the local node to the node; 0 for the local node itself.
   public let hops: Int
-  /// Whether its key is pinned on the local node.
+  /// Whether the node's key is pinned on the local node: stored as the known key of this name. True for the local node
+  /// itself.
   public let isVerified: Bool
 }
 
@@ -17,22 +18,22 @@ public struct Service: Hashable, Sendable {
   public let info: [String: String]
 }
 
-/// An event of a browse. Each service is reported once, however many radios see it.
+/// An event of a browse. Each service is reported once, even if its node is reachable over several radios.
 public enum Sighting: Hashable, Sendable {
   case found(Service)
   /// The discovery info, hop count or name of a service has changed.
   case changed(Service)
   /// A service went out of reach. The value is its last known state.
   case lost(Service)
-  /// All services that were in reach at the start of the browse have been reported. It occurs once.
+  /// All services that were in reach at the start of the browse have been reported. This event occurs once.
   case allTold
 }
 
-/// The rules of a session, fixed when it is opened. See docs/local-api.md, “Fields”.
+/// The rules of a session, which the application that opens the session chooses. See docs/local-api.md, “Fields”.
 public struct Rules: Hashable, Sendable {
   /// The maximum number of members, 2 to 64.
   public var membersMax: Int
-  /// Whether only the application that opened the session can admit members; otherwise every member can.
+  /// Whether only the application that opened the session can admit members. Otherwise every member can admit members.
   public var onlyFounderAdmits: Bool
   /// Whether members whose traffic is not sealed end to end are admitted.
   public var allowsUnsealed: Bool
@@ -49,22 +50,22 @@ public struct Member: Hashable, Sendable {
   /// The state of a member.
   public enum State: Hashable, Sendable {
     case connecting
-    /// Messages reach the member. If it is reported again without another state before, the member has reconnected, and
-    /// messages in between may be lost.
+    /// Messages reach the member. If two successive reports of a member have this state, the member has reconnected.
+    /// Messages between the two reports may be lost.
     case connected
-    /// Connected, but the application has read nothing for 30 s.
+    /// Connected, but the member's application has not read its messages for 30 s.
     case paused
-    /// Out of reach. It returns without an invitation.
+    /// Out of reach. The member returns to the session without an invitation.
     case away
-    /// The user or application at the local node does not accept the member's certificate.
+    /// This application has rejected the member; see `Session.decide`.
     case rejected
     /// The member left the session, with a farewell.
     case left(String)
     /// The member's application or daemon ended without leaving.
     case crashed
-    /// The member found no place when sessions merged.
+    /// The member was dropped because merged sessions had too many members.
     case foundNoPlace
-    /// A member with the right to do so removed it, with an explanation.
+    /// The founder of the session removed the member, with an explanation.
     case ejected(String)
   }
 
@@ -86,7 +87,7 @@ public struct Member: Hashable, Sendable {
 
 /// A received message.
 public struct Message: Hashable, Sendable {
-  /// The sender, in its state at that time.
+  /// The sender, with the sender's state when the message arrived.
   public let sender: Member
   /// The content, at most 65,000 bytes.
   public let bytes: [UInt8]
@@ -96,28 +97,32 @@ public struct Message: Hashable, Sendable {
   public var text: String { harmless(String(decoding: bytes, as: UTF8.self)) }
 }
 
-/// An event of a session, in order of occurrence.
+/// An event of a session. The events of a session are delivered in the order in which they occurred.
 public enum SessionEvent: Hashable, Sendable {
-  /// The state of a member has changed. Changes that the application does not take in time are merged into the latest
-  /// one.
+  /// The state of a member has changed. If the application reads late, only the latest state is delivered.
   case member(Member)
   case message(Message)
-  /// Messages to this member may have room again, after `Delivery.noRoom`.
+  /// After a message had the result `Delivery.noRoom`: the member may have room for the message now.
   case room(Address)
-  /// A member opened a stream: take or refuse it. A stream that the application releases is refused.
+  /// A member opened a stream, which the application takes or refuses. A stream that the application releases is
+  /// refused.
   case stream(OfferedStream)
-  /// A member offers files or folders: accept or decline them. An offer that the application releases is declined.
+  /// A member offers files or folders, which the application accepts or declines. An offer that the application
+  /// releases is declined.
   case offer(Offer)
-  /// The application must decide whether to accept a member; see `Session.decide`. Only in a session that was opened
-  /// with `decides`.
+  /// The application must decide whether to accept a member; see `Session.decide`. The event occurs only in a session
+  /// that was opened with `decides: true`.
   ///
-  /// The decision can use the node id, which stands for the node's key; whether the key is pinned; or the certificate
-  /// chain with which the node has proved its key. The chain is X.509 in DER, the node's own certificate first, each
-  /// followed by its issuer, at most 6 KiB in total. It is empty if the traffic is not sealed, for an application on
-  /// the same node, and from a daemon of the first version. The daemon has checked the key; it has checked the chain
-  /// only against the trust anchors of its own configuration.
+  /// The decision can use the node id, which is derived from the node's public key; `Peer.isVerified`; or the
+  /// certificate chain with which the node has proved its key. The chain contains X.509 certificates in DER, at most 6
+  /// KiB in total. The node's own certificate is first, and each certificate is followed by its issuer's. The chain is
+  /// empty if the traffic is not sealed, if the member is on the local node, or if the daemon is too old to report
+  /// certificates.
+  ///
+  /// The daemon has checked that the first certificate has the node's key. The daemon has checked the rest of the chain
+  /// only if its own configuration requires trust anchors. The application has to check names and dates.
   case decisionWanted(Address, Peer, certificates: [[UInt8]])
-  /// The session has ended. It is the last event, after all messages.
+  /// The session has ended. This is the last event of the session, after all messages.
   case ended(SessionEnd)
 }
 
@@ -136,11 +141,11 @@ public enum SessionEnd: Hashable, Sendable {
 
 /// The delivery mode of a message. See docs/local-api.md, “send”.
 public enum Mode: UInt8, Hashable, Sendable {
-  /// Delivered whole, in order and once.
+  /// Delivered completely, in order and once.
   case reliable = 0
-  /// As `reliable`, but after all other traffic: for large data without urgency.
+  /// Delivered like `reliable`, but sent after all other traffic. Suited to large data without urgency.
   case bulk = 1
-  /// Sent at once, whole or not at all. It may be lost or reordered.
+  /// Sent at once. The message may be lost or reordered. A message that arrives is complete.
   case unreliable = 2
 }
 
@@ -150,8 +155,8 @@ public enum Delivery: UInt8, Hashable, Sendable {
   case delivered = 0
   /// Delivery failed. The message may have arrived, but not twice.
   case failed = 1
-  /// The message was not sent because the member's share is full. `SessionEvent.room` reports when to retry;
-  /// `Session.deliver` waits for it.
+  /// The message was not sent because there is no buffer space for it at the member. `SessionEvent.room` reports when
+  /// to retry. `Session.deliver` waits for this event and retries.
   case noRoom = 2
   /// The message was not sent because the member is not connected.
   case notConnected = 3
@@ -162,12 +167,18 @@ public enum Outcome: Hashable, Sendable {
   case connected
   /// The invitee declined, with an explanation.
   case declined(String)
+  /// Nobody answered the invitation in time.
   case timedOut
+  /// The inviter cancelled the invitation.
   case cancelled
+  /// Too many invitations wait at the invited application.
   case busy
   case full
+  /// The invited address no longer offers the service.
   case noService
+  /// The rules of the two sessions differ.
   case incompatible
+  /// The session of the invitation has ended.
   case sessionEnded
   /// A code from a newer daemon.
   case other(UInt8)

@@ -3,8 +3,8 @@ internal import Transfer
 /// A transfer of files and folders to or from a member, created by `Session.offer` or `Offer.accept`. See
 /// docs/resources.md.
 ///
-/// If its stream breaks, the transfer resumes without help when both ends are connected again. It is cancelled when it
-/// is no longer held.
+/// If the connection between the two members breaks, the transfer resumes by itself when they are connected again. A
+/// transfer is cancelled when no reference to the `Transfer` remains.
 public final class Transfer: Sendable {
   /// The progress of a transfer.
   public struct Progress: Hashable, Sendable {
@@ -14,22 +14,25 @@ public final class Transfer: Sendable {
       case offered
       /// Bytes are transferred, or files from an earlier attempt are compared.
       case moving
-      /// The member is out of reach. The transfer waits for it for at most an hour.
+      /// The member is out of reach. The transfer waits at most one hour for the member.
       case away
       /// The transfer has ended; `finish` has the result.
       case ended
     }
 
     public internal(set) var state = State.offered
-    /// Bytes of the files that the receiver has; at the sender, bytes that were sent.
+    /// At the receiver: bytes of the files that are stored. At the sender: bytes that were sent in this attempt, and
+    /// bytes that the receiver had before.
     public internal(set) var bytesDone: UInt64 = 0
-    /// Bytes of all files.
+    /// The sum of the sizes of all files, in bytes.
     public internal(set) var byteCount: UInt64
-    /// Bytes that the receiver had before this stream began. They are not sent again.
+    /// Bytes that the receiver had before the current attempt began. These bytes are not sent again.
     public internal(set) var bytesHeld: UInt64 = 0
-    /// Bytes of files sent or received since the transfer was created, including bytes that were sent twice.
+    /// Bytes of files that were sent or received since the transfer was created. Bytes that were sent twice are counted
+    /// twice.
     public internal(set) var bytesMoved: UInt64 = 0
-    /// Complete files; at the sender, files for which the receiver has sent a verdict.
+    /// At the receiver: the number of complete files. At the sender: the number of files for which the receiver has
+    /// reported a result.
     public internal(set) var filesDone = 0
     public internal(set) var fileCount: Int
   }
@@ -51,14 +54,14 @@ public final class Transfer: Sendable {
     Events { await self.inside.progress.next() }
   }
 
-  /// Waits until the transfer ends. Cancelling the task cancels the transfer.
+  /// Waits until the transfer ends. Cancelling the waiting task cancels the transfer.
   ///
   /// - Returns: at the receiver, the paths of the received files and folders; at the sender, the paths that were
   ///   offered.
   /// - Throws: `declined`, with the member's explanation; `timedOut` if the offer was not answered in 10 minutes, or
   ///   the other end did not return within an hour; `noSpace`; `storage`; `incomplete`; `cancelled`, where `text` names
-  ///   the end that cancelled; `busy`; `ended`; `daemonEnded`; `stream` if the member takes no resources or violated
-  ///   the protocol.
+  ///   the end that cancelled; `busy`; `ended`; `daemonEnded`; `stream` if the member does not support offers of files
+  ///   or violated the protocol.
   public func finish() async throws(CausewayError) -> [String] {
     guard let end = await inside.ended.value() else {
       inside.cancel("")
@@ -69,13 +72,13 @@ public final class Transfer: Sendable {
 
   /// Cancels the transfer. It has no effect on a transfer that has ended.
   ///
-  /// The receiver keeps the received bytes for 24 hours; a repeated offer resumes there.
+  /// The receiver keeps the received bytes for 24 hours; a repeated offer resumes after these bytes.
   ///
   /// - Parameter explanation: shown to the member's user; cut after 200 bytes.
   public func cancel(_ explanation: String = "") { inside.cancel(explanation) }
 }
 
-/// The state that both ends of a transfer share.
+/// The state of a transfer that is the same for the sender's and the receiver's side.
 final class TransferInside: Sendable {
   let progress: Mailbox<LastProgress>
   let ended = Promise<Result<[String], CausewayError>>()
@@ -97,7 +100,7 @@ final class TransferInside: Sendable {
   }
 }
 
-/// The latest progress; it replaces a value that was not taken.
+/// The latest progress. A new value replaces a value that the application has not read.
 struct LastProgress: Content {
   private(set) var last: Transfer.Progress
   private(set) var isEmpty = false
@@ -131,7 +134,7 @@ final class Signal: Sendable {
 
   func tell() { mailbox.change { $0.isEmpty = false } }
 
-  /// Waits until the signal was set since the last call. Returns nil if the task was cancelled.
+  /// Waits until `tell` has been called since `next` last returned. Returns nil if the task was cancelled.
   func next() async -> Void? {
     guard case .success(true?) = await mailbox.next() else { return nil }
     return ()
@@ -146,7 +149,7 @@ func onThread<Value: Sendable>(_ body: @escaping @Sendable () -> Value) async ->
   }
 }
 
-/// The result of `body`, or nil if it takes longer than `time`. `body` is then cancelled.
+/// The result of `body`, or nil if `body` takes longer than `time`. In the latter case `body` is cancelled.
 func within<Value: Sendable>(_ time: Duration, _ body: @escaping @Sendable () async -> Value?) async -> Value? {
   await withTaskGroup(of: Value?.self) { group in
     group.addTask { await body() }
