@@ -58,7 +58,7 @@ final class AdvertiserInside: Hearer {
 
   init(_ number: UInt32) { self.number = number }
 
-  /// Stops receiving events once the service is withdrawn and no invitation is open.
+  /// Stops receiving events when the service is withdrawn and all invitations have ended.
   func forgetIfIdle(_ connection: Connection) {
     if !isOpen.isOpen && ends.withLock({ $0.isEmpty }) { connection.forget(number) }
   }

@@ -1,7 +1,7 @@
 /// The only error type that this library throws. Most applications need only `code`; `reason` is more specific, and
 /// `text` is for people.
 public struct CausewayError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// A coarse classification of `Reason`.
+  /// A coarse classification of the reasons. Each `Reason` belongs to one code.
   public enum Code: Int, Hashable, Sendable, CaseIterable {
     /// The daemon sent an unknown code or violated the protocol.
     case unknown

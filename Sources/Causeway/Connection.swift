@@ -13,7 +13,7 @@ protocol Hearer: AnyObject, Sendable {
 struct Answer: Sendable {
   /// The result for each member that a message was sent to.
   var results: [Address: Delivery] = [:]
-  /// The endpoint of this application, if a service or a session was created.
+  /// The endpoint of this application, if the request created a service or a session.
   var endpoint: UInt32?
 }
 

@@ -3,7 +3,7 @@ struct Welcome: Hashable {
   let version: Int
   let node: NodeID
   let name: String
-  /// The number of message results that this client may await at once.
+  /// The number of message results that the daemon allows this client to await at once.
   let resultsMax: Int
 }
 

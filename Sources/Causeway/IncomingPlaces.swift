@@ -19,8 +19,8 @@ final class IncomingPlaces: Sendable {
     self.hasReserve = hasReserve
   }
 
-  /// Takes a slot for a transfer. If no slot is free, the rules may remove another transfer, whose streams are then
-  /// reset. Returns false if the transfer gets no slot.
+  /// Takes a slot for a transfer. If no slot is free, another transfer may lose its slot by the rules of
+  /// `TransferPlaces`, and its streams are reset. Returns false if the transfer gets no slot.
   func enter(_ run: IncomingRun) -> Bool {
     let (hasPlace, other) = held.withLock { held -> (Bool, IncomingRun?) in
       if held.contains(where: { $0.run === run }) { return (true, nil) }

@@ -44,8 +44,8 @@ final class Mailbox<Inside: Content>: Sendable {
     for waiter in waiters { waiter.resume() }
   }
 
-  /// Waits for the next element. Returns nil at the end of the sequence. When the task is cancelled, returns
-  /// `cancelled`, which is nil by default.
+  /// Waits for the next element. Returns nil at the end of the sequence. When the task is cancelled, returns the
+  /// argument `cancelled`, which is nil by default.
   func next(
     ifCancelled cancelled: Result<Inside.Element?, CausewayError> = .success(nil)
   ) async -> Result<Inside.Element?, CausewayError> {

@@ -178,7 +178,7 @@ final class StreamOutput: Hearer {
     return try room.get()
   }
 
-  /// Marks the stream as finished. Returns true the first time, unless the stream has ended.
+  /// Marks the stream as finished. Returns true for the first call, unless the stream has ended.
   func finish() -> Bool {
     state.withLock { state in
       defer { state.isFinished = true }

@@ -58,7 +58,8 @@ enum Platform {
     #endif
   }
 
-  /// A pipe that wakes a waiting thread: the thread polls `listener`, and `ring` writes to `rope`.
+  /// A pipe that wakes a waiting thread. The thread polls the read end `listener`, and `ring` writes to the write end
+  /// `rope`.
   static func bell() throws(CausewayError) -> (listener: Int32, rope: Int32) {
     var ends: [Int32] = [-1, -1]
     guard pipe(&ends) == 0 else { throw CausewayError(.noDaemon, errorText(errno)) }

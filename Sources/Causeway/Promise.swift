@@ -45,7 +45,8 @@ final class Promise<Value: Sendable>: Sendable {
   }
 }
 
-/// A counting semaphore for tasks. Its units are called places. Places are granted in the order of the requests.
+/// A counting semaphore for tasks. The units of the semaphore are called places. Places are granted in the order of the
+/// requests.
 final class Gate: Sendable {
   private struct State {
     var free: Int

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// A FIFO queue. Positions count from the first element ever appended.
+/// A FIFO queue. Positions are counted from the first element that was ever appended.
 struct Queue<Element> {
   private var elements: [Element] = []
   private var head = 0

@@ -95,7 +95,8 @@ public final class Session: Sendable {
   ///   - address: the other application's `Session.address`.
   ///   - timeout: the time limit, at most 1 hour. Zero or less stands for 30 s.
   /// - Throws: `timedOut`; `declined`; `alreadyMember`; `full`; `busy` if this session already waits for the address;
-  ///   `invalid` for this application's own address; `unsupported` if the daemon is older; `cancelled`; `ended`.
+  ///   `invalid` for this application's own address; `unsupported` if the daemon is too old to know this request;
+  ///   `cancelled`; `ended`.
   public func connect(to address: Address, timeout: Duration = .seconds(30)) async throws(CausewayError) {
     try await invite(.connect(session: number, address, milliseconds: Self.milliseconds(timeout)))
   }

@@ -10,7 +10,7 @@ public enum StreamEnd: Hashable, Sendable {
   case noPlace
   /// One of the two ends violated the protocol.
   case broken
-  /// The member went out of reach or reconnected, or the session ended.
+  /// The member went out of reach, the member reconnected, or the session ended.
   case lost
   /// A code from a newer daemon.
   case other(UInt8)

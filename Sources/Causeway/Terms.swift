@@ -162,7 +162,7 @@ public enum Delivery: UInt8, Hashable, Sendable {
   case notConnected = 3
 }
 
-/// How an invitation ended. See docs/local-api.md, event 133.
+/// The outcome of an invitation. See docs/local-api.md, event 133.
 public enum Outcome: Hashable, Sendable {
   case connected
   /// The invitee declined, with an explanation.
