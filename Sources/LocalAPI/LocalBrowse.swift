@@ -1,9 +1,9 @@
 import Primitives
 
-/// A bit set over the places of nodes.
+/// A set of places. A place is the number by which a browse refers to a node (docs/local-api.md, event 130).
 struct LocalBits {
   private var words = FixedArray<4, UInt64>(repeating: 0)
-  /// The number of places: one for each node that can be known at once.
+  /// The number of places: one for each node that this node can know at once.
   static let count = Limits.nodesMax
 
   subscript(place: Int) -> Bool {
@@ -22,17 +22,17 @@ struct LocalBits {
 
 /// A browse for the services of one type, or of all types that the client may use.
 ///
-/// The next event is built from the node's current services when it is sent. So a client that reads nothing costs one
-/// bit per node.
+/// An event of the browse is built when it is sent, from the services that a node offers at that time. So a client that
+/// reads nothing costs one bit for each node.
 struct LocalBrowse {
   let number: UInt32
   /// The service type; empty for all types.
   let type: [UInt8]
-  /// The places that the client knows.
+  /// The places of nodes whose services were reported to the client.
   var told = LocalBits()
-  /// The places that have changed since they were reported.
+  /// The places of nodes whose services have changed since the last report to the client.
   var dirty = LocalBits()
-  /// Whether the client was notified that the initial services are complete.
+  /// Whether the client was notified that all initial services have been reported.
   var isAllTold = false
 
   init(number: UInt32, type: [UInt8], places: LocalPlaces) {
@@ -42,12 +42,13 @@ struct LocalBrowse {
   }
 }
 
-/// The nodes that offer services. Each has its own place while it offers a service. A free place goes to the next node;
-/// clients recognize that by the node's id.
+/// The nodes that offer services. Each node has a place of its own while it offers a service. A free place is assigned
+/// to the next node that offers a service. Clients recognize the new node by its id.
 struct LocalPlaces {
   private(set) var nodes = [NodeID](repeating: .none, count: LocalBits.count)
 
-  /// Assigns or frees the place of a node. Returns nil if it has none.
+  /// Assigns a place to a node that offers services, or frees the place of a node that offers none. Returns the place,
+  /// or nil if the node has none.
   mutating func place(of node: NodeID, offers: Bool) -> Int? {
     let known = nodes.firstIndex(of: node)
     guard let place = known ?? (offers ? nodes.firstIndex(of: .none) : nil) else { return nil }

@@ -1,13 +1,13 @@
 import Primitives
 import Session
 
-/// One client of the local API.
+/// One client of the local API: an application with a connection to the daemon.
 final class LocalClient {
   struct Service {
     let number: UInt32
     let endpoint: UInt32
     let type: [UInt8]
-    /// Its bytes in the node's advertisement.
+    /// The bytes of the service in the node's advertisement.
     var byteCount: Int
   }
 
@@ -21,7 +21,8 @@ final class LocalClient {
     let service: UInt32
     var invitation: Invitation
     var isTold = false
-    /// Whether a session that gathers has accepted it, so that the client is not asked.
+    /// Whether a session with auto-join (`ClientSession.gathers`) has accepted the invitation, so that the client is
+    /// not asked.
     var isGathered = false
     var outcome: InvitationOutcome?
   }
@@ -34,7 +35,7 @@ final class LocalClient {
     let byteCount: Int
   }
 
-  /// A message in flight to one member, and its result until it was reported.
+  /// A message in flight to one member. The entry also keeps the result until the result was reported to the client.
   struct Flight {
     let request: UInt32
     let id: SessionMessageID
@@ -43,12 +44,13 @@ final class LocalClient {
   }
 
   let user: UInt32
-  /// Whether the user is root or the daemon's own user, who may use the reserve of each share.
+  /// Whether the user is root or the daemon's own user. The part of each limit that is reserved for the operator is for
+  /// these users.
   let isOperator: Bool
   let groups: [UInt32]
   /// The application name; nil until the hello.
   var instance: [UInt8]?
-  /// The deadline of the hello; `.never` once it was received.
+  /// The time by which the client must have sent the hello; `.never` after the hello.
   var helloDeadline: Instant
   var services: [Service] = []
   var browses: [LocalBrowse] = []
@@ -59,13 +61,14 @@ final class LocalClient {
   var streams: [ClientStream] = []
   /// Whether there may be events to send.
   var hasNews = false
-  /// The message that the connection is writing. It counts until it is written.
+  /// The message that the connection is writing. Until the message is written, its bytes are counted as waiting for the
+  /// client.
   var inHand: InHand?
   private var replies: [[UInt8]] = []
   private(set) var repliesBytes = 0
   private var turn = 0
   var streamTurn = 0
-  /// Whether streams go before the next message.
+  /// Whether an event of a stream is sent before the next message.
   var isTurnOfStreams = false
 
   init(user: UInt32, isOperator: Bool, groups: [UInt32], helloDeadline: Instant) {
@@ -82,19 +85,19 @@ final class LocalClient {
       || flights.contains { $0.request == number } || streams.contains { $0.number == number }
   }
 
-  /// Whether an endpoint belongs to this client, by a service or a session.
+  /// Whether a service or a session of this client has the endpoint.
   func owns(_ endpoint: UInt32) -> Bool {
     services.contains { $0.endpoint == endpoint } || sessions.contains { $0.endpoint == endpoint }
   }
 
-  /// Whether the configuration grants a service type to its user.
+  /// Whether the configuration permits the client's user to use a service type.
   func mayUse(_ type: [UInt8], _ restrictions: [LocalRestriction]) -> Bool {
     restrictions.allSatisfy { $0.type != type || groups.contains($0.group) }
   }
 
   func session(_ number: UInt32) -> ClientSession? { sessions.first { $0.number == number && !$0.hasEnded } }
 
-  /// Bytes of waiting unreliable messages.
+  /// Bytes of unreliable messages that wait for the client.
   var unreliableBytes: Int {
     let inHand = inHand.map { $0.isReliable ? 0 : $0.byteCount + SessionLimits.messageOverheadBytes } ?? 0
     return sessions.reduce(inHand) { $0 + $1.unreliableBytes }
@@ -120,7 +123,7 @@ final class LocalClient {
     return .sent(request: flight.request, to: flight.to, flight.isDelivered == true ? .delivered : .failed)
   }
 
-  /// The next event of a session. Sessions take turns.
+  /// The next event of a session. The sessions of the client take turns.
   func nextSessionEvent(_ node: any LocalNode) -> (
     event: LocalEvent, session: ClientSession, message: ClientSession.Message?
   )? {
@@ -139,7 +142,8 @@ final class LocalClient {
     if let index = sent.firstIndex(where: { $0.outcome != nil }), let outcome = sent[index].outcome {
       return .invitationEnded(object: sent.remove(at: index).number, received: 0, outcome)
     }
-    // Ends go first, so that the client never knows of more invitations than are open.
+    // The ends of invitations are reported before new invitations, so that the client never knows more invitations than
+    // are open.
     if let index = received.firstIndex(where: { $0.outcome != nil }), let outcome = received[index].outcome {
       let asked = received.remove(at: index)
       return .invitationEnded(object: asked.service, received: asked.invitation.handle.number, outcome)

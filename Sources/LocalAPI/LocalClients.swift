@@ -1,24 +1,26 @@
 import Primitives
 import Session
 
-/// All clients of the local API, sans-IO.
+/// All clients of the local API. This type makes no system calls: its host moves packets between it and the sockets.
 ///
-/// The host reports new and ended connections, their packets, and the events of the node's sessions. Each client
-/// receives its events when its connection has room. Time is an argument.
+/// The host reports new and ended connections, their packets, and the events of the node's sessions. The host requests
+/// the events for a client when the client's connection has room for a packet. Time is an argument.
 ///
-/// A client that reads nothing costs bounded memory and delays no other client. Only the latest of each state is kept.
-/// Messages from the members of its sessions are bounded by credit, which is renewed only by reading.
+/// A client that reads nothing costs bounded memory and delays no other client. Only the latest value of each state is
+/// kept. Credit limits the messages from the members of the client's sessions. Credit is renewed only when the client
+/// reads.
 ///
-/// **Drain rule.** After any calls and before waiting, the host calls `nextPacket` for each client with events whose
-/// connection has room, until it returns nil. It then drains the node. Finally it sets a timer for `nextDeadline`, and
-/// no later than that calls `handleTimeouts`, and `nextOverdue` until it returns nil.
+/// **Drain rule.** After any calls and before waiting, the host calls `nextPacket` for each client that has events and
+/// whose connection has room, until `nextPacket` returns nil. The host then drains the node. Finally the host sets a
+/// timer for `nextDeadline`. When the timer fires, the host calls `handleTimeouts`, and then `nextOverdue` until
+/// `nextOverdue` returns nil.
 public final class LocalClients {
   let node: any LocalNode
   let restrictions: [LocalRestriction]
   private(set) var clients = [LocalClient?](repeating: nil, count: LocalLimits.clientsMax)
   var places = LocalPlaces()
   private var turns = SignatureTurns()
-  /// The time at which clients are notified to retry messages that found no room.
+  /// The time at which clients are notified to retry messages for which a member had no room.
   private var retryAt = Instant.never
   /// The earliest deadline of a hello.
   private var helloAt = Instant.never
@@ -30,8 +32,8 @@ public final class LocalClients {
 
   // MARK: Clients
 
-  /// Adds a client with its numeric user and all its groups, as the kernel reports them. Returns nil if the user's
-  /// share of the places is used up; `connectionRefusal` has the text.
+  /// Adds a client with its numeric user and all its groups, as the kernel reports them. Returns the client's slot.
+  /// Returns nil if the user's share of the slots is used up; `connectionRefusal` then has the text for the client.
   public func attach(user: UInt32, isOperator: Bool, groups: [UInt32], now: Instant) -> Int? {
     guard mayTake(1, of: LocalLimits.clients, user, isOperator, counting: { _ in 1 }),
       let place = clients.firstIndex(where: { $0 == nil })
@@ -42,7 +44,7 @@ public final class LocalClients {
     return place
   }
 
-  /// Removes a client. The other members of its sessions see it as crashed.
+  /// Removes a client. The other members of the client's sessions see the client as crashed.
   public func detach(_ place: Int, now: Instant) {
     guard let client = clients[place] else { return }
     clients[place] = nil
@@ -58,12 +60,14 @@ public final class LocalClients {
     }
   }
 
-  /// Whether requests of a client are read now. They are not while the client leaves answers unread.
+  /// Whether requests of a client may be read now. No request is read while the client has left more than
+  /// `LocalLimits.repliesBytesMax` bytes of answers unread.
   public func isReading(_ place: Int) -> Bool {
     clients[place].map { $0.repliesBytes <= LocalLimits.repliesBytesMax } ?? false
   }
 
-  /// Handles a packet from a client, without its length field. Returns its cost in units of `LocalLimits.workPerCall`.
+  /// Handles a packet from a client. The packet has no length field. Returns the cost of the request, in the unit of
+  /// `LocalLimits.workPerCall`.
   @discardableResult
   public func receive(_ packet: RawSpan, from place: Int, now: Instant) -> Int {
     guard let client = clients[place] else { return 0 }
@@ -96,22 +100,24 @@ public final class LocalClients {
     }
   }
 
-  /// When a packet from a client may be handled: at once, in the next wake-up, or later if it may cost signatures.
-  /// Until then the caller keeps the packet and reads no more from the client. `now` is the time of the wake-up.
+  /// The time at which a packet from a client may be handled: now, in the next pass of the event loop, or later. Only a
+  /// packet that may cost signatures can be delayed. Until its time, the caller keeps the packet and reads no more from
+  /// the client. `now` is the time at which the pass of the event loop began.
   public func turn(of packet: RawSpan, from place: Int, now: Instant) -> SignatureTurns.Turn {
     guard let client = clients[place], !client.isOperator, LocalRequest.maySign(packet) else { return .now }
     return turns.turn(of: client.user, now: now)
   }
 
-  /// The order among clients that wait for their turns. The user with the lowest value goes first.
+  /// The order in which waiting clients get their turns. The client with the lowest value is first. Clients of the same
+  /// user have the same value.
   public func turnOrder(_ place: Int) -> Instant { clients[place].map { turns.order(of: $0.user) } ?? .never }
 
   // MARK: Events for clients
 
   public func hasNews(_ place: Int) -> Bool { clients[place]?.hasNews ?? false }
 
-  /// The next packet for a client, with its length field, or nil if there is none. The call implies that the previous
-  /// packet was written.
+  /// The next packet for a client, with its length field, or nil if there is none. A call implies that the connection
+  /// has written the previous packet, or has copied it for writing.
   public func nextPacket(for place: Int, now: Instant) -> [UInt8]? {
     guard let client = clients[place] else { return nil }
     written(client, now)
@@ -140,7 +146,7 @@ public final class LocalClients {
     return event?.packet
   }
 
-  /// Releases the message that was written, and renews its sender's credit.
+  /// Releases the message that was written to the client, and renews the credit of the message's sender.
   private func written(_ client: LocalClient, _ now: Instant) {
     guard let message = client.inHand else { return }
     client.inHand = nil
@@ -158,7 +164,8 @@ public final class LocalClients {
     }
   }
 
-  /// The next client without a hello in time, or nil. The host closes and detaches it, after it has read pending input.
+  /// The next client that has not sent its hello in time, or nil. The host first handles input that has already
+  /// arrived. If the client is still overdue, the host closes the connection and calls `detach`.
   public func nextOverdue(now: Instant) -> Int? {
     guard helloAt <= now else { return nil }
     helloAt = .never
@@ -170,7 +177,7 @@ public final class LocalClients {
     return nil
   }
 
-  /// Whether the timeout of a client's hello has expired.
+  /// Whether the time for a client's hello has expired.
   public func isOverdue(_ place: Int, now: Instant) -> Bool { clients[place].map { $0.helloDeadline <= now } ?? false }
 
   // MARK: Helpers
@@ -179,9 +186,10 @@ public final class LocalClients {
     client.reply(.done(request: number, outcome, text: text.withUTF8Buffer { [UInt8]($0) }))
   }
 
-  /// Whether an unreliable message may wait for a client. A client may hold at most twice the bytes that are free for
-  /// all. So one client holds at most two thirds, n clients hold 2/(2n + 1) each, and a newcomer finds half as much.
-  /// The clients of one user may hold at most four times the free bytes.
+  /// Whether an unreliable message may wait for a client. Afterwards, the waiting bytes of the client must be at most
+  /// twice the bytes that are free for all clients. So a single client gets at most two thirds of the buffer, n clients
+  /// get 2/(2n + 1) each, and half of such a part stays free for a new client. The clients of one user together may
+  /// have at most four times the free bytes.
   func mayWait(_ message: ClientSession.Message, in session: ClientSession, for client: LocalClient) -> Bool {
     let (all, ofUser) = sum(of: client.user) { $0.unreliableBytes }
     let userMay = LocalLimits.unreliable.bytesMax(held: ofUser, taken: all, isFavoured: client.isOperator)
@@ -194,7 +202,7 @@ public final class LocalClients {
     offersChanged(node.sessions.local)
   }
 
-  /// Marks a node in all browses because its services or its description have changed.
+  /// Marks a node in all browses as changed, because the node's services or the node's description have changed.
   func offersChanged(_ id: NodeID) {
     let offers = !node.sessions.services(of: id).isEmpty
     guard let place = places.place(of: id, offers: offers) else { return }

@@ -4,23 +4,23 @@ import Session
 /// The result code of a request.
 public enum LocalOutcome: UInt8, Sendable {
   case done = 0
-  /// The daemon does not know the request type or the version.
+  /// The daemon does not know the request type or does not support the protocol version.
   case unsupported = 1
   /// There is no such service, browse, session or invitation, or it has ended.
   case unknown = 2
   /// A field is invalid.
   case invalid = 3
-  /// The rules of the session or the configuration of the node do not allow it.
+  /// The rules of the session or the configuration of the node do not allow the request.
   case notAllowed = 4
   /// The address is not a connected member, or is out of reach.
   case unavailable = 5
   /// A limit is reached.
   case full = 6
-  /// The session is about to join another one, or already waits for this address.
+  /// The session is about to join another session, or already waits for the address of the request.
   case busy = 7
   case incompatible = 8
   case alreadyMember = 9
-  /// The number is in use, or another client has the service and its sessions.
+  /// The number is in use, or another client already uses the endpoint for a service or a session.
   case inUse = 10
 }
 
@@ -30,7 +30,7 @@ public enum LocalDelivery: UInt8, Sendable {
   case delivered = 0
   /// Delivery failed. The message may have arrived, but not twice.
   case failed = 1
-  /// The message was not sent because the member has no room. `room` follows.
+  /// The message was not sent because the member has no room for it. The event `room` follows when there may be room.
   case noRoom = 2
   /// The message was not sent because the address is not a connected member.
   case notConnected = 3
@@ -40,9 +40,10 @@ public enum LocalDelivery: UInt8, Sendable {
 public struct LocalPeer: Equatable, Sendable {
   /// Plain text, 1–63 bytes; untrusted unless `isVerified`.
   public var name: [UInt8]
-  /// The number of links on the path; 0 for this node.
+  /// The number of links on the path to the node; 0 for this node.
   public var hops: UInt8
-  /// Whether its key is pinned on this node.
+  /// Whether this node has pinned the node's key: stored it as the known key of the node's name. True for this node
+  /// itself.
   public var isVerified: Bool
 
   public init(name: [UInt8], hops: UInt8, isVerified: Bool) {
@@ -77,15 +78,17 @@ public struct LocalTerms: Equatable, Sendable {
 /// An event that is sent to an application. See docs/local-api.md, “Events”.
 public enum LocalEvent: Equatable, Sendable {
   case done(request: UInt32, LocalOutcome, text: [UInt8])
-  /// Success, with the endpoint at which the client is invited.
+  /// The success of a request for a service or a session, with the endpoint at which others invite the client.
   case doneAt(request: UInt32, endpoint: UInt32)
   case welcome(request: UInt32, version: UInt16, node: NodeID, name: [UInt8], LocalTerms = .own)
-  /// The services that a node offers now; without any, the node is lost. `place` identifies the node in this browse
-  /// until another node takes the place.
+  /// The services that a node offers now. If there are none, the node is lost. `place` is the number of the node in the
+  /// browse, until a later event assigns this number to another node.
   case services(browse: UInt32, place: UInt16, NodeID, LocalPeer, [Service])
   case allTold(browse: UInt32)
   case invited(service: UInt32, Invitation, milliseconds: UInt32, LocalPeer)
-  /// The end of an invitation that the client sent (`object` is its number) or received (`object` is the service).
+  /// The end of an invitation. For an invitation that the client sent, `object` is the invitation's number, and
+  /// `received` is 0. For a received invitation, `object` is the service, and `received` is the daemon's number of the
+  /// invitation.
   case invitationEnded(object: UInt32, received: UInt32, InvitationOutcome)
   case identified(session: UInt32, SessionID)
   case ended(session: UInt32, SessionEnd, same: UInt32)
@@ -93,14 +96,16 @@ public enum LocalEvent: Equatable, Sendable {
   case message(session: UInt32, from: MemberAddress, isReliable: Bool, [UInt8])
   case sent(request: UInt32, to: MemberAddress, LocalDelivery)
   case room(session: UInt32, MemberAddress)
-  /// A member opened a stream.
+  /// A member opened a stream; `stream` is the daemon's number of the stream.
   case stream(session: UInt32, stream: UInt32, from: MemberAddress, [UInt8])
   case streamBytes(stream: UInt32, [UInt8])
-  /// The total number of bytes that may have been written.
+  /// The total number of bytes that the client is allowed to write, since the stream was opened.
   case streamRoom(stream: UInt32, limit: UInt64)
-  /// The end of a stream of the client, or of one that it has not taken (`object` is the session).
+  /// The end of a stream. For a stream that the client has opened or taken, `object` is the stream's number, and
+  /// `received` is 0. For a stream that the client has not answered, `object` is the session, and `received` is the
+  /// daemon's number of the stream.
   case streamEnded(object: UInt32, received: UInt32, StreamEnd)
-  /// A request to decide on a member whose node has proved its key with these certificates.
+  /// A request to the client to decide on a member. The member's node has proved its key with these certificates.
   case decisionWanted(session: UInt32, MemberAddress, LocalPeer, certificates: [[UInt8]])
 
   /// The size of a `sent` packet with its length field, in bytes.
@@ -279,7 +284,7 @@ extension [UInt8] {
     append(bigEndian: terms.streamsMax)
   }
 
-  /// A service record has a length in front, so that later versions can append fields.
+  /// Appends a service. A length precedes the fields of the service, so that later versions can append fields.
   fileprivate mutating func append(service: Service) {
     let length = 4 + 1 + service.type.count + 1 + service.info.reduce(0) { $0 + 1 + $1.count }
     append(bigEndian: UInt16(length))

@@ -1,21 +1,21 @@
 import Primitives
 import Session
 
-/// Parses what `LocalEvent.packet` writes, for clients.
+/// The parser of a client for the packets that `LocalEvent.packet` makes.
 extension LocalEvent {
   /// Parses a packet without its length field. Bytes after the last known field belong to a later version and are
   /// ignored.
   ///
-  /// A client skips an event that throws `.unsupported`, a type of a later version, or `.outOfRange`, a value of one.
-  /// `.truncated` is a violation by the daemon. Values that exist only in the daemon are zero: session handles, and the
-  /// deadline of an invitation.
+  /// A client skips an event if this initializer throws `.unsupported` (the event type belongs to a later version) or
+  /// `.outOfRange` (a value belongs to a later version). `.truncated` means that the daemon violated the protocol.
+  /// Values that exist only in the daemon are zero: session handles, and the deadline of an invitation.
   public init(_ packet: RawSpan) throws(LocalRefusal) {
     var reader = ByteReader(packet, orThrow: LocalRefusal.truncated)
     let type = try reader.u8()
     let object = try reader.u32()
     switch type {
     case 128:
-      // A code from a later version is a refusal too.
+      // An unknown code, from a later version, means that the request was refused.
       let outcome = LocalOutcome(rawValue: try reader.u8()) ?? .unsupported
       let text = try reader.text()
       if outcome == .done && reader.remaining >= 4 {
@@ -74,7 +74,7 @@ extension LocalEvent {
     case 144:
       let address = try reader.address(), peer = try reader.peer()
       var certificates: [[UInt8]] = []
-      // A daemon of the first version sends no certificates.
+      // In packets of the first daemons, the field with the certificates is missing.
       if reader.remaining > 0 {
         for _ in 0..<(try reader.u8()) { certificates.append(try reader.array(Int(try reader.u16()))) }
       }
@@ -140,7 +140,7 @@ extension ByteReader<LocalRefusal> {
     return LocalPeer(name: try text(), hops: hops, isVerified: flags & 1 != 0)
   }
 
-  /// Reads a service record within its length, because later versions may append fields.
+  /// Reads a service. The length in front of the service limits the reading, because later versions may append fields.
   fileprivate mutating func service() throws(LocalRefusal) -> Service {
     let count = Int(try u16())
     var entry = ByteReader(try span(count), orThrow: LocalRefusal.truncated)

@@ -13,7 +13,7 @@ public enum LocalRefusal: Error, Equatable, Sendable {
 
 /// Field types of the local API other than integers. See docs/local-api.md, “Fields”.
 extension ByteReader<LocalRefusal> {
-  /// A length in one byte, followed by that many bytes.
+  /// Reads a length of one byte, and then as many bytes.
   mutating func text() throws(LocalRefusal) -> [UInt8] {
     let count = Int(try u8())
     return try array(count)
@@ -31,7 +31,7 @@ extension ByteReader<LocalRefusal> {
     return value == 1
   }
 
-  /// A field that older clients omit.
+  /// Reads a field that older clients omit. Returns false if the field is missing.
   mutating func laterBool() throws(LocalRefusal) -> Bool { remaining > 0 ? try bool() : false }
 
   mutating func address() throws(LocalRefusal) -> MemberAddress {
@@ -52,13 +52,13 @@ extension ByteReader<LocalRefusal> {
 }
 
 extension [UInt8] {
-  /// Writes the length of the remaining bytes into the first four.
+  /// Writes the length of the packet into its first four bytes. The length does not include these four bytes.
   mutating func setPacketLength() {
     let length = UInt32(count - 4)
     for index in 0..<4 { self[index] = UInt8(truncatingIfNeeded: length >> (24 - 8 * UInt32(index))) }
   }
 
-  /// At most 255 bytes.
+  /// Appends a text field. The text has at most 255 bytes.
   mutating func append(text: [UInt8]) {
     append(UInt8(text.count))
     append(copying: text)

@@ -1,11 +1,12 @@
 import Primitives
 import Session
 
-/// Sessions that gather every application that offers their type. The node invites such an application as soon as the
-/// client offers the type too, so that the others can find it. Invitations from such applications are accepted without
-/// a prompt.
+/// Auto-join: sessions that gather every application that offers the session's service type. The node invites such
+/// applications as soon as the client offers the type too, so that these applications can also find the client.
+/// Invitations to the client's service are accepted without asking the client.
 extension LocalClients {
-  /// Gathers the known services of a type, because a client now gathers or offers it.
+  /// Gathers the applications that are known to offer a type. It is called when a client begins to gather or to offer
+  /// the type.
   func gatherAll(_ type: [UInt8], _ now: Instant) {
     for node in places.nodes where node != .none {
       for service in self.node.sessions.services(of: node) where service.type == type {
@@ -14,17 +15,19 @@ extension LocalClients {
     }
   }
 
-  /// Brings an application that offers a type into the sessions that gather the type.
+  /// Adds the address of an application that offers a type to all sessions that gather the type.
   func gather(_ address: MemberAddress, _ type: [UInt8], _ now: Instant) {
     for client in clients.compactMap({ $0 }) where client.services.contains(where: { $0.type == type }) {
       for session in client.sessions where session.gathers && !session.hasEnded && session.type == type {
-        // The session refuses its own address. Addresses beyond the limit find the session themselves.
+        // The session refuses its own address. It also refuses addresses beyond the limit; those applications find the
+        // session, because they gather too.
         try? node.sessions.gather(address, into: session.handle, now: now)
       }
     }
   }
 
-  /// Accepts an invitation into a session that gathers. Returns false if the client has to be asked.
+  /// Accepts an invitation into a session of the client that gathers. Returns false if there is no such session, so
+  /// that the client has to decide.
   func isGathered(_ invitation: Invitation, _ client: LocalClient) -> Bool {
     let into = client.sessions.first { $0.gathers && !$0.hasEnded && $0.endpoint == invitation.to }
     guard let into else { return false }

@@ -1,7 +1,7 @@
 import Primitives
 import Session
 
-/// Passes events of the node's sessions to the client that they concern.
+/// Passes each event of the node's sessions to the client that the event concerns.
 extension LocalClients {
   public func hear(_ event: SessionEvent, now: Instant) {
     switch event {
@@ -17,7 +17,8 @@ extension LocalClients {
     case .decisionWanted(let handle, let address): with(handle) { _, session in session.asks(address) }
     case .message(let handle, let from, let data):
       with(handle) { _, session in
-        // The message has reserved room: sessions grant no more credit than there is room.
+        // There is always buffer space for the message, because sessions grant senders no more credit than there is
+        // buffer space.
         session.add(ClientSession.Message(from: from, isReliable: true, data: data))
       }
     case .datagram(let handle, let from, let data):
@@ -33,14 +34,16 @@ extension LocalClients {
         session.finish(end)
         client.streams.removeAll { $0.session == handle && $0.number == 0 }
         guard end == .left else { return }
-        // The client takes only the message that is being written.
+        // The client has left, so unread messages are discarded. Only the message that is being written still reaches
+        // the client.
         let inHand = client.inHand.flatMap { $0.session == handle && $0.isReliable ? $0 : nil }
         node.sessions.discard(handle, exceptMessageOf: inHand?.byteCount)
       }
     }
   }
 
-  /// A node was found, or its name, distance or verification has changed.
+  /// Handles a change of a node: the node was found, or its name, its number of hops or `LocalPeer.isVerified` has
+  /// changed.
   public func peerChanged(_ id: NodeID) {
     if places.place(of: id) != nil { offersChanged(id) }
   }
@@ -84,7 +87,7 @@ extension LocalClients {
     }
   }
 
-  /// Calls `body` with a session and its client, and marks the client as having events.
+  /// Calls `body` with an open session and the client that owns the session, and marks the client as having events.
   private func with(_ handle: SessionHandle, _ body: (LocalClient, ClientSession) -> Void) {
     for case let client? in clients {
       guard let session = client.sessions.first(where: { $0.handle == handle && !$0.hasEnded }) else { continue }

@@ -1,26 +1,27 @@
 import Primitives
 import Session
 
-/// A member of a client's session: its state, and what was reported to the client.
+/// A member of a client's session: the member's state, and what was reported to the client.
 struct LocalMember {
-  /// Whether the client has to decide on the member.
+  /// Whether the client has to decide on the member, and whether the client was asked.
   enum Question {
     case none
-    /// The client was not asked yet: the member's node must prove its key first.
+    /// The client has to decide but was not asked yet, because the member's node must prove its key first.
     case waiting
     case told
   }
 
   let address: MemberAddress
   var state: MemberState
-  /// Whether `state` has not been reported to the client.
+  /// Whether `state` still has to be reported to the client.
   var isDirty = true
-  /// Whether the last reported state is connected.
+  /// Whether the state that was reported last is connected or paused.
   var isKnownConnected = false
   var question = Question.none
-  /// The number of its messages that wait for the client.
+  /// The number of messages from the member that wait for the client.
   var queued = 0
-  /// Whether the client had a result of no room, and whether there may be room again.
+  /// `wantsRoom`: a message of the client to the member had the result `noRoom`. `hasRoom`: the member may have room
+  /// again, which still has to be reported.
   var wantsRoom = false
   var hasRoom = false
 
@@ -41,7 +42,8 @@ struct LocalMember {
   }
 }
 
-/// One session of a client, with the events that are not sent yet: one bit for each state, and messages in order.
+/// One session of a client, with the events that were not sent to the client yet. One bit for each state records
+/// whether the state has to be sent. Messages wait in order.
 ///
 /// The order of events is: the session's id; states of members without waiting messages; messages, each after its
 /// sender was reported as connected; the end, after all messages.
@@ -51,9 +53,9 @@ final class ClientSession {
     let isReliable: Bool
     let data: [UInt8]
 
-    /// The bytes that it counts in the client's window.
+    /// The bytes that the message uses of the client's window.
     var cost: Int { data.count + LocalLimits.windowOverheadBytes }
-    /// The bytes of memory that it occupies while it waits.
+    /// The bytes of memory that the message occupies while it waits.
     var heldBytes: Int { data.count + SessionLimits.messageOverheadBytes }
   }
 
@@ -61,16 +63,17 @@ final class ClientSession {
   let handle: SessionHandle
   let endpoint: UInt32
   let type: [UInt8]
-  /// Whether the session invites every application that offers its type, and accepts their invitations.
+  /// Whether the session gathers: auto-join with every application that offers the session's type, and with every
+  /// application that invites the client.
   var gathers = false
   private var members: [LocalMember] = []
   private var isIdentified = false
   private var end: SessionEnd?
   private var queue: [Message] = []
   private var head = 0
-  /// Bytes of waiting unreliable messages.
+  /// Bytes of unreliable messages that wait for the client.
   private(set) var unreliableBytes = 0
-  /// The number of bytes sent to the client, and the limit that it granted.
+  /// The bytes of messages sent to the client since the session was opened, and the limit that the client has granted.
   private var sent: UInt64 = 0
   private var limit: UInt64 = 0
   /// Whether the end was reported to the client.
@@ -86,7 +89,7 @@ final class ClientSession {
   var hasEnded: Bool { end != nil }
   var memberCount: Int { members.count }
 
-  /// Bytes of waiting messages.
+  /// Bytes of messages that wait for the client.
   var bytesWaiting: Int { queue[head...].reduce(0) { $0 + $1.data.count } }
 
   // MARK: Input
@@ -107,7 +110,8 @@ final class ClientSession {
       if members[index].isGone { members[index].question = .none }
       return
     }
-    // Bounded by the addresses of a member table: a member that has left is removed once that was reported.
+    // A session has at most `SessionLimits.recordsMax` addresses, which limits this array. A member that has left is
+    // removed after its departure was reported.
     members.append(LocalMember(address, state))
   }
 
@@ -119,20 +123,21 @@ final class ClientSession {
 
   func finish(_ end: SessionEnd) {
     self.end = end
-    // A client that left gets no further messages.
+    // A client that has left the session receives no further messages.
     if end == .left { clear() }
     members.removeAll { $0.queued == 0 }
   }
 
   func grant(_ limit: UInt64) { self.limit = max(self.limit, limit) }
 
-  /// Records that a message to this member was not sent for lack of room.
+  /// Records that a message to this member was not sent, because the member had no room.
   func wantsRoom(_ address: MemberAddress) {
     guard let index = members.firstIndex(where: { $0.address == address }) else { return }
     members[index].wantsRoom = true
   }
 
-  /// Records that a member, or with nil every member, may have room. Returns true if the client waits for it.
+  /// Records that a member may have room. Nil stands for all members. Returns true if the client waits for room at one
+  /// of these members.
   func roomAppeared(_ address: MemberAddress? = nil) -> Bool {
     var isAwaited = false
     for index in members.indices
@@ -146,8 +151,8 @@ final class ClientSession {
 
   // MARK: Events for the client
 
-  /// The next event and, for a message, its data. Returns nil if there is none, or only messages beyond the client's
-  /// window. `other` maps a session handle to the client's number.
+  /// The next event for the client. If the event is a message, the message is returned too. Returns nil if there is no
+  /// event, or if only messages wait that exceed the client's window. `other` returns the client's number of a session.
   func nextEvent(_ node: any LocalNode, number other: (SessionHandle) -> UInt32) -> (
     event: LocalEvent, message: Message?
   )? {
@@ -182,7 +187,8 @@ final class ClientSession {
     return (.ended(session: number, end, same: same), nil)
   }
 
-  /// Reports a member as connected before the first event that refers to it; nil if that is already known.
+  /// The event that reports a member as connected, which precedes the first event of the member. Nil if the client
+  /// already knows the member as connected.
   func connecting(_ address: MemberAddress, _ node: any LocalNode) -> LocalEvent? {
     guard let index = members.firstIndex(where: { $0.address == address }), !members[index].isKnownConnected else {
       return nil
@@ -224,7 +230,7 @@ final class ClientSession {
   private func take() {
     if !queue[head].isReliable { unreliableBytes -= queue[head].heldBytes }
     head += 1
-    // At most half of the array belongs to messages that were taken.
+    // Messages that were taken occupy at most half of the array.
     guard head * 2 >= queue.count else { return }
     queue.removeFirst(head)
     head = 0

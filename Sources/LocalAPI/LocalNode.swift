@@ -2,18 +2,19 @@ import Channel
 import Primitives
 import Session
 
-/// The operations of the node that clients of the local API use. All calls come from `LocalClients`; the host drains
-/// the node afterwards.
+/// The operations of the node that `LocalClients` needs. All calls come from `LocalClients`. After the calls, the host
+/// carries out the node's outputs.
 public protocol LocalNode: AnyObject {
   var sessions: Sessions { get }
   /// This node's display name.
   var name: [UInt8] { get }
-  /// A node, possibly this one; nil if it is out of reach.
+  /// The description of a node, which may be this node. Nil if the node is out of reach.
   func peer(_ node: NodeID) -> LocalPeer?
-  /// The certificate chain with which a node has proved its key, in DER, its own first; empty if traffic is not sealed.
-  /// Nil until the node has proved its key; `SessionEvent.decisionWanted` follows then.
+  /// The certificate chain with which a node has proved its key, in DER. The node's own certificate is first. The chain
+  /// is empty if the traffic with the node is not sealed. Nil until the node has proved its key;
+  /// `SessionEvent.decisionWanted` reports the proof.
   func certificates(of node: NodeID) -> [[UInt8]]?
-  /// See `MemberAddress.endpoint`.
+  /// The endpoint of an application's service; see `MemberAddress.endpoint`.
   func endpoint(user: UInt32, type: [UInt8], instance: [UInt8]) -> UInt32
   /// See `Sessions.advertise` and `Sessions.withdraw`.
   func advertise(_ service: Service, now: Instant) throws(SessionError)
@@ -30,7 +31,7 @@ public protocol LocalNode: AnyObject {
 /// A service type that only the members of a group may use.
 public struct LocalRestriction: Equatable, Sendable {
   public var type: [UInt8]
-  /// A numeric group id. Names would need a lookup that may block.
+  /// A numeric group id. A group name would need a lookup that may block.
   public var group: UInt32
 
   public init(type: [UInt8], group: UInt32) {

@@ -3,8 +3,8 @@ import Session
 
 /// A request from an application. See docs/local-api.md, “Requests”.
 ///
-/// The client chooses the number. It identifies the answer and the object that the request creates: a service, a
-/// browse, a session, an invitation or a stream.
+/// The client chooses the number of the request. The number identifies the answer, and the object that the request
+/// creates: a service, a browse, a session, an invitation or a stream.
 public struct LocalRequest: Equatable, Sendable {
   /// The delivery mode of a message.
   public enum Mode: UInt8, Sendable {
@@ -18,39 +18,43 @@ public struct LocalRequest: Equatable, Sendable {
     case hello(least: UInt16, most: UInt16, instance: [UInt8])
     case advertise(type: [UInt8], info: [[UInt8]])
     case browse(type: [UInt8])
-    /// With `judges` the application decides on each member.
+    /// If `judges` is true, the application decides on each member.
     case open(type: [UInt8], SessionRules, judges: Bool = false)
     /// Closes a service or a browse.
     case close(UInt32)
     case invite(session: UInt32, MemberAddress, milliseconds: UInt32, context: [UInt8])
     case cancel(invitation: UInt32)
-    /// Session 0 declines the invitation.
+    /// Session 0 declines the invitation. Any other session accepts it.
     case answer(invitation: UInt32, into: UInt32, text: [UInt8])
     case leave(session: UInt32, text: [UInt8])
     /// An empty list of addresses stands for all connected members.
     case send(session: UInt32, Mode, to: [MemberAddress], data: [UInt8])
-    /// The total number of message bytes that the client takes, since the session was opened. Has no answer.
+    /// Permits the daemon to send messages. `limit` is the total number of message bytes since the session was opened.
+    /// The request has no answer.
     case window(session: UInt32, limit: UInt64)
-    /// Gathers every application that offers the session's type.
+    /// Gathers (auto-join): invites every application that offers the session's type, and accepts invitations from such
+    /// applications.
     case gather(session: UInt32)
     /// Opens a stream to a member.
     case stream(session: UInt32, to: MemberAddress, name: [UInt8])
-    /// Takes or refuses a stream that a member opened. `limit` is the total number of bytes that the client takes. With
-    /// `isPostponed` there is no place at present for a refused stream, and the member may try again.
+    /// Accepts or refuses a stream that a member opened. `limit` is the total number of bytes that the daemon may send.
+    /// For a refused stream, `isPostponed` reports that there is no slot at present, so the member can try again.
     case take(stream: UInt32, isWanted: Bool, limit: UInt64, isPostponed: Bool = false)
-    /// Writes the next bytes. Has no answer.
+    /// Writes the next bytes of a stream. The request has no answer.
     case write(stream: UInt32, data: [UInt8])
-    /// The total number of bytes that the client takes. Has no answer.
+    /// Permits the daemon to send bytes of a stream. `limit` is the total number of bytes since the stream was opened.
+    /// The request has no answer.
     case streamWindow(stream: UInt32, limit: UInt64)
     /// Finishes a stream: no more bytes follow.
     case finish(stream: UInt32)
-    /// Resets a stream. With `isPostponed` there is no place for it at present, and the other end may try again.
+    /// Resets a stream. `isPostponed` reports that there is no slot for the stream at present, so the other end can try
+    /// again.
     case reset(stream: UInt32, isPostponed: Bool = false)
-    /// Ejects a member.
+    /// Removes a member from the session, for all members.
     case eject(session: UInt32, MemberAddress, text: [UInt8])
-    /// Decides on a member.
+    /// Decides whether this client accepts a member, after the event `decisionWanted`.
     case decide(session: UInt32, MemberAddress, accepts: Bool)
-    /// Connects to an address that the application knows without a service.
+    /// Connects to an application whose address the client knows without a service, for example from a file.
     case connect(session: UInt32, MemberAddress, milliseconds: UInt32)
   }
 
@@ -62,7 +66,7 @@ public struct LocalRequest: Equatable, Sendable {
     self.body = body
   }
 
-  /// The type and number of a request, even of an unknown type; nil if the packet is too short.
+  /// The type and number of a request. The type may be unknown. Nil if the packet is too short.
   public static func head(_ packet: RawSpan) -> (type: UInt8, number: UInt32)? {
     packet.byteCount < 5 ? nil : (packet.octet(0), packet.word32(1))
   }

@@ -1,12 +1,12 @@
 import Primitives
 import Session
 
-/// Serializes what `LocalRequest.init` parses, for clients.
+/// The serializer of a client for the packets that `LocalRequest.init` parses.
 extension LocalRequest {
-  /// The packet with its length field. Texts have at most 255 bytes.
+  /// The packet with its length field. Each text must have at most 255 bytes.
   public var packet: [UInt8] {
     var bytes: [UInt8] = [0, 0, 0, 0]
-    // Local functions keep the code that writes each kind of field in one place.
+    // Local functions avoid repeating the code that writes each kind of field.
     func word(_ value: UInt32) { bytes.append(bigEndian: value) }
     func long(_ value: UInt64) {
       word(UInt32(truncatingIfNeeded: value >> 32))
@@ -121,8 +121,8 @@ extension LocalRequest {
 }
 
 extension [UInt8] {
-  /// Appends the packet of a `write`. It is the most frequent packet of a client that sends much, so its bytes are
-  /// copied only once.
+  /// Appends the packet of a `write` request. A client that sends much sends mostly such packets, so the data is copied
+  /// only once.
   public mutating func append(writing data: RawSpan, to stream: UInt32, number: UInt32 = 0) {
     var head: [UInt8] = []
     head.append(bigEndian: UInt32(13 + data.byteCount))

@@ -147,7 +147,7 @@ extension LocalClients {
     }
   }
 
-  /// The endpoint of a client for a service type, whether it is advertised or not.
+  /// The endpoint of a client for a service type. The client need not advertise the type.
   private func endpoint(_ client: LocalClient, _ type: [UInt8], _ instance: [UInt8]) throws(LocalError) -> UInt32 {
     try allow(client, type)
     let endpoint = node.endpoint(user: client.user, type: type, instance: instance)
@@ -183,7 +183,7 @@ extension LocalClients {
     return endpoint
   }
 
-  /// The client and user that the shares of a session are counted for.
+  /// The client and the user whose shares are charged for a session.
   private func owner(_ client: LocalClient) -> SessionOwner {
     SessionOwner(
       application: UInt32(clients.firstIndex { $0 === client } ?? 0), user: client.user, isFavoured: client.isOperator)
@@ -259,13 +259,13 @@ extension LocalClients {
     finishSend(client, number)
   }
 
-  /// Answers a send request once all its results are known.
+  /// Answers a `send` request if all results of the request are known.
   func finishSend(_ client: LocalClient, _ number: UInt32) {
     if !client.flights.contains(where: { $0.request == number }) { answer(client, number, .done) }
   }
 }
 
-/// The reason for refusing a request, with one line for people.
+/// The reason why a request is refused, with one line for people.
 struct LocalError: Error {
   let outcome: LocalOutcome
   let text: [UInt8]
@@ -292,7 +292,8 @@ struct LocalError: Error {
     }
   }
 
-  /// Converts session errors. `full` is the text for a reached limit: what is exhausted, and what to do.
+  /// Runs `body` and converts its session error. `full` is the text for a reached limit: what is exhausted, and what to
+  /// do.
   static func wrapping<Result>(
     full: StaticString = "no place is left", _ body: () throws(SessionError) -> Result
   ) throws(LocalError) -> Result {

@@ -1,13 +1,14 @@
 import Primitives
 import Session
 
-/// Shares by user, and the text for a request that exceeds a share. Units are counted where they are kept, by the user
-/// that the kernel reports. So no unit is counted twice or forgotten.
+/// Shares by user, and the text for a request that exceeds a share. Users are identified by the kernel. The units of a
+/// user (connections, services, sessions) are counted from the clients at each check. There is no separate counter that
+/// could become wrong.
 extension LocalClients {
   /// A resource that the users share.
   enum Shared {
     case services
-    /// The bytes of a new service, or of one with new discovery info.
+    /// The bytes of a new service, or of a service with new discovery info.
     case serviceBytes(of: UInt32, Int)
     case sessions
   }
@@ -40,7 +41,7 @@ extension LocalClients {
     throw full(rule, client.user, what, remedy, counting: count)
   }
 
-  /// Whether a user may have this many more of the units that `count` returns for a client.
+  /// Whether a user may have `units` more. `count` returns the units that a client has.
   func mayTake(
     _ units: Int, of rule: ShareRule, _ user: UInt32, _ isOperator: Bool, counting count: (LocalClient) -> Int
   ) -> Bool {
@@ -95,7 +96,7 @@ extension LocalClients {
 }
 
 extension LocalClient {
-  /// The number of its sessions that have not ended.
+  /// The number of the client's sessions that have not ended.
   fileprivate var openSessions: Int { sessions.count { !$0.hasEnded } }
 
   fileprivate func serviceBytes(except endpoint: UInt32) -> Int {

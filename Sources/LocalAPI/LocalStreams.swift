@@ -1,7 +1,8 @@
 import Primitives
 import Session
 
-/// A byte queue in blocks. Its memory is close to its content, whatever the size of the pieces that were appended.
+/// A byte queue in blocks. The memory of the queue is close to the number of queued bytes, whatever the size of the
+/// pieces that were appended.
 struct ByteBlocks {
   static let blockBytes = 1_024
 
@@ -24,7 +25,7 @@ struct ByteBlocks {
     count += bytes.count
   }
 
-  /// Takes the next bytes, at most `most`.
+  /// Removes and returns the next bytes, at most `most`.
   mutating func take(_ most: Int) -> [UInt8] {
     var taken: [UInt8] = []
     taken.reserveCapacity(min(most, count))
@@ -52,7 +53,7 @@ final class ClientStream {
   /// The name of a stream that a member opened.
   let name: [UInt8]
   let isOwn: Bool
-  /// The client's number; 0 for a member's stream that the client has not taken.
+  /// The client's number of the stream; 0 for a member's stream that the client has not taken.
   var number: UInt32
   /// Whether the client was notified of a member's stream.
   var isTold = false
@@ -61,19 +62,19 @@ final class ClientStream {
 
   // State of a stream from a member.
   private(set) var queue = ByteBlocks()
-  /// Whether all bytes have arrived.
+  /// Whether all bytes of the stream have arrived at this node.
   private(set) var isFinished = false
-  /// The number of bytes sent to the client, and the limit that it granted.
+  /// The number of bytes sent to the client, and the limit that the client has granted.
   private var sent: UInt64 = 0
   private var limit: UInt64 = 0
 
   // State of a stream to a member.
-  /// The number of bytes that the client has written, and the limit that it was granted.
+  /// The number of bytes that the client has written, and the limit that the client was granted.
   private var written: UInt64 = 0
   private var granted: UInt64 = 0
   /// Whether the client has finished the stream.
   var isClosed = false
-  /// Whether the client has exceeded the limit.
+  /// Whether the client has exceeded the write limit.
   var isBroken = false
 
   /// Creates a stream that the client opens.
@@ -112,7 +113,7 @@ final class ClientStream {
 
   func grant(_ limit: UInt64) { self.limit = max(self.limit, limit) }
 
-  /// Counts bytes as written. Returns false if they exceed the limit.
+  /// Counts bytes as written. Returns false if the bytes exceed the write limit, or if the stream was finished.
   func mayWrite(_ byteCount: Int) -> Bool {
     guard !isClosed, written + UInt64(byteCount) <= granted else { return false }
     written += UInt64(byteCount)
@@ -130,7 +131,7 @@ final class ClientStream {
     return .streamRoom(stream: number, limit: limit)
   }
 
-  /// The next bytes of a stream that the client has taken, within its window.
+  /// The next bytes of a stream that the client has taken, within the limit that the client has granted.
   func nextBytes(_ sessions: Sessions, now: Instant) -> LocalEvent? {
     let count = min(UInt64(queue.count), limit - min(limit, sent), UInt64(LocalLimits.streamBytesMax))
     guard number != 0, count > 0 else { return nil }
@@ -140,7 +141,7 @@ final class ClientStream {
     return .streamBytes(stream: number, bytes)
   }
 
-  /// The end to report, once the client has received all bytes before it.
+  /// The end of the stream, if it can be reported now. A finished stream ends after the client has received all bytes.
   var endToTell: StreamEnd? {
     if !isOwn && isFinished && queue.count == 0 && end == nil { return .finished }
     return end
@@ -152,14 +153,14 @@ extension LocalClient {
     number == 0 ? nil : streams.first { $0.number == number && $0.end == nil }
   }
 
-  /// The next event of a stream. Streams take turns.
+  /// The next event of a stream. The streams of the client take turns.
   func nextStreamEvent(_ node: any LocalNode, _ now: Instant) -> LocalEvent? {
     for _ in streams.indices {
       streamTurn = streamTurn + 1 < streams.count ? streamTurn + 1 : 0
       let stream = streams[streamTurn]
       if !stream.isOwn && !stream.isTold {
         guard stream.end == nil, let session = sessions.first(where: { $0.handle == stream.session }) else {
-          // The client was never notified of the stream.
+          // The client was never notified of the stream, so no end is reported.
           streams.remove(at: streamTurn)
           return nextStreamEvent(node, now)
         }
@@ -181,7 +182,7 @@ extension LocalClient {
   }
 }
 
-/// Requests that concern streams, and events of streams.
+/// Requests of clients about streams, and events of streams for clients.
 extension LocalClients {
   func openStream(
     _ client: LocalClient, _ number: UInt32, _ session: UInt32, _ member: MemberAddress, _ name: [UInt8],
@@ -220,7 +221,8 @@ extension LocalClients {
     stream.grant(limit)
   }
 
-  /// Sends bytes to a member. A client that exceeds the limit violates the protocol, and its stream is reset.
+  /// Sends bytes of a stream to a member. A client that exceeds the write limit violates the protocol, and the stream
+  /// is reset.
   func write(_ client: LocalClient, _ number: UInt32, _ data: [UInt8], _ now: Instant) {
     guard let stream = client.stream(number), stream.isOwn, !stream.isBroken else { return }
     let isTaken =
@@ -263,12 +265,12 @@ extension LocalClients {
     _ now: Instant
   ) {
     for client in clients.compactMap({ $0 }) where client.sessions.contains(where: { $0.handle == session }) {
-      // The streams that one node opens may take no more places than they leave free.
+      // The members on one node together may open no more streams than then remain free for this client.
       let ofNode = client.streams.count { !$0.isOwn && $0.member.node == from.node }
       guard ofNode < LocalLimits.streamsMax - client.streams.count else { break }
       client.streams.append(ClientStream(handle, session, from: from, name))
       client.hasNews = true
-      // The local API has only one direction per stream, so the way back is closed.
+      // A stream of the local API has only one direction, so the direction to the opener is finished at once.
       if isTwoWay { try? node.sessions.finishStream(handle, now: now) }
       return
     }

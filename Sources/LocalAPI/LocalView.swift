@@ -1,8 +1,9 @@
 import Session
 
-/// The operator's view of a client. It contains no data of the application.
+/// The part of a client's state that is shown to the operator (`causeway sessions`). It contains no data of the
+/// application.
 public struct LocalClientView {
-  /// One of its sessions.
+  /// One session of the client.
   public struct Session {
     public let handle: SessionHandle
     public let type: [UInt8]
@@ -19,7 +20,7 @@ public struct LocalClientView {
 }
 
 extension LocalClients {
-  /// The view of the client in a place, or nil if the place is empty.
+  /// The view of the client in a slot, or nil if the slot is empty.
   public func view(_ place: Int) -> LocalClientView? {
     guard let client = clients[place] else { return nil }
     return LocalClientView(

@@ -1,13 +1,13 @@
 import Primitives
 
-/// The places for packets that are longer than a client may send at any time. The users of the node share them. Among
-/// waiting clients, the one whose user has the fewest places goes first.
+/// The slots for packets from clients that are longer than `LocalLimits.shortPacketBytesMax`. The users of the node
+/// share the slots. If several clients wait, the client whose user has the fewest slots is first.
 public struct LongPacketPlaces {
   private struct Entry {
     let client: Int
     let user: UInt32
     let isOperator: Bool
-    /// The time since which it waits or has a place.
+    /// The time since which the client waits, or since which it has a slot.
     var since: Instant
   }
 
@@ -16,7 +16,7 @@ public struct LongPacketPlaces {
 
   public init() {}
 
-  /// Queues a client that has begun a long packet. `next` assigns the place.
+  /// Queues a client that has begun a long packet. `next` assigns the slot.
   public mutating func ask(_ client: Int, user: UInt32, isOperator: Bool, now: Instant) {
     waiting.append(Entry(client: client, user: user, isOperator: isOperator, since: now))
   }
@@ -27,7 +27,8 @@ public struct LongPacketPlaces {
     waiting.removeAll { $0.client == client }
   }
 
-  /// Assigns a place to the next client. Returns nil if no client can have one.
+  /// Assigns a slot to the next waiting client and returns the client. Returns nil if no waiting client can have a
+  /// slot.
   public mutating func next(now: Instant) -> Int? {
     var best: (index: Int, held: Int)?
     for index in waiting.indices {
@@ -46,11 +47,12 @@ public struct LongPacketPlaces {
     return entry.client
   }
 
-  /// The time at which the oldest place becomes overdue; `.never` while no client waits.
+  /// The time at which the client with the oldest slot becomes overdue; `.never` while no client waits.
   public var nextDeadline: Instant {
     waiting.isEmpty ? .never : holders.first.map { $0.since + LocalLimits.longPacketTime } ?? .never
   }
 
-  /// The client with the oldest place if it is overdue while another client waits. The host closes its connection.
+  /// The client that has had a slot for longest, if it is overdue and another client waits. The host then closes the
+  /// connection of the overdue client.
   public func overdue(now: Instant) -> Int? { nextDeadline <= now ? holders.first?.client : nil }
 }

@@ -1,38 +1,40 @@
 import Primitives
 
-/// The schedule of requests that need a signature of this node, over all users.
+/// The schedule of requests from clients that need a signature of this node.
 ///
-/// Only one such request is carried out in each wake-up, because a signature takes as long as other events may wait.
-/// Each user has a token bucket, and all users share another. A request beyond a rate waits and is not refused. Only
-/// signatures that were made are counted; a refused request costs nothing. The operator is not counted.
+/// Only one such request is carried out in each pass of the event loop, because one signature takes as long as other
+/// events are allowed to wait. Each user has a token bucket, and all users share one more bucket. A request that
+/// exceeds a rate waits and is not refused. Only signatures that were made are counted: a refused request without a
+/// signature uses no token. Requests of the operator do not wait and are not counted.
 public struct SignatureTurns {
   /// When a request is carried out.
   public enum Turn: Equatable {
     case now
-    /// Another request with a signature was carried out in this wake-up.
+    /// A request with a signature was already carried out in this pass of the event loop.
     case nextWakeUp
-    /// A token bucket, of the user or of all users, is empty until then.
+    /// The token bucket of the user or of all users is empty until this time.
     case at(Instant)
   }
 
   private var users = SourceBuckets(LocalLimits.signaturesPerUser)
   private var all = TokenBucket()
-  /// The wake-up of the last signature.
+  /// The pass of the event loop in which the last signature was made, identified by its time.
   private var signedAt: Instant?
 
   public init() {}
 
-  /// The turn of a user's request. `now` is the time of the wake-up.
+  /// When a request of a user is carried out. `now` is the time at which this pass of the event loop began.
   public func turn(of user: UInt32, now: Instant) -> Turn {
     let due = max(users.next(UInt64(user)), all.next(LocalLimits.signaturesOfAll))
     if due > now { return .at(due) }
     return signedAt == now ? .nextWakeUp : .now
   }
 
-  /// The order among waiting users. The lowest value goes first, because that user has used the least of its rate.
+  /// The order among waiting users. The user with the lowest value is first, because that user has used the smallest
+  /// part of its rate.
   public func order(of user: UInt32) -> Instant { users.next(UInt64(user)) }
 
-  /// Counts the signatures of a request. Signatures beyond a rate create no debt.
+  /// Counts the signatures of a request. Signatures that exceed a rate are not deducted from later tokens.
   public mutating func spend(_ signatures: UInt64, of user: UInt32, now: Instant) {
     if signatures == 0 { return }
     signedAt = now
