@@ -8,7 +8,7 @@ import Session
 /// The reason why the connection to the daemon failed or ended.
 public struct ConnectionError: Error {
   public let text: String
-  /// Whether no daemon answers at the socket.
+  /// Whether the reason is that no daemon answers at the socket.
   public let isNoDaemon: Bool
 
   public init(_ text: String, isNoDaemon: Bool = false) {
@@ -17,18 +17,17 @@ public struct ConnectionError: Error {
   }
 }
 
-/// A command's connection to the daemon's local API (docs/local-api.md). It blocks only in `init`, `next` and
-/// `carryOut`.
+/// A command's connection to the daemon's local API (docs/local-api.md). Only `init`, `next` and `carryOut` block.
 ///
-/// Its buffers are bounded. It holds one packet from the daemon and the result of one `recv`. It holds the requests
-/// that the command makes; the command reads no more input while `isBehind`.
+/// All buffers are bounded. The input buffer holds one packet from the daemon and the result of one `recv`. The output
+/// buffer holds the requests of the command. The command must not read more of its own input while `isBehind` is true.
 public final class DaemonConnection {
-  /// Further descriptors that `next` waits for; -1 for none.
+  /// Further descriptors for which `next` waits; -1 stands for none.
   public struct Watch {
-    /// Reported when it is readable or at its end.
+    /// The input of the command, reported when it is readable or at its end.
     public var input: CInt
     public var signals: CInt
-    /// Reported when its reader has closed it.
+    /// The output of the command, reported when the reader of the output has closed it.
     public var output: CInt
 
     public init(input: CInt = -1, signals: CInt = -1, output: CInt = -1) {
@@ -47,10 +46,10 @@ public final class DaemonConnection {
     case timedOut
   }
 
-  /// The timeout for an answer of the daemon.
+  /// The time within which the daemon must answer a request.
   private static let answerTime = TimeSpan.seconds(5)
-  /// The maximum number of events kept while an answer is awaited. The daemon bounds them: it sends each state once,
-  /// and messages within windows.
+  /// The maximum number of events that are kept while an answer is awaited. A correct daemon sends fewer, because it
+  /// sends each state once, and messages only within windows.
   private static let waitingMax = 4_096
   private static let behindBytes = 65_536
   private static let receiveBytes = 65_536
@@ -64,13 +63,13 @@ public final class DaemonConnection {
   private var outbox: [UInt8] = []
   private var sent = 0
   private var inbox: [UInt8] = []
-  /// The number of inbox bytes that were parsed.
+  /// The number of bytes of `inbox` that were parsed.
   private var head = 0
   private var waiting: [LocalEvent] = []
-  /// Whether an event was returned last, so that the watched descriptors are checked before more is received.
+  /// Whether `next` returned an event last. The watched descriptors are then checked before more events are received.
   private var isTurnOfOthers = false
 
-  /// Connects, and introduces the command under an application name: at most 63 bytes of plain text.
+  /// Connects to the daemon's socket, and sends the hello with an application name: at most 63 bytes of plain text.
   public init(path: String, name: [UInt8]) throws(ConnectionError) {
     descriptor = socket(AF_UNIX, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     if descriptor < 0 { throw ConnectionError("\(path): \(SystemError.last.text)") }
@@ -111,26 +110,27 @@ public final class DaemonConnection {
 
   // MARK: Requests
 
-  /// Whether the daemon has many requests unread, so that no more input should be read.
+  /// Whether more than `behindBytes` of requests wait to be read by the daemon. The command must not read more input
+  /// while this is true.
   public var isBehind: Bool { outbox.count - sent > Self.behindBytes }
 
-  /// The number of the next `ask`.
+  /// The number of the request that the next `ask` sends.
   public var nextNumber: UInt32 { lastNumber == .max ? 1 : lastNumber + 1 }
 
-  /// Sends a request, now or during `next`. Returns its number, which also identifies the answer and the created
-  /// object.
+  /// Sends a request, at once or during `next`. Returns the number of the request, which also identifies the answer and
+  /// the created object.
   @discardableResult public func ask(_ body: LocalRequest.Body) -> UInt32 {
     lastNumber = nextNumber
     send(LocalRequest(lastNumber, body))
     return lastNumber
   }
 
-  /// Sends a request without an answer.
+  /// Sends a request that has no answer.
   public func tell(_ body: LocalRequest.Body) {
     send(LocalRequest(0, body))
   }
 
-  /// Sends bytes of a stream, within its write limit.
+  /// Sends bytes of a stream. The caller has checked that the bytes are within the stream's write limit.
   public func write(_ stream: UInt32, _ bytes: RawSpan) {
     let packets = bytes.byteCount / LocalLimits.streamBytesMax + 1
     if outbox.isEmpty { outbox.reserveCapacity(packets * LocalLimits.streamRequestBytesMax) }
@@ -155,7 +155,7 @@ public final class DaemonConnection {
     public let endpoint: UInt32
   }
 
-  /// Sends a request and waits for its answer. Events that arrive before it are kept for `next`.
+  /// Sends a request and waits for the answer. Events that arrive before the answer are kept for `next`.
   public func carryOut(_ body: LocalRequest.Body) throws(ConnectionError) -> Answer {
     let number = ask(body)
     let deadline = monotonicNow() + Self.answerTime
@@ -178,7 +178,7 @@ public final class DaemonConnection {
 
   // MARK: Events
 
-  /// Waits for the next event, a watched descriptor, or the deadline.
+  /// Waits for the next event, for a watched descriptor, or until the deadline.
   public func next(until deadline: Instant, watching watch: Watch = Watch()) throws(ConnectionError) -> Wake {
     while true {
       if !waiting.isEmpty { return .event(waiting.removeFirst()) }
@@ -218,7 +218,7 @@ public final class DaemonConnection {
 
   private var unread: Int { inbox.count - head }
 
-  /// Parses the complete packet. Returns nil for an event of a later version.
+  /// Parses the first packet of `inbox`, which is complete. Returns nil if the event belongs to a later version.
   private func takePacket() throws(ConnectionError) -> LocalEvent? {
     let start = head + Self.lengthBytes, end = start + length()
     let bytes = inbox
@@ -267,7 +267,8 @@ public final class DaemonConnection {
   ) -> (own: Bool, input: Bool, signals: Bool, output: Bool) {
     var milliseconds: CInt = -1
     if deadline != .never {
-      // Rounded up: a wait that ends too early would be repeated without sleeping.
+      // The time is rounded up. Otherwise the wait could end before the deadline, and would be repeated without
+      // sleeping.
       milliseconds = CInt(clamping: ((deadline - monotonicNow()).nanoseconds + 999_999) / 1_000_000)
     }
     let own = CInt(POLLIN) | (outbox.isEmpty ? 0 : CInt(POLLOUT))
@@ -291,7 +292,7 @@ public final class DaemonConnection {
         CSystem.send(descriptor, $0.baseAddress! + sent, $0.count - sent, CInt(MSG_NOSIGNAL | MSG_DONTWAIT))
       }
       if count < 0 && csystem_errno() == EINTR { continue }
-      // If the daemon is gone, recv reports it, after the daemon's last error.
+      // A closed connection is not reported here: `recv` reports it later, after the daemon's last error packet.
       if count < 0 { return }
       sent += count
     }

@@ -27,8 +27,8 @@ public enum NameMatch: Equatable {
   case nobody(suggestion: [UInt8]?)
 
   /// Finds a node by its display name or by 4 or more leading digits of its id. Finds an application by the name that
-  /// it chose. An exact match takes precedence over a match that differs in case. A word of 8 or 32 digits is always an
-  /// id.
+  /// it chose. An exact match takes precedence over a match that differs in upper and lower case. A word of 8 or 32
+  /// digits is always an id.
   public init(_ word: [UInt8], in sightings: [Sighting]) {
     let isID = looksLikeNodeID(word.span.bytes)
     let folded = Self.folded(word)
@@ -54,7 +54,8 @@ public enum NameMatch: Equatable {
     }
   }
 
-  /// Adds a match. A node replaces its applications, and covers any added later.
+  /// Adds a match. A matching node replaces matches of its applications. An application is not added if its node has
+  /// matched.
   private static func add(_ peer: NamedPeer, to found: inout [NamedPeer]) {
     if found.contains(where: { $0 == peer || $0 == NamedPeer(peer.node) }) { return }
     if peer.endpoint == nil { found.removeAll { $0.node == peer.node } }
@@ -65,8 +66,8 @@ public enum NameMatch: Equatable {
     sighting.chosenName.map { [sighting.peer.name, $0] } ?? [sighting.peer.name]
   }
 
-  /// The most similar name: one that starts with the word, or differs by one letter if the word is short, otherwise by
-  /// at most two.
+  /// The most similar name. It starts with the word, or differs from the word by a few letters: one letter if the word
+  /// is short, otherwise at most two.
   private static func suggestion(_ word: [UInt32], _ sightings: [Sighting]) -> [UInt8]? {
     guard word.count <= wordScalarsMax else { return nil }
     var best: [UInt8]?
@@ -99,7 +100,7 @@ public enum NameMatch: Equatable {
     return row[b.count]
   }
 
-  /// The case-folded characters, for the Latin, Greek and Cyrillic alphabets. The complete Unicode tables would take
+  /// The case-folded characters, for the Latin, Greek and Cyrillic alphabets. The complete Unicode tables would need
   /// 700 kB.
   public static func folded(_ text: [UInt8]) -> [UInt32] {
     var scalars: [UInt32] = []
@@ -118,7 +119,8 @@ public enum NameMatch: Equatable {
     switch scalar {
     case 0x41...0x5A, 0xC0...0xD6, 0xD8...0xDE, 0x391...0x3A9, 0x410...0x42F: scalar + 0x20
     case 0x400...0x40F: scalar + 0x50
-    // Pairs of letters. The upper case has the even code point here, and the odd one in the next case.
+    // Upper and lower case alternate in these ranges. The upper-case letter has the even code point in this case, and
+    // the odd code point in the next case.
     case 0x100...0x12F, 0x132...0x137, 0x14A...0x177, 0x460...0x481, 0x48A...0x4BF, 0x1E00...0x1E95: scalar | 1
     case 0x139...0x148, 0x179...0x17E: scalar + (scalar & 1)
     default: scalar

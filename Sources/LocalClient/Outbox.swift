@@ -2,23 +2,25 @@ import LocalAPI
 import Primitives
 import Session
 
-/// Lines to be sent to the members of a session. A member receives each line written since it joined, one at a time and
-/// in order. A member that is out of reach receives them when it returns. While there is no member, lines wait for the
-/// first one that joins.
+/// Lines to be sent to the members of a session. A member receives each line that was written since the member joined,
+/// one line at a time and in order. A member that is out of reach receives the waiting lines when it returns. While
+/// there is no member, lines wait for the first member that joins.
 public struct Outbox {
-  /// The maximum number of waiting lines, and of their bytes. The writer waits beyond that. The user's input fills
-  /// them.
+  /// The maximum number of waiting lines, and the maximum number of their bytes. The user's input fills the outbox.
+  /// When it is full, the command reads no more input.
   public static let linesMax = 64
   public static let bytesMax = 262_144
 
   private struct Recipient {
     let address: MemberAddress
-    /// The number of the next line to send; all lines before it were delivered or predate the member.
+    /// The number of the next line to send to the member. All earlier lines were delivered, or were written before the
+    /// member joined.
     var next: UInt64
-    /// The request that carries this line; 0 for none.
+    /// The number of the request that carries the line `next`; 0 while the line is not in flight.
     var request: UInt32 = 0
     var isConnected = true
-    /// Whether the member had no room or the last send failed. `room`, a reconnection or `retry` clears it.
+    /// Whether the last send to the member failed, or the member had no room. `room`, `retry` and a reconnection of the
+    /// member set this to false.
     var isStalled = false
     /// Whether the member has left. The result of a line in flight is still awaited.
     var isGone = false
@@ -27,9 +29,9 @@ public struct Outbox {
   }
 
   private var lines: [[UInt8]] = []
-  /// The number of completed lines, which precede the first stored one.
+  /// The number of completed lines. These are no longer stored.
   public private(set) var doneCount: UInt64 = 0
-  /// The first line that was written while there was no member.
+  /// The number of the first line that no member has had the chance to receive. A new member begins with this line.
   private var unclaimed: UInt64 = 0
   private var recipients: [Recipient] = []
   private var bytes = 0
@@ -39,7 +41,7 @@ public struct Outbox {
   private var end: UInt64 { doneCount + UInt64(lines.count) }
 
   public var isEmpty: Bool { lines.isEmpty }
-  /// The number of lines that some member has not received.
+  /// The number of lines that at least one member has not received.
   public var waitingCount: Int { lines.count }
   /// Whether there is no member to receive the lines.
   public var hasNobody: Bool { !recipients.contains { !$0.isGone } }
@@ -92,15 +94,15 @@ public struct Outbox {
     let lacking = recipients.remove(at: index).next
     defer { trim() }
     if !hasNobody { return Int(end - lacking) }
-    // The next member receives them.
+    // The next member that joins receives the remaining lines.
     unclaimed = min(unclaimed, lacking)
     return 0
   }
 
   // MARK: Sending
 
-  /// The next line to send as request `number`, with all members for which it is next. Returns nil if nothing can be
-  /// sent.
+  /// The next line to send as request `number`, and all members for which this line is the next one. Returns nil if
+  /// nothing can be sent now.
   public mutating func nextSend(as number: UInt32) -> (line: [UInt8], to: [MemberAddress])? {
     var first = end
     for recipient in recipients where recipient.isReady { first = min(first, recipient.next) }
@@ -124,7 +126,7 @@ public struct Outbox {
     return 0
   }
 
-  /// Records that a send request was refused as a whole.
+  /// Records that the daemon refused a send request for all of its recipients.
   public mutating func refused(_ number: UInt32) {
     for index in recipients.indices where recipients[index].request == number {
       recipients[index].request = 0
@@ -137,7 +139,8 @@ public struct Outbox {
     for index in recipients.indices where recipients[index].address == address { recipients[index].isStalled = false }
   }
 
-  /// Whether `retry` should be called, within a second.
+  /// Whether `retry` should be called within a second: a connected member had no room, or the last send to a connected
+  /// member failed.
   public var hasStalled: Bool { recipients.contains { $0.isStalled && $0.isConnected } }
 
   /// Retries all members that had no room or whose last send failed.

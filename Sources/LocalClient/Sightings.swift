@@ -2,7 +2,7 @@ import LocalAPI
 import Primitives
 import Session
 
-/// A service that a browse has reported.
+/// A service that a browse has reported, with the description of its node.
 public struct Sighting: Equatable {
   public let address: MemberAddress
   public let peer: LocalPeer
@@ -14,7 +14,8 @@ public struct Sighting: Equatable {
     self.service = service
   }
 
-  /// The name that the application chose in its discovery info (“name=…”): untrusted, like every name. Nil without one.
+  /// The name that the application chose in its discovery info (“name=…”); nil if there is none. Like every name, it is
+  /// untrusted.
   public var chosenName: [UInt8]? {
     let key = Array("name=".utf8)
     guard let pair = service.info.first(where: { $0.starts(with: key) }), pair.count > key.count else { return nil }
@@ -29,7 +30,8 @@ extension Sighting {
   }
 }
 
-/// The services that a browse has reported, by node: the daemon may move a node to another place.
+/// The services that a browse has reported. They are stored by node and not by place (the number by which the browse
+/// refers to a node), because the daemon may give a node another place.
 public struct Sightings {
   /// A change to the services.
   public enum Change: Equatable {
