@@ -1,13 +1,13 @@
 /// Which Bluetooth controller a box uses.
 public enum AdapterChoice: Equatable, Sendable {
-  /// The most controllers of a box.
+  /// The maximum number of controllers that one box uses.
   public static let countMax = 4
 
-  /// The controller with the lowest index that can do Bluetooth LE.
+  /// The controller with the lowest index that supports Bluetooth LE, or classic if LE is off.
   case automatic
   /// `hci0` and so on.
   case index(UInt16)
-  /// The controller with this public address, most significant byte first. Only this choice survives a change of USB
-  /// ports.
+  /// The controller with this public address, most significant byte first. Unlike an index, the address stays the same
+  /// when the controller moves to another USB port.
   case address(UInt64)
 }

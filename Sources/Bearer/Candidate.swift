@@ -1,15 +1,15 @@
 import Primitives
 
-/// An address where a node may be reached, as discovery found it. Nothing in it is proven: only the TLS handshake
-/// proves the node's identity.
+/// An address at which discovery found a node. Nothing in a candidate is proven: only the TLS handshake proves the
+/// node's identity.
 public struct Candidate: Equatable, Sendable {
   public var bearer: BearerKind
   public var address: RemoteAddress
-  /// The first 8 bytes of the node id that the discovery record claims; 0 if it claims none. It serves only to avoid
-  /// dialling a node that is already linked, and to decide which side dials.
+  /// The first 8 bytes of the node id that the discovery record claims; 0 if it claims none. The hint serves two
+  /// purposes only: not to dial a node that is already linked, and to decide which of two nodes dials.
   public var hint: UInt64
   /// The index of the interface on whose network the candidate was announced to all nodes; 0 if it was found otherwise.
-  /// All nodes of one such network can reach each other.
+  /// All nodes on that network can reach each other.
   public var domain: UInt32
   /// Whether the node claims to forward for others.
   public var relays: Bool
@@ -22,7 +22,8 @@ public struct Candidate: Equatable, Sendable {
     self.relays = relays
   }
 
-  /// Whether both candidates are the same address of the same node, regardless of the network on which each was found.
+  /// Whether this candidate and `other` have the same bearer, address and hint. The networks on which they were found
+  /// are ignored.
   public func leads(whereLeads other: Candidate) -> Bool {
     bearer == other.bearer && address == other.address && hint == other.hint
   }
@@ -41,7 +42,7 @@ public struct IPEndpoint: Equatable, Sendable {
   public var high: UInt64
   public var low: UInt64
   public var port: UInt16
-  /// The interface index, needed for link-local addresses; 0 for any.
+  /// The interface index, which link-local addresses require; 0 for any interface.
   public var scope: UInt32
 
   public init(high: UInt64, low: UInt64, port: UInt16, scope: UInt32) {
@@ -54,11 +55,12 @@ public struct IPEndpoint: Equatable, Sendable {
   public var isIPv4: Bool { high == 0 && low >> 32 == 0xFFFF }
 }
 
-/// The address of a Bluetooth LE device. The PSM is read from its GATT service after connecting.
+/// The address of a Bluetooth LE device, without a PSM. This node reads the PSM from the device's GATT service after
+/// connecting.
 public struct BluetoothEndpoint: Equatable, Sendable {
-  /// The 48-bit address, most significant byte first, as people write it.
+  /// The 48-bit address, most significant byte first, as in AA:BB:CC:DD:EE:FF.
   public var address: UInt64
-  /// Whether it is a random address and must be dialled as such (Core Specification 5.4, Vol 6, Part B, 1.3).
+  /// Whether the address is random, not public (Core Specification 5.4, Vol 6, Part B, 1.3). A dial has to state which.
   public var isRandom: Bool
 
   public init(address: UInt64, isRandom: Bool) {

@@ -2,20 +2,23 @@ import CSystem
 import Primitives
 import Reactor
 
-/// Reports that interfaces, addresses or radios may have changed, from the kernel's netlink events. It needs no
-/// privilege and no file in /dev. `changed` runs once, `settleTime` after the first of a burst of events. Its owner
-/// must read the state itself, because events can be lost.
+/// Watches the kernel's netlink events, and reports that interfaces, addresses or radios may have changed. The watch
+/// needs no privilege and no file in /dev.
+///
+/// `changed` is called once for a burst of events, `settleTime` after the first event. The owner of the watch must then
+/// query the current state itself, because events can be lost.
 public final class KernelWatch: EventSource {
-  /// The events that a watch listens for.
+  /// The kind of events that a watch receives.
   public enum Subject {
     /// Interfaces and addresses (rtnetlink(7)).
     case addresses
-    /// Radios: one appeared, disappeared, was blocked or unblocked (rfkill), or an interface appeared, disappeared or
-    /// was renamed. These are the kernel's events for device managers (netlink(7), NETLINK_KOBJECT_UEVENT).
+    /// Radios that appeared, disappeared, or were blocked or unblocked by rfkill; and interfaces that appeared,
+    /// disappeared or were renamed. The kernel sends these events to device managers (netlink(7),
+    /// NETLINK_KOBJECT_UEVENT).
     case radios
 
-    /// How long a burst of events is collected. The delay also keeps a driver that was just unblocked from being
-    /// queried at once.
+    /// The time from the first event of a burst to the call of `changed`. The delay also ensures that a driver is not
+    /// queried immediately after it was unblocked.
     var settleTime: TimeSpan {
       switch self {
       case .addresses: .milliseconds(100)
@@ -26,7 +29,7 @@ public final class KernelWatch: EventSource {
     fileprivate var source: (family: CInt, groups: UInt32) {
       switch self {
       case .addresses: (CInt(NETLINK_ROUTE), UInt32(RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR))
-      // The kernel's own events; group 2 is udev's.
+      // Group 1 receives the kernel's own events, group 2 those of udev.
       case .radios: (CInt(NETLINK_KOBJECT_UEVENT), 1)
       }
     }
@@ -39,9 +42,11 @@ public final class KernelWatch: EventSource {
     }
   }
 
-  /// The most events read in one wake-up; the rest is reported again.
+  /// The maximum number of events read in one pass of the event loop. If more are waiting, the loop calls `ready`
+  /// again.
   private static let readsMax = 32
-  /// Enough for the kernel's UEVENT_BUFFER_SIZE and the header before it. A longer event is truncated.
+  /// The size of the receive buffer in bytes: enough for the kernel's UEVENT_BUFFER_SIZE and the header before it. A
+  /// longer event is truncated.
   private static let eventBytesMax = 4096
 
   private let loop: EventLoop
@@ -83,7 +88,7 @@ public final class KernelWatch: EventSource {
       if count >= 0 {
         isNews = isNews || subject.isNews(buffer[..<count])
       } else if csystem_errno() == ENOBUFS {
-        // Events were lost.
+        // The kernel's queue for this socket overflowed, and events were lost.
         isNews = true
       } else {
         break

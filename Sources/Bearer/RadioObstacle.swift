@@ -1,15 +1,16 @@
 import CSystem
 
-/// The reason why a radio cannot be used, according to the kernel's files.
+/// The reason why a radio cannot be used, according to the kernel's files in /sys.
 public enum RadioObstacle: Sendable {
   case absent
   /// Blocked by software: `rfkill block`.
   case blocked
-  /// Switched off by a switch of the board.
+  /// Switched off by a hardware switch of the board.
   case switchedOff
 
-  /// The obstacle for the device in this directory of /sys; nil if there is none, or if the kernel has no rfkill. A
-  /// radio's rfkill switch is an entry of that directory (Linux, Documentation/ABI/stable/sysfs-class-rfkill).
+  /// Returns the rfkill block of the device with this directory in /sys. Returns nil if the device is not blocked, or
+  /// if the kernel has no rfkill. A radio's rfkill switch is an entry of that directory (Linux,
+  /// Documentation/ABI/stable/sysfs-class-rfkill).
   public static func block(of directory: String) -> RadioObstacle? {
     guard let stream = opendir(directory) else { return nil }
     defer { closedir(stream) }
@@ -23,7 +24,8 @@ public enum RadioObstacle: Sendable {
     return nil
   }
 
-  /// One line about the radio with this name: what is wrong, and what to do. `type` is a radio type of rfkill(8).
+  /// One line for the operator about the radio with this name: the obstacle and its remedy. `type` is a radio type of
+  /// rfkill(8).
   public func text(_ name: String, type: StaticString) -> String {
     switch self {
     case .absent: "no interface \(name): is the radio plugged in? (it is used once present)"

@@ -2,7 +2,7 @@
 public enum WiFiDirectRole: Sendable {
   /// Owns a group that other nodes join by push button or passphrase.
   case groupOwner
-  /// Joins the group of another node: by push button, or as an ordinary station if a passphrase is set.
+  /// Joins the group of another node: by push button, or as an ordinary station if the network's name (SSID) is set.
   case client
 }
 
