@@ -1,9 +1,9 @@
 import Primitives
 
-/// The state of a light that this process switches: whether it is lit, and when it toggles next.
+/// The state of a light that this process switches: whether the light is lit, and when it toggles next.
 ///
-/// The resting patterns are cheap: `alone` costs one wake-up in 20 s, `linked` none. `tick` shares a wake-up that
-/// happens anyway.
+/// The patterns of a box at rest cost little: `alone` costs one pass of the event loop in 20 s, `linked` costs none.
+/// `tick` is called in a pass that happens anyway.
 struct Blinking {
   private(set) var isLit = false
   /// The time until `turn` is due, or nil if the light does not change.
@@ -14,7 +14,7 @@ struct Blinking {
   static let flash = TimeSpan.milliseconds(100)
   static let fastHalf = TimeSpan.milliseconds(200)
   static let slowHalf = TimeSpan.milliseconds(500)
-  /// Two ticks of 10 s give one flash in 20 s.
+  /// The number of ticks for each flash. Ticks come every 10 s, so the light flashes every 20 s.
   static let ticksPerFlash = 2
 
   mutating func begin(_ pattern: StatusLED.Pattern) {

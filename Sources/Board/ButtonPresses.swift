@@ -8,23 +8,24 @@ public enum ButtonPress: UInt8, Sendable {
   case long
 }
 
-/// Turns the edges of a button's line into presses. A press counts at its release, so a button that is stuck, or held
-/// since before the start, does nothing.
+/// Converts the edges of a button's GPIO line into presses. A press is reported when the button is released. So a
+/// button that is stuck, or that was already held at the start, causes no report.
 struct ButtonPresses {
   static let shortest = TimeSpan.milliseconds(50)
   static let shortLongest = TimeSpan.seconds(2)
   static let longShortest = TimeSpan.seconds(4)
-  /// Anything longer is not a press: something lies on the button.
+  /// The maximum duration of a press. A longer one is ignored, because an object may lie on the button.
   static let longest = TimeSpan.seconds(30)
-  /// The minimum time between two counted presses. A loose contact produces many.
+  /// The minimum time between two reported presses. Presses that follow sooner may come from a loose contact.
   static let pause = TimeSpan.seconds(1)
 
   private var pressedAt: Instant?
   private var countedAt: Instant?
   private var sequence: UInt32?
 
-  /// Handles one edge, and returns the press that it completes. `sequence` is the kernel's edge counter. After a gap,
-  /// where the kernel's queue overflowed, the state is unknown until the next press.
+  /// Handles one edge. Returns a press if the edge is the release that completes it. `sequence` is the kernel's edge
+  /// counter. A gap in the counter means that the kernel's queue overflowed. A release after a gap is ignored, because
+  /// the time of its press is unknown.
   mutating func edge(isPressed: Bool, at now: Instant, sequence: UInt32) -> ButtonPress? {
     if let last = self.sequence, sequence != last &+ 1 { pressedAt = nil }
     self.sequence = sequence

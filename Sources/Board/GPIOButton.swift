@@ -14,8 +14,8 @@ public final class GPIOButton {
   private var pressed: ((ButtonPress) -> Void)?
   private var lost: ((GPIOError) -> Void)?
 
-  /// Opens nothing yet. `pressed` is called on each press. `lost` is called when the chip is gone; the caller then
-  /// retries `open`.
+  /// Does not open the line. `pressed` is called for each press. `lost` is called when the open line fails, for example
+  /// because the chip was removed. The caller can then call `open` again.
   public init(
     _ loop: EventLoop, _ pin: GPIOPin, debounceMicroseconds: UInt32, in directory: String = "/dev",
     pressed: @escaping (ButtonPress) -> Void, lost: @escaping (GPIOError) -> Void
@@ -28,7 +28,7 @@ public final class GPIOButton {
     self.lost = lost
   }
 
-  /// Requests the line. Does nothing if the line is open.
+  /// Requests the line from the kernel. Does nothing if the line is open.
   public func open() throws(GPIOError) {
     if line >= 0 { return }
     let bias: UInt64 =
@@ -43,7 +43,7 @@ public final class GPIOButton {
     try serve(GPIOLine(pin, in: directory).take(input | edges | bias, debounceMicroseconds: debounceMicroseconds))
   }
 
-  /// Takes over a descriptor that reports edges.
+  /// Takes ownership of a descriptor that reports edges.
   func serve(_ descriptor: CInt) throws(GPIOError) {
     do throws(SystemError) {
       watch = try DescriptorWatch(loop, descriptor) { [self] in read() }
@@ -63,7 +63,7 @@ public final class GPIOButton {
   }
 
   private func read() {
-    // Reads one event per call: edges are rare, and the event loop reports the rest at once.
+    // One event per call is enough, because edges are rare. If more events wait, the event loop calls again at once.
     var event = gpio_v2_line_event()
     let size = MemoryLayout<gpio_v2_line_event>.size
     let count = CSystem.read(line, &event, size)

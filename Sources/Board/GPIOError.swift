@@ -7,9 +7,9 @@ public struct GPIOError: Error {
   public enum Kind: UInt8, Sendable {
     /// The line is missing or in use, or a system call failed.
     case unusable
-    /// A process named “causeway” has the line: this one or another.
+    /// A process named “causeway” uses the line: this process or another one.
     case ours
-    /// This user may not open the chip, or only the chip's owner may.
+    /// The permissions of the chip's device file exclude this user, or everyone except root.
     case denied
   }
 

@@ -2,12 +2,12 @@ import CSystem
 import Primitives
 import Reactor
 
-/// The status light on a GPIO line. This process switches it, not a kernel trigger, so its patterns cost wake-ups (see
-/// `Blinking`).
+/// The status light on a GPIO line. This process switches the light itself, without a kernel trigger. So each change
+/// costs a pass of the event loop (see `Blinking`).
 ///
-/// When the process ends, the kernel releases the line, and the driver decides its state: some keep the value, others
-/// make it an input. After `close`, the light is dark in both cases if it is wired between line and ground, or dark by
-/// default.
+/// When the process ends, the kernel releases the line, and the driver decides the line's state. Some drivers keep the
+/// last value; others make the line an input. `close` sets the value to dark. So the light stays dark with all drivers
+/// if it is wired between line and ground. Otherwise its circuit must keep it dark while the line is an input.
 public final class GPIOLight {
   private let pin: GPIOPin
   private let directory: String
@@ -16,15 +16,16 @@ public final class GPIOLight {
   private var shown: StatusLED.Pattern?
   private var timer: Timer?
 
-  /// Opens nothing yet. Without a loop, only steady patterns can be shown.
+  /// Does not open the line; `show` does. Without a loop, only steady patterns can be shown.
   public init(_ loop: EventLoop?, _ pin: GPIOPin, in directory: String = "/dev") {
     self.pin = pin
     self.directory = directory
     if let loop { timer = Timer(loop) { [self] in turn() } }
   }
 
-  /// Shows a pattern. Call it about every 10 s with `isDue`, even if the pattern is the same. That times the flash of
-  /// `alone`, and notices a chip that disappears or returns. After a failure, the next call retries.
+  /// Shows a pattern. Call this method about every 10 s with `isDue` true, even if the pattern is the same. These calls
+  /// time the flash of `alone`, and detect that the chip was removed or has returned. After a failure, the next call
+  /// opens the line again.
   public func show(_ pattern: StatusLED.Pattern, isDue: Bool) throws(GPIOError) {
     if line < 0 {
       line = try GPIOLine(pin, in: directory).take(UInt64(GPIO_V2_LINE_FLAG_OUTPUT.rawValue))
@@ -51,7 +52,7 @@ public final class GPIOLight {
   private func turn() {
     guard line >= 0 else { return }
     blinking.turn()
-    // The next call of `show` opens the line again and reports a failure.
+    // A failure is not reported here: the next call of `show` opens the line again, and throws if that fails.
     try? set()
   }
 

@@ -7,8 +7,8 @@ public struct GPIOLine: ~Copyable {
   private let chip: CInt
   private let number: UInt32
 
-  /// Finds the chip and the line. `directory` contains the device files. If several chips share a label, the first is
-  /// used; their names are unique.
+  /// Finds the chip and the line. `directory` contains the device files. If several chips share a label, the chip with
+  /// the lowest number is used. Names of chips are unique.
   public init(_ pin: GPIOPin, in directory: String = "/dev") throws(GPIOError) {
     var info = gpiochip_info()
     let chip = try openChip(pin, directory, &info)
@@ -23,7 +23,7 @@ public struct GPIOLine: ~Copyable {
 
   deinit { close(chip) }
 
-  /// Throws if the line is in use, or if only the chip's owner may open the chip.
+  /// Throws if the line is in use, or if only root may open the chip.
   public func check() throws(GPIOError) {
     var info = gpio_v2_line_info()
     if csystem_gpio_line(chip, number, &info) == 0, info.flags & UInt64(GPIO_V2_LINE_FLAG_USED.rawValue) != 0 {
@@ -35,7 +35,7 @@ public struct GPIOLine: ~Copyable {
     }
   }
 
-  /// Requests the line with these flags. Returns a non-blocking descriptor.
+  /// Requests the line from the kernel with these flags. Returns a non-blocking descriptor.
   func take(_ flags: UInt64, debounceMicroseconds: UInt32 = 0) throws(GPIOError) -> CInt {
     let polarity = pin.isActiveLow ? UInt64(GPIO_V2_LINE_FLAG_ACTIVE_LOW.rawValue) : 0
     let descriptor = csystem_gpio_request(chip, number, flags | polarity, debounceMicroseconds)
@@ -57,7 +57,7 @@ private func openChip(
   for number in 0..<chipsMax {
     let chip = csystem_gpio_open(directory, number, &info)
     if chip < 0 {
-      // A service's device policy causes EPERM.
+      // EPERM comes from the device policy of a service, EACCES from the permissions of the file.
       if csystem_errno() == EACCES || csystem_errno() == EPERM { isDenied = true }
       continue
     }
@@ -66,7 +66,7 @@ private func openChip(
     others += " "
     others += String(cString: csystem_gpio_label(&info))
   }
-  // A chip that cannot be opened may be the wanted one.
+  // The wanted chip may be among those that could not be opened.
   if isDenied { throw .denied("no permission to open a GPIO chip in " + directory) }
   throw .noChip(pin, others: others)
 }

@@ -1,6 +1,7 @@
 /// A line of a GPIO chip, and its wiring to a light or a button.
 ///
-/// It is a class because the configuration holds two and is copied: structures would add several strings to each copy.
+/// The type is a class, because the configuration contains two pins and is copied. As structures, the pins would add
+/// several strings to each copy.
 public final class GPIOPin: Sendable {
   /// The chip's label (“pinctrl-bcm2711”) or name (“gpiochip0”).
   public let chip: String
@@ -36,6 +37,6 @@ public final class GPIOPin: Sendable {
 extension GPIOPin {
   /// The maximum length of a chip label or a line name in bytes. GPIO_MAX_NAME_SIZE includes the terminating zero.
   public static let nameBytesMax = 31
-  /// The maximum number of lines. No known chip has more.
+  /// The maximum number of lines of a chip. No known chip has more.
   public static let linesMax: UInt32 = 1024
 }

@@ -2,8 +2,8 @@ import CSystem
 import Reactor
 
 /// Notifies the service manager of the daemon's state, with the datagrams of sd_notify(3), "Standalone
-/// Implementations". A message that cannot be sent is lost. The service manager then treats the daemon as hung, which
-/// may be true.
+/// Implementations". A message that cannot be sent is lost. If keep-alives are lost for too long, the service manager
+/// treats the daemon as hung.
 public final class ServiceManager {
   private let socketPath: String
   private let descriptor: CInt
@@ -33,12 +33,12 @@ public final class ServiceManager {
   /// Reports that the daemon shuts down.
   public func stopping() { tell("STOPPING=1") }
 
-  /// Sends the watchdog's keep-alive. The service manager kills a service that exceeds WatchdogSec= without it.
+  /// Sends the watchdog's keep-alive. The service manager kills a service that sends none for WatchdogSec=.
   public func alive() { tell("WATCHDOG=1") }
 
   /// Sets the status line of `systemctl status`. Control characters become “?”. An unchanged line is not sent again.
   public func show(_ status: String) {
-    // A line feed would start another assignment.
+    // A line feed would end the status, and begin another assignment in the datagram.
     let line = status.utf8.map { $0 < 0x20 ? UInt8(ascii: "?") : $0 }
     if line == self.status { return }
     self.status = line

@@ -2,16 +2,17 @@ import CSystem
 import Reactor
 
 /// The status LED, driven through the kernel's LED class (Linux, Documentation/leds/leds-class.rst). The kernel's
-/// trigger `timer` does the blinking, so a busy or blocked process does not disturb it.
+/// trigger `timer` does the blinking, so a busy or blocked process does not disturb the pattern.
 ///
-/// All patterns, even dark and lit, are durations of that trigger. A change of trigger recreates the duration files,
-/// owned by root. The trigger never changes after `prepare`, so an unprivileged daemon can show every pattern.
+/// Every pattern, even dark and lit, is set by the two durations of that trigger. A change of trigger would create the
+/// duration files again, owned by root. So `prepare` sets the trigger once, and a daemon without privileges can then
+/// show every pattern.
 public final class StatusLED {
-  /// The pattern of the LED. The kernel keeps showing it even after this process has ended.
+  /// The pattern of the LED. The kernel continues to show the pattern after this process has ended.
   public enum Pattern: UInt8, Equatable, Sendable {
     /// Dark: the daemon is stopped.
     case off
-    /// A short flash every 2 s: no neighbour is linked.
+    /// A short flash every 2 s, or every 20 s on a GPIO light: no neighbour is linked.
     case alone
     /// Lit: at least one neighbour is linked.
     case linked
@@ -24,21 +25,21 @@ public final class StatusLED {
   private let directory: String
   private var shown: Pattern?
 
-  /// `name`: a directory in `/sys/class/leds`. Writes nothing yet.
+  /// `name`: a directory in `/sys/class/leds`. Writes nothing to the LED.
   public init(name: String, classDirectory: String = "/sys/class/leds") {
     directory = classDirectory + "/" + name
   }
 
-  /// Shows a pattern. Does nothing if it is shown already. After a failure, the next call retries.
+  /// Shows a pattern. Does nothing if the pattern is shown already. After a failure, the next call tries again.
   ///
-  /// - Throws: ENOENT if the LED does not exist, EINVAL if the kernel lacks the trigger `timer`, EACCES without
-  ///   `prepare`.
+  /// - Throws: ENOENT if the LED does not exist, EINVAL if the kernel lacks the trigger `timer`, EACCES if `prepare`
+  ///   was not called for this user.
   public func show(_ pattern: Pattern) throws(SystemError) {
     if pattern == shown { return }
     shown = nil
     try useTimer()
-    // Durations in milliseconds. The kernel replaces two zeros by 500 each (led_blink_setup), so at most one is zero at
-    // any moment.
+    // The durations are in milliseconds. If both are zero, the kernel sets each to 500 (led_blink_setup). So in each
+    // case the nonzero duration is written first.
     switch pattern {
     case .off: try write("1000", to: Self.offFile); try write("0", to: Self.onFile)
     case .alone: try write("1950", to: Self.offFile); try write("50", to: Self.onFile)
@@ -49,7 +50,7 @@ public final class StatusLED {
     shown = pattern
   }
 
-  /// Allows a user to show patterns. Needs root.
+  /// Makes `user` and `group` the owners of the duration files, so that this user can show patterns. Needs root.
   public func prepare(for user: uid_t, _ group: gid_t) throws(SystemError) {
     try useTimer()
     for file in [Self.onFile, Self.offFile] where chown(path(file), user, group) != 0 { throw .last }
@@ -63,7 +64,7 @@ public final class StatusLED {
     if !(try isTimerActive) { try write("timer", to: Self.triggerFile) }
   }
 
-  /// Whether the trigger `timer` is active. The file lists all triggers, with the active one in brackets.
+  /// Whether the trigger `timer` is active. The trigger file lists all triggers, with the active one in brackets.
   private var isTimerActive: Bool {
     get throws(SystemError) {
       let descriptor = csystem_open(path(Self.triggerFile), O_RDONLY | O_CLOEXEC, 0)
