@@ -5,17 +5,17 @@ import Reactor
 
 /// Links over TCP on any IP interface: Ethernet, Wi-Fi, a Wi-Fi Direct group.
 ///
-/// It listens on one port for both IP versions, dials on request, and tracks the interfaces. All calls and callbacks
-/// are on the loop's thread; `dial` never calls back before it returns.
+/// The bearer listens on one port for both IP versions, dials on request, and tracks the interfaces. All calls and
+/// callbacks are on the event loop's thread; `dial` never calls back before it returns.
 public final class IPBearer {
-  /// The interfaces that links may use now, at most `NetworkInterface.countMax`.
+  /// The interfaces that links are allowed to use now, at most `NetworkInterface.countMax`.
   public private(set) var interfaces: [NetworkInterface] = []
   /// Called after `interfaces` changed.
   public var interfacesChanged: (() -> Void)?
-  /// The listening port; 0 while there is none.
+  /// The port of the listening socket; 0 while nothing listens.
   public var port: UInt16 { listener?.port ?? 0 }
-  /// The interface of a Wi-Fi Direct group if its name does not begin with `p2p-`, as with drivers that have no second
-  /// interface.
+  /// The interface of a Wi-Fi Direct group, if the interface's name does not begin with `p2p-`. Drivers that support
+  /// only one interface use the radio's own, such as `wlan0`.
   public var wifiDirectInterface: String? {
     get { rules.wifiDirectInterface }
     set {
@@ -23,13 +23,13 @@ public final class IPBearer {
       if watch != nil { refresh() }
     }
   }
-  /// Inbound connections closed because their interface is not in the settings.
+  /// The number of inbound connections that were closed because the settings do not allow their interface.
   public private(set) var refusedCount: UInt64 = 0
 
-  /// The minimum interval between enumerations that connections to an unknown local address cause. An enumeration
-  /// queries the kernel for all interfaces, and any host can connect.
+  /// The minimum interval between enumerations of the interfaces that are caused by a connection to an unknown local
+  /// address. Any host can cause them by connecting, and each enumeration queries the kernel for all interfaces.
   public static let unknownAddressInterval = TimeSpan.seconds(1)
-  /// How long to wait before listening on a used port is tried again.
+  /// The delay before the next attempt to listen, after listening failed, for example because the port is in use.
   public static let listenRetryTime = TimeSpan.seconds(5)
 
   private let loop: EventLoop
@@ -63,7 +63,8 @@ public final class IPBearer {
     staticPeers = settings.peers.prefix(IPBearerSettings.entriesMax).map { ($0, nil) }
   }
 
-  /// Starts the bearer. Problems, such as a port in use, are reported as faults and retried.
+  /// Starts the bearer. A problem, such as a port in use, is reported as a fault. The bearer tries to listen again
+  /// every `listenRetryTime`.
   public func start() {
     guard dialer == nil else { return }
     dialer = StreamDialer(
@@ -130,7 +131,7 @@ public final class IPBearer {
     return .ethernet
   }
 
-  /// Whether a datagram from this address may have arrived on the interface: the address is link-local, or on a network
+  /// Whether a datagram from this address can have arrived on the interface: the address is link-local, or on a network
   /// of the interface.
   public func isOnLink(_ endpoint: IPEndpoint, interfaceIndex: UInt32) -> Bool {
     guard let interface = interfaces.first(where: { $0.index == interfaceIndex }) else { return false }
@@ -148,7 +149,8 @@ public final class IPBearer {
     if isChanged { interfacesChanged?() }
   }
 
-  /// A static peer's interface may appear later, or come back with another index.
+  /// Reports static peers whose candidate has changed. A peer's interface can appear later, or return with another
+  /// index.
   private func reportStaticPeers() {
     for index in staticPeers.indices {
       let candidate = candidate(of: staticPeers[index].peer)
@@ -231,7 +233,7 @@ public final class IPBearer {
   private func allowedInterface(of descriptor: CInt) -> NetworkInterface? {
     guard let local = localEndpoint(descriptor) else { return nil }
     if let interface = interface(having: local) { return interface }
-    // A connection may arrive before the kernel's announcement of its local address.
+    // A connection can arrive before the kernel's event that announces the connection's local address.
     let now = monotonicNow()
     if unknownAddressAt != .zero && now - unknownAddressAt < Self.unknownAddressInterval { return nil }
     unknownAddressAt = now

@@ -8,7 +8,8 @@ public func addInterfaceAddress(_ interfaceIndex: UInt32, ipv4: UInt32, prefixLe
     UInt16(RTM_NEWADDR), UInt16(NLM_F_CREATE | NLM_F_REPLACE), interfaceIndex, ipv4, prefixLength)
 }
 
-/// Removes an IPv4 address from an interface. Errors: EPERM, ENODEV, EADDRNOTAVAIL when the interface does not have it.
+/// Removes an IPv4 address from an interface. Errors: EPERM, ENODEV, EADDRNOTAVAIL if the interface does not have the
+/// address.
 public func removeInterfaceAddress(_ interfaceIndex: UInt32, ipv4: UInt32, prefixLength: UInt8) throws(SystemError) {
   try requestAddress(UInt16(RTM_DELADDR), 0, interfaceIndex, ipv4, prefixLength)
 }
@@ -32,7 +33,7 @@ private func requestAddress(
 }
 
 /// Switches an interface on or off, like `ip link set`. Needs CAP_NET_ADMIN. Errors: EPERM, ENODEV, ERFKILL for a
-/// blocked radio, and the driver's.
+/// blocked radio, and those of the driver.
 public func setInterface(_ interfaceIndex: UInt32, up isUp: Bool) throws(SystemError) {
   var message = NetlinkMessage(link: interfaceIndex, 0, isUp: isUp)
   try message.exchange()

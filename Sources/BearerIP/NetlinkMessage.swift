@@ -5,17 +5,17 @@ import Reactor
 struct NetlinkMessage {
   private var bytes: [UInt8] = []
 
-  /// Starts with the nlmsghdr.
+  /// Begins a message with its header, the nlmsghdr.
   init(_ type: UInt16, _ flags: UInt16) {
-    append(UInt32(0))  // length: filled in when it is sent
+    append(UInt32(0))  // length: filled in when the message is sent
     append(type)
     append(UInt16(NLM_F_REQUEST) | flags)
     append(UInt32(1))  // sequence
     append(UInt32(0))  // to the kernel
   }
 
-  /// Starts a message about an interface; index 0 stands for a new one. `isUp`: whether the interface is to be on; nil
-  /// leaves that unchanged.
+  /// Begins a message about an interface; index 0 stands for a new interface. `isUp`: whether to switch the interface
+  /// on or off; nil leaves its state unchanged.
   init(link interfaceIndex: UInt32, type: UInt16 = UInt16(RTM_NEWLINK), _ flags: UInt16, isUp: Bool?) {
     self.init(type, flags)
     append(UInt32(0))  // ifinfomsg: family, type
@@ -34,7 +34,7 @@ struct NetlinkMessage {
     append(value)
   }
 
-  /// A text attribute with its terminating zero, padded to four bytes.
+  /// Appends a text attribute with a terminating zero, padded to a multiple of four bytes.
   mutating func append(attribute: UInt16, _ text: StaticString) {
     let count = text.utf8CodeUnitCount
     append(UInt16(4 + count + 1))
@@ -43,7 +43,7 @@ struct NetlinkMessage {
     for _ in 0..<(4 - count & 3) { append(UInt8(0)) }
   }
 
-  /// Sends the message to the routing subsystem and waits for the acknowledgement. Errors: the errno in the
+  /// Sends the message to the kernel's routing subsystem, and reads the acknowledgement. Errors: the errno in the
   /// acknowledgement, and those of socket and send.
   @inline(never)
   mutating func exchange() throws(SystemError) {
@@ -72,7 +72,7 @@ struct NetlinkReply {
   /// The bytes after the nlmsghdr.
   var payload: ArraySlice<UInt8>
 
-  /// The payload of an attribute, searched from `offset` of the payload on; nil if it is missing.
+  /// The value of the first attribute of type `wanted` at or after `offset` of the payload; nil if there is none.
   func attribute(_ wanted: UInt16, from offset: Int) -> ArraySlice<UInt8>? {
     var at = payload.startIndex + offset
     while at + 4 <= payload.endIndex {
@@ -85,7 +85,8 @@ struct NetlinkReply {
   }
 }
 
-/// A netlink socket for requests: the reply is ready when `send` returns, so nothing blocks.
+/// A netlink socket for requests. The kernel has queued its reply when `send` returns, so reading the reply never
+/// blocks.
 struct NetlinkSocket {
   private let descriptor: CInt
 
@@ -96,7 +97,7 @@ struct NetlinkSocket {
 
   func close() { CSystem.close(descriptor) }
 
-  /// Errors: the errno in the kernel's reply, and those of send and recv.
+  /// Sends a request and returns the reply. Errors: the errno in the kernel's reply, and those of send and recv.
   func request(_ message: NetlinkMessage) throws(SystemError) -> NetlinkReply {
     let bytes = message.withLength()
     if send(descriptor, bytes, bytes.count, 0) < 0 { throw SystemError.last }
@@ -108,7 +109,7 @@ struct NetlinkSocket {
     guard length >= 16 else { throw SystemError(code: EPROTO) }
     let reply = NetlinkReply(type: buffer[...].native(4, as: UInt16.self), payload: buffer[16..<length])
     if reply.type == UInt16(NLMSG_ERROR) {
-      // nlmsgerr: a negative errno, zero for success.
+      // The payload is an nlmsgerr: a negative errno, or zero for success.
       guard reply.payload.count >= 4 else { throw SystemError(code: EPROTO) }
       let code = reply.payload.native(16, as: Int32.self)
       if code != 0 { throw SystemError(code: 0 &- code) }

@@ -1,8 +1,9 @@
 import CSystem
 import Reactor
 
-/// Creates a bridge and brings it up; an existing bridge gets the same settings. A port carries frames at once, without
-/// the forward delay of the spanning tree. The bridge keeps the given Ethernet address, because ports come and go.
+/// Creates a bridge and brings it up; an existing bridge gets the same settings. A new port carries frames at once,
+/// without the forward delay of the spanning tree. The bridge has a fixed Ethernet address, which would otherwise
+/// change with its ports.
 ///
 /// Needs CAP_NET_ADMIN. Errors: EPERM; EOPNOTSUPP if the kernel has no bridges or another kind of interface has the
 /// name.
@@ -28,9 +29,9 @@ public func removeInterface(_ interfaceIndex: UInt32) throws(SystemError) {
   try message.exchange()
 }
 
-/// Makes an interface a port of a bridge, or of no bridge if `bridgeIndex` is 0. A port loses its IPv6 addresses,
-/// because the bridge takes all frames sent to them. Otherwise other nodes would learn these addresses and dial them in
-/// vain.
+/// Makes an interface a port of a bridge, or removes it from its bridge if `bridgeIndex` is 0. A new port loses its
+/// IPv6 addresses: they no longer work, because the bridge takes all frames sent to them. Otherwise other nodes would
+/// learn these addresses and dial them in vain.
 ///
 /// Needs CAP_NET_ADMIN. Errors: EPERM; ENODEV; EOPNOTSUPP for an interface that cannot be a port, such as a Wi-Fi
 /// station.

@@ -6,7 +6,7 @@ import Primitives
 public struct InterfaceAddress: Equatable, Sendable {
   public var high: UInt64
   public var low: UInt64
-  /// Prefix length of the 128-bit form: an IPv4 /24 is 120 here.
+  /// The prefix length in the 128-bit form: 120 for an IPv4 /24.
   public var prefixLength: UInt8
 
   public init(high: UInt64, low: UInt64, prefixLength: UInt8) {
@@ -26,7 +26,7 @@ public struct InterfaceAddress: Equatable, Sendable {
   }
 }
 
-/// An interface that links may use now.
+/// An interface that links are allowed to use now.
 public struct NetworkInterface: Equatable, Sendable {
   public var name: String
   public var index: UInt32
@@ -34,7 +34,8 @@ public struct NetworkInterface: Equatable, Sendable {
   /// At most `addressesMax`.
   public var addresses: [InterfaceAddress]
 
-  /// The most interfaces in a snapshot; the kernel lists physical ones first.
+  /// The maximum number of interfaces in one enumeration. Further interfaces are ignored; the kernel lists physical
+  /// ones first.
   public static let countMax = 64
   /// The most addresses stored per interface.
   public static let addressesMax = 16
@@ -51,15 +52,16 @@ public struct NetworkInterface: Equatable, Sendable {
   }
 }
 
-/// Byte equality. `String`'s `==` tests canonical equivalence and links Unicode's tables.
+/// Whether both texts have the same bytes. `==` of `String` tests canonical equivalence, and would link Unicode's
+/// tables into the firmware.
 public func sameText(_ a: String, _ b: String) -> Bool { a.utf8.elementsEqual(b.utf8) }
 
 /// Whether `name` matches `pattern`, in which `*` stands for any sequence of bytes.
 func fits(_ name: String, _ pattern: String) -> Bool {
   let name = Array(name.utf8)
   let pattern = Array(pattern.utf8)
-  // Greedy with one backtracking point: a later `*` makes the choice of an earlier one final, so this is linear per
-  // star.
+  // Greedy matching with one backtracking point, at the last `*`: when the next `*` is reached, the match before it is
+  // final. So the time is at most proportional to the product of both lengths.
   var at = 0
   var want = 0
   var star: Int?
@@ -84,7 +86,7 @@ func fits(_ name: String, _ pattern: String) -> Bool {
   return want == pattern.count
 }
 
-/// Which interfaces links may use, and the kind of each.
+/// The rules for which interfaces links are allowed to use, and for the kind of each interface.
 struct InterfaceRules {
   var patterns: [String]
   var allowsLoopback: Bool
@@ -100,8 +102,8 @@ struct InterfaceRules {
 
   func kind(_ name: String, isLoopback: Bool, wireless: BearerKind?) -> BearerKind {
     if isLoopback { return .loopback }
-    // Drivers without P2P interface types still use wpa_supplicant's name, or the interface that it was configured
-    // with.
+    // A driver without P2P interface types does not mark the interface of a group. Only the name shows it:
+    // wpa_supplicant's `p2p-…`, or the name of the radio's own interface (`wifiDirectInterface`).
     if name.utf8.starts(with: "p2p-".utf8) { return .wifiDirect }
     if let wifiDirectInterface, sameText(wifiDirectInterface, name) { return .wifiDirect }
     return wireless ?? .ethernet

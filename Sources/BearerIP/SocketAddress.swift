@@ -2,7 +2,7 @@ import Bearer
 import CSystem
 import Reactor
 
-/// A `sockaddr` of either family.
+/// A `sockaddr` of IPv4 or IPv6.
 struct SocketAddress {
   var storage = sockaddr_storage()
   var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
@@ -29,14 +29,14 @@ struct SocketAddress {
     }
   }
 
-  /// The wildcard address of the family, at `port`.
+  /// The wildcard address of the address family, with `port`.
   init(anyOf family: CInt, port: UInt16) {
     self.init(
       family == AF_INET
         ? IPEndpoint(ipv4: 0, port: port) : IPEndpoint(high: 0, low: 0, port: port, scope: 0))
   }
 
-  /// The address and port; nil if it is not an IP address.
+  /// The address and port; nil if the family is neither IPv4 nor IPv6.
   var endpoint: IPEndpoint? {
     withUnsafeBytes(of: storage) { bytes in
       switch CInt(storage.ss_family) {
@@ -54,14 +54,14 @@ struct SocketAddress {
     }
   }
 
-  /// Calls `body` with the arguments for bind and connect.
+  /// Calls `body` with the address and its length, as bind and connect require them.
   func with(_ body: (__CONST_SOCKADDR_ARG, socklen_t) -> CInt) -> CInt {
     withUnsafePointer(to: storage) {
       $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { body(__CONST_SOCKADDR_ARG(__sockaddr__: $0), length) }
     }
   }
 
-  /// Calls `body` with the arguments that accept4, getsockname and getpeername fill in.
+  /// Calls `body` with the address and its length, for accept4, getsockname or getpeername to fill in.
   mutating func fill(_ body: (__SOCKADDR_ARG, UnsafeMutablePointer<socklen_t>) -> CInt) -> CInt {
     var filled = socklen_t(MemoryLayout<sockaddr_storage>.size)
     let result = withUnsafeMutablePointer(to: &storage) {
@@ -91,7 +91,8 @@ func setOption(_ descriptor: CInt, _ level: CInt, _ name: CInt, _ value: CInt) -
   return setsockopt(descriptor, level, name, &value, socklen_t(MemoryLayout<CInt>.size)) == 0
 }
 
-/// Socket options of every link. Keep-alive stays off, because links check liveness themselves.
+/// Sets the socket options of a stream for a link. TCP keep-alive stays off, because each link checks itself whether
+/// the neighbour is alive.
 func tuneStream(_ descriptor: CInt) {
   _ = setOption(descriptor, CInt(IPPROTO_TCP), TCP_NODELAY, 1)
   _ = setOption(descriptor, CInt(IPPROTO_TCP), TCP_USER_TIMEOUT, unacknowledgedMillisecondsMax)
@@ -100,5 +101,6 @@ func tuneStream(_ descriptor: CInt) {
 
 /// The time after which a connection with unacknowledged data is closed (RFC 5482).
 let unacknowledgedMillisecondsMax: CInt = 20_000
-/// The most bytes that the kernel queues beyond the congestion window. An urgent frame waits for all of them.
+/// The limit of unsent bytes in the kernel's send queue (TCP_NOTSENT_LOWAT). An urgent frame waits until all of them
+/// are sent.
 let unsentBytesMax: CInt = 131_072

@@ -5,7 +5,8 @@ import Reactor
 
 /// Outgoing TCP connections that are being established.
 final class StreamDialer {
-  /// The most concurrent dials: twice the candidates of one discovery burst on a fully populated network.
+  /// The maximum number of concurrent dials: twice the candidates that one burst of discovery finds on a full network.
+  /// A further dial fails at once.
   static let dialsMax = 32
   /// The time after which a dial fails.
   static let connectTimeDefault = TimeSpan.seconds(5)
@@ -18,7 +19,7 @@ final class StreamDialer {
   private var refusals: [(token: UInt32, reason: String)] = []
   private var refusalTimer: Timer?
 
-  /// Both closures run from the loop, never before `dial` returns. `connected` owns the descriptor.
+  /// The event loop calls both closures, never before `dial` returns. `connected` receives ownership of the descriptor.
   init(
     _ loop: EventLoop, connectTime: TimeSpan = connectTimeDefault,
     connected: @escaping (CInt, IPEndpoint, UInt32) -> Void, failed: @escaping (UInt32, String) -> Void
@@ -118,7 +119,7 @@ final class StreamDialer {
   }
 }
 
-/// One connect in progress. It retains the dialer until `end`.
+/// One connection attempt in progress. It retains the dialer until `end` is called.
 private final class Dial: EventSource {
   let descriptor: CInt
   let endpoint: IPEndpoint

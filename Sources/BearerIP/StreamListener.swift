@@ -5,14 +5,15 @@ import Reactor
 
 /// A listening TCP socket for both IP versions, or for IPv4 only where IPv6 is disabled.
 final class StreamListener {
-  /// The most connections that the kernel completes before they are accepted.
+  /// The maximum number of established connections that wait in the kernel to be accepted.
   static let backlog: CInt = 64
 
   let port: UInt16
   private let acceptor: Acceptor
 
-  /// `accepted` owns its descriptor. `shortage` is called when accepting begins to fail, and with nil when it works
-  /// again. Errors: EADDRINUSE, EACCES for a port below 1024, and those of socket.
+  /// `accepted` receives ownership of the descriptor. `shortage` is called with the error when accepting begins to
+  /// fail, and with nil when accepting works again. Errors: EADDRINUSE, EACCES for a port below 1024, and those of
+  /// socket.
   init(
     _ loop: EventLoop, port: UInt16, accepted: @escaping (CInt, IPEndpoint) -> Void,
     shortage: @escaping (SystemError?) -> Void
@@ -37,7 +38,7 @@ final class StreamListener {
     do {
       return try open(AF_INET6, port)
     } catch {
-      // No IPv6 in this kernel, or disabled for every interface.
+      // The kernel has no IPv6, or IPv6 is disabled for every interface.
       guard error.code == EAFNOSUPPORT || error.code == EADDRNOTAVAIL else { throw error }
       return try open(AF_INET, port)
     }

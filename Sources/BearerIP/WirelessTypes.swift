@@ -2,12 +2,13 @@ import CSystem
 import Primitives
 import Reactor
 
-/// Queries nl80211 for the type of an interface. Unlike /sys it answers for the program's network namespace.
+/// Queries nl80211, the kernel's configuration of Wi-Fi, about interfaces. Unlike /sys, nl80211 answers for this
+/// process's network namespace.
 struct WirelessTypes {
   private let socket: NetlinkSocket
   private let family: UInt16
 
-  /// Returns nil if nl80211 is missing: there is no radio, or no driver for one.
+  /// Returns nil if the kernel has no nl80211, because there is no Wi-Fi radio or no driver for one.
   init?() {
     guard let socket = try? NetlinkSocket(NETLINK_GENERIC) else { return nil }
     var question = NetlinkMessage(UInt16(GENL_ID_CTRL), 0)
@@ -25,7 +26,8 @@ struct WirelessTypes {
 
   func close() { socket.close() }
 
-  /// The country whose rules apply: two characters, “00” for none (Linux, Documentation/networking/regulatory.rst).
+  /// The country whose radio regulations apply: two characters, or “00” if no country is set (Linux,
+  /// Documentation/networking/regulatory.rst).
   var regulatoryDomain: String? {
     var question = NetlinkMessage(family, 0)
     question.append(genericHeader: UInt8(NL80211_CMD_GET_REG.rawValue), version: 0)
@@ -43,7 +45,7 @@ struct WirelessTypes {
     guard let reply = try? socket.request(question),
       let types = reply.attribute(UInt16(NL80211_ATTR_SUPPORTED_IFTYPES.rawValue), from: 4)
     else { return nil }
-    // A nested attribute: it holds one empty attribute for each type.
+    // The attribute is nested: it contains one empty attribute for each supported type.
     let supported = NetlinkReply(type: 0, payload: types)
     func canBe(_ type: nl80211_iftype) -> Bool { supported.attribute(UInt16(type.rawValue), from: 0) != nil }
     let stations = reply.attribute(UInt16(NL80211_ATTR_MAX_AP_ASSOC_STA.rawValue), from: 4)
@@ -53,7 +55,7 @@ struct WirelessTypes {
       stationsMax: stations.flatMap { $0.count == 2 ? $0.native($0.startIndex, as: UInt16.self) : nil })
   }
 
-  /// The kind of bearer; nil if the interface is not wireless.
+  /// The bearer of an interface, Wi-Fi or Wi-Fi Direct; nil if the interface is not wireless.
   func kind(_ interfaceIndex: UInt32) -> BearerKind? {
     var question = NetlinkMessage(family, 0)
     question.append(genericHeader: UInt8(NL80211_CMD_GET_INTERFACE.rawValue), version: 0)
@@ -68,7 +70,8 @@ struct WirelessTypes {
   }
 }
 
-/// The country whose rules apply to this machine's radios: two characters, “00” for none. Nil without a radio.
+/// The country whose radio regulations apply to this machine: two characters, or “00” if no country is set. Nil without
+/// a radio.
 public func regulatoryDomain() -> String? {
   guard let types = WirelessTypes() else { return nil }
   defer { types.close() }
@@ -100,7 +103,7 @@ public func wirelessAbilities(of interface: String) -> WirelessAbilities? {
 }
 
 extension NetlinkMessage {
-  /// A genlmsghdr.
+  /// Appends a genlmsghdr, the header of generic netlink.
   fileprivate mutating func append(genericHeader command: UInt8, version: UInt8) {
     append(command)
     append(version)
