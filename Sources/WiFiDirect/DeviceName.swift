@@ -1,4 +1,5 @@
-/// The P2P device name of a node, such as "Causeway-0123456789abcdef". The digits are its candidate hint.
+/// The P2P device name of a node, such as "Causeway-0123456789abcdef". The digits are the node's hint, the first 8
+/// bytes of its id.
 enum DeviceName {
   /// The maximum length of a device name in bytes (Wi-Fi Simple Configuration 2.0.8, table 28).
   static let bytesMax = 32
@@ -9,7 +10,7 @@ enum DeviceName {
 
   static func has(_ name: String, prefix: String) -> Bool { name.utf8.starts(with: prefix.utf8) }
 
-  /// The hint at the end of a name, or 0 if it has none.
+  /// The hint at the end of a name, or 0 if the name has none.
   static func hint(of name: String) -> UInt64 {
     let tail = Array(name.utf8.suffix(17))
     guard tail.count == 17, tail[0] == UInt8(ascii: "-") else { return 0 }

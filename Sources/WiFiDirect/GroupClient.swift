@@ -4,17 +4,18 @@ import CSystem
 import Primitives
 import Reactor
 
-/// Joins the group of a node by push button. It searches for group owners with pauses, joins one, takes the assigned
-/// address, and searches again when the group is gone.
+/// Joins the Wi-Fi group of another node by push button. The client searches for group owners, with pauses, and joins
+/// the group of one. It uses the IP address that the owner assigns. When the group is gone, it searches again.
 final class GroupClient: RadioActivity {
-  /// The duration of one search, and how often it covers all channels. A search on the social channels leaves more air
-  /// time to others, but an owner may be on any channel.
+  /// The duration of one search in seconds. One search in `fullSearchEvery` covers all channels, because an owner can
+  /// be on any channel. The others cover only the social channels, which leaves more air time to other traffic.
   static let searchSeconds = 6
   static let fullSearchEvery = 3
-  /// For this time after the loss of a group, its owner is expected back, and pauses are limited to `eagerPauseMax`.
+  /// The time after the loss of a group in which its owner is expected to return. Pauses between searches are then at
+  /// most `eagerPauseMax`.
   static let eagerTime = TimeSpan.seconds(300)
   static let eagerPauseMax = TimeSpan.seconds(3)
-  /// The timeout for joining: provision discovery, WPS, association.
+  /// The time limit for joining: provision discovery, WPS and association.
   static let joinTime = TimeSpan.seconds(40)
 
   private enum Phase {
@@ -32,8 +33,8 @@ final class GroupClient: RadioActivity {
   private var timer: Timer?
   private var eagerUntil = Instant.zero
   private var owner: FoundDevice?
-  /// Owners that did not admit this node, the most recent last. Any device can take the name of a node, so untried
-  /// owners come first.
+  /// Group owners that did not admit this node, the most recent failure last. Owners that are not in this list are
+  /// tried first, because any device can take the name of a node.
   private var failedOwners: [MACAddress] = []
   private static let failedOwnersMax = 16
   /// The owner that failed longest ago among those found in this search.
@@ -131,8 +132,8 @@ final class GroupClient: RadioActivity {
     if let lastResort { join(lastResort) } else { rest() }
   }
 
-  /// Pauses after a search without result, to leave the radio to others. A random part keeps two clients from searching
-  /// in step.
+  /// Begins the pause before the next search, which leaves the radio to other traffic. The pause has a random part, so
+  /// that two clients do not search at the same times.
   private func rest() {
     phase = .resting
     radio.snapshot.state = .searching
@@ -168,7 +169,7 @@ final class GroupClient: RadioActivity {
     }
   }
 
-  /// Joins on the owner's frequency if it is known; otherwise wpa_supplicant searches all channels again.
+  /// Joins on the owner's frequency. If that is unknown, wpa_supplicant searches all channels again.
   private func join(_ device: FoundDevice, on frequency: String?) {
     let hint = frequency.map { " freq=\($0)" } ?? ""
     radio.supplicant?.send("P2P_CONNECT \(device.address.text) pbc join\(hint)") { [self] reply in
@@ -202,7 +203,8 @@ final class GroupClient: RadioActivity {
     takeAddress(group)
     radio.groupCame(group.interface)
     radio.report("member of \(group.ssid) on \(group.interface), \(group.frequency) MHz")
-    // Without an assigned address, the IPv6 link-local address remains, and discovery finds the owner.
+    // If the owner assigned no IPv4 address, the interface has only an IPv6 link-local address. Discovery on the IP
+    // network then finds the owner.
     guard group.address != 0, group.ownerAddress != 0, options.port != 0 else { return }
     let candidate = Candidate(
       bearer: .wifiDirect, address: .ip(IPEndpoint(ipv4: group.ownerAddress, port: options.port)),

@@ -4,16 +4,19 @@ import CSystem
 import Primitives
 import Reactor
 
-/// Owns a group: creates it, assigns it an address, and keeps WPS push button active. It ends with the group.
+/// The use of the radio as the owner of a Wi-Fi group. It creates the group, gives the group's interface an IP address,
+/// and keeps WPS push button active if the options require it. This use ends when the group is removed.
 ///
-/// The group is persistent, because only a persistent group has a configurable name and passphrase. They stay the same
-/// after a restart and on another radio.
+/// The group is persistent, because only a persistent group has a configurable name and passphrase. Name and passphrase
+/// stay the same after a restart, and with another radio.
 final class GroupOwner: RadioActivity {
-  /// The timeout for creating a group, including a scan for a free channel.
+  /// The time limit for creating a group, including a scan for a free channel.
   static let creationTime = TimeSpan.seconds(15)
-  /// The push button's walk time of two minutes, with a margin (Wi-Fi Simple Configuration 2.0.8, 12.1).
+  /// The interval at which push button is activated again: its walk time of two minutes, less a margin (Wi-Fi Simple
+  /// Configuration 2.0.8, 12.1).
   static let pushButtonTime = TimeSpan.seconds(110)
-  /// The delay before push button is activated again: after a device used it, and after two devices pushed at once.
+  /// The delay before push button is activated again after it ended, for example because a device used it.
+  /// `overlapTime` is the delay after two devices pushed at the same time.
   static let pushButtonAgainTime = TimeSpan.milliseconds(300)
   static let overlapTime = TimeSpan.seconds(5)
 
@@ -62,7 +65,8 @@ final class GroupOwner: RadioActivity {
 
   func pushButton() { openPushButton(isPressed: true) }
 
-  /// Activates push button. `isPressed`: whether a person requested it; otherwise this renews the permanent activation.
+  /// Activates push button. `isPressed`: whether a person requested the activation. Otherwise the call renews the
+  /// permanent activation.
   private func openPushButton(isPressed: Bool = false) {
     guard !interface.utf8.isEmpty, options.pushButton != .never else { return }
     radio.supplicant?.send(to: interface, "WPS_PBC") { [self] reply in
@@ -117,7 +121,8 @@ final class GroupOwner: RadioActivity {
     }
   }
 
-  /// The configured name, or one derived from the hint. It must begin with "DIRECT-" and two characters.
+  /// The group's name: the configured one, or one derived from the node's hint (the first 8 bytes of its id). The name
+  /// must begin with "DIRECT-" and two characters (Wi-Fi P2P 1.7, 3.2.1).
   private func groupName() -> [UInt8] {
     if options.ssid.utf8.isEmpty {
       let digits = Array("abcdefghijkmnpqrstuvwxyz23456789".utf8)
@@ -128,8 +133,9 @@ final class GroupOwner: RadioActivity {
     return Array("DIRECT-cw-\(options.ssid)".utf8.prefix(32))
   }
 
-  /// Starts the group. The default band is 2.4 GHz, where clients search first and find the group within a second. If a
-  /// station connection keeps the radio on another band, wpa_supplicant chooses.
+  /// Starts the group. Without a configured frequency, the band is 2.4 GHz, where clients search first and find the
+  /// group within a second. If that fails, because a station connection keeps the radio on another band, wpa_supplicant
+  /// chooses the frequency.
   private func add() {
     if options.frequency != 0 { return add(" freq=\(options.frequency)") { [self] in refused($0) } }
     add(" freq=2") { [self] _ in add("") { [self] in refused($0) } }

@@ -3,12 +3,14 @@ import CSystem
 import Primitives
 import Reactor
 
-/// A network that this radio hosts: an access point, or its part of a mesh. `NetworkPlan` describes it.
+/// A Wi-Fi network that this radio operates: an access point, or this node's part of a mesh. `NetworkPlan` contains its
+/// settings.
 ///
-/// It gets its own interface, so the radio can be a station elsewhere at the same time. If the driver supports only one
-/// interface, it uses that one, unless wpa_supplicant is configured with a network for it.
+/// The network gets an interface of its own, so that the radio can be a station of another network at the same time. If
+/// the driver supports only one interface, the network uses the radio's own interface. That fails if wpa_supplicant is
+/// configured with another network for this interface.
 final class HostedNetwork: RadioActivity {
-  /// The timeout for starting the network.
+  /// The time limit for starting the network.
   static let creationTime = TimeSpan.seconds(15)
   /// The interval of the checks whether the network is up.
   static let lookTime = TimeSpan.milliseconds(300)
@@ -19,7 +21,7 @@ final class HostedNetwork: RadioActivity {
   private let plan: NetworkPlan
   private var timer: Timer?
   private var giveUpAt = Instant.never
-  /// The created interface, or the radio's own; empty before either is chosen.
+  /// The created interface, or the radio's own; empty until one of them is chosen.
   private var interface = ""
   private var isMade = false
   private var isThere = false
@@ -37,7 +39,7 @@ final class HostedNetwork: RadioActivity {
     timer?.set(giveUpAt)
     guard let supplicant = radio.supplicant, supplicant.isGlobal else { return defineOnOwnInterface() }
     let name = interfaceName
-    // Removes an interface of an earlier run.
+    // An earlier run may have left the interface.
     supplicant.send("INTERFACE_REMOVE \(name)")
     let made: (SupplicantReply) -> Void = { [self] reply in
       if hasEnded { return }
@@ -46,11 +48,11 @@ final class HostedNetwork: RadioActivity {
     }
     switch plan.kind {
     case .accessPoint:
-      // The arguments: name, configuration file, driver, control directory, parameters, bridge, and the request to
-      // create it.
+      // The arguments: name, configuration file, driver, control directory, parameters, bridge, the request to create
+      // the interface, and its type.
       supplicant.send("INTERFACE_ADD \(name)\t\tnl80211\t\t\t\tcreate\tap", made)
     case .mesh:
-      // The reply contains the name.
+      // A successful reply is the interface's name, not OK.
       supplicant.send(to: radio.options.interface, "MESH_INTERFACE_ADD ifname=\(name)", made)
     }
   }
@@ -76,7 +78,7 @@ final class HostedNetwork: RadioActivity {
     }
   }
 
-  /// Lets a WPS device join. It joins as it would any ordinary network.
+  /// Lets a device join by WPS push button, as at any ordinary access point.
   func pushButton() {
     guard isThere else { return }
     radio.supplicant?.send(to: interface, "WPS_PBC") { [self] reply in
@@ -137,7 +139,7 @@ final class HostedNetwork: RadioActivity {
     let settings =
       [
         "ssid \(hexadecimal(Array(plan.ssid.utf8)))", "frequency \(plan.frequency)",
-        // Avoids a scan of all channels, which takes ten seconds.
+        // Limits the scan to this frequency, because a scan of all channels takes ten seconds.
         "scan_freq \(plan.frequency)",
       ] + plan.settings
     radio.supplicant?.addNetwork(to: interface, settings) { [self] network, reason in
@@ -194,7 +196,7 @@ final class HostedNetwork: RadioActivity {
     }
   }
 
-  /// Ends the network; the radio schedules the next attempt.
+  /// Ends the network. `WiFiDirectRadio` schedules the next attempt.
   private func failed(_ reason: String, isRefused: Bool = false) {
     if hasEnded { return }
     leave()

@@ -10,24 +10,24 @@ struct NetworkPlan {
   var passphrase: String
   /// The frequency in MHz.
   var frequency: UInt16
-  /// Further arguments of SET_NETWORK, besides name and frequency.
+  /// The arguments of SET_NETWORK, in addition to the network's name and frequency.
   var settings: [String]
-  /// Arguments of SET for the interface.
+  /// The arguments of SET for the network's interface.
   var interfaceSettings: [String]
   /// Whether another network uses the radio's own interface.
   var isRadioShared = false
 
   /// The word for the network in messages.
   var noun: StaticString { kind == .mesh ? "mesh" : "access point" }
-  /// The prefix of the created interface's name, before the name of the radio's interface.
+  /// The beginning of the created interface's name; the name of the radio's own interface follows.
   var prefix: StaticString { kind == .mesh ? "mesh-" : "ap-" }
-  /// The mode in the reply to STATUS.
+  /// The mode that the reply to STATUS reports when the network is up.
   var mode: StaticString { kind == .mesh ? "mesh" : "AP" }
   /// The state of the radio until the network is up.
   var stateBefore: WiFiDirectState { kind == .mesh ? .joining : .creatingGroup }
 
-  /// An ordinary WPA2 network that replaces a group if the radio or its wpa_supplicant lacks Wi-Fi Direct. Phones join
-  /// it by name and passphrase.
+  /// An ordinary WPA2 network that replaces a Wi-Fi Direct group if the radio or its wpa_supplicant lacks Wi-Fi Direct.
+  /// Phones join the network by its name and passphrase.
   static func accessPoint(_ options: WiFiDirectOptions, hint: UInt64) -> NetworkPlan {
     NetworkPlan(
       kind: .accessPoint,
@@ -47,8 +47,8 @@ struct NetworkPlan {
       frequency: options.frequency == 0 ? HostedNetwork.frequencyDefault : options.frequency,
       settings: [
         "sae_password \"\(options.passphrase)\"", "mode 5", "key_mgmt SAE", "ieee80211w 2",
-        // All networks of a radio share one beacon interval. Groups use 100; wpa_supplicant's default for a mesh is
-        // 1000.
+        // All networks of a radio share one beacon interval. Groups use 100 TU (102 ms); wpa_supplicant's default for a
+        // mesh is 1000 TU.
         "beacon_int 100", "mesh_fwding \(mesh.isForwarding ? 1 : 0)",
       ],
       interfaceSettings: [
@@ -59,9 +59,10 @@ struct NetworkPlan {
 
 /// The options of a mesh.
 public struct MeshOptions: Sendable {
-  /// Whether the radios forward for each other. Otherwise only radios in range of each other can communicate.
+  /// Whether the radios of the mesh forward frames for each other, below IP. Otherwise only radios in range of each
+  /// other can communicate.
   public var isForwarding: Bool
-  /// Whether the radio's own interface also has a group.
+  /// Whether the radio also has a Wi-Fi Direct group, on its own interface.
   public var isBesideGroup: Bool
 
   public init(isForwarding: Bool, isBesideGroup: Bool) {

@@ -2,7 +2,7 @@ import BearerIP
 import CSystem
 import Reactor
 
-/// The part that is common to a group owner and to the access point that replaces it.
+/// The methods that a group owner shares with the access point that replaces a group.
 extension WiFiDirectRadio {
   @inline(never)
   func becameOwner(of ssid: String, passphrase: String, frequency: UInt32, on interface: String) {
@@ -13,8 +13,9 @@ extension WiFiDirectRadio {
     if options.isBridged { enterBridge(interface) } else { takeAddress(interface) }
   }
 
-  /// Makes the interface a port of the bridge. A bridge takes all frames of its ports, including those of handshakes,
-  /// so wpa_supplicant must receive these through nl80211. Otherwise no device could join.
+  /// Makes the group's interface a port of `GroupBridge`. A bridge takes all frames of its ports, including those of
+  /// Wi-Fi handshakes. So the driver must deliver handshake frames to wpa_supplicant through nl80211 (CONTROL_PORT_RX).
+  /// Without that, no device could join, and the interface stays outside the bridge.
   func enterBridge(_ interface: String) {
     supplicant?.send(to: interface, "DRIVER_FLAGS2") { [self] reply in
       guard snapshot.state == .groupOwner else { return }
@@ -32,7 +33,7 @@ extension WiFiDirectRadio {
     }
   }
 
-  /// Removes the interface from the bridge. It may become a station later, which a bridge port cannot be.
+  /// Removes the interface from the bridge. The interface can become a station later, and a port of a bridge cannot.
   func leaveBridge(_ interface: String) {
     if options.isBridged { _ = try? setBridge(of: if_nametoindex(interface), 0) }
   }

@@ -1,10 +1,11 @@
 import Bearer
 import BearerIP
 
-/// Prepares wpa_supplicant with one command after the other: makes sure that it controls the interface, and applies the
-/// settings for Wi-Fi Direct.
+/// Prepares wpa_supplicant for one attempt, with one command after the other. It makes sure that wpa_supplicant
+/// controls the radio's interface, and applies the settings for Wi-Fi Direct.
 ///
-/// The completions of its commands retain it. It ends with `prepared` or `failed`, unless the radio has abandoned it.
+/// The closures that receive the replies retain this object. The preparation ends with a call of the radio's `prepared`
+/// or `failed`, unless the radio has abandoned it.
 final class Preparation {
   private let radio: WiFiDirectRadio
   private var options: WiFiDirectOptions { radio.options }
@@ -17,7 +18,7 @@ final class Preparation {
       guard radio.isCurrent(self) else { return }
       let interfaces = reply.lines
       if contains(interfaces, options.interface) {
-        // A mesh needs no settings of the radio, and a group on the same radio belongs to another instance.
+        // A mesh needs no settings for Wi-Fi Direct. A group on the same radio belongs to another `WiFiDirectRadio`.
         if options.mesh != nil { return radio.prepared(deviceInterface: options.interface) }
         removeLeftGroups(interfaces)
         let device = p2pDeviceInterface(options.interface)
@@ -35,7 +36,8 @@ final class Preparation {
         "wpa_supplicant does not manage \(options.interface): start it with -i \(options.interface)")
     }
     isAdded = true
-    // The arguments: name, configuration file, driver, control directory. The group's interface inherits the directory.
+    // The arguments: name, configuration file, driver, control directory. The group's interface inherits the control
+    // directory.
     supplicant.send("INTERFACE_ADD \(options.interface)\t\tnl80211\t\t") { [self] reply in
       if reply.isOK {
         run()
@@ -46,7 +48,7 @@ final class Preparation {
     }
   }
 
-  /// Removes groups of an earlier run, which would conflict with a new one.
+  /// Removes groups that an earlier run left, because they would conflict with a new group.
   private func removeLeftGroups(_ interfaces: [String]) {
     let prefix = "p2p-\(options.interface)-"
     for name in interfaces where name.utf8.starts(with: prefix.utf8) {
@@ -85,8 +87,8 @@ final class Preparation {
         "SET ip_addr_end \(WiFiDirectOptions.lastAddressText)",
       ]
     } else {
-      // The seconds after which a client leaves a group without its owner. An owner returns earlier after a short
-      // absence. The default of wpa_supplicant is 10.
+      // The seconds after which a client leaves a group whose owner is gone. An owner that was absent briefly returns
+      // before that. The default of wpa_supplicant is 10.
       settings.append("SET p2p_group_idle 4")
     }
     for setting in settings {
@@ -94,7 +96,7 @@ final class Preparation {
         if !reply.isOK { radio.report("wpa_supplicant does not accept \"\(setting)\": \(reply.text)") }
       }
     }
-    // Commands are answered in order, so this reply follows all others.
+    // wpa_supplicant answers commands in order, so this reply follows all others.
     let band = options.frequency > 0 && options.frequency < 3000 ? "5000-6000" : ""
     radio.supplicant?.send("P2P_SET disallow_freq \(band)") { [self] _ in
       if radio.isCurrent(self) { radio.prepared(deviceInterface: device) }

@@ -3,10 +3,11 @@ import BearerIP
 import Primitives
 import Reactor
 
-/// Joins a group by its name and passphrase as an ordinary station, for radios without Wi-Fi Direct or without access
-/// to a push button. wpa_supplicant reconnects by itself, and discovery finds the owner.
+/// Joins a group as an ordinary Wi-Fi station, by the group's name and passphrase. Radios without Wi-Fi Direct need
+/// this, and groups whose push button nobody can reach. wpa_supplicant reconnects by itself, and discovery on the IP
+/// network finds the owner.
 final class Station: RadioActivity {
-  /// The delay before a refused network is configured again.
+  /// The delay before the network is configured again, after wpa_supplicant refused its settings.
   static let retryTime = TimeSpan.seconds(10)
 
   private let radio: WiFiDirectRadio

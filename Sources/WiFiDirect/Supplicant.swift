@@ -5,16 +5,16 @@ import Reactor
 
 /// The connection to wpa_supplicant, through its global socket or an interface's own socket.
 ///
-/// On the global socket, a command for an interface contains its name. Without a global socket, P2P events arrive on
-/// the p2p-dev socket, or on the interface's socket if the driver has no such device. Each other interface, such as the
-/// group's, gets its own channel on first use.
+/// On the global socket, a command for an interface contains the interface's name. Without a global socket, P2P events
+/// arrive on the socket of the p2p-dev device. If the driver has no such device, they arrive on the socket of the
+/// radio's interface. Each other interface, such as the group's, gets its own channel on first use.
 ///
-/// `@inline(never)` keeps the many call sites small.
+/// `@inline(never)` keeps the code of the many call sites small.
 final class Supplicant {
   /// The maximum number of interfaces with their own channel.
   private static let channelsMax = 4
 
-  /// Whether INTERFACE_ADD and similar commands are available.
+  /// Whether the connection uses the global socket, which INTERFACE_ADD and similar commands require.
   let isGlobal: Bool
   private let loop: EventLoop
   private let directory: String
@@ -24,8 +24,9 @@ final class Supplicant {
   private var others: [(interface: String, channel: SupplicantChannel)] = []
   private let received: (SupplicantMessage) -> Void
 
-  /// Connects to the first socket that works. `failed` is called from the loop, at most once, after everything is
-  /// closed. Throws an error that states what is missing and how to get it.
+  /// Connects to the first socket that works: the global one, that of the p2p-dev device, or that of the interface.
+  /// `failed` is called by the event loop, at most once, after that connection has closed. Throws an error that states
+  /// what is missing, and the remedy.
   init(
     _ loop: EventLoop, _ options: WiFiDirectOptions, received: @escaping (SupplicantMessage) -> Void,
     failed: @escaping (String) -> Void
@@ -101,7 +102,7 @@ final class Supplicant {
 
   func sendLast(_ command: String) { main?.sendLast(command) }
 
-  /// Whether no command awaits its reply.
+  /// Whether no command on the main socket is queued or awaits its reply.
   var isIdle: Bool { main?.isIdle ?? true }
 
   func close() {
@@ -128,7 +129,7 @@ final class Supplicant {
   }
 }
 
-/// wpa_supplicant cannot be reached. The text states the reason and what to do.
+/// wpa_supplicant cannot be reached. The text states the reason and the remedy.
 struct SupplicantAbsent: Error {
   var text: String
 }

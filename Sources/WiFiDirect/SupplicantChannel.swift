@@ -3,16 +3,18 @@ import CWPA
 import Primitives
 import Reactor
 
-/// One control socket of wpa_supplicant: it queues commands, sends one at a time, and receives events.
+/// The connection to one control socket of wpa_supplicant. The channel queues commands, sends one at a time, and
+/// receives events.
 ///
 /// libwpa_client opens and closes the socket. Its request function would block, so this class sends and receives the
 /// datagrams. A failed channel stays closed.
 final class SupplicantChannel: EventSource {
-  /// The default timeout for a reply.
+  /// The default time limit for a reply.
   static let replyTimeDefault = TimeSpan.seconds(10)
   /// The maximum number of queued commands: twice as many as the creation of a group needs.
   static let queueMax = 48
-  /// The maximum number of datagrams per wake-up; the loop reports the rest again.
+  /// The maximum number of datagrams read in one pass of the event loop. If more are waiting, the loop calls `ready`
+  /// again.
   private static let readsMax = 32
 
   private struct Command {
@@ -32,9 +34,9 @@ final class SupplicantChannel: EventSource {
   private var failed: ((String) -> Void)?
 
   /// Connects to the socket at `path`. Replies arrive at a socket created in `clientDirectory`, which wpa_supplicant
-  /// must see under the same path. `failed` is called from the loop, at most once.
+  /// must see under the same path. `failed` is called by the event loop, at most once.
   ///
-  /// Throws the errors of socket, bind and connect. ECONNREFUSED means that nobody listens.
+  /// Throws the errors of socket, bind and connect. ECONNREFUSED means that no process listens on the socket.
   init(
     _ loop: EventLoop, path: String, clientDirectory: String, replyTime: TimeSpan = replyTimeDefault,
     received: @escaping (SupplicantMessage) -> Void, failed: @escaping (String) -> Void
@@ -123,7 +125,8 @@ final class SupplicantChannel: EventSource {
     let flags = CInt(MSG_DONTWAIT) | CInt(MSG_NOSIGNAL)
     if CSystem.send(descriptor, command.text, command.text.count, flags) < 0 {
       let error = SystemError.last
-      // wpa_supplicant's receive queue is full. The socket becomes writable when wpa_supplicant has read from it.
+      // wpa_supplicant's receive queue is full. The socket becomes writable when wpa_supplicant has read from that
+      // queue.
       guard error.code == EAGAIN else { return failSoon("is gone: \(error.text)") }
       loop.modify(registration, [.read, .write])
     } else {
@@ -132,7 +135,7 @@ final class SupplicantChannel: EventSource {
     timer?.set(monotonicNow() + replyTime)
   }
 
-  /// Fails from the loop, because `send` must not call back before it returns.
+  /// Reports the failure from the event loop, because `send` must not call back before it returns.
   private func failSoon(_ reason: String) {
     timer?.cancel()
     timer = Timer(loop) { [self] in fail(reason) }

@@ -10,9 +10,9 @@ public enum SupplicantEvent: Equatable, Sendable {
   case full
   /// A device requests to join by push button.
   case pushButtonRequested(MACAddress)
-  /// Push button was deactivated: after two minutes, or because a device used it.
+  /// Push button was deactivated, after two minutes or because a device used it.
   case pushButtonEnded
-  /// Two devices pushed at once; WPS accepts neither.
+  /// Two devices pushed at the same time; WPS accepts neither device.
   case pushButtonOverlap
   /// A station joined an access point or a group, or a neighbour joined a mesh.
   case stationConnected(MACAddress)
@@ -21,7 +21,7 @@ public enum SupplicantEvent: Equatable, Sendable {
   case meshPeerRefused(MACAddress)
   /// The driver could not start a mesh.
   case meshRefused
-  /// Connected as a station of an ordinary network.
+  /// This radio is connected as a station of an ordinary network.
   case connected
   case disconnected
   case terminating
@@ -49,8 +49,8 @@ public struct StartedGroup: Equatable, Sendable {
   public var frequency: UInt32
   /// The passphrase; only the owner knows it.
   public var passphrase: String
-  /// The addresses that the owner assigned, as big-endian numbers: the client's, its mask and the owner's. 0 if none is
-  /// assigned.
+  /// The IPv4 addresses that the owner sent, as big-endian numbers: this client's address, the network mask, and the
+  /// owner's address. All are 0 if the owner assigned none.
   public var address: UInt32
   public var mask: UInt32
   public var ownerAddress: UInt32

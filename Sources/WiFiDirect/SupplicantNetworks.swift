@@ -2,8 +2,9 @@ import BearerIP
 
 /// Changes the configured networks of wpa_supplicant's interfaces.
 extension Supplicant {
-  /// Removes the networks with this name from `interface`: a killed daemon leaves its own behind. `completion` receives
-  /// whether other networks may remain.
+  /// Removes the networks with this name from `interface`. A daemon that was killed left such a network in
+  /// wpa_supplicant. `completion` receives whether other networks are configured; true if wpa_supplicant does not list
+  /// them.
   func removeNetworks(named name: [UInt8], of interface: String, _ completion: @escaping (Bool) -> Void) {
     send(to: interface, "LIST_NETWORKS") { [self] reply in
       var hasOthers = reply.isFailure
@@ -20,7 +21,8 @@ extension Supplicant {
     }
   }
 
-  /// Adds a network to `interface` without enabling it. `completion` receives its number, or nil and the reason.
+  /// Adds a network to `interface` without enabling it. `completion` receives the network's number, or nil and the
+  /// reason of the failure.
   func addNetwork(
     to interface: String, _ settings: [String], _ completion: @escaping (_ network: String?, _ reason: String) -> Void
   ) {
@@ -33,7 +35,7 @@ extension Supplicant {
       for setting in settings {
         send(to: interface, "SET_NETWORK \(network) \(setting)") { reply in if !reply.isOK { isRefused = true } }
       }
-      // Commands are answered in order, so this reply follows those of all settings.
+      // wpa_supplicant answers commands in order, so this reply follows those to all settings.
       send(to: interface, "PING") { [self] _ in
         if !isRefused { return completion(network, "") }
         send(to: interface, "REMOVE_NETWORK \(network)")

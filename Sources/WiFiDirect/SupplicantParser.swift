@@ -8,7 +8,7 @@ public enum SupplicantParser {
   /// The maximum length of a message in bytes: CTRL_IFACE_MAX_LEN (4096), doubled as a reserve.
   public static let messageBytesMax = 8192
 
-  /// Parses a message; nil if it is the reply to a command.
+  /// Parses a message. Returns nil if the message is the reply to a command.
   public static func parse(_ message: ArraySlice<UInt8>) -> SupplicantMessage? {
     var text = message
     while let last = text.last, last == 0x0A || last == 0x20 { text.removeLast() }
@@ -18,7 +18,7 @@ public enum SupplicantParser {
       interface = string(rest[..<blank])
       text = rest[(blank + 1)...]
     }
-    // The level: "<", digits, ">".
+    // An event begins with its level: "<", digits, ">". A reply does not.
     guard text.first == UInt8(ascii: "<"), let end = text.prefix(4).firstIndex(of: UInt8(ascii: ">")) else {
       return nil
     }
@@ -170,18 +170,18 @@ extension ArraySlice<UInt8> {
   /// The bytes up to the first blank.
   var word: ArraySlice<UInt8> { prefix { $0 != 0x20 } }
 
-  /// The word after the first `name` at or after `behind`.
+  /// The word that follows the first occurrence of `name` at or after the index `behind`; nil if there is none.
   func field(_ name: StaticString, behind: Int) -> ArraySlice<UInt8>? {
     self[behind...].first(name).map { self[$0...].word }
   }
 
-  /// The end of the first occurrence of `text`.
+  /// The index after the first occurrence of `text`; nil if there is none.
   func first(_ text: StaticString) -> Int? {
     for index in indices where isText(text, at: index) { return index + text.utf8CodeUnitCount }
     return nil
   }
 
-  /// The start of the last occurrence of `text`.
+  /// The index at which the last occurrence of `text` begins; nil if there is none.
   func last(_ text: StaticString) -> Int? {
     for index in indices.reversed() where isText(text, at: index) { return index }
     return nil

@@ -7,28 +7,31 @@ import Reactor
 /// A Wi-Fi radio, controlled through wpa_supplicant. It creates a group that others join, joins a group, or takes part
 /// in a mesh.
 ///
-/// It only brings up an IP interface; the IP bearer runs the links. wpa_supplicant and the radio may be absent, fail
-/// and return at any time.
+/// This class only brings up an IP interface; the IP bearer carries the links. wpa_supplicant and the radio can be
+/// absent, fail and return at any time.
 ///
-/// The configuration of wpa_supplicant only needs a control socket. The settings of the group are made at run time, and
-/// again in each attempt, because a new radio has none. `RadioRecovery` decides when to attempt.
+/// The configuration of wpa_supplicant needs only a control socket. This class applies the settings of the group at run
+/// time. Each attempt applies them again, because a radio that was just plugged in has none. `RadioRecovery` decides
+/// when an attempt begins.
 ///
-/// All calls and callbacks are on the loop's thread.
+/// All calls and callbacks are on the event loop's thread.
 public final class WiFiDirectRadio {
   /// The current state.
   public internal(set) var snapshot: WiFiDirectSnapshot
-  /// Called with the interface that has the group's address, and with nil when the group is gone. It feeds
-  /// `IPBearer.wifiDirectInterface`.
+  /// Called with the interface that has the group's IP address, and with nil when the group is gone. The daemon sets
+  /// `IPBearer.wifiDirectInterface` to this value.
   public var groupInterfaceChanged: ((String?) -> Void)?
 
-  /// The delay before a new connection attempt, after wpa_supplicant was lost or its socket directory has changed.
+  /// The delay before the next attempt to connect to wpa_supplicant, after the connection was lost or the directory of
+  /// its sockets has changed.
   public static let retryTime = TimeSpan.seconds(2)
-  /// The delay while the socket directory does not change.
+  /// The delay between attempts to connect while the directory of wpa_supplicant's sockets does not change.
   public static let patientRetryTime = TimeSpan.seconds(60)
-  /// The delay after a change: wpa_supplicant first creates a socket and then changes its group.
+  /// The delay from a change of the directory to the next attempt. wpa_supplicant first creates a socket, and only then
+  /// changes the socket's group.
   static let settleTime = TimeSpan.milliseconds(200)
-  /// The interval of checks of an absent or blocked radio. `KernelWatch` reports its return, but such a report can be
-  /// lost.
+  /// The interval at which an absent or blocked radio is checked. `KernelWatch` reports the return of the radio, but
+  /// such a report can be lost.
   public static let heldLookTime = TimeSpan.seconds(60)
   /// The interval of the checks that wpa_supplicant and the group still exist.
   public static let livenessTime = TimeSpan.seconds(3)
@@ -39,18 +42,18 @@ public final class WiFiDirectRadio {
   let delegate: any BearerDelegate
   private let obstacle: (String) -> RadioObstacle?
   private(set) var supplicant: Supplicant?
-  /// The interface whose configuration controls Wi-Fi Direct.
+  /// The interface to which commands for Wi-Fi Direct are sent: the p2p-dev device, or the radio's own interface.
   private(set) var deviceInterface = ""
   private var preparation: Preparation?
   private var activity: (any RadioActivity)?
   private var recovery = RadioRecovery()
-  /// Whether wpa_supplicant's configuration caused the last failure, not the radio.
+  /// Whether the last failure was caused by wpa_supplicant's configuration, not by the radio.
   private var isRefused = false
   private var radioWatch: KernelWatch?
   private var timer: Timer?
   /// Watches the directory of wpa_supplicant's sockets while none exists.
   private var watch: DirectoryWatch?
-  /// Whether the directory has changed since the last attempt.
+  /// Whether the directory of the sockets has changed since the last attempt to connect.
   private var mayHaveCome = false
   private var isPatient = false
   private var livenessTimer: Timer?
@@ -78,7 +81,7 @@ public final class WiFiDirectRadio {
     snapshot.role = options.role
   }
 
-  /// Starts the radio. Each missing requirement is reported once as a fault, and then awaited.
+  /// Starts the radio. Each missing requirement is reported once as a fault. The radio then waits for it.
   public func start() {
     guard !isRunning else { return }
     if let problem = options.problem { return report(fault: problem) }
@@ -89,7 +92,7 @@ public final class WiFiDirectRadio {
     connect()
   }
 
-  /// Leaves the group, or removes it as the owner. No callback follows.
+  /// Leaves the group; an owner removes the group. No callback follows.
   public func stop() {
     guard isRunning else { return }
     isRunning = false
@@ -105,7 +108,7 @@ public final class WiFiDirectRadio {
   }
 
   /// Allows one device to join by WPS push button within the next two minutes. Returns false if this node owns no
-  /// group, or if the options forbid it.
+  /// group, or if the options forbid push button.
   public func pushButton() -> Bool {
     guard snapshot.state == .groupOwner, options.pushButton != .never, let activity else { return false }
     activity.pushButton()
@@ -121,7 +124,7 @@ public final class WiFiDirectRadio {
     advance()
   }
 
-  /// Connects to wpa_supplicant. If that fails, waits for it and returns false.
+  /// Connects to wpa_supplicant. If that fails, begins to wait for wpa_supplicant, and returns false.
   private func open() -> Bool {
     snapshot.state = .waitingForSupplicant
     do {
@@ -142,7 +145,7 @@ public final class WiFiDirectRadio {
     if watch == nil {
       watch = try? DirectoryWatch(loop, parentDirectory(options.controlSocket)) { [self] in
         mayHaveCome = true
-        // A busy directory causes at most one attempt in two seconds.
+        // A directory that changes often causes at most one attempt in two seconds.
         if isPatient { timer?.set(after: Self.settleTime) }
         isPatient = false
       }
@@ -190,7 +193,7 @@ public final class WiFiDirectRadio {
 
   private func checkLiveness() {
     livenessTimer?.set(after: Self.livenessTime)
-    // A pending command already has a timeout.
+    // While a command is pending, no check is needed: the command has a time limit.
     guard let supplicant, supplicant.isIdle else { return }
     supplicant.send("PING")
     // Another program may have removed the bridge.
@@ -202,7 +205,7 @@ public final class WiFiDirectRadio {
 
   // MARK: - Recovery
 
-  /// Handles a change of any radio: it came, went, was blocked or unblocked.
+  /// Handles a report that some radio of the machine appeared, disappeared, was blocked or unblocked.
   func radioMayHaveChanged() {
     guard supplicant != nil else { return }
     let wasUsable = recovery.isUsable
@@ -210,7 +213,7 @@ public final class WiFiDirectRadio {
     if recovery.isUsable != wasUsable { advance() }
   }
 
-  /// Checks the radio. An absent or blocked radio is not used until it is back.
+  /// Checks whether the radio is present and not blocked. If not, its use ends until the radio is available again.
   private func look() {
     let obstacle = obstacle(options.interface)
     var isAbsent = false
@@ -241,7 +244,8 @@ public final class WiFiDirectRadio {
     }
   }
 
-  /// Switches the interface off and on, unless it carries a connection.
+  /// Switches the radio's interface off and on, and begins an attempt. The interface stays on if it carries a
+  /// connection or also has a group, or if the configuration caused the failure.
   private func powerCycle() {
     if isRefused || options.mesh?.isBesideGroup == true { return prepare() }
     supplicant?.send(to: options.interface, "STATUS") { [self] reply in
@@ -260,8 +264,8 @@ public final class WiFiDirectRadio {
     preparation.run()
   }
 
-  /// Handles the failure of an attempt or of the group; `recovery` schedules the next attempt. `isRefused`: the
-  /// configuration is at fault, not the radio.
+  /// Handles the failure of an attempt or of the group; `recovery` schedules the next attempt. `isRefused`: whether
+  /// wpa_supplicant's configuration caused the failure, not the radio.
   func failed(_ reason: String, _ state: WiFiDirectState, isRefused: Bool = false) {
     self.isRefused = isRefused
     endUse()
@@ -323,7 +327,7 @@ public final class WiFiDirectRadio {
     delegate.bearerReport(source, text, isFault: false)
   }
 
-  /// Records that the group is up. `place`: the interface that has the group's address, if it is another one.
+  /// Records that the group is up. `place`: the interface that has the group's IP address, if that is not `interface`.
   func groupCame(_ interface: String, at place: String? = nil) {
     recovery.handle(.works, loop.now)
     snapshot.groupInterface = interface
@@ -342,7 +346,7 @@ public final class WiFiDirectRadio {
   }
 }
 
-/// One use of the radio while wpa_supplicant is connected.
+/// One use of the radio, such as a group or a mesh, while this process is connected to wpa_supplicant.
 protocol RadioActivity: AnyObject {
   func begin()
   func received(_ message: SupplicantMessage)
@@ -351,7 +355,7 @@ protocol RadioActivity: AnyObject {
   func checkLiveness()
   /// Requests wpa_supplicant to leave or remove the group, without waiting for a reply.
   func leave()
-  /// Stops commands and timers. The connection to wpa_supplicant is closed or about to be.
+  /// Ends this use of the radio: stops its timers, and ignores replies that arrive later.
   func end()
 }
 

@@ -8,7 +8,7 @@ public enum WiFiDirectState: Sendable {
   case waitingForSupplicant
   /// wpa_supplicant is being configured.
   case preparing
-  /// The interface is missing, or does not support Wi-Fi Direct.
+  /// The interface is missing, blocked, or cannot be used by wpa_supplicant for Wi-Fi Direct.
   case unavailable
   /// The group is being created, or the next attempt is pending after a failure.
   case creatingGroup
@@ -34,7 +34,7 @@ public enum WiFiDirectState: Sendable {
   }
 }
 
-/// The status of Wi-Fi Direct or of a mesh. Unknown strings are empty.
+/// The status of Wi-Fi Direct or of a mesh. A string whose value is unknown is empty.
 public struct WiFiDirectSnapshot: Sendable {
   public var role = WiFiDirectRole.groupOwner
   public var state = WiFiDirectState.off
@@ -47,7 +47,7 @@ public struct WiFiDirectSnapshot: Sendable {
   public var frequency: UInt32 = 0
   /// The stations in an owner's group, or the neighbours in a mesh: at most `stationsMax`.
   public var stations: [MACAddress] = []
-  /// Whether a device may join by WPS after `pushButton`: for two minutes, or until one has joined.
+  /// Whether a device may join by WPS after `pushButton`: for two minutes, or until a device has joined.
   public var isPushButtonPressed = false
   /// The group owner, if this node is a client.
   public var owner: MACAddress?
