@@ -6,18 +6,20 @@ import Reactor
 
 /// Finds the controller chosen in the settings, brings it up, detects its loss, and recovers it.
 ///
-/// No failure is final. A kernel without Bluetooth is tried again every `noSupportRetry`. A missing or blocked
-/// controller is watched for. `RadioRecovery` decides when a failing controller is set up again. Each new problem is
-/// reported once, and so is its end.
+/// No failure is final. A kernel without Bluetooth is tried again every `noSupportRetry`. A missing controller is
+/// reported by the management socket when it appears, a blocked one by `KernelWatch` when it is unblocked.
+/// `RadioRecovery` decides when a failing controller is set up again. Each new problem is reported once, and so is its
+/// end.
 final class Adapter {
-  /// How long to wait for Bluetooth in the kernel. No event reports that the kernel has loaded its Bluetooth module.
+  /// The delay before the next attempt to open the management socket, while the kernel has no Bluetooth. No event
+  /// reports that the kernel has loaded its Bluetooth module.
   static let noSupportRetry = TimeSpan.seconds(30)
-  /// How long to wait after the management socket was lost.
+  /// The delay before the management socket is opened again after it was lost.
   static let socketRetry = TimeSpan.seconds(1)
-  /// How long to wait after the kernel has refused to list its controllers.
+  /// The delay before the kernel is asked again for its controllers, after it refused to list them.
   static let listRetry = TimeSpan.seconds(30)
-  /// The interval at which a blocked controller is checked. `KernelWatch` notifies when it is free, but events can be
-  /// lost.
+  /// The interval at which a blocked controller is checked. `KernelWatch` reports that the controller was unblocked,
+  /// but events can be lost.
   static let blockedLookTime = TimeSpan.seconds(60)
 
   /// A controller that is up.
@@ -29,9 +31,10 @@ final class Adapter {
 
   private enum State {
     case stopped
-    /// No socket, or no controller: waiting for an event or for the timer.
+    /// There is no management socket, or no suitable controller. An event or the timer ends this state.
     case waiting
-    /// Setup commands are in progress for this controller. The generation identifies stale answers.
+    /// Setup commands are in progress for this controller. `generation` identifies answers to commands of an earlier
+    /// attempt.
     case settingUp(UInt16)
     case working(Working)
     /// The controller failed or is blocked. It is set up again when the timer fires, or when it is unblocked.
@@ -40,7 +43,7 @@ final class Adapter {
 
   var report: ((String, _ isFault: Bool) -> Void)?
   var cameUp: ((Working) -> Void)?
-  /// The controller was up, and has been removed or switched off.
+  /// The controller was up, and has been removed, blocked or switched off, or has failed.
   var wentDown: (() -> Void)?
   /// Events of the working controller.
   var eventReceived: ((ManagementEvent) -> Void)?
@@ -54,14 +57,14 @@ final class Adapter {
   private var state = State.stopped
   private var generation: UInt32 = 0
   private var recovery = RadioRecovery()
-  /// The recovery step for which the controller is searched.
+  /// The recovery step that is carried out when the search has found the controller.
   private var step: RadioRecovery.Step?
   private var radioWatch: KernelWatch?
   private var trouble: String?
   private var timer: Timer?
 
-  /// `needs`: LE or classic. `openSocket` opens the management socket; tests use one end of a socket pair. `block`
-  /// returns the obstacle by which rfkill keeps a controller off.
+  /// `needs`: the kind of Bluetooth that the controller must support, LE or classic. `openSocket` opens the management
+  /// socket; tests use one end of a socket pair. `block` returns the obstacle if rfkill blocks a controller.
   init(
     _ loop: EventLoop, _ choice: AdapterChoice, needs needed: ControllerSettings = .lowEnergy,
     openSocket: @escaping () -> Result<CInt, SystemError>,
@@ -217,8 +220,8 @@ final class Adapter {
     var steps: [(StaticString, ManagementCommand, isNeeded: Bool)] = []
     switch step {
     case .arm:
-      // A scan or an inquiry of a killed process continues for up to 10 s. It reports little to this process, which
-      // cannot begin its own meanwhile.
+      // A scan or an inquiry that a killed process began continues for up to 10 s. It reports little to this process,
+      // and prevents this process from beginning a scan or an inquiry of its own.
       if information.current.contains(.powered) {
         steps.append(("end the scan of", .stopDiscovery(index), false))
         steps.append(("end the inquiry of", .stopDiscovery(index, isInquiry: true), false))
@@ -228,11 +231,12 @@ final class Adapter {
     if needed == .lowEnergy, !information.current.contains(.lowEnergy) {
       steps.append(("enable LE on", .setLowEnergy(index, true), true))
     }
-    // A bonded phone would reconnect by itself and hold a slot; TLS authenticates instead.
+    // A bonded phone would reconnect by itself, and occupy a connection slot. Bonding is not needed, because TLS
+    // authenticates.
     if information.current.contains(.bondable) {
       steps.append(("set bonding off on", .setBondable(index, false), false))
     }
-    // Kernels before 5.9 have no such command and keep their defaults.
+    // Kernels before 5.9 do not have this command, and use their own defaults.
     steps.append(("set defaults of", .setDefaults(index, RadioDefault.ours), false))
     steps.append(("switch on", .setPowered(index, true), true))
     perform(steps, 0, index)
@@ -322,7 +326,7 @@ final class Adapter {
     leaveWorking()
     generation &+= 1
     state = .broken(index)
-    // When a controller is blocked, the kernel answers as for any failure.
+    // For a blocked controller, the kernel reports the same failure as for any other cause.
     if let obstacle = block(index) { return held(index, obstacle) }
     recovery.handle(event, loop.now)
     fault(recovery.isHopeless ? "\(text). Nothing has helped so far: is the adapter broken?" : text)
@@ -335,7 +339,8 @@ final class Adapter {
     timer?.set(after: Self.blockedLookTime, slack: Timer.choreSlack)
   }
 
-  /// Checks whether the controller was blocked or unblocked. The event may be about another radio.
+  /// Checks whether the controller was blocked or unblocked. The event that led to this call may be about another
+  /// radio.
   func radioMayHaveChanged() {
     guard let index = current else { return }
     let obstacle = block(index)
@@ -344,7 +349,7 @@ final class Adapter {
     if recovery.deadline <= loop.now { retry() }
   }
 
-  /// Waits for an event, or for the timer.
+  /// Reports a problem, and waits for an event, or for at most `span` if that is not nil.
   private func wait(for text: String, retryAfter span: TimeSpan?) {
     generation &+= 1
     state = .waiting

@@ -3,7 +3,8 @@ import CSystem
 import Primitives
 import Reactor
 
-/// The abilities of a controller, for a check of the machine. The daemon itself asks through its `ManagementChannel`.
+/// The abilities of a controller, for the checks of the module `Doctor`. The daemon itself queries its controllers
+/// through `ManagementChannel`.
 public struct AdapterAbilities: Equatable, Sendable {
   /// The kernel's name, such as `hci0`.
   public var name: String
@@ -19,8 +20,9 @@ public struct AdapterAbilities: Equatable, Sendable {
   }
 }
 
-/// Asks the kernel for its controllers. This needs no rights (BlueZ doc/mgmt-api.txt: both commands are for untrusted
-/// users too) and waits up to 1 s for each answer. Returns nil if the kernel has no Bluetooth or does not answer.
+/// Queries the kernel for its controllers and their abilities. The call needs no privilege, because both commands are
+/// open to untrusted users (BlueZ doc/mgmt-api.txt). It blocks for up to 1 s for each packet that it awaits. Returns
+/// nil if the kernel has no Bluetooth or does not answer.
 public func adapterAbilities() -> [AdapterAbilities]? {
   guard let descriptor = try? ManagementChannel.openSocket() else { return nil }
   defer { close(descriptor) }
@@ -35,8 +37,8 @@ public func adapterAbilities() -> [AdapterAbilities]? {
   }
 }
 
-/// Whether the kernel can create RFCOMM sockets. The kernel loads their module for this call if it may. Needs no
-/// rights.
+/// Whether the kernel can create RFCOMM sockets. For this call, the kernel loads its RFCOMM module if that is allowed.
+/// The call needs no privilege.
 public func kernelHasRFCOMM() -> Bool {
   let descriptor = socket(AF_BLUETOOTH, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), BTPROTO_RFCOMM)
   if descriptor < 0 { return false }
@@ -49,7 +51,7 @@ private func answer(_ descriptor: CInt, _ command: ManagementCommand) -> [UInt8]
   let bytes = command.bytes
   guard send(descriptor, bytes, bytes.count, CInt(MSG_NOSIGNAL)) == bytes.count else { return nil }
   var buffer = [UInt8](repeating: 0, count: ManagementEvent.packetBytesMax)
-  // Events of the controllers may come before the answer.
+  // Events of the controllers can arrive before the answer.
   for _ in 0..<packetsMax {
     var polled = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
     guard poll(&polled, 1, answerMilliseconds) > 0 else { return nil }

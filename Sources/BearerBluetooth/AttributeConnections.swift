@@ -2,14 +2,17 @@ import Bearer
 import Primitives
 import Reactor
 
-/// The attribute channels of all LE links of a controller. They serve this node's attribute table, and carry its
-/// request to a peer that it dials.
+/// The attribute channels of all LE links of a controller. On each channel, this node answers requests for its
+/// attribute table. When this node dials a peer, it also requests the peer's PSM there.
 ///
-/// There is one such channel per link, whichever side opened it, so a peer that we dial may send requests on it too.
+/// Each link has one attribute channel, whichever node opened it. So a peer that this node dials can send requests on
+/// the same channel.
 struct AttributeConnections {
-  /// One per link; links are already limited (`BluetoothSettings.linksMaxRange`).
+  /// The maximum number of channels: one for each link. The number of links is limited by
+  /// `BluetoothSettings.linksMaxRange`.
   static let countMax = BluetoothSettings.linksMaxRange.upperBound
-  /// The longest time of an attribute transaction (Core Specification 5.4, Vol 3, Part F, 3.3.3).
+  /// The time after which an idle channel is closed: the limit of an attribute transaction (Core Specification 5.4, Vol
+  /// 3, Part F, 3.3.3).
   static let idleMax = TimeSpan.seconds(30)
 
   let channels: RequestChannels
@@ -24,7 +27,8 @@ struct AttributeConnections {
     server = AttributeServer(psm: psm)
   }
 
-  /// Adopts a channel, as `RequestChannels.adopt`. The peer has `firstTime` for its first request.
+  /// Serves a connected channel, as `RequestChannels.adopt` does. `firstTime`: the time limit for the peer's first
+  /// request; nil for `idleMax`.
   @discardableResult
   func adopt(_ descriptor: CInt, _ peer: BluetoothEndpoint, firstTime: TimeSpan? = nil) -> RequestChannel? {
     var server = server

@@ -1,14 +1,14 @@
 import Primitives
 
-/// The server of the attribute protocol for a fixed table: request in, response out. Its only state is the MTU (Core
-/// Specification 5.4, Vol 3, Part F; table per Part G and Part C, 12).
+/// A server of the attribute protocol (ATT) with a fixed table of attributes. It returns a response to each request.
+/// Its only state is the MTU (Core Specification 5.4, Vol 3, Part F; table per Part G and Part C, 12).
 ///
 /// handle 1–5: GAP service with device name and appearance, which is mandatory;
 /// handle 6–8: the Causeway service with its PSM characteristic.
 struct AttributeServer {
-  /// The MTU of both sides before an exchange (Part G, 5.2.1).
+  /// The MTU of both nodes before an Exchange MTU request, in bytes (Part G, 5.2.1).
   static let defaultUnitBytes = 23
-  /// Our MTU: one link-layer packet of 251 bytes less the L2CAP header.
+  /// This node's MTU in bytes: one link-layer packet of 251 bytes without the L2CAP header.
   static let unitBytesMax = 247
 
   /// The negotiated MTU.
@@ -68,7 +68,7 @@ struct AttributeServer {
     }
   }
 
-  /// 3.4.2.1 Exchange MTU.
+  /// Answers Exchange MTU (3.4.2.1).
   private mutating func exchangeUnit(_ reader: inout ByteReader<Refusal>) throws(Refusal) -> [UInt8] {
     let theirs = try reader.u16le()
     guard reader.remaining == 0 else { throw Refusal(.invalidPDU) }
@@ -76,7 +76,8 @@ struct AttributeServer {
     return [0x03, UInt8(Self.unitBytesMax), 0]
   }
 
-  /// 3.4.3.1 Find Information: pairs of handle and type. All types have the size of the first.
+  /// Answers Find Information (3.4.3.1) with pairs of handle and type. All types in an answer have the size of the
+  /// first type.
   private func findInformation(_ reader: inout ByteReader<Refusal>) throws(Refusal) -> [UInt8] {
     let range = try handles(&reader)
     guard reader.remaining == 0 else { throw Refusal(.invalidPDU) }
@@ -93,7 +94,7 @@ struct AttributeServer {
     return out
   }
 
-  /// 3.4.3.3 Find By Type Value: a client that looks for one service by its UUID.
+  /// Answers Find By Type Value (3.4.3.3), with which a client searches for a service by its UUID.
   private func findByTypeValue(_ reader: inout ByteReader<Refusal>) throws(Refusal) -> [UInt8] {
     let range = try handles(&reader)
     let type = try reader.array(2)
@@ -108,7 +109,7 @@ struct AttributeServer {
     return out
   }
 
-  /// 3.4.4.1 Read By Type: handles and values. All values have the size of the first.
+  /// Answers Read By Type (3.4.4.1) with handles and values. All values in an answer have the size of the first value.
   private func readByType(_ reader: inout ByteReader<Refusal>) throws(Refusal) -> [UInt8] {
     let range = try handles(&reader)
     let type = try anyType(try reader.array(reader.remaining))
@@ -126,7 +127,7 @@ struct AttributeServer {
     return out
   }
 
-  /// 3.4.4.3 Read and 3.4.4.5 Read Blob.
+  /// Answers Read (3.4.4.3) and Read Blob (3.4.4.5).
   private func read(_ reader: inout ByteReader<Refusal>, hasOffset: Bool) throws(Refusal) -> [UInt8] {
     let handle = try reader.u16le()
     let offset = hasOffset ? try reader.u16le() : 0
@@ -136,7 +137,7 @@ struct AttributeServer {
     return [hasOffset ? 0x0D : 0x0B] + attribute.value[Int(offset)...].prefix(unitBytes - 1)
   }
 
-  /// 3.4.4.9 Read By Group Type: primary services with the last handle of each.
+  /// Answers Read By Group Type (3.4.4.9) with the primary services and the last handle of each service.
   private func readByGroupType(_ reader: inout ByteReader<Refusal>) throws(Refusal) -> [UInt8] {
     let range = try handles(&reader)
     let type = try anyType(try reader.array(reader.remaining))
@@ -155,13 +156,14 @@ struct AttributeServer {
     return out
   }
 
-  /// 3.4.5.1 Write: nothing here can be written.
+  /// Refuses Write (3.4.5.1), because no attribute is writable.
   private func refuseWrite(_ reader: inout ByteReader<Refusal>) throws(Refusal) -> [UInt8] {
     let handle = try reader.u16le()
     throw Refusal(attribute(handle) == nil ? .invalidHandle : .writeNotPermitted, handle)
   }
 
-  /// The starting and ending handle of a request; the start may be neither 0 nor above the end.
+  /// Reads the starting and ending handle of a request. The starting handle must be neither 0 nor above the ending
+  /// handle.
   private func handles(_ reader: inout ByteReader<Refusal>) throws(Refusal) -> ClosedRange<UInt16> {
     let first = try reader.u16le()
     let last = try reader.u16le()
@@ -169,7 +171,8 @@ struct AttributeServer {
     return first...last
   }
 
-  /// A 16-bit UUID or a 128-bit one; a 128-bit form of a 16-bit UUID is shortened (Vol 3, Part B, 2.5.1).
+  /// Checks that a UUID has 16 or 128 bits. The 128-bit form of a 16-bit UUID is shortened to 16 bits (Vol 3, Part B,
+  /// 2.5.1).
   private func anyType(_ type: [UInt8]) throws(Refusal) -> [UInt8] {
     let base: [UInt8] = [0xFB, 0x34, 0x9B, 0x5F, 0x80, 0x00, 0x00, 0x80, 0x00, 0x10, 0x00, 0x00]
     switch type.count {
@@ -190,12 +193,12 @@ struct AttributeServer {
   }
 }
 
-/// One attribute; its handle is its position, counted from 1.
+/// One attribute. Its handle is its position in the table, counted from 1.
 private struct Attribute {
-  /// UUID, least significant byte first: 2 or 16 bytes.
+  /// The UUID, least significant byte first: 2 or 16 bytes.
   let type: [UInt8]
   let value: [UInt8]
-  /// The last handle of a service.
+  /// The last handle of the service, if this attribute declares a service.
   var groupEnd: UInt16?
 }
 

@@ -1,13 +1,13 @@
 import Primitives
 
-/// The setup of BNEP (Bluetooth Network Encapsulation Protocol 1.0, 2.6.3). In the first unit of a channel a peer sends
-/// its role and the role that it wants. The kernel carries the frames that follow.
+/// The connection setup of BNEP (Bluetooth Network Encapsulation Protocol 1.0, 2.6.3). In the first SDU of a channel, a
+/// peer sends its own role and the role that it requests from this node. The kernel carries the frames that follow.
 enum BNEPSetup {
   /// The L2CAP PSM of BNEP (Assigned Numbers, 2.5).
   static let psm: UInt16 = 0x000F
-  /// The smallest MTU that both ends must have: an Ethernet frame with its headers (2.2).
+  /// The smallest MTU that both ends must support, in bytes: an Ethernet frame with its headers (2.2).
   static let unitBytesMin: UInt16 = 1691
-  /// The longest request that has no extensions: two UUIDs of 16 bytes.
+  /// The maximum length of a setup request without extensions, in bytes: two UUIDs of 16 bytes after 3 bytes.
   static let requestBytesMax = 3 + 2 * 16
 
   static let networkAccessPoint = DataElement(uuid: 0x1116)
@@ -18,15 +18,15 @@ enum BNEPSetup {
   private static let setupRequest: UInt8 = 0x01
   private static let setupResponse: UInt8 = 0x02
 
-  /// The decision of a network access point about a unit.
+  /// The decision of a network access point about the first SDU of a channel.
   enum Verdict: Equatable {
     case welcome
     case refused(Refusal)
-    /// The unit is not a setup request.
+    /// The SDU is not a setup request.
     case malformed
   }
 
-  /// The codes of a response (2.6.3.2).
+  /// The codes with which a setup response refuses a request (2.6.3.2).
   enum Refusal: UInt16 {
     case destination = 1
     case source = 2
@@ -34,8 +34,9 @@ enum BNEPSetup {
     case notAllowed = 4
   }
 
-  /// Decides about the first unit of a channel, which may be truncated beyond `requestBytesMax`. Extensions after the
-  /// request are ignored. A user that wants an access point is welcome (Personal Area Networking Profile 1.0, 6.4).
+  /// Decides about `unit`, the first SDU of a channel, which may be truncated beyond `requestBytesMax`. Extensions
+  /// after the request are ignored. A peer in the role of a user that requests an access point is accepted (Personal
+  /// Area Networking Profile 1.0, 6.4).
   static func verdict(on unit: [UInt8]) -> Verdict {
     guard unit.count >= 3, unit[0] & ~hasExtension == control, unit[1] == setupRequest else { return .malformed }
     let size = Int(unit[2]), end = 3 + 2 * size

@@ -15,11 +15,11 @@ extension BluetoothEndpoint {
   /// The six bytes in wire order: least significant first.
   var wireBytes: [UInt8] { (0..<6).map { UInt8(truncatingIfNeeded: address >> UInt64($0 * 8)) } }
 
-  /// The address type of mgmt and L2CAP: 1 LE public, 2 LE random.
+  /// The address type in the kernel's interfaces of management and L2CAP: 1 for LE public, 2 for LE random.
   var wireType: UInt8 { isRandom ? 2 : 1 }
 }
 
-/// A device address with its mgmt type.
+/// A device address with its type in the kernel's management interface: 0 for BR/EDR, 1 for LE public, 2 for LE random.
 struct WireAddress: Equatable {
   var address: UInt64
   var type: UInt8
@@ -33,7 +33,7 @@ struct WireAddress: Equatable {
 
   init(classic address: UInt64) { self.init(address: address, type: 0) }
 
-  /// Nil for an address of another bearer.
+  /// Returns nil for an IP address.
   init?(_ remote: RemoteAddress) {
     switch remote {
     case .ip: return nil
@@ -50,7 +50,7 @@ struct WireAddress: Equatable {
     isClassic ? .bluetoothClassic(address) : .bluetooth(BluetoothEndpoint(address: address, isRandom: type == 2))
   }
 
-  /// The LE address, nil for a BR/EDR device.
+  /// The LE address; nil for a BR/EDR device.
   var endpoint: BluetoothEndpoint? {
     type == 1 || type == 2 ? BluetoothEndpoint(address: address, isRandom: type == 2) : nil
   }

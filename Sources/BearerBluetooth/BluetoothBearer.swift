@@ -4,30 +4,30 @@ import CSystem
 import Primitives
 import Reactor
 
-/// Bluetooth LE as a bearer, with classic beside it (`ClassicRadio`), or classic alone. It uses kernel sockets, without
-/// bluetoothd. It advertises and serves the Causeway service, scans for it, dials, and hands over credit-based L2CAP
-/// channels as streams.
+/// The Bluetooth bearer of one controller: LE, LE together with classic (`ClassicRadio`), or classic alone. It uses the
+/// kernel's sockets, without bluetoothd. With LE, it advertises and serves the Causeway service, scans for peers with
+/// that service, and dials them. It hands over credit-based L2CAP channels as streams.
 ///
-/// There is no pairing and no bonding: requests are refused, and TLS above the channel authenticates. A missing or
-/// failing controller is reported once and watched for (`Adapter`). `RadioPlan` schedules the radio.
+/// There is no pairing over LE, and no bonding: the bearer refuses requests, and TLS above the channel authenticates. A
+/// missing or failing controller is reported once; `Adapter` waits for its return. `RadioPlan` schedules the radio.
 ///
-/// Streams are SEQPACKET sockets. One `send` carries at most `unitBytesMax` bytes. One `recv` must offer at least
-/// `receiveBytesMax`, or the rest of the unit is lost.
+/// LE streams are SEQPACKET sockets. One `send` carries at most the stream's `unitBytesMax` bytes. The buffer of each
+/// `recv` must have at least `receiveBytesMax` bytes, or the rest of the SDU is lost.
 public final class BluetoothBearer {
   /// The source names in reports.
   typealias Sources = (lowEnergy: StaticString, classic: StaticString, network: StaticString)
 
-  /// The largest unit that a stream receives, in bytes.
+  /// The largest SDU that a stream receives, in bytes.
   public static let receiveBytesMax = Int(L2CAPSocket.receiveUnitBytesMax)
-  /// The most waiting dials: one per candidate. Further dials fail at once.
+  /// The maximum number of queued dials: one for each candidate. Further dials fail at once.
   public static let dialsQueuedMax = CandidateTable.entriesMax
-  /// After this many failed commands in a row, the controller must prove that it answers.
+  /// The number of failed commands in a row after which the bearer checks whether the controller still answers.
   private static let doubtsMax = 2
-  /// After this many failures in a row, a controller without links is reset even if it responds: it may be out of sync
-  /// with the kernel.
+  /// The number of failed commands in a row after which a controller without links is switched off and on, even if it
+  /// answers. Its state may then differ from what the kernel assumes.
   private static let failuresMax = 4
-  /// Wi-Fi counts as loaded from this many bytes within a second on, until the load has been absent for `sharedCalm`. A
-  /// file or a stream of pictures loads it; a chat does not.
+  /// Wi-Fi is loaded when it carries this many bytes within a second. The load ends when Wi-Fi has carried less for
+  /// `sharedCalm`. A file or a stream of pictures is a load; a chat is not.
   private static let sharedBytes: UInt64 = 131_072
   private static let sharedCalm = TimeSpan.seconds(3)
 
@@ -50,20 +50,20 @@ public final class BluetoothBearer {
   /// Linked peers whose disconnection was requested.
   var leaving: [BluetoothEndpoint] = []
   var dials: [(peer: WireAddress, token: UInt32)] = []
-  /// `isDiallingUs`: the peer has since opened a channel itself, over the connection that both ends share.
+  /// `isDiallingUs`: since the dial began, the peer has opened a channel itself, over the same connection.
   var dial: (process: any Dial, peer: WireAddress, token: UInt32, isDiallingUs: Bool)?
   var overtaken = OvertakenDials()
-  /// Failed commands in a row.
+  /// The number of failed commands in a row.
   private var doubts = 0
   private var isProbing = false
   private var times = RadioTimes()
   private var classicTimes = RadioTimes()
   private var paces = ConnectionPaces()
-  /// Whether the kernel applies parameters to existing connections.
+  /// Whether the kernel applies new parameters to existing connections.
   private var updatesConnections = false
   private var has2M = false
   private var wifi = TrafficLoad(bytesMin: sharedBytes, calm: sharedCalm)
-  /// The load of Bluetooth itself. While it is loaded there is no inquiry.
+  /// The load of Bluetooth itself. No inquiry runs while Bluetooth is loaded.
   private var busy = TrafficLoad(bytesMin: ConnectionPace.loadBytes, calm: sharedCalm)
   var timer: Timer?
 
@@ -104,7 +104,8 @@ public final class BluetoothBearer {
       mayScan: settings.isLowEnergy && settings.isScanning, relays: settings.relays, seed: hint)
   }
 
-  /// Looks for the controller and begins. Missing hardware or permissions are reported to the delegate, not thrown.
+  /// Starts the bearer, which then searches for its controller. Missing hardware or permissions are reported to the
+  /// delegate, not thrown.
   public func start() {
     guard timer == nil else { return }
     timer = Timer(loop) { [self] in advance() }
@@ -114,7 +115,7 @@ public final class BluetoothBearer {
     adapter.eventReceived = { [self] event in received(event) }
     classic?.report = { [self] text, isFault in
       delegate?.bearerReport(sources.classic, text, isFault: isFault)
-      // Inquiries may be allowed from now on, or no longer.
+      // The report can mean that inquiries are allowed from now on, or no longer allowed.
       advance()
     }
     classic?.network?.report = { [self] in delegate?.bearerReport(sources.network, $0, isFault: $1) }
@@ -125,9 +126,10 @@ public final class BluetoothBearer {
   }
 
   var isUp: Bool { adapter.working != nil }
-  /// The most links at once.
+  /// The maximum number of LE links at once.
   var places: Int { settings.linksMax }
-  /// Link slots with neither a link nor a waiting dial; negative if more dials wait.
+  /// The number of LE link slots, less the links and the queued dials. It is negative if more dials are queued than
+  /// slots are free, and while no controller is up.
   var placesFree: Int { isUp ? places - plan.links - dials.count : .min + 1 }
 
   /// Notes that `byteCount` bytes have passed over the stream of a peer, in both directions, since the last call.
@@ -142,7 +144,8 @@ public final class BluetoothBearer {
     if wifi.passed(byteCount, loop.now) { advance() }
   }
 
-  /// Notes that a link over Wi-Fi has ended. Its traffic may need Bluetooth now.
+  /// Notes that a link over Wi-Fi has ended. Wi-Fi then no longer counts as loaded, because the link's traffic may need
+  /// Bluetooth now.
   public func wifiEnded() {
     wifi.ended(loop.now)
     advance()
@@ -154,8 +157,8 @@ public final class BluetoothBearer {
     if device.isClassic { classicCandidates.proved(device) } else { candidates.proved(device) }
   }
 
-  /// Removes our advertising and closes every socket of the bearer. Streams that were handed over stay open. No
-  /// delegate call follows.
+  /// Removes this node's advertising, and closes every socket of the bearer. Streams that were handed over stay open.
+  /// No delegate call follows.
   public func stop() {
     delegate = nil
     timer?.cancel()
@@ -209,7 +212,8 @@ public final class BluetoothBearer {
   }
 
   private func startLowEnergy(_ working: Adapter.Working) {
-    // Before advertising: the kernel creates a link's attribute channel only if a listener exists.
+    // The listeners exist before advertising begins: the kernel creates a link's attribute channel only if a listener
+    // exists.
     listen(
       "attribute channel",
       accepted: { [self] descriptor, peer in attributes.adopt(descriptor, peer) },
@@ -228,7 +232,7 @@ public final class BluetoothBearer {
       guard case .done(let version) = outcome else { return }
       updatesConnections = BearerBluetooth.updatesConnections(version)
     }
-    // Controllers with only LE 1M know neither command.
+    // Controllers with only the LE 1M PHY support neither of the two PHY commands.
     adapter.send(.readPHYs(working.index)) { [self] outcome in
       guard case .done(let answer) = outcome, let phys = PHYConfiguration(answer), adapter.working == working else {
         return
@@ -334,8 +338,8 @@ public final class BluetoothBearer {
     }
   }
 
-  /// Checks a controller whose commands fail. If it does not answer, the kernel may report only a failed command, as it
-  /// does for a busy controller. So the advertisement is added once more: that fails only if the controller does not
+  /// Checks a controller whose commands fail. For a controller that does not answer, the kernel can report the same
+  /// failure as for a busy one. So the advertisement is added once more: that fails only if the controller does not
   /// answer.
   private func doubt(_ outcome: ManagementOutcome) {
     guard let working = adapter.working, !isProbing else { return }
@@ -408,7 +412,7 @@ public final class BluetoothBearer {
   }
 
   private func heard(_ found: FoundDevice) {
-    // Another program may search for devices of the other kind.
+    // Another program may search for devices of a kind, LE or classic, that this bearer does not use.
     let isUsed = found.device.isClassic ? settings.isClassic : settings.isLowEnergy
     guard isUsed, found.isConnectable, let claim = CausewayService.claim(in: found.data),
       claim.hint == 0 || claim.hint != hint

@@ -3,11 +3,12 @@ import CSystem
 import Primitives
 import Reactor
 
-/// The streams of a bearer: those that it dials, one at a time, and those that peers open.
+/// The streams of the bearer: those that it dials, one dial at a time, and those that peers open.
 extension BluetoothBearer {
-  /// Queues a dial. It ends with `bearerOpened` or `bearerDialFailed` for this token. When its turn comes, connecting
-  /// takes at most `settings.dialTimeout`. Each of the peer's two answers takes at most `L2CAPDial.answerTime`, or over
-  /// classic as long as connecting. Candidates of other bearers fail at once.
+  /// Queues a dial, which ends with `bearerOpened` or `bearerDialFailed` for this token. Once the dial begins,
+  /// connecting takes at most `settings.dialTimeout`. The peer then has to answer twice. Over LE, each answer takes at
+  /// most `L2CAPDial.answerTime`; over classic, at most `settings.dialTimeout`. A dial to a candidate of another bearer
+  /// fails at once.
   public func dial(_ candidate: Candidate, token: UInt32) {
     guard let peer = WireAddress(candidate.address) else {
       delegate?.bearerDialFailed(token: token, reason: "not a Bluetooth address")
@@ -26,8 +27,8 @@ extension BluetoothBearer {
     advance()
   }
 
-  /// Ends the connection to a peer whose stream is closed. Otherwise the kernel would hold its link slot for 2 to 4 s
-  /// more.
+  /// Ends the connection to a peer whose stream is closed. Otherwise the kernel would keep the connection, and with it
+  /// a link slot, for 2 to 4 s more.
   public func hangUp(_ endpoint: BluetoothEndpoint) {
     let device = WireAddress(endpoint)
     guard let working = adapter.working, linked.contains(device), dial?.peer != device else { return }
@@ -35,9 +36,10 @@ extension BluetoothBearer {
     adapter.post(.disconnect(working.index, device))
   }
 
-  /// Lets a peer whose stream was lost ask for the channel again. If the connection still exists, the peer's process
-  /// has died. The next process finds this node through that connection, and asks there for the channel. The kernels
-  /// end the connection after 2 to 4 s. `wasDialled`: whether this node had dialled it.
+  /// Opens a new attribute channel to an LE peer whose stream was lost. If the connection to the peer still exists, the
+  /// peer's process has died. The peer's next process reaches this node over that connection, and requests the PSM
+  /// there. This channel answers the request. Without it, the kernels end the connection after 2 to 4 s. `wasDialled`:
+  /// whether this node had dialled the peer.
   public func answerAgain(_ endpoint: BluetoothEndpoint, wasDialled: Bool) {
     let device = WireAddress(endpoint)
     guard let working = adapter.working, linked.contains(device), dial?.peer != device,
@@ -59,7 +61,7 @@ extension BluetoothBearer {
 
   var hasClassicPlace: Bool { linked.count { $0.isClassic } < ClassicRadio.linksMax }
 
-  /// Takes a stream that a peer has opened. `unitBytesMax` is nil if the stream is gone already.
+  /// Hands over a stream that a peer has opened. `unitBytesMax` is nil if the stream has already closed.
   func accepted(_ descriptor: CInt, _ peer: WireAddress, unitBytesMax: Int?) {
     guard delegate != nil, let unitBytesMax else {
       _ = close(descriptor)
@@ -76,7 +78,7 @@ extension BluetoothBearer {
       _ = close(descriptor)
       return
     }
-    // The kernel does not report a connection that a former process left.
+    // The kernel does not report a connection that an earlier process left, so the stream is the only evidence of it.
     if peer.isClassic { connected(peer, isCentral: false) }
     delegate.bearerOpened(
       StreamHandoff(
@@ -84,8 +86,8 @@ extension BluetoothBearer {
         interfaceIndex: 0, remote: peer.remote))
   }
 
-  /// Ends a dial whose peer has dialled too. A pending connection would never be made, because there is one now, and
-  /// would keep the radio from other peers.
+  /// Ends this node's dial to a peer that has opened a stream itself. The dial's pending connection would never be
+  /// made, because a connection to the peer exists now. It would only keep the radio from other dials.
   private func peerCameFirst(_ process: any Dial, _ token: UInt32) {
     guard process.yields() else {
       dial?.isDiallingUs = true
@@ -96,8 +98,8 @@ extension BluetoothBearer {
     dialEnded(isSuccess: true)
   }
 
-  /// Notifies the plan whether a dial can start. If all link slots are taken and one is about to be free, the dial
-  /// waits for it.
+  /// Notifies `RadioPlan` whether a dial can start. If all link slots are in use and a link is about to end, the dial
+  /// waits for its slot.
   func dialsChanged() {
     plan.handle(.dialsWaiting(!dials.isEmpty && (plan.hasFreeSlot || leaving.isEmpty)), loop.now)
   }
@@ -106,7 +108,8 @@ extension BluetoothBearer {
     guard let working = adapter.working, !dials.isEmpty else { return dialEnded(isSuccess: true) }
     let (peer, token) = dials.removeFirst()
     dialsChanged()
-    // A second channel on the same connection may have the number of the first one. See `L2CAPDial.dialDeferral`.
+    // The request for a second channel on the same connection could have the number of the peer's request (see
+    // `L2CAPDial.dialDeferral`).
     if hasStream(peer.remote) {
       overtaken.add(token, loop.now)
       return dialEnded(isSuccess: true)
@@ -134,8 +137,8 @@ extension BluetoothBearer {
         if !sharesConnection { adapter.post(.disconnect(working.index, peer)) }
         delegate?.bearerDialFailed(token: token, reason: reason.description)
       }
-      // A dial over BR/EDR takes long, and any device may answer an inquiry, so a peer that leads to no node is
-      // withheld.
+      // A dial over BR/EDR takes long, and any device can answer an inquiry. So a peer where dials repeatedly lead to
+      // no node is withheld for a time.
       if peer.isClassic, let lost = classicCandidates.dialled(peer, loop.now) { delegate?.bearerLost(lost) }
       dialEnded(isSuccess: isSuccess)
     }
@@ -148,14 +151,14 @@ extension BluetoothBearer {
         return try RFCOMMSocket.connect(adapter, to: peer.address, channel)
       }
     }
-    // The kernel may have stored the slow parameters of an earlier connection.
+    // The kernel may have stored the slow parameters of an earlier connection, and would use them for the new one.
     load(.initial, endpoint)
     return L2CAPDial(loop, from: adapter, to: endpoint, psm: candidates.takePSM(peer), attributes)
   }
 
   private func dialEnded(isSuccess: Bool) {
     plan.handle(.dialEnded(isSuccess: isSuccess), loop.now)
-    // Delayed, because a dial may end while `advance` is carrying it out.
+    // The timer calls `advance`, because a dial can end while `advance` is carrying it out.
     timer?.set(loop.now)
   }
 }

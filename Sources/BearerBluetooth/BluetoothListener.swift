@@ -5,8 +5,9 @@ import Reactor
 final class BluetoothListener {
   private let acceptor: Acceptor
 
-  /// Takes over `descriptor`, even when it throws. `accept` accepts the next connection. `accepted` owns its
-  /// descriptors. `shortage` is called when accepting begins to fail, and with nil when it works again.
+  /// Takes ownership of `descriptor`, even if the initialiser throws. `accept` accepts the next connection. `accepted`
+  /// receives ownership of the connection's descriptor. `shortage` is called with the error when accepting begins to
+  /// fail, and with nil when accepting works again.
   init(
     _ loop: EventLoop, _ descriptor: CInt,
     accept: @escaping (CInt) throws(SystemError) -> (descriptor: CInt, peer: BluetoothEndpoint) = L2CAPSocket.accept,

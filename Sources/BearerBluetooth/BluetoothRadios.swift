@@ -2,8 +2,8 @@ import Bearer
 import Primitives
 import Reactor
 
-/// Bluetooth over one or several adapters, as one bearer. Each adapter has a `BluetoothBearer`. A peer in reach of
-/// several adapters is one candidate, and is dialled over one of them.
+/// Bluetooth over one or several adapters, as one bearer. Each adapter has a `BluetoothBearer`. A peer in range of
+/// several adapters is one candidate, and is dialled over one of the adapters.
 public final class BluetoothRadios {
   /// The source names in reports, for each of `AdapterChoice.countMax` adapters.
   private static let sources: [BluetoothBearer.Sources] = [
@@ -12,16 +12,18 @@ public final class BluetoothRadios {
     ("bluetooth-4", "bluetooth-classic-4", "bluetooth-nap-4"),
   ]
 
-  /// The most clients that read service records at once, over all adapters.
+  /// The maximum number of clients that read service records at once, over all adapters.
   public static let recordClientsMax = AdapterChoice.countMax * SDPConnections.countMax
-  /// The most peers in a network at once, over all adapters.
+  /// The maximum number of peers that have joined a bridge over Bluetooth classic, over all adapters.
   public static let networkPeersMax = AdapterChoice.countMax * NetworkAccessPoint.peersMax
 
-  /// The most peers in reach of all adapters, of both kinds, and the bytes for each.
+  /// The maximum number of known peers of all adapters, over LE and classic. `heardBytes` is the memory for each peer
+  /// in bytes.
   public static let heardMax = 2 * AdapterChoice.countMax * CandidateTable.entriesMax
   public static let heardBytes = CandidateTable.entryBytes + SharedCandidates.entryBytes
 
-  /// Called with the number of link slots of all working adapters. Without one, it is the number of a single adapter.
+  /// Called when the number of LE link slots of all working adapters changes. While no adapter works, the number is
+  /// that of a single adapter.
   public var placesChanged: ((Int) -> Void)?
 
   /// Whether a stream with a peer is open. A dial to such a peer fails, because the peer has dialled first.
@@ -51,8 +53,8 @@ public final class BluetoothRadios {
     for bearer in bearers { bearer.start() }
   }
 
-  /// Dials a candidate, as `BluetoothBearer.dial`. It uses the adapter that has a connection to the peer, or, among
-  /// those that have found it, the one with the most free slots.
+  /// Dials a candidate, as `BluetoothBearer.dial`. The dial uses the adapter that has a connection to the peer. If
+  /// there is none, it uses the adapter with the most free slots among those that have found the peer.
   public func dial(_ candidate: Candidate, token: UInt32) {
     var best = 0
     for number in bearers.indices where worth(number, candidate) > worth(best, candidate) { best = number }
@@ -64,7 +66,7 @@ public final class BluetoothRadios {
     for bearer in bearers { bearer.hangUp(endpoint) }
   }
 
-  /// Lets a peer ask for its channel again, as `BluetoothBearer.answerAgain`.
+  /// Opens an attribute channel to a peer whose stream was lost, as `BluetoothBearer.answerAgain`.
   public func answerAgain(_ endpoint: BluetoothEndpoint, wasDialled: Bool) {
     for bearer in bearers { bearer.answerAgain(endpoint, wasDialled: wasDialled) }
   }
@@ -84,7 +86,7 @@ public final class BluetoothRadios {
     for bearer in bearers { bearer.wifiEnded() }
   }
 
-  /// Notes a proven key, as `BluetoothBearer.proved`.
+  /// Notes that a node has proved its key, as `BluetoothBearer.proved`.
   public func proved(_ peer: RemoteAddress) {
     for bearer in bearers { bearer.proved(peer) }
   }
@@ -98,14 +100,14 @@ public final class BluetoothRadios {
   /// The state of each adapter, in the order of the configuration.
   public var snapshots: [BluetoothSnapshot] { bearers.map { $0.snapshot } }
 
-  /// Calls `tell` with the state of the bridge that peers may join over Bluetooth classic, for each working adapter.
+  /// Calls `tell` for each working adapter, with the state of the bridge that peers can join over Bluetooth classic.
   public func tellNetworks(_ tell: (NetworkSnapshot) -> Void) {
     for bearer in bearers {
       if let snapshot = bearer.classic?.network?.snapshot { tell(snapshot) }
     }
   }
 
-  /// Whether a peer with this address has a port of that bridge now.
+  /// Whether a peer with this address has joined the bridge now, over any adapter.
   public func hasJoinedNetwork(_ peer: UInt64) -> Bool {
     bearers.contains { $0.classic?.network?.hasJoined(peer) ?? false }
   }

@@ -16,29 +16,29 @@ extension AdapterChoice {
 public struct BluetoothSettings: Equatable, Sendable {
   /// The dynamic range of LE PSMs (Core Specification 5.4, Vol 3, Part A, 4.22).
   public static let psmRange: ClosedRange<UInt16> = 0x0080...0x00FF
-  /// The range of `linksMax`. Its upper end is what the largest common controllers support.
+  /// The range of `linksMax`. Its upper end is the number of links that the largest common controllers support.
   public static let linksMaxRange: ClosedRange<Int> = 1...32
 
   public var adapter = AdapterChoice.automatic
-  /// The PSM of our channel listener, within `psmRange`; peers read it from the GATT service.
+  /// The PSM on which this node accepts channels, within `psmRange`. Peers read the PSM from the GATT service.
   public var psm: UInt16 = 0x0081
-  /// The most LE links at once. With all of them in use the box neither advertises nor dials. Chips on a Pi support 7
-  /// to 10.
+  /// The maximum number of LE links at once. When all are in use, the box neither advertises nor scans, and dials no
+  /// further peers. The chips of Raspberry Pi boards support 7 to 10 links.
   public var linksMax = 7
   /// A pending LE connection is cancelled after this time, because it starves Wi-Fi on chips that share the antenna.
   public var dialTimeout = TimeSpan.seconds(4)
-  /// Whether this node forwards for others, which the scan response contains.
+  /// Whether this node forwards for others. The scan response announces this.
   public var relays = true
-  /// Whether the box advertises. If false, it only dials.
+  /// Whether the box advertises over LE. If false, it only dials.
   public var isAdvertising = true
-  /// Whether the box scans. If false, it only waits to be dialled.
+  /// Whether the box scans over LE. If false, it only waits to be dialled.
   public var isScanning = true
 
-  /// Whether Bluetooth classic is used: peers may connect, and are searched for.
+  /// Whether Bluetooth classic is used: peers can connect over it, and this node searches for peers by inquiry.
   public var isClassic = false
-  /// Whether LE is used. At least one of LE and classic is.
+  /// Whether LE is used. At least one of LE and classic is used.
   public var isLowEnergy = true
-  /// The bridge that peers may join over Bluetooth classic; empty for none. It requires `isClassic`.
+  /// The name of the bridge that peers can join over Bluetooth classic; empty for none. A bridge requires `isClassic`.
   public var networkBridge = ""
 
   public init() {}

@@ -1,6 +1,6 @@
 import Primitives
 
-/// The state of the bearer, for status.
+/// The state of a `BluetoothBearer`, for the status.
 public struct BluetoothSnapshot: Sendable {
   /// The controller in use: the number of its `hciN`, and its address; nil while there is none.
   public var adapterIndex: UInt16?
@@ -12,27 +12,28 @@ public struct BluetoothSnapshot: Sendable {
   public var isAdvertising: Bool
   public var isScanning: Bool
   public var isDialling: Bool
-  /// Whether Wi-Fi is loaded, so that scans and dials are few.
+  /// Whether Wi-Fi carries much traffic, so that this node scans and dials less often.
   public var isAirShared: Bool
-  /// Whether the controller has LE 2M. A peer that asks for it gets it.
+  /// Whether the controller supports the PHY LE 2M. It is used with a peer that requests it.
   public var has2M: Bool
-  /// Connections made by this node: at short intervals, and at long ones.
+  /// The numbers of connections that this node has made, by their connection intervals: short (`fastLinks`) and long
+  /// (`slowLinks`).
   public var fastLinks: Int
   public var slowLinks: Int
-  /// How long the controller has scanned and dialled since the start.
+  /// How long the controller has scanned and dialled over LE since the start.
   public var scanningTime: TimeSpan
   public var diallingTime: TimeSpan
   /// Current LE links, and their limit.
   public var links: Int
   public var linksMax: Int
-  /// The number of known peers: found and not lost.
+  /// The number of known LE peers: found and not lost.
   public var candidates: Int
-  /// Dials that wait for the current one.
+  /// The number of dials that wait for the end of the current dial.
   public var dialsQueued: Int
-  /// Open attribute channels.
+  /// The number of open attribute channels.
   public var attributeChannels: Int
   public var psm: UInt16
-  /// Whether LE is used. If false, only classic is.
+  /// Whether LE is used. If false, only classic is used.
   public var isLowEnergy: Bool
   /// The state of classic; nil if only LE is used.
   public var classic: ClassicSnapshot?

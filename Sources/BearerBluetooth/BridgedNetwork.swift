@@ -2,12 +2,14 @@ import CBluetooth
 import CSystem
 import Reactor
 
-/// The kernel's Ethernet over Bluetooth at one controller, and the bridge that its interfaces join.
+/// Ethernet over Bluetooth (BNEP) in the kernel, at one controller. The interface of each peer becomes a port of the
+/// bridge.
 final class BridgedNetwork: PeerNetwork {
   private let bridge: String
   private let control: CInt
 
-  /// Removes interfaces that a former process left in the kernel. Errors: EPROTONOSUPPORT (a kernel without BNEP).
+  /// Opens the kernel's control socket for BNEP, and removes interfaces that an earlier process left. Errors:
+  /// EPROTONOSUPPORT (a kernel without BNEP).
   init(_ bridge: String, _ adapter: UInt64) throws(SystemError) {
     self.bridge = bridge
     control = cbluetooth_bnep_open()
@@ -26,7 +28,7 @@ final class BridgedNetwork: PeerNetwork {
   func leave(_ peer: UInt64) { cbluetooth_bnep_leave(control, bdaddr_t(peer)) }
 }
 
-/// Whether the kernel has BNEP. The kernel loads its module for this call if it can.
+/// Whether the kernel has BNEP. For this call, the kernel loads its BNEP module if it can.
 public func kernelHasBNEP() -> Bool {
   let control = cbluetooth_bnep_open()
   if control < 0 { return false }

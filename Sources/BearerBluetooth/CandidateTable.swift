@@ -1,20 +1,25 @@
 import Bearer
 import Primitives
 
-/// Peers of one kind that advertised our service, or answered an inquiry with it. The clock of the table runs only
-/// while the radio scans for them. So no peer is lost for silence while nothing could be received.
+/// The peers of one kind: LE peers that advertised the Causeway service, or classic peers that answered an inquiry with
+/// it. The clock of the table runs only while the radio scans for such peers. So no peer is removed for silence while
+/// the radio could not receive.
 struct CandidateTable {
-  /// The most entries. Any device in radio range can take one by advertising our UUID, under any number of addresses.
+  /// The maximum number of entries. Any device in radio range can create entries by advertising the service's UUID,
+  /// under any number of addresses.
   ///
-  /// In a full table a new peer replaces one that has been silent for `replaceableAfter`. Otherwise it replaces one
-  /// where dials led to no node, or else the one found first, if that was more than `replaceableAfter` ago. A peer that
-  /// is linked, or where a node has proved its key, is not replaced.
+  /// In a full table, a new peer replaces the first of these that exists:
+  /// - the unlinked peer that has been silent longest, if for more than `replaceableAfter`;
+  /// - the unlinked peer with the most dials that led to no node, if no node ever proved its key there;
+  /// - the unlinked peer that was found first, if more than `replaceableAfter` ago, and if no node ever proved its key
+  ///   there.
   static let entriesMax = 64
-  /// The scanning time without an advertisement (three sessions) after which an unlinked peer is lost.
+  /// The scanning time without an advertisement after which an unlinked peer is removed: about three scans.
   static let lostAfter = TimeSpan.seconds(30)
   static let replaceableAfter = TimeSpan.seconds(12)
-  /// After this many dials in a row that lead to no node, a peer is withheld for `withheldMin`. The time doubles with
-  /// each further one, at most six times. The peer is lost, and is found again when it advertises after that time.
+  /// The number of dials in a row that lead to no node, after which a peer is withheld for `withheldMin`. The time
+  /// doubles with each further such dial, at most six times. A withheld peer is reported as lost. It is reported as
+  /// found when it advertises after that time.
   static let fruitlessMax: UInt8 = 3
   static let withheldMin = TimeSpan.seconds(30)
 
@@ -30,13 +35,14 @@ struct CandidateTable {
     let foundAt: TimeSpan
     var heardAt: TimeSpan
     var isLinked = false
-    /// Whether a node has proved its key there.
+    /// Whether a node has proved its key at this address.
     var isProven = false
-    /// The PSM of the channel that was opened last, and that of a channel over which a node proved its key. The latter
-    /// is used once: it stays known if it leads to a node again.
+    /// `openedPSM`: the PSM of the channel that was opened last. `provenPSM`: the PSM of a channel over which a node
+    /// proved its key. A dial uses `provenPSM` up. It is set again when a node proves its key over the new channel.
     var openedPSM: UInt16?
     var provenPSM: UInt16?
-    /// Dials since a node last proved its key, and the time until which the peer is withheld, if it is.
+    /// `fruitless`: the number of dials since a node last proved its key. `withheldUntil`: until when the peer is
+    /// withheld; nil if it is not withheld.
     var fruitless: UInt8 = 0
     var withheldUntil: Instant?
   }
@@ -49,7 +55,7 @@ struct CandidateTable {
 
   var count: Int { entries.count }
 
-  /// Notes that scanning has begun or ended.
+  /// Notes that scanning has begun or ended, which starts or stops the table's clock.
   mutating func scanning(_ isOn: Bool, _ now: Instant) {
     if isOn {
       if scanningSince == nil { scanningSince = now }
@@ -59,8 +65,8 @@ struct CandidateTable {
     }
   }
 
-  /// Notes that a peer advertises our service. A report without a hint keeps a known hint, because the scan response
-  /// that carries it is sometimes lost.
+  /// Notes that a peer advertises the Causeway service. `hint`: the first 8 bytes of its node id, or 0. A report
+  /// without a hint does not erase a known hint, because the scan response that carries the hint is sometimes lost.
   mutating func heard(_ device: WireAddress, hint: UInt64, relays: Bool = true, _ now: Instant) -> Change {
     let heardAt = clock(now)
     if let index = index(of: device) {
@@ -89,27 +95,28 @@ struct CandidateTable {
     return Change(lost: former.withheldUntil == nil ? former.candidate : nil, found: candidate)
   }
 
-  /// Notes that a link to this address came up or went down. Linked peers are not lost, because many stop advertising.
+  /// Notes that a link to this address came up or went down. Linked peers are not removed for silence, because many
+  /// stop advertising.
   mutating func linked(_ device: WireAddress, _ isLinked: Bool, _ now: Instant) {
     guard let index = index(of: device) else { return }
     entries[index].isLinked = isLinked
     entries[index].heardAt = clock(now)
   }
 
-  /// Takes the PSM of a peer; nil unless the last channel led to a node.
+  /// Returns the PSM of a peer once, for the next dial; nil unless a node proved its key over the last channel.
   mutating func takePSM(_ device: WireAddress) -> UInt16? {
     guard let index = index(of: device) else { return nil }
     defer { entries[index].provenPSM = nil }
     return entries[index].provenPSM
   }
 
-  /// Notes that a channel was opened.
+  /// Notes that a channel with this PSM was opened.
   mutating func opened(_ device: WireAddress, psm: UInt16) {
     guard let index = index(of: device) else { return }
     entries[index].openedPSM = psm
   }
 
-  /// Notes that a dial has ended. Returns the candidate if it is withheld from now on.
+  /// Notes that a dial has ended. Returns the candidate if the peer is withheld from now on.
   mutating func dialled(_ device: WireAddress, _ now: Instant) -> Candidate? {
     guard let index = index(of: device) else { return nil }
     let fruitless = min(entries[index].fruitless + 1, Self.fruitlessMax + 6)
@@ -163,7 +170,8 @@ struct CandidateTable {
     return most
   }
 
-  /// The first such peer in the order in which they were found.
+  /// The unlinked peer that was found first, if more than `replaceableAfter` ago, and if no node ever proved its key
+  /// there.
   private func longestUnproven(_ clock: TimeSpan) -> Int? {
     entries.firstIndex {
       !$0.isLinked && !$0.isProven && clock.nanoseconds - $0.foundAt.nanoseconds > Self.replaceableAfter.nanoseconds

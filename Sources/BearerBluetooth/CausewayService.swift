@@ -2,9 +2,10 @@ import Primitives
 
 /// The GATT service that identifies Causeway nodes and phones, and its advertisement.
 ///
-/// The advertisement carries the flags (added by the kernel) and the service UUID, so that phones in the background
-/// find it: 3 + 18 of 31 bytes. The 8-byte node hint does not fit beside it as 128-bit service data, so it is in the
-/// scan response. That takes 26 of 31 bytes, and one more for a node that does not forward for others.
+/// The advertisement contains the flags (added by the kernel) and the service UUID: 3 + 18 of 31 bytes. With the UUID
+/// there, an app that is in the background of a phone finds this node. The node's hint (the first 8 bytes of its id)
+/// does not fit beside the UUID. So the scan response carries the hint as 128-bit service data. The response has 26 of
+/// 31 bytes, or 27 for a node that does not forward for others.
 enum CausewayService {
   /// 8A1C0001-6F5B-4E0B-9E5C-CA05E4A10001 in wire order: least significant byte first.
   static let uuid: [UInt8] = [
@@ -26,15 +27,15 @@ enum CausewayService {
   /// Bit 0 of the byte after the hint: the node does not forward for others.
   private static let isLeaf: UInt8 = 1
 
-  /// The claims of an advertisement.
+  /// The facts that an advertisement claims about its node. Nothing proves them.
   struct Claim: Equatable {
-    /// The hint of the node; 0 for none.
+    /// The node's hint; 0 for none.
     var hint: UInt64 = 0
     var relays = true
   }
 
-  /// The scan response, as the data of our service: the hint, most significant byte first; for a leaf also a byte of
-  /// flags.
+  /// The scan response: service data with the hint, most significant byte first. A node that does not forward for
+  /// others adds a byte of flags.
   static func scanResponse(_ claim: Claim) -> [UInt8] {
     var data = uuid
     data.append(bigEndian: claim.hint)
@@ -42,16 +43,17 @@ enum CausewayService {
     return [UInt8(1 + data.count), serviceData] + data
   }
 
-  /// The UUID that carries the claim in answers to inquiries, beside the service's UUID: 8A1C0002-6F5B-4E0B and the
-  /// hint, or 8A1C0003 for a leaf. In wire order.
+  /// The UUID that carries the claim in answers to inquiries, in addition to the service's UUID. It consists of
+  /// 8A1C0002-6F5B-4E0B and the hint. For a node that does not forward for others, it begins with 8A1C0003. The bytes
+  /// are in wire order.
   static func claimUUID(_ claim: Claim) -> [UInt8] {
     var hint: [UInt8] = []
     hint.append(littleEndian: claim.hint)
     return hint + uuid[8..<12] + [claim.relays ? 2 : 3] + uuid[13...]
   }
 
-  /// Parses an advertisement and scan response as mgmt joins them, or the answer to an inquiry (the EIR of Device
-  /// Found). Returns nil without our service.
+  /// Parses the data of a Device Found event: an advertisement and its scan response, concatenated by the kernel, or an
+  /// extended inquiry response (EIR). Returns nil if the Causeway service is not in the data.
   ///
   /// Unknown flags, and bytes after them, are ignored. Parsing stops at a malformed structure; the structures before it
   /// are used (Core Specification 5.4, Vol 3, Part C, 11).

@@ -6,7 +6,7 @@ import Reactor
 
 /// The state of Bluetooth classic, for status.
 public struct ClassicSnapshot: Equatable, Sendable {
-  /// The server channel of RFCOMM; nil while peers cannot connect.
+  /// The number of this node's RFCOMM server channel; nil while peers cannot connect.
   public var channel: UInt8?
   /// Current BR/EDR links, and their limit.
   public var links = 0
@@ -18,17 +18,17 @@ public struct ClassicSnapshot: Equatable, Sendable {
   /// How long the controller has inquired and dialled since the start.
   public var inquiringTime = TimeSpan.seconds(0)
   public var diallingTime = TimeSpan.seconds(0)
-  /// Why classic does not work; nil if it does, or while the controller is absent.
+  /// Why classic does not work; nil if it works, or while the controller is absent.
   public var problem: String?
 }
 
-/// Bluetooth classic (BR/EDR) beside LE on the same controller, for peers that have nothing else. It is found by
-/// inquiry, serves its service record, and hands over RFCOMM connections as streams. `RadioPlan` decides when the
-/// controller itself inquires and dials.
+/// Bluetooth classic (BR/EDR) on one controller, with or without LE, for peers that support only classic. Peers find
+/// this node by inquiry, and read the number of its RFCOMM channel from its service record. RFCOMM connections are
+/// handed over as streams. `RadioPlan` decides when this controller inquires and dials.
 ///
 /// There is no bonding, and no pairing that a person would notice: TLS above the stream authenticates.
 final class ClassicRadio {
-  /// The most active members of a piconet (Core Specification 5.4, Vol 1, Part A, 3.4).
+  /// The maximum number of BR/EDR links: the active members of a piconet (Core Specification 5.4, Vol 1, Part A, 3.4).
   static let linksMax = 7
   /// The device class: network access point, fully available.
   private static let deviceClass: (major: UInt8, minor: UInt8) = (3, 0)
@@ -40,17 +40,18 @@ final class ClassicRadio {
   private let loop: EventLoop
   private let adapter: Adapter
   private let claim: CausewayService.Claim
-  /// Nil if peers may not join a bridge.
+  /// The network access point; nil if peers may not join a bridge.
   let network: NetworkAccessPoint?
   private let open: (_ adapter: UInt64) throws(SystemError) -> Sockets
   private var channel: UInt8?
   private var listeners: [BluetoothListener] = []
   private var records: SDPConnections?
-  /// Whether the setup is complete: peers can find this node, and it may search for them.
+  /// Whether the setup is complete: peers can find this node, and this node is allowed to search for peers.
   private(set) var isDiscoverable = false
   private var problem: String?
 
-  /// The listeners for streams, with their RFCOMM channel, and for clients that read service records.
+  /// The listening sockets: `streams` for RFCOMM connections on `channel`, and `records` for clients that read service
+  /// records.
   typealias Sockets = (streams: CInt, channel: UInt8, records: CInt)
 
   /// `bridge`: the bridge that peers may join; empty for none. `open` opens the listeners at the controller with this
@@ -120,8 +121,8 @@ final class ClassicRadio {
     problem = nil
   }
 
-  /// Hides this node from peers, just before the end. A controller that is not connectable is not discoverable either.
-  /// A command for each would find the kernel busy with the other.
+  /// Hides this node from peers, just before the process ends. A controller that is not connectable is not discoverable
+  /// either, so one command suffices. The kernel would refuse a second one as busy.
   func hide(_ index: UInt16) {
     adapter.post(.setConnectable(index, false))
     adapter.post(.removeUUIDs(index))
@@ -150,12 +151,12 @@ final class ClassicRadio {
     var commands: [ManagementCommand] = [
       .setSimplePairing(index, true), .setNoInputNoOutput(index), .setConnectable(index, true),
       .setLocalName(index, "Causeway"),
-      // UUIDs of a process that was killed are still registered.
+      // UUIDs of an earlier process that was killed are still registered.
       .removeUUIDs(index), .addUUID(index, CausewayService.uuid), .addUUID(index, CausewayService.claimUUID(claim)),
     ]
     if hasNetwork { commands.append(.addNetworkAccessPoint(index)) }
-    // The class follows the UUIDs. Otherwise the kernel withholds them from answers to inquiries for 2 s, in case more
-    // come.
+    // The device class is set after the UUIDs. Otherwise the kernel adds the UUIDs to answers to inquiries only after 2
+    // s, because it waits for further UUIDs.
     commands.append(.setDeviceClass(index, major: Self.deviceClass.major, minor: Self.deviceClass.minor))
     commands.append(.setDiscoverable(index, true))
     return commands

@@ -33,7 +33,8 @@ struct DataElement: Equatable {
     self.init(type: Self.sequence, value: elements.flatMap { $0.bytes })
   }
 
-  /// The encoded element. Texts and sequences have at most 255 bytes, because only this node's own are encoded.
+  /// The encoded element. Texts and sequences have at most 255 bytes, because this node encodes only its own records
+  /// and requests.
   var bytes: [UInt8] {
     if type == Self.text || type == Self.sequence { return [type << 3 | 5, UInt8(value.count)] + value }
     return [type << 3 | UInt8(value.count.trailingZeroBitCount)] + value
@@ -68,8 +69,8 @@ struct DataElement: Equatable {
     return elements
   }
 
-  /// Whether this is the UUID, or a sequence that contains it at any depth. Only for elements of this node, because
-  /// nothing bounds the depth.
+  /// Whether this element is the UUID, or a sequence that contains the UUID at any depth. Use this method only for this
+  /// node's own elements, because nothing limits the depth of the recursion.
   func contains(longUUID wanted: [UInt8]) -> Bool {
     longUUID == wanted || elements?.contains { $0.contains(longUUID: wanted) } ?? false
   }

@@ -4,22 +4,24 @@ import CSystem
 import Primitives
 import Reactor
 
-/// One dial over LE: attribute channel, PSM, credit-based channel. Connecting takes at most `timeout`, and each of the
-/// peer's two answers at most `answerTime`. If the PSM is known, the peer is asked for it only when it refuses the
-/// channel, because the answer takes two connection intervals.
+/// One dial over LE. It connects the attribute channel, reads the peer's PSM there, and opens a credit-based channel on
+/// that PSM. Connecting takes at most `timeout`, and each of the peer's two answers at most `answerTime`. If the PSM is
+/// already known, the dial opens the channel at once, which saves two connection intervals. It then reads the PSM only
+/// if the peer refuses the channel.
 final class L2CAPDial: EventSource, Dial {
-  /// How long the peer may take for each answer on an existing link: some connection intervals of phones, which may be
-  /// 2 s.
+  /// The time limit for each of the peer's answers on an existing link: some connection intervals, as long as phones
+  /// set them.
   static let answerTime = TimeSpan.seconds(2)
 
-  /// How long a peer that made the link may take to open its channel. When channel requests with the same number cross
-  /// on one link, Linux confuses the answers, and neither channel carries data. `L2CAPSocket.skipNumber` gives them
-  /// different numbers on a new link. Later the numbers are unknown, because packets of credits use them up too. So a
-  /// peer with an open channel is not dialled.
+  /// How long a peer that made the link may take to open its channel, before this node requests a channel itself. The
+  /// channel requests of two nodes can have the same number (identifier) and cross on one link. Linux then confuses the
+  /// answers, and neither channel carries data. On a new link, `L2CAPSocket.skipNumber` makes the numbers differ. Later
+  /// the numbers are unknown, because packets of credits use up numbers too. So a peer with an open channel is not
+  /// dialled.
   static let dialDeferral = TimeSpan.milliseconds(1_500)
 
   private enum Step {
-    /// The peer made the link, most likely to dial this node. The dial waits for the peer's channel.
+    /// The peer made the link, most likely to dial this node. This dial waits for the peer to open a channel.
     case yielding
     case connectingAttributes(CInt, Registration)
     case asking(RequestChannel)
@@ -34,7 +36,7 @@ final class L2CAPDial: EventSource, Dial {
   private let knownPSM: UInt16?
   private var finished: ((DialOutcome) -> Void)?
   private var step = Step.ended
-  /// The attribute channel, if this dial made it. It stays open after a successful dial.
+  /// The attribute channel, if this dial connected it. It stays open after a successful dial.
   private var own: RequestChannel?
   private var timer: Timer?
 
@@ -55,7 +57,7 @@ final class L2CAPDial: EventSource, Dial {
     timer?.set(after: timeout)
     // A link that the peer made already has its attribute channel, and a link can have only one.
     if let connection = attributes.channels.existing(peer) {
-      // This node had dialled the peer, which has restarted. It will not dial itself.
+      // This node had dialled the peer, whose process has restarted since. The peer is not expected to dial this node.
       if connection.isOfOurDial && knownPSM != nil { return reach(connection) }
       step = .yielding
       timer?.set(after: Self.dialDeferral)
@@ -65,7 +67,7 @@ final class L2CAPDial: EventSource, Dial {
     connect()
   }
 
-  /// Connects, because the link of a peer that did not dial has ended. Most likely its process had died.
+  /// Connects, because the peer's link ended before the peer opened a channel. Most likely the peer's process had died.
   private func yieldedInVain(_ timeout: TimeSpan) {
     guard case .yielding = step else { return }
     timer?.set(after: timeout)
@@ -201,7 +203,7 @@ final class L2CAPDial: EventSource, Dial {
     step = .ended
     timer?.cancel()
     timer = nil
-    // The link of a failed dial must not hold a slot until the attribute channel's idle timeout.
+    // The link of a failed dial must not occupy a link slot until the attribute channel's idle timeout.
     switch outcome {
     case .opened: break
     case .failed, .unanswered: own?.close()

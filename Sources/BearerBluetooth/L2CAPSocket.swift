@@ -4,31 +4,34 @@ import CSystem
 import Primitives
 import Reactor
 
-/// The kernel's L2CAP sockets: those of LE, and those of service records and networks over BR/EDR. All are non-blocking
-/// and bound to one controller's public address. They request no link-layer security (BT_SECURITY_LOW), because TLS
-/// above does not rely on it.
+/// The kernel's L2CAP sockets: those of LE, and over BR/EDR those of service records and of BNEP networks. All are
+/// non-blocking and bound to one controller's public address. They request no link-layer security (BT_SECURITY_LOW),
+/// because TLS above does not rely on it.
 enum L2CAPSocket {
-  /// The largest SDU that is accepted on a channel. Before Linux 6.9 the peer's credits depend on it too, so a small
-  /// one limits goodput. 3072 bytes are 13 packets in flight: 107 KB/s at a 15 ms interval.
+  /// The largest SDU that is accepted on a channel, in bytes. Before Linux 6.9 this limit also determines the peer's
+  /// credits, so a small one limits goodput. 3072 bytes are 13 packets in flight: 107 KB/s at a connection interval of
+  /// 15 ms.
   static let receiveUnitBytesMax: UInt16 = 3072
-  /// The largest SDU that is sent: five packets of 251 bytes, without the headers of L2CAP. Long frames are handed to
-  /// the kernel in parts, so its buffer can be short. The parts are few, because the other end answers each with a
-  /// packet of credits.
+  /// The largest SDU that is sent, in bytes: five packets of 251 bytes, without the headers of L2CAP. A longer frame is
+  /// handed to the kernel in several SDUs, so the kernel's buffer can be short. Smaller SDUs would cost air time,
+  /// because the peer answers each SDU with a packet of credits.
   static let sendUnitBytesMax = 1233
-  /// The requested SO_SNDBUF. The kernel doubles it, and counts about 1280 bytes for a packet of 251. So up to ten
-  /// packets wait, and from four down the kernel reports room.
+  /// The requested SO_SNDBUF in bytes. The kernel doubles the value, and counts about 1280 bytes for a packet of 251.
+  /// So up to ten packets wait in the buffer. When four or fewer wait, the kernel reports the socket as writable.
   ///
-  /// An urgent frame waits for all of them, 20 ms at 1 Mbit/s. The kernel's default would allow 170 packets, or as many
-  /// as the peer gave credits for. Packets that the controller holds are not counted.
+  /// An urgent frame waits for all packets in the buffer, for 20 ms at 1 Mbit/s. The kernel's default would allow 170
+  /// packets, or as many as the peer has granted credits for. Packets that the controller already has are not counted.
   static let sendBufferBytes: CInt = 6144
-  /// The receive buffer, in bytes. From Linux 6.9 on, the peer gets credits for what the buffer can hold. The kernel
-  /// subtracts 232 bytes for each packet of 247 bytes that would fit, so 6 % are left: 16 packets. At most these are on
-  /// their way to this node, and an urgent frame waits for no more.
+  /// The size of the receive buffer in bytes. From Linux 6.9 on, the peer gets credits for the packets that fit in the
+  /// buffer. The kernel subtracts 232 bytes for each packet of 247 bytes that would fit, so 6 % of the size are left:
+  /// 16 packets. So at most 16 packets are on their way to this node, and an urgent frame of the peer waits for no
+  /// more.
   ///
-  /// With fewer credits than a unit needs, its end never arrives, because its beginning is not read before.
-  /// `receiveUnitBytesMax` needs 13. Older kernels grant credits for unread data too, and lose what does not fit.
+  /// An SDU of `receiveUnitBytesMax` needs 13 credits. With fewer, the end of the SDU never arrives: this node cannot
+  /// read the beginning before the SDU is complete. Kernels before 6.9 grant credits for unread data too, and lose data
+  /// that does not fit. So their buffer is larger.
   private static let receiveBufferBytes: CInt = csystem_kernel_is(6, 9) != 0 ? 61_440 : 212_992
-  /// The attribute protocol's fixed channel.
+  /// The fixed channel (CID) of the attribute protocol.
   private static let attributeChannel: UInt16 = 4
   private static let backlog: CInt = 8
   private static let unassignedPSM: UInt16 = 0x7F
@@ -44,8 +47,8 @@ enum L2CAPSocket {
     }
   }
 
-  /// A listener for the attribute channel. It must exist before a link comes up: the kernel looks for it only then.
-  /// Errors: EADDRINUSE (bluetoothd has it).
+  /// A listener for attribute channels. It must exist before a link comes up, because the kernel looks for a listener
+  /// only then. Errors: EADDRINUSE (bluetoothd has it).
   static func listenForAttributes(_ adapter: UInt64) throws(SystemError) -> CInt {
     try make { (descriptor) throws(SystemError) in
       try bind(descriptor, adapter, psm: 0, channel: attributeChannel)
@@ -53,8 +56,8 @@ enum L2CAPSocket {
     }
   }
 
-  /// A listener for clients that read service records, over BR/EDR. The kernel requires no security for them. Errors:
-  /// EACCES (without CAP_NET_BIND_SERVICE), EADDRINUSE (bluetoothd has it).
+  /// A listener for clients that read service records, over BR/EDR. The kernel requires no link-layer security for this
+  /// PSM. Errors: EACCES (without CAP_NET_BIND_SERVICE), EADDRINUSE (bluetoothd has it).
   static func listenForRecords(_ adapter: UInt64) throws(SystemError) -> CInt {
     try listenClassic(adapter, psm: recordPSM)
   }
@@ -64,7 +67,7 @@ enum L2CAPSocket {
     try listenClassic(adapter, psm: BNEPSetup.psm, unitBytes: BNEPSetup.unitBytesMin)
   }
 
-  /// `unitBytes`: the longest unit of either direction; nil for the kernel's default.
+  /// `unitBytes`: the MTU of both directions in bytes; nil for the kernel's default.
   private static func listenClassic(
     _ adapter: UInt64, psm: UInt16, unitBytes: UInt16? = nil
   ) throws(SystemError) -> CInt {
@@ -83,7 +86,8 @@ enum L2CAPSocket {
     }
   }
 
-  /// Begins to connect to a device's server of service records, over BR/EDR; the socket becomes writable when it is connected.
+  /// Begins to connect to a peer's server of service records (SDP), over BR/EDR. The socket becomes writable when the
+  /// connection is established.
   static func connectRecords(_ adapter: UInt64, to peer: UInt64) throws(SystemError) -> CInt {
     try make { (descriptor) throws(SystemError) in
       var address = socketAddress(adapter, type: UInt8(BDADDR_BREDR), psm: 0, channel: 0)
@@ -93,7 +97,7 @@ enum L2CAPSocket {
     }
   }
 
-  /// Begins to connect the attribute channel; the socket becomes writable when it is connected.
+  /// Begins to connect the attribute channel. The socket becomes writable when the channel is connected.
   static func connectAttributes(_ adapter: UInt64, to peer: BluetoothEndpoint) throws(SystemError) -> CInt {
     try make { (descriptor) throws(SystemError) in
       try bind(descriptor, adapter, psm: 0, channel: attributeChannel)
@@ -101,7 +105,7 @@ enum L2CAPSocket {
     }
   }
 
-  /// Begins to open a channel; the socket becomes writable when it is open.
+  /// Begins to open a credit-based channel. The socket becomes writable when the channel is open.
   static func connectChannel(_ adapter: UInt64, to peer: BluetoothEndpoint, psm: UInt16) throws(SystemError) -> CInt {
     try make { (descriptor) throws(SystemError) in
       try bind(descriptor, adapter, psm: 0, channel: 0)
@@ -110,14 +114,14 @@ enum L2CAPSocket {
     }
   }
 
-  /// Uses up one number of the link's signalling requests, because both ends of a new link count from 1. It sends a
-  /// request that the peer refuses: a channel for an unassigned PSM of the Bluetooth SIG's range (Core 5.4, Vol 3, Part
-  /// A, 4.22).
+  /// Uses up one number (identifier) of this node's signalling requests on a link. Both nodes count from 1 on a new
+  /// link, so without this call their requests would have the same number. The call requests a channel that the peer
+  /// refuses, on an unassigned PSM of the Bluetooth SIG's range (Core 5.4, Vol 3, Part A, 4.22).
   static func skipNumber(_ adapter: UInt64, to peer: BluetoothEndpoint) {
     if let descriptor = try? connectChannel(adapter, to: peer, psm: unassignedPSM) { _ = close(descriptor) }
   }
 
-  /// The next pending connection. Errors: accept4's; EAGAIN if none is pending.
+  /// The next pending connection. Errors: those of accept4; EAGAIN if no connection is pending.
   static func accept(_ listener: CInt) throws(SystemError) -> (descriptor: CInt, peer: BluetoothEndpoint) {
     var address = sockaddr_l2()
     let descriptor = cbluetooth_accept(listener, &address)
@@ -126,8 +130,8 @@ enum L2CAPSocket {
     return (descriptor, BluetoothEndpoint(address: address.l2_bdaddr.number, isRandom: isRandom))
   }
 
-  /// Shortens the buffers of a connected channel, and returns the largest SDU to send, in bytes. Errors: ENOTCONN while
-  /// it is not connected.
+  /// Sets the buffer sizes of a connected channel, and returns the largest SDU to send, in bytes. Errors: ENOTCONN
+  /// while the channel is not connected.
   static func prepare(_ descriptor: CInt) throws(SystemError) -> Int {
     var bytes: UInt16 = 0
     var size = socklen_t(MemoryLayout<UInt16>.size)
@@ -141,7 +145,7 @@ enum L2CAPSocket {
     return min(Int(bytes), sendUnitBytesMax)
   }
 
-  /// The largest unit to send on a channel over BR/EDR, in bytes.
+  /// The largest SDU to send on a channel over BR/EDR, in bytes.
   static func sendUnitBytesMaxClassic(_ descriptor: CInt) throws(SystemError) -> Int {
     var options = l2cap_options()
     var size = socklen_t(MemoryLayout<l2cap_options>.size)
@@ -149,7 +153,7 @@ enum L2CAPSocket {
     return Int(options.omtu)
   }
 
-  /// The value of SO_ERROR, the result of a connect; nil for success.
+  /// The result of a connection attempt, from SO_ERROR; nil for success.
   static func connectError(_ descriptor: CInt) -> SystemError? {
     var code: CInt = 0
     var size = socklen_t(MemoryLayout<CInt>.size)
@@ -185,8 +189,8 @@ enum L2CAPSocket {
     if cbluetooth_connect(descriptor, &address) != 0, csystem_errno() != EINPROGRESS { throw SystemError.last }
   }
 
-  /// Sets LE credit-based flow control and our receive MTU. The mode can be set only between bind and listen or
-  /// connect. Kernels with a single LE mode lack the option.
+  /// Sets LE credit-based flow control and the largest SDU that this node accepts. The mode can be set only after bind,
+  /// and before listen or connect. Kernels with a single LE mode do not have the option BT_MODE.
   private static func setCreditMode(_ descriptor: CInt) throws(SystemError) {
     var mode = UInt8(BT_MODE_LE_FLOWCTL)
     if setsockopt(descriptor, SOL_BLUETOOTH, BT_MODE, &mode, 1) != 0, csystem_errno() != ENOPROTOOPT {
@@ -208,7 +212,7 @@ enum L2CAPSocket {
 }
 
 extension bdaddr_t {
-  /// The address with this number, whose most significant byte people write first.
+  /// The address with this number. The number's most significant byte comes first in text.
   init(_ number: UInt64) {
     let bytes = BluetoothEndpoint(address: number, isRandom: false).wireBytes
     self.init(b: (bytes[0], bytes[1], bytes[2], bytes[3], bytes[4], bytes[5]))

@@ -7,7 +7,7 @@ import Reactor
 enum ManagementOutcome: Equatable {
   case done([UInt8])
   case refused(ManagementStatus)
-  /// No answer in time. A later answer is dropped.
+  /// No answer arrived in time. A later answer is dropped.
   case timedOut
   /// The channel was closed, or its queue was full, before the command was answered.
   case notSent
@@ -23,17 +23,17 @@ enum ManagementOutcome: Equatable {
   }
 }
 
-/// The kernel's Bluetooth management socket. Each controller has one outstanding command, with a deadline. The socket
-/// also delivers events.
+/// The kernel's Bluetooth management socket. At most one command for each controller is outstanding, with a deadline
+/// for its answer. The socket also delivers events.
 ///
 /// `done` of each command is called exactly once, from `send`, `ready`, a timer, or `close`.
 final class ManagementChannel: EventSource {
-  /// The most commands that wait for outstanding ones. A dozen bring a controller up, three serve its radio plan, and
-  /// the rest refuse pairing requests in a burst.
+  /// The maximum number of commands that wait for outstanding commands. About twelve bring a controller up, three carry
+  /// out its `RadioPlan`, and the rest refuse a burst of pairing requests.
   static let queuedMax = 32
-  /// The most packets read per `ready`.
+  /// The maximum number of packets read in one call of `ready`.
   private static let packetsPerCallMax = 32
-  /// How long an answer may take: on USB controllers, firmware download at power-on takes a few seconds.
+  /// The time limit for an answer. At power-on of a USB controller, the firmware download takes a few seconds.
   static let answerTimeout = TimeSpan.seconds(10)
 
   private struct Pending {
@@ -54,7 +54,7 @@ final class ManagementChannel: EventSource {
   private var timer: Timer?
   private var buffer = [UInt8](repeating: 0, count: ManagementEvent.packetBytesMax)
 
-  /// Takes over `descriptor`, a non-blocking socket that preserves packet boundaries.
+  /// Takes ownership of `descriptor`, a non-blocking socket that preserves packet boundaries.
   init(_ loop: EventLoop, _ descriptor: CInt) throws(SystemError) {
     self.loop = loop
     self.descriptor = descriptor
@@ -80,7 +80,7 @@ final class ManagementChannel: EventSource {
     return descriptor
   }
 
-  /// Sends a command to the kernel. `done` receives its result.
+  /// Sends a command to the kernel, or queues it. `done` receives the result.
   func send(_ command: ManagementCommand, _ done: @escaping (ManagementOutcome) -> Void) {
     guard registration != nil, queued.count < Self.queuedMax else { return done(.notSent) }
     queued.append(Pending(command: command, done: done))
@@ -112,7 +112,8 @@ final class ManagementChannel: EventSource {
   func ready(_ events: UInt32) {
     for _ in 0..<Self.packetsPerCallMax {
       guard registration != nil else { return }
-      // With MSG_TRUNC the kernel returns the whole length, so that a truncated packet is detected and dropped.
+      // With MSG_TRUNC the kernel returns the length of the complete packet, so that a truncated packet is detected and
+      // dropped.
       let count = recv(descriptor, &buffer, buffer.count, CInt(MSG_DONTWAIT) | CInt(MSG_TRUNC))
       if count < 0 {
         let error = SystemError.last

@@ -5,12 +5,12 @@ import Primitives
 ///
 /// Every packet is `opcode u16, index u16, parameter length u16, parameters`, little-endian.
 struct ManagementCommand: Equatable {
-  /// The controller index of commands without a controller.
+  /// The controller index in commands that concern no single controller.
   static let noIndex: UInt16 = 0xFFFF
   static let headerBytes = 6
-  /// Our only advertising instance. The kernel numbers them per controller from 1.
+  /// The only advertising instance of this node. The kernel numbers the instances of each controller from 1.
   static let advertisingInstance: UInt8 = 1
-  /// Address types for Start Discovery: LE public and LE random; BR/EDR.
+  /// The address types for Start Discovery. `lowEnergyTypes`: LE public and LE random. `classicTypes`: BR/EDR.
   private static let lowEnergyTypes: UInt8 = 0x06
   private static let classicTypes: UInt8 = 0x01
 
@@ -30,7 +30,7 @@ struct ManagementCommand: Equatable {
 
   static let readIndexList = ManagementCommand(opcode: 0x0003, index: noIndex, parameters: [])
 
-  /// Reads the version (Read Management Version Information).
+  /// Reads the version of the kernel's interface (Read Management Version Information).
   static let readVersion = ManagementCommand(opcode: 0x0001, index: noIndex, parameters: [])
 
   static func readInformation(_ index: UInt16) -> ManagementCommand {
@@ -71,7 +71,7 @@ struct ManagementCommand: Equatable {
     return ManagementCommand(opcode: 0x000F, index: index, parameters: parameters)
   }
 
-  /// Adds a UUID to answers to inquiries, least significant byte first.
+  /// Adds a UUID to answers to inquiries. `uuid`: least significant byte first.
   static func addUUID(_ index: UInt16, _ uuid: [UInt8]) -> ManagementCommand {
     ManagementCommand(opcode: 0x0010, index: index, parameters: uuid + [0])
   }
@@ -84,13 +84,13 @@ struct ManagementCommand: Equatable {
     return ManagementCommand(opcode: 0x0010, index: index, parameters: parameters)
   }
 
-  /// Removes all UUIDs.
+  /// Removes all UUIDs from answers to inquiries.
   static func removeUUIDs(_ index: UInt16) -> ManagementCommand {
     ManagementCommand(opcode: 0x0011, index: index, parameters: [UInt8](repeating: 0, count: 16))
   }
 
-  /// Declares that the controller has neither keys nor a display. The kernel then pairs without a prompt if a peer
-  /// wants to.
+  /// Declares that the controller has neither a keyboard nor a display. If a peer then requests pairing, the kernel
+  /// pairs without a prompt.
   static func setNoInputNoOutput(_ index: UInt16) -> ManagementCommand {
     ManagementCommand(opcode: 0x0018, index: index, parameters: [3])
   }
@@ -103,7 +103,7 @@ struct ManagementCommand: Equatable {
     ManagementCommand(opcode: 0x000D, index: index, parameters: [isOn ? 1 : 0])
   }
 
-  /// Ends the link to a device, even if it is in use.
+  /// Ends the link to a device, even if the link is in use.
   static func disconnect(_ index: UInt16, _ device: WireAddress) -> ManagementCommand {
     ManagementCommand(opcode: 0x0014, index: index, parameters: typed(device))
   }
@@ -123,19 +123,19 @@ struct ManagementCommand: Equatable {
     ManagementCommand(opcode: 0x001F, index: index, parameters: typed(device))
   }
 
-  /// Scans actively for LE devices, or makes an inquiry. Either takes 10.24 s.
+  /// Starts an active scan for LE devices, or an inquiry for classic devices. Both end after 10.24 s.
   static func startDiscovery(_ index: UInt16, isInquiry: Bool = false) -> ManagementCommand {
     ManagementCommand(opcode: 0x0023, index: index, parameters: [isInquiry ? classicTypes : lowEnergyTypes])
   }
 
-  /// Stops a scan or an inquiry. The kernel stops only what was started with the same types.
+  /// Stops a scan or an inquiry. The kernel stops only a discovery that was started with the same address types.
   static func stopDiscovery(_ index: UInt16, isInquiry: Bool = false) -> ManagementCommand {
     ManagementCommand(opcode: 0x0024, index: index, parameters: [isInquiry ? classicTypes : lowEnergyTypes])
   }
 
-  /// Loads the connection parameters of one device. Since revision 23 (Linux 6.10) the kernel applies them to an
-  /// existing connection, if it made that connection and already had an entry for the device. Older kernels only store
-  /// them for the next connection.
+  /// Loads the connection parameters of one device. Since revision 23 of the interface (Linux 6.10), the kernel applies
+  /// them to an existing connection. That requires that this node made the connection, and that the kernel already had
+  /// an entry for the device. Older kernels only store the parameters for the next connection.
   static func loadConnectionParameters(
     _ index: UInt16, _ device: WireAddress, _ values: ConnectionParameters
   ) -> ManagementCommand {
@@ -162,8 +162,8 @@ struct ManagementCommand: Equatable {
     ManagementCommand(opcode: 0x003D, index: index, parameters: [])
   }
 
-  /// Adds our advertising instance: connectable (bit 0), general discoverable (bit 1), flags managed by the kernel (bit
-  /// 3), unlimited duration.
+  /// Adds this node's advertising instance: connectable (bit 0), general discoverable (bit 1), flags managed by the
+  /// kernel (bit 3), unlimited duration.
   static func addAdvertising(_ index: UInt16, data: [UInt8], scanResponse: [UInt8]) -> ManagementCommand {
     var parameters = [advertisingInstance]
     parameters.append(littleEndian: UInt32(0x0000_000B))
@@ -178,7 +178,8 @@ struct ManagementCommand: Equatable {
     ManagementCommand(opcode: 0x003F, index: index, parameters: [advertisingInstance])
   }
 
-  /// Sets defaults (Set Default System Configuration): type, length and value of each parameter.
+  /// Sets defaults of the controller (Set Default System Configuration). Each parameter is encoded as type, length and
+  /// value.
   static func setDefaults(_ index: UInt16, _ defaults: [RadioDefault]) -> ManagementCommand {
     var parameters: [UInt8] = []
     for entry in defaults {
@@ -201,11 +202,14 @@ struct RadioDefault: Equatable {
 
   /// The parameters that replace the kernel's defaults.
   static let ours = [
-    // Advertising every 100–150 ms (units of 0.625 ms) instead of 1.28 s: found ten times as fast.
+    // The advertising interval: 100 to 150 ms (in units of 0.625 ms) instead of 1.28 s. Peers find this node ten times
+    // as fast.
     RadioDefault(type: 0x000A, value: 160), RadioDefault(type: 0x000B, value: 240),
-    // Discovery listens 30 of every 100 ms (0.625 ms) instead of always: the rest is left to Wi-Fi on a shared antenna.
+    // Discovery listens for 30 of every 100 ms (in units of 0.625 ms) instead of always. The rest of the time is left
+    // to Wi-Fi on a shared antenna.
     RadioDefault(type: 0x0011, value: 160), RadioDefault(type: 0x0012, value: 48),
-    // Connections every 15–30 ms (1.25 ms), no latency, supervision 4 s (10 ms) instead of 420 ms.
+    // The connection interval: 15 to 30 ms (in units of 1.25 ms). The latency: 0. The supervision timeout: 4 s (in
+    // units of 10 ms) instead of 420 ms.
     RadioDefault(type: 0x0017, value: 12), RadioDefault(type: 0x0018, value: 24),
     RadioDefault(type: 0x0019, value: 0), RadioDefault(type: 0x001A, value: 400),
   ]

@@ -1,10 +1,10 @@
 import Primitives
 
-/// An event of the kernel's management interface (BlueZ doc/mgmt-api.txt). `decode` takes whole packets and refuses
-/// those with a wrong length field or too short parameters; longer parameters are accepted, because newer kernels
-/// append fields.
+/// An event of the kernel's management interface (BlueZ doc/mgmt-api.txt). `decode` parses one complete packet. It
+/// refuses a packet with a wrong length field or too short parameters. Longer parameters are accepted, because newer
+/// kernels append fields.
 enum ManagementEvent: Equatable {
-  /// Command Complete or Command Status of `opcode`.
+  /// Command Complete or Command Status, for the command with this opcode.
   case reply(opcode: UInt16, ManagementStatus, [UInt8])
   case controllerError(UInt8)
   case indexAdded
@@ -12,20 +12,20 @@ enum ManagementEvent: Equatable {
   case newSettings(ControllerSettings)
   /// `isCentral`: this node has made the connection (reported by kernels since 5.17).
   case deviceConnected(WireAddress, isCentral: Bool)
-  /// `isEnded`: one of the two hosts has ended the link (reasons 2 and 3). Otherwise it was lost.
+  /// `isEnded`: one of the two hosts has ended the link (reasons 2 and 3). Otherwise the link was lost.
   case deviceDisconnected(WireAddress, isEnded: Bool)
   case connectFailed(WireAddress, ManagementStatus)
   case pinCodeRequest(WireAddress)
   case confirmationRequest(WireAddress)
   case passkeyRequest(WireAddress)
   case deviceFound(FoundDevice)
-  /// `isInquiry`: only BR/EDR is searched.
+  /// Whether discovery is running. `isInquiry`: discovery searches for BR/EDR devices only.
   case discovering(Bool, isInquiry: Bool)
   case advertisingRemoved(instance: UInt8)
-  /// An event that is not used.
+  /// An event that this program does not use.
   case other(code: UInt16)
 
-  /// The longest packet that is read. It fits Device Found with a full extended advertisement (1650 bytes).
+  /// The maximum length of a packet in bytes. Device Found with a full extended advertisement (1650 bytes) fits.
   static let packetBytesMax = 4096
 
   static func decode(_ packet: [UInt8]) -> (index: UInt16, event: ManagementEvent)? {
@@ -128,9 +128,9 @@ func updatesConnections(_ version: [UInt8]) -> Bool {
 /// PHYs of a controller, for sending and receiving.
 struct PHYs: OptionSet, Equatable {
   let rawValue: UInt32
-  /// LE 2M: half the air time for each byte.
+  /// LE 2M: half the air time of LE 1M for each byte.
   static let twoMegabit = PHYs(rawValue: 0x1800)
-  /// LE Coded: four to eight times the air time, for distance.
+  /// LE Coded: longer range, for four to eight times the air time.
   static let coded = PHYs(rawValue: 0x6000)
 }
 
@@ -151,8 +151,9 @@ struct PHYConfiguration: Equatable {
     self.selected = PHYs(rawValue: selected)
   }
 
-  /// The PHYs to select; nil if nothing has to be changed. LE 2M is among them, so that a peer that asks for it gets
-  /// it. LE Coded is not: each scan would listen for it half of the time, and no Causeway node advertises there.
+  /// The PHYs to select; nil if the current selection is right. LE 2M is among them if possible, so that peers can
+  /// request it. LE Coded is not: each scan would listen on LE Coded half of the time, and no Causeway node advertises
+  /// there.
   var wanted: PHYs? {
     let wanted = selected.union(supported.intersection(configurable).intersection(.twoMegabit))
       .subtracting(configurable.intersection(.coded))
@@ -186,7 +187,7 @@ struct ManagementStatus: Equatable {
   static let permissionDenied = ManagementStatus(rawValue: 0x14)
   static let blockedByRFKill = ManagementStatus(rawValue: 0x12)
 
-  /// The term of doc/mgmt-api.txt and the number.
+  /// The status for people: the term of BlueZ doc/mgmt-api.txt, and the number.
   var text: String {
     let names: [StaticString] = [
       "success", "unknown command", "not connected", "failed", "connect failed", "authentication failed",

@@ -7,31 +7,33 @@ import Reactor
 public struct NetworkSnapshot: Equatable, Sendable {
   /// The controller, the bridge, and each joined peer: its address, its interface, and how long it has been joined.
   public var detail: String
-  /// Why nobody can join, or why the last peer could not; nil if joining works, or while the controller is absent.
+  /// Why no peer can join, or why the last peer could not join; nil if joining works, or while the controller is
+  /// absent.
   public var problem: String?
 }
 
-/// Joins peers to a network. Tests use an implementation of their own.
+/// A network to which peers are added. Tests use an implementation of their own.
 protocol PeerNetwork: AnyObject {
-  /// Makes a network interface of a connected channel whose setup request is unread, and answers the request. Returns
-  /// the interface's name. Errors: those of `cbluetooth_bnep_join`.
+  /// Makes a network interface from a connected channel, and answers the peer's setup request. The request must still
+  /// be unread in the channel. Returns the interface's name. Errors: those of `cbluetooth_bnep_join`.
   func join(_ channel: CInt, _ peer: UInt64) throws(SystemError) -> String
   /// Removes the interface of a peer.
   func leave(_ peer: UInt64)
 }
 
 /// IP over Bluetooth classic for programs that do not use Causeway, in the role of a network access point (Personal
-/// Area Networking Profile 1.0, 2.2.1). The kernel adds each peer to a bridge as one more Ethernet port.
+/// Area Networking Profile 1.0, 2.2.1). Each peer gets a network interface, which becomes a port of a bridge.
 ///
-/// Causeway does not seal this traffic, and any device in range may join. There is no pairing that a person would
+/// Causeway does not encrypt this traffic, and any device in range can join. There is no pairing that a person would
 /// notice, as in `ClassicRadio`.
 final class NetworkAccessPoint {
-  /// The most peers: a controller has this many links over BR/EDR.
+  /// The maximum number of peers: a controller has this many links over BR/EDR.
   static let peersMax = 7
 
-  /// The attributes of the service record: the identifier and the value of each, as encoded.
+  /// The attributes of the service record, in their encoded form: the identifier and the value of each attribute.
   static let record: [UInt8] = [
-    // The handle; NAP; L2CAP with its PSM, BNEP 1.0, which carries IPv4, ARP and IPv6.
+    // The record's handle; its class, NAP; its protocols: L2CAP with the PSM, and BNEP 1.0, which carries IPv4, ARP and
+    // IPv6.
     0x09, 0x00, 0x00, 0x0A, 0x00, 0x01, 0x00, 0x01, 0x09, 0x00, 0x01, 0x35, 0x03, 0x19, 0x11, 0x16,
     0x09, 0x00, 0x04, 0x35, 0x1B, 0x35, 0x06, 0x19, 0x01, 0x00, 0x09, 0x00, 0x0F,
     0x35, 0x11, 0x19, 0x00, 0x0F, 0x09, 0x01, 0x00, 0x35, 0x09, 0x09, 0x08, 0x00, 0x09, 0x08, 0x06, 0x09, 0x86, 0xDD,
@@ -40,7 +42,7 @@ final class NetworkAccessPoint {
     0x09, 0x00, 0x06, 0x35, 0x09, 0x09, 0x65, 0x6E, 0x09, 0x00, 0x6A, 0x09, 0x01, 0x00,
     0x09, 0x00, 0x09, 0x35, 0x08, 0x35, 0x06, 0x19, 0x11, 0x16, 0x09, 0x01, 0x00,
     0x09, 0x01, 0x00, 0x25, 0x07, 0x4E, 0x65, 0x74, 0x77, 0x6F, 0x72, 0x6B,
-    // No security of Bluetooth's own; access by Ethernet of 100 Mbit/s.
+    // No security by Bluetooth itself; the network behind is Ethernet of 100 Mbit/s.
     0x09, 0x03, 0x0A, 0x09, 0x00, 0x00, 0x09, 0x03, 0x0B, 0x09, 0x00, 0x05,
   ]
 
@@ -58,8 +60,8 @@ final class NetworkAccessPoint {
   private var index: UInt16?
   private var fault: SystemError?
 
-  /// `setupMax`: how long a peer may take to ask for its role, which it does at once. `open` opens the listener at the
-  /// controller with this address; tests use a socket of another family.
+  /// `setupMax`: the time limit for the setup request, which a peer sends as soon as the channel is connected. `open`
+  /// opens the listener at the controller with this address; tests use a socket of another family.
   init(
     _ loop: EventLoop, bridge: String, setupMax: TimeSpan = .seconds(5),
     open: @escaping (String, UInt64) throws(SystemError) -> Sockets = NetworkAccessPoint.openSockets
@@ -70,7 +72,7 @@ final class NetworkAccessPoint {
     self.open = open
   }
 
-  /// Whether peers may join.
+  /// Whether peers can join.
   var isOpen: Bool { listener != nil }
 
   /// Whether this peer has an interface now.
@@ -126,8 +128,8 @@ final class NetworkAccessPoint {
     return (try L2CAPSocket.listenForNetwork(adapter), network)
   }
 
-  /// Waits for the setup of a connected channel, and closes an earlier channel of the same peer. The channel is closed
-  /// if there are `peersMax` already or epoll fails.
+  /// Waits for the setup request on a connected channel, and closes an earlier channel of the same peer. The new
+  /// channel is closed if there are already `peersMax` channels, or if epoll fails.
   func adopt(_ descriptor: CInt, _ peer: UInt64) {
     connections.first { $0.peer == peer }?.close()
     guard connections.count < Self.peersMax else {
@@ -148,7 +150,8 @@ final class NetworkAccessPoint {
       if fault != nil { tell(nil) }
       return interface
     } catch {
-      // The peer has left meanwhile, or its former interface is about to be removed.
+      // EBADFD: the peer has left since. EEXIST: the peer's former interface is about to be removed. Neither is a fault
+      // of this box.
       if error.code != EBADFD && error.code != EEXIST { tell(error) }
       return nil
     }

@@ -2,14 +2,15 @@ import CSystem
 import Primitives
 import Reactor
 
-/// The channel of one peer of a `NetworkAccessPoint`. This object handles its setup and its end; the kernel reads the
-/// frames.
+/// The channel of one peer of a `NetworkAccessPoint`. This object handles the setup and the end of the channel; the
+/// kernel carries the frames.
 final class NetworkConnection: EventSource {
-  /// How long a refused peer may take to read the response. Linux discards unread data when the channel ends.
+  /// The time for a refused peer to read the response, before its channel is closed. Linux discards unread data when a
+  /// channel ends.
   private static let refusedMax = TimeSpan.seconds(1)
 
   let peer: UInt64
-  /// The interface of a peer that has joined, and the time of joining; nil before.
+  /// The peer's interface and the time of joining; nil before the peer has joined.
   private(set) var membership: (interface: String, since: Instant)?
 
   private let loop: EventLoop
@@ -21,8 +22,8 @@ final class NetworkConnection: EventSource {
   private var registration: Registration?
   private var timer: Timer?
 
-  /// Takes over the connected `descriptor`, even when it throws. The channel is closed if the peer has not asked for
-  /// its role after `setupMax`.
+  /// Takes ownership of the connected `descriptor`, even if the initialiser throws. The channel is closed if the peer
+  /// has sent no setup request within `setupMax`.
   init(
     _ loop: EventLoop, _ descriptor: CInt, _ peer: UInt64, _ setupMax: TimeSpan, _ owner: NetworkAccessPoint
   ) throws(SystemError) {
@@ -47,7 +48,7 @@ final class NetworkConnection: EventSource {
     loop.remove(registration)
     timer?.cancel()
     timer = nil
-    // The kernel keeps the interface, and the channel with it, until it is asked to remove it.
+    // The kernel keeps the interface, and the channel with it, until this process requests their removal.
     if membership != nil { owner.left(self) }
     _ = CSystem.close(descriptor)
     owner.ended(self)
@@ -55,7 +56,8 @@ final class NetworkConnection: EventSource {
 
   func ready(_ events: UInt32) {
     guard let owner, let registration, membership == nil, !isRefused else { return close() }
-    // One byte more reveals a unit that is too long. The request stays unread, for the kernel.
+    // The buffer has one byte more than a request, so that an SDU that is too long is detected. MSG_PEEK leaves the
+    // request unread for the kernel, which answers it.
     var request = [UInt8](repeating: 0, count: BNEPSetup.requestBytesMax + 1)
     let count = recv(descriptor, &request, request.count, CInt(MSG_PEEK) | CInt(MSG_DONTWAIT))
     if count < 0, csystem_errno() == EAGAIN || csystem_errno() == EINTR { return }

@@ -1,16 +1,17 @@
 import Primitives
 
-/// Dials that were given up because their peer opened a channel itself. Their failure is reported a moment later, when
-/// a handshake has shown which node opened the peer's stream. Otherwise the caller would dial again.
+/// Dials that were given up because the peer opened a channel itself. The failure of such a dial is reported after
+/// `handshakeTime`. By then the TLS handshake over the peer's channel has shown which node the peer is. If the failure
+/// were reported at once, the caller would dial the peer again.
 struct OvertakenDials {
-  /// Several times the duration of a TLS handshake over Bluetooth LE.
+  /// The delay of the report: several times the duration of a TLS handshake over Bluetooth LE.
   static let handshakeTime = TimeSpan.milliseconds(1_500)
 
   private var dials: [(token: UInt32, end: Instant)] = []
 
   mutating func add(_ token: UInt32, _ now: Instant) { dials.append((token, now + Self.handshakeTime)) }
 
-  /// The token of a dial whose failure is to be reported now.
+  /// Removes and returns the token of a dial whose failure is to be reported now; nil if there is none.
   mutating func next(_ now: Instant) -> UInt32? {
     guard let first = dials.first, first.end <= now else { return nil }
     return dials.removeFirst().token

@@ -4,9 +4,10 @@ import CSystem
 import Reactor
 
 /// The kernel's RFCOMM sockets: byte streams over BR/EDR. All are non-blocking and bound to one controller. They
-/// request no more security than LE's, so that no person is asked to confirm anything. If both ends know Secure Simple
-/// Pairing, the kernels encrypt with a key that nobody has confirmed and that they do not keep. TLS above does not rely
-/// on it.
+/// request BT_SECURITY_LOW, like the sockets of LE, so that no person is asked to confirm a pairing.
+///
+/// If both devices support Secure Simple Pairing, the kernels encrypt the link. Its key is confirmed by no person, and
+/// is not stored. TLS above the stream does not rely on this encryption.
 enum RFCOMMSocket {
   /// The requested SO_SNDBUF, in bytes; the kernel doubles it. Urgent frames wait behind this data.
   private static let sendBytesMax: CInt = 8192
@@ -27,7 +28,7 @@ enum RFCOMMSocket {
     return (descriptor, channel)
   }
 
-  /// Begins to connect to a server channel; the socket becomes writable when it is connected.
+  /// Begins to connect to a server channel. The socket becomes writable when the connection is established.
   static func connect(_ adapter: UInt64, to peer: UInt64, _ channel: UInt8) throws(SystemError) -> CInt {
     try make(adapter) { descriptor in
       shorten(descriptor)
@@ -36,7 +37,7 @@ enum RFCOMMSocket {
     }
   }
 
-  /// The next pending connection. Errors: accept4's; EAGAIN if none is pending.
+  /// The next pending connection. Errors: those of accept4; EAGAIN if no connection is pending.
   static func accept(_ listener: CInt) throws(SystemError) -> (descriptor: CInt, peer: BluetoothEndpoint) {
     var address = sockaddr_rc()
     let descriptor = cbluetooth_accept_rfcomm(listener, &address)

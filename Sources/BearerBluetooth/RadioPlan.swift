@@ -1,28 +1,30 @@
 import Primitives
 
-/// Schedules one controller's radio: advertising, scans, inquiries and dials. It compares the wanted state with the
-/// current one and issues one command at a time. It is pure, so tests need no radio.
+/// Schedules one controller's radio: advertising, scans, inquiries and dials. The plan compares the wanted state with
+/// the current state, and issues one command at a time. The type does no I/O, so tests need no radio.
 ///
-/// - The kernel ends our advertising set when a central connects, so the set is added again after every link.
-/// - A dial runs alone. Scanning stops first, and on legacy controllers advertising too, because Broadcom chips fail
-///   (HCI error 0x3C) when both roles are requested at once.
-/// - After a failed dial the box advertises and scans for `dialRest` before the next. Otherwise a queue of peers that
-///   left would hide it for minutes. A controller that advertises during dials rests only after the second failure in a
-///   row.
-/// - With every link slot taken the box neither advertises nor scans.
-/// - Scans are sessions of 10.24 s with a pause between. The pause doubles while sessions find nothing new.
-/// - An inquiry, for peers with Bluetooth classic, sometimes takes the place of a scan, because it occupies the air that
-///   a scan leaves free. No inquiry runs during traffic. The pauses grow and have random lengths, because two nodes that
-///   inquire at the same time do not find each other.
-/// - While Wi-Fi is loaded, whose antenna may be the same, a running scan ends, scans are short, and scans and dials
-///   have long pauses. Advertising takes little air time and goes on.
+/// - The kernel ends this node's advertising set when a central connects. So the set is added again after every new
+///   link.
+/// - Scans and inquiries stop before a dial. On controllers without extended advertising, advertising stops too.
+///   Broadcom chips fail (HCI error 0x3C) when they have to advertise and connect at the same time.
+/// - After a failed dial, the box advertises and scans for `dialRest` before the next dial. Otherwise a queue of dials
+///   to peers that have left would hide the box for minutes. A controller with extended advertising also advertises
+///   during dials, so it rests only after the second failure in a row.
+/// - While every link slot is in use, the box neither advertises nor scans.
+/// - Each scan lasts 10.24 s, and a pause follows. The pause doubles while scans find no new peer.
+/// - An inquiry searches for peers with Bluetooth classic. It never runs beside a scan, because it occupies the air
+///   time that a scan leaves free. No inquiry runs while Bluetooth carries much traffic. The pauses between inquiries
+///   grow. Their lengths are random, because two nodes that inquire at the same time do not find each other.
+/// - While Wi-Fi is loaded (carries much traffic), Bluetooth uses less air time, because Bluetooth and Wi-Fi may share
+///   an antenna. A running scan ends, later scans are short, and the pauses before scans and dials are long.
+///   Advertising continues, because it needs little air time.
 ///
-/// Drain rule: after every `handle`, call `nextCommand` until it returns nil, carry out each command, and report it
-/// with `handle(.commandDone)`. Call `nextCommand` again at `deadline`.
+/// Rule for the caller: after every `handle`, call `nextCommand` until it returns nil. Carry out each command, and
+/// report its result with `handle(.commandDone)`. Call `nextCommand` again at `deadline`.
 struct RadioPlan {
   enum Command: Equatable {
     case advertise, stopAdvertising, scan, stopScanning, inquire, stopInquiring
-    /// Begin the next dial. It ends with `dialEnded`, not with `commandDone`.
+    /// Begin the next dial. Report its end with `dialEnded`, not with `commandDone`.
     case dial
   }
 
@@ -34,8 +36,8 @@ struct RadioPlan {
     case discovering(Bool, isInquiry: Bool)
     case advertisingRemoved
     case linkUp
-    /// `isEnded`: a host ended the link, for example to park it. Otherwise it was lost, and other peers may be in reach
-    /// now.
+    /// `isEnded`: one of the two hosts ended the link, for example because the link is parked (kept without a
+    /// connection). Otherwise the link was lost, and other peers may be in range now.
     case linkDown(isEnded: Bool)
     /// Whether dials are waiting.
     case dialsWaiting(Bool)
@@ -51,27 +53,28 @@ struct RadioPlan {
   private enum Advertising { case off, on, ended }
 
   static let restMin = TimeSpan.seconds(1)
-  /// The longest pause between scans. It leaves a shared antenna to Wi-Fi most of the time, and is short enough to find
-  /// a new node that only advertises.
+  /// The longest pause between scans of a relay. It leaves a shared antenna to Wi-Fi most of the time. It is short
+  /// enough to find a new node that only advertises.
   static let restMax = TimeSpan.seconds(5)
-  /// The longest pause of a node that does not relay. It need not find nodes that only advertise: relays do, and lead
-  /// to them.
+  /// The longest pause between scans of a node that does not relay. Such a node has no need to find nodes that only
+  /// advertise: relays find them, and forward to them.
   static let leafRestMax = TimeSpan.seconds(20)
-  /// The pause after failed dials: many advertising intervals, in which a peer can dial this node.
+  /// The pause after a failed dial: many advertising intervals, in which peers can find and dial this node.
   static let dialRest = TimeSpan.seconds(2)
   /// The pause after a refused Add Advertising.
   static let advertiseRetry = TimeSpan.seconds(1)
 
-  /// While Wi-Fi is loaded: the pause before a scan and before a dial, and the length of a scan, which is many
-  /// advertising intervals. Scans and dials then take at most a sixth of the time each.
+  /// The pause before each scan and each dial while Wi-Fi is loaded. Each scan then lasts `sharedScan`, which is many
+  /// advertising intervals. So scans take at most a sixth of the time, and so do dials.
   static let sharedRest = TimeSpan.seconds(20)
   static let sharedScan = TimeSpan.seconds(3)
 
   /// The length of an inquiry, which sends on each half of its frequencies for 2.56 s (Core Specification 5.4, Vol 2,
   /// Part B, 8.4.2).
   static let inquiryLength = TimeSpan.milliseconds(5_120)
-  /// The pause after an inquiry that found a peer. It doubles up to `inquiryRestMax`, where inquiries take 4 % of the
-  /// time. A node that comes later inquires itself.
+  /// The pause after an inquiry that found a new peer. Each inquiry that finds none doubles the pause, up to
+  /// `inquiryRestMax`, where inquiries take 4 % of the time. Long pauses are enough, because a node that arrives later
+  /// inquires itself.
   static let inquiryRestMin = TimeSpan.seconds(5)
   static let inquiryRestMax = TimeSpan.seconds(120)
 
@@ -91,13 +94,14 @@ struct RadioPlan {
   private var dialAfter = Instant.zero
   private var hasDialFailed = false
   private var outstanding: Command?
-  /// Whether a central connected while Add Advertising was in progress: the set may have ended again.
+  /// Whether a central connected while Add Advertising was in progress. The new advertising set may then have ended
+  /// again.
   private var linkedMeanwhile = false
   private var rest = restMin
   private var scanAfter = Instant.zero
   private var foundInSession = false
   private var isAirShared = false
-  /// When the running scan has to end, while Wi-Fi is loaded.
+  /// When the running scan has to end because Wi-Fi is loaded; never if Wi-Fi is not loaded.
   private var scanUntil = Instant.never
   private var mayInquire = false
   private var inquiryRest = inquiryRestMin
@@ -123,7 +127,7 @@ struct RadioPlan {
       restart()
       isUp = true
       self.isExtended = isExtended
-      // With LE, a scan comes first.
+      // If this node also scans for LE peers, a scan comes before the first inquiry.
       inquireAfter = mayScan ? now + Self.inquiryRestMin : now
     case .adapterDown:
       restart()
@@ -155,7 +159,7 @@ struct RadioPlan {
     }
   }
 
-  /// Resets the plan, except for the state that its owner reports.
+  /// Resets the plan, except for the waiting dials and the load of Wi-Fi, which do not depend on the controller.
   private mutating func restart() {
     let (dials, shared) = (hasDials, isAirShared)
     self = RadioPlan(
@@ -188,7 +192,7 @@ struct RadioPlan {
     return command
   }
 
-  /// When `nextCommand` may return a command without another event.
+  /// The time at which `nextCommand` can return a command without a further event.
   var deadline: Instant {
     guard isUp, outstanding == nil, !isDialling else { return .never }
     var deadline = hasDials ? dialAfter : .never
@@ -229,7 +233,7 @@ struct RadioPlan {
         advertiseAfter = now + Self.advertiseRetry
       }
       linkedMeanwhile = false
-    // A refused stop means that there was nothing to stop.
+    // If the kernel refuses a stop, there was nothing to stop.
     case .stopAdvertising: advertising = .off
     case .stopScanning:
       isScanning = false

@@ -1,6 +1,7 @@
 import Primitives
 
-/// How long a radio has scanned and dialled. A late loop makes the time of a state too long by its delay.
+/// How long a radio has scanned and dialled. If the event loop is late, the time of the state that ended is too long by
+/// that delay.
 struct RadioTimes {
   private var scanning = TimeSpan.milliseconds(0)
   private var dialling = TimeSpan.milliseconds(0)
@@ -8,7 +9,7 @@ struct RadioTimes {
   private var isDialling = false
   private var since = Instant.zero
 
-  /// Notes what the radio does from now on.
+  /// Notes whether the radio scans or dials from now on.
   mutating func note(isScanning: Bool, isDialling: Bool, _ now: Instant) {
     (scanning, dialling) = total(now)
     self.isScanning = isScanning

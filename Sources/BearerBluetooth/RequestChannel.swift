@@ -4,31 +4,31 @@ import CSystem
 import Primitives
 import Reactor
 
-/// An L2CAP channel with one peer for requests of either side. The peer's requests are answered, and one request of
-/// this node may wait for its answer. The channel is closed when the peer is silent for too long, because it keeps the
-/// connection open after the last stream.
+/// An L2CAP channel with one peer, on which both nodes can send requests. This class answers the peer's requests, and
+/// sends requests of this node, one at a time. The channel is closed when the peer is silent for too long. Otherwise it
+/// would keep the connection open after the last stream.
 final class RequestChannel: EventSource {
-  /// The limits of one kind of channel. A PDU that is longer than allowed is truncated.
+  /// The limits of one kind of channel. A PDU that is longer than `unitBytesMax` is truncated.
   struct Rules {
-    /// How long the peer may be silent.
+    /// How long the peer may be silent before the channel is closed.
     let idleMax: TimeSpan
-    /// The longest request, in bytes.
+    /// The maximum length of a PDU from the peer, in bytes.
     let unitBytesMax: Int
-    /// The most requests of one peer.
+    /// The maximum number of PDUs from the peer. At the next PDU the channel is closed.
     let requestsMax: Int
-    /// Whether a PDU that is neither a request nor an awaited answer ends the channel.
+    /// Whether the channel is closed on a PDU that is no request while no answer is awaited.
     let endsByNonsense: Bool
   }
 
-  /// The most PDUs handled per `ready`.
+  /// The maximum number of PDUs handled in one call of `ready`.
   private static let unitsPerCallMax = 8
 
   let peer: BluetoothEndpoint
-  /// Called when the channel has ended. No callback follows.
+  /// Called when the channel has ended. Only `ended` is called after that.
   var closed: ((RequestChannel) -> Void)?
-  /// Called at the same time, for a dial that waits for the peer's channel.
+  /// Called when the channel has ended, for a dial that waits for the peer to open a stream.
   var ended: (() -> Void)?
-  /// Whether this node made the connection to dial the peer, and the peer is not known to dial itself.
+  /// Whether this node made the connection, in order to dial the peer. Such a peer is not expected to dial this node.
   var isOfOurDial = false
 
   private let loop: EventLoop
@@ -41,8 +41,8 @@ final class RequestChannel: EventSource {
   private var requests = 0
   private var timer: Timer?
 
-  /// Takes over the connected `descriptor`, even when it throws. `firstTime`: how long the peer may take for its first
-  /// PDU, if that differs from `idleMax`.
+  /// Takes ownership of the connected `descriptor`, even if the initialiser throws. `firstTime`: how long the peer may
+  /// take for its first PDU, if that differs from `idleMax`.
   init(
     _ loop: EventLoop, _ descriptor: CInt, _ peer: BluetoothEndpoint, _ rules: Rules, firstTime: TimeSpan? = nil,
     respond: @escaping ([UInt8]) -> [UInt8]?
@@ -62,9 +62,9 @@ final class RequestChannel: EventSource {
     timer?.set(after: firstTime ?? rules.idleMax)
   }
 
-  /// Sends a request. `answered` receives each PDU of the peer that is not a request, and returns whether it was the
-  /// answer. If not, it receives the next one. It receives nil if the channel ends first. Only one request can wait: a
-  /// second one replaces the first, whose closure is dropped.
+  /// Sends a request. `answered` is called with each PDU of the peer that is not a request, until it returns true for
+  /// the answer. It is called with nil if the channel ends first. Only one request can be pending. A second request
+  /// replaces the first, whose closure is not called any more.
   func ask(_ request: [UInt8], _ answered: @escaping ([UInt8]?) -> Bool) {
     self.answered = answered
     transmit(request)
@@ -112,13 +112,13 @@ final class RequestChannel: EventSource {
     if !answered(pdu) { self.answered = answered }
   }
 
-  /// Sends a PDU, or closes the channel if the peer does not read its answers.
+  /// Sends a PDU. Closes the channel if that fails, for example because the peer does not read.
   private func transmit(_ pdu: [UInt8]) {
     if CSystem.send(descriptor, pdu, pdu.count, CInt(MSG_NOSIGNAL)) != pdu.count { close() }
   }
 }
 
-/// The channels of one kind, one for each peer.
+/// The request channels of one kind, with different peers.
 final class RequestChannels {
   private let loop: EventLoop
   private let rules: RequestChannel.Rules
@@ -136,8 +136,8 @@ final class RequestChannels {
   /// The channel with `peer`; nil if there is none.
   func existing(_ peer: BluetoothEndpoint) -> RequestChannel? { channels.first { $0.peer == peer } }
 
-  /// Serves a connected channel. Returns nil, with the descriptor closed, if there are `countMax` already or epoll
-  /// fails.
+  /// Serves a connected channel. Returns nil, with the descriptor closed, if there are already `countMax` channels, or
+  /// if epoll fails.
   func adopt(
     _ descriptor: CInt, _ peer: BluetoothEndpoint, firstTime: TimeSpan? = nil,
     respond: @escaping ([UInt8]) -> [UInt8]?

@@ -1,7 +1,7 @@
 import Primitives
 
-/// Asks a device for the channel of the Causeway service: one search, continued until the answer is complete (Core
-/// Specification 5.4, Vol 3, Part B, 4.7).
+/// Requests the RFCOMM channel of the Causeway service from a device's SDP server. It makes one search, and continues
+/// it until the answer is complete (Core Specification 5.4, Vol 3, Part B, 4.7).
 struct SDPClient {
   enum Step: Equatable {
     /// Send this request, and wait for the answer.
@@ -10,16 +10,17 @@ struct SDPClient {
     case channel(UInt8)
     /// The device does not offer the service.
     case absent
-    /// The device refuses, with this SDP error code.
+    /// The device refuses the request, with this SDP error code.
     case refused(code: UInt16)
-    /// Not an answer to this request, or an answer above a limit.
+    /// The PDU is not an answer to this request, or the answer exceeds a limit.
     case malformed
   }
 
-  /// The most bytes of one answer with all its parts. The protocols of a record are about 20 bytes. A device may have
-  /// several records of the service, and the first one is used.
+  /// The maximum length of an answer in bytes, over all its parts. The list of protocols in one record has about 20
+  /// bytes. A device can have several records of the service; the first one is used.
   static let answerBytesMax = 1024
-  /// The most parts of an answer. A device that sends one byte in each does not keep this node busy.
+  /// The maximum number of parts of an answer. It prevents a device that sends one byte in each part from keeping this
+  /// node busy.
   static let partsMax = 16
   /// The server channels of RFCOMM (RFCOMM 1.2, 5.4).
   static let channels: ClosedRange<UInt8> = 1...30
@@ -30,7 +31,7 @@ struct SDPClient {
   /// The first request.
   mutating func begin() -> [UInt8] { request(continuation: []) }
 
-  /// Handles an answer.
+  /// Handles a PDU from the device, and returns the next step.
   mutating func received(_ pdu: [UInt8]) -> Step {
     do throws(TooShort) {
       var reader = ByteReader(pdu.span.bytes, orThrow: TooShort())

@@ -6,11 +6,12 @@ import Reactor
 
 /// The channels of all clients that read our service records.
 struct SDPConnections {
-  /// The most clients: a controller has this many links over BR/EDR. Each peer has one channel, so no peer takes
-  /// another's slot.
+  /// The maximum number of clients: a controller has this many links over BR/EDR. Each peer has at most one channel, so
+  /// no peer can use up the channels of others.
   static let countMax = 7
-  /// The limits of one channel. A whole record in the smallest pieces takes twelve requests. A phone asks at once, and
-  /// closes the channel when it has the answer. A peer that sends anything but requests is not a client.
+  /// The limits of one channel. A complete record in the smallest parts takes twelve requests. A phone sends its
+  /// request at once, and closes the channel when it has the answer. If a peer sends anything but requests, its channel
+  /// is closed.
   static let rules = RequestChannel.Rules(
     idleMax: .seconds(10), unitBytesMax: SDPServer.requestBytesMax, requestsMax: 64, endsByNonsense: true)
 
@@ -22,8 +23,8 @@ struct SDPConnections {
     self.server = server
   }
 
-  /// Adopts a channel, as `RequestChannels.adopt`, and closes an earlier channel of the same peer. Answers have at most
-  /// `unitBytes` bytes.
+  /// Serves a connected channel, as `RequestChannels.adopt` does, and closes an earlier channel of the same peer.
+  /// Answers have at most `unitBytes` bytes.
   func adopt(_ descriptor: CInt, _ peer: BluetoothEndpoint, unitBytes: Int) {
     channels.existing(peer)?.close()
     _ = channels.adopt(descriptor, peer) { [server] in server.respond(to: $0, unitBytes: unitBytes) }

@@ -1,7 +1,7 @@
 import Primitives
 
-/// Constants of SDP. A PDU begins with its kind, its transaction number, and the number of bytes that follow (Core
-/// Specification 5.4, Vol 3, Part B, 4.2).
+/// Constants of the Service Discovery Protocol (SDP). A PDU begins with its kind, its transaction number, and the
+/// number of bytes that follow (Core Specification 5.4, Vol 3, Part B, 4.2).
 enum SDP {
   static let errorResponse: UInt8 = 0x01
   static let searchRequest: UInt8 = 0x02
@@ -10,9 +10,9 @@ enum SDP {
   static let searchAttributeResponse: UInt8 = 0x07
 
   static let headerBytes = 5
-  /// The smallest unit that every L2CAP channel carries (Vol 3, Part A, 5.1).
+  /// The smallest MTU of an L2CAP channel, in bytes (Vol 3, Part A, 5.1).
   static let unitBytesMin = 48
-  /// The longest continuation state (4.3).
+  /// The maximum length of a continuation state in bytes (4.3).
   static let continuationBytesMax = 16
 
   static let service = DataElement(type: DataElement.uuid, value: CausewayService.uuid.reversed())
@@ -27,14 +27,14 @@ enum SDP {
   }
 }
 
-/// The SDP server for this node's records: request in, response out (Core Specification 5.4, Vol 3, Part B, 4). It
-/// keeps no state. A continuation state is the number of bytes that the client already has, and the answer is made
-/// again.
+/// The SDP server for this node's service records (Core Specification 5.4, Vol 3, Part B, 4). It returns a response to
+/// each request, and keeps no state. The continuation state of an answer is the number of bytes that the client already
+/// has. For the next part, the server makes the complete answer again.
 struct SDPServer {
-  /// The longest request that is read. A pattern of twelve long UUIDs has 218 bytes; the rest is for a list of
+  /// The maximum length of a request in bytes. A pattern of twelve long UUIDs has 218 bytes; the rest is for a list of
   /// attributes.
   static let requestBytesMax = 672
-  /// The most UUIDs in a search pattern (4.5.1).
+  /// The maximum number of UUIDs in a search pattern (4.5.1).
   private static let patternMax = 12
   /// The handle of the first record.
   private static let firstHandle: UInt32 = 0x0001_0000
@@ -45,7 +45,8 @@ struct SDPServer {
   private typealias Record = [(id: UInt16, value: DataElement)]
   private let records: [Record]
 
-  /// A server of the Causeway service, which is at this RFCOMM channel, and of a network access point if there is one.
+  /// Creates a server with the record of the Causeway service, which names this RFCOMM channel. With `hasNetwork` there
+  /// is a second record, that of a network access point.
   init(channel: UInt8, hasNetwork: Bool = false) {
     let l2cap = DataElement(uuid: 0x0100)
     let publicBrowseRoot = DataElement(uuid: 0x1002)
@@ -68,7 +69,7 @@ struct SDPServer {
     records = hasNetwork ? [causeway, Self.networkAccessPoint] : [causeway]
   }
 
-  /// The second record (Personal Area Networking Profile 1.0, 7.1.2), decoded.
+  /// The record of the network access point (Personal Area Networking Profile 1.0, 7.1.2), decoded.
   private static var networkAccessPoint: Record {
     let bytes = NetworkAccessPoint.record
     var reader = ByteReader(bytes.span.bytes, orThrow: TooShort())
@@ -109,7 +110,7 @@ struct SDPServer {
     }
   }
 
-  /// 4.5.1: the handles of the records that have every UUID of the pattern.
+  /// Answers Service Search (4.5.1) with the handles of the records that contain every UUID of the pattern.
   private func search(_ reader: inout ByteReader<Refusal>) throws(Refusal) -> [UInt8] {
     let isFound = try matches(&reader)
     let countMax = try reader.u16()
@@ -124,7 +125,7 @@ struct SDPServer {
     return out + [0]
   }
 
-  /// 4.6.1: attributes of a record.
+  /// Answers Service Attribute (4.6.1) with attributes of one record.
   private func attributes(_ reader: inout ByteReader<Refusal>, _ bytesMax: Int) throws(Refusal) -> [UInt8] {
     let handle = try reader.u32()
     guard handle >= Self.firstHandle, case let index = Int(handle - Self.firstHandle), index < records.count else {
@@ -134,7 +135,7 @@ struct SDPServer {
     return try part(selection(list(&reader), index).bytes, &reader, min(byteCount, bytesMax))
   }
 
-  /// 4.7.1: the attributes of the records that have every UUID of the pattern.
+  /// Answers Service Search Attribute (4.7.1) with attributes of the records that contain every UUID of the pattern.
   private func searchAttributes(_ reader: inout ByteReader<Refusal>, _ bytesMax: Int) throws(Refusal) -> [UInt8] {
     let isFound = try matches(&reader)
     let byteCount = try byteCount(&reader)
@@ -144,7 +145,7 @@ struct SDPServer {
     return try part(DataElement(sequence: found).bytes, &reader, min(byteCount, bytesMax))
   }
 
-  /// For each record, whether it has every UUID of a search pattern.
+  /// Reads a search pattern. Returns for each record whether it contains every UUID of the pattern.
   private func matches(_ reader: inout ByteReader<Refusal>) throws(Refusal) -> [Bool] {
     guard let pattern = try reader.element().elements, (1...Self.patternMax).contains(pattern.count) else {
       throw .invalidSyntax
@@ -163,13 +164,13 @@ struct SDPServer {
     return Int(byteCount)
   }
 
-  /// Whether a record has a UUID.
+  /// Whether a record contains a UUID.
   private func contains(_ record: Record, _ uuid: [UInt8]) -> Bool {
     record.contains { $0.value.contains(longUUID: uuid) }
   }
 
-  /// A list of attributes. Each element is an attribute (16 bits), or the first and the last one of a range (32 bits).
-  /// Both are returned as ranges.
+  /// Reads a list of attribute identifiers. Each element is one identifier (16 bits), or the first and the last
+  /// identifier of a range (32 bits). All elements are returned as ranges.
   private func list(_ reader: inout ByteReader<Refusal>) throws(Refusal) -> [UInt32] {
     guard let list = try reader.element().elements, !list.isEmpty else { throw .invalidSyntax }
     var ranges: [UInt32] = []
@@ -182,7 +183,7 @@ struct SDPServer {
     return ranges
   }
 
-  /// The attributes of a record that a list names.
+  /// The attributes of the record at `index` whose identifiers are in `list`.
   private func selection(_ list: [UInt32], _ index: Int) -> DataElement {
     var out: [DataElement] = []
     for (id, value) in records[index] {
@@ -194,8 +195,8 @@ struct SDPServer {
     return DataElement(sequence: out)
   }
 
-  /// The part of an answer that fits and that the client does not have yet: its length, its bytes, the continuation
-  /// state.
+  /// The next part of the answer `whole`, after the bytes that the client already has: at most `bytesMax` bytes. The
+  /// result contains the part's length, its bytes, and the continuation state.
   private func part(
     _ whole: [UInt8], _ reader: inout ByteReader<Refusal>, _ bytesMax: Int
   ) throws(Refusal) -> [UInt8] {

@@ -1,19 +1,20 @@
 import Bearer
 
-/// The peers in reach of several adapters. Each is one candidate, found with the first adapter and lost with the last.
+/// The peers in range of all adapters. A peer is one candidate, even if several adapters find it. It is found when the
+/// first adapter finds it, and lost when the last adapter loses it.
 struct SharedCandidates {
   struct Change: Equatable {
     var lost: Candidate?
     var found: Candidate?
   }
 
-  /// The bytes of one entry. All adapters together have at most `AdapterChoice.countMax` times two tables of
+  /// The memory for one entry in bytes. All adapters together have at most `AdapterChoice.countMax` times two tables of
   /// `CandidateTable.entriesMax` peers.
   static let entryBytes = MemoryLayout<(candidate: Candidate, adapters: UInt8)>.stride
   private var entries: [(candidate: Candidate, adapters: UInt8)] = []
 
   /// Notes that an adapter has found a peer. If two adapters report different facts about one address, the later report
-  /// counts.
+  /// replaces the earlier one.
   mutating func found(_ candidate: Candidate, by adapter: Int) -> Change {
     let bit = UInt8(1) << UInt8(adapter)
     guard let index = entries.firstIndex(where: { $0.candidate.address == candidate.address }) else {
@@ -27,14 +28,14 @@ struct SharedCandidates {
     return Change(lost: known, found: candidate)
   }
 
-  /// Notes that an adapter has lost a peer. Returns the candidate if no other adapter reaches it.
+  /// Notes that an adapter has lost a peer. Returns the candidate if no other adapter has the peer in range.
   mutating func lost(_ candidate: Candidate, by adapter: Int) -> Candidate? {
     guard let index = entries.firstIndex(where: { $0.candidate.address == candidate.address }) else { return nil }
     entries[index].adapters &= ~(1 << UInt8(adapter))
     return entries[index].adapters == 0 ? entries.remove(at: index).candidate : nil
   }
 
-  /// Whether the peer is in reach of this adapter.
+  /// Whether the peer with this address is in range of this adapter.
   func hears(_ address: RemoteAddress, _ adapter: Int) -> Bool {
     entries.contains { $0.candidate.address == address && $0.adapters & 1 << UInt8(adapter) != 0 }
   }

@@ -1,7 +1,8 @@
 import Primitives
 
-/// Detects heavy traffic. The load begins when `bytesMin` have passed within `window`, and ends after `calm` without
-/// that. So a pause of a transfer changes nothing, and there are at most two changes within `calm`. Pure.
+/// Detects heavy traffic, called the load. The load begins when `bytesMin` bytes have passed within `window`, and ends
+/// when that has not happened for `calm`. So a short pause of a transfer does not end the load, and the state changes
+/// at most twice within `calm`. The type does no I/O.
 struct TrafficLoad: Equatable {
   static let window = TimeSpan.seconds(1)
 
@@ -9,7 +10,7 @@ struct TrafficLoad: Equatable {
   let calm: TimeSpan
   private var bytes: UInt64 = 0
   private var windowEnd = Instant.zero
-  /// When the load ends if nothing more passes.
+  /// When the load ends if no more traffic passes.
   private(set) var end = Instant.zero
 
   init(bytesMin: UInt64, calm: TimeSpan) {
@@ -19,10 +20,10 @@ struct TrafficLoad: Equatable {
 
   func isLoaded(_ now: Instant) -> Bool { now < end }
 
-  /// Ends the load, because its cause has ended.
+  /// Ends the load, because the cause of the traffic has ended.
   mutating func ended(_ now: Instant) { end = min(end, now) }
 
-  /// Notes that `count` bytes have passed since the last call. Returns whether the load has begun with them.
+  /// Notes that `count` bytes have passed since the last call. Returns whether the load has begun with these bytes.
   mutating func passed(_ count: UInt64, _ now: Instant) -> Bool {
     if now >= windowEnd {
       bytes = 0
