@@ -37,7 +37,8 @@ final class Adapter {
     /// attempt.
     case settingUp(UInt16)
     case working(Working)
-    /// The controller failed or is blocked. It is set up again when the timer fires, or when it is unblocked.
+    /// The controller failed or is blocked. A failed controller is set up again when the timer fires, a blocked one
+    /// when it is unblocked.
     case broken(UInt16)
   }
 
@@ -81,7 +82,7 @@ final class Adapter {
     if case .working(let working) = state { working } else { nil }
   }
 
-  /// The current problem, as reported.
+  /// The text of the current problem, as reported to the operator; nil if there is none.
   var problem: String? { trouble }
 
   func start() {

@@ -11,7 +11,7 @@ struct AttributeServer {
   /// This node's MTU in bytes: one link-layer packet of 251 bytes without the L2CAP header.
   static let unitBytesMax = 247
 
-  /// The negotiated MTU.
+  /// The negotiated MTU in bytes.
   private(set) var unitBytes = defaultUnitBytes
   private let attributes: [Attribute]
 
@@ -204,7 +204,7 @@ private struct Attribute {
 
 private let handleValueConfirmation: UInt8 = 0x1E
 
-/// An Error Response to send (3.4.1.1).
+/// The error code and handle of an Error Response (3.4.1.1).
 private struct Refusal: Error {
   enum Code: UInt8 {
     case invalidHandle = 0x01

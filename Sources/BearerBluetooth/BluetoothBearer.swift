@@ -36,18 +36,18 @@ public final class BluetoothBearer {
   private let hint: UInt64
   private let sources: Sources
   var delegate: (any BearerDelegate)?
-  /// Whether a stream with a peer is open. Such a peer is not dialled.
+  /// Whether a stream with a peer is open. A peer with an open stream is not dialled.
   var hasStream: (RemoteAddress) -> Bool = { _ in false }
   let adapter: Adapter
   let attributes: AttributeConnections
   let classic: ClassicRadio?
   var plan: RadioPlan
   var candidates = CandidateTable()
-  /// Peers that answered an inquiry.
+  /// Classic peers that answered an inquiry.
   var classicCandidates = CandidateTable()
   private var listeners: [BluetoothListener] = []
   var linked: [WireAddress] = []
-  /// Linked peers whose disconnection was requested.
+  /// Linked LE peers whose disconnection this node has requested.
   var leaving: [BluetoothEndpoint] = []
   var dials: [(peer: WireAddress, token: UInt32)] = []
   /// `isDiallingUs`: since the dial began, the peer has opened a channel itself, over the same connection.
@@ -151,7 +151,7 @@ public final class BluetoothBearer {
     advance()
   }
 
-  /// Notes that the node at the other end of a dialled stream has proved its key.
+  /// Notes that the node at the other end of a dialled stream has proved its key in the TLS handshake.
   public func proved(_ peer: RemoteAddress) {
     guard let device = WireAddress(peer) else { return }
     if device.isClassic { classicCandidates.proved(device) } else { candidates.proved(device) }

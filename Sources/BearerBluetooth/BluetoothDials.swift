@@ -46,7 +46,8 @@ extension BluetoothBearer {
       attributes.channels.existing(endpoint) == nil,
       let descriptor = try? L2CAPSocket.connectAttributes(working.address, to: endpoint)
     else { return }
-    // The channel is connected at once if the link exists. Otherwise the kernel would make a new link.
+    // The channel is connected at once if the link exists. Otherwise the kernel would make a new link, which is not
+    // wanted here.
     guard (try? L2CAPSocket.prepare(descriptor)) != nil else {
       _ = close(descriptor)
       return

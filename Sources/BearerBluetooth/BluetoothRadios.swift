@@ -26,7 +26,8 @@ public final class BluetoothRadios {
   /// that of a single adapter.
   public var placesChanged: ((Int) -> Void)?
 
-  /// Whether a stream with a peer is open. A dial to such a peer fails, because the peer has dialled first.
+  /// Whether a stream with a peer is open. A dial to a peer with an open stream fails, because the peer has dialled
+  /// first.
   public var hasStream: (RemoteAddress) -> Bool = { _ in false } {
     didSet { for bearer in bearers { bearer.hasStream = hasStream } }
   }

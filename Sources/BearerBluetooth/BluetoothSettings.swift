@@ -25,7 +25,7 @@ public struct BluetoothSettings: Equatable, Sendable {
   /// The maximum number of LE links at once. When all are in use, the box neither advertises nor scans, and dials no
   /// further peers. The chips of Raspberry Pi boards support 7 to 10 links.
   public var linksMax = 7
-  /// A pending LE connection is cancelled after this time, because it starves Wi-Fi on chips that share the antenna.
+  /// The time limit for making an LE connection. A pending connection starves Wi-Fi on chips that share the antenna.
   public var dialTimeout = TimeSpan.seconds(4)
   /// Whether this node forwards for others. The scan response announces this.
   public var relays = true

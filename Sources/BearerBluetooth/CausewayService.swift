@@ -16,7 +16,8 @@ enum CausewayService {
     0x3A, 0x55, 0x52, 0x5A, 0xA7, 0x55, 0x70, 0xA4, 0x1D, 0x44, 0xFA, 0x28, 0x56, 0x30, 0xDD, 0xAB,
   ]
 
-  /// AD types (Core Specification Supplement, Part A, 1.1 and 1.11; Assigned Numbers, 2.3).
+  /// The AD types, which mark the structures of an advertisement (Core Specification Supplement, Part A, 1.1 and 1.11;
+  /// Assigned Numbers, 2.3).
   private static let incompleteUUIDs: UInt8 = 0x06
   private static let completeUUIDs: UInt8 = 0x07
   private static let serviceData: UInt8 = 0x21
@@ -24,7 +25,7 @@ enum CausewayService {
   /// The advertisement without the flags, which the kernel adds in front.
   static var advertisement: [UInt8] { [UInt8(1 + uuid.count), completeUUIDs] + uuid }
 
-  /// Bit 0 of the byte after the hint: the node does not forward for others.
+  /// Bit 0 of the byte of flags after the hint: the node does not forward for others (a leaf).
   private static let isLeaf: UInt8 = 1
 
   /// The facts that an advertisement claims about its node. Nothing proves them.

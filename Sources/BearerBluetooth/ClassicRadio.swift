@@ -26,15 +26,15 @@ public struct ClassicSnapshot: Equatable, Sendable {
 /// this node by inquiry, and read the number of its RFCOMM channel from its service record. RFCOMM connections are
 /// handed over as streams. `RadioPlan` decides when this controller inquires and dials.
 ///
-/// There is no bonding, and no pairing that a person would notice: TLS above the stream authenticates.
+/// There is no bonding, and no pairing that asks a person: TLS above the stream authenticates.
 final class ClassicRadio {
   /// The maximum number of BR/EDR links: the active members of a piconet (Core Specification 5.4, Vol 1, Part A, 3.4).
   static let linksMax = 7
-  /// The device class: network access point, fully available.
+  /// The device class: a network access point that is fully available (Assigned Numbers, 2.8.2).
   private static let deviceClass: (major: UInt8, minor: UInt8) = (3, 0)
 
   var report: ((String, _ isFault: Bool) -> Void)?
-  /// A peer has opened a stream; the callback owns the descriptor.
+  /// A peer has opened a stream. The callback receives ownership of the descriptor.
   var accepted: ((CInt, _ address: UInt64) -> Void)?
 
   private let loop: EventLoop

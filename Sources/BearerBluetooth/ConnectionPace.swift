@@ -13,7 +13,7 @@ struct ConnectionParameters: Equatable {
   /// 7.5 to 15 ms: data waits half as long for the next connection event as with `initial`.
   static let fast = ConnectionParameters(intervalMin: 6, intervalMax: 12)
   /// 90 to 120 ms: both radios wake up about ten times a second instead of fifty. A line of text waits 60 ms on
-  /// average, and each ping is still answered in time.
+  /// average. Pings of the link are still answered within their time limit.
   static let slow = ConnectionParameters(intervalMin: 72, intervalMax: 96)
 }
 

@@ -10,9 +10,9 @@ enum ManagementEvent: Equatable {
   case indexAdded
   case indexRemoved
   case newSettings(ControllerSettings)
-  /// `isCentral`: this node has made the connection (reported by kernels since 5.17).
+  /// `isCentral`: whether this node made the connection (reported by kernels since 5.17).
   case deviceConnected(WireAddress, isCentral: Bool)
-  /// `isEnded`: one of the two hosts has ended the link (reasons 2 and 3). Otherwise the link was lost.
+  /// `isEnded`: whether one of the two hosts has ended the link (reasons 2 and 3). Otherwise the link was lost.
   case deviceDisconnected(WireAddress, isEnded: Bool)
   case connectFailed(WireAddress, ManagementStatus)
   case pinCodeRequest(WireAddress)

@@ -34,7 +34,7 @@ final class RequestChannel: EventSource {
   private let loop: EventLoop
   private let descriptor: CInt
   private let rules: Rules
-  /// The answer to a PDU; nil if the PDU is not a request.
+  /// Returns the answer to a PDU of the peer; nil if the PDU is not a request.
   private let respond: ([UInt8]) -> [UInt8]?
   private var answered: (([UInt8]?) -> Bool)?
   private var registration: Registration?

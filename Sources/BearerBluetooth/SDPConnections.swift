@@ -4,7 +4,7 @@ import CSystem
 import Primitives
 import Reactor
 
-/// The channels of all clients that read our service records.
+/// The channels of all clients that read this node's service records.
 struct SDPConnections {
   /// The maximum number of clients: a controller has this many links over BR/EDR. Each peer has at most one channel, so
   /// no peer can use up the channels of others.

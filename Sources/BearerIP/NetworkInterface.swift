@@ -37,7 +37,7 @@ public struct NetworkInterface: Equatable, Sendable {
   /// The maximum number of interfaces in one enumeration. Further interfaces are ignored; the kernel lists physical
   /// ones first.
   public static let countMax = 64
-  /// The most addresses stored per interface.
+  /// The maximum number of addresses stored for each interface. Further addresses are ignored.
   public static let addressesMax = 16
 
   public init(name: String, index: UInt32, kind: BearerKind, addresses: [InterfaceAddress]) {

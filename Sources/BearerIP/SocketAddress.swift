@@ -99,7 +99,7 @@ func tuneStream(_ descriptor: CInt) {
   _ = setOption(descriptor, CInt(IPPROTO_TCP), TCP_NOTSENT_LOWAT, unsentBytesMax)
 }
 
-/// The time after which a connection with unacknowledged data is closed (RFC 5482).
+/// The time in milliseconds after which the kernel closes a connection whose data is not acknowledged (RFC 5482).
 let unacknowledgedMillisecondsMax: CInt = 20_000
 /// The limit of unsent bytes in the kernel's send queue (TCP_NOTSENT_LOWAT). An urgent frame waits until all of them
 /// are sent.

@@ -16,7 +16,7 @@ public final class StatusLED {
     case alone
     /// Lit: at least one neighbour is linked.
     case linked
-    /// Slow blinking: the button was pressed, and a device may join.
+    /// Slow blinking: the button was pressed, and a device can join the Wi-Fi network by WPS.
     case joining
     /// Fast blinking: a fault or alarm needs attention; see the status.
     case fault

@@ -11,7 +11,8 @@ import Reactor
 final class SupplicantChannel: EventSource {
   /// The default time limit for a reply.
   static let replyTimeDefault = TimeSpan.seconds(10)
-  /// The maximum number of queued commands: twice as many as the creation of a group needs.
+  /// The maximum number of queued commands: twice as many as the creation of a group needs. A further command fails the
+  /// channel.
   static let queueMax = 48
   /// The maximum number of datagrams read in one pass of the event loop. If more are waiting, the loop calls `ready`
   /// again.

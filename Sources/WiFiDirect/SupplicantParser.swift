@@ -2,10 +2,10 @@ import BearerIP
 
 /// Parses messages from wpa_supplicant: "<3>EVENT …", or "IFNAME=wlan0 <3>EVENT …" on the global socket.
 ///
-/// Device names, SSIDs and passphrases are untrusted. Fields are therefore searched only after the last such text of a
-/// message.
+/// Device names, SSIDs and passphrases are untrusted. Other fields are therefore searched only after the last untrusted
+/// text of a message.
 public enum SupplicantParser {
-  /// The maximum length of a message in bytes: CTRL_IFACE_MAX_LEN (4096), doubled as a reserve.
+  /// The maximum length of a message in bytes: twice CTRL_IFACE_MAX_LEN (4096) of wpa_supplicant.
   public static let messageBytesMax = 8192
 
   /// Parses a message. Returns nil if the message is the reply to a command.

@@ -51,7 +51,7 @@ public final class WiFiDirectRadio {
   private var isRefused = false
   private var radioWatch: KernelWatch?
   private var timer: Timer?
-  /// Watches the directory of wpa_supplicant's sockets while none exists.
+  /// Watches the directory of wpa_supplicant's sockets while this process cannot connect.
   private var watch: DirectoryWatch?
   /// Whether the directory of the sockets has changed since the last attempt to connect.
   private var mayHaveCome = false

@@ -10,7 +10,7 @@ public enum WiFiDirectState: Sendable {
   case preparing
   /// The interface is missing, blocked, or cannot be used by wpa_supplicant for Wi-Fi Direct.
   case unavailable
-  /// The group is being created, or the next attempt is pending after a failure.
+  /// The group is being created, or creating it has failed and the next attempt is pending.
   case creatingGroup
   case groupOwner
   /// Searching for an owner, or pausing between two searches.
