@@ -1,16 +1,24 @@
 import Node
 import Primitives
 
-/// Inbound streams from arrival until their key is proved. Sans-IO: `InboundStreams` owns the descriptors and gives
-/// each stream a number. `Admission` decides which streams may enter; the gate keeps the first bytes of each. When
-/// another source waits, the gate reclaims the slot of a handshake that makes no progress, or of a source that holds
-/// several.
+/// Manages inbound streams from arrival until the peer proves its key. The gate is sans-IO: `InboundStreams` owns the
+/// descriptors and gives each stream a number. `Admission` decides which streams are admitted. The gate stores the
+/// first bytes of each stream.
 ///
-/// Protocol: call `arrive` once for a stream, then `receive` for its bytes and `leave` when it has ended, and carry out
-/// what they return. For a stream that opened, call `progressed` when bytes arrive and `handshakeEnded` once. Call
-/// `nextExpired` and `nextStalled` no later than `deadline`, and `nextExpired` after each `arrive`.
+/// A source is the address that is charged for a stream (`RemoteAddress.source`). While a stream of another source
+/// waits for a handshake slot, the gate can end a running handshake. It ends a handshake that makes no progress, first
+/// of the source with the most handshakes.
+///
+/// Order of calls:
+///
+/// - Before the handshake: call `arrive` once for a stream, `receive` for its bytes, and `leave` when the stream ends.
+///   The caller acts on each result.
+/// - During the handshake (`Opening`): call `progressed` when bytes arrive, and `handshakeEnded` once.
+/// - At all times: call `nextExpired` and `nextStalled` no later than `deadline`. Also call `nextExpired` after each
+///   `arrive`.
 struct AdmissionGate {
-  /// The number of bytes needed to recognise TLS. No more are read from a byte stream before its handshake begins.
+  /// The number of bytes needed to recognise TLS. No more bytes are read from a byte stream before its handshake
+  /// begins.
   static let bytesNeeded = 6
 
   /// A stream whose handshake may begin, and must be complete by `deadline`.
@@ -24,9 +32,10 @@ struct AdmissionGate {
 
   /// The result of a handshake.
   enum HandshakeEnd {
-    /// The peer proved its key and has this standing, and the node has a slot for its link.
+    /// The peer proved its key, and the node assigned a link slot. The value is the peer's admission class: stranger,
+    /// proven or pinned.
     case link(Standing)
-    /// The handshake failed, or the node has no free slot.
+    /// The handshake failed, or the node has no free link slot.
     case noLink
   }
 
@@ -34,7 +43,8 @@ struct AdmissionGate {
   enum Verdict: Equatable {
     /// More bytes are needed to recognise TLS.
     case incomplete
-    /// The stream speaks TLS and waits for a handshake slot. Nothing more is read from it; watch only for its end.
+    /// The stream speaks TLS and waits for a handshake slot. The caller reads no more from the stream, and watches only
+    /// for its end.
     case waits
     case opens(Opening)
     /// The stream does not speak TLS and was removed.
@@ -60,7 +70,7 @@ struct AdmissionGate {
     let begunAt: Instant
     var heardAt: Instant
 
-    /// The time from which the handshake may be ended in favour of a waiting stream.
+    /// The time from which the gate may end this handshake, so that a waiting stream can use its slot.
     func stalledAt(isCrowded: Bool) -> Instant {
       let patience = Admission.patience(bearer, isCrowded: isCrowded)
       return min(heardAt + patience.silence, begunAt + patience.total)
@@ -69,21 +79,22 @@ struct AdmissionGate {
 
   /// A summary of the streams that wait for a handshake slot.
   private struct Waiting {
-    /// By standing, the smallest number of handshakes that any waiting source has; `Int.max` if none waits.
+    /// For each admission class, the smallest number of running handshakes of any source that waits. `Int.max` if no
+    /// source of the class waits.
     var fewest = FixedArray<3, Int>(repeating: .max)
-    /// Whether more sources without a handshake wait than there are unreserved slots.
+    /// Whether the sources that wait without a handshake outnumber the unreserved handshake slots.
     var isCrowded = false
   }
 
   private(set) var admission = Admission()
-  /// Oldest first; at most `Admission.pendingStreamsMax`.
+  /// Streams that wait for bytes or for a handshake slot, oldest first; at most `Admission.pendingStreamsMax`.
   private var entries: [Entry] = []
-  /// Oldest first; at most `Admission.handshakesMax`.
+  /// Running handshakes, oldest first; at most `Admission.handshakesMax`.
   private var handshakes: [Handshake] = []
-  /// Streams that lost their slot to another stream.
+  /// Streams that were removed to make room for a newer stream, and that the caller has not closed yet.
   private var displaced: [UInt32] = []
 
-  /// When the next stream expires or the next handshake may be ended in favour of another.
+  /// When the next stream expires, or when the gate may end the next handshake for a waiting stream.
   var deadline: Instant {
     let expiry = entries.reduce(.never) { min($0, $1.deadline) }
     guard let waiting else { return expiry }
@@ -129,15 +140,16 @@ struct AdmissionGate {
     if let index = index(of: stream) { leave(at: index, .silent) }
   }
 
-  /// Notes that a handshake received bytes.
+  /// Records that a stream received bytes during its handshake.
   mutating func progressed(_ stream: UInt32, now: Instant) {
     guard let index = handshakes.firstIndex(where: { $0.stream == stream }) else { return }
     handshakes[index].heardAt = now
   }
 
-  /// Handles the end of a handshake. Returns the stream that takes the free slot. Among streams that may begin, that is
-  /// one of the source with the fewest handshakes; among these, the one that has waited longest. `checks` is the time
-  /// spent on the peer's chain, in units of one P-256 signature check.
+  /// Handles the end of a handshake. Returns the stream whose handshake begins in the free slot; nil if no waiting
+  /// stream may begin. The gate chooses a stream of the source with the fewest handshakes. Among several such streams
+  /// it chooses the one that has waited longest. `checks` is the time spent on the peer's certificate chain, in units
+  /// of one P-256 signature check.
   mutating func handshakeEnded(_ stream: UInt32, _ end: HandshakeEnd, checks: Int = 0, now: Instant) -> Opening? {
     guard let ended = handshakes.firstIndex(where: { $0.stream == stream }) else { return nil }
     let source = handshakes.remove(at: ended).source
@@ -155,9 +167,9 @@ struct AdmissionGate {
     return next.flatMap { begin(at: $0.index, now) }
   }
 
-  /// Returns a handshake to end because it makes no progress and another source waits for its slot. It picks the source
-  /// with the most handshakes, and of these the one that stalled first. Call it, then `handshakeEnded`, until it
-  /// returns nil.
+  /// Returns the stream of a handshake that makes no progress, while another source waits for the slot. The caller ends
+  /// the handshake. The gate chooses a handshake of the source with the most handshakes, and among several the one that
+  /// stalled first. Call `nextStalled`, then `handshakeEnded`, until `nextStalled` returns nil.
   func nextStalled(now: Instant) -> UInt32? {
     guard let waiting else { return nil }
     var next: (stream: UInt32, count: Int, stalledAt: Instant)?
@@ -171,12 +183,13 @@ struct AdmissionGate {
     return next?.stream
   }
 
-  /// Charges a source for a link that ended before it was worth its handshake.
+  /// Charges a source for a link that ended without a lasting use (`Node.isLinkWasted`), as for a failed handshake.
   mutating func wasted(_ source: UInt64, checks: Int, now: Instant) {
     admission.wasted(source, checks: checks, now: now)
   }
 
-  /// Removes and returns a stream whose deadline has passed or that lost its slot. Call it until it returns nil.
+  /// Removes and returns a stream whose deadline has passed, or that was removed for a newer stream. Call `nextExpired`
+  /// until it returns nil.
   mutating func nextExpired(now: Instant) -> UInt32? {
     if let stream = displaced.popLast() { return stream }
     guard let index = entries.firstIndex(where: { $0.deadline <= now }) else { return nil }
@@ -202,7 +215,7 @@ struct AdmissionGate {
 
   private func handshakeCount(_ source: UInt64) -> Int { handshakes.count { $0.source == source } }
 
-  /// The streams that wait for a handshake slot; nil if none waits.
+  /// The summary of the streams that wait for a handshake slot; nil if no stream waits.
   private var waiting: Waiting? {
     var waiting = Waiting()
     var without: [UInt64] = []
@@ -217,18 +230,19 @@ struct AdmissionGate {
     return waiting.fewest.indices.allSatisfy { waiting.fewest[$0] == .max } ? nil : waiting
   }
 
-  /// Whether a handshake may be ended for a waiting stream. `count` is the number of handshakes of its source. The
-  /// waiting stream must be from a source with fewer handshakes, and must be able to begin once this handshake has
-  /// ended.
+  /// Whether the gate may end `handshake` for a waiting stream. `count` is the number of running handshakes of the
+  /// source of `handshake`. The waiting stream must come from a source with fewer handshakes. Admission must allow the
+  /// waiting stream to begin once `handshake` has ended.
   private func givesWay(_ handshake: Handshake, _ count: Int, to waiting: Waiting) -> Bool {
     [.stranger, .proven, .pinned].contains { (standing: Standing) in
       waiting.fewest[standing.rawValue] < count && admission.mayBegin(standing, after: handshake.standing)
     }
   }
 
-  /// The pending stream to drop for a new one: the youngest of the source with the most pending streams. Nil while
-  /// there is room, if that source has only one, or if the new stream's source already has one. Only streams whose slot
-  /// the new stream may take count.
+  /// The index of the pending stream to drop for a new stream: the youngest of the source with the most pending
+  /// streams. The search includes only streams whose removal would let the new stream in. Returns nil while there is
+  /// room, or if no source has more than one pending stream. Also returns nil if the source of the new stream already
+  /// has a pending stream.
   private func crowdedIndex(for newcomer: UInt64, _ standing: Standing) -> Int? {
     if admission.pendingStreams <= Admission.dropFrom { return nil }
     var counts: [UInt64: Int] = [:]

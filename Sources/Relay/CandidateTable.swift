@@ -1,7 +1,7 @@
 import Bearer
 import Primitives
 
-/// The candidates that discovery found, each with the handle by which the node refers to it.
+/// The candidates (addresses of nodes) that discovery found. The node refers to each candidate by a handle.
 struct CandidateTable {
   private typealias Entry = (handle: UInt32, candidate: Candidate, heardAt: Instant)
 
@@ -10,7 +10,8 @@ struct CandidateTable {
   private var handleCounter: UInt32 = 0
 
   /// Adds or updates a candidate and returns its handle; an unknown address gets a new handle. Returns nil if the table
-  /// is full. All sources together cannot fill it (`Limits.candidatesMax`).
+  /// is full. `Limits.candidatesMax` is the sum of what all discovery sources may hold, so the table has room for all
+  /// of them.
   mutating func enter(_ candidate: Candidate, now: Instant) -> UInt32? {
     if let index = index(of: candidate) {
       entries[index].candidate = candidate

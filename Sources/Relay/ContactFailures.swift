@@ -3,15 +3,15 @@ import Bearer
 import Diagnostics
 import Primitives
 
-/// The last failure with each node or address over each bearer, for `causeway explain`. Failures of inbound streams
-/// take at most half of the places, because keys are free.
+/// The last failure with each node or address over each bearer, for `causeway explain`. Failures of inbound streams use
+/// at most half of the table, because a peer can create any number of keys.
 ///
-/// A full table evicts the oldest failure of the holder with the most entries, counting the new one. A holder is an
-/// address that dialled this node, or a bearer over which this node dials. Failures with nodes that the operator pinned
-/// are evicted last.
+/// Each failure is charged to a holder: the address that dialled this node, or the bearer over which this node dialled.
+/// A full table evicts the oldest failure of the holder with the most entries, including the new failure. Failures with
+/// nodes that the operator pinned are evicted last.
 struct ContactFailures {
   static let placesMax = 64
-  /// The maximum length of a reason in bytes; longer ones are cut.
+  /// The maximum length of a reason in bytes; a longer reason is truncated.
   static let reasonBytesMax = 120
   /// The memory of one entry with its text, in bytes.
   static let byteCount = MemoryLayout<Entry>.stride + reasonBytesMax + 48
@@ -26,8 +26,8 @@ struct ContactFailures {
     var at: Instant
     var count: UInt32 = 1
 
-    /// Whether two entries have the same holder. All Bluetooth addresses that dialled count as one holder, because
-    /// Bluetooth addresses are free.
+    /// Whether two entries have the same holder. All Bluetooth addresses that dialled are one holder, because a device
+    /// can change its Bluetooth address at will.
     func sharesPlaces(with other: Entry) -> Bool {
       guard isInbound == other.isInbound else { return false }
       if isInbound, case .ip = remote { return remote.source == other.remote.source }
@@ -38,8 +38,9 @@ struct ContactFailures {
   /// Oldest first.
   private var entries: [Entry] = []
 
-  /// Records a failure. `node` may be known only in part, see `ContactFailure`. `isPinned`: the operator pinned the
-  /// node. An inbound stream without a proven key is not recorded, because its address proves nothing.
+  /// Records a failure. `node` may contain only the upper half of the id (see `ContactFailure`). `isPinned` states
+  /// whether the operator pinned the node. A failure of an inbound stream without a proven key is not recorded, because
+  /// its address proves nothing.
   mutating func note(
     _ node: NodeID, _ bearer: BearerKind, _ remote: RemoteAddress, isInbound: Bool, isPinned: Bool = false,
     _ cause: ContactCause, now: Instant
@@ -66,7 +67,8 @@ struct ContactFailures {
     entries.append(entry)
   }
 
-  /// The index of the entry in `choice` that is evicted for a new one, by the rule of `ContactFailures`.
+  /// The index of the entry to evict for `newcomer`, by the rule of `ContactFailures`. `choice` are the indexes of the
+  /// entries that may be evicted.
   private func leaver(for newcomer: Entry, among choice: [Int]) -> Int {
     let unpinned = choice.filter { !entries[$0].isPinned }
     var leaver = 0

@@ -3,19 +3,21 @@ import CSystem
 import Primitives
 import Reactor
 
-/// The interface of the relay that inbound streams use.
+/// The part of the relay that `InboundStreams` calls.
 protocol InboundStreamsDelegate: AnyObject {
-  /// Called when the stream's first bytes are a TLS ClientHello. Its key must be proved by the opening's deadline.
+  /// Called when the stream has sent a TLS ClientHello and has a handshake slot. The peer must prove its key by the
+  /// deadline of `opening`.
   func streamAdmitted(_ stream: StreamHandoff, _ opening: AdmissionGate.Opening)
-  /// Called to end an admitted stream: its handshake makes no progress, and another stream waits for the slot.
+  /// Called to end a stream whose handshake makes no progress, while another stream waits for the handshake slot.
   func streamStalled(_ number: UInt32)
 }
 
-/// The descriptors of the streams at the admission gate. Each costs a descriptor, an epoll entry and six bytes; a
-/// Bluetooth channel delivers whole SDUs and costs one SDU instead. One timer serves all.
+/// The descriptors of the streams at the admission gate. Each stream costs a descriptor, an epoll entry and six bytes
+/// of input. A Bluetooth LE channel costs one SDU of input instead, because it delivers complete SDUs. All streams
+/// share one timer.
 ///
-/// A refused stream gets a plaintext TLS alert (internal_error), because nothing else exists before a handshake. The
-/// dialler then backs off.
+/// A refused stream receives a plaintext TLS alert (internal_error), because TLS has no other message before a
+/// handshake. The alert makes the dialling node wait before it tries again.
 final class InboundStreams {
   private(set) var gate = AdmissionGate()
   private let loop: EventLoop
@@ -31,14 +33,15 @@ final class InboundStreams {
     self.scratch = scratch
     self.delegate = delegate
     var seed: UInt64 = 0
-    // Without a random seed the drops are merely predictable.
+    // Without a random seed, peers could predict which streams are dropped. Nothing else depends on the seed.
     _ = withUnsafeMutableBytes(of: &seed) { getrandom($0.baseAddress, $0.count, UInt32(GRND_NONBLOCK)) }
     random = SeededRandom(seed: seed)
     timer = Timer(loop) { [self] in timeUp() }
   }
 
   func arrive(_ handoff: StreamHandoff) {
-    // Numbers repeat after 2³² streams; no stream stays at the gate for more than seconds.
+    // Numbers repeat after 2³² streams. No two streams at the gate share a number, because a stream stays there for
+    // seconds only.
     streamCounter &+= 1
     let source = handoff.remote.source
     guard gate.arrive(streamCounter, source, over: handoff.bearer, random: random.next(), now: loop.now) else {
@@ -59,16 +62,16 @@ final class InboundStreams {
   /// Whether a stream of this peer waits for its ClientHello or for its handshake to begin.
   func contains(_ remote: RemoteAddress) -> Bool { streams.contains { $0.handoff.remote == remote } }
 
-  /// Notes that an admitted stream received bytes before its key was proved.
+  /// Records that a stream received bytes during its handshake.
   func progressed(_ number: UInt32) { gate.progressed(number, now: loop.now) }
 
-  /// Handles the end of an admitted stream's handshake. `checks` is the time spent on the peer's chain, in units of one
-  /// P-256 signature check.
+  /// Handles the end of a handshake, and begins that of the next waiting stream. `checks` is the time spent on the
+  /// peer's certificate chain, in units of one P-256 signature check.
   func handshakeEnded(_ number: UInt32, _ end: AdmissionGate.HandshakeEnd, checks: Int = 0) {
     if let opening = gate.handshakeEnded(number, end, checks: checks, now: loop.now) { open(opening) }
   }
 
-  /// Charges a source for a link that ended before it was worth its handshake.
+  /// Charges a source for a link that ended without a lasting use (`Node.isLinkWasted`), as for a failed handshake.
   func wasted(_ source: UInt64, checks: Int) { gate.wasted(source, checks: checks, now: loop.now) }
 
   func close() {
@@ -80,7 +83,7 @@ final class InboundStreams {
   fileprivate func ready(_ stream: InboundStream, _ events: UInt32) {
     guard let registration = stream.registration else { return }
     if stream.isWaiting {
-      // A side that has closed its direction cannot finish a handshake.
+      // The other side has closed its direction, so it cannot finish a handshake.
       return end(stream)
     }
     let isByteStream = stream.handoff.unitBytesMax == Int.max
@@ -124,7 +127,7 @@ final class InboundStreams {
 
   private func timeUp() {
     closeExpired()
-    // Each handshake that ends lets another one begin.
+    // Each handshake that ends lets the handshake of a waiting stream begin.
     while let number = gate.nextStalled(now: loop.now) { delegate.streamStalled(number) }
     setTimer()
   }
@@ -139,9 +142,10 @@ final class InboundStreams {
 
   private func setTimer() { timer?.set(gate.deadline) }
 
-  /// Sends an alert and closes the stream. It does not linger as `LinkStream` does, because there may be many.
+  /// Sends an alert and closes the stream at once. `LinkStream` reads on after it closes; here a flood of refused
+  /// streams would keep too many descriptors open.
   private func refuse(_ handoff: StreamHandoff) {
-    // alert record, version TLS 1.2, two bytes: fatal, internal_error (RFC 8446, section 6)
+    // An alert record of version TLS 1.2 with two bytes: fatal, internal_error (RFC 8446, section 6).
     let alert: [UInt8] = [21, 3, 3, 0, 2, 2, 80]
     _ = send(handoff.descriptor, alert, alert.count, CInt(MSG_NOSIGNAL | MSG_DONTWAIT))
     shutdown(handoff.descriptor, CInt(SHUT_WR))

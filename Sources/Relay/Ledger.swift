@@ -16,21 +16,22 @@ import StatusPage
 import Trust
 import WiFiDirect
 
-/// The memory ledger of the box: the bytes that each owner uses when all its places are taken and fully used.
-/// docs/design/memory.md has the table; `causeway selftest --limits` prints it.
+/// The memory ledger of the box: the most bytes that each owner of memory can use. An owner uses the most when all its
+/// records exist and each has its maximum size. docs/design/memory.md contains the table; `causeway selftest --limits`
+/// prints it.
 ///
-/// Bytes are derived from the limits and the sizes of records. The memory of libraries and of the kernel is measured or
-/// estimated, as the lines state. Buffers of TCP sockets are excluded: the kernel shrinks them before it kills a
-/// process.
+/// The bytes are calculated from the limits and the sizes of records. The memory of libraries and of the kernel is
+/// measured or estimated, as the names of the entries state. Buffers of TCP sockets are excluded, because the kernel
+/// shrinks them before it kills a process.
 public enum Ledger {
-  /// `MemoryMax` of config/causeway.service, in bytes. The kernel kills a process that uses more, so the sum of all
-  /// entries must stay below it.
+  /// `MemoryMax` of config/causeway.service, in bytes. The kernel kills the daemon if it uses more. So the sum of all
+  /// entries must stay below this value.
   public static let memoryMax = 128 << 20
 
   /// The memory of one owner.
   public struct Entry {
     public let owner: StaticString
-    /// The maximum number of places.
+    /// The maximum number of records of this owner.
     public let places: Int
     public let bytesEach: Int
 
@@ -99,7 +100,7 @@ public enum Ledger {
       Entry("applications: sessions", SessionLimits.sessionsMax, LocalMemory.session),
       Entry("applications: invitations", SessionLimits.invitationsMax, LocalMemory.invitation),
       Entry("applications: long packets", LocalLimits.longPacketsMax, LocalLimits.packetBytesMax),
-      // Both directions of a client.
+      // The factor 2 is for the two directions of a client: requests and events.
       Entry("applications: much at once", LocalLimits.largeMax, 2 * LocalLimits.largeBytesMax),
       Entry("applications: messages, shared", Int(SessionLimits.sharePoolBytes + SessionLimits.loanPoolBytes)),
       Entry("applications: streams", SessionLimits.streamsMax, LocalMemory.stream),
@@ -129,7 +130,7 @@ public enum Ledger {
     return lines
   }
 
-  /// A warning if a journal of this size makes the sum exceed `memoryMax`; nil otherwise.
+  /// A warning if a journal of `journalBytes` makes the sum of all entries exceed `memoryMax`; nil otherwise.
   static func excess(journalBytes: Int) -> String? {
     let over = sum(entries(journalBytes: journalBytes)) - memoryMax
     if over <= 0 { return nil }
@@ -139,14 +140,15 @@ public enum Ledger {
       + " set a smaller size, or a larger MemoryMax"
   }
 
-  /// An object with a few fields, with its registration and timer, in bytes.
+  /// The memory of an object with a few fields, its registration in the event loop, and its timer, in bytes.
   private static let smallObject = 512
   /// The size limit of a peer's certificates as received: the longest handshake message.
   private static let chainBytesMax = 16_384
-  /// The status of one peer: for each pair of discovery info a string in the snapshot and a value in the JSON tree,
-  /// plus the text.
+  /// The bytes of one peer in the answer to a status request. Each pair of discovery info is a string in the snapshot
+  /// and a value in the JSON tree. The text of the answer is added.
   private static let statusOfPeer = Limits.infoPairsMax * 128 + 2 * Limits.infoBytesMax + 2_048
-  /// Scratch buffers of the node and the links, and plaintext buffers for both TLS roles.
+  /// The bytes of buffers that exist once: scratch buffers of the node and the links, plaintext buffers for the TLS
+  /// client and server role, and a control request.
   private static let sharedBuffers =
     NodeMemory.scratch + LinkScratch.byteCount + 2 * 32_768 + ControlProtocol.requestBytesMax
 

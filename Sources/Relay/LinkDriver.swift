@@ -7,35 +7,40 @@ import Primitives
 import Reactor
 import SecureTransport
 
-/// The interface of the relay that a link driver uses. All calls come from the reactor's thread.
+/// The part of the relay that a link driver calls. All calls come from the reactor's thread.
 protocol LinkDriverDelegate: AnyObject {
   var node: Node { get }
-  /// The shared buffers for incoming and outgoing bytes.
+  /// The buffers for incoming and outgoing bytes, which all links share.
   var scratch: LinkScratch { get }
-  /// Called when bytes arrive from a peer that has not proved its key.
+  /// Called when bytes arrive on a stream that has no link slot yet.
   func linkProgressed(_ driver: LinkDriver)
   /// Called when the peer has proved its key and is trusted.
   func linkProved(_ driver: LinkDriver)
-  /// Called when the node has assigned a slot to the link, or has no free one.
+  /// Called after `linkProved`, when the node has assigned a link slot or has refused one. `LinkDriver.slot` is nil
+  /// after a refusal.
   func linkOpened(_ driver: LinkDriver)
   /// Called when the driver has ended and closed its stream.
   func linkEnded(_ driver: LinkDriver, reason: String)
 }
 
-/// One connected stream, with TLS over it and a link of the node above. Sans-IO: it reads, sends and sets timers
-/// through its `LinkIO`, which calls `ready` and `timeUp`. It makes no system call and reads no clock.
+/// Drives one connected stream: TLS over the stream, and a link of the node over TLS. The driver is sans-IO: it makes
+/// no system call and reads no clock. It receives, sends and sets timers through its `LinkIO`, which calls `ready` and
+/// `timeUp`.
 final class LinkDriver: FrameSink {
   static let lingerTime = TimeSpan.seconds(2)
 
   let handoff: StreamHandoff
-  /// The stream's number at the admission gate during the handshake; nil afterwards and for a dialled stream.
+  /// The stream's number at the admission gate while an inbound stream is in its handshake. nil after the handshake,
+  /// and for a dialled stream.
   var admission: UInt32?
   /// The node's link slot; nil until the peer is authenticated.
   private(set) var slot: Int?
   var peer: NodeID { secure.peer }
-  /// The counts of TCP segments sent; nil for a stream that does not run over TCP, and after its end.
+  /// The counts of TCP segments that the stream has sent. nil for a stream that does not run over TCP, and after the
+  /// driver has ended.
   var segments: SegmentCounts? { isOver ? nil : io.segments }
-  /// Whether this node or the peer refused a proven key. The operator is notified of that.
+  /// Whether this node refused the peer, or the peer sent a TLS alert. The relay reports such an end in the journal at
+  /// level notice.
   var isRefused: Bool {
     switch secure.state {
     case .closed(.alert), .closed(.refused): true
@@ -43,7 +48,7 @@ final class LinkDriver: FrameSink {
     }
   }
 
-  /// How TLS ended; nil while it runs.
+  /// How TLS ended; nil while TLS runs.
   var streamEnd: SecureStreamEnd? {
     switch secure.state {
     case .handshaking, .established: nil
@@ -52,7 +57,7 @@ final class LinkDriver: FrameSink {
   }
   /// Whether the handshake missed its deadline.
   private(set) var isTimedOut = false
-  /// Whether another stream to the same peer became the link instead.
+  /// Whether the driver was ended because another stream to the same address was established first.
   private(set) var isGivenUp = false
 
   /// The time spent on the peer's certificate chain, in units of one P-256 signature check.
@@ -63,15 +68,18 @@ final class LinkDriver: FrameSink {
   private let secure: SecureStream
   private let delegate: any LinkDriverDelegate
   private let ahead: EncryptAhead
-  /// Whether the node may have frames that `fill` left because enough was encrypted ahead.
+  /// Whether the node may still have frames. `fill` leaves frames in the node when enough bytes are encrypted ahead of
+  /// the stream.
   private var mayHaveMore = false
   /// Bytes sent and received over the stream since the last `takePassed`.
   private var passedBytes: UInt64 = 0
   private var movedBytes = 0
-  /// Whether to send again when the stream is writable, and whether `io` was asked to report that.
+  /// Whether the driver wants to be called when the stream is writable (`wantsRoom`). `waitsForRoom` is the last value
+  /// that `io` received.
   private var wantsRoom = false
   private var waitsForRoom = false
-  /// Whether the stream has accepted bytes since it last reported room. Bulk frames then wait for the next report.
+  /// Whether the stream has accepted bytes since it was last reported writable. While this is true, bulk frames wait
+  /// for the next report. Always false on bearers other than Bluetooth LE (`EncryptAhead.waitsForRoom`).
   private var isFed = false
   /// Whether nothing has arrived from the other end yet.
   private(set) var isSilent = true
@@ -79,7 +87,7 @@ final class LinkDriver: FrameSink {
   private var isEnding = false
   private var isOver = false
 
-  /// Errors: no memory for TLS. The caller then still owns `io`.
+  /// Errors: no memory for TLS. After an error the caller still owns `io`.
   init(
     _ io: any LinkIO, _ handoff: StreamHandoff, _ credentials: TLSCredentials, judge: (any PeerJudge)?,
     _ delegate: any LinkDriverDelegate
@@ -92,8 +100,8 @@ final class LinkDriver: FrameSink {
     secure = try SecureStream(credentials, role: handoff.isInbound ? .server : .client, judge: judge)
   }
 
-  /// Starts the handshake, which must be complete by `deadline`. `bytes` were already received. The delegate must know
-  /// the driver before this call, because the driver may end during it.
+  /// Starts the handshake, which must be complete by `deadline`. `bytes` are the bytes that were received before this
+  /// call. The delegate must already have stored the driver, because the driver can end during this call.
   func start(_ bytes: [UInt8], deadline: Instant) {
     io.wake(at: deadline)
     isSilent = bytes.isEmpty
@@ -114,16 +122,17 @@ final class LinkDriver: FrameSink {
   /// Sends the node's queued frames until the stream accepts no more.
   func transmit() {
     while !isOver, let slot, !isEnding, movedBytes < EventLoop.callBytesMax {
-      // Directly forwarded frames may use the whole allowance for encrypting ahead. Queued frames follow once those are
-      // sent.
+      // Frames that were forwarded directly (`take`) can use all bytes that may be encrypted ahead. Queued frames
+      // follow once the stream has accepted those bytes.
       let wasFull = ahead.room(unsent: secure.outgoing.count) == nil
       let count = fill(slot)
       flush()
       movedBytes += count
-      // The queue is empty, or the stream is full and will report room.
+      // Either the queue is empty, or the stream is full and will be reported writable later.
       if (count == 0 && !wasFull) || !secure.outgoing.isEmpty { return }
     }
-    // The stream accepts more, but other links must be served: continue in the next wake-up.
+    // The stream accepts more bytes, but other links must be served. The rest is sent in the next pass of the event
+    // loop.
     if movedBytes >= EventLoop.callBytesMax { mayHaveMore = true }
     flush()
   }
@@ -140,8 +149,9 @@ final class LinkDriver: FrameSink {
     return secure.queueSealedInPlace(header.frameByteCount)
   }
 
-  /// Ends the wake-up: resets the byte budget and asks the stream to report room if needed. The request waits until
-  /// here, because it costs a system call, and a later part of the wake-up often sends the rest.
+  /// Called at the end of each pass of the event loop. Resets the byte budget of the pass, and sets whether `io`
+  /// reports a writable stream. That setting is made only here, because it costs a system call. A later part of the
+  /// pass often sends the remaining bytes.
   func wakeUpEnded() {
     movedBytes = 0
     if wantsRoom == waitsForRoom || isOver { return }
@@ -157,11 +167,12 @@ final class LinkDriver: FrameSink {
     return passedBytes
   }
 
-  /// Sends the node's last frames, then closes TLS, then the stream.
+  /// Sends the node's last frames, closes TLS, and then closes the stream.
   func finish() {
     guard !isOver, !isEnding else { return }
     let taken = slot.map { fill($0) } ?? 0
-    // Both ends have sent their goodbye, and nothing is in flight.
+    // The link is parked (kept without a connection). Each end has received the other end's goodbye, and no bytes are
+    // on the way, so TLS needs no closing.
     if let slot, taken == 0, delegate.node.link(slot).isParkingAgreed { return end("parked", lingers: false) }
     isEnding = true
     secure.close()
@@ -169,27 +180,28 @@ final class LinkDriver: FrameSink {
     flush()
   }
 
-  /// Ends the driver because another stream to the same peer has become the link.
+  /// Ends the driver because another stream to the same address was established first.
   func giveUp() {
     isGivenUp = true
     end("another stream was established first", lingers: false)
   }
 
-  /// Ends the driver because its handshake makes no progress and another stream waits for the slot.
+  /// Ends the driver because its handshake makes no progress and another stream waits for the handshake slot.
   func giveWay() { end("the TLS handshake made no progress while others waited", lingers: false) }
 
-  /// Ends the driver because its interface is down. Nothing can be sent; the other side times out.
+  /// Ends the driver because its network interface is down. This node can send no goodbye, so the other side detects
+  /// the end by a timeout.
   func interfaceWent() { end("its interface is down", lingers: false) }
 
-  /// Checks the peer again after a change of trust or time. A peer that is no longer trusted gets an alert, and the
-  /// stream is closed.
+  /// Checks the peer again after the trust settings or the wall clock changed. A peer that is no longer trusted
+  /// receives a TLS alert, and the stream is closed.
   func reconsider() {
     guard !isOver, !isEnding else { return }
     secure.reconsider()
     flush()
   }
 
-  /// Handles the deadline of the handshake or of closing.
+  /// Handles a missed deadline: that of the handshake, or that of closing the stream.
   func timeUp() {
     if isEnding { return end("closed", lingers: false) }
     isTimedOut = true
@@ -242,7 +254,8 @@ final class LinkDriver: FrameSink {
     delegate.node.attach(self, to: slot)
   }
 
-  /// Encrypts frames until enough is encrypted ahead. Returns the number of bytes taken from the node.
+  /// Encrypts the node's frames until enough bytes are encrypted ahead of the stream. Returns the number of frame bytes
+  /// removed from the node's queue.
   private func fill(_ slot: Int) -> Int {
     var taken = 0
     mayHaveMore = false
@@ -269,9 +282,9 @@ final class LinkDriver: FrameSink {
     return count
   }
 
-  /// Fills the outgoing buffer of a link that uses the bypass. The node writes its frames there one by one, and sealed
-  /// frames stay in place. From the first frame that belongs inside TLS, frames go through the scratch buffer, so that
-  /// small ones share a record.
+  /// Fills the outgoing buffer of a link that uses the bypass (sealed frames are sent between the TLS records). The
+  /// node writes its frames into that buffer one by one, and sealed frames stay in place. After the first frame that
+  /// belongs inside TLS, frames are collected in the scratch buffer, so that small frames share a TLS record.
   private func fillBeside(_ slot: Int, _ room: Int) -> Int {
     var taken = 0
     while taken < room, let buffer = secure.roomForFrames(room - taken) {
@@ -287,7 +300,7 @@ final class LinkDriver: FrameSink {
     return taken
   }
 
-  /// Sends `first` and the node's next frames, up to `room` bytes in all. Returns the byte count.
+  /// Writes `first` and the node's next frames, at most `room` bytes in total. Returns the number of bytes written.
   private func fillMixed(_ slot: Int, _ first: UnsafeRawBufferPointer, _ room: Int) -> Int {
     let frames = UnsafeMutableRawBufferPointer(rebasing: delegate.scratch.outgoing[..<room])
     frames.copyMemory(from: first)
@@ -297,7 +310,7 @@ final class LinkDriver: FrameSink {
     return count
   }
 
-  /// Sends end-to-end encrypted frames outside TLS and all others inside it.
+  /// Writes sealed (end-to-end encrypted) frames outside TLS and all other frames inside TLS.
   private func write(_ frames: UnsafeRawBufferPointer) {
     var plainStart = 0
     var offset = 0
@@ -321,7 +334,7 @@ final class LinkDriver: FrameSink {
     if !frames.isEmpty { _ = secure.write(UnsafeRawBufferPointer(rebasing: frames)) }
   }
 
-  /// Sends encrypted bytes, then checks whether the stream has ended.
+  /// Sends encrypted bytes until the stream accepts no more. Then closes the stream if TLS has ended.
   private func flush() {
     sending: while !isOver, !secure.outgoing.isEmpty {
       let bytes = secure.outgoing

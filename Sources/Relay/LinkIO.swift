@@ -19,12 +19,12 @@ protocol LinkIO: AnyObject {
   func receive(into buffer: UnsafeMutableRawBufferPointer) -> TransferOutcome
   /// Sends as many of the bytes as the stream accepts.
   func send(_ bytes: UnsafeRawBufferPointer) -> TransferOutcome
-  /// Sets whether `LinkDriver.ready` is called when the stream is writable. It is always called when bytes have
-  /// arrived.
+  /// Sets whether `LinkDriver.ready` is called when the stream is writable. Regardless of this setting, `ready` is
+  /// called when bytes have arrived.
   func waitForRoom(_ waits: Bool)
-  /// Sets the time at which `LinkDriver.timeUp` is called. It replaces the previous time; `.never` cancels.
+  /// Sets the time at which `LinkDriver.timeUp` is called, and replaces the previous time. `.never` cancels the call.
   func wake(at instant: Instant)
-  /// Closes the stream; the driver does not use it again. With `lingers` the other side can read the last bytes even
-  /// while it is still sending.
+  /// Closes the stream; the driver makes no further call. If `lingers` is true, the other side can read the last bytes
+  /// even while it is still sending.
   func close(lingers: Bool)
 }

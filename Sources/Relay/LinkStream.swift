@@ -4,26 +4,26 @@ import Diagnostics
 import Primitives
 import Reactor
 
-/// Buffers shared by all links, because one thread serves the links in turn.
+/// Buffers that all links share, which is possible because one thread serves one link at a time.
 final class LinkScratch {
   static let byteCount = EventLoop.callBytesMax + Limits.frameBytesMax
   let incoming = UnsafeMutableRawBufferPointer.allocate(byteCount: EventLoop.callBytesMax, alignment: 16)
   let outgoing = UnsafeMutableRawBufferPointer.allocate(byteCount: Limits.frameBytesMax, alignment: 16)
-  /// The number of lingering streams.
+  /// The number of streams that linger (see `LinkStream`).
   fileprivate(set) var lingering = 0
 }
 
-/// A connected socket in the event loop, served by a link driver.
+/// A connected socket in the event loop, which a link driver uses as its stream.
 ///
 /// Closing a socket with unread input resets the connection. The other side may then lose unread bytes, such as the
-/// alert or goodbye with the reason (RFC 1122, section 4.2.2.13). So the socket lingers: it stops sending, discards
-/// further input, and closes when the other side has closed, or after `lingerTime`.
+/// alert or goodbye with the reason (RFC 1122, section 4.2.2.13). So the socket lingers: it sends nothing more and
+/// discards further input. It closes when the other side has closed, or after `lingerTime`.
 final class LinkStream: LinkIO, EventSource {
   static let lingerTime = TimeSpan.seconds(2)
   /// The maximum number of bytes read from a lingering stream.
   static let lingerBytesMax = 1 << 20
-  /// The maximum number of streams that linger at once; further ones close without lingering. The limit is needed
-  /// because anyone who can connect can occupy a place.
+  /// The maximum number of streams that linger at once; further streams close without lingering. The limit is needed
+  /// because anyone who can connect can make a stream linger.
   static let lingeringMax = 32
 
   var now: Instant { loop.now }
@@ -31,19 +31,19 @@ final class LinkStream: LinkIO, EventSource {
   private let loop: EventLoop
   private let descriptor: CInt
   private let isTCP: Bool
-  /// Whether the socket sends whole units (SDUs).
+  /// Whether the socket is a Bluetooth LE channel, which accepts only complete units (SDUs).
   private let isL2CAP: Bool
   private let scratch: LinkScratch
   private var registration: Registration?
   private var timer: Timer?
   private var driver: LinkDriver?
   private var waitsForRoom = false
-  /// Whether the kernel has reported room and nothing was sent since.
+  /// Whether the kernel has reported the socket as writable and no `send` was called since.
   private var hasRoom = false
   private var isLingering = false
   private var bytesToDiscard = LinkStream.lingerBytesMax
 
-  /// Takes ownership of the descriptor, even when it throws. Errors: those of epoll_ctl.
+  /// Becomes the owner of the descriptor, and closes it before an error is thrown. Errors: those of epoll_ctl.
   init(_ loop: EventLoop, _ handoff: StreamHandoff, _ scratch: LinkScratch) throws(SystemError) {
     self.loop = loop
     self.scratch = scratch
@@ -110,14 +110,14 @@ final class LinkStream: LinkIO, EventSource {
 
   // MARK: Internals
 
-  /// Doubles the send buffer. The kernel reports room when half of the buffer is free. A unit that does not fit there
-  /// would cause that report again and again. This happens with controllers that accept only short packets, because the
-  /// headers of those packets need most of the buffer.
+  /// Doubles the send buffer. The kernel reports a socket as writable when half of its send buffer is free. If the next
+  /// unit does not fit into that half, `send` fails and the kernel repeats the report without end. This happens with
+  /// controllers that accept only short packets, because the headers of those packets need most of the buffer.
   private func widenBuffer() {
     var byteCount: CInt = 0
     var size = socklen_t(MemoryLayout<CInt>.size)
     guard getsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &byteCount, &size) == 0 else { return }
-    // The kernel doubles the requested size.
+    // setsockopt doubles the requested size, so the present size is requested (socket(7), SO_SNDBUF).
     setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &byteCount, size)
   }
 

@@ -5,33 +5,33 @@ import Primitives
 import Reactor
 import Session
 
-/// The connection of one client of the local API. It cuts requests out of the stream, and writes events when there is
-/// room.
+/// The connection of one client of the local API. It splits the received bytes into requests, and writes events when
+/// the socket accepts them.
 final class LocalConnection: EventSource {
-  /// The size of the kernel's send buffer, which counts as the daemon's memory. It is small, because waiting events are
-  /// already kept once in this process.
+  /// The size of the socket's send buffer in the kernel, in bytes. It is small for two reasons. The kernel charges it
+  /// to the memory of the daemon, and this process already stores the events that wait.
   private static let socketBytes: CInt = 32_768
   private static let lengthBytes = 4
-  /// The maximum number of reads per client in one wake-up. Several reads let the client's waiting messages leave
-  /// together.
+  /// The maximum number of reads per client in one pass of the event loop. With several reads, messages that the client
+  /// wrote separately share frames.
   private static let readsPerCall = 4
 
-  /// The state of the client's request for a long-packet place.
+  /// Whether the client has one of the buffers for long packets (`LocalLimits.longPacketsMax`), or waits for one.
   private enum Place {
     case none
     case waited
     case given
   }
 
-  /// The client's place in `LocalClients`.
+  /// The client's index in `LocalClients`.
   let place: Int
-  /// The client's process when it connected.
+  /// The id of the process that opened the connection.
   let process: UInt64
   let user: uid_t
   let isOperator: Bool
-  /// The client's place for a long packet.
+  /// Whether the client has a buffer for a long packet, or waits for one.
   private var longPlace = Place.none
-  /// When the packet that is being read became incomplete; nil if no packet is incomplete.
+  /// Since when the first packet in the inbox is incomplete; nil if there is no incomplete packet.
   private var packetSince: Instant?
   private let descriptor: CInt
   private var server: LocalServer?
@@ -40,14 +40,14 @@ final class LocalConnection: EventSource {
   private var inbox: [UInt8] = []
   private var outgoing: [UInt8] = []
   private var written = 0
-  /// Work done for this client in this wake-up, charged to `LocalLimits.workPerCall`.
+  /// Work done for this client in this pass of the event loop, in the unit of `LocalLimits.workPerCall`.
   var work = 0
   /// Whether the client's next request waits for its rate limit (`SignatureTurns`).
   private var isBeyondRate = false
   /// Whether the client's socket is full, because the client does not read.
   private(set) var isBlocked = false
 
-  /// Takes ownership of the descriptor, unless it throws. Errors: those of epoll_ctl.
+  /// Becomes the owner of the descriptor, unless an error is thrown. Errors: those of epoll_ctl.
   init(_ server: LocalServer, _ descriptor: CInt, place: Int, _ user: UnixUser) throws(SystemError) {
     self.server = server
     self.descriptor = descriptor
@@ -68,8 +68,9 @@ final class LocalConnection: EventSource {
     if events & EPOLLIN.rawValue != 0 && wants > 0 {
       receive()
     } else if events & (EPOLLHUP.rawValue | EPOLLERR.rawValue | EPOLLRDHUP.rawValue) != 0 {
-      // The client's last request is carried out before the connection ends. A request that must wait longer than the
-      // next wake-up is dropped, because epoll reports the end of the connection in every wake-up.
+      // The client's last request is carried out before the connection is closed. A request that waits for its rate
+      // limit is dropped. Until the connection is closed, epoll reports its end in every pass of the event loop, and
+      // would keep the loop busy.
       if let server, hasPacket && server.clients.isReading(place) && !isBeyondRate { return }
       server?.ended(self)
     }
@@ -85,7 +86,8 @@ final class LocalConnection: EventSource {
 
   // MARK: Requests
 
-  /// The length of the first packet in the inbox, without the length field; nil if that field is incomplete.
+  /// The number of bytes of the first packet in the inbox, without its length field; nil if the length field is
+  /// incomplete.
   private var packetLength: Int? {
     inbox.count < Self.lengthBytes ? nil : length(at: 0)
   }
@@ -95,10 +97,11 @@ final class LocalConnection: EventSource {
     return Int(bytes.span.bytes.word32(offset))
   }
 
-  /// Whether a complete request waits for the next wake-up, or for the client to read its answers.
+  /// Whether the inbox contains a complete request. The request waits for a later pass of the event loop, or until the
+  /// client reads its answers.
   private var hasPacket: Bool { packetLength.map { inbox.count >= Self.lengthBytes + $0 } ?? false }
 
-  /// The number of bytes that may be read now.
+  /// The number of bytes that may be read from the client now.
   private var wants: Int {
     guard let server, server.clients.isReading(place), !hasPacket else { return 0 }
     guard let length = packetLength, length > LocalLimits.shortPacketBytesMax else {
@@ -113,7 +116,7 @@ final class LocalConnection: EventSource {
     return min(wants, LocalLimits.largeBytesMax)
   }
 
-  /// Whether the daemon buffers more for this client than it always grants to each.
+  /// Whether the daemon buffers more bytes for this client than the amount that every client may use at any time.
   var holdsMore: Bool {
     outgoing.count > LocalLimits.batchBytesMax
       || longPlace != .given && inbox.count > Self.lengthBytes + LocalLimits.shortPacketBytesMax
@@ -124,7 +127,8 @@ final class LocalConnection: EventSource {
       guard let server, wants > 0 else { return }
       let most = readBytesMax(server)
       var count = 0
-      // A buffer of its own, so that the inbox takes no more memory than it holds.
+      // The bytes are read into a new buffer. Reading into the inbox would give it the capacity of `most`, even for a
+      // few bytes.
       let piece = [UInt8](unsafeUninitializedCapacity: most) { room, filled in
         count = recv(descriptor, room.baseAddress, most, CInt(MSG_DONTWAIT))
         filled = max(count, 0)
@@ -137,7 +141,7 @@ final class LocalConnection: EventSource {
     }
   }
 
-  /// Carries out complete requests while the client reads its answers.
+  /// Carries out the complete requests in the inbox. Stops while the client leaves too many answers unread.
   private func takePackets() {
     var offset = 0
     while let server, server.clients.isReading(place), inbox.count - offset >= Self.lengthBytes {
@@ -172,19 +176,19 @@ final class LocalConnection: EventSource {
     noteProgress()
   }
 
-  /// Carries out requests that were postponed to a later wake-up.
+  /// Carries out requests that were postponed to a later pass of the event loop.
   func resume() {
     takePackets()
     updateInterest()
   }
 
-  /// Reads input that is already there, before a deadline is applied to the client.
+  /// Reads input that has already arrived, before the server closes the client for a missed deadline.
   func catchUp() {
     receive()
     updateInterest()
   }
 
-  /// Requests a place when a long packet begins, and returns the place after its end.
+  /// Requests a buffer for a long packet when a long packet begins, and returns the buffer when the packet is complete.
   private func arrangePlace() {
     guard let server else { return }
     let isLong = packetLength.map { $0 > LocalLimits.shortPacketBytesMax } ?? false
@@ -197,7 +201,7 @@ final class LocalConnection: EventSource {
     }
   }
 
-  /// Grants the client a place for its long packet.
+  /// Grants the client a buffer for its long packet.
   func mayBeLong() {
     longPlace = .given
     packetSince = server?.loop.now
@@ -209,8 +213,9 @@ final class LocalConnection: EventSource {
     if inbox.isEmpty || hasPacket { packetSince = nil } else if packetSince == nil { packetSince = server?.loop.now }
   }
 
-  /// When the client has taken too long to complete a packet. `.never` while it waits for a place, or while it does not
-  /// read its answers: a client is not closed for not reading.
+  /// The time by which the client must complete its packet. `.never` while the client waits for a long-packet buffer,
+  /// because then the daemon is the cause. Also `.never` while the client leaves its answers unread, because that is no
+  /// reason to close a client.
   var packetDeadline: Instant {
     guard let packetSince, let server, longPlace != .waited, server.clients.isReading(place) else { return .never }
     return packetSince + LocalLimits.packetTime
@@ -244,13 +249,13 @@ final class LocalConnection: EventSource {
         hasWritten = true
       }
     }
-    // The client may have read its answers.
+    // The client may have read answers, so further requests may be carried out.
     if hasWritten { takePackets() }
     updateInterest()
     return hasWritten
   }
 
-  /// Fills `outgoing` with the next events, several short ones together.
+  /// Fills `outgoing` with the client's next events. Several short events are sent in one write.
   private func takeEvents(_ server: LocalServer) {
     outgoing = []
     written = 0
@@ -262,7 +267,7 @@ final class LocalConnection: EventSource {
     {
       let count = outgoing.count + packet.count
       if count > LocalLimits.batchBytesMax, count > outgoing.capacity {
-        // Reserve once: growth by doubling copies the contents repeatedly.
+        // The capacity is reserved once, because growth by doubling would copy the contents repeatedly.
         let first = outgoing
         outgoing = []
         outgoing.reserveCapacity(max(count, most + LocalLimits.streamPacketBytesMax))
@@ -272,7 +277,8 @@ final class LocalConnection: EventSource {
     }
   }
 
-  /// Sends a last event to a client that is being closed, if it fits.
+  /// Sends a last event to a client that is being closed. The event is lost if an earlier event is partly written or
+  /// the socket is full.
   func sendLast(_ event: LocalEvent) {
     guard written == outgoing.count else { return }
     _ = event.packet.withUnsafeBytes { CSystem.send(descriptor, $0.baseAddress, $0.count, CInt(MSG_NOSIGNAL)) }

@@ -7,7 +7,7 @@ import Primitives
 import Reactor
 
 final class LocalServer {
-  /// The shortest packet, without its length field: type and number.
+  /// The size of the shortest packet in bytes, without its length field: one byte of type and four of request number.
   static let headBytes = 5
 
   let loop: EventLoop
@@ -20,20 +20,21 @@ final class LocalServer {
   private var acceptor: Acceptor?
   private var timer: Timer?
   private var resumeCall: Timer?
-  /// When the next `resume` is due.
+  /// The time of the next call of `resume`.
   private var resumeAt = Instant.never
   private var connections: [LocalConnection] = []
   private var longPackets = LongPacketPlaces()
-  /// A counter that rotates the order in which connections resume their postponed requests.
+  /// A counter that changes which connection is first to resume its postponed requests.
   private var resumeTurn = 0
-  /// The wake-up in which the connections' `work` is counted.
+  /// The time of the pass of the event loop to which the connections' `work` belongs.
   private var workAt = Instant.zero
 
   /// The users that may connect, besides root and the daemon's own user.
   enum Access {
     /// Members of the group that owns the socket's file.
     case fileGroup
-    /// Members of a group to which the daemon itself need not belong. Without a group number nobody may connect.
+    /// Members of the named group, to which the daemon itself need not belong. If the group does not exist (nil), its
+    /// members may not connect.
     case members(of: String, gid_t?)
   }
 
@@ -53,7 +54,8 @@ final class LocalServer {
     try listen()
   }
 
-  /// Creates the socket again if it was removed. Returns whether it was created. Connected clients stay.
+  /// Creates the socket again if its file was removed. Returns whether the socket was created. Connected clients stay
+  /// connected.
   func restore() throws(DiagnosticsError) -> Bool {
     if acceptor != nil && listener.isThere { return false }
     let fresh = try Self.listener(path, access)
@@ -76,7 +78,7 @@ final class LocalServer {
     resumeCall = nil
   }
 
-  /// Sends new events to each client. Returns whether anything was sent; the node may then have outputs.
+  /// Sends new events to each client. Returns whether anything was sent. After that the node may have new outputs.
   func tellClients() -> Bool {
     var hasTold = false
     for connection in connections where clients.hasNews(connection.place) && !connection.isBlocked {
@@ -86,7 +88,7 @@ final class LocalServer {
     return hasTold
   }
 
-  /// The process of each connected client, by its place in `clients`.
+  /// The id of each connected client's process, with the client's index in `clients`.
   var clientProcesses: [(place: Int, process: UInt64)] { connections.map { ($0.place, $0.process) } }
 
   // MARK: Clients
@@ -127,7 +129,7 @@ final class LocalServer {
     else {
       let text = String(decoding: clients.connectionRefusal(user.userID), as: UTF8.self)
       turnAway(descriptor, .full, text)
-      // Without the process id, so that repeated attempts of one user are one line.
+      // The line contains no process id, so that repeated attempts of one user are equal, and the journal counts them.
       journal.report(.warning, at: loop.now, "api", "user \(user.userID) refused: \(text)")
       return .taken
     }
@@ -149,7 +151,7 @@ final class LocalServer {
     CSystem.close(descriptor)
   }
 
-  /// Removes a client that has closed its end.
+  /// Removes a client whose connection has ended.
   func ended(_ connection: LocalConnection) {
     guard let index = connections.firstIndex(where: { $0 === connection }) else { return }
     connections.remove(at: index)
@@ -171,7 +173,8 @@ final class LocalServer {
     ended(connection)
   }
 
-  /// Whether a client may buffer the large amount that only a few clients may have at once.
+  /// Whether the daemon may buffer up to `LocalLimits.largeBytesMax` for a client. Only `LocalLimits.largeMax` clients
+  /// may use so much at once.
   func mayHoldMore(_ connection: LocalConnection) -> Bool {
     var all = 0, ofUser = 0
     for other in connections where other !== connection && other.holdsMore {
@@ -183,14 +186,14 @@ final class LocalServer {
 
   // MARK: Work per wake-up
 
-  /// Schedules `resume` of each connection for the next wake-up, or for `time`.
+  /// Schedules `resume` of all connections for `time`, by default for the next pass of the event loop.
   func resumeLater(at time: Instant = .zero) {
     resumeAt = min(resumeAt, time)
     resumeCall?.set(resumeAt)
   }
 
-  /// The remaining part of `LocalLimits.workPerCall` in this wake-up. All connections of a user share it; each
-  /// connection of the operator has its own.
+  /// The part of `LocalLimits.workPerCall` that remains for a connection in this pass of the event loop. All
+  /// connections of a user share one allowance; each connection of the operator has its own.
   func workLeft(for connection: LocalConnection) -> Int {
     if workAt != loop.now {
       workAt = loop.now
@@ -203,26 +206,26 @@ final class LocalServer {
   private func resume() {
     resumeAt = .never
     resumeTurn += 1
-    // Connections may end during the loop.
+    // A copy, because connections may end during the loop.
     let waiting = connections
     let turns = waiting.indices.map { step in
       let connection = waiting[(resumeTurn + step) % waiting.count]
       return (connection: connection, step: step, order: clients.turnOrder(connection.place))
     }
-    // Timers fire before sockets are read, so postponed requests come before new ones.
+    // Timers fire before sockets are read, so postponed requests are carried out before new requests.
     for turn in turns.sorted(by: { ($0.order, $0.step) < ($1.order, $1.step) }) { turn.connection.resume() }
   }
 
   // MARK: Stalled clients
 
-  /// Queues a client that has begun a long packet for a place.
+  /// Queues a client that has begun a long packet, until a long-packet buffer is free for it.
   func askForPlace(_ connection: LocalConnection) {
     longPackets.ask(
       connection.place, user: connection.user, isOperator: connection.isOperator, now: loop.now)
     givePlaces()
   }
 
-  /// Frees the place of a client whose long packet is complete.
+  /// Frees the long-packet buffer of a client whose long packet is complete.
   func giveBackPlace(_ connection: LocalConnection) {
     longPackets.leave(connection.place)
     givePlaces()
@@ -241,7 +244,7 @@ final class LocalServer {
     clients.handleTimeouts(now: loop.now)
     while let place = clients.nextOverdue(now: loop.now) {
       guard let connection = connections.first(where: { $0.place == place }) else { return }
-      // A request that arrived while this process was suspended is in time.
+      // A request that arrived in time may still be unread, for example if this process was suspended.
       connection.catchUp()
       if clients.isOverdue(place, now: loop.now) { refuse(connection, "no hello within 5 s; send it first") }
     }

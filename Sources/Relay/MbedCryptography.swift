@@ -6,7 +6,7 @@ import Seal
 import SecureTransport
 import Session
 
-/// The node's cryptography: mbedTLS with this node's key.
+/// The cryptography that the node requires, implemented by mbedTLS with this node's key.
 final class MbedCryptography: NodeCryptography {
   private let identity: NodeIdentity
   private let sessions: DTLSSessions

@@ -22,13 +22,14 @@ import StatusPage
 import Trust
 import WiFiDirect
 
-/// Runs the relay until a signal ends it. The relay reads `configurationFile`, the source of `configuration`, again at
-/// SIGHUP; nil stands for the default file. Errors: a resource that the start needs is missing.
+/// Runs the relay until a signal ends it. `configurationFile` is the path from which `configuration` was read; nil
+/// stands for the default path. The relay reads that file again at SIGHUP. Errors: a resource that the start needs is
+/// missing.
 public func runRelay(_ configuration: Configuration, configurationFile: String?) throws(StartError) {
   try startRelay(configuration, configurationFile).run()
 }
 
-/// Opens what the start needs: journal, identity, epoch, event loop.
+/// Opens the resources that the start needs: the journal, the key, the boot epoch and the event loop.
 private func startRelay(_ configuration: Configuration, _ file: String?) throws(StartError) -> Relay {
   if let excess = Ledger.excess(journalBytes: configuration.journal.sizeKiB * 1024) { say("memory", excess) }
   let journal: JournalFile
@@ -60,7 +61,8 @@ private func startRelay(_ configuration: Configuration, _ file: String?) throws(
 /// The daemon. It connects the node to bearers, discovery, control socket, applications and clock, and makes no
 /// decisions.
 final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
-  /// The configuration in force. Keys that take effect only at a restart keep the values of the start.
+  /// The configuration in use. Configuration keys that need a restart retain the values that they had at the start,
+  /// even after a reload.
   var configuration: Configuration
   var configurationFile: String?
   let loop: EventLoop
@@ -83,14 +85,15 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
   var dnsSD: DNSServiceDiscovery?
   var page: PageServer?
   var dhcp: DHCPServer?
-  /// The index of the interface that `serveGroup` serves; 0 if none.
+  /// The index of the interface on which `serveGroup` serves stations; 0 if there is none.
   var servedInterface: UInt32 = 0
-  /// Why the group has no status page and no DHCP server; empty if the server runs or the configuration disables it.
+  /// Why the Wi-Fi group has no status page (`pageProblem`) or no DHCP server (`dhcpProblem`). Empty if the server runs
+  /// or the configuration disables it.
   var pageProblem = ""
   var dhcpProblem = ""
   var control: ControlServer?
   var local: LocalServer?
-  /// The current fault of each source, for status. A source without a fault has no entry.
+  /// The present fault of each part of the daemon, for status. A part without a fault has no entry.
   var problems: [(source: StaticString, text: String)] = []
   var probes: [ControlProbe] = []
 
@@ -101,28 +104,30 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
   let statusLED: StatusLED?
   let statusLight: GPIOLight?
   var button: GPIOButton?
-  /// When the button was held to switch the board off; nil once that has been handled.
+  /// When the button was held to switch the board off. nil once `keepButton` has checked the result.
   var powerOffAskedAt: Instant?
   var maintenance: Timer?
-  /// The timer that returns memory of ended links and lost peers to the kernel.
+  /// The timer that returns the memory of ended links and lost peers to the kernel, `memoryRest` after the last such
+  /// event.
   var memoryReturn: Timer?
   static let memoryRest = TimeSpan.milliseconds(250)
   var stateWatch: DescriptorWatch?
   var wasSynchronised = false
-  /// The serials of the deny-lists against which the links were last checked.
+  /// The serial numbers of the deny-lists (lists of revoked keys) against which the links were last checked.
   var deniedSeen: [UInt64] = []
-  /// `pinsLeft` at the last report.
+  /// The value of `TrustKeeper.pinsLeft` that was reported last.
   var pinsLeft = PinsLeft.many
   var unpinnedReported: UInt64 = 0
   var refusalsTold = FixedArray<6, UInt64>(repeating: 0)
   let serviceManager = ServiceManager()
   var health = StatusLED.Pattern.off
   private var isStopping = false
-  /// The latest time at which a stopping daemon closes its links, even if members do not know yet how their streams
-  /// ended. `.never` while the daemon runs and after the links were closed.
+  /// The time at which a stopping daemon closes its links, even if members do not know yet how their streams ended.
+  /// `.never` while the daemon runs and after the links were closed.
   private var linksCloseAt = Instant.never
   private var linksClosing: Timer?
-  /// How long a stopping daemon waits to send the ends of streams that its applications have already ended.
+  /// How long a stopping daemon waits, so that it can send the ends of streams that its applications have already
+  /// ended.
   private static let owingTime = TimeSpan.seconds(1)
 
   init(
@@ -192,7 +197,7 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
 
   // MARK: Streams
 
-  /// Handles a stream that a bearer opened. An inbound stream passes admission first; a dialled one starts its
+  /// Handles a stream that a bearer opened. An inbound stream passes admission first; a dialled stream starts its
   /// handshake at once.
   func begin(_ stream: StreamHandoff) {
     if stream.isInbound {
@@ -211,7 +216,7 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
   private func startLink(_ stream: StreamHandoff, _ bytes: [UInt8], admission: UInt32?, deadline: Instant) {
     journal.record(
       .info, .linkOpening, at: loop.now, UInt64(stream.bearer.rawValue), stream.isInbound ? 1 : 0)
-    // There may be as many unauthenticated streams as links, and no more.
+    // Twice the number of links leaves room for as many streams that have not proved their key.
     guard drivers.count < 2 * Limits.linksMax else {
       journal.record(.warning, .linkSlotsFull, at: loop.now, UInt64(drivers.count), UInt64(2 * Limits.linksMax))
       close(stream.descriptor)
@@ -267,9 +272,10 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
     return trust.policy == .open || trust.isPinned(peer) ? .proven : .stranger
   }
 
-  /// Ends a silent second channel over Bluetooth LE after a crossed dial. If both ends dialled, one of the two channels
-  /// may carry nothing, and would keep this node from dialling until its deadline. A channel that carried bytes is left
-  /// to the node, which has a rule for two links.
+  /// Ends a second channel over Bluetooth LE to the same peer if nothing has arrived on it. If both ends dialled at the
+  /// same time, one of the two channels may carry nothing. Such a channel would prevent further dials until its
+  /// handshake deadline. A channel on which bytes arrived stays, because the node has a rule for two links to one
+  /// neighbour.
   private func giveUpCrossed(_ proven: LinkDriver) {
     guard proven.handoff.bearer == .bluetoothLE else { return }
     let crossed = drivers.filter {
@@ -301,7 +307,8 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
     }
   }
 
-  /// Ends the Bluetooth connection of a parked link. The relay does this, because it was the last to receive a frame.
+  /// Closes the Bluetooth connection of a parked link (one that is kept without a connection). The end that relays
+  /// closes it, because that end receives the last frame.
   private func freePlace(_ driver: LinkDriver, _ slot: Int) {
     guard node.settings.relays, node.link(slot).state == .parked, case .bluetooth(let endpoint) = driver.handoff.remote,
       !drivers.contains(where: { $0.handoff.remote == driver.handoff.remote })
@@ -311,12 +318,12 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
 
   // MARK: Outputs of the node
 
-  /// Carries out the node's outputs until none remain. Called after each wake-up.
+  /// Carries out the node's outputs until none remain. Called at the end of each pass of the event loop.
   private func drain() {
     let now = monotonicNow()
     while true {
-      // Applications get received data, and room to write, before this node seals and sends. They work meanwhile, and
-      // the acknowledgement already reports what they consumed.
+      // Applications receive their data and may write before this node encrypts and sends its own data. So they work
+      // while the node encrypts, and the node's acknowledgements include what they have consumed.
       if let output = node.nextOutput(now: now, sends: false) {
         carryOut(output, now)
       } else if reportTrust(now) || local?.tellClients() == true {
@@ -374,13 +381,13 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
     serviceManager?.stopping()
     journal.record(.notice, .boxStopped, at: loop.now, UInt64(signal))
     linksCloseAt = loop.now + Self.owingTime
-    // The drain after this wake-up, or a later one, closes the links.
+    // The timer only causes a pass of the event loop. `drain` at the end of a pass closes the links.
     linksClosing = Timer(loop) {}
     linksClosing?.set(linksCloseAt)
   }
 
-  /// Closes the links of a stopping daemon, once no member waits for the end of a stream that an application here has
-  /// ended. Returns whether it closed them now.
+  /// Closes the links of a stopping daemon when `linksCloseAt` has come. Closes them earlier once all members know how
+  /// the streams of this node's applications ended. Returns whether the links were closed in this call.
   private func closeLinksIfDue(_ now: Instant) -> Bool {
     guard linksCloseAt != .never, now >= linksCloseAt || !node.sessions.owesStreams else { return false }
     linksCloseAt = .never

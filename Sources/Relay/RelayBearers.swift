@@ -13,7 +13,7 @@ import Reactor
 import Trust
 import WiFiDirect
 
-/// Starts bearers and discovery as configured and handles their events.
+/// Starts the configured bearers and discovery sources, and handles their events.
 extension Relay: BearerDelegate {
   func startBearers() {
     let hint = node.settings.id.high
@@ -59,7 +59,7 @@ extension Relay: BearerDelegate {
     say(source, text)
   }
 
-  /// Clears the fault of a source.
+  /// Removes the recorded fault of a part of the daemon.
   func resolve(_ source: StaticString) { problems.removeAll { $0.source == source } }
 
   func problem(_ source: StaticString) -> String? { problems.first { $0.source == source }?.text }
@@ -101,12 +101,13 @@ extension Relay: BearerDelegate {
     return all
   }
 
-  /// Sources of faults that are not bearers; status shows them only while they have a fault.
+  /// Parts of the daemon that are not bearers. The status shows such a part only while it has a fault.
   private static let silentSources: [StaticString] = [
     "identity", "trust", "trust-state", "pins", "state", "journal", "control", "configuration", "led", "gpio", "button",
   ]
 
-  /// The status of each adapter, and of classic and its network where they are used.
+  /// The status of each Bluetooth adapter: an entry for LE, for classic and for IP over Bluetooth, as far as each is
+  /// used.
   var bluetoothStatus: [BearerStatus] {
     var all: [BearerStatus] = []
     for snapshot in bluetooth?.snapshots ?? [] {
@@ -144,7 +145,7 @@ extension Relay: BearerDelegate {
   }
 
   private func classicStatus(_ snapshot: ClassicSnapshot, _ adapter: BluetoothSnapshot) -> BearerStatus {
-    // Without LE no other entry shows the adapter's fault.
+    // If LE is not used, no other entry shows the fault of the adapter.
     let problem = snapshot.problem ?? (adapter.isLowEnergy ? nil : adapter.problem)
     let state: StaticString = problem != nil ? "fault" : snapshot.channel == nil ? "waiting" : "up"
     var detail = ""
@@ -204,8 +205,8 @@ extension Relay: BearerDelegate {
     if let responder = configuration.discovery.dnsSD { startDNSSD(bearer, hint, responder) }
   }
 
-  /// Ends links over interfaces that are gone, after a pulled cable or a left group. The kernel reports that at once;
-  /// the link's timeout takes seconds.
+  /// Ends links whose interface no longer exists, for example after a cable was pulled. The kernel reports the change
+  /// at once, while the timeout of a link takes seconds.
   private func endLinksWithoutInterface(_ ip: IPBearer) {
     for driver in drivers where driver.handoff.interfaceIndex != 0 {
       if !ip.interfaces.contains(where: { $0.index == driver.handoff.interfaceIndex }) { driver.interfaceWent() }
@@ -232,7 +233,7 @@ extension Relay: BearerDelegate {
   private func startWiFiDirect(_ hint: UInt64) {
     let chosen = configuration.wifiDirect
     var options = wifiOptions(chosen.interface)
-    // A radio may support only one channel.
+    // A radio may support only one channel at a time, so the group uses the channel of the mesh.
     options.frequency = chosen.frequency == 0 && isMeshBesideGroup ? configuration.mesh.frequency : chosen.frequency
     options.ssid = chosen.ssid
     options.passphrase = chosen.passphrase
@@ -281,7 +282,8 @@ extension Relay: BearerDelegate {
   private func startDNSSD(_ ip: IPBearer, _ hint: UInt64, _ responder: ResponderChoice) {
     var settings = Discovery.DiscoverySettings(
       node: node.settings.id, port: ip.port, displayName: configuration.node.displayName, relays: node.settings.relays)
-    // Avahi compares names and supports no patterns. The IP bearer refuses to dial addresses on other interfaces.
+    // Avahi compares interface names and supports no patterns. With a pattern, discovery runs on all interfaces. The IP
+    // bearer refuses to dial addresses on interfaces that do not match.
     let hasPatterns = configuration.ip.interfaces.contains { $0.utf8.contains(UInt8(ascii: "*")) }
     settings.interfaces = hasPatterns ? [] : configuration.ip.interfaces
     settings.responder = responder

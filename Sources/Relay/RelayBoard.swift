@@ -11,11 +11,12 @@ import WiFiDirect
 
 /// The board's status light and button.
 extension Relay {
-  /// Shows on the status light a fault, or whether any link is up. With `isDue` a failed write is retried.
+  /// Shows on the status light a fault, a Wi-Fi join by push button, or whether any link is up. If `isDue` is true, the
+  /// light is set again, which retries a failed write.
   func showHealth(isDue: Bool = false) {
     if statusLED == nil && statusLight == nil { return }
     let isFault = !trust.alarms.isEmpty || !problems.isEmpty
-    // The user waits for a response to the button; a fault can wait.
+    // A join by push button is shown before a fault, because the user waits for a response to the button.
     let isJoining = wifiDirect?.snapshot.isPushButtonPressed ?? false
     let current: StatusLED.Pattern = isJoining ? .joining : isFault ? .fault : node.isLinked ? .linked : .alone
     if current == health && !isDue { return }
@@ -41,7 +42,7 @@ extension Relay {
   // MARK: Button
 
   func startButton() {
-    // A leftover file would switch the board off now.
+    // A file of an earlier run would switch the board off now.
     unlink(powerOffPath)
     guard let pin = configuration.board.buttonPin else { return }
     button = GPIOButton(
@@ -49,7 +50,7 @@ extension Relay {
       pressed: { [self] in pressed($0) }, lost: { [self] in note("button", $0.line) })
   }
 
-  /// Opens the button's GPIO line if it is available, and checks the result of a long press. Called every 10 s.
+  /// Opens the button's GPIO line if it is not open, and checks the result of a long press. Called every 10 s.
   func keepButton() {
     if let button {
       do throws(GPIOError) {
@@ -67,10 +68,11 @@ extension Relay {
     }
   }
 
-  /// The file for which the unit causeway-poweroff.path waits. The daemon itself may not switch the board off.
+  /// The file for which the systemd unit causeway-poweroff.path waits. The unit switches the board off, because the
+  /// daemon lacks the permission.
   private var powerOffPath: String { configuration.node.runtimeDirectory + "/poweroff" }
 
-  /// The time that the unit has to remove the file.
+  /// The time within which the unit must have removed the file.
   private static let powerOffTime = TimeSpan.seconds(5)
 
   private func pressed(_ press: ButtonPress) {

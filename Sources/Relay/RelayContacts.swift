@@ -9,12 +9,12 @@ import Reactor
 import SecureTransport
 import Trust
 
-/// Records why dials, handshakes and links ended, for `causeway explain`.
+/// Records why dials, handshakes and links failed, for `causeway explain`.
 extension Relay {
   /// Records that a bearer could not connect.
   func noteDialFailure(_ token: UInt32, _ candidate: Candidate, _ reason: String) {
     let hint = node.plan(token, now: loop.now)?.hint ?? candidate.hint
-    // Some bearers put the address before the reason, for the journal.
+    // Some bearers begin the reason with the address, for the journal. The record has a field for the address.
     let address = Array(candidate.address.text.utf8) + [0x3A, 0x20]
     let bare =
       reason.utf8.starts(with: address) ? String(decoding: reason.utf8.dropFirst(address.count), as: UTF8.self) : reason
@@ -24,19 +24,19 @@ extension Relay {
       now: loop.now)
   }
 
-  /// Records that the node had no slot for a proven stream.
+  /// Records that the node had no link slot for a stream whose peer proved its key.
   func noteNoSlot(_ driver: LinkDriver) {
     note(driver, driver.peer == node.settings.id ? .ownKey : .fullHere)
   }
 
-  /// Records why a driver ended. Its link, if any, is still in its slot.
+  /// Records why a driver ended. Call it while the driver's link, if any, is still in its slot.
   func noteEnd(_ driver: LinkDriver, _ reason: String) {
     if let cause = cause(driver, reason) { note(driver, cause) }
   }
 
   private func note(_ driver: LinkDriver, _ cause: ContactCause) {
     let handoff = driver.handoff
-    // A key equal to this node's does not show which node was expected there.
+    // If the peer has this node's own key, the key does not show which node was expected at the address.
     var peer = driver.peer == node.settings.id ? .none : driver.peer
     if peer == .none && !handoff.isInbound {
       peer = NodeID(high: node.plan(handoff.token, now: loop.now)?.hint ?? 0, low: 0)
@@ -46,8 +46,9 @@ extension Relay {
       now: loop.now)
   }
 
-  /// Whether the operator pinned the node, or a node whose id has the upper half that discovery claims. Such claims
-  /// take one place per pin and bearer.
+  /// Whether the operator pinned the node. If only the upper half of the id is known, a pinned id with the same upper
+  /// half is sufficient. Discovery can forge such a match, but `ContactFailures` stores only one failure for each pin
+  /// and bearer.
   private func isPinned(_ node: NodeID) -> Bool { trust.pins.contains { $0.isByOperator && $0.node.mayBe(node) } }
 
   /// The cause to record; nil for an end that is not a failure.
@@ -55,7 +56,7 @@ extension Relay {
     switch driver.streamEnd {
     case .refused(let refusal): return .refusedHere(TrustFault(refusal))
     case .alert(let alert) where (42...48).contains(alert) && alert != 47: return .refusedThere(alert: alert)
-    // Admission sends this alert (internal_error) when it has no room.
+    // The other node's admission sends this alert (internal_error) when it has no room.
     case .alert(80): return .fullThere
     case .noPeerCertificate, .peerKeyNotP256: return .refusedHere(.noUsableKey)
     case .closedHere, .closedByPeer, .truncated, .alert, .library, .notAUnit, .sealedTooEarly, .sealedReplayed,
@@ -63,7 +64,8 @@ extension Relay {
       break
     }
     guard let slot = driver.slot else {
-      // The node had no slot, which `noteNoSlot` has recorded, or this daemon stops.
+      // With `closedHere`, either `noteNoSlot` has already recorded that there is no link slot, or the daemon is
+      // stopping.
       if driver.streamEnd == .closedHere || driver.isGivenUp { return nil }
       return driver.isTimedOut ? .handshakeTimedOut : .handshakeFailed(reason)
     }
@@ -72,7 +74,7 @@ extension Relay {
     case .idle, .parking, .parked: return nil
     case .opening, .up: return .broken(reason)
     case .closed(let close):
-      // Only a goodbye from the other end sets `retryAfterSeconds`.
+      // Only a goodbye from the other end sets `retryAfterSeconds`, so the value shows which end closed the link.
       let isTheirs = link.retryAfterSeconds > 0
       switch close {
       case .duplicate: return node.isKeyHeldElsewhere(at: link.peer) ? .keyHeldElsewhere : nil

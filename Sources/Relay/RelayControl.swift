@@ -13,14 +13,14 @@ import Session
 import Trust
 import WiFiDirect
 
-/// A probe that a control client requested and whose result is pending.
+/// A probe (test message to a peer) that a control client requested, and that has no result yet.
 struct ControlProbe {
   let peer: NodeID
   let message: MessageID
   let token: UInt64
 }
 
-/// Handles requests of control clients and reports events to them.
+/// Handles requests of control clients, and sends them events.
 extension Relay: ControlDelegate {
   func controlStatus() -> StatusSnapshot {
     var box = BoxStatus(
@@ -119,13 +119,13 @@ extension Relay: ControlDelegate {
     }
   }
 
-  /// Records the peer's name before other records about the peer. A reader of the journal then has the name even if the
-  /// ring begins there.
+  /// Writes the peer's name to the journal before other records about the peer. Old records are overwritten, so a
+  /// reader may see only the newest ones.
   private func recordName(of peer: Peer, _ now: Instant) {
     var words: (UInt64, UInt64, UInt64) = (0, 0, 0)
     withUnsafeMutableBytes(of: &words) { bytes in
       var count = min(peer.name.byteCount, bytes.count)
-      // Cut between characters.
+      // The name is cut only between two characters.
       while count > 0, count < peer.name.byteCount, peer.name.byte(count) & 0xC0 == 0x80 { count -= 1 }
       for index in 0..<count { bytes[index] = peer.name.byte(index) }
     }

@@ -16,11 +16,12 @@ import Session
 import Trust
 import WiFiDirect
 
-/// Answers what control clients ask about two nodes and about applications.
+/// Answers questions of control clients: how two nodes are connected, and what the applications do.
 extension Relay {
   func controlExplain(_ from: NodeID, _ to: NodeID) -> [UInt8] {
     if from == .none && to == .none { return knownNodes.toJSON() }
-    // The question is symmetric, and this node knows its own links best.
+    // The order of the two nodes does not change the answer. This node is put first, because it knows most about its
+    // own links.
     let isTurned = to == node.settings.id
     return Explanation(facts(isTurned ? to : from, isTurned ? from : to)).toJSON()
   }
@@ -49,8 +50,7 @@ extension Relay {
 
   // MARK: Nodes
 
-  /// The nodes that `explain` can be asked about. An address that has not identified itself counts as a node of its
-  /// own.
+  /// The nodes about which `explain` can answer. An address without a known node id is listed as a separate node.
   private var knownNodes: KnownNodes {
     var known = KnownNodes()
     known.add(node.settings.id, configuration.node.displayName)
@@ -115,26 +115,28 @@ extension Relay {
     return facts
   }
 
-  /// Why this node refuses a key now; nil if it does not, or has not seen the key.
+  /// Why this node refuses the key of `id` now; nil if it does not refuse the key, or has not received it.
   func trustFault(_ id: NodeID) -> TrustFault? {
     if trust.isDenied(id) { return .revoked }
-    // A refusal ends once the key is accepted. A route to its node through others proves nothing.
+    // Earlier refusals have no effect once the key was accepted. A route to the node through other nodes does not show
+    // that.
     if isAccepted(id) { return nil }
     if trust.alarms.all.contains(where: { $0.offered == id }) { return .otherKeyPinned }
     return trust.strangers.all.first { $0.id == id }.map { TrustFault($0.reason) }
   }
 
-  /// Whether a key was accepted for a link or a session that is in use.
+  /// Whether the key of `id` was accepted for a link or an end-to-end session that exists now.
   private func isAccepted(_ id: NodeID) -> Bool {
     if node.hasSession(with: id) { return true }
     for slot in 0..<Limits.linksMax where node.link(slot).peer == id && node.link(slot).isStanding { return true }
     return false
   }
 
-  /// The obstacle to show; nil if it no longer exists or another finding explains it.
+  /// The reason to show why there is no end-to-end session. nil if the obstacle no longer exists, or if another line of
+  /// the answer explains it.
   private func sessionObstacle(_ reason: SealObstacle, with id: NodeID) -> SessionObstacle? {
     switch reason {
-    // Advertisements contain the preferences.
+    // Advertisements contain the encryption preferences, so the answer already shows this conflict.
     case .refused(.preferences, _): nil
     case .refused(.rejected, byPeer: true), .refused(.undecided, byPeer: true): .refusedThere
     case .refused(.rejected, byPeer: false), .refused(.undecided, byPeer: false):

@@ -14,13 +14,15 @@ import WiFiDirect
 extension Relay {
   private static let pagePort: UInt16 = 80
 
-  /// Serves on the interface that has the group's address; nil if there is no group. The bridge is served even without
-  /// a group, for peers over Bluetooth, and keeps its leases.
+  /// Serves stations on the interface that has the group's address; nil if there is no group. If the configuration
+  /// joins Bluetooth peers to the group, the bridge is served even without a group. The DHCP leases on the bridge then
+  /// outlive the group.
   func serveGroup(on interface: String?) {
     var interface = interface
     if interface == nil, configuration.bluetooth.joinsGroup {
       interface = GroupBridge.name
-      // The radio reports a failure when it has a group, and the access point when a peer connects.
+      // An error is ignored here. The Wi-Fi radio reports it when it has a group, and the Bluetooth access point when a
+      // peer connects.
       _ = try? GroupBridge.make(node.settings.id.high)
     }
     let index = interface.map { if_nametoindex($0) } ?? 0
@@ -30,7 +32,8 @@ extension Relay {
     showPage(on: interface)
   }
 
-  /// Serves DHCP on the group's interface and stops on the previous one; nil if there is no group.
+  /// Serves DHCP on the group's interface, and stops on the previous interface. `interface` is nil if there is no
+  /// group.
   private func serveAddresses(on interface: String?) {
     dhcp?.close()
     dhcp = nil
@@ -44,19 +47,19 @@ extension Relay {
         addresses: WiFiDirectOptions.leasedAddresses,
         isStation: { [self] in isStation($0) })
     } catch {
-      // Devices with Wi-Fi Direct get their address without DHCP.
+      // This is not a fault: devices with Wi-Fi Direct receive their address without DHCP.
       dhcpProblem = serverProblem(error, "UDP port 67", key: "dhcp")
       bearerReport("dhcp", dhcpProblem, isFault: false)
     }
   }
 
-  /// Whether an Ethernet address belongs to a station of the group.
+  /// Whether an Ethernet address belongs to a station of the group, over Wi-Fi or over Bluetooth.
   private func isStation(_ hardware: UInt64) -> Bool {
     (wifiDirect?.snapshot.stations.contains(MACAddress(hardware)) ?? false)
       || bluetooth?.hasJoinedNetwork(hardware) ?? false
   }
 
-  /// The DHCP server's entry in the table of bearers; nil if there is nothing to show.
+  /// The DHCP server's entry in the list of bearers; nil if there is no server and no problem.
   var dhcpStatus: BearerStatus? {
     if dhcp == nil && dhcpProblem.utf8.isEmpty { return nil }
     let range = "192.168.49.201–254"
@@ -71,7 +74,8 @@ extension Relay {
     }
   }
 
-  /// Serves the page on the group's interface and stops on the previous one; nil if there is no group.
+  /// Serves the status page on the group's interface, and stops on the previous interface. `interface` is nil if there
+  /// is no group.
   private func showPage(on interface: String?) {
     page?.close()
     page = nil
@@ -91,16 +95,16 @@ extension Relay {
     }
   }
 
-  /// The station from which a connection comes: the lessee of the address, or else a station of the group that the
-  /// kernel's neighbour table has at this address. Wi-Fi Direct assigns addresses without DHCP. An unassigned address
-  /// proves nothing.
+  /// The Ethernet address of the station from which a connection comes; nil if it is unknown. First the DHCP leases are
+  /// searched. Then the kernel's neighbour table is searched, because Wi-Fi Direct assigns addresses without DHCP. An
+  /// address from that table must belong to a station of the group.
   private func station(of connection: CInt, at address: UInt32, on interface: String) -> UInt64? {
     if let station = dhcp?.station(at: address) { return station }
     let hardware = csystem_neighbour(connection, interface, address)
     return hardware != 0 && isStation(hardware) ? hardware : nil
   }
 
-  /// The status page's entry in the table of bearers; nil if there is nothing to show.
+  /// The status page's entry in the list of bearers; nil if there is no page and no problem.
   var pageStatus: BearerStatus? {
     if page == nil && pageProblem.utf8.isEmpty { return nil }
     let address = "http://\(WiFiDirectOptions.ownerAddressText)/"

@@ -10,7 +10,7 @@ import Reactor
 import Session
 import Trust
 
-/// The node as the clients of the local API see it.
+/// The part of the node that the local API uses for its clients.
 final class LocalHost: LocalNode {
   private let node: Node
   private let trust: TrustKeeper

@@ -2,9 +2,10 @@ import Bearer
 import BearerBluetooth
 import Primitives
 
-/// Reports the traffic of links to the radios, which adapt to it.
+/// Reports the traffic of links to the Bluetooth radios, which adapt scans and connections to the traffic.
 extension Relay {
-  /// Reports the bytes that links have passed. Called at the end of each wake-up.
+  /// Reports the bytes that links over Bluetooth and Wi-Fi have sent and received. Called at the end of each pass of
+  /// the event loop.
   func tellBluetoothTraffic() {
     guard let bluetooth else { return }
     var overWiFi: UInt64 = 0

@@ -12,19 +12,20 @@ import Reactor
 import SecureTransport
 import Trust
 
-/// The opened persistent state of the process.
+/// The persistent state of the daemon, as opened at the start.
 struct OpenState {
   let trust: TrustKeeper
-  /// The epoch of this start.
+  /// The boot epoch of this start: a number that increases with each start.
   let epoch: UInt64
   /// Why the epoch could not be written; nil if it was written.
   let writeFault: String?
-  /// Faults that do not prevent the start, by source; shown by `status` and the light.
+  /// Faults that do not prevent the start, with the part of the daemon that has the fault. `status` and the status
+  /// light show them.
   let faults: [(source: StaticString, text: String)]
 }
 
-/// Opens the persistent state: key, pins, deny-lists, epoch, time. Called once per process. Faults that do not prevent
-/// the start are written to the journal.
+/// Opens the persistent state: key, pins, deny-lists (lists of revoked keys), boot epoch and time. Called once per
+/// process. Faults that do not prevent the start are written to the journal.
 func openState(_ configuration: Configuration, _ journal: Journal) throws(StartError) -> OpenState {
   do throws(IdentityError) {
     let directory = try StateDirectory(configuration.node.stateDirectory)
@@ -35,8 +36,8 @@ func openState(_ configuration: Configuration, _ journal: Journal) throws(StartE
     clock_gettime(CLOCK_REALTIME, &wall)
     let milliseconds = Int64(wall.tv_sec) * 1000 + Int64(wall.tv_nsec) / 1_000_000
     let (epoch, failure) = try store.nextEpoch(wallMilliseconds: milliseconds)
-    // An epoch that could not be written counts quarters of a second. This start must wait for its quarter to begin, so
-    // that no two such starts share an epoch (`TrustStore.nextEpoch`).
+    // An epoch that could not be written contains the wall clock in quarters of a second, rounded up. This start waits
+    // until that quarter begins, so that no two such starts share an epoch (`TrustStore.nextEpoch`).
     if failure != nil {
       let quarter = TrustStore.quarterMilliseconds
       usleep(UInt32((quarter - milliseconds % quarter) * 1000))
@@ -51,7 +52,7 @@ func openState(_ configuration: Configuration, _ journal: Journal) throws(StartE
     var faults: [(source: StaticString, text: String)] = []
     for (source, text) in sources { if let text { faults.append((source, text)) } }
     for fault in faults { tell(.error, fault.text, journal) }
-    // Other policies do not use anchors.
+    // A fault of an anchor is only a warning under the other policies, because they do not use anchors.
     if keeper.policy != .authority { for fault in keeper.anchors.faults { tell(.warning, fault.text, journal) } }
     if configuration.trust.policy == .authority, let notice = clock.notice { tell(.warning, notice, journal) }
     if let failure {
@@ -70,7 +71,7 @@ private func tell(_ level: Level, _ text: String, _ journal: Journal) {
 }
 
 extension TrustKeeper {
-  /// Creates the keeper as configured, with the wall clock of this machine.
+  /// Creates the trust keeper as configured, with the wall clock of this machine.
   public convenience init(
     _ identity: NodeIdentity, _ store: TrustStore, _ section: TrustSection, _ clock: SystemClock = SystemClock()
   ) {
@@ -80,7 +81,7 @@ extension TrustKeeper {
   }
 }
 
-/// Decides the admission of one link's peer and charges a refusal to its address.
+/// Decides whether the peer of one link is trusted, and charges a refusal to the peer's address.
 final class LinkJudge: PeerJudge {
   private let keeper: TrustKeeper
   private let source: UInt64
@@ -98,7 +99,7 @@ final class LinkJudge: PeerJudge {
   }
 }
 
-/// Adapts the keeper to the protocol that the node requires.
+/// Adapts `TrustKeeper` to `NodeTrust`, the protocol that the node requires.
 final class TrustAdapter: NodeTrust {
   private let keeper: TrustKeeper
 
@@ -131,7 +132,7 @@ final class TrustAdapter: NodeTrust {
 
 /// Applies trust to links, clients and operators.
 extension Relay {
-  /// The interval at which clock synchronisation is checked, and the maximum time that a new pin is only in memory.
+  /// The interval between two calls of `maintain`. So a new pin is written to disk after at most this time.
   static let maintenanceInterval = TimeSpan.seconds(10)
 
   func startMaintenance() {
@@ -167,13 +168,14 @@ extension Relay {
     tellServiceManager()
   }
 
-  /// Saves an epoch that the node has adopted, because the next start must have a later one.
+  /// Saves an epoch that the node has adopted, because the next start must use a later epoch.
   func epochRaised(to epoch: UInt64) {
     trust.epochRaised(to: epoch)
     maintain()
   }
 
-  /// Reports all refused streams in one line, because one line each would fill the journal in a flood.
+  /// Reports all streams that were refused since the last call, in one line. In a flood, one line for each stream would
+  /// fill the journal.
   private func tellRefusals() {
     guard let refusals = inbound?.gate.admission.refusals else { return }
     var text = ""
@@ -185,7 +187,8 @@ extension Relay {
     if !text.utf8.isEmpty { journal.report(.warning, at: loop.now, "admission", "not admitted: \(text)") }
   }
 
-  /// Warns once when half of the pins are taken, and when all are. The status shows the fault while it lasts.
+  /// Warns once when half of the pins are in use, and once when all are in use. The status shows the fault while it
+  /// lasts.
   private func reportPins() {
     let left = trust.pinsLeft
     if left == pinsLeft { return }
@@ -207,10 +210,12 @@ extension Relay {
     for driver in drivers { driver.reconsider() }
   }
 
-  /// Decides about the chain of a peer that began a session, by the same trust policy as for neighbours.
+  /// Decides whether to accept the certificate chain of a peer in an end-to-end session, by the same trust policy as
+  /// for neighbours.
   func decide(_ peer: NodeID, _ chain: [[UInt8]], _ now: Instant) {
     var refusal: PeerRefusal?
-    // The peer's session has just proved its key, so an unused name that it advertises may be assigned to it.
+    // The end-to-end session has just proved the peer's key. So the name that the peer advertises may be pinned to that
+    // key, if no other key has the name.
     let proof = node.sessionProof(of: peer, now: now)
     let checks = checksMade {
       PeerChain.withDER(chain) { refusal = trust.refusal(of: $0, peer, from: proof?.source ?? 0) }
@@ -222,11 +227,12 @@ extension Relay {
     node.decide(peer, isAccepted: refusal == nil, checks: checks, now: now)
   }
 
-  /// Reports new alarms and applies new deny-lists. Called after each wake-up. Returns whether links were checked
-  /// against new lists.
+  /// Reports new alarms, and checks the links against new deny-lists. Called at the end of each pass of the event loop.
+  /// Returns whether links were checked.
   func reportTrust(_ now: Instant) -> Bool {
     for (alarm, isFirst) in trust.takeFreshAlarms() {
-      // The first alarm of each pin is always written, regardless of alarms about others.
+      // The first alarm about a pin is always written. Later alarms about that pin are counted if the journal has many
+      // equal lines.
       journal.report(.error, at: now, "trust", alarm.text, isCounted: !isFirst)
       say("trust", alarm.text)
     }
@@ -256,7 +262,7 @@ extension Relay {
     }
   }
 
-  /// The trust policy and its state, for status.
+  /// The trust policy, and the numbers of pins, revocations and anchors, for status.
   var trustText: String {
     var text = "\(trust.policy.name), \(trust.pins.count) pinned, \(trust.deniedCount) revoked"
     if trust.unverifiedCount > 0 { text += ", \(trust.unverifiedCount) pins unverified" }
@@ -297,8 +303,8 @@ extension Relay {
 }
 
 extension TrustAlarm {
-  /// The alarm in one line. It contains no command with the name, because the name is untrusted text and people copy
-  /// commands.
+  /// The alarm in one line. The line contains no command with the name, because the name is untrusted text and people
+  /// copy commands.
   var text: String {
     let isSame = name == offeredName
     let came = isSame ? "under that name" : "as “\(shown(offeredName))”, which looks like it"

@@ -19,7 +19,7 @@ extension Relay {
     keep("api") { [local] () throws(DiagnosticsError) in try local?.restore() ?? false }
   }
 
-  /// Restores a socket and reports that.
+  /// Restores a socket if it was removed, and reports the result.
   private func keep(_ source: StaticString, _ restore: () throws(DiagnosticsError) -> Bool) {
     do throws(DiagnosticsError) {
       if try restore() {
@@ -46,20 +46,21 @@ extension Relay {
       failure = error.text
       trust.noteUnsaved()
     }
-    // If several changes were made, the last one is still being written and includes the others.
+    // If changes were made during the write, another write is running that includes them. The result is reported after
+    // that write.
     if failure == nil && !trust.store.isSettled { return }
     noteState(failure)
     control?.stateSettled(failure: failure)
   }
 
-  /// Reports whether the last write of the state succeeded.
+  /// Reports the failure of the last write of the state; nil if the write succeeded.
   func noteState(_ failure: String?) {
     note("state", failure.map { "\($0); until then a restart loses all changes" })
   }
 
   var controlIsSettled: Bool { trust.store.isSettled }
 
-  /// Reports the start and the end of a fault, once each.
+  /// Reports the start and the end of a fault, once each. `fault` is nil if `source` has no fault.
   func note(_ source: StaticString, _ fault: String?) {
     if let fault {
       if problem(source) == nil { bearerReport(source, fault, isFault: true) }
@@ -82,8 +83,8 @@ extension Relay {
     return (isDone, text)
   }
 
-  /// Reads the configuration again. The journal's level and the anchors apply at once; changes that need a restart are
-  /// named in the result. An invalid file changes nothing.
+  /// Reads the configuration again. The journal's level and the trust anchors apply at once. The result names the
+  /// changed keys that need a restart. An invalid file changes nothing.
   private func readConfiguration() -> (isDone: Bool, text: String) {
     let fresh: Configuration
     do throws(ConfigurationError) {
@@ -98,7 +99,7 @@ extension Relay {
     for warning in fresh.warnings { journal.report(.warning, at: loop.now, "configuration", warning) }
     var later = ""
     for key in configuration.keysChanged(in: fresh) {
-      // Compares bytes, because comparing Strings would bring Unicode tables into the firmware.
+      // The comparison is by bytes, because comparing Strings would add Unicode tables to the firmware.
       if Text(key).equals("[journal] level") || Text(key).equals("[trust] anchors") { continue }
       later += later.utf8.isEmpty ? key : ", " + key
     }
@@ -113,7 +114,7 @@ extension Relay {
     return (true, text)
   }
 
-  /// Sends the line for `systemctl status`: the first fault, or the numbers of links and peers.
+  /// Sends the text that `systemctl status` shows: the first fault, or the numbers of links and peers.
   func tellServiceManager() {
     guard let serviceManager else { return }
     let links = drivers.count { $0.slot != nil }
@@ -123,7 +124,8 @@ extension Relay {
         ?? "\(links) \(links == 1 ? "link" : "links"), \(peers) \(peers == 1 ? "peer" : "peers")")
   }
 
-  /// Why these anchors would lock out peers that the current anchors accept; nil if they would not.
+  /// Why the new anchors are refused: a file has a fault, or the policy needs certificates and there are none. nil if
+  /// the anchors are usable. Such anchors would refuse peers that the present anchors accept.
   private func fault(in anchors: TrustAnchors, _ fresh: Configuration) -> String? {
     if let fault = anchors.faults.first { return fault.text }
     if trust.policy == .authority && anchors.certificateCount == 0 {

@@ -12,9 +12,13 @@ extension RemoteAddress {
     }
   }
 
-  /// The source that admission charges for a stream: an IPv4 address, a link-local address with its interface, the
-  /// network of another IPv6 address, or a Bluetooth address. An IPv6 network counts as a whole, because a host may
-  /// have 2⁶⁴ addresses of it. Ports do not count. The value is stable for the life of the process.
+  /// The source that admission charges for a stream. It does not depend on the port, and does not change while the
+  /// process runs. The source is one of these:
+  ///
+  /// - an IPv4 address
+  /// - a link-local IPv6 address with its interface
+  /// - the /64 network of another IPv6 address, because one host may have 2⁶⁴ addresses of that network
+  /// - a Bluetooth address
   ///
   /// A machine chooses its IPv6 address freely, so IPv6 sources are hashes under a random key. Otherwise
   /// fe80::ffff:192.0.2.1 would be charged to 192.0.2.1, and fe80:: to no source.
@@ -28,7 +32,7 @@ extension RemoteAddress {
         hasher.combine(endpoint.low)
         hasher.combine(endpoint.scope)
       }
-      // The top bit keeps these apart from IPv4 and Bluetooth sources.
+      // The top bit distinguishes IPv6 sources from IPv4 and Bluetooth sources.
       return 1 << 63 | UInt64(truncatingIfNeeded: hasher.finalize())
     case .bluetooth(let endpoint): return 1 << 48 | endpoint.address
     case .bluetoothClassic(let address): return 1 << 48 | address

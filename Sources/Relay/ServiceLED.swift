@@ -3,9 +3,10 @@ import CSystem
 import Configuration
 import Reactor
 
-/// Shows on the status light that the daemon has ended. An LED is dark after a stop and shows the fault pattern
-/// otherwise; a light at a GPIO line is dark. The service manager calls this, because it also notices ends that the
-/// daemon cannot. Without a status light nothing happens. Returns one line with the reason of a failure, or nil.
+/// Shows on the status light that the daemon has ended. An LED is dark after a regular stop (`wasStopped`), and shows
+/// the fault pattern otherwise. A light at a GPIO line is dark in both cases. The service manager starts this as a
+/// command after the daemon, because it also notices a crash of the daemon. Without a status light nothing happens.
+/// Returns one line with the reason of a failure, or nil.
 public func showEndOfDaemon(_ configuration: Configuration, wasStopped: Bool) -> String? {
   var failure = drive(configuration, wasStopped ? .off : .fault)
   if let pin = configuration.board.statusPin {
@@ -16,12 +17,13 @@ public func showEndOfDaemon(_ configuration: Configuration, wasStopped: Bool) ->
   return failure
 }
 
-/// Grants the status LED to the daemon's user, who owns the runtime directory. The service manager calls this as root.
-/// GPIO lines do not need it, because their chip has a group. Without a status LED nothing happens. Returns one line
-/// with the reason of a failure, or nil.
+/// Grants the status LED to the daemon's user, who owns the runtime directory. The service manager starts this as a
+/// command of root. A GPIO line needs no such grant, because its device file belongs to a group. Without a status LED
+/// nothing happens. Returns one line with the reason of a failure, or nil.
 public func prepareStatusLED(_ configuration: Configuration) -> String? { drive(configuration, nil) }
 
-/// Shows a pattern on the status LED; with nil grants it to the daemon's user instead. Returns the reason of a failure.
+/// Shows `pattern` on the status LED. If `pattern` is nil, grants the LED to the daemon's user instead. Returns the
+/// reason of a failure, or nil.
 private func drive(_ configuration: Configuration, _ pattern: StatusLED.Pattern?) -> String? {
   let name = configuration.board.statusLED
   if name.utf8.isEmpty { return nil }
