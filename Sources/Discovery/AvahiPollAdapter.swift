@@ -5,22 +5,23 @@ import Reactor
 
 /// Implements Avahi's main-loop interface (`AvahiPoll`, avahi-common/watch.h) on an `EventLoop`.
 ///
-/// Avahi may put several watches on one descriptor (libdbus has one for reading, one for writing), but epoll accepts a
-/// descriptor only once. So watches are grouped by descriptor. Any watch or timeout may be freed inside any callback,
-/// even its own. The owner frees the Avahi object first and calls `close` afterwards.
+/// Avahi may register several watches for one descriptor: libdbus registers a watch for reading and a watch for
+/// writing. But epoll accepts a descriptor only once, so watches are grouped by descriptor. Avahi may free a watch or
+/// timeout inside any callback, even inside the callback of that watch or timeout. The owner frees the Avahi object
+/// first and calls `close` afterwards.
 final class AvahiPollAdapter {
-  /// The argument of Avahi's constructors; valid until `close`.
+  /// The function table to pass to the constructors of Avahi's objects; valid until `close`.
   let api: UnsafeMutablePointer<AvahiPoll>
   fileprivate let loop: EventLoop
   fileprivate let screen: PacketScreen?
   fileprivate var descriptors: [WatchedDescriptor] = []
   /// The time of the last packet, of the last request to Avahi, or of the start, whichever is latest.
   fileprivate var activeAt: Instant
-  /// A random offset of rounded times, below `Quiet.longGrain`. It keeps boxes that started together from all asking at
-  /// one moment.
+  /// A random offset of rounded times, below `Quiet.longGrain`. Without the offset, boxes that started together would
+  /// send their questions at the same moment.
   fileprivate let phase: TimeSpan
 
-  /// With a `screen`, datagrams on UDP sockets are checked before Avahi reads them.
+  /// If `screen` is not nil, it checks the datagrams of UDP sockets before Avahi reads them.
   init(_ loop: EventLoop, screen: PacketScreen?) {
     self.loop = loop
     self.screen = screen
@@ -34,13 +35,13 @@ final class AvahiPollAdapter {
     api.pointee.userdata = Unmanaged.passUnretained(self).toOpaque()
   }
 
-  /// Announces a request to Avahi, whose times are then exact for a while.
+  /// Call this at a request to Avahi. For the next seconds, times are rounded less (see `Quiet`).
   func stir() { activeAt = loop.now }
 
   /// Descriptors that have at least one watch.
   var descriptorCount: Int { descriptors.count }
 
-  /// Frees the table. The Avahi object that used it must have been freed before.
+  /// Frees the function table. The Avahi object that used the table must have been freed before.
   func close() {
     for descriptor in descriptors { descriptor.abandon(loop) }
     descriptors = []
@@ -88,8 +89,8 @@ private final class WatchedDescriptor: EventSource {
     isScreened = adapter.screen != nil && isInternetDatagramSocket(descriptor)
   }
 
-  /// Waits for the union of the watches' events. A descriptor without any leaves epoll, because epoll would otherwise
-  /// report its hang-up forever.
+  /// Registers the descriptor in epoll for all events that any of its watches requests. If no watch requests an event,
+  /// the descriptor is removed from epoll. Otherwise epoll would report a hang-up of the descriptor again and again.
   func refresh() {
     var wanted: Interest = []
     for watch in watches {
@@ -121,7 +122,8 @@ private final class WatchedDescriptor: EventSource {
     if events & EPOLLIN.rawValue != 0 { bits |= AVAHI_WATCH_IN.rawValue }
     if events & EPOLLOUT.rawValue != 0 { bits |= AVAHI_WATCH_OUT.rawValue }
     if events & EPOLLERR.rawValue != 0 { bits |= AVAHI_WATCH_ERR.rawValue }
-    // A half-closed stream is reported as a hang-up, for a watch that waits only for writing.
+    // A stream that the other side has half closed is reported as a hang-up, because a watch for writing alone would
+    // not notice the end.
     if events & (EPOLLHUP.rawValue | EPOLLRDHUP.rawValue) != 0 { bits |= AVAHI_WATCH_HUP.rawValue }
     if isScreened, bits & AVAHI_WATCH_IN.rawValue != 0, let screen = adapter.screen, !screen.admitsNext(of: descriptor)
     {
@@ -137,9 +139,9 @@ private final class WatchedDescriptor: EventSource {
   }
 }
 
-/// One `AvahiWatch`. Avahi holds one reference, from `watch_new` to `watch_free`.
+/// One `AvahiWatch`. Avahi has one reference to it, from `watch_new` to `watch_free`.
 private final class Watch {
-  /// Nil once freed.
+  /// nil once Avahi has freed the watch.
   var group: WatchedDescriptor?
   var requested: UInt32
   var happened: UInt32 = 0
@@ -159,16 +161,17 @@ private final class Watch {
   var handle: OpaquePointer { OpaquePointer(Unmanaged.passUnretained(self).toOpaque()) }
 }
 
-/// One `AvahiTimeout`. Avahi holds one reference, from `timeout_new` to `timeout_free`.
+/// One `AvahiTimeout`. Avahi has one reference to it, from `timeout_new` to `timeout_free`.
 private final class Timeout {
   private let adapter: AvahiPollAdapter
   private var timer: Timer?
   private let callback: AvahiTimeoutCallback
   private let userdata: UnsafeMutableRawPointer?
   private var isFiring = false
-  /// Whether the time that was set last has come. It is set only while the timeout fires.
+  /// Whether the callback must be called again at once. True only if, during a callback, Avahi sets a time that has
+  /// already come.
   private var isDue = false
-  /// The most calls in a row. Then other sources have their turn.
+  /// The maximum number of consecutive callbacks. After that the event loop serves other sources first.
   private static let callsMax = 64
 
   init(
@@ -180,8 +183,8 @@ private final class Timeout {
     timer = Timer(adapter.loop) { [self] in fire() }
   }
 
-  /// Avahi handles one event per call and then asks for the next one. Events that are already due need no wake-up of
-  /// their own.
+  /// Avahi handles one event per callback and then sets the time of its next event. If the next event is already due,
+  /// the callback is called again in the same pass of the event loop.
   private func fire() {
     isFiring = true
     var calls = 0
@@ -205,7 +208,7 @@ private final class Timeout {
     gettimeofday(&wall, nil)
     let (seconds, overflow) = Int64(time.pointee.tv_sec).subtractingReportingOverflow(Int64(wall.tv_sec))
     let microseconds = Int64(time.pointee.tv_usec) &- Int64(wall.tv_usec)
-    // Limited to one year, also for values from a clock that was never set.
+    // The wait is limited to one year, so that the product cannot overflow, even if the clock was never set.
     let ahead = overflow ? 0 : min(seconds, 31_536_000) &* 1_000_000 &+ microseconds
     let now = monotonicNow()
     let due = now + TimeSpan(nanoseconds: UInt64(max(ahead, 0)) &* 1000)
@@ -224,22 +227,23 @@ private final class Timeout {
   }
 }
 
-/// Rounds Avahi's times up, so that events due at nearly the same time share one wake-up.
+/// Rounds Avahi's times up, so that events that are due at nearly the same time need only one pass of the event loop.
 ///
-/// Soon after a packet there are delays of 20 ms and more, and a time to forget each record of the packet. While
-/// nothing happens, only the lifetimes of cached records remain. Each record has five such times, and a box with many
-/// neighbours would wake up for every one of them.
+/// Soon after a packet, Avahi sets delays of 20 ms and more for its answers. It also sets a time at which each record
+/// of the packet is forgotten. While no packets arrive, only the lifetimes of cached records remain. Each cached record
+/// has five such times, and without rounding a box with many neighbours would wake up for each.
 enum Quiet {
-  /// The grain of times within the next `short`, if something has happened within the last `short`.
+  /// The unit to which a time within the next `short` is rounded, if a packet or request came within the last `short`.
   static let fineGrain = TimeSpan.milliseconds(20)
   static let short = TimeSpan.seconds(2)
-  /// The grain of other times.
+  /// The unit to which all other times are rounded.
   static let grain = TimeSpan.seconds(1)
-  /// The grain of all times, if nothing has happened for `long`.
+  /// The unit to which all times are rounded if no packet or request came for `long`.
   static let longGrain = TimeSpan.seconds(5)
   static let long = TimeSpan.seconds(10)
 
-  /// Rounds `time` up; an instant that has come is returned unchanged.
+  /// Rounds `time` up. Returns `time` unchanged if it is not in the future. `activeAt` is the time of the last packet
+  /// or request.
   static func coarse(_ time: Instant, activeAt: Instant, phase: TimeSpan, now: Instant) -> Instant {
     if time <= now { return time }
     let silence = now - activeAt

@@ -1,29 +1,29 @@
 import Primitives
 
-/// A name that one machine of a network may hold (RFC 6762, section 9): the service's instance name, or the host name.
-/// The type is pure.
+/// A name that only one machine of a network can have (RFC 6762, section 9): the service's instance name, or the host
+/// name. The type is pure: it makes no system call.
 ///
-/// After a conflict another name is claimed at once: "name #2", "name #3", … Any machine can claim each of them as
-/// well. After `alternativesMax` names a pause follows, and then names with a random number. So a machine that claims
-/// names without end silences the box no longer than one pause after its last claim.
+/// After a conflict the box claims an alternative name at once: "name #2", "name #3", … Another machine can claim each
+/// alternative as well. After `alternativesMax` conflicts the box pauses, and then claims names with a random number.
+/// So a machine that claims every name keeps the box unannounced for at most one pause after its last claim.
 struct ClaimedName {
-  /// The number of alternative names that are claimed before a pause.
+  /// The number of alternative names that the box claims before a pause.
   static let alternativesMax = 8
   static let firstPause = TimeSpan.seconds(5)
-  /// The longest pause. With the time of a claim (RFC 6762, section 8.1), a name is announced within 60 s after the
-  /// last conflict.
+  /// The longest pause. A claim takes about a second (RFC 6762, section 8.1). So a name is announced within 60 s after
+  /// the last conflict.
   static let longestPause = TimeSpan.seconds(40)
-  /// A name that is held for this time is reported as announced again.
+  /// If a name has no conflict for this time after a pause, the owner reports that the box is announced again.
   static let settleTime = TimeSpan.seconds(5)
-  /// A name that was held for this time had no rival: the count of alternatives and the pauses start again.
+  /// After a name had no conflict for this time, the count of alternatives and the length of pauses start again.
   static let lastingTime = TimeSpan.seconds(60)
-  /// Random numbers have up to nine digits, and exceed the numbers of the first alternatives.
+  /// Random numbers have up to nine digits, and are larger than the numbers of the alternatives before a pause.
   static let randomNumbers: ClosedRange<UInt64> = 1000...999_999_999
 
   enum Kind {
     case service, host
 
-    /// The text between a name and its number, as Avahi writes it.
+    /// The text between a name and its number, as in Avahi's own alternative names.
     var separator: String {
       switch self {
       case .service: " #"
@@ -33,23 +33,23 @@ struct ClaimedName {
   }
 
   private enum State {
-    /// The name is claimed, and not yet held.
+    /// The name is claimed, and it is not yet certain that no other machine has it.
     case claiming
     case held(since: Instant)
-    /// Nothing is claimed. `isTaken`: other machines hold the names that were claimed.
+    /// A pause: no name is claimed. `isTaken` states whether the reason is that other machines have all claimed names.
     case resting(until: Instant, isTaken: Bool)
   }
 
-  /// The action that `due` asks for.
+  /// The action that the owner must carry out after calling `due`.
   enum Due: Equatable {
     case nothing
     /// The owner must claim `current`.
     case claim
-    /// `current` is held again after a pause. The owner reports this once.
+    /// `current` had no conflict for `settleTime` after a pause. The owner reports this once.
     case settled
   }
 
-  /// At most `DiscoverySettings.nameBytesMax` bytes.
+  /// The name to claim, or the claimed name: at most `DiscoverySettings.nameBytesMax` bytes.
   private(set) var current: String
   private let base: String
   private let kind: Kind
@@ -57,7 +57,7 @@ struct ClaimedName {
   private var alternatives = 0
   private var pauses = Backoff(first: Self.firstPause, longest: Self.longestPause)
   private var state = State.claiming
-  /// Whether a pause has begun and no name has settled since.
+  /// Whether a pause has begun, and since then no name was without conflict for `settleTime`.
   private(set) var isContested = false
 
   init(_ name: String, _ kind: Kind) {
@@ -79,18 +79,18 @@ struct ClaimedName {
     }
   }
 
-  /// Notes that `current` is claimed again, because something that it refers to has changed.
+  /// Records that `current` is claimed again, because a record of the service or host has changed.
   mutating func claimedAgain(now: Instant) {
     if !isResting { leave(now) }
   }
 
-  /// Notes that `current` is established.
+  /// Records that no other machine has `current`.
   mutating func held(now: Instant) {
     if case .claiming = state { state = .held(since: now) }
   }
 
-  /// Notes that another machine has `current`. Returns true if a new `current` must be claimed at once; false if
-  /// nothing is claimed until `deadline`.
+  /// Records that another machine has `current`. Returns true if the owner must claim the new `current` at once; false
+  /// if a pause begins.
   mutating func lost(now: Instant) -> Bool {
     if isResting { return false }
     leave(now)
@@ -103,14 +103,15 @@ struct ClaimedName {
     return true
   }
 
-  /// Notes that `current` could not be claimed for another reason. It is claimed again at `deadline`.
+  /// Records that `current` could not be claimed for a reason other than a conflict. The owner claims `current` again
+  /// at `deadline`.
   mutating func failed(now: Instant) {
     if isResting { return }
     leave(now)
     rest(now, isTaken: false)
   }
 
-  /// The action that is due. `random` is any number.
+  /// Returns the action that is due. `random` is a random number, from which the next name may be made.
   mutating func due(now: Instant, random: UInt64) -> Due {
     if now < deadline { return .nothing }
     switch state {
@@ -149,9 +150,9 @@ struct ClaimedName {
   }
 }
 
-/// Messages about a responder's names: the event, and the remedy.
+/// The messages for the operator about the names that a responder claims.
 enum NameReport {
-  /// Other machines hold every name that was claimed.
+  /// The message that other machines have every name that was claimed.
   static func taken(_ kind: ClaimedName.Kind) -> String {
     let what =
       switch kind {
@@ -163,7 +164,7 @@ enum NameReport {
       + "are tried within \(pauseSeconds) s. Disconnect that machine, or list this box under [ip] peers of the others"
   }
 
-  /// `reason`: the error text of Avahi.
+  /// The message that a name could not be claimed. `reason` is Avahi's error text.
   static func failed(_ reason: String) -> String {
     "this box cannot be announced by DNS-SD (\(reason)): it tries again within \(pauseSeconds) s. If this persists, "
       + "restart avahi-daemon, or causeway where there is none"

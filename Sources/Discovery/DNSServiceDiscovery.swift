@@ -6,8 +6,8 @@ import Reactor
 
 /// Publishes this node by DNS-SD over multicast DNS (RFC 6762, RFC 6763) and reports other nodes as candidates.
 ///
-/// Uses avahi-daemon while it answers, otherwise a responder inside this process. The table of services has
-/// `ServiceTable.servicesMax` entries, so announcements on the network cannot use more memory.
+/// Uses avahi-daemon while the daemon answers, and otherwise a responder inside this process. The table of services has
+/// at most `ServiceTable.servicesMax` entries, which limits the memory that announcements can use.
 public final class DNSServiceDiscovery {
   /// The responder in use.
   public enum Source: Sendable {
@@ -18,21 +18,23 @@ public final class DNSServiceDiscovery {
 
   /// The interval at which the responder, the interfaces and the wall clock are checked.
   public static let checkInterval = TimeSpan.seconds(30)
-  /// How long discovery waits for a running daemon to establish its host name.
+  /// How long discovery waits for a running avahi-daemon to establish its host name. After that it uses the built-in
+  /// responder.
   public static let daemonReturnTime = TimeSpan.seconds(60)
-  /// How long a new responder may take to find the services again that its predecessor knew.
+  /// The time after a change of responder at which services that the new responder has not found are removed.
   public static let confirmationSpan = TimeSpan.seconds(15)
-  /// A larger step of the wall clock restarts the built-in responder, whose timers are wall-clock instants.
+  /// If the wall clock is set by more than this, the built-in responder restarts, because its timers are wall-clock
+  /// instants.
   public static let clockStepMax = TimeSpan.seconds(5)
 
   /// The responder in use.
   public private(set) var source = Source.none
   /// The number of services known now, at most `ServiceTable.servicesMax`.
   public var serviceCount: Int { table.services.count }
-  /// Services that found the table full, since the start.
+  /// The number of services since the start that were announced while the table was full.
   public var refusedServices: Int { refusedServicesBefore &+ table.refusals }
-  /// Packets withheld from the built-in responder: malformed, with CNAME records, or with more records than the
-  /// sender's share.
+  /// The number of packets that were dropped before the built-in responder read them. A packet is dropped if it is
+  /// malformed, has a CNAME record, or exceeds its sender's share of the cache.
   public var refusedPackets: Int { refusedPacketsBefore &+ (embedded?.refusedPackets ?? 0) }
 
   private let loop: EventLoop
@@ -46,7 +48,8 @@ public final class DNSServiceDiscovery {
   private var daemon: DaemonResponder?
   private var embedded: EmbeddedResponder?
   private(set) var active: (any Responder)?
-  /// Responders to close outside their callbacks.
+  /// Responders that are no longer used. They are closed later, because a responder may not be closed inside its own
+  /// callback.
   private var retired: [any Responder] = []
   private var retiredServices: [Service] = []
   private(set) var table = ServiceTable()
@@ -58,14 +61,14 @@ public final class DNSServiceDiscovery {
   private var isOffLinkTold = false
   private var refusedServicesBefore = 0
   private var refusedPacketsBefore = 0
-  /// Searches for the system bus while `daemon` is nil.
+  /// Searches for the D-Bus system bus while `daemon` is nil.
   private var bus: SystemBus?
   private var daemonAwaitedUntil = Instant.zero
   private var wallOffset: Int64 = 0
 
   /// `hint` is the first 8 bytes of this node's id; services with this hint are not reported. `bearerKind` returns the
-  /// kind of an interface. `isOnLink` returns whether an address is on the network of the interface where it was
-  /// received.
+  /// kind of an interface. `isOnLink` returns whether an address belongs to the network of the interface on which it
+  /// was announced.
   public init(
     _ loop: EventLoop, _ settings: DiscoverySettings, hint: UInt64,
     bearerKind: @escaping (_ interfaceIndex: UInt32) -> BearerKind,
@@ -94,7 +97,7 @@ public final class DNSServiceDiscovery {
     lookAround()
   }
 
-  /// Sends goodbye packets. Candidates are not reported as lost.
+  /// Sends goodbye packets and stops. Known candidates are not reported as lost.
   public func stop() {
     if !isStarted { return }
     isStarted = false
@@ -117,8 +120,8 @@ public final class DNSServiceDiscovery {
     active?.updateTXT(settings)
   }
 
-  /// Notes that a dial of this candidate failed. Its service is looked up again, and is then found at another address
-  /// or lost.
+  /// Records that a dial of this candidate failed. Its service is looked up again. A changed address is reported as a
+  /// new candidate; without an answer the candidate is lost.
   public func dialFailed(_ candidate: Candidate) {
     for service in table.services where service.candidate?.leads(whereLeads: candidate) == true {
       service.failedDials = min(service.failedDials + 1, 100)
@@ -128,14 +131,15 @@ public final class DNSServiceDiscovery {
     }
   }
 
-  /// Notes that a node with this hint has proved its key at this address, which it dialled from or was dialled at. Its
-  /// service is protected from eviction.
+  /// Records that the node with this hint has proved its key. `remote` is the address at which the node was dialled, or
+  /// from which it dialled. The service at this address is protected from eviction.
   public func proved(_ remote: RemoteAddress, hint: UInt64) {
     guard case .ip(let place) = remote else { return }
     table.prove(hint, at: place)
   }
 
-  /// Notes that interfaces or addresses have changed. Services at addresses outside their networks are looked up again.
+  /// Records that interfaces or addresses of this machine have changed. Services whose address was outside the network
+  /// of its interface are looked up again.
   public func interfacesChanged() {
     for service in table.services where service.isOffLink {
       service.isOffLink = false
@@ -175,7 +179,7 @@ public final class DNSServiceDiscovery {
       report("avahi-daemon answers: publishing and browsing through it", isFault: false)
       take(daemon, .daemon)
     } else if let daemon, daemon.isPresent, daemonAwaitedUntil > monotonicNow() {
-      // The daemon will be ready soon, and one machine needs one responder.
+      // The daemon will be ready soon. A machine should have only one responder, so the built-in responder is closed.
       closeEmbedded()
     } else if embedded == nil {
       openEmbedded()
@@ -201,7 +205,8 @@ public final class DNSServiceDiscovery {
     embedded = responder
     let absence = isNameless ? "avahi-daemon has no host name" : "no avahi-daemon"
     report(absence + ": publishing and browsing by the built-in responder", isFault: false)
-    // The responder browses at once: that needs no host name, which takes a second to establish (RFC 6762, 8.1).
+    // The responder browses at once, before it has a host name. A host name takes about a second to establish (RFC
+    // 6762, section 8.1).
     take(responder, .embedded)
   }
 
@@ -225,15 +230,15 @@ public final class DNSServiceDiscovery {
     retire(embedded)
   }
 
-  /// Stops using a responder, and closes it outside its callbacks. Its look-ups are not ended one by one, because each
-  /// would be a call to a daemon that may not answer.
+  /// Stops using a responder. The responder is closed later, outside its callbacks. Its look-ups are not ended one by
+  /// one, because each call could block on a daemon that does not answer.
   private func retire(_ responder: any Responder) {
     retired.append(responder)
     for service in table.services where service.responder === responder {
       service.lookup = nil
       service.responder = nil
       service.phase = .waiting
-      // Its look-up may call back until the responder is closed.
+      // Until the responder is closed, the look-up may call back with a pointer to the service.
       retiredServices.append(service)
     }
     if active === responder {
@@ -259,7 +264,7 @@ public final class DNSServiceDiscovery {
     openEmbedded()
   }
 
-  /// The wall clock minus the monotonic one, in nanoseconds.
+  /// The wall clock minus the monotonic clock, in nanoseconds.
   private func currentWallOffset() -> Int64 {
     var time = timespec()
     clock_gettime(CLOCK_REALTIME, &time)
@@ -288,7 +293,7 @@ public final class DNSServiceDiscovery {
 
   private func startLookups() {
     let now = monotonicNow()
-    // Starting a look-up may detect that the daemon is gone.
+    // `active` is read again in each round, because the start of a look-up may detect that the daemon is gone.
     while let active, let service = table.nextToLookUp(now) {
       service.phase = .lookingUp
       if !active.lookUp(service, settings), self.active === active { lookupFailed(service) }
@@ -297,7 +302,7 @@ public final class DNSServiceDiscovery {
     if deadline != .never { wake(at: deadline) }
   }
 
-  /// Runs the pending work at this instant, unless it is due earlier.
+  /// Schedules `doChores` for this instant, unless it is already scheduled earlier.
   private func wake(at instant: Instant) {
     if let chores, instant < chores.deadline { chores.set(instant) }
   }
@@ -315,13 +320,13 @@ public final class DNSServiceDiscovery {
     withdraw(service)
   }
 
-  /// Ends an evicted service, which the table has already removed.
+  /// Ends the look-up and the candidate of a service that the table has evicted.
   private func evict(_ service: Service) {
     service.responder?.endLookup(service)
     withdraw(service)
   }
 
-  /// Withdraws the service's candidate, which is lost if no other service leads to it.
+  /// Removes the service's candidate. The candidate is reported as lost if no other service has the same one.
   private func withdraw(_ service: Service) {
     guard let candidate = service.candidate else { return }
     service.candidate = nil
@@ -399,16 +404,16 @@ extension DNSServiceDiscovery: ResponderOwner {
     service.responder?.endLookup(service)
     wake(at: monotonicNow())
     let kind = bearerKind(UInt32(service.key.interface))
-    // A loopback address announced by another machine would lead to this one.
+    // A loopback address in another machine's announcement would make this machine dial itself.
     guard let endpoint, !endpoint.isLoopback || kind == .loopback else { return lookupFailed(service) }
     let claimed = NodeHint.ofInstanceName(service.key.name) ?? record.hint ?? 0
     let candidate = Candidate(
       bearer: kind, address: .ip(endpoint), hint: claimed, domain: UInt32(service.key.interface), relays: record.relays)
     let isNew = claimed != hint && table.count(leadingTo: candidate) == 0
-    // Announcements are not authenticated: without this check one packet would make the box dial any address in the
-    // world.
+    // Announcements are not authenticated. Without this check a single packet could make the box dial any address on
+    // the Internet.
     if isNew && !mayDial(endpoint, for: service) { return lookupFailed(service) }
-    // A service at another address counts as another machine until a node proves its key there.
+    // After a change of address, the earlier proof and the earlier failures do not apply to the service.
     if candidate != service.candidate { (service.provenBy, service.failedDials) = (nil, 0) }
     service.phase = .known
     service.failures = 0

@@ -4,10 +4,10 @@ import CSystem
 import Primitives
 import Reactor
 
-/// The machine's avahi-daemon, over D-Bus with libavahi-client.
+/// The responder that uses the machine's avahi-daemon, over D-Bus with libavahi-client.
 ///
-/// The library's calls block until the daemon answers: a fraction of a millisecond, and at most
-/// CAVAHI_CALL_MILLISECONDS_MAX in the firmware. Waiting for an absent daemon needs no calls.
+/// The library's calls block until the daemon answers. That takes a fraction of a millisecond, and in the firmware at
+/// most CAVAHI_CALL_MILLISECONDS_MAX. Waiting for an absent daemon needs no calls.
 final class DaemonResponder: PublishingResponder {
   private(set) var isReady = false
   /// Whether the daemon runs, even before its host name is established.
@@ -20,12 +20,13 @@ final class DaemonResponder: PublishingResponder {
   private var browser: OpaquePointer?
   private var settings: DiscoverySettings?
   var name = ClaimedName("", .service)
-  /// Fires at the deadline of the name.
+  /// Fires at `name.deadline`.
   private var retry: Timer?
   private var publishedOn: [AvahiIfIndex] = []
   private var isFailed = false
 
-  /// Returns nil, with the reason, if there is no system bus. An absent daemon is no error: `isReady` is then false.
+  /// Returns nil and the reason if there is no D-Bus system bus. An absent daemon is no error: `isReady` is false until
+  /// it appears.
   static func open(_ loop: EventLoop, _ owner: any ResponderOwner) -> (responder: DaemonResponder?, reason: String) {
     let responder = DaemonResponder(loop, owner)
     var code: CInt = 0
@@ -58,10 +59,10 @@ final class DaemonResponder: PublishingResponder {
     } else if state == AVAHI_CLIENT_FAILURE {
       fail()
     } else {
-      // While the host name changes, the service that refers to it is withdrawn.
+      // While the host name changes, the service is withdrawn, because its record contains the host name.
       if let group { avahi_entry_group_reset(group) }
-      // A machine that claims each host name of the daemon causes many such states, but the owner must begin its wait
-      // only once.
+      // Another machine can claim each host name of the daemon, and so cause this state again and again. The owner's
+      // wait (`daemonReturnTime`) must begin only once.
       if !wasAwaited || !isPresent { owner.responderNotReady(self) }
     }
   }
@@ -95,7 +96,7 @@ final class DaemonResponder: PublishingResponder {
     if browser == nil { browse(settings) }
   }
 
-  /// With a list of interfaces, publishes again when one of them has appeared or disappeared.
+  /// Publishes again if the settings name interfaces and one of these has appeared or disappeared.
   func interfacesMayHaveChanged() {
     guard let settings, !settings.interfaces.isEmpty, isReady, publishedOn != interfaces(settings) else { return }
     publish()
@@ -109,7 +110,8 @@ final class DaemonResponder: PublishingResponder {
     }
   }
 
-  /// Frees the group, because Avahi delays further claims of a group that has claimed 15 times.
+  /// Frees the entry group. A new group claims without delay, while Avahi delays the claims of a group that has already
+  /// claimed 15 times.
   private func withdraw() {
     if let group { avahi_entry_group_free(group) }
     group = nil
@@ -201,8 +203,8 @@ final class DaemonResponder: PublishingResponder {
     checkConnection()
   }
 
-  /// Checks the connection after a failed call. A daemon that does not answer is abandoned, because every further call
-  /// would block again.
+  /// Checks the connection after a failed call. A daemon that does not answer is no longer used, because every further
+  /// call would block again.
   private func checkConnection() {
     let code = lastError
     let isGone =

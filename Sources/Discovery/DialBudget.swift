@@ -1,31 +1,34 @@
 import Bearer
 import Primitives
 
-/// Limits how often announcements may make this box dial. Multicast DNS is not authenticated: any host on a network can
-/// announce any address on it, with another port every second. So each address, and each interface as a whole, has a
-/// budget of new endpoints: a burst, then one per interval.
+/// Limits how often announcements make this box dial new endpoints. Multicast DNS is not authenticated: any host on a
+/// network can announce any address of that network, with another port every second. So there is a budget for each
+/// address and a budget for each interface. A budget allows a burst of new endpoints, and then one per interval.
 struct DialBudget {
-  /// New endpoints that are dialled at once at one address: a machine with several nodes, each of which has restarted.
+  /// The burst for one address. It is enough for a machine with several nodes that restart at the same time.
   static let hostBurst: UInt64 = 8
   static let hostInterval = TimeSpan.seconds(10)
-  /// New endpoints that are dialled at once on one interface: all services of the table, for a hall that starts
-  /// together. With a smaller burst the rest would be found a minute later, long after the hall has made its links.
+  /// The burst for one interface: as many endpoints as the table has services, for a hall in which all nodes start
+  /// together. With a smaller burst, the remaining nodes would be dialled a minute later, long after the others have
+  /// linked.
   static let interfaceBurst = UInt64(ServiceTable.servicesMax)
   static let interfaceInterval = TimeSpan.seconds(1)
 
-  /// The subject of a budget; `address` is nil for an interface as a whole.
+  /// The state of one budget. `address` is nil for the budget of an interface.
   private struct Account {
     let interface: UInt32
     let address: (high: UInt64, low: UInt64)?
-    /// When the budget is full again (the theoretical arrival time of the generic cell rate algorithm). The account is
-    /// kept until then.
+    /// When the complete burst is available again (the theoretical arrival time of the generic cell rate algorithm).
+    /// The account is deleted at that time.
     var wholeAt: Instant
   }
 
-  /// At most 256 + 80 addresses per interface: the interface's budget admits no more in the lifetime of an account.
+  /// At most 256 + 80 addresses per interface. An account exists for at most 80 s, and in that time the interface's
+  /// budget allows 256 endpoints at once and 80 more.
   private var accounts: [Account] = []
 
-  /// Whether a new endpoint, received on `interface`, may be dialled; if so, the budgets are charged.
+  /// Returns whether the box may dial a new endpoint that was announced on `interface`. If so, both budgets are
+  /// charged.
   mutating func take(_ place: IPEndpoint, heardOn interface: UInt32, now: Instant) -> Bool {
     accounts.removeAll { $0.wholeAt <= now }
     let host = index(interface, (place.high, place.low)), whole = index(interface, nil)
@@ -38,7 +41,7 @@ struct DialBudget {
     return true
   }
 
-  /// When an account is full again after another charge; nil when its budget is used up.
+  /// When the complete burst of a budget is available again after one more charge. nil if the budget has nothing left.
   private static func charged(_ wholeAt: Instant?, _ burst: UInt64, _ interval: TimeSpan, _ now: Instant) -> Instant? {
     let before = max(wholeAt ?? now, now)
     return before - now > interval * (burst - 1) ? nil : before + interval

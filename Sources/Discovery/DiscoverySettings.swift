@@ -2,28 +2,29 @@ import Bearer
 import CAvahi
 import Primitives
 
-/// The service that this node publishes by DNS-SD (RFC 6763), and the interfaces used.
+/// The service that this node publishes by DNS-SD (RFC 6763), and the interfaces on which it publishes and browses.
 public struct DiscoverySettings: Sendable {
-  /// RFC 6763, section 4.1.1: a service instance name is at most 63 bytes of UTF-8.
+  /// The maximum length of a service instance name, in bytes of UTF-8 (RFC 6763, section 4.1.1).
   public static let nameBytesMax = 63
-  /// RFC 6763, section 6.1: one TXT string, "key=value", is at most 255 bytes.
+  /// The maximum length of one TXT string, "key=value", in bytes (RFC 6763, section 6.1).
   public static let txtStringBytesMax = 255
-  /// The most strings of a TXT record: with 255 bytes each they still fit one packet with the other records.
+  /// The maximum number of strings in a TXT record. Strings of 255 bytes each still fit into one packet with the other
+  /// records.
   public static let txtStringsMax = 8
 
   /// Service and transport, in the form of the DNS-SD registry (RFC 6335).
   public var serviceType = "_causeway._tcp"
   /// The TCP port of the listener.
   public var port: UInt16
-  /// Key and value of each TXT string. A value that is too long is cut between characters.
+  /// Key and value of each TXT string. A value that is too long is truncated between two characters.
   public var txt: [(key: String, value: String)]
-  /// The service instance name, derived from the node's key and not from its display name, so that names do not
-  /// collide.
+  /// The service instance name. It is derived from the node's key and not from its display name, so that two nodes have
+  /// different names.
   public var instanceName: String
   /// Names of the interfaces to publish and browse on; all of them when empty.
   public var interfaces: [String] = []
 
-  /// Which responder may be used.
+  /// Which multicast DNS responder discovery uses.
   public var responder = ResponderChoice.automatic
 
   public init(port: UInt16, txt: [(key: String, value: String)], instanceName: String) {
@@ -32,8 +33,8 @@ public struct DiscoverySettings: Sendable {
     self.instanceName = instanceName
   }
 
-  /// The record of a Causeway node, with its id as the instance name. TXT: `id`, `v` (version of this record) and
-  /// `name`, and `relay=no` if it does not forward for others.
+  /// The service of a Causeway node, with the node's id as the instance name. The TXT record has the keys `id`, `v`
+  /// (the version of the record) and `name`. It also has `relay=no` if the node does not forward for others.
   public init(node: NodeID, port: UInt16, displayName: String, relays: Bool = true) {
     let id = hexadecimal(node)
     let leaf: [(key: String, value: String)] = relays ? [] : [("relay", "no")]
@@ -41,7 +42,7 @@ public struct DiscoverySettings: Sendable {
   }
 }
 
-/// The id as 32 lower-case hexadecimal digits.
+/// The node id as 32 lower-case hexadecimal digits.
 func hexadecimal(_ node: NodeID) -> String {
   var digits: [UInt8] = []
   for index in 0..<NodeID.byteCount {
@@ -52,8 +53,8 @@ func hexadecimal(_ node: NodeID) -> String {
   return String(decoding: digits, as: UTF8.self)
 }
 
-/// "key=value", at most `txtStringBytesMax` bytes; empty for an invalid key (RFC 6763, section 6.4: printable ASCII
-/// without "=").
+/// The TXT string "key=value", truncated to `txtStringBytesMax` bytes. Empty for an invalid key: a key is printable
+/// ASCII without "=" (RFC 6763, section 6.4).
 func txtString(key: String, value: String) -> [UInt8] {
   var bytes = Array(key.utf8)
   let isKey = !bytes.isEmpty && bytes.count < DiscoverySettings.txtStringBytesMax
@@ -63,7 +64,7 @@ func txtString(key: String, value: String) -> [UInt8] {
   return cutUTF8(bytes, bytesMax: DiscoverySettings.txtStringBytesMax)
 }
 
-/// The longest prefix of at most `bytesMax` bytes that does not end inside a character.
+/// The longest prefix of the UTF-8 text that has at most `bytesMax` bytes and does not end inside a character.
 func cutUTF8(_ bytes: [UInt8], bytesMax: Int) -> [UInt8] {
   if bytes.count <= bytesMax { return bytes }
   var end = bytesMax
@@ -71,12 +72,12 @@ func cutUTF8(_ bytes: [UInt8], bytesMax: Int) -> [UInt8] {
   return Array(bytes[..<end])
 }
 
-/// Avahi's list of the TXT strings, valid during `body`.
+/// Calls `body` with Avahi's list of the TXT strings, which is valid only during the call.
 func withStringList<Result>(
   _ txt: [(key: String, value: String)], _ body: (UnsafeMutablePointer<AvahiStringList>?) -> Result
 ) -> Result {
   var list: UnsafeMutablePointer<AvahiStringList>?
-  // Avahi builds its list from the end.
+  // The order is reversed, because Avahi puts each new string before the others.
   for pair in txt.prefix(DiscoverySettings.txtStringsMax).reversed() {
     let bytes = txtString(key: pair.key, value: pair.value)
     if !bytes.isEmpty { list = avahi_string_list_add_arbitrary(list, bytes, bytes.count) }

@@ -4,15 +4,15 @@ import CSystem
 import Primitives
 import Reactor
 
-/// libavahi-core's responder inside this process, for machines without avahi-daemon. It tracks the kernel's interfaces
-/// and addresses itself.
+/// The responder of libavahi-core inside this process, for machines without avahi-daemon. The library itself watches
+/// the kernel's interfaces and addresses.
 final class EmbeddedResponder: PublishingResponder {
-  /// The most records cached per interface and IP version. With 4 records for each service, that is nearly
-  /// `ServiceTable.servicesMax` services, of which one machine can announce at most half (`RecordShares`).
+  /// The maximum number of cached records per interface and IP version. A service has 4 records, so the cache has room
+  /// for nearly `ServiceTable.servicesMax` services. One machine can fill at most half of the cache (`RecordShares`).
   static let cachedRecordsMax: UInt32 = 960
 
   private(set) var isReady = false
-  /// Packets that the screen withheld from libavahi-core.
+  /// The number of packets that `PacketScreen` dropped before libavahi-core read them.
   var refusedPackets: Int { screen.refusedCount }
 
   let owner: any ResponderOwner
@@ -24,11 +24,11 @@ final class EmbeddedResponder: PublishingResponder {
   private var settings: DiscoverySettings?
   var name = ClaimedName("", .service)
   private var hostName: ClaimedName
-  /// Fires at the earlier deadline of the two names.
+  /// Fires at `name.deadline` or `hostName.deadline`, whichever is earlier.
   private var retry: Timer?
 
-  /// Returns nil, with the reason, if no multicast DNS socket can be opened: port 5353 is used exclusively, or there is
-  /// no IP.
+  /// Returns nil and the reason if no multicast DNS socket can be opened. Either another program uses port 5353
+  /// exclusively, or the machine has no IP.
   static func open(
     _ loop: EventLoop, _ settings: DiscoverySettings, hostName: String, _ owner: any ResponderOwner
   ) -> (responder: EmbeddedResponder?, reason: String) {
@@ -66,7 +66,8 @@ final class EmbeddedResponder: PublishingResponder {
     config.enable_wide_area = 0
     config.enable_reflector = 0
     config.allow_point_to_point = 1
-    // A newly connected cable is a new network, on which the service is announced and other services are browsed for.
+    // With this setting, Avahi announces and browses again on an interface whose cable was connected, because that may
+    // be a new network.
     config.use_iff_running = 1
     config.n_cache_entries_max = CUnsignedInt(Self.cachedRecordsMax)
     for interface in settings.interfaces {
@@ -86,7 +87,8 @@ final class EmbeddedResponder: PublishingResponder {
     } else if state == AVAHI_SERVER_FAILURE {
       owner.responderFailed(self)
     } else {
-      // The service refers to the host name. It is published again when a host name is established.
+      // The service is withdrawn, because its record contains the host name. The service is published again when a host
+      // name is established.
       if let group { avahi_s_entry_group_reset(group) }
       if state == AVAHI_SERVER_COLLISION {
         if hostName.lost(now: monotonicNow()) {
@@ -134,7 +136,8 @@ final class EmbeddedResponder: PublishingResponder {
     if browser == nil { browse(settings) }
   }
 
-  /// Frees the group, because Avahi delays further claims of a group that has claimed 15 times.
+  /// Frees the entry group. A new group claims without delay, while Avahi delays the claims of a group that has already
+  /// claimed 15 times.
   private func withdraw() {
     if let group { avahi_s_entry_group_free(group) }
     group = nil
@@ -207,7 +210,7 @@ final class EmbeddedResponder: PublishingResponder {
   func close() {
     retry?.cancel()
     retry = nil
-    // The group is freed first and separately, because that sends the goodbye packets.
+    // The group is freed before the server, because freeing the group sends the goodbye packets.
     if let group { avahi_s_entry_group_free(group) }
     if let server { avahi_server_free(server) }
     server = nil

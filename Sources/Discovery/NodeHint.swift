@@ -2,7 +2,8 @@
 enum NodeHint {
   private static let digitsMax = 32
 
-  /// The hint in an instance name: 32 hexadecimal digits, with the " #2" that a name collision appends.
+  /// The hint in an instance name: 32 hexadecimal digits, perhaps followed by the suffix of a name conflict, such as "
+  /// #2". nil for any other name.
   static func ofInstanceName(_ name: [UInt8]) -> UInt64? {
     guard let hint = ofDigits(name[...]) else { return nil }
     let suffix = name[digitsMax...]
@@ -11,8 +12,8 @@ enum NodeHint {
     return suffix.dropFirst(2).allSatisfy { $0 >= 0x30 && $0 <= 0x39 } ? hint : nil
   }
 
-  /// The hint in one string of a TXT record: "id=" and 32 hexadecimal digits. Keys are case-insensitive (RFC 6763,
-  /// section 6.4).
+  /// The hint in one string of a TXT record: "id=" and 32 hexadecimal digits. nil for any other string. Keys are
+  /// case-insensitive (RFC 6763, section 6.4).
   static func ofTXTString(_ string: [UInt8]) -> UInt64? {
     guard string.count == 3 + digitsMax, string[0] | 0x20 == 0x69, string[1] | 0x20 == 0x64, string[2] == 0x3D else {
       return nil

@@ -1,6 +1,6 @@
 import CAvahi
 
-/// The claims in the TXT record of a node's service. Unknown strings are ignored.
+/// What a node claims in the TXT record of its service. Unknown strings of the record are ignored.
 struct NodeRecord: Equatable {
   /// The first 8 bytes of the node's id.
   var hint: UInt64?
@@ -19,7 +19,7 @@ struct NodeRecord: Equatable {
       if text.count <= DiscoverySettings.txtStringBytesMax {
         let bytes = Array(text)
         hint = hint ?? NodeHint.ofTXTString(bytes)
-        // The first string with the key counts (RFC 6763, section 6.4).
+        // Only the first string with a key is valid (RFC 6763, section 6.4).
         saysRelay = saysRelay ?? Self.relays(bytes)
       }
       next = avahi_string_list_get_next(string)
@@ -28,7 +28,8 @@ struct NodeRecord: Equatable {
     relays = saysRelay ?? true
   }
 
-  /// The value of a string with the key `relay`; nil for any other string. Keys are case-insensitive.
+  /// Whether a string with the key `relay` claims that the node forwards. nil for a string with another key. Keys are
+  /// case-insensitive.
   private static func relays(_ string: [UInt8]) -> Bool? {
     let key = Array("relay=".utf8)
     guard string.count >= key.count else { return nil }

@@ -3,33 +3,37 @@ import CSystem
 import Primitives
 import Reactor
 
-/// Checks each multicast DNS packet before libavahi-core reads it, and drops dangerous ones.
+/// Checks each multicast DNS packet before libavahi-core reads it, and drops packets that could harm the process.
 ///
 /// libavahi-core 0.8 aborts, or reads freed memory, on some CNAME records (avahi issues 501, 678, 683), which would
-/// crash the relay. DNS-SD needs no CNAME, so packets with one are dropped. Packets that are not well-formed DNS from
-/// end to end (RFC 1035, section 4.1) are dropped too, and answers with more records than their sender's share of the
-/// cache (`RecordShares`).
+/// crash the relay. These packets are dropped:
+///
+/// - packets with a CNAME record, which DNS-SD does not need
+/// - packets that are not well-formed DNS from the first to the last byte (RFC 1035, section 4.1)
+/// - answers with more records than their sender's share of the cache (`RecordShares`)
 final class PacketScreen {
-  /// RFC 6762, section 17: the largest multicast DNS message, with IP and UDP headers.
+  /// The maximum size of a multicast DNS message with IP and UDP headers, in bytes (RFC 6762, section 17).
   static let packetBytesMax = 9000
-  /// The most records of a packet with `packetBytesMax` bytes; the shortest record has 11 bytes.
+  /// The maximum number of records in a packet of `packetBytesMax` bytes. The shortest record has 11 bytes.
   static let recordsMax = packetBytesMax / 11
 
-  /// Packets dropped so far.
+  /// The number of packets that were dropped since the start.
   private(set) var refusedCount = 0
   private var shares: RecordShares
   private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: packetBytesMax, alignment: 8)
 
   init() {
     var seed: UInt64 = 0
-    // Without a random seed, a sender can falsify the counts, but do nothing worse.
+    // Without a random seed, a sender can choose records with equal hashes, and so falsify the counts of records.
+    // Nothing else depends on the seed.
     _ = withUnsafeMutableBytes(of: &seed) { getrandom($0.baseAddress, $0.count, UInt32(GRND_NONBLOCK)) }
     shares = RecordShares(seed: seed)
   }
 
   deinit { buffer.deallocate() }
 
-  /// Whether Avahi may read the next datagram. If not, the datagram was removed from the queue.
+  /// Returns whether Avahi may read the next datagram. If not, the datagram was already removed from the socket's
+  /// queue.
   func admitsNext(of descriptor: CInt, now: Instant = monotonicNow()) -> Bool {
     var source: UInt64 = 0
     var interface: UInt32 = 0
@@ -71,7 +75,8 @@ final class PacketScreen {
     Int(packet[offset]) << 8 | Int(packet[offset + 1])
   }
 
-  /// The end of the name at `offset`: after its root label or its pointer (RFC 1035, section 4.1.4).
+  /// The offset behind the name that begins at `start`. A name ends with the root label or a pointer (RFC 1035, section
+  /// 4.1.4). nil if the name is malformed.
   static func nameEnd(_ packet: UnsafeRawBufferPointer, _ start: Int) -> Int? {
     var offset = start
     while offset < packet.count {

@@ -1,14 +1,14 @@
 import Primitives
 
-/// Limits each machine's share of the records that the built-in responder caches. libavahi-core takes no new record
-/// when a cache is full, and forgets a record only at the end of its lifetime, which the sender chooses. Without shares
-/// one machine could keep the records of all others out.
+/// Limits each machine's share of the records that the built-in responder caches. When a cache is full, libavahi-core
+/// adds no new record. It forgets a record only at the end of the record's lifetime, which the sender chooses. Without
+/// shares, one machine could keep the records of all other machines out of the cache.
 ///
-/// The rule is that of `FairShare`: a machine may add records if those it then holds are at most as many as were free.
-/// A machine is identified by its source address, which multicast DNS does not prove. A sender with many addresses has
-/// many shares.
+/// A machine may add records if, afterwards, it has at most as many records as were free before (the rule of
+/// `FairShare`). A machine is identified by its source address. Multicast DNS does not prove that address, so a sender
+/// with many addresses has many shares.
 struct RecordShares {
-  /// Records of one cache: libavahi-core has one for each interface and IP version.
+  /// The maximum number of records in one cache. libavahi-core has a cache for each interface and IP version.
   static let recordsMax = Int(EmbeddedResponder.cachedRecordsMax)
 
   private struct Entry {
@@ -25,14 +25,15 @@ struct RecordShares {
     var entries: [Entry] = []
   }
 
-  /// One cache for each interface and IP version with records.
+  /// One entry for each interface and IP version that has records.
   private var caches: [Cache] = []
-  /// Keeps senders from choosing records whose hashes collide.
+  /// A random number in each hash, so that senders cannot choose records with equal hashes.
   private let seed: UInt64
 
   init(seed: UInt64) { self.seed = seed }
 
-  /// Whether the responder may read a well-formed packet. If so, its records are counted.
+  /// Returns whether the responder may read a well-formed packet. If so, the packet's records are charged to `source`.
+  /// `source` is 0 if unknown; such a packet is always admitted.
   mutating func admits(
     _ packet: UnsafeRawBufferPointer, from source: UInt64, on interface: UInt32, now: Instant
   ) -> Bool {
@@ -44,7 +45,7 @@ struct RecordShares {
     var new: [(key: UInt64, seconds: UInt64)] = []
     for record in records {
       if let index = caches[place].entries.firstIndex(where: { $0.key == record.key }) {
-        // A lifetime of 0 is a goodbye.
+        // A lifetime of 0 is a goodbye: the record is deleted after one second (RFC 6762, section 10.1).
         caches[place].entries[index].until = now + .seconds(max(record.seconds, 1))
       } else if record.seconds > 0 && !new.contains(where: { $0.key == record.key }) {
         new.append(record)
@@ -61,13 +62,14 @@ struct RecordShares {
 
   private mutating func cache(_ interface: UInt32, isIPv4: Bool, _ now: Instant) -> Int {
     if let place = caches.firstIndex(where: { $0.interface == interface && $0.isIPv4 == isIPv4 }) { return place }
-    // Caches of interfaces that no longer exist have only expired entries.
+    // This removes the caches of interfaces that no longer exist, because all their entries have expired.
     caches.removeAll { cache in cache.entries.allSatisfy { $0.until <= now } }
     caches.append(Cache(interface: interface, isIPv4: isIPv4))
     return caches.count - 1
   }
 
-  /// The records of a packet that `PacketScreen` admits: for each a hash of its name, type and data, and its lifetime.
+  /// The records of a well-formed packet. A record is returned as a hash of its name, type and data, and its lifetime
+  /// in seconds.
   private static func records(of packet: UnsafeRawBufferPointer, _ seed: UInt64) -> [(key: UInt64, seconds: UInt64)] {
     var offset = 12
     for _ in 0..<PacketScreen.word(packet, 4) { offset = (PacketScreen.nameEnd(packet, offset) ?? packet.count) + 4 }
@@ -91,17 +93,18 @@ struct RecordShares {
     return records
   }
 
-  /// Record types whose data contain a name, which has several encodings (RFC 1035, section 4.1.4; RFC 2782).
+  /// The types PTR and SRV. Their data contain a name, and one name has several encodings (RFC 1035, section 4.1.4; RFC
+  /// 2782).
   private static let pointer = 12
   private static let service = 33
-  /// More pointers than a name of 255 bytes needs.
+  /// The maximum number of pointers that are followed in one name. A name of 255 bytes needs fewer.
   private static let jumpsMax = 128
 
   private static func hash(_ bytes: Slice<UnsafeRawBufferPointer>, _ start: UInt64) -> UInt64 {
     bytes.reduce(start) { mixed($0 ^ UInt64($1)) }
   }
 
-  /// The hash of a name's labels in lower case, regardless of where in the packet they are.
+  /// The hash of a name's labels in lower case. Two encodings of one name have the same hash.
   private static func hash(name packet: UnsafeRawBufferPointer, _ start: Int, _ seed: UInt64) -> UInt64 {
     var (offset, jumps, key) = (start, 0, seed)
     while offset < packet.count, packet[offset] != 0 {
@@ -122,7 +125,7 @@ struct RecordShares {
     return key
   }
 
-  /// The finaliser of MurmurHash3, over a sum with an odd constant.
+  /// One step of the hash: adds an odd constant, and then mixes the bits as the finaliser of MurmurHash3 does.
   private static func mixed(_ value: UInt64) -> UInt64 {
     var mixed = value &+ 0x9E37_79B9_7F4A_7C15
     mixed = (mixed ^ mixed >> 33) &* 0xFF51_AFD7_ED55_8CCD

@@ -4,39 +4,41 @@ import CSystem
 import Primitives
 import Reactor
 
-/// A multicast DNS responder: the machine's avahi-daemon, or the one inside this process.
+/// A multicast DNS responder: the machine's avahi-daemon (`DaemonResponder`), or libavahi-core inside this process
+/// (`EmbeddedResponder`).
 protocol Responder: AnyObject {
-  /// Whether the host name is established. Only then is anything published.
+  /// Whether the responder has a host name. Without a host name no service is published.
   var isReady: Bool { get }
   var owner: any ResponderOwner { get }
-  /// Publishes the service and browses for others, in place of what was published or browsed before.
+  /// Publishes the service and browses for other services. An earlier publication or browser is replaced.
   func activate(_ settings: DiscoverySettings)
   func updateTXT(_ settings: DiscoverySettings)
-  /// Reports all services again, from the cache and the network.
+  /// Browses again from the start, so that all services in the cache and on the network are reported again.
   func browseAgain(_ settings: DiscoverySettings)
   /// Starts the look-up of a service. Returns false if it could not start.
   func lookUp(_ service: Service, _ settings: DiscoverySettings) -> Bool
   func endLookup(_ service: Service)
-  /// Sends goodbye packets and frees everything, look-ups included. Not from inside a callback of the owner.
+  /// Sends goodbye packets and frees everything, including look-ups. Must not be called inside a callback of the
+  /// responder.
   func close()
 }
 
-/// A responder that publishes the service under a name that other machines can claim as well. All responders claim,
-/// hold and lose a name in the same way.
+/// The common part of the responders: how a responder claims the service's name, and what it does when another machine
+/// has that name.
 protocol PublishingResponder: Responder {
   var name: ClaimedName { get set }
   /// The error code of the last Avahi call.
   var lastError: CInt { get }
-  /// Claims `name.current`, unless the name rests.
+  /// Publishes the service as `name.current`, unless there is a pause after conflicts (`name.isResting`).
   func publish()
-  /// Handles a call or a claim that failed for a reason other than a conflict.
+  /// Handles a call of Avahi, or a claim of the name, that failed for a reason other than a conflict.
   func failed(_ code: CInt)
   /// Sets the timer again, because `name.deadline` may have changed.
   func setRetry()
 }
 
 extension PublishingResponder {
-  /// Handles a new state of the service's records.
+  /// Handles a new state of Avahi's entry group, which contains the service's records.
   func groupStateChanged(_ state: AvahiEntryGroupState) {
     if state == AVAHI_ENTRY_GROUP_ESTABLISHED {
       name.held(now: monotonicNow())
@@ -48,8 +50,8 @@ extension PublishingResponder {
     setRetry()
   }
 
-  /// Adds the service under the first name that no other service of this machine has. Returns the result of `add`; nil
-  /// if the name rests.
+  /// Calls `add` with further names until a name is not used by another service of this machine. Returns the last
+  /// result of `add`; nil if a pause has begun.
   func claim(_ add: () -> CInt) -> CInt? {
     var code = add()
     while code == AVAHI_ERR_COLLISION {
@@ -59,33 +61,35 @@ extension PublishingResponder {
     return code
   }
 
-  /// Takes the next name. Returns false if all names that were claimed are taken: the name then rests.
+  /// Changes `name` to the next alternative. Returns false, and reports it, if all alternatives had a conflict and a
+  /// pause has begun.
   private func takeNextName() -> Bool {
     if name.lost(now: monotonicNow()) { return true }
     owner.responderTrouble(self, NameReport.taken(.service))
     return false
   }
 
-  /// Lets the name rest after an error of Avahi.
+  /// Begins a pause after an error of Avahi, and reports the error.
   func rest(_ code: CInt) {
     name.failed(now: monotonicNow())
     owner.responderTrouble(self, NameReport.failed(avahiText(code)))
   }
 }
 
-/// The callbacks of a responder, always on the reactor's thread. The owner must ignore callbacks of a responder that is
-/// not the current one.
+/// The callbacks of a responder. They are always called on the reactor's thread. The owner must ignore callbacks of a
+/// responder that it no longer uses.
 protocol ResponderOwner: AnyObject {
-  /// The responder may be activated, or must be activated again (its host name changed).
+  /// The responder has a host name. Activate the responder to use it; if it was active, its host name has changed, and
+  /// it must be activated again.
   func responderReady(_ responder: any Responder)
   /// The responder is not ready: its host name is not established, or the daemon is absent.
   func responderNotReady(_ responder: any Responder)
-  /// The responder has stopped and must be closed, after the current callback.
+  /// The responder has stopped. The owner must close it, after this callback has returned.
   func responderFailed(_ responder: any Responder)
   func responderFound(_ responder: any Responder, _ key: ServiceKey)
   func responderLost(_ responder: any Responder, _ key: ServiceKey)
-  /// `endpoint` is nil if the look-up failed or returned an address that cannot be dialled. `record` holds the claims
-  /// of the service's TXT record.
+  /// A look-up has ended. `endpoint` is nil if the look-up failed or returned an address that cannot be dialled.
+  /// `record` contains what the service's TXT record claims.
   func responderLookedUp(_ responder: any Responder, _ service: Service, _ endpoint: IPEndpoint?, _ record: NodeRecord)
   /// Publishing or browsing failed, but the responder remains usable.
   func responderTrouble(_ responder: any Responder, _ text: String)
@@ -105,10 +109,11 @@ func kernelRandom() -> UInt64 {
   return random
 }
 
-/// The argument of a look-up's callback; the service outlives its look-up.
+/// The pointer that is passed to a look-up's callback. It stays valid, because a service exists longer than its
+/// look-up.
 func lookupUserdata(_ service: Service) -> UnsafeMutableRawPointer { Unmanaged.passUnretained(service).toOpaque() }
 
-/// Handles the result of a look-up; both libraries report it in the same form.
+/// Handles the result of a look-up of libavahi-client or libavahi-core, whose callbacks have the same arguments.
 func lookupAnswered(
   _ userdata: UnsafeMutableRawPointer?, _ event: AvahiResolverEvent, _ interface: AvahiIfIndex,
   _ address: UnsafePointer<AvahiAddress>?, _ port: UInt16, _ txt: UnsafeMutablePointer<AvahiStringList>?
@@ -120,7 +125,7 @@ func lookupAnswered(
   responder.owner.responderLookedUp(responder, service, place, NodeRecord(txt))
 }
 
-/// The key of a browser event; nil if the name is missing or too long.
+/// The key of the service in a browser event; nil if the service's name is missing or too long.
 func serviceKey(_ interface: AvahiIfIndex, _ networkProtocol: AvahiProtocol, _ name: UnsafePointer<CChar>?)
   -> ServiceKey?
 {
@@ -131,7 +136,7 @@ func serviceKey(_ interface: AvahiIfIndex, _ networkProtocol: AvahiProtocol, _ n
   return ServiceKey(interface: interface, networkProtocol: networkProtocol, name: Array(bytes))
 }
 
-/// The name of a key as a C string.
+/// The service name in a key, as a C string.
 func nameCString(_ key: ServiceKey) -> [CChar] { key.name.map { CChar(bitPattern: $0) } + [0] }
 
 /// The endpoint of a resolved service; nil for an address or port that cannot be dialled.
@@ -164,7 +169,8 @@ extension IPEndpoint {
   /// 127/8 and ::1.
   var isLoopback: Bool { isIPv4 ? ipv4 >> 24 == 127 : high == 0 && low == 1 }
 
-  /// Neither "this network", multicast, reserved (0/8, 224/4, 240/4), unspecified nor ff00::/8.
+  /// Whether the address is a unicast address. These are not: 0/8 ("this network"), 224/4 (multicast), 240/4
+  /// (reserved), :: (unspecified) and ff00::/8 (multicast).
   var isUnicast: Bool {
     isIPv4 ? ipv4 >> 24 != 0 && ipv4 >> 24 < 224 : (high != 0 || low > 1 || isLoopback) && high >> 56 != 0xFF
   }

@@ -16,8 +16,9 @@ final class Service {
     /// Waits for one of the `ServiceTable.lookupsMax` look-ups.
     case waiting
     case lookingUp
-    /// Looked up. The look-up has ended, because an open one asks for its three records again and again. In a hall full
-    /// of boxes that makes hundreds of questions a second to which every box knows the answer.
+    /// The look-up has succeeded and was closed. Avahi would repeat the questions of an open look-up for its three
+    /// records. In a hall full of boxes that would be hundreds of questions a second to which every box knows the
+    /// answer.
     case known
     /// The look-up failed; it is retried at `until`.
     case resting(until: Instant)
@@ -25,31 +26,32 @@ final class Service {
 
   let key: ServiceKey
   var phase = Phase.waiting
-  /// The look-up object while one is open, and the responder that owns it.
+  /// Avahi's object of the open look-up, and the responder to which it belongs; nil if no look-up is open.
   var lookup: OpaquePointer?
   var responder: (any Responder)?
   var candidate: Candidate?
-  /// Consecutive failed look-ups.
+  /// The number of consecutive failed look-ups.
   var failures = 0
-  /// Failed dials of its address since a node last proved its key there.
+  /// The number of failed dials of the service's address since a node last proved its key there.
   var failedDials = 0
-  /// The hint of the node that proved its key at this address. A proven service is not evicted.
+  /// The hint of the node that proved its key at the service's address; nil if no node did. A service with a proof is
+  /// not evicted.
   var provenBy: UInt64?
   var isProven: Bool { provenBy != nil }
-  /// Whether the last result was an address outside the interface's network.
+  /// Whether the last look-up returned an address outside the network of the interface.
   var isOffLink = false
   /// False after a change of responder, until the new responder has found the service.
   var isConfirmed = true
 
   init(_ key: ServiceKey) { self.key = key }
 
-  /// Whether both were received on the same interface with the same IP version.
+  /// Whether both services were received on the same interface with the same IP version.
   func isHeard(like other: Service) -> Bool {
     key.interface == other.key.interface && key.networkProtocol == other.key.networkProtocol
   }
 
-  /// The machine that announces a service: its address, if known, on an interface. All services of one interface
-  /// without a known address count as one machine.
+  /// The machine that announces a service, identified by an interface and the service's address. All services of one
+  /// interface without a known address are charged to one machine.
   struct Machine: Equatable {
     var interface: CInt
     var high: UInt64 = 0
@@ -76,24 +78,26 @@ extension Candidate {
   }
 }
 
-/// The upper bound for the memory of discovery, in bytes.
+/// The limits of discovery and the bytes of its records, for the memory ledger (`Ledger` in `Relay`).
 public enum DiscoveryMemory {
   public static let servicesMax = ServiceTable.servicesMax
-  /// One service: its entry and candidate, and Avahi's look-up object (an estimate).
+  /// The bytes of one service: its entry, its candidate and Avahi's look-up object (an estimate).
   public static let service = 4_096
-  /// The most records that the built-in responder caches. A board has up to four interfaces with two IP versions each.
+  /// The maximum number of records in all caches of the built-in responder. A board has up to four interfaces with two
+  /// IP versions each.
   public static let recordsMax = 4 * 2 * Int(EmbeddedResponder.cachedRecordsMax)
-  /// The entry that charges one record to its sender.
+  /// The bytes of the entry that charges one cached record to its sender.
   public static let recordShare = RecordShares.entryBytes
-  /// One record with its name and data (an estimate).
+  /// The bytes of one cached record with its name and data (an estimate).
   public static let record = 512
 }
 
-/// The known services: at most `servicesMax`, regardless of how many are announced on the network.
+/// The known services: at most `servicesMax`, regardless of how many services are announced on the network.
 final class ServiceTable {
-  /// Each Causeway node takes one entry per interface and IP version, so this is enough for 64 nodes on two interfaces.
+  /// The maximum number of services. Each node needs one entry per interface and IP version, so 256 entries are enough
+  /// for 64 nodes on two interfaces.
   static let servicesMax = 256
-  /// The most look-ups in progress at once.
+  /// The maximum number of concurrent look-ups.
   static let lookupsMax = 32
   /// The pause after the first failed look-up. It doubles with each further failure.
   static let restShortest = TimeSpan.seconds(10)
@@ -101,15 +105,16 @@ final class ServiceTable {
   static let restLongest = TimeSpan.seconds(640)
 
   private(set) var services: [Service] = []
-  /// Services that found the table full since the last `takeRefusals`. Each of them, or one evicted for it, is unknown.
+  /// The number of services that were announced while the table was full, since the last `takeRefusals`. For each of
+  /// them, either it was not added, or another service was evicted.
   private(set) var refusals = 0
-  /// The position in the rotation of `nextToLookUp`.
+  /// The position in the rotation of `nextToLookUp`, 0 to 2.
   private var turn = 0
 
   func find(_ key: ServiceKey) -> Service? { services.first { $0.key == key } }
 
-  /// Adds a service. If the table is full, another service is evicted, and passed to `evicting` after its removal.
-  /// Returns nil if all services are proven.
+  /// Adds a service. If the table is full, another service is removed and passed to `evicting`. Returns nil if the
+  /// table is full of services with a proof (`Service.provenBy`).
   func insert(_ key: ServiceKey, evicting: (Service) -> Void) -> Service? {
     if services.count >= Self.servicesMax {
       refusals &+= 1
@@ -121,10 +126,14 @@ final class ServiceTable {
     return service
   }
 
-  /// The index of the service to evict; nil if all are proven. The first choice is a service that could not be
-  /// resolved, then an unproven one whose dials failed, then any other unproven one. Among several, the oldest of the
-  /// machine with most of them is chosen. An address on an interface counts as one machine, because no more is known of
-  /// an announcer.
+  /// The index of the service to evict; nil if all services have a proof. The choice is the first that exists of these:
+  ///
+  /// - a service whose look-up failed and that has no address
+  /// - an unproven service whose dials failed
+  /// - any other unproven service
+  ///
+  /// Among several unproven services, the oldest service of the machine with the most such services is chosen. An
+  /// address on an interface is one machine, because no more is known about the sender of an announcement.
   private func nextToGiveWay() -> Int? {
     if let silent = services.firstIndex(where: { $0.failures > 0 && $0.candidate == nil }) { return silent }
     let isAnyUnanswered = services.contains { !$0.isProven && $0.failedDials > 0 }
@@ -140,9 +149,9 @@ final class ServiceTable {
     }
   }
 
-  /// Notes that a node has proved its key at this place. A proof protects one service for each interface and IP
-  /// version, because a node can announce any number of names with its own hint or with none. A service at exactly this
-  /// place takes precedence, then the service that is proven already.
+  /// Records that the node with this hint has proved its key at `place`. A proof protects only one service for each
+  /// interface and IP version, because a node can announce any number of names with its own hint or with none. A
+  /// service with the address and port of `place` comes first, and then the service that the node has already proved.
   func prove(_ hint: UInt64, at place: IPEndpoint) {
     var host = place
     host.port = 0
@@ -170,15 +179,16 @@ final class ServiceTable {
     return refusals
   }
 
-  /// The number of services that lead to the same endpoint. Services of two IP versions or two interfaces may share
-  /// one.
+  /// The number of services that have this candidate. A node that is announced on two interfaces, or with two IP
+  /// versions, may have several such services.
   func count(leadingTo candidate: Candidate) -> Int {
     services.reduce(0) { $1.candidate?.leads(whereLeads: candidate) == true ? $0 + 1 : $0 }
   }
 
-  /// The next service to look up; nil if none is due or `lookupsMax` are in progress. The turns rotate between the
-  /// oldest waiting service, one whose pause is over, and the newest waiting service. A name without a service holds a
-  /// look-up for 5 s, so a real one behind hundreds of such names would wait for all of them.
+  /// The next service to look up; nil if no service is due or `lookupsMax` look-ups are in progress. The choice rotates
+  /// between the oldest waiting service, a service whose pause has ended, and the newest waiting service. The look-up
+  /// of an invented name takes 5 s. In a plain queue, a real service behind hundreds of invented names would wait for
+  /// all of them.
   func nextToLookUp(_ now: Instant) -> Service? {
     var busy = 0
     var oldest: Service?
@@ -201,7 +211,7 @@ final class ServiceTable {
     }
   }
 
-  /// The earliest end of a pause.
+  /// The earliest end of a pause after a failed look-up; `.never` if no service pauses.
   var nextDeadline: Instant {
     var deadline = Instant.never
     for service in services {
@@ -210,7 +220,7 @@ final class ServiceTable {
     return deadline
   }
 
-  /// The pause after this many consecutive failures.
+  /// The pause after this many consecutive failed look-ups.
   static func rest(afterFailures failures: Int) -> TimeSpan {
     let doublings = min(max(failures - 1, 0), 6)
     return min(restShortest * UInt64(1 << doublings), restLongest)

@@ -2,38 +2,39 @@ import CSystem
 import Primitives
 import Reactor
 
-/// Decides, while there is no connection to the machine's D-Bus, when to attempt one. An attempt blocks for up to a
-/// second.
+/// Decides when the daemon attempts to connect to the D-Bus system bus, while it has no connection. An attempt blocks
+/// for up to a second, so attempts must be rare.
 ///
-/// The bus's socket is watched (inotify), so an absent bus costs nothing and its appearance is noticed at once. A bus
-/// that refuses is tried again after pauses that double; a new socket ends the pause.
+/// The directory of the bus's socket is watched with inotify, so a new socket is noticed at once and needs no polling.
+/// After a failed attempt the next attempt follows after a pause, which doubles each time. A new socket ends the pause.
 final class SystemBus {
-  /// The wait after the socket appears, because D-Bus creates its socket before it answers.
+  /// The wait after the socket has appeared, because the bus creates its socket before it can answer.
   static let settleTime = TimeSpan.milliseconds(300)
   static let retryMin = TimeSpan.seconds(1)
-  /// The longest pause. A socket that a dead bus left behind refuses every attempt.
+  /// The longest pause between two attempts. A socket file that a dead bus has left behind would refuse every attempt.
   static let retryMax = TimeSpan.seconds(600)
-  /// The interval between looks if the directory cannot be watched.
+  /// The interval at which the socket is searched if its directory cannot be watched.
   static let lookTime = TimeSpan.seconds(30)
 
   private let loop: EventLoop
-  /// The path of the bus's socket; empty if the bus has none.
+  /// The path of the bus's socket; empty if the bus has an address of another kind.
   private let path: String
   private let worthATry: () -> Void
   private var watch: DirectoryWatch?
   private var timer: Timer?
-  /// The socket at the last attempt.
+  /// The identity of the socket file at the last attempt; nil if there was no file.
   private var tried: (inode: UInt, changed: timespec)?
   private var retry = retryMin
 
-  /// `worthATry` makes an attempt, and calls `refused` or `connected`. The loop calls it until `connected`.
+  /// `worthATry` attempts to connect, and then calls `refused` or `connected`. It is called again at each attempt until
+  /// `connected`.
   init(_ loop: EventLoop, address: String?, worthATry: @escaping () -> Void) {
     self.loop = loop
     self.worthATry = worthATry
     path = Self.path(of: address)
   }
 
-  /// Looks for the bus, and makes an attempt at once if its socket exists.
+  /// Begins to search for the bus. Attempts to connect at once if the bus's socket exists.
   func seek() {
     if timer != nil { return }
     timer = Timer(loop) { [self] in attempt() }
@@ -45,7 +46,7 @@ final class SystemBus {
     attempt()
   }
 
-  /// Notes that an attempt failed. The next one follows after a pause.
+  /// Records that an attempt failed. The next attempt follows after a pause.
   func refused() {
     if timer == nil { return }
     timer?.set(after: retry, slack: retry / 4)
@@ -54,7 +55,7 @@ final class SystemBus {
 
   func connected() { stop() }
 
-  /// Stops. No callback follows until `seek`.
+  /// Stops the search. `worthATry` is not called until `seek`.
   func stop() {
     timer?.cancel()
     timer = nil
@@ -90,8 +91,8 @@ final class SystemBus {
     return stat(path, &status) == 0 ? (UInt(status.st_ino), status.st_ctim) : nil
   }
 
-  /// The path in "unix:path=PATH,…" (D-Bus Specification 0.43, server addresses), or libdbus's default path. Empty for
-  /// an address of another kind.
+  /// The socket's path in an address "unix:path=PATH,…" (D-Bus Specification 0.43, “Server Addresses”). The default
+  /// path of libdbus if `address` is nil; empty for an address of another kind.
   private static func path(of address: String?) -> String {
     guard let address else { return "/run/dbus/system_bus_socket" }
     let prefix = "unix:path="
