@@ -1,6 +1,6 @@
 import CAvahi
 
-/// What a node claims in the TXT record of its service. Unknown strings of the record are ignored.
+/// The claims of a node in the TXT record of its service. Unknown strings of the record are ignored.
 struct NodeRecord: Equatable {
   /// The first 8 bytes of the node's id.
   var hint: UInt64?

@@ -1,4 +1,4 @@
-/// Writes consecutive big-endian fields.
+/// Writes the fields of a record one after another. Integers are big-endian.
 struct FieldWriter {
   private(set) var bytes: [UInt8] = []
 
@@ -10,14 +10,15 @@ struct FieldWriter {
 
   mutating func put(_ more: [UInt8]) { bytes += more }
 
-  /// Writes a length in one byte, and at most 255 bytes.
+  /// Writes the length of `text` in one byte, and then `text`, which has at most 255 bytes.
   mutating func put(text: [UInt8]) {
     put(UInt8(truncatingIfNeeded: text.count))
     put(text)
   }
 }
 
-/// Reads fields. Bytes after the last known field belong to a later version.
+/// Reads the fields of a record one after another. A record of a later protocol version may have more bytes after the
+/// last known field; they are ignored.
 struct FieldReader {
   private(set) var rest: ArraySlice<UInt8>
 

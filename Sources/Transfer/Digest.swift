@@ -5,7 +5,7 @@ public struct Digest: Hashable, Sendable {
 
   init(_ a: UInt64, _ b: UInt64, _ c: UInt64, _ d: UInt64) { (self.a, self.b, self.c, self.d) = (a, b, c, d) }
 
-  /// Nil unless there are 32 bytes.
+  /// Returns nil unless there are 32 bytes.
   public init?(_ bytes: ArraySlice<UInt8>) {
     guard bytes.count == Self.byteCount else { return nil }
     func word(_ index: Int) -> UInt64 {
@@ -27,7 +27,7 @@ public struct Digest: Hashable, Sendable {
     return bytes
   }
 
-  /// Its first `count` bytes as hexadecimal digits.
+  /// The first `count` bytes of the digest as lower-case hexadecimal digits in ASCII.
   public func hexadecimal(bytes count: Int) -> [UInt8] {
     let digits: [UInt8] = Array("0123456789abcdef".utf8)
     var text: [UInt8] = []

@@ -1,5 +1,5 @@
-/// The parts concatenated into a new array. Each part is copied at once, because Embedded Swift (6.3.1) appends array
-/// elements one by one.
+/// Returns a new array with the bytes of all parts. Each part is copied in one operation, because `append(contentsOf:)`
+/// of Embedded Swift (6.3.1) copies element by element.
 public func joined(_ parts: ArraySlice<UInt8>...) -> [UInt8] { joined(parts) }
 
 public func joined(_ parts: [ArraySlice<UInt8>]) -> [UInt8] {

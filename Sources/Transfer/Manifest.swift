@@ -1,12 +1,12 @@
-/// A file or folder of an offer.
+/// A file or folder in an offer (the message that announces the files to be sent).
 public struct Entry: Equatable, Sendable {
-  /// The legal names of its folders, outermost first, and its own, joined by `/`. A list of lists could take much more
-  /// memory than the received bytes.
+  /// The names of the enclosing folders, outermost first, and the entry's own name, joined by `/`. All names are legal.
+  /// One array is used, because an array of arrays could need much more memory than the received bytes.
   public let path: [UInt8]
   /// The size in bytes; nil for a folder.
   public let size: UInt64?
 
-  /// - Throws: `name`; `path` for no component or more than 64.
+  /// - Throws: `name` if a component is not a legal name; `path` if there is no component, or more than 64.
   public init(_ components: [[UInt8]], size: UInt64?) throws(TransferFault) {
     guard (1...TransferLimits.componentsMax).contains(components.count) else { throw .path }
     var path: [UInt8] = []
@@ -23,10 +23,11 @@ public struct Entry: Equatable, Sendable {
 
   static let slash = UInt8(ascii: "/")
 
-  /// The path of the enclosing folder; empty for an item.
+  /// The path of the enclosing folder; empty for an entry at the top level.
   var parent: ArraySlice<UInt8> { path[..<(path.lastIndex(of: Self.slash) ?? 0)] }
 
-  /// Compares component by component: `/` ranks below every byte of a name.
+  /// Whether path `a` comes before path `b`. Paths are compared name by name. For that, `/` is less than every byte of
+  /// a name.
   static func precedes(_ a: [UInt8], _ b: [UInt8]) -> Bool {
     func rank(_ byte: UInt8) -> UInt8 { byte == slash ? 0 : byte }
     for (one, other) in zip(a, b) where one != other { return rank(one) < rank(other) }
@@ -34,14 +35,16 @@ public struct Entry: Equatable, Sendable {
   }
 }
 
-/// A file or folder that was offered, with its content. It is placed as a whole.
+/// A file or folder at the top level of an offer, with everything in it. An item is moved to the destination directory
+/// in one step, when all its files are complete.
 public struct Item: Equatable, Sendable {
-  /// Its entries in the manifest. The first one is the item itself.
+  /// The indexes of the item's entries in the manifest. The first entry is the item itself.
   public let entries: Range<Int>
   public let files: Range<Int>
 }
 
-/// The files and folders of an offer, ordered by path, component by component. Files are numbered in this order.
+/// The list of all files and folders of an offer, ordered by path, name by name. Files are numbered in this order, from
+/// 0.
 public struct Manifest: Equatable, Sendable {
   public let entries: [Entry]
   public let bytes: [UInt8]
@@ -49,10 +52,10 @@ public struct Manifest: Equatable, Sendable {
   /// The indices of the entries that are files.
   public let files: [Int]
   public let items: [Item]
-  /// Bytes of all files.
+  /// The sum of the sizes of all files, in bytes.
   public let byteCount: UInt64
 
-  /// Creates a manifest, and sorts the entries.
+  /// Creates a manifest from entries in any order.
   public init(_ entries: [Entry]) throws(TransferFault) {
     let sorted = Self.order(entries).map { entries[$0] }
     var fields = FieldWriter()
@@ -72,7 +75,7 @@ public struct Manifest: Equatable, Sendable {
     entries.indices.sorted { Entry.precedes(entries[$0].path, entries[$1].path) }
   }
 
-  /// Parses the manifest of an offer, and checks it against the offer.
+  /// Parses a received manifest, and checks its length, counts, sizes and digest against the offer.
   public init(_ bytes: [UInt8], _ offer: OfferRecord) throws(TransferFault) {
     guard bytes.count == offer.manifestBytes else { throw .manifestLength }
     var fields = FieldReader(bytes[...]), entries: [Entry] = []
@@ -92,15 +95,17 @@ public struct Manifest: Equatable, Sendable {
     guard digest == offer.manifest else { throw .manifestDigest }
   }
 
-  /// Checks that the entries are in order and that each is in the open folder. So a duplicate path, and an entry below
-  /// a file, is found by comparing neighbours.
+  /// Creates a manifest from entries that must be in order. The enclosing folder of each entry must be the preceding
+  /// folder, or enclose it. So a comparison with the preceding entry detects a duplicate path, and an entry below a
+  /// file.
   private init(_ entries: [Entry], _ bytes: [UInt8]) throws(TransferFault) {
     guard (1...TransferLimits.entriesMax).contains(entries.count) else { throw .entries }
     var files: [Int] = [], items: [Item] = [], byteCount: UInt64 = 0
     var folder: ArraySlice<UInt8> = [], before: [UInt8] = [], begin = (entry: 0, file: 0)
     for (index, entry) in entries.enumerated() {
       let parent = entry.parent
-      // In this order the open folder cannot be one whose name merely starts with the parent's name.
+      // A comparison of bytes is sufficient here. In a sorted list, `folder` cannot be another folder whose name merely
+      // begins with the name of `parent`.
       guard Entry.precedes(before, entry.path), folder.starts(with: parent) else { throw .path }
       if parent.isEmpty && index > 0 {
         items.append(Item(entries: begin.entry..<index, files: begin.file..<files.count))
@@ -137,6 +142,6 @@ public struct Manifest: Equatable, Sendable {
     return low
   }
 
-  /// The name of an item at its sender.
+  /// The name that an item has at its sender.
   public func name(item: Int) -> [UInt8] { entries[items[item].entries.lowerBound].path }
 }

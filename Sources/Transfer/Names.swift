@@ -1,8 +1,11 @@
-/// File names. They are untrusted and never paths: each stands for one file in one folder.
+/// Rules for file names. Names come from other nodes and are untrusted. A name is never a path: it names one entry of
+/// one folder.
 public enum Names {
-  /// Whether a name is legal: 1 to 255 bytes of UTF-8, without `/`, not `.` or `..`. It has no control characters
-  /// (U+0000–001F, 007F–009F). It has no characters that break lines or change the reading direction (U+2028–202E,
-  /// U+2066–2069).
+  /// Whether a name is legal. A legal name has 1 to 255 bytes of UTF-8, is not `.` or `..`, and contains none of these:
+  ///
+  /// - `/`
+  /// - control characters (U+0000–001F, 007F–009F)
+  /// - characters that break lines or change the reading direction (U+2028–202E, U+2066–2069)
   public static func isLegal(_ name: some Collection<UInt8>) -> Bool {
     guard (1...TransferLimits.nameBytesMax).contains(name.count) else { return false }
     let dot = UInt8(ascii: ".")
@@ -12,25 +15,25 @@ public enum Names {
     }
   }
 
-  /// Whether a text is legal: at most 200 bytes of UTF-8 without control characters.
+  /// Whether a text in a record is legal: at most 200 bytes of UTF-8 without control characters.
   public static func isLegalText(_ text: [UInt8]) -> Bool {
     text.count <= TransferLimits.textBytesMax && isText(text) { !isControl($0) }
   }
 
-  /// The name for an item next to the user's own files: a leading `.` or `-` becomes `_`, so that the item is not
-  /// hidden and not taken for an option of a command.
+  /// The name that an item receives in the destination directory. A leading `.` or `-` is replaced by `_`, so that the
+  /// item is not hidden, and commands do not read its name as an option.
   public static func visible(_ name: [UInt8]) -> [UInt8] {
     guard let first = name.first, first == UInt8(ascii: ".") || first == UInt8(ascii: "-") else { return name }
     return [UInt8(ascii: "_")] + name.dropFirst()
   }
 
-  /// The name with a number: `foto.jpg`, `foto-2.jpg`, `foto-3.jpg` … It has at most 255 bytes; a longer name is cut
-  /// before the number, at a character boundary.
+  /// The name with a number, for a destination where the name exists: `foto.jpg`, `foto-2.jpg`, `foto-3.jpg` … The
+  /// result has at most 255 bytes. A longer name is truncated before the number, between two characters.
   public static func numbered(_ name: [UInt8], _ number: Int) -> [UInt8] {
     guard number > 1 else { return name }
     let tail = Array("-\(number)".utf8)
     var stem = name[...], ending = name[name.endIndex...]
-    // A leading dot starts a name, not an extension. An extension is short.
+    // A dot at the beginning does not start an extension. A long part after the last dot is not an extension either.
     if let dot = name.lastIndex(of: UInt8(ascii: ".")), dot > 0, name.count - dot <= 32 {
       (stem, ending) = (name[..<dot], name[dot...])
     }
@@ -38,7 +41,8 @@ public enum Names {
     return Array(cut(stem, room)) + tail + ending
   }
 
-  /// The name of the folder for an incomplete resource. It is hidden and contains the resource's name if there is room.
+  /// The name of the folder in which an incomplete resource is stored (a partial). The name is hidden. It contains the
+  /// resource's name if the limit of 255 bytes permits.
   public static func partial(_ name: [UInt8], _ key: Digest) -> [UInt8] {
     let tail = [UInt8(ascii: ".")] + key.hexadecimal(bytes: 16) + partialEnding
     let whole = [UInt8(ascii: ".")] + name + tail
@@ -51,7 +55,7 @@ public enum Names {
 
   private static let partialEnding = Array(".causeway-part".utf8)
 
-  /// The first bytes of a text, at most `bytesMax`, cut at a character boundary.
+  /// The longest prefix of a text with at most `bytesMax` bytes that does not end inside a character.
   static func cut(_ text: ArraySlice<UInt8>, _ bytesMax: Int) -> ArraySlice<UInt8> {
     guard text.count > bytesMax else { return text }
     var end = text.startIndex + bytesMax
@@ -59,7 +63,7 @@ public enum Names {
     return text[..<end]
   }
 
-  /// An explanation that fits a record: cut to its maximum, and empty if it is not legal.
+  /// The explanation as a record can contain it: truncated to 200 bytes, and empty if it is not a legal text.
   public static func explanation(_ text: [UInt8]) -> [UInt8] {
     let short = Array(cut(text[...], TransferLimits.textBytesMax))
     return isLegalText(short) ? short : []

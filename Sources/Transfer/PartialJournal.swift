@@ -1,5 +1,6 @@
-/// The receiver's journal of an incomplete resource, with which it can resume after a restart: a header and entries of
-/// 56 bytes. Entries are only appended. An incomplete entry, and all after it, are ignored.
+/// The receiver's journal of an incomplete resource, from which a restarted receiver resumes. It lists which leaves
+/// (blocks of 1 MiB, see `Tree`) were written. A journal is a header and entries of 56 bytes, which are only appended.
+/// A reader ignores an incomplete or damaged entry and all entries after it.
 ///
 ///     header: “CWPART1\n” · SHA-256 of the manifest (32)
 ///     entry: kind (1) · 0 (3) · file or item (4) · leaf or number (4) · bytes (4) · hash (32) · first 8 bytes of the
@@ -7,13 +8,13 @@
 public enum PartialJournal {
   /// An entry of the journal.
   public enum Entry: Equatable, Sendable {
-    /// A leaf of a file was written, with its size and hash.
+    /// A leaf of a file was written. `bytes` is the size of the leaf; the digest is its hash.
     case leaf(file: Int, leaf: Int, bytes: Int, Digest)
-    /// A file is complete, with this root.
+    /// A file is complete. `root` is the root of the hash tree over the file.
     case whole(file: Int, root: Digest)
-    /// A file is rewritten after this number of leaves.
+    /// The leaves of a file from this number on are discarded and will be written again.
     case truncated(file: Int, leaves: Int)
-    /// An item was moved to its place; `number` is the suffix of its name.
+    /// An item was moved to the destination directory. `number` is the number in its name (`Names.numbered`).
     case placed(item: Int, number: Int)
 
     public var encoded: [UInt8] {
@@ -34,7 +35,7 @@ public enum PartialJournal {
       return fields.bytes
     }
 
-    /// Parses an entry. Returns nil if it is incomplete or of another version.
+    /// Parses an entry. Returns nil if it is incomplete, damaged or of an unknown kind.
     init?(_ bytes: ArraySlice<UInt8>) {
       var fields = FieldReader(bytes)
       guard SHA256.digest(Array(bytes.prefix(48))).bytes.prefix(8) == bytes.suffix(8), let kind = try? fields.byte(),
@@ -56,8 +57,8 @@ public enum PartialJournal {
 
   public static func header(_ manifest: Digest) -> [UInt8] { magic + manifest.bytes }
 
-  /// Parses a journal. Returns its entries and the number of valid bytes, or nil if it belongs to another resource or
-  /// is not a journal.
+  /// Parses a journal. Returns the entries, and the number of bytes up to the end of the last valid entry. Returns nil
+  /// if the journal belongs to another resource, or the bytes are not a journal.
   public static func read(_ bytes: [UInt8], _ manifest: Digest) -> (entries: [Entry], bytes: Int)? {
     let header = header(manifest)
     guard bytes.count >= header.count, Array(bytes[..<header.count]) == header else { return nil }
@@ -69,10 +70,10 @@ public enum PartialJournal {
     return (entries, place)
   }
 
-  /// The number of bytes in the leaves of a journal.
+  /// The number of file bytes that a journal records as written.
   public static func bytesHeld(_ entries: [Entry]) -> UInt64 {
-    // Files arrive one after another, so only the last one is ever rewritten after a leaf. A rewrite of an earlier file
-    // also discards the files after it from the count.
+    // Files arrive one after another, so normally only the file that arrived last is truncated. If an earlier file is
+    // truncated, the files after it are no longer counted either.
     var bytes: [(file: Int, leaf: Int, bytes: Int)] = []
     for entry in entries {
       switch entry {

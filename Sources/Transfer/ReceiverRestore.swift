@@ -1,7 +1,9 @@
-/// Restores a partial. Its journal lists the leaves that should exist. The last 16 leaves are hashed again, and so are
-/// the bytes after the last leaf of the file that was being written.
+/// Resumes a partial (the stored part of an incomplete resource) from its journal. The journal lists the leaves (blocks
+/// of 1 MiB) that should be on disk. The last 16 leaves are hashed again, because they may not have been synced before
+/// a loss of power. The bytes after the last leaf of the incomplete file are hashed as well, because the journal has no
+/// entry for them.
 extension TransferReceiver {
-  /// Takes over the journal entries that are consistent with the manifest.
+  /// Applies the journal entries that are consistent with the manifest, and ignores all other entries.
   mutating func restore(_ manifest: Manifest) {
     var recent: [(file: Int, leaf: Int)] = []
     for entry in found {
@@ -19,7 +21,7 @@ extension TransferReceiver {
       case .truncated(let file, let leaves):
         guard file < files.count, leaves <= files[file].leaves.count else { continue }
         files[file].leaves.removeLast(files[file].leaves.count - leaves)
-        // The last leaf may be shorter.
+        // The last leaf of a file may be shorter than `leafBytes`.
         files[file].bytes = min(UInt64(leaves) * UInt64(Tree.leafBytes), manifest.size(file: file))
         files[file].isWhole = false
         recent.removeAll { $0.file == file && $0.leaf >= leaves }
@@ -28,12 +30,14 @@ extension TransferReceiver {
       }
     }
     found = []
-    // Items that were moved to their places belong to the user.
+    // Items that were already moved to the destination directory are not checked, because the user may have changed
+    // them.
     recent.removeAll { numbers[manifest.item(file: $0.file)] != nil }
     checks = Array(recent.suffix(TransferLimits.leavesChecked))
   }
 
-  /// Emits the next step: a leaf to check, the end of the file that was being written, or the report to the sender.
+  /// Requests the next read of the check: first each leaf in `checks`, and then the bytes after the last leaf of the
+  /// incomplete file. After the last read, reports the stored bytes to the sender.
   mutating func check() {
     guard let manifest else { return }
     while !checks.isEmpty {
@@ -41,7 +45,7 @@ extension TransferReceiver {
       guard leaf < files[file].leaves.count else { continue }
       return read(file, leaf, manifest)
     }
-    // Files arrive one after another, so only the first incomplete file has bytes.
+    // Files arrive one after another, so only the first incomplete file can have bytes.
     if let file = files.firstIndex(where: { !$0.isWhole }), current?.file != file {
       let leaves = files[file].leaves.prefix(Int(manifest.size(file: file) / UInt64(Tree.leafBytes)))
       files[file].leaves = Array(leaves)
@@ -60,13 +64,13 @@ extension TransferReceiver {
         file: file, offset: offset, count: Int(min(UInt64(Tree.leafBytes), manifest.size(file: file) - offset))))
   }
 
-  /// Answers the last `read`, with fewer bytes if the file is shorter.
+  /// Delivers the result of the last `read` command; fewer bytes if the file is shorter.
   public mutating func provide(_ bytes: [UInt8]) {
     guard phase == .checking, let (file, leaf) = reading, let manifest else { return }
     reading = nil
     if leaf < files[file].leaves.count {
       if Tree.leaf(bytes[...]) != files[file].leaves[leaf] { cut(file, leaf) }
-      // A truncated file is checked again as the one that was being written.
+      // If the file was truncated, `check` handles it again as the incomplete file.
       if !files[file].isWhole, current?.file == file { current = nil }
       return
     }

@@ -1,14 +1,14 @@
-/// The record of an offer. See docs/resources.md, “Records”.
+/// The record that offers a set of files and folders to a receiver. See docs/resources.md, “Records”.
 public struct OfferRecord: Equatable, Sendable {
-  /// The SHA-256 of the manifest. It is the same for the same files, so it identifies the resource across breaks and
-  /// restarts.
+  /// The SHA-256 of the manifest. Equal names and sizes have the same digest, so the digest identifies the resource
+  /// after a lost stream or a restart.
   public let manifest: Digest
   /// The size of the manifest in bytes, without record headers.
   public let manifestBytes: UInt32
   /// The number of files and folders.
   public let entries: UInt32
   public let files: UInt32
-  /// Bytes of all files.
+  /// The sum of the sizes of all files, in bytes.
   public let bytes: UInt64
   /// The name of the first file or folder.
   public let name: [UInt8]
@@ -50,30 +50,32 @@ public struct OfferRecord: Equatable, Sendable {
 
 /// The answer to an offer.
 public enum AnswerCode: UInt8, Equatable, Sendable, CaseIterable {
-  /// Accepted; the sender sends the manifest.
+  /// The offer is accepted, and the sender must send the manifest.
   case accepted = 0
-  /// Accepted again after a break; the manifest is known.
+  /// The offer is accepted again after a break (a lost stream). The receiver still has the manifest, so the sender does
+  /// not send it.
   case acceptedAgain = 1
   case declined = 2
-  /// The receiver has not enough room.
+  /// The receiver has not enough free disk space.
   case noSpace = 3
-  /// The offer exceeds the receiver's limit.
+  /// The sum of the file sizes exceeds the receiver's limit.
   case tooLarge = 4
-  /// Nobody answered in time.
+  /// The receiver's user or application did not answer in time.
   case timedOut = 5
-  /// The resource is already being received.
+  /// The receiver is already receiving this resource.
   case busy = 6
 }
 
 /// The result for one file.
 public enum Verdict: UInt8, Equatable, Sendable, CaseIterable {
-  /// The file is in its place and matches what was sent.
+  /// The file is in the destination directory, and its bytes are those that were sent.
   case stored = 0
-  /// The received bytes differ from the sent ones.
+  /// The received bytes differ from the bytes that were sent.
   case differs = 1
-  /// The file was not sent: the sender could not read it, or it changed.
+  /// The file was not sent, because the sender could not read it, or it changed during the transfer.
   case notSent = 2
-  /// The file arrived, but waits for another file of its folder that did not.
+  /// The file arrived completely, but another file of the same item did not. The item is not moved to the destination
+  /// directory.
   case kept = 3
 }
 
@@ -91,24 +93,24 @@ public enum CancelCode: UInt8, Equatable, Sendable, CaseIterable {
 /// A record of a transfer: length (4), type (1), fields. See docs/resources.md, “Records”.
 public enum Record: Equatable, Sendable {
   case offer(OfferRecord)
-  /// The offer has arrived and waits this many seconds for its answer.
+  /// The receiver's user or application is being asked. The offer waits this many seconds for an answer.
   case prompt(seconds: UInt32)
   case answer(AnswerCode, text: [UInt8])
   /// The next piece of the manifest.
   case manifest([UInt8])
-  /// The receiver holds this many bytes of a file, with this root.
+  /// The receiver has already stored this many bytes of a file. `root` is the root of the hash tree over these bytes.
   case held(file: UInt32, bytes: UInt64, root: Digest)
-  /// All held files were reported.
+  /// The receiver has sent `held` for all files of which it has bytes.
   case ready
-  /// Bytes of a file follow, starting at an offset.
+  /// The bytes of a file from this offset on follow.
   case begin(file: UInt32, offset: UInt64)
   case bytes([UInt8])
-  /// All bytes of a file were sent.
+  /// All bytes of a file were sent. The digest is the root of the hash tree over the complete file.
   case root(file: UInt32, Digest)
-  /// A file is not sent, with an explanation.
+  /// A file is not sent. `text` explains the reason.
   case skip(file: UInt32, text: [UInt8])
   case verdict(file: UInt32, Verdict)
-  /// Requests the hashes of all held leaves.
+  /// Requests the hashes of all leaves that the receiver has stored of a file.
   case compare(file: UInt32)
   case leaves(file: UInt32, first: UInt32, [Digest])
   case cancel(CancelCode, text: [UInt8])
@@ -174,7 +176,8 @@ public enum Record: Equatable, Sendable {
     }
   }
 
-  /// Parses type and fields. Returns nil for a record of a later version.
+  /// Parses the type and the fields of a record. Returns nil for an unknown type, which a later protocol version may
+  /// define.
   static func read(_ record: ArraySlice<UInt8>) throws(TransferFault) -> Record? {
     var fields = FieldReader(record)
     switch try fields.byte() {
@@ -206,7 +209,7 @@ public enum Record: Equatable, Sendable {
       for _ in 0..<count { digests.append(try fields.digest()) }
       return .leaves(file: file, first: first, digests)
     case 14:
-      // A code from a later version still cancels the transfer.
+      // An unknown code, which a later version may define, still cancels the transfer.
       let code = CancelCode(rawValue: try fields.byte()) ?? .wanted
       return .cancel(code, text: try fields.text())
     default: return nil
@@ -214,10 +217,10 @@ public enum Record: Equatable, Sendable {
   }
 }
 
-/// Splits the bytes of a stream into records. It holds at most one record and the bytes that arrived with its end.
-/// Bytes in large pieces are copied once.
+/// Splits the bytes of a stream into records. It stores at most one incomplete record and the last piece of bytes.
+/// Bytes that arrive in large pieces are copied once.
 public struct RecordSplitter: Sendable {
-  /// The maximum number of unjoined pieces, so that tiny pieces do not take more memory than a record.
+  /// The maximum number of pieces before they are joined. Many tiny pieces would need more memory than a record.
   private static let piecesMax = 64
 
   private var pieces: [ArraySlice<UInt8>] = []
@@ -225,7 +228,7 @@ public struct RecordSplitter: Sendable {
 
   public init() {}
 
-  /// Whether no incomplete record waits.
+  /// Whether there are no bytes of an incomplete record.
   public var isEmpty: Bool { count == 0 }
 
   public mutating func append(_ bytes: [UInt8]) {
@@ -234,7 +237,7 @@ public struct RecordSplitter: Sendable {
     count += bytes.count
   }
 
-  /// The next complete record. Records of a later version are skipped.
+  /// The next complete record; nil if no complete record has arrived. Records of an unknown type are skipped.
   public mutating func next() throws(TransferFault) -> Record? {
     while let end = try recordEnd(), count >= end {
       if pieces[0].count < end { join() }
@@ -249,7 +252,7 @@ public struct RecordSplitter: Sendable {
 
   private static let lengthBytes = 4
 
-  /// The size of the next record with its length field, or nil if the length has not arrived.
+  /// The size of the next record with its length field, in bytes; nil if the length field has not arrived.
   private mutating func recordEnd() throws(TransferFault) -> Int? {
     guard count >= Self.lengthBytes else { return nil }
     if pieces[0].count < Self.lengthBytes { join() }

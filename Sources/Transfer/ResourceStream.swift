@@ -1,17 +1,18 @@
-/// The names of streams that carry resources. See docs/resources.md, “Streams”.
+/// The names of the streams that carry resources (files and folders to be sent). See docs/resources.md, “Streams”.
 public enum ResourceStream: Equatable, Sendable {
-  /// The sender's stream: the first 8 bytes of the manifest's digest, and the number of the attempt.
+  /// The stream from the sender. `resource` is the first 8 bytes of the manifest's digest. `attempt` is a random number
+  /// that the sender chooses for each attempt.
   case offer(resource: UInt64, attempt: UInt64)
-  /// The receiver's stream for an attempt.
+  /// The stream from the receiver, with the `attempt` of the sender's stream.
   case answer(attempt: UInt64)
 
-  /// The prefix that is reserved for resources.
+  /// The prefix of stream names that is reserved for resources.
   public static let prefix = Array("causeway:".utf8)
   private static let offerPrefix = Array("causeway:resource:".utf8)
   private static let answerPrefix = Array("causeway:answer:".utf8)
   private static let digits = 16
 
-  /// Parses a name. Returns nil if it is not reserved or not known.
+  /// Parses the name of a stream. Returns nil for any other name, with or without the reserved prefix.
   public init?(_ name: [UInt8]) {
     if name.starts(with: Self.offerPrefix), name.count == Self.offerPrefix.count + 2 * Self.digits + 1 {
       let numbers = name[Self.offerPrefix.count...], colon = numbers.startIndex + Self.digits
@@ -39,7 +40,7 @@ public enum ResourceStream: Equatable, Sendable {
     manifest.bytes.prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
   }
 
-  /// Parses 16 lower-case hexadecimal digits.
+  /// Parses lower-case hexadecimal digits, of which the caller passes 16. Returns nil for any other character.
   private static func number(_ text: ArraySlice<UInt8>) -> UInt64? {
     var number: UInt64 = 0
     for byte in text {

@@ -1,11 +1,12 @@
-/// SHA-256 (FIPS 180-4, sections 4.1.2, 5 and 6.2). It is a value: a copy continues independently.
+/// SHA-256 (FIPS 180-4, sections 4.1.2, 5 and 6.2). A copy can be updated independently of the original.
 public struct SHA256: Sendable {
   private var state: (UInt32, UInt32, UInt32, UInt32, UInt32, UInt32, UInt32, UInt32) = (
     0x6a09_e667, 0xbb67_ae85, 0x3c6e_f372, 0xa54f_f53a, 0x510e_527f, 0x9b05_688c, 0x1f83_d9ab, 0x5be0_cd19
   )
-  /// Bytes of an incomplete block.
+  /// The bytes that do not fill a block of 64 bytes yet.
   private var pending: [UInt8] = []
-  /// The number of bytes hashed so far. The standard defines no digest beyond 2^61; no transfer is that long.
+  /// The number of bytes hashed so far. The standard defines no digest for 2^61 bytes or more; no file on disk is that
+  /// long.
   public private(set) var byteCount: UInt64 = 0
 
   public init() {}
@@ -14,7 +15,7 @@ public struct SHA256: Sendable {
 
   public mutating func update(_ bytes: ArraySlice<UInt8>) { bytes.withUnsafeBytes { update($0) } }
 
-  /// Reads the bytes only during the call.
+  /// Adds bytes. The pointer is used only during the call.
   public mutating func update(_ bytes: UnsafeRawBufferPointer) {
     guard let base = bytes.baseAddress else { return }
     byteCount &+= UInt64(bytes.count)
@@ -31,10 +32,10 @@ public struct SHA256: Sendable {
     pending.append(contentsOf: bytes[(start + 64 * blocks)...])
   }
 
-  /// The digest of all bytes so far. More bytes may follow.
+  /// The digest of all bytes so far. After this call `update` can add more bytes.
   public func digest() -> Digest {
     var rest = self
-    // Section 5.1.1: a one bit, zeros, and the length in bits.
+    // The padding of section 5.1.1: a one bit, zeros, and the length in bits.
     var padding: [UInt8] = [0x80]
     while (pending.count + padding.count) % 64 != 56 { padding.append(0) }
     let bits = byteCount &* 8
@@ -51,7 +52,8 @@ public struct SHA256: Sendable {
     return hash.digest()
   }
 
-  // Section 6.2.2 with its 64 steps unrolled. Instead of shifting the eight variables, each step renames them.
+  // The computation of section 6.2.2, with its 64 steps unrolled. The standard moves the values of the eight variables
+  // after each step. Here each step has the variables in another order instead.
   private static func compress(
     _ state: inout (UInt32, UInt32, UInt32, UInt32, UInt32, UInt32, UInt32, UInt32), _ bytes: UnsafeRawPointer,
     blocks: Int
@@ -224,7 +226,7 @@ public struct SHA256: Sendable {
     h = first &+ sum0 &+ majority
   }
 
-  /// Computes the message schedule in place: W(t) replaces W(t-16).
+  /// Computes the word W(t) of the message schedule, which replaces W(t-16) in `word`.
   @inline(__always)
   private static func expand(_ word: inout UInt32, _ after15: UInt32, _ after7: UInt32, _ after2: UInt32) {
     let sum0 = (after15 &>> 7 | after15 &<< 25) ^ (after15 &>> 18 | after15 &<< 14) ^ (after15 &>> 3)

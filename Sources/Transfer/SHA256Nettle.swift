@@ -1,6 +1,6 @@
 import CNettle
 
-/// SHA-256 by nettle, which uses the processor's SHA instructions. It is a value: a copy continues independently.
+/// SHA-256 by nettle, which uses the processor's SHA instructions. A copy can be updated independently of the original.
 public struct SHA256: Sendable {
   private var context = sha256_ctx()
   /// The number of bytes hashed so far.
@@ -12,14 +12,14 @@ public struct SHA256: Sendable {
 
   public mutating func update(_ bytes: ArraySlice<UInt8>) { bytes.withUnsafeBytes { update($0) } }
 
-  /// Reads the bytes only during the call.
+  /// Adds bytes. The pointer is used only during the call.
   public mutating func update(_ bytes: UnsafeRawBufferPointer) {
     guard let base = bytes.baseAddress else { return }
     byteCount &+= UInt64(bytes.count)
     nettle_sha256_update(&context, bytes.count, base.assumingMemoryBound(to: UInt8.self))
   }
 
-  /// The digest of all bytes so far. More bytes may follow.
+  /// The digest of all bytes so far. After this call `update` can add more bytes.
   public func digest() -> Digest {
     var rest = context
     var bytes = [UInt8](repeating: 0, count: Digest.byteCount)

@@ -1,57 +1,61 @@
 /// All limits of transfers. See docs/resources.md, “Limits”.
 public enum TransferLimits {
   public static let version: UInt16 = 1
-  /// Type and fields of one record, in bytes.
+  /// The maximum size of a record's type and fields, in bytes.
   public static let recordBytesMax = 66_000
-  /// Bytes of a file in one record.
+  /// The maximum number of file bytes in one record.
   public static let dataBytesMax = 65_536
-  /// Bytes of the manifest in one record.
+  /// The maximum number of manifest bytes in one record.
   public static let manifestPieceBytesMax = 32_768
-  /// Hashes of leaves in one record.
+  /// The maximum number of leaf hashes in one record.
   public static let leavesMax = 1_024
-  /// Files and folders of one offer. The sender chooses their number.
+  /// The maximum number of files and folders in one offer. The sender chooses their number.
   public static let entriesMax = 65_536
-  /// A manifest, in bytes. The receiver holds it in memory.
+  /// The maximum size of a manifest, in bytes. The receiver stores the manifest in memory.
   public static let manifestBytesMax = 8_388_608
-  /// The enclosing folders of a file, and its own name.
+  /// The maximum number of names in a path: the enclosing folders and the file's own name.
   public static let componentsMax = 64
-  /// A name, in bytes of UTF-8: the limit of common file systems.
+  /// The maximum size of a file name, in bytes of UTF-8. Common file systems have the same limit.
   public static let nameBytesMax = 255
-  /// Explanations, in bytes of UTF-8.
+  /// The maximum size of an explanation in a record, in bytes of UTF-8.
   public static let textBytesMax = 200
-  /// All bytes of an offer, bounded so that no sum overflows: 4 EiB.
+  /// The maximum sum of the file sizes in an offer: 4 EiB. With this limit no sum of sizes overflows.
   public static let bytesMax: UInt64 = 1 << 62
-  /// The time that an offer waits for its answer, in seconds.
+  /// The time for which an offer waits for an answer, in seconds.
   public static let offerSeconds: UInt32 = 600
-  /// The time for which a sender repeats a refused offer, in seconds: the receiver may have too many offers.
+  /// The time for which a sender repeats an offer whose stream was refused, in seconds. The receiver may have too many
+  /// offers at present.
   public static let turnSeconds: UInt64 = 30
-  /// The timeout for the offer on a new resource stream, in seconds.
+  /// The time within which the offer must arrive on a new stream, in seconds.
   public static let beginSeconds: UInt64 = 30
-  /// Offers and transfers of an application at once. Each takes two of the 32 streams that a daemon allows an
-  /// application. Senders share the places (`TransferPlaces`).
+  /// The maximum number of concurrent offers and transfers of an application. Each needs two of the 32 streams that a
+  /// daemon allows an application. Senders share these slots (`TransferPlaces`).
   public static let placesMax = 15
-  /// The idle time after which a transfer gives its place to another sender, in seconds. It is less than `turnSeconds`,
-  /// during which that sender tries again.
+  /// The idle time after which a transfer can lose its slot to another sender, in seconds. It is shorter than
+  /// `turnSeconds`, so the other sender is still trying when the time has passed.
   public static let stillSeconds: UInt64 = 10
-  /// The time for which a transfer waits for the other end after a break, in seconds.
+  /// The time for which a transfer waits for the other end after a lost stream, in seconds.
   public static let returnSeconds: UInt64 = 3_600
-  /// Consecutive attempts without progress.
+  /// The number of consecutive attempts without a transferred byte after which a sender gives up.
   public static let attemptsMax = 20
-  /// The timeout for the last records of a transfer, in seconds.
+  /// The time within which the last records of a transfer must have been sent, in seconds.
   public static let farewellSeconds: UInt64 = 2
-  /// The time for which a receiver with all files waits for the sender's confirmation, in seconds.
+  /// The time for which a receiver that has all files waits for the end of the sender's stream, in seconds.
   public static let verdictSeconds: UInt64 = 10
-  /// Bytes that a sender reads and hashes at once: one record, because a waiting task waits for all of it.
+  /// The number of bytes that a sender reads and hashes in one step. One record is the limit, because other tasks of
+  /// the thread wait for the complete step.
   public static let readBytesMax = dataBytesMax
-  /// Leaves that are hashed again when a partial is resumed. At most as many are written before they are synced.
+  /// The number of leaves (blocks of 1 MiB) that are hashed again when a partial is resumed. A sync to disk follows at
+  /// the latest after that many leaves.
   public static let leavesChecked = 16
-  /// A journal of a partial, in bytes: enough for 2 TiB, or for the maximum number of files.
+  /// The maximum size of the journal of a partial, in bytes. It is enough for 2 TiB of files, or for the maximum number
+  /// of files.
   public static let journalBytesMax = 134_217_728
-  /// The largest number in a name: `foto-999.jpg`.
+  /// The largest number that `Names.numbered` adds to a name: `foto-999.jpg`.
   public static let numberMax = 999
 }
 
-/// A protocol violation of the other end. Each ends the transfer.
+/// A protocol violation of the other end. Every violation ends the transfer.
 public enum TransferFault: Error, Equatable, Sendable, CaseIterable {
   case recordLength, recordField, version
   case name, path, entries, manifestLength, manifestDigest, sizes

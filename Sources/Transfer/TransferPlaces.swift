@@ -1,17 +1,23 @@
-/// The policy by which senders share a receiver's places, such as those for offers and transfers.
+/// The rule by which senders share a receiver's slots. A slot is, for example, room for one offer or transfer.
 ///
-/// A newcomer without a free place takes the place of the sender with the most entries, if it would still hold fewer
-/// than that sender. Otherwise it takes the place of another sender's entry that has been idle for
-/// `TransferLimits.stillSeconds`. Untrusted senders leave a quarter of the places to others and give way first.
+/// If no slot is free, a new entry replaces an existing one, by these rules in order:
+///
+/// - A trusted sender replaces an entry of an untrusted sender.
+/// - A sender replaces an entry of the sender with the most entries, if it has fewer entries than that sender even
+///   afterwards.
+/// - A sender replaces an entry of a different sender that has been idle for `TransferLimits.stillSeconds`.
+///
+/// The last two rules compare trusted senders only with trusted senders, and untrusted senders only with untrusted
+/// senders. Untrusted senders can use at most three quarters of the slots.
 public struct TransferPlaces<Sender: Equatable> {
-  /// An occupied place.
+  /// An occupied slot.
   public struct Entry {
     public var sender: Sender
-    /// Whether the entry was accepted, or its sender needs no acceptance.
+    /// Whether the user has accepted the offer, or the sender needs no acceptance.
     public var isTrusted: Bool
-    /// The time since its last bytes arrived, in milliseconds.
+    /// The time since the last bytes of the entry arrived, in milliseconds.
     public var stillMilliseconds: UInt64
-    /// Whether the entry can give way at present.
+    /// Whether the entry can be replaced at present.
     public var mayYield: Bool
 
     public init(sender: Sender, isTrusted: Bool, stillMilliseconds: UInt64, mayYield: Bool = true) {
@@ -22,10 +28,10 @@ public struct TransferPlaces<Sender: Equatable> {
     }
   }
 
-  /// The place for a newcomer.
+  /// The slot for a new entry.
   public enum Place: Equatable {
     case free
-    /// The place of this entry, which gives way and waits outside.
+    /// The slot of the entry with this index. That entry loses its slot, and its sender must try again.
     case instead(of: Int)
     case none
   }
@@ -38,7 +44,7 @@ public struct TransferPlaces<Sender: Equatable> {
     self.capacity = capacity
   }
 
-  /// The place for another entry of a sender.
+  /// The slot for a new entry of a sender.
   public func place(for sender: Sender, isTrusted: Bool) -> Place {
     let strangers = entries.count { !$0.isTrusted }
     if entries.count < capacity && (isTrusted || strangers < capacity - capacity / 4) { return .free }
@@ -55,7 +61,7 @@ public struct TransferPlaces<Sender: Equatable> {
     entries.count { $0.sender == sender && isRival($0) }
   }
 
-  /// The entry that has been idle longest, among those of the sender with the most entries.
+  /// The index of the entry that has been idle longest, among the entries of the sender with the most entries.
   private func victim(where isRival: (Entry) -> Bool) -> Int? {
     var found: (index: Int, count: Int)?
     for (index, entry) in entries.enumerated() where entry.mayYield && isRival(entry) {

@@ -1,12 +1,12 @@
 /// The outcome of a transfer at the receiver.
 public enum ReceiverOutcome: Equatable, Sendable {
-  /// Every file has a verdict.
+  /// Every file has a verdict. The verdicts are in the order of the files.
   case complete([Verdict])
   /// This end refused the offer.
   case refused(AnswerCode)
   case cancelledHere
   case cancelledByPeer(CancelCode, text: [UInt8])
-  /// This end could not write to its disk.
+  /// This end could not write to its disk. `isFull` states whether the disk or the quota is full.
   case storageFailed(isFull: Bool, text: [UInt8])
   /// The sender violated the protocol.
   case broken(TransferFault)
@@ -14,50 +14,55 @@ public enum ReceiverOutcome: Equatable, Sendable {
 
 /// The state machine of a receiver of files and folders.
 ///
-/// Records arrive by `handle`. After each call the caller takes commands from `nextCommand` until it returns nil, and
-/// carries them out in order. It answers `read` by `provide` and `place` by `placed` before it takes the next command.
-/// It reports failures by `storageFailed`.
+/// The caller passes each received record to `handle`. After each call of this type, the caller calls `nextCommand`
+/// until it returns nil, and carries out each command:
 ///
-/// After a break of the stream, `restart` waits for the same offer on another stream and accepts it again.
+/// - After `read` it calls `provide` before it requests the next command.
+/// - After `place` it calls `placed` before it requests the next command.
+/// - If it cannot read or write, it calls `storageFailed`.
+///
+/// After a lost stream the caller calls `restart`. The receiver then expects the same offer on another stream, and
+/// accepts it without asking again.
 public struct TransferReceiver: Sendable {
-  /// A command to the caller. Files and items have the numbers of the manifest.
+  /// A command to the caller. Files and items are numbered as in the manifest.
   public enum Command: Equatable, Sendable {
     case send(Record)
-    /// An offer has arrived: `accept` or `refuse` it.
+    /// An offer has arrived. The caller must call `accept` or `refuse`.
     case ask(OfferRecord)
-    /// Creates missing folders of the manifest.
+    /// Create the folders of the manifest that do not exist yet.
     case makeFolders(Manifest)
-    /// Reads from a partial. The answer has fewer bytes, or none, if the file is shorter.
+    /// Read from a file of the partial (the stored part of an incomplete resource). Pass fewer bytes, or none, to
+    /// `provide` if the file is shorter.
     case read(file: Int, offset: UInt64, count: Int)
     case write(file: Int, offset: UInt64, [UInt8])
     case truncate(file: Int, bytes: UInt64)
-    /// Appends to the journal.
+    /// Append these bytes to the journal of the partial.
     case note([UInt8])
-    /// Syncs the file and then the journal, so that they survive a loss of power. With `isLast` nothing more is written
-    /// to the file.
+    /// Sync the file and then the journal to disk, so that both survive a loss of power. `isLast` means that nothing
+    /// more will be written to the file.
     case keep(file: Int, isLast: Bool)
-    /// Moves an item to its place.
+    /// Move an item to the destination directory.
     case place(item: Int)
     case finish(ReceiverOutcome)
   }
 
   enum Phase: Equatable {
-    /// Waits for the offer.
+    /// The receiver waits for the offer.
     case idle
     case asking
     case listing
-    /// A partial is checked.
+    /// The receiver checks what the partial already contains.
     case checking
-    /// This file is next.
+    /// The receiver waits for the beginning of this file.
     case receiving(Int)
-    /// Bytes of this file arrive.
+    /// The receiver receives bytes of this file.
     case filling(Int)
     case ended
   }
 
   struct File {
     var leaves: [Digest] = []
-    /// The number of bytes, including those after the last complete leaf.
+    /// The number of stored bytes, including the bytes after the last complete leaf (block of 1 MiB).
     var bytes: UInt64 = 0
     var isWhole = false
     var verdict: Verdict?
@@ -67,25 +72,25 @@ public struct TransferReceiver: Sendable {
   public internal(set) var manifest: Manifest?
   var phase = Phase.idle
   var files: [File] = []
-  /// The file that was written last, and its tree.
+  /// The file that was written last, and the hash tree over its stored bytes.
   var current: (file: Int, tree: Tree)?
   var output = Outputs<Command>()
   private var listed: [UInt8] = []
   private var unsynced = 0
   private var placing: Int?
   var numbers: [Int?] = []
-  /// The leaves of a partial that are still to be checked.
+  /// The leaves of the partial that must still be checked.
   var checks: [(file: Int, leaf: Int)] = []
   var reading: (file: Int, leaf: Int)?
   var found: [PartialJournal.Entry] = []
-  /// Whether the partial was checked.
+  /// Whether the check of the partial has ended.
   var isChecked = false
 
-  /// Bytes that were stored when this attempt began.
+  /// The number of file bytes that were already stored when this attempt began.
   public private(set) var bytesHeld: UInt64 = 0
-  /// Bytes that are stored.
+  /// The number of file bytes that are stored now.
   public private(set) var bytesDone: UInt64 = 0
-  /// Bytes that were received in all attempts.
+  /// The number of file bytes that were received in all attempts.
   public private(set) var bytesReceived: UInt64 = 0
 
   public init() {}
@@ -95,19 +100,19 @@ public struct TransferReceiver: Sendable {
   /// Whether the manifest was received and the transfer has not ended.
   public var isAccepted: Bool { manifest != nil && phase != .ended }
 
-  /// The name suffix of an item that was moved to its place.
+  /// The number in the name of an item that was moved to the destination directory; nil if the item was not moved yet.
   public func number(item: Int) -> Int? { item < numbers.count ? numbers[item] : nil }
 
   // MARK: The answer
 
-  /// Accepts the offer. The caller describes the destination.
+  /// Accepts the offer, or refuses it if the destination has not enough space or the offer is too large.
   ///
   /// - Parameters:
-  ///   - freeBytes: the free space.
-  ///   - bytesMax: the largest offer that is accepted.
-  ///   - journal: the journal of a partial of this resource; empty without one.
-  /// - Returns: the number of valid journal bytes; the caller truncates the journal there. Nil if the journal does not
-  ///   belong to this resource; a new one begins with a `note`.
+  ///   - freeBytes: the free space of the destination, in bytes.
+  ///   - bytesMax: the maximum sum of the file sizes of an offer, in bytes.
+  ///   - journal: the journal of the partial of this resource; empty if there is no partial.
+  /// - Returns: the number of valid bytes of the journal, to which the caller truncates the journal. nil if the journal
+  ///   does not belong to this resource. A `note` command then begins a new journal.
   public mutating func accept(freeBytes: UInt64, bytesMax: UInt64 = .max, journal: [UInt8] = []) -> Int? {
     guard phase == .asking, let offer else { return nil }
     let known = PartialJournal.read(journal, offer.manifest)
@@ -127,37 +132,38 @@ public struct TransferReceiver: Sendable {
     return known?.bytes
   }
 
-  /// Refuses the offer, with an explanation for the sender's user.
+  /// Refuses the offer. `text` is an explanation for the sender's user.
   public mutating func refuse(_ code: AnswerCode, _ text: [UInt8] = []) {
     guard phase == .asking else { return }
     end(.refused(code), saying: .answer(code, text: Names.explanation(text)))
   }
 
-  /// Cancels the transfer. The received bytes are kept for another attempt.
+  /// Cancels the transfer. The partial remains on disk for another attempt.
   public mutating func cancel(_ text: [UInt8] = []) {
     end(.cancelledHere, saying: .cancel(.wanted, text: Names.explanation(text)))
   }
 
-  /// Ends the transfer because writing failed.
+  /// Ends the transfer because the caller could not read or write its disk.
   public mutating func storageFailed(isFull: Bool, _ text: [UInt8]) {
     let text = Names.explanation(text)
     end(
       .storageFailed(isFull: isFull, text: text), saying: .cancel(isFull ? .storageFull : .storageFailed, text: text))
   }
 
-  /// Waits for the same offer after the stream broke.
+  /// Handles the loss of the stream. If the offer was accepted, the receiver expects the same offer on another stream;
+  /// otherwise the transfer ends.
   public mutating func restart() {
     guard phase != .ended else { return }
     if offer == nil || phase == .asking { return end(.cancelledByPeer(.wanted, text: []), saying: nil) }
     if let reading, reading.leaf < files[reading.file].leaves.count { checks.insert(reading, at: 0) }
-    // The end of a file whose check was interrupted is checked again.
+    // If the check was interrupted, the bytes after the last leaf are checked again.
     if !isChecked { current = nil }
     (phase, listed, reading) = (.idle, [], nil)
     output.keep(Self.stands)
   }
 
-  /// Whether a pending command remains valid when the stream breaks. Records for the sender, and reads for a check, do
-  /// not.
+  /// Whether a pending command remains valid when the stream is lost. Records for the sender and reads for the check
+  /// become invalid.
   private static func stands(_ command: Command) -> Bool {
     switch command {
     case .send, .read: false
@@ -182,7 +188,8 @@ public struct TransferReceiver: Sendable {
     end(.broken(fault), saying: .cancel(.broken, text: Array(fault.text.utf8)))
   }
 
-  /// Handles the end of the sender's stream. Returns false if something is missing.
+  /// Handles the end of the sender's stream. Returns false if a file or verdict is missing; the caller then treats the
+  /// end as a lost stream.
   public mutating func streamFinished() -> Bool {
     guard phase != .ended else { return true }
     guard case .receiving(files.count) = phase, placing == nil else { return false }
@@ -190,7 +197,7 @@ public struct TransferReceiver: Sendable {
     return true
   }
 
-  /// Whether every file has a verdict, so that only the sender's confirmation is missing.
+  /// Whether every file has a verdict, so that the receiver waits only for the end of the sender's stream.
   public var isComplete: Bool { phase == .receiving(files.count) && manifest != nil && placing == nil }
 
   private mutating func take(_ record: Record) throws(TransferFault) {
@@ -243,10 +250,11 @@ public struct TransferReceiver: Sendable {
     restore(manifest)
   }
 
-  /// Reports the held files in order; then it is the sender's turn.
+  /// Reports to the sender which bytes of each file are stored (`held`), and then sends `ready`. After `ready` the
+  /// sender sends files.
   mutating func tellHeld() {
     isChecked = true
-    // Only the next file may end within a leaf.
+    // Only the first incomplete file may have bytes after its last complete leaf.
     if let file = current?.file, file != files.firstIndex(where: { !$0.isWhole }) {
       if !files[file].isWhole { cut(file, files[file].leaves.count) }
       current = nil
@@ -259,13 +267,14 @@ public struct TransferReceiver: Sendable {
     }
     (bytesHeld, bytesDone) = (held, held)
     for index in files.indices { files[index].verdict = nil }
-    // No file follows, and the sender takes `ready` for the verdict.
+    // Without files there are no verdicts. The sender regards `ready` as the verdict, so the folders are placed before
+    // `ready` is sent.
     if files.isEmpty { placeFolders() }
     output.append(.send(.ready))
     phase = .receiving(0)
   }
 
-  /// The tree over the held bytes of a file.
+  /// The hash tree over the stored bytes of a file.
   private func tree(_ file: Int) -> Tree {
     if let current, current.file == file { return current.tree }
     return Tree(leaves: files[file].leaves)
@@ -287,19 +296,19 @@ public struct TransferReceiver: Sendable {
     guard offset <= held, offset == held || offset % UInt64(Tree.leafBytes) == 0 else { throw .offset }
     let isPlaced = numbers[manifest.item(file: file)] != nil
     if offset < held {
-      // The file is in its place and belongs to the user.
+      // The file was already moved to the destination directory, so it may not be written again.
       guard !isPlaced else { throw .offset }
       bytesDone -= held - offset
       cut(file, Int(whole))
     } else if current?.file != file && !files[file].isWhole {
       current = (file, Tree(leaves: files[file].leaves))
     }
-    // An empty file must be created too.
+    // No bytes arrive for an empty file, so `truncate` creates it.
     if manifest.size(file: file) == 0 && !isPlaced { output.append(.truncate(file: file, bytes: 0)) }
     phase = .filling(file)
   }
 
-  /// Truncates a file after a number of leaves, to rewrite the rest.
+  /// Truncates a file to this number of leaves, because the bytes after them will be sent again.
   mutating func cut(_ file: Int, _ leaves: Int) {
     files[file].leaves.removeLast(max(0, files[file].leaves.count - leaves))
     files[file].bytes = min(UInt64(leaves) * UInt64(Tree.leafBytes), manifest?.size(file: file) ?? 0)
@@ -329,7 +338,7 @@ public struct TransferReceiver: Sendable {
     }
   }
 
-  /// Counts bytes as held, and notes completed leaves in the journal.
+  /// Adds bytes to a file's hash tree and byte count. Writes a journal entry for each leaf that is now complete.
   mutating func append(_ file: Int, _ bytes: ArraySlice<UInt8>) {
     current?.tree.append(bytes)
     files[file].bytes += UInt64(bytes.count)
@@ -371,7 +380,8 @@ public struct TransferReceiver: Sendable {
 
   // MARK: An item
 
-  /// Moves on to the next file. After the last file of an item, the item can be placed.
+  /// Sets the verdict of a file and continues with the next file. After the last file of an item, the item is placed if
+  /// all its files are complete.
   private mutating func settle(_ file: Int, _ verdict: Verdict) {
     files[file].verdict = verdict
     if verdict == .notSent || verdict == .differs { output.append(.send(.verdict(file: UInt32(file), verdict))) }
@@ -392,7 +402,7 @@ public struct TransferReceiver: Sendable {
     if file + 1 == files.count { placeFolders() }
   }
 
-  /// Places folders without files, which wait for no verdict.
+  /// Places the items that contain no file. No verdict depends on them.
   private mutating func placeFolders() {
     guard let manifest else { return }
     for (index, item) in manifest.items.enumerated() where item.files.isEmpty && numbers[index] == nil {
@@ -400,7 +410,8 @@ public struct TransferReceiver: Sendable {
     }
   }
 
-  /// Records that an item was moved to its place; `number` is the suffix of its name.
+  /// Records that an item was moved to the destination directory. `number` is the number in its name
+  /// (`Names.numbered`).
   public mutating func placed(item: Int, number: Int) {
     guard let manifest, item < numbers.count, phase != .ended else { return }
     numbers[item] = number

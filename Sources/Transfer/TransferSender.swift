@@ -1,6 +1,6 @@
 /// The outcome of a transfer at the sender.
 public enum SenderOutcome: Equatable, Sendable {
-  /// Every file has a verdict. Unless all are `stored`, the receiver lacks a file.
+  /// Every file has a verdict. If a verdict is not `stored`, the receiver lacks that file.
   case complete([Verdict])
   case refused(AnswerCode, text: [UInt8])
   case cancelledHere
@@ -11,12 +11,13 @@ public enum SenderOutcome: Equatable, Sendable {
 
 /// The state machine of a sender of files and folders.
 ///
-/// Records arrive by `handle`. After each call, and after `start`, the caller takes commands from `nextCommand` until
-/// it returns nil. It answers `read` by `provide` or `sourceFailed` before it takes the next command. Files are hashed
-/// while they are sent.
+/// The caller passes each received record to `handle`. After each call of `handle` or `start`, the caller calls
+/// `nextCommand` until it returns nil, and carries out each command. After `read` it calls `provide` or `sourceFailed`
+/// before it requests the next command. Files are hashed while they are sent.
 ///
-/// After a break of the stream, `start` offers again on another stream. The files that the receiver holds by then are
-/// compared, and the rest is sent.
+/// After a lost stream the caller calls `start`, which sends the same offer on another stream. The receiver reports
+/// which bytes it has stored. The sender compares the hashes of these bytes with its own files, and sends the remaining
+/// bytes.
 public struct TransferSender: Sendable {
   /// A command to the caller.
   public enum Command: Equatable, Sendable {
@@ -32,20 +33,21 @@ public struct TransferSender: Sendable {
 
   private enum Phase: Equatable {
     case idle
-    /// Waits for the answer.
+    /// The sender waits for the answer to the offer.
     case offered
-    /// Sends the manifest, from this byte on.
+    /// The sender sends the manifest, from this byte on.
     case listing(Int)
-    /// Waits for `ready`.
+    /// The sender waits for `held` records and `ready`.
     case hearing
-    /// This file is next.
+    /// The sender continues with this file next.
     case turn(Int)
-    /// The held prefix of this file is read and hashed.
+    /// The sender reads and hashes as many bytes of this file as the receiver has stored.
     case hashing(Int)
-    /// The receiver's leaves are compared with the sender's; `same` leaves match so far.
+    /// The sender receives the hashes of the receiver's leaves (blocks of 1 MiB) and compares them with its own. The
+    /// first `same` leaves are equal.
     case comparing(Int, same: Int)
     case sending(Int)
-    /// Everything was sent; verdicts are missing.
+    /// All files were sent; the sender waits for verdicts.
     case sent
     case ended
   }
@@ -53,9 +55,9 @@ public struct TransferSender: Sendable {
   public let manifest: Manifest
   private var phase = Phase.idle
   private var held: [Held] = []
-  /// The file that is being sent, and its tree. It is kept across a break.
+  /// The file that is being sent, and the hash tree over its bytes up to this point. Both are kept after a lost stream.
   private var current: (file: Int, tree: Tree)?
-  /// The roots of the files that were sent.
+  /// For each file that was sent completely, the root of its hash tree.
   private var roots: [Digest?]
   /// The verdicts that the receiver has sent in this attempt.
   public private(set) var verdicts: [Verdict?]
@@ -64,13 +66,14 @@ public struct TransferSender: Sendable {
   private var outcome: SenderOutcome?
   private var isReading = false
 
-  /// Bytes of files that were sent in all attempts.
+  /// The number of file bytes that were sent in all attempts.
   public private(set) var bytesSent: UInt64 = 0
-  /// Bytes that the receiver held at the start of this attempt, as far as they were compared.
+  /// The number of bytes that the receiver had stored at the start of this attempt. Only bytes whose hashes were
+  /// already compared are included.
   public private(set) var bytesHeld: UInt64 = 0
-  /// Bytes that were sent in this attempt or held before.
+  /// The sum of `bytesHeld` and the file bytes that were sent in this attempt.
   public private(set) var bytesDone: UInt64 = 0
-  /// Whether the receiver's user or application is being asked.
+  /// Whether the receiver's user or application is being asked to accept the offer.
   public private(set) var isAsking = false
 
   public init(_ manifest: Manifest) {
@@ -85,7 +88,7 @@ public struct TransferSender: Sendable {
   /// Whether the offer was accepted in this attempt.
   public var isAccepted: Bool { phase != .idle && phase != .offered && phase != .ended }
 
-  /// The progress of hashing a held prefix, in bytes; nil in other phases.
+  /// The progress of hashing the bytes that the receiver has stored of a file, in bytes; nil in other phases.
   public var comparing: (done: UInt64, total: UInt64)? {
     guard case .hashing(let file) = phase else { return nil }
     return (current?.tree.byteCount ?? 0, held[file].bytes)
@@ -101,7 +104,7 @@ public struct TransferSender: Sendable {
     output.append(.offer(OfferRecord(manifest)))
   }
 
-  /// Cancels the transfer. The receiver keeps its bytes for another attempt.
+  /// Cancels the transfer. The receiver keeps the received bytes for another attempt.
   public mutating func cancel(_ text: [UInt8] = []) {
     end(.cancelledHere, saying: .cancel(.wanted, text: Names.explanation(text)))
   }
@@ -162,7 +165,7 @@ public struct TransferSender: Sendable {
     return Int(file)
   }
 
-  /// The first file that was not sent completely.
+  /// The number of the first file that was not sent completely.
   private var sendingFrom: Int {
     switch phase {
     case .idle, .offered, .listing, .hearing, .ended: 0
@@ -177,13 +180,13 @@ public struct TransferSender: Sendable {
     guard file < manifest.files.count else {
       current = nil
       phase = .sent
-      // An offer of folders without files waits for no verdict.
+      // For an offer of folders without files, there is no verdict to wait for.
       if missing == 0 { end(.complete([]), saying: nil) }
       return
     }
     let held = held[file], size = manifest.size(file: file)
     if held.bytes == size, let root = roots[file], root == held.root {
-      // The file was sent before the break.
+      // The file was sent completely before the stream was lost.
       count(held: size)
       output.append(.begin(file: UInt32(file), offset: size))
       output.append(.root(file: UInt32(file), root))
@@ -191,7 +194,7 @@ public struct TransferSender: Sendable {
       return
     }
     var tree = current?.file == file ? current?.tree ?? Tree() : Tree()
-    // Hashes of complete leaves are reused; the bytes after them are read again.
+    // The known hashes of complete leaves are reused. The bytes after these leaves are read again.
     if tree.byteCount != held.bytes {
       tree.truncate(leaves: Int(min(UInt64(tree.leaves.count), held.bytes / UInt64(Tree.leafBytes))))
     }
@@ -205,14 +208,14 @@ public struct TransferSender: Sendable {
     bytesDone += bytes
   }
 
-  /// Continues after the held prefix was hashed.
+  /// Continues when the bytes that the receiver has stored of a file were hashed.
   private mutating func hashed(_ file: Int) {
     if held[file].bytes == 0 || current?.tree.root == held[file].root { return send(file) }
     phase = .comparing(file, same: 0)
     output.append(.compare(file: UInt32(file)))
   }
 
-  /// Sends the file from the end of the tree on.
+  /// Begins to send the file at the first byte that is not in `current`.
   private mutating func send(_ file: Int) {
     guard let offset = current?.tree.byteCount else { return }
     count(held: offset)
@@ -230,7 +233,7 @@ public struct TransferSender: Sendable {
 
   private mutating func compare(_ file: Int, _ first: Int, _ digests: [Digest]) throws(TransferFault) {
     guard case .comparing(let compared, var same) = phase, compared == file, let tree = current?.tree else {
-      // Leaves that follow the first difference are ignored.
+      // The sender has already found a difference, so leaves that still arrive are ignored.
       guard isAccepted, file <= sendingFrom, held[file].bytes > 0 else { throw .unexpected }
       return
     }
@@ -243,7 +246,7 @@ public struct TransferSender: Sendable {
       }
       same += 1
     }
-    // All leaves are equal, but the roots differ.
+    // If all leaves were equal, the roots would be equal, and there would have been no comparison.
     guard same < own.count else { throw .leaves }
     phase = .comparing(file, same: same)
   }
@@ -275,7 +278,8 @@ public struct TransferSender: Sendable {
     return .read(file: file, offset: done, count: Int(min(UInt64(TransferLimits.readBytesMax), end - done)))
   }
 
-  /// Answers the last `read`. Fewer bytes than requested mean that the file has become shorter.
+  /// Delivers the result of the last `read` command. If there are fewer bytes than requested, the file has become
+  /// shorter and is not sent.
   public mutating func provide(_ bytes: [UInt8]) {
     guard isReading, let done = current?.tree.byteCount else { return }
     isReading = false
@@ -299,7 +303,7 @@ public struct TransferSender: Sendable {
 
   private static let shorter = Array("it became shorter during the transfer".utf8)
 
-  /// Reports that the file of the last `read` cannot be read or has changed.
+  /// Records that the file of the last `read` cannot be read or has changed. The file is not sent.
   public mutating func sourceFailed(_ text: [UInt8]) {
     isReading = false
     switch phase {

@@ -1,23 +1,24 @@
-/// The Merkle tree of RFC 6962, section 2.1, over the bytes of a file, with leaves of 1 MiB. A leaf hash has the prefix
-/// byte 0, a node hash the prefix byte 1. Bytes are hashed as they arrive, so the root is known with the last byte.
+/// The Merkle hash tree of RFC 6962, section 2.1, over the bytes of a file. A leaf is a block of 1 MiB; the last leaf
+/// may be shorter. The input of a leaf hash begins with a byte 0, that of a node hash with a byte 1. Bytes are hashed
+/// as they arrive, so the root is known once the last byte has arrived.
 public struct Tree: Equatable, Sendable {
   public static let leafBytes = 1_048_576
 
   /// The hashes of complete leaves.
   public private(set) var leaves: [Digest] = []
   private var last = Self.emptyLeaf
-  /// Bytes after the last complete leaf, 0 to 1,048,575.
+  /// The number of bytes after the last complete leaf, 0 to 1,048,575.
   private var lastBytes = 0
 
   public init() {}
 
-  /// Creates a tree from known leaves. All of them are complete.
+  /// Creates a tree from the hashes of complete leaves.
   public init(leaves: [Digest]) { self.leaves = leaves }
 
   /// The number of bytes hashed so far.
   public var byteCount: UInt64 { UInt64(leaves.count) * UInt64(Self.leafBytes) + UInt64(lastBytes) }
 
-  /// The number of leaves of a file; the last one may be shorter.
+  /// The number of leaves of a file with this many bytes, including a shorter last leaf.
   public static func leafCount(_ bytes: UInt64) -> UInt64 {
     bytes / UInt64(leafBytes) + (bytes % UInt64(leafBytes) == 0 ? 0 : 1)
   }
@@ -38,16 +39,16 @@ public struct Tree: Equatable, Sendable {
 
   public mutating func append(_ bytes: [UInt8]) { append(bytes[...]) }
 
-  /// Removes everything after a number of complete leaves.
+  /// Removes all bytes after this number of complete leaves.
   public mutating func truncate(leaves count: Int) {
     if count < leaves.count { leaves.removeLast(leaves.count - count) }
     (last, lastBytes) = (Self.emptyLeaf, 0)
   }
 
-  /// All leaf hashes, including a shorter last leaf.
+  /// The hashes of all leaves, including a shorter last leaf.
   public var allLeaves: [Digest] { lastBytes == 0 ? leaves : leaves + [last.digest()] }
 
-  /// The root over all bytes so far.
+  /// The root of the tree over all bytes so far.
   public var root: Digest { Self.root(allLeaves) }
 
   public static func leaf(_ bytes: ArraySlice<UInt8>) -> Digest {
@@ -56,9 +57,9 @@ public struct Tree: Equatable, Sendable {
     return hash.digest()
   }
 
-  /// The root over leaf hashes.
+  /// The root of the tree with these leaf hashes.
   public static func root(_ leaves: [Digest]) -> Digest {
-    // Complete subtrees of distinct sizes, largest first.
+    // The complete subtrees so far. Their sizes are different powers of two, largest first.
     var subtrees: [(leaves: Int, digest: Digest)] = []
     for leaf in leaves {
       var (count, digest) = (1, leaf)
