@@ -8,8 +8,8 @@
   import Darwin
 #endif
 
-/// A child process without shell, input or output. Its standard error goes to a file. A port to another system changes
-/// this file and `Files`.
+/// A child process that is started without a shell. Its standard input and output are /dev/null, and its standard error
+/// is written to a file. A port to another operating system changes this file and `Files`.
 final class ChildProcess {
   private let number: pid_t
   private(set) var hasEnded = false
@@ -21,7 +21,8 @@ final class ChildProcess {
     "CURL_CA_BUNDLE", "SSL_CERT_FILE", "SSL_CERT_DIR",
   ]
 
-  /// Starts a program from PATH. Throws ENOENT if there is none of this name.
+  /// Starts the program with this name from PATH. `complaints` is the path of the file for standard error. Throws
+  /// ENOENT if PATH has no such program.
   init(_ program: String, _ arguments: [String], complaints: String) throws(FileFailure) {
     #if canImport(Darwin)
       var actions: posix_spawn_file_actions_t?
@@ -37,7 +38,8 @@ final class ChildProcess {
     posix_spawn_file_actions_addopen(&actions, 2, complaints, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
     posix_spawnattr_init(&attributes)
     defer { posix_spawnattr_destroy(&attributes) }
-    // A separate process group without blocked signals: this process decides when the child ends.
+    // The child has its own process group, so that a signal of the terminal does not end it. The child does not inherit
+    // the set of signals that this process blocks.
     var none = sigset_t()
     sigemptyset(&none)
     posix_spawnattr_setsigmask(&attributes, &none)
@@ -57,8 +59,8 @@ final class ChildProcess {
 
   deinit { kill() }
 
-  /// Waits up to `milliseconds` for the end. Returns the exit code, 128 plus the signal number if a signal killed it,
-  /// or nil while it runs.
+  /// Returns the exit code of the process. If a signal killed the process, returns 128 plus the signal number. While
+  /// the process runs, waits for `milliseconds` and returns nil.
   func wait(milliseconds: Int32) -> Int32? {
     if hasEnded { return nil }
     var status: Int32 = 0
@@ -71,7 +73,7 @@ final class ChildProcess {
     return signal == 0 ? status >> 8 & 0xff : 128 + signal
   }
 
-  /// Kills the process and waits for it.
+  /// Kills the process and waits for its end.
   func kill() {
     if hasEnded { return }
     _ = systemKill(number, SIGKILL)
@@ -81,11 +83,13 @@ final class ChildProcess {
   }
 }
 
-/// A private folder for data that must become a file before it can be offered. It is removed with its last owner.
+/// A private folder for data that is stored in a file before it is offered. The folder and its content are removed when
+/// the last reference to this object is released.
 final class SpoolFolder: Sendable {
   let path: String
 
-  /// Creates the folder in `parent`, in TMPDIR, or in /var/tmp, which is on a disk.
+  /// Creates the folder in `parent`. If `parent` is nil, in TMPDIR; without TMPDIR in /var/tmp, which unlike /tmp is
+  /// usually on a disk.
   init(in parent: String? = nil) throws(FileFailure) {
     let place = parent ?? getenv("TMPDIR").map { String(cString: $0) } ?? "/var/tmp"
     var template = Array("\(place)/causeway-XXXXXX".utf8) + [0]
@@ -103,7 +107,7 @@ final class SpoolFolder: Sendable {
   }
 }
 
-// Macros of C, and a function whose name a member shadows.
+// `lastError` replaces a macro of C. `systemKill` calls kill(2), whose name the member `kill` hides.
 #if hasFeature(Embedded)
   private var lastError: Int32 { csystem_errno() }
 #else

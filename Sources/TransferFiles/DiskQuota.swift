@@ -6,18 +6,19 @@
   import Musl
 #endif
 
-/// Disk quotas of users and groups. Project quotas need no extra call: statvfs(3) already accounts for them.
+/// Disk quotas of users and groups. Project quotas are not queried here, because the free space of statvfs(3) already
+/// includes them.
 enum DiskQuota {
-  /// The bytes that the quotas of this process's user and group leave on the file system of a folder. `.max` if there
-  /// is no quota or it is unknown.
+  /// The number of bytes that this process may still write to the file system of a folder under the quotas of its user
+  /// and group. `.max` if there is no quota or the quota is unknown.
   static func room(_ folder: OpenFile) -> UInt64 {
     min(room(folder, ofUsers, geteuid()), room(folder, ofGroups, getegid()))
   }
 
   private static let ofUsers: Int32 = 0, ofGroups: Int32 = 1
 
-  /// quotactl(2): Q_GETQUOTA returns a `struct if_dqblk` of 72 bytes. The hard limit is at offset 0, in blocks of 1
-  /// KiB, with 0 for none. The used bytes are at offset 16.
+  /// Queries one quota with Q_GETQUOTA (quotactl(2)), which returns a `struct if_dqblk` of 72 bytes. The hard limit is
+  /// at offset 0, in blocks of 1 KiB; 0 means no limit. The number of used bytes is at offset 16.
   private static func room(_ folder: OpenFile, _ kind: Int32, _ id: UInt32) -> UInt64 {
     let getQuota: Int32 = 0x80_0007
     var answer = [UInt64](repeating: 0, count: 9)

@@ -1,25 +1,25 @@
 import Transfer
 
-/// Stores data in a file so that it can be offered: the content of an http or https URL, by the program curl, and
-/// standard input.
+/// Stores data in a file, so that the data can be offered. The data are the content of an http or https URL, which the
+/// program curl fetches, or standard input.
 public enum Fetch {
-  /// The argument for standard input.
+  /// The argument that stands for standard input.
   public static let standardInput = "-"
 
-  /// The longest accepted URL, in bytes.
+  /// The maximum length of a URL, in bytes.
   static let urlBytesMax = 8192
-  /// Redirections that are followed.
+  /// The maximum number of redirections that curl follows.
   private static let redirectsMax = 10
-  /// The time after which a server that sends less than a byte per second is given up.
+  /// If a server sends less than a byte per second for this time, the fetch fails.
   private static let stallSeconds = 60
   private static let connectSeconds = 30
-  /// Bytes that stay free on the disk.
+  /// The number of bytes that a fetch leaves free on the disk.
   private static let bytesLeftFree: UInt64 = 16 << 20
-  /// The interval at which progress is checked.
+  /// The interval at which the size of the fetched file is checked.
   private static let lookMilliseconds: Int32 = 50
   private static let readBytes = 256 << 10
 
-  /// Whether an argument is a URL to fetch; otherwise it is a path. The scheme is case-insensitive (RFC 3986, section
+  /// Whether an argument is an http or https URL and not a path. The scheme is case-insensitive (RFC 3986, section
   /// 3.1).
   public static func isURL(_ argument: String) -> Bool {
     let start = String(
@@ -27,8 +27,8 @@ public enum Fetch {
     return start.utf8.starts(with: "http://".utf8) || start.utf8.elementsEqual("https://".utf8)
   }
 
-  /// The name under which a URL is offered: the last component of its path, percent-decoded (RFC 3986, section 2.1), or
-  /// “download” if that is not a legal name. A name suggested by the server is ignored.
+  /// The name under which the content of a URL is offered: the last component of the URL's path, percent-decoded (RFC
+  /// 3986, section 2.1). “download” if that is not a legal name. A name that the server suggests is ignored.
   static func name(_ url: String) -> [UInt8] {
     let bytes = Array(url.utf8)
     let start = bytes.firstIndex(of: UInt8(ascii: ":")).map { $0 + 3 } ?? 0
@@ -66,12 +66,13 @@ public enum Fetch {
     }
   }
 
-  /// Fetches a URL into a folder and returns the path of the file. The call blocks on the server.
+  /// Fetches a URL into a folder and returns the path of the file. The call blocks until the server has sent all bytes.
   ///
-  /// - Parameter hears: called several times a second with the bytes so far; false cancels.
+  /// - Parameter hears: called several times a second with the number of bytes so far. If it returns false, the fetch
+  ///   is cancelled.
   static func fetch(_ url: String, into folder: String, hears: (UInt64) -> Bool) throws(ResourceFailure) -> String {
-    // All users can see the arguments of a process, including this one. This check comes first because other errors
-    // show the URL.
+    // All users can see the arguments of curl and of this process, so a password may not be in the URL. This check is
+    // the first one, because the other errors show the URL.
     if let user = userInformation(url) {
       let rest = Array(url.utf8.prefix(user.lowerBound)) + Array(url.utf8.dropFirst(user.upperBound))
       throw ResourceFailure(
@@ -106,7 +107,7 @@ public enum Fetch {
       if size > room { throw ResourceFailure(.noSpace, url, noRoom) }
       if !hears(size) { throw ResourceFailure(.cancelled, url, "cancelled") }
     }
-    // curl creates no file for an empty response.
+    // curl creates no file for an empty response, so the file is created here.
     do throws(FileFailure) {
       if try Files.size(path: path) == nil { try Files.make(path: path) }
     } catch {
@@ -115,7 +116,8 @@ public enum Fetch {
     return path
   }
 
-  /// The user information before the host (RFC 3986, section 3.2.1), with its “@”.
+  /// The position of the user information before the host, including the “@” (RFC 3986, section 3.2.1). nil if there is
+  /// none.
   private static func userInformation(_ url: String) -> Range<Int>? {
     let bytes = Array(url.utf8)
     guard let start = bytes.firstIndex(of: UInt8(ascii: ":")).map({ $0 + 3 }), start < bytes.count else { return nil }
@@ -123,7 +125,7 @@ public enum Fetch {
     return bytes[start..<end].lastIndex(of: UInt8(ascii: "@")).map { start..<($0 + 1) }
   }
 
-  /// Reads standard input to its end into a file in a folder, and returns its path.
+  /// Writes standard input until its end to a file in `folder`, and returns the path of the file.
   static func readInput(into folder: String, hears: (UInt64) -> Bool) throws(ResourceFailure) -> String {
     let path = "\(folder)/stdin"
     let room = try room(folder, standardInput)
@@ -160,7 +162,7 @@ public enum Fetch {
   /// The error for an exit code of curl (curl(1), EXIT CODES), with curl's own message.
   private static func failure(_ code: Int32, _ complaints: String, _ url: String) -> ResourceFailure {
     let words = (try? Files.beginning(path: complaints, count: 300)) ?? []
-    // “curl: (22) The requested URL returned error: 404”
+    // The message has the form “curl: (22) The requested URL returned error: 404”; the part up to “)” is removed.
     var text = words.prefix { $0 != 0x0a }
     if text.starts(with: Array("curl: (".utf8)), let end = text.firstIndex(of: UInt8(ascii: ")")) {
       text = text[(end + 1)...].drop { $0 == 0x20 }

@@ -11,7 +11,7 @@
 /// The error of a file operation.
 public struct FileFailure: Error {
   public let code: Int32
-  /// One line for people. The caller adds the file's name in front.
+  /// The error in one line, for people. The caller puts the file's name before this text.
   public let text: String
 
   init(_ code: Int32? = nil) {
@@ -24,12 +24,12 @@ public struct FileFailure: Error {
 
   public var isFull: Bool { code == ENOSPC || code == EDQUOT }
   var isMissing: Bool { code == ENOENT }
-  /// Whether the name is a symbolic link, which is not followed.
+  /// Whether the operation failed because the name is a symbolic link, which `Files` does not follow.
   var isLink: Bool { code == ELOOP }
   var isThere: Bool { code == EEXIST || code == ENOTEMPTY }
 }
 
-/// An open file or folder. It is closed with its last owner.
+/// An open file or folder. It is closed when the last reference to this object is released.
 public final class OpenFile: Sendable {
   let number: Int32
 
@@ -38,8 +38,8 @@ public final class OpenFile: Sendable {
   deinit { close(number) }
 }
 
-/// An exclusive lock on a file. It is released with its last owner, even while a forked child of the application,
-/// before its exec, still holds a copy of the descriptor.
+/// An exclusive lock on a file. The lock is released when the last reference to this object is released. It is released
+/// explicitly, because a child process that was just forked may still have a copy of the descriptor.
 final class FileLock: Sendable {
   private let file: OpenFile
 
@@ -52,11 +52,11 @@ final class FileLock: Sendable {
   deinit { _ = flock(file.number, LOCK_UN) }
 }
 
-/// System calls on files. A port to another system changes this file and the library's `Platform`.
+/// System calls on files. A port to another operating system changes this file and the library's `Platform`.
 ///
-/// Each call on a name is relative to an open folder, takes one name without a slash, and follows no symbolic link. So
-/// no call reaches outside the folder that was opened first. The library makes these calls on no thread of the
-/// application.
+/// Each call with a `name` opens it in an open folder, accepts only one name without a slash, and follows no symbolic
+/// link. So such a call never reaches a file outside the folder that was opened first. The library `Causeway` makes
+/// these calls on threads of its own, because they can block.
 public enum Files {
   /// The metadata of an open file.
   struct Information: Equatable {
@@ -69,7 +69,7 @@ public enum Files {
 
   private static let common = O_CLOEXEC | O_NONBLOCK
 
-  /// Opens a path from the application. Symbolic links in it are followed.
+  /// Opens a path that the application chose, for reading. Symbolic links in the path are followed.
   static func open(path: String) throws(FileFailure) -> OpenFile {
     guard !path.utf8.contains(0) else { throw FileFailure(EINVAL) }
     return try opened(systemOpen(path, O_RDONLY | common))
@@ -105,7 +105,8 @@ public enum Files {
     try read(open(path: path), offset: 0, count: count)
   }
 
-  /// Reads bytes of standard input. Returns an empty array at its end, or nil if none arrive in time.
+  /// Reads at most `count` bytes of standard input. Returns an empty array at the end of the input, or nil if no bytes
+  /// arrive within `milliseconds`.
   static func readInput(count: Int, milliseconds: Int32) throws(FileFailure) -> [UInt8]? {
     var entry = pollfd(fd: 0, events: Int16(POLLIN), revents: 0)
     guard poll(&entry, 1, milliseconds) > 0 else { return nil }
@@ -119,12 +120,12 @@ public enum Files {
     throw FileFailure()
   }
 
-  /// Opens a folder in a folder.
+  /// Opens the folder `name` in the folder `parent`.
   static func folder(_ name: [UInt8], in parent: OpenFile) throws(FileFailure) -> OpenFile {
     try opened(at(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | common))
   }
 
-  /// Opens the folder at the end of a path of names.
+  /// Opens the folder that a list of names leads to, one name after another, beginning in `parent`.
   static func folder(_ path: ArraySlice<[UInt8]>, in parent: OpenFile) throws(FileFailure) -> OpenFile {
     var folder = parent
     for name in path { folder = try self.folder(name, in: folder) }
@@ -166,9 +167,9 @@ public enum Files {
     return Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec)
   }
 
-  /// The names in a folder, at most `max`.
+  /// The names of the entries of a folder; at most `max` names are returned.
   static func names(in folder: OpenFile, max: Int) throws(FileFailure) -> [[UInt8]] {
-    // closedir also closes the descriptor of the stream.
+    // The folder is opened again, because closedir closes the descriptor that it uses.
     let copy = try opened(at(folder, [UInt8(ascii: ".")], O_RDONLY | O_DIRECTORY | common))
     let own = dup(copy.number)
     guard own >= 0 else { throw FileFailure() }
@@ -190,7 +191,7 @@ public enum Files {
     return names
   }
 
-  /// Reads bytes from an offset; fewer at the end of the file.
+  /// Reads `count` bytes from an offset; fewer if the file ends before.
   static func read(_ file: OpenFile, offset: UInt64, count: Int) throws(FileFailure) -> [UInt8] {
     var done = 0, failure: FileFailure?
     let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
@@ -222,7 +223,7 @@ public enum Files {
     try check(ftruncate(file.number, off_t(size)))
   }
 
-  /// Syncs a file, so that its content survives a loss of power.
+  /// Writes a file's content to the disk, so that the content survives a loss of power.
   static func sync(_ file: OpenFile) throws(FileFailure) {
     #if canImport(Darwin)
       try check(fsync(file.number))
@@ -231,16 +232,16 @@ public enum Files {
     #endif
   }
 
-  /// Syncs a folder, so that its entries survive a loss of power if the file system supports that.
+  /// Writes a folder's entries to the disk, so that they survive a loss of power if the file system supports that.
   static func syncFolder(_ folder: OpenFile) { _ = fsync(folder.number) }
 
-  /// Moves a file or folder to a free name. Returns false if the name is taken.
+  /// Moves a file or folder to the name `new` in `target`. Returns false if `new` already exists; nothing is replaced.
   static func move(_ name: [UInt8], in folder: OpenFile, to new: [UInt8], in target: OpenFile, isFolder: Bool)
     throws(FileFailure) -> Bool
   {
     do {
       if isFolder {
-        // The rename replaces an empty folder, which is created here to reserve the name.
+        // An empty folder is created to reserve the name. The rename then replaces this empty folder.
         try check(withName(new) { mkdirat(target.number, $0, 0o700) })
       } else {
         let linked = withName(name) { old in
@@ -251,7 +252,8 @@ public enum Files {
           return true
         }
         if lastError == EEXIST { return false }
-        // On a file system without hard links, an empty file reserves the name.
+        // On a file system without hard links, an empty file is created to reserve the name. The rename then replaces
+        // this file.
         _ = try opened(at(target, new, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | common))
       }
     } catch {
@@ -261,7 +263,8 @@ public enum Files {
     do {
       try check(withName(name) { old in withName(new) { renameat(folder.number, old, target.number, $0) } })
     } catch {
-      // Another process may have put something there in the meantime.
+      // The rename fails, for example, if another process has put a file into the reserved folder. The reservation is
+      // removed.
       try? remove(new, in: target, isFolder: isFolder)
       throw error
     }
@@ -272,7 +275,7 @@ public enum Files {
     try check(withName(name) { unlinkat(folder.number, $0, isFolder ? AT_REMOVEDIR : 0) })
   }
 
-  /// Removes a folder and its content, to the maximum depth of resources.
+  /// Removes a folder and its content. Fails if the folders are nested deeper than in any resource.
   static func removeAll(_ name: [UInt8], in parent: OpenFile, depth: Int = 0) throws(FileFailure) {
     guard depth < 80 else { throw FileFailure(ELOOP) }
     let folder = try folder(name, in: parent)
@@ -289,7 +292,7 @@ public enum Files {
     try remove(name, in: parent, isFolder: true)
   }
 
-  /// The bytes that this user can still write to the file system of a folder.
+  /// The number of bytes that this user can still write to the file system of a folder.
   public static func space(_ folder: OpenFile) throws(FileFailure) -> UInt64 {
     var status = statvfs()
     guard fstatvfs(folder.number, &status) == 0 else { throw FileFailure() }
@@ -308,7 +311,7 @@ public enum Files {
     guard result == 0 else { throw FileFailure() }
   }
 
-  /// Passes a name without a slash or NUL as a C string.
+  /// Calls `body` with a name as a C string. Fails with EINVAL if the name is empty or contains a slash or NUL.
   private static func withName(_ name: [UInt8], _ body: (UnsafePointer<CChar>) -> Int32) -> Int32 {
     guard !name.isEmpty, !name.contains(0), !name.contains(UInt8(ascii: "/")) else {
       setLastError(EINVAL)
@@ -324,7 +327,7 @@ public enum Files {
   }
 }
 
-// Macros and variadic functions of C. `Files` also has a member `open`.
+// Replacements for macros and variadic functions of C, and for functions of C whose names are also members of `Files`.
 #if hasFeature(Embedded)
   private func systemOpen(_ path: String, _ flags: Int32) -> Int32 { csystem_open(path, flags, 0) }
   private func systemMake(_ path: String, _ flags: Int32) -> Int32 { csystem_open(path, flags, 0o600) }

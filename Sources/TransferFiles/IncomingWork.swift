@@ -1,12 +1,12 @@
 import Transfer
 
-/// The receiver's side of a transfer: its state machine and its files.
+/// The receiver's side of a transfer: carries out the commands of `TransferReceiver` on files.
 public struct IncomingWork: Sendable {
   /// The result of a step.
   public struct Step: Sendable {
-    /// Bytes to send to the sender.
+    /// The bytes to write to the receiver's stream.
     public var bytes: [UInt8] = []
-    /// An offer to be answered.
+    /// An offer that has arrived and must be answered; nil if there is none.
     public var offer: OfferRecord?
     public var outcome: ReceiverOutcome?
   }
@@ -34,7 +34,7 @@ public struct IncomingWork: Sendable {
     return step
   }
 
-  /// Handles the end of the sender's stream.
+  /// Handles the regular end of the sender's stream.
   public mutating func finished() -> Step {
     if !receiver.streamFinished() { receiver.broken(.bytesMissing) }
     return rest()
@@ -50,7 +50,7 @@ public struct IncomingWork: Sendable {
     return rest()
   }
 
-  /// Prepares for the same offer on another stream, after the stream broke.
+  /// Handles the loss of the stream: prepares for the same offer on another stream.
   public mutating func restart() -> Step {
     receiver.restart()
     splitter = RecordSplitter()
@@ -77,7 +77,8 @@ public struct IncomingWork: Sendable {
       let journal = try partial.journalContent()
       let valid = receiver.accept(freeBytes: try Files.space(folder), bytesMax: bytesMax, journal: journal)
       try partial.begin(journalBytes: valid)
-      // A refused offer leaves no partial.
+      // If the offer was refused and there was no partial before, the new one is removed. (A partial is the stored part
+      // of an incomplete resource.)
       if receiver.isEnded && valid == nil { partial.remove() }
       self.partial = partial
       self.directory = directory
@@ -87,7 +88,7 @@ public struct IncomingWork: Sendable {
     return rest()
   }
 
-  /// Carries out all available commands.
+  /// Carries out all commands of the state machine, and adds their results to `step`.
   private mutating func carryOut(_ step: inout Step) {
     while let command = receiver.nextCommand() {
       switch command {
@@ -124,25 +125,25 @@ public struct IncomingWork: Sendable {
     }
   }
 
-  /// The paths of the placed files and folders.
+  /// The paths of the items that were moved to the destination directory.
   public var paths: [String] {
     guard let manifest = receiver.manifest else { return [] }
     return manifest.items.indices.compactMap { path(item: $0) }
   }
 
-  /// The path of an item, or nil if it is not placed.
+  /// The path of an item in the destination directory; nil if the item was not moved there yet.
   public func path(item: Int) -> String? {
     guard let manifest = receiver.manifest, let number = receiver.number(item: item) else { return nil }
     let base = directory.utf8.last == UInt8(ascii: "/") ? directory : directory + "/"
     return base + String(decoding: Names.numbered(Names.visible(manifest.name(item: item)), number), as: UTF8.self)
   }
 
-  /// The path of a file in the manifest.
+  /// The path of a file as written in the manifest; empty without a manifest.
   public func path(_ file: Int) -> [UInt8] {
     receiver.manifest.map { $0.entries[$0.files[file]].path } ?? []
   }
 
-  /// Removes the partial, which is no longer needed.
+  /// Removes the partial from disk. Call this when the partial is no longer needed.
   public mutating func removePartial() {
     partial?.remove()
     partial = nil

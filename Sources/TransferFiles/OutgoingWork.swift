@@ -1,13 +1,13 @@
 import Transfer
 
-/// The sender's side of a transfer: its state machine and its files.
+/// The sender's side of a transfer: carries out the commands of `TransferSender` on files.
 public struct OutgoingWork: Sendable {
   /// The result of a step.
   public struct Step: Sendable {
-    /// Bytes to send to the receiver.
+    /// The bytes to write to the sender's stream.
     public var bytes: [UInt8] = []
     public var outcome: SenderOutcome?
-    /// Whether the next step can run without input from the receiver.
+    /// Whether the caller can call `step` again at once, before more bytes arrive from the receiver.
     public var isMore = false
   }
 
@@ -41,7 +41,8 @@ public struct OutgoingWork: Sendable {
     }
   }
 
-  /// Carries out commands with at most `readsMax` reads of 64 KiB.
+  /// Carries out commands of the state machine until there are 64 KiB for the receiver. Reads files at most `readsMax`
+  /// times, 64 KiB each.
   public mutating func step(readsMax: Int = 16) -> Step {
     var step = Step(), records: [[UInt8]] = []
     step.isMore = carryOut(readsMax, &records, &step.outcome)
@@ -49,7 +50,8 @@ public struct OutgoingWork: Sendable {
     return step
   }
 
-  /// Carries out commands until there are enough bytes for the receiver. Returns false if no command is left.
+  /// Carries out commands until there are 64 KiB for the receiver, or `readsMax` reads were made. Returns false if no
+  /// command is left.
   private mutating func carryOut(
     _ readsMax: Int, _ records: inout [[UInt8]], _ outcome: inout SenderOutcome?
   ) -> Bool {
@@ -76,7 +78,7 @@ public struct OutgoingWork: Sendable {
     return true
   }
 
-  /// The path of a file in the manifest.
+  /// The path of a file as written in the manifest.
   public func path(_ file: Int) -> [UInt8] { source.path(file) }
 
   public mutating func close() { source.close() }

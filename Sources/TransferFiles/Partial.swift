@@ -1,7 +1,8 @@
 import Transfer
 
-/// The received part of an incomplete resource: a hidden folder in the destination, with the files and a journal. It
-/// belongs to one process and is kept for 24 hours after its last change. See docs/resources.md, “Partials”.
+/// The received part of an incomplete resource: a hidden folder in the destination directory, which contains the files
+/// and a journal. Only one transfer can use a partial at a time. A partial is deleted 24 hours after its last change.
+/// See docs/resources.md, “Partials”.
 public struct Partial: Sendable {
   private let destination: OpenFile
   private let name: [UInt8]
@@ -12,11 +13,11 @@ public struct Partial: Sendable {
   private var journalBytes: UInt64 = 0
   private var open: (file: Int, descriptor: OpenFile)?
 
-  /// How long a partial is kept: 24 hours.
+  /// The time after the last change at which a partial can be deleted: 24 hours.
   private static let keptNanoseconds: Int64 = 86_400_000_000_000
   private static let filesName = Array("files".utf8), journalName = Array("journal".utf8)
 
-  /// The name of the partial for a resource from a sender.
+  /// The name of the folder for the partial of this offer. `sender` is the sender's address.
   static func name(_ offer: OfferRecord, from sender: [UInt8]) -> [UInt8] {
     var hash = SHA256()
     hash.update(sender)
@@ -24,7 +25,7 @@ public struct Partial: Sendable {
     return Names.partial(offer.name, hash.digest())
   }
 
-  /// Opens or creates a partial. Returns nil if another transfer uses it.
+  /// Opens the partial with this name, or creates it. Returns nil if another transfer uses the partial.
   init?(_ destination: OpenFile, _ name: [UInt8]) throws(FileFailure) {
     self.destination = destination
     self.name = name
@@ -44,7 +45,7 @@ public struct Partial: Sendable {
     return try Files.folder(name, in: parent)
   }
 
-  /// Removes partials that are older than 24 hours and not in use.
+  /// Removes partials whose last change was more than 24 hours ago and that no transfer uses.
   static func removeOld(in destination: OpenFile) {
     guard let names = try? Files.names(in: destination, max: 65_536) else { return }
     for name in names where Names.isPartial(name) {
@@ -62,7 +63,7 @@ public struct Partial: Sendable {
     }
   }
 
-  /// The journal of a partial, opened only for reading; empty if there is none.
+  /// The content of a partial's journal; empty if there is no journal. Nothing is created or locked.
   static func journal(_ name: [UInt8], in destination: OpenFile) -> [UInt8] {
     guard let folder = try? Files.folder(name, in: destination), let file = try? Files.read(journalName, in: folder),
       let bytes = try? Files.read(file, offset: 0, count: size(file))
@@ -70,8 +71,8 @@ public struct Partial: Sendable {
     return bytes
   }
 
-  /// The bytes that an interrupted transfer of this offer has left in a directory, or nil if the offer was not accepted
-  /// into it.
+  /// The number of bytes that an interrupted transfer of this offer has left in a directory. nil if the directory has
+  /// no partial of this offer.
   public static func bytesHeld(_ offer: OfferRecord, from sender: [UInt8], in directory: String) -> UInt64? {
     guard let folder = try? Files.folder(path: directory) else { return nil }
     let journal = journal(name(offer, from: sender), in: folder)
@@ -86,13 +87,13 @@ public struct Partial: Sendable {
     try Files.read(journal, offset: 0, count: Self.size(journal))
   }
 
-  /// Truncates the journal to its valid bytes. Nil discards the journal and with it the files.
+  /// Truncates the journal to its valid bytes. nil discards all entries, so that the stored files are received again.
   mutating func begin(journalBytes valid: Int?) throws(FileFailure) {
     journalBytes = UInt64(valid ?? 0)
     try Files.truncate(journal, to: journalBytes)
   }
 
-  /// Appends to the journal.
+  /// Appends bytes to the journal.
   mutating func note(_ bytes: [UInt8]) throws(FileFailure) {
     try Files.write(journal, offset: journalBytes, bytes)
     journalBytes += UInt64(bytes.count)
@@ -105,7 +106,7 @@ public struct Partial: Sendable {
     }
   }
 
-  /// Opens a file of the resource, and creates it if it is missing.
+  /// Opens a file of the resource, and creates the file if it does not exist.
   private mutating func file(_ file: Int, _ manifest: Manifest) throws(FileFailure) -> OpenFile {
     if let open, open.file == file { return open.descriptor }
     let components = manifest.entries[manifest.files[file]].components
@@ -135,7 +136,7 @@ public struct Partial: Sendable {
     if isLast { open = nil }
   }
 
-  /// Moves an item to its place. Returns the number of its name there.
+  /// Moves an item to the destination directory. Returns the number in its name there (`Names.numbered`).
   mutating func place(_ item: Int, _ manifest: Manifest) throws(FileFailure) -> Int {
     open = nil
     let name = manifest.name(item: item), visible = Names.visible(name)
@@ -150,7 +151,7 @@ public struct Partial: Sendable {
     throw FileFailure(saying: "there are already \(TransferLimits.numberMax) files of this name")
   }
 
-  /// Removes the partial.
+  /// Removes the partial from disk.
   mutating func remove() {
     open = nil
     try? Files.removeAll(name, in: destination)

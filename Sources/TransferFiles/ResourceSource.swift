@@ -1,27 +1,28 @@
 import Transfer
 
-/// The error for files that cannot be offered or received.
+/// The reason why files cannot be offered or received.
 public struct ResourceFailure: Error {
   /// The kind of failure.
   public enum Reason: Sendable {
-    /// The argument cannot be offered.
+    /// The argument names nothing that can be offered.
     case invalid
     case storage
     case noSpace
-    /// Another transfer uses the partial.
+    /// Another transfer is receiving the same resource into the same directory.
     case busy
     /// A required program is not installed.
     case unsupported
-    /// A server does not have the file or is unreachable.
+    /// A server is unreachable, or does not have the file.
     case outOfReach
     case timedOut
     case cancelled
   }
 
   public let reason: Reason
-  /// The path or URL concerned, as given: untrusted. Empty if the error concerns no single file.
+  /// The path or URL that caused the error, as the caller passed it; the text is untrusted. Empty if no single file
+  /// caused the error.
   public let path: String
-  /// One line for people.
+  /// The error in one line, for people.
   public let text: String
 
   public init(_ reason: Reason, _ path: String, _ text: String) {
@@ -31,23 +32,27 @@ public struct ResourceFailure: Error {
   }
 }
 
-/// The files of an offer in their original places. A file that changed after the offer is not read.
+/// The files of an offer, read from where they are on the sender's disk. Reading fails for a file that has changed
+/// since the offer was made.
 public struct ResourceSource: Sendable {
   public let manifest: Manifest
   /// The name and path of each offered file or folder.
   private let roots: [(name: [UInt8], path: String)]
-  /// The metadata of each file of the manifest, at the time of the offer.
+  /// The metadata of each file of the manifest when the offer was made.
   private let known: [Files.Information]
   private var open: (file: Int, descriptor: OpenFile)?
-  /// The folder of fetched files, kept while they are needed.
+  /// The temporary folder with fetched files; nil if nothing was fetched. The folder is removed with this object.
   private var spool: SpoolFolder?
 
-  /// Scans all files. It first fetches http and https URLs by the program curl and, with `takesInput`, standard input
-  /// for “-”. The call blocks on the disk and on servers.
+  /// Collects the files of an offer. First, http and https URLs are fetched by the program curl. If `takesInput` is
+  /// true, the argument “-” stands for standard input, which is also stored in a file. The call blocks on the disk, on
+  /// servers and on standard input.
   ///
   /// - Parameters:
-  ///   - spool: the folder for fetched files, in which a subfolder is created; nil for TMPDIR, or /var/tmp without it.
-  ///   - hears: called several times a second with the argument being fetched and the bytes so far; false cancels.
+  ///   - spool: the folder in which a temporary folder for fetched files is created. If nil, TMPDIR is used; without
+  ///     TMPDIR, /var/tmp.
+  ///   - hears: called several times a second with the argument that is being fetched and the number of its bytes so
+  ///     far. If it returns false, the call is cancelled.
   public init(
     fetching arguments: [String], spool parent: String? = nil, takesInput: Bool = false,
     hears: (String, UInt64) -> Bool = { _, _ in true }
@@ -71,7 +76,7 @@ public struct ResourceSource: Sendable {
         paths.append(argument)
         continue
       }
-      // Two URLs may have the same last component.
+      // Each argument has a folder of its own, because two URLs may have the same last component.
       let folder = "\(spool.path)/\(number)"
       do throws(FileFailure) {
         try Files.makeFolder(path: folder)
@@ -87,7 +92,7 @@ public struct ResourceSource: Sendable {
     self.spool = spool
   }
 
-  /// Scans all files. The call blocks on the disk.
+  /// Collects the files of an offer. The call blocks on the disk.
   public init(_ paths: [String]) throws(ResourceFailure) {
     var scan = Scan()
     var roots: [(name: [UInt8], path: String)] = []
@@ -118,12 +123,12 @@ public struct ResourceSource: Sendable {
     known = Manifest.order(scan.entries).filter { scan.known[$0].isFile }.map { scan.known[$0] }
   }
 
-  /// The result of scanning folders.
+  /// The files and folders found so far.
   private struct Scan {
     var entries: [Entry] = []
-    /// The metadata of each entry.
+    /// The metadata of each element of `entries`.
     var known: [Files.Information] = []
-    /// The failure of the innermost entry that cannot be offered.
+    /// The error of the entry that cannot be offered, with the entry's complete path.
     var refusal: ResourceFailure?
 
     mutating func add(_ file: OpenFile, _ components: [[UInt8]], _ path: String) throws(FileFailure) {
@@ -137,7 +142,8 @@ public struct ResourceSource: Sendable {
       guard let entry = try? Entry(components, size: information.isFile ? information.size : nil) else {
         throw FileFailure(saying: "its name is not valid on every system, or it is too deep")
       }
-      // Files that the kernel generates while they are read, like those of /proc.
+      // The kernel generates some files while they are read, such as those of /proc. Their size is 0, so they cannot be
+      // sent.
       if information.isFile, information.size == 0, !(try Files.read(file, offset: 0, count: 1)).isEmpty {
         throw FileFailure(saying: "it has more bytes than its size says; send it from standard input, as “-”")
       }
@@ -149,7 +155,7 @@ public struct ResourceSource: Sendable {
         do throws(FileFailure) {
           try add(try Files.read(name, in: file), components + [name], inner)
         } catch {
-          // The innermost path is the most helpful one.
+          // The first error has the complete path of the entry. The enclosing folders do not replace it.
           if refusal == nil { refusal = failure(error, inner) }
           throw error
         }
@@ -163,7 +169,7 @@ public struct ResourceSource: Sendable {
     }
   }
 
-  /// Reads bytes of a file; fewer if it has become shorter.
+  /// Reads bytes of a file; fewer if the file ends before. Fails if the file has changed since the offer.
   mutating func read(_ file: Int, _ offset: UInt64, _ count: Int) throws(FileFailure) -> [UInt8] {
     if open?.file != file { open = (file, try open(file)) }
     guard let descriptor = open?.descriptor else { return [] }
@@ -185,6 +191,6 @@ public struct ResourceSource: Sendable {
 
   public mutating func close() { open = nil }
 
-  /// The path of a file in the manifest.
+  /// The path of a file as written in the manifest.
   public func path(_ file: Int) -> [UInt8] { manifest.entries[manifest.files[file]].path }
 }
