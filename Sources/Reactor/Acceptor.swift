@@ -1,21 +1,22 @@
 import CSystem
 import Primitives
 
-/// A listening socket of any family. A wake-up accepts at most `acceptsMax` connections; the loop reports further ones
-/// again. After a failed accept it pauses for `restTime`: descriptors are level-triggered, so a listener that cannot
-/// accept would wake the loop forever.
+/// Accepts connections on a listening socket of any address family. One pass of the event loop accepts at most
+/// `acceptsMax` connections; further connections are accepted in the next pass. After a failed accept, the acceptor
+/// pauses for `restTime`. Descriptors are level-triggered, so without the pause a socket that cannot accept would wake
+/// the loop again and again.
 public final class Acceptor: EventSource {
   /// The result of one attempt to accept.
   public enum Outcome {
-    /// A connection was accepted, or had already failed before that.
+    /// A connection was accepted, or the connection failed before it could be accepted.
     case taken
     /// No connection is pending.
     case none
-    /// Nothing can be accepted now: descriptors or memory ran out (EMFILE, ENFILE, ENOBUFS, ENOMEM), or the socket
-    /// failed.
+    /// No connection can be accepted now. Either there are no more descriptors or memory (EMFILE, ENFILE, ENOBUFS,
+    /// ENOMEM), or the listening socket failed.
     case failed(SystemError)
 
-    /// The outcome of a failed accept4 (accept(2), “Error handling”).
+    /// The outcome of an accept4 call that returned this error (accept(2), “Error handling”).
     public init(_ error: SystemError) {
       switch error.code {
       case EAGAIN: self = .none
@@ -27,11 +28,11 @@ public final class Acceptor: EventSource {
     }
   }
 
-  /// The most connections one wake-up accepts.
+  /// The maximum number of connections accepted in one pass of the event loop.
   public static let acceptsMax = 16
-  /// How long accepting pauses after a failure.
+  /// The pause after a failed accept.
   public static let restTime = TimeSpan.seconds(1)
-  /// A shortage is over when no attempt has failed for this time; the next failure is then reported again.
+  /// A shortage has ended when no accept has failed for this time. The next failure after that is reported again.
   public static let calmTime = TimeSpan.seconds(60)
 
   private let loop: EventLoop
@@ -43,8 +44,9 @@ public final class Acceptor: EventSource {
   private var isResting = false
   private var isShort = false
 
-  /// Takes over `descriptor`, even when it throws. `accept` makes one attempt and owns what it accepts. `shortage` is
-  /// called with the error when accepting begins to fail, and with nil when it works again. Errors: epoll_ctl's.
+  /// Becomes the owner of `descriptor`, and closes it before an error is thrown. `accept` calls accept4 once, and owns
+  /// the new connection. `shortage` is called with the error when accepts begin to fail, and with nil when the shortage
+  /// has ended. Errors: those of epoll_ctl.
   public init(
     _ loop: EventLoop, _ descriptor: CInt, accept: @escaping (CInt) -> Outcome,
     shortage: @escaping (SystemError?) -> Void
@@ -65,7 +67,7 @@ public final class Acceptor: EventSource {
 
   public func ready(_ events: UInt32) {
     for _ in 0..<Self.acceptsMax {
-      // `accept` may have closed this acceptor.
+      // The last call of `accept` may have closed this acceptor.
       guard let accept, !isResting else { return }
       switch accept(descriptor) {
       case .taken: continue
@@ -75,7 +77,7 @@ public final class Acceptor: EventSource {
     }
   }
 
-  /// Stops listening. No callback follows.
+  /// Closes the listening socket. No closure is called after this.
   public func close() {
     guard let registration else { return }
     self.registration = nil

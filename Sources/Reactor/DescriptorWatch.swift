@@ -1,12 +1,12 @@
 import CSystem
 
-/// Calls a closure when a descriptor that the caller owns can be read.
+/// Calls a closure when a descriptor is readable. The caller owns the descriptor, and must read it in the closure.
 public final class DescriptorWatch: EventSource {
   private let loop: EventLoop
   private let called: () -> Void
   private var registration: Registration?
 
-  /// Errors: epoll_ctl's.
+  /// Errors: those of epoll_ctl.
   public init(_ loop: EventLoop, _ descriptor: CInt, _ called: @escaping () -> Void) throws(SystemError) {
     self.loop = loop
     self.called = called

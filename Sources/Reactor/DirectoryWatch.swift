@@ -1,8 +1,8 @@
 import CSystem
 
-/// Calls a closure when an entry of a directory appears or changes its attributes, or when the directory itself goes
-/// away (inotify(7)). While the directory does not exist, its nearest existing ancestor is watched instead. The closure
-/// is then also called for unrelated entries there.
+/// Calls a closure when an entry of a directory is created or changes its attributes, or when the directory itself is
+/// removed or moved (inotify(7)). While the directory does not exist, its nearest existing parent is watched instead.
+/// The closure is then also called for unrelated entries of that parent.
 public final class DirectoryWatch: EventSource {
   private let loop: EventLoop
   private let path: String
@@ -11,8 +11,8 @@ public final class DirectoryWatch: EventSource {
   private var registration: Registration?
   private var watch: CInt = -1
 
-  /// `path` is absolute. Events before this returns may be missed. Errors: those of inotify_init1, inotify_add_watch
-  /// (EACCES: the directory may not be read) and epoll_ctl.
+  /// `path` is an absolute path. Changes before this call returns may be missed. Errors: those of inotify_init1,
+  /// inotify_add_watch (EACCES: no permission to read the directory) and epoll_ctl.
   public init(_ loop: EventLoop, _ path: String, _ called: @escaping () -> Void) throws(SystemError) {
     descriptor = inotify_init1(CInt(IN_CLOEXEC | IN_NONBLOCK))
     if descriptor < 0 { throw .last }
@@ -31,12 +31,13 @@ public final class DirectoryWatch: EventSource {
   public func ready(_ events: UInt32) {
     var buffer = [UInt8](repeating: 0, count: Self.bufferBytes)
     while read(descriptor, &buffer, buffer.count) > 0 {}
-    // The directory may have appeared or been replaced. If watching it fails, the owner's own timer looks again.
+    // The directory may have been created or replaced, so it is watched again. An error is ignored, because the owner
+    // also checks with a timer.
     _ = try? arm()
     called()
   }
 
-  /// Stops watching. No callback follows.
+  /// Stops watching. The closure is not called after this.
   public func stop() {
     guard let registration else { return }
     loop.remove(registration)

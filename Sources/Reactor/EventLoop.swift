@@ -3,31 +3,32 @@ import Primitives
 
 /// An object that handles the readiness of a descriptor.
 public protocol EventSource: AnyObject {
-  /// `events` holds EPOLLIN, EPOLLOUT, EPOLLERR, EPOLLHUP and EPOLLRDHUP bits. The source does a bounded amount of work
-  /// (at most `EventLoop.callBytesMax`) and returns: the rest is reported again.
+  /// Called when the descriptor is ready. `events` has the bits EPOLLIN, EPOLLOUT, EPOLLERR, EPOLLHUP and EPOLLRDHUP.
+  /// The source moves at most `EventLoop.callBytesMax` bytes and returns. If the descriptor is still ready, this is
+  /// called again in the next pass of the event loop.
   func ready(_ events: UInt32)
 }
 
-/// The order in which the sources of one wake-up are served.
+/// The order in which ready sources are served within one pass of the event loop.
 public enum Priority: UInt8, Sendable, CaseIterable {
-  /// Signals and timers: a stop or a retransmission never waits for a transfer.
+  /// Signals and timers. They are first, so that a stop or a retransmission never waits for bulk data.
   case clock
   /// Established links.
   case link
-  /// Listeners, radios, discovery: streams and datagrams that do not belong to a link yet.
+  /// Listening sockets, radios and discovery: streams and datagrams that do not belong to a link yet.
   case admission
-  /// The control socket.
+  /// The control socket, the socket for applications, and other local descriptors.
   case diagnostics
 }
 
-/// The events that a source waits for. EPOLLERR and EPOLLHUP (both directions closed) are always reported.
+/// The events for which a source waits. EPOLLERR and EPOLLHUP (both directions closed) are always reported.
 public struct Interest: OptionSet, Sendable {
   public let rawValue: UInt8
   public init(rawValue: UInt8) { self.rawValue = rawValue }
   public static let read = Interest(rawValue: 1)
   public static let write = Interest(rawValue: 2)
-  /// The other side has closed its direction (EPOLLRDHUP); `.read` reports it too. It is reported in each wake-up, so
-  /// only a source that then acts may wait for it.
+  /// The other side has closed its direction (EPOLLRDHUP). `.read` includes this event. The event is reported in each
+  /// pass of the event loop until the source closes the descriptor or changes its interest.
   public static let hangUp = Interest(rawValue: 4)
 
   var mask: UInt32 {
@@ -39,7 +40,8 @@ public struct Interest: OptionSet, Sendable {
   }
 }
 
-/// Identifies one `add`: a slot and its generation, so that a handle used after `remove` is detected.
+/// Identifies one call of `EventLoop.add`: a slot of the table, and the generation of that slot. Each `remove`
+/// increases the generation, so a registration that is used after `remove` has no effect.
 public struct Registration: Equatable, Sendable {
   let slot: UInt32
   let generation: UInt32
@@ -47,14 +49,17 @@ public struct Registration: Equatable, Sendable {
 
 /// A single-threaded epoll loop.
 ///
-/// One wake-up takes at most `wakeEventsMax` ready descriptors and serves each once, in order of `Priority`. Then
-/// `batchEnded` runs once, which drains the core's outputs. Descriptors are level-triggered. An event of a descriptor
-/// that was removed earlier in the same wake-up is dropped, even if its number is already in use again. The kernel
-/// returns slot and generation, not the number.
+/// One pass of the loop begins when epoll_wait returns. The loop fires the timers that are due. It then serves at most
+/// `wakeEventsMax` ready descriptors, each once, in order of `Priority`. At the end it calls `batchEnded`, which
+/// carries out the core's outputs.
+///
+/// Descriptors are level-triggered. An event of a descriptor that was removed earlier in the same pass is dropped, even
+/// if the descriptor's number is in use again. That is possible because the kernel returns slot and generation
+/// (`Registration`), not the number.
 public final class EventLoop {
-  /// The most ready descriptors one wake-up serves.
+  /// The maximum number of ready descriptors that one pass serves.
   public static let wakeEventsMax = 64
-  /// The most bytes a source should move in one `ready` call: 4 full TLS records.
+  /// The number of bytes that a source should move at most in one call of `ready`: four TLS records of maximum length.
   public static let callBytesMax = 65_536
 
   private struct Slot {
@@ -64,9 +69,9 @@ public final class EventLoop {
     var generation: UInt32 = 0
   }
 
-  /// Called once after each wake-up's sources have been served.
+  /// Called once in each pass, after all ready sources were served.
   public var batchEnded: (() -> Void)?
-  /// The monotonic time at which the current wake-up began.
+  /// The monotonic time at which the current pass began.
   public private(set) var now: Instant
 
   private let epoll: CInt
@@ -87,8 +92,8 @@ public final class EventLoop {
 
   deinit { close(epoll) }
 
-  /// Watches a descriptor. The source still owns it, and must call `remove` before it closes it. Errors: epoll_ctl's
-  /// (EPERM for a regular file, ENOSPC above the user's watch limit).
+  /// Watches a descriptor. The source still owns the descriptor, and must call `remove` before it closes the
+  /// descriptor. Errors: those of epoll_ctl (EPERM for a regular file, ENOSPC above the user's limit of watches).
   public func add(
     _ descriptor: CInt, _ interest: Interest, _ priority: Priority, _ source: any EventSource
   ) throws(SystemError) -> Registration {
@@ -112,7 +117,7 @@ public final class EventLoop {
     return Registration(slot: slot, generation: generation)
   }
 
-  /// Changes the events that a source waits for. No effect after `remove`.
+  /// Changes the events for which a source waits. Has no effect after `remove`.
   public func modify(_ registration: Registration, _ interest: Interest) {
     guard isCurrent(registration) else { return }
     var event = epoll_event()
@@ -121,7 +126,7 @@ public final class EventLoop {
     _ = epoll_ctl(epoll, EPOLL_CTL_MOD, slots[Int(registration.slot)].descriptor, &event)
   }
 
-  /// Stops watching. Removing twice is harmless.
+  /// Stops watching a descriptor. A second call has no effect.
   public func remove(_ registration: Registration) {
     guard isCurrent(registration) else { return }
     let index = Int(registration.slot)
@@ -136,10 +141,10 @@ public final class EventLoop {
     while isRunning { turn(waitMilliseconds: -1) }
   }
 
-  /// Makes `run` return after the current wake-up.
+  /// Makes `run` return after the current pass.
   public func stop() { isRunning = false }
 
-  /// Serves one wake-up, and waits at most `waitMilliseconds` for it (-1: no limit).
+  /// Makes one pass. Waits at most `waitMilliseconds` for an event; -1 means without limit.
   public func turn(waitMilliseconds: CInt) {
     timers.arm()
     let count = withUnsafeTemporaryAllocation(of: epoll_event.self, capacity: Self.wakeEventsMax) { events in
@@ -170,23 +175,23 @@ public final class EventLoop {
 
 /// A failed system call.
 public struct SystemError: Error, Equatable {
-  /// The errno.
+  /// The value of errno.
   public let code: CInt
   public init(code: CInt) { self.code = code }
-  /// The errno of the call that just failed on this thread.
+  /// The error of the system call that failed last on this thread.
   public static var last: SystemError { SystemError(code: csystem_errno()) }
-  /// The text of strerror.
+  /// The error as text (strerror(3)).
   public var text: String { String(cString: strerror(code)) }
 }
 
-/// CLOCK_REALTIME, since 1970. It steps when the clock is set.
+/// The wall clock (CLOCK_REALTIME), as time since 1970. It jumps when the clock is set.
 public func wallClockNow() -> Instant {
   var time = timespec()
   clock_gettime(CLOCK_REALTIME, &time)
   return Instant(nanoseconds: UInt64(max(time.tv_sec, 0)) &* 1_000_000_000 &+ UInt64(time.tv_nsec))
 }
 
-/// CLOCK_MONOTONIC. Does not count suspended time, and never steps.
+/// The monotonic clock (CLOCK_MONOTONIC). It never jumps, and does not advance while the machine is suspended.
 public func monotonicNow() -> Instant {
   var time = timespec()
   clock_gettime(CLOCK_MONOTONIC, &time)

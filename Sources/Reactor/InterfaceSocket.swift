@@ -1,13 +1,14 @@
 import CSystem
 import Primitives
 
-/// Opens an IPv4 socket that is bound to one interface and unreachable from the box's other networks. A stream socket
-/// may reuse the address of connections that have ended (SO_REUSEADDR); a datagram socket may broadcast.
+/// Opens a non-blocking IPv4 socket that is bound to one interface, so that it cannot be reached from other networks of
+/// the box. A stream socket can be bound while old connections of its port are in TIME_WAIT (SO_REUSEADDR). A datagram
+/// socket can send broadcasts (SO_BROADCAST).
 ///
-/// `filter` attaches a socket filter before the socket can receive anything; it returns 0, or -1 with errno set.
+/// `filter` attaches a socket filter, before the socket can receive anything. It returns 0, or -1 with errno set.
 ///
-/// Errors: EADDRINUSE, EADDRNOTAVAIL, ENODEV, EACCES for a port below 1024 without CAP_NET_BIND_SERVICE, and those of
-/// socket.
+/// Errors: EADDRINUSE, EADDRNOTAVAIL, ENODEV, those of socket, and EACCES for a port below 1024 without
+/// CAP_NET_BIND_SERVICE.
 public func openInterfaceSocket(
   isStream: Bool, address: UInt32, port: UInt16, interface: String, filter: ((CInt) -> CInt)? = nil
 ) throws(SystemError) -> CInt {

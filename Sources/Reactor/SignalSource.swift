@@ -1,11 +1,11 @@
 import CSystem
 
-/// Delivers signals as events: they are blocked in the process and read from a signalfd.
+/// Delivers signals as events of the loop. The signals are blocked in this process and read from a signalfd.
 public final class SignalSource: EventSource {
   private let descriptor: CInt
   private let received: (CInt) -> Void
 
-  /// Errors: signalfd's and epoll_ctl's.
+  /// Errors: those of signalfd and epoll_ctl.
   public init(_ loop: EventLoop, _ signals: [CInt], _ received: @escaping (CInt) -> Void) throws(SystemError) {
     var set = sigset_t()
     sigemptyset(&set)

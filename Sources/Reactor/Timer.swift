@@ -1,9 +1,10 @@
 import CSystem
 import Primitives
 
-/// A one-shot timer of an `EventLoop`. It fires on the loop's thread, before all other work of a wake-up.
+/// A one-shot timer of an `EventLoop`. It fires on the loop's thread, before all other work of a pass of the loop.
 public final class Timer {
-  /// The slack for periodic checks that run every 30 s or less often. A daemon wakes up every 10 s in any case.
+  /// The slack for periodic checks that run every 30 s or less often. The daemon's maintenance wakes the loop every 10
+  /// s in any case.
   public static let choreSlack = TimeSpan.seconds(10)
 
   /// The time at which the timer is due; `.never` while it is not set.
@@ -18,8 +19,9 @@ public final class Timer {
     self.fired = fired
   }
 
-  /// Sets the timer to `deadline`, and replaces a former deadline. An instant in the past fires at once. With `slack`
-  /// the timer may fire up to that much later: in the first wake-up after its deadline, whatever caused that wake-up.
+  /// Sets the timer to `deadline`, which replaces an earlier deadline. A deadline in the past fires in the next pass.
+  /// With a `slack`, the loop does not wake up at the deadline. The timer fires in the first pass after the deadline
+  /// that has another cause, and at the latest at the end of the slack.
   public func set(_ deadline: Instant, slack: TimeSpan = .seconds(0)) {
     latest = deadline + slack
     if deadline == self.deadline { return }
@@ -37,12 +39,14 @@ public final class Timer {
   }
 }
 
-/// All timers that are set, on one timerfd. There are only tens of them, so a scan is faster than a heap.
+/// All timers that are set. They share one timerfd. There are only tens of timers, so a linear search is faster than a
+/// heap.
 final class TimerQueue: EventSource {
   let descriptor: CInt
   private var pending: [Timer] = []
   private var armed = Instant.never
-  /// How early the timerfd may expire. Deadlines that move a little with each event then need no system call each.
+  /// How much earlier than the next deadline the timerfd may expire. With this tolerance, a deadline that moves a
+  /// little with each event does not need a system call each time.
   private static let earlyMax = TimeSpan.milliseconds(20)
 
   init() throws(SystemError) {
@@ -72,13 +76,14 @@ final class TimerQueue: EventSource {
     if !pending.contains(where: { $0.deadline <= now }) { return }
     let due = pending.filter { $0.deadline <= now }.sorted { $0.deadline < $1.deadline }
     pending.removeAll { $0.deadline <= now }
-    // A handler may set, cancel or release any timer, including its own.
+    // A closure can set, cancel or release any timer, including its own. So the deadline is checked again.
     for timer in due where timer.deadline <= now { timer.expire() }
-    // A timer that a handler set to a past instant was queued again and has already fired.
+    // A closure may have set a timer of `due` to an instant in the past. That timer was added to `pending` again, and
+    // has fired in this loop.
     pending.removeAll { $0.deadline == .never }
   }
 
-  /// Sets the timerfd, once before each wait: an event may set timers hundreds of times.
+  /// Sets the timerfd. Called only once before each wait, because timers may be set hundreds of times in one pass.
   func arm() {
     var earliest = Instant.never
     for timer in pending where timer.latest < earliest { earliest = timer.latest }

@@ -1,7 +1,7 @@
 import CSystem
 
-/// Calls `body` with the unix address of `path`. Returns -1 with ENAMETOOLONG if the path does not fit. A path that
-/// begins with "@" is a name in the abstract namespace (unix(7)).
+/// Calls `body` with the Unix socket address of `path`, and returns the result. Returns -1 with ENAMETOOLONG if the
+/// path is too long for an address. A path that begins with "@" is a name in the abstract namespace (unix(7)).
 public func withUnixAddress(_ path: String, _ body: (__CONST_SOCKADDR_ARG, socklen_t) -> CInt) -> CInt {
   var address = sockaddr_un()
   address.sun_family = sa_family_t(AF_UNIX)
@@ -14,7 +14,8 @@ public func withUnixAddress(_ path: String, _ body: (__CONST_SOCKADDR_ARG, sockl
   var byteCount = MemoryLayout<sockaddr_un>.size
   if name.first == UInt8(ascii: "@") {
     name[0] = 0
-    // Every byte of an abstract name is significant, including zeros.
+    // Every byte of an abstract name is part of the name, including zeros. So the address must have exactly the length
+    // of the name.
     byteCount += name.count - room - 1
   }
   withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: name) }
