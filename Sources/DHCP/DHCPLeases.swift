@@ -1,41 +1,43 @@
 import Primitives
 
-/// The address leases of a Wi-Fi group, and the reply to each request (RFC 2131, 4.3). Pure.
+/// The address leases of a Wi-Fi group, and the reply to each request (RFC 2131, section 4.3). The type makes no system
+/// call.
 ///
-/// A client is identified by its Ethernet address alone. Leases do not survive a restart. The server is the only one on
-/// its network, so a client that asks for its previous address gets it if it is free.
+/// A client is identified by its Ethernet address alone. Leases are lost at a restart. The group has no other DHCP
+/// server. So a client that requests its previous address receives that address if no other client uses it.
 public struct DHCPLeases {
-  /// The lease time in seconds. Stations come and go, and there are many more addresses than stations.
+  /// The lease time in seconds. It may be long, because there are more addresses than stations.
   public static let leaseSeconds: UInt32 = 3600
   /// How long an offered address is reserved for its client.
   public static let offerTime = TimeSpan.seconds(60)
-  /// How long a declined address is quarantined. A client declines an address that it found in use (DHCPDECLINE).
+  /// How long an address is quarantined after a client has declined it. A client declines an address that another
+  /// station already uses (DHCPDECLINE).
   public static let declinedTime = TimeSpan.seconds(600)
-  /// The maximum number of quarantined addresses: in total, and per client. A client can lease and decline addresses
-  /// repeatedly, so above a limit the oldest quarantine ends.
+  /// The maximum number of quarantined addresses: of all clients, and of one client. A client can lease and decline
+  /// addresses without end. So if a limit is reached, the oldest quarantine ends.
   public static let declinedMax = 8
   public static let declinedOfClientMax = 2
-  /// The rate limit for messages of one client; further messages are dropped. A client retransmits after 4, 8 and 16 s
-  /// (RFC 2131, 4.1).
+  /// The rate limit for messages of one client. Messages above the rate are dropped. A client retransmits after 4, 8
+  /// and 16 s (RFC 2131, section 4.1).
   public static let rateOfClient = TokenRate(perSecond: 4, burst: 16)
 
   private enum Use {
     case offered, leased
-    /// Quarantined: its client reported another station that uses it.
+    /// The address is quarantined, because the client reported that another station uses it.
     case declined
   }
 
-  /// The current or last use of an address.
+  /// The current use of an address, or the last use if `until` has passed.
   private struct Lease {
     var hardware: UInt64
     var until: Instant
     var use: Use
 
-    /// Whether the address is, or was last, leased or offered to this client.
+    /// Whether the address is leased or offered to this client, or was so at its last use.
     func isOf(_ client: UInt64) -> Bool { hardware == client && use != .declined }
   }
 
-  /// The memory for one address in bytes.
+  /// The memory for the lease of one address, in bytes.
   public static var leaseBytes: Int { MemoryLayout<Lease?>.stride }
 
   private let server: UInt32
@@ -43,21 +45,21 @@ public struct DHCPLeases {
   private var leases: [Lease?]
   private var rates = SourceBuckets(Self.rateOfClient)
 
-  /// Leases the addresses of `addresses`, a range within the server's /24 network. A station gets one of them.
+  /// Leases the addresses in `addresses`, a range within the server's /24 network. Each client receives one address.
   ///
-  /// A device that rejoins under new Ethernet addresses can exhaust the range. Then a client that has left the group
-  /// loses its address to a station in the group.
+  /// A device that joins again and again with new Ethernet addresses can exhaust the range. In that case a client that
+  /// has left the group loses its address to a station in the group.
   public init(server: UInt32, addresses: ClosedRange<UInt32>) {
     self.server = server
     first = addresses.lowerBound
     leases = [Lease?](repeating: nil, count: addresses.count)
   }
 
-  /// The reply to a request, or nil if there is none. `isStation` returns whether an Ethernet address belongs to a
-  /// station in the group.
+  /// Handles a request and returns the reply; nil if the request is not answered. `isStation` returns whether an
+  /// Ethernet address belongs to a station in the group.
   ///
-  /// The caller guarantees that `request.hardware` is the source address of the frame. Otherwise a station could
-  /// release or decline the address of another.
+  /// The caller guarantees that `request.hardware` is the source address of the Ethernet frame. Otherwise a station
+  /// could release or decline the address of another station.
   public mutating func reply(
     to request: DHCPRequest, now: Instant, isStation: (UInt64) -> Bool
   ) -> DHCPReply? {
@@ -71,7 +73,8 @@ public struct DHCPLeases {
       }
       return nil
     case .release:
-      // The entry stays, so the client gets the same address again unless the range is exhausted.
+      // The entry is kept with an end in the past. So the client receives the same address again, unless the range is
+      // exhausted.
       if let place = place(of: request.address), isHeld(place, by: request.hardware) {
         leases[place]?.until = now
       }
@@ -81,7 +84,7 @@ public struct DHCPLeases {
     }
   }
 
-  /// The Ethernet address of the client that leases an address, or nil if nobody does.
+  /// The Ethernet address of the client that leases an address; nil if the address is not leased.
   public func client(of address: UInt32, now: Instant) -> UInt64? {
     guard let place = place(of: address), let lease = leases[place] else { return nil }
     return lease.use == .leased && now < lease.until ? lease.hardware : nil
@@ -95,7 +98,7 @@ public struct DHCPLeases {
     return DHCPReply(.offer, to: request, address: first + UInt32(place), leaseSeconds: Self.leaseSeconds)
   }
 
-  /// Answers a DHCPREQUEST (RFC 2131, 4.3.2).
+  /// Answers a DHCPREQUEST (RFC 2131, section 4.3.2).
   private mutating func decide(_ request: DHCPRequest, _ now: Instant) -> DHCPReply? {
     if let chosen = request.server, chosen != server {
       for place in leases.indices where isHeld(place, by: request.hardware) && leases[place]?.use == .offered {
@@ -103,7 +106,7 @@ public struct DHCPLeases {
       }
       return nil
     }
-    // The client may only renew the address that it already uses, because the reply goes there.
+    // A client with an address can renew only that address, because the reply is sent to that address.
     let wanted = request.address != 0 ? request.address : request.wanted ?? 0
     if wanted == 0 { return nil }
     guard let place = place(of: wanted), isFree(place, now) || isHeld(place, by: request.hardware) else {
@@ -117,7 +120,8 @@ public struct DHCPLeases {
 
   private func isHeld(_ place: Int, by client: UInt64) -> Bool { leases[place]?.isOf(client) ?? false }
 
-  /// Quarantines an address. If its client or the range has reached the limit, the oldest quarantine ends.
+  /// Quarantines an address. If the limit of the client is reached, the oldest quarantine of this client ends. If the
+  /// limit of all clients is reached, the oldest quarantine of all ends.
   private mutating func decline(_ place: Int, _ now: Instant) {
     guard let client = leases[place]?.hardware else { return }
     leases[place] = nil
@@ -131,8 +135,8 @@ public struct DHCPLeases {
 
   private func isFree(_ place: Int, _ now: Instant) -> Bool { leases[place].map { $0.until <= now } ?? true }
 
-  /// Whether a client can have configured this address itself. The reply goes to it, so it must be a host address of
-  /// this network, not the server's and not leased to another client.
+  /// Whether a client may have configured this address itself. The reply is sent to the address. So the address must be
+  /// a host address of this network, not the server's address, and not leased to another client.
   private func canHave(_ address: UInt32, _ client: UInt64, _ now: Instant) -> Bool {
     let host = address & 0xFF
     if address >> 8 != server >> 8 || address == server || host == 0 || host == 0xFF { return false }
@@ -144,8 +148,13 @@ public struct DHCPLeases {
     return Int(address - first)
   }
 
-  /// Chooses an address: the client's previous one, the requested one, an unused one, or the one that expired first. A
-  /// station in the group may finally take a quarantined address or that of a client that has left.
+  /// Chooses an address for a client; nil if no address is available. The first that exists of these is chosen:
+  ///
+  /// - the client's previous address
+  /// - the requested address, if it is free
+  /// - an address that was never used
+  /// - the address whose last lease or quarantine ended first
+  /// - for a station in the group: a quarantined address, or the address of a client that has left the group
   private func place(for request: DHCPRequest, _ now: Instant, _ isStation: (UInt64) -> Bool) -> Int? {
     if let own = leases.indices.first(where: { isHeld($0, by: request.hardware) }) { return own }
     if let wanted = request.wanted, let place = place(of: wanted), isFree(place, now) { return place }

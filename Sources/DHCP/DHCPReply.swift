@@ -1,9 +1,9 @@
 import Primitives
 
-/// A message from the server to a client (RFC 2131, 4.3). It names no router and no name server, so a phone keeps its
-/// own route to the Internet.
+/// A message from the server to a client (RFC 2131, section 4.3). It contains no router and no name server, so that a
+/// phone keeps its own route to the Internet.
 public struct DHCPReply: Equatable, Sendable {
-  /// The DHCP message type (RFC 2132, 9.6).
+  /// The DHCP message type (RFC 2132, section 9.6).
   public enum Kind: UInt8, Sendable {
     case offer = 2
     case acknowledgement = 5
@@ -11,11 +11,11 @@ public struct DHCPReply: Equatable, Sendable {
   }
 
   public var kind: Kind
-  /// The request that it answers.
+  /// The request that this message answers.
   public var request: DHCPRequest
-  /// The offered or leased address. It is 0 in a refusal, and for a client that configured its own address.
+  /// The offered or leased address; 0 in a refusal, and in the reply to a client that configured its own address.
   public var address: UInt32
-  /// The lease time in seconds, or 0 if no address is leased.
+  /// The lease time in seconds; 0 if no address is offered or leased.
   public var leaseSeconds: UInt32
 
   public init(_ kind: Kind, to request: DHCPRequest, address: UInt32 = 0, leaseSeconds: UInt32 = 0) {
@@ -25,16 +25,17 @@ public struct DHCPReply: Equatable, Sendable {
     self.leaseSeconds = leaseSeconds
   }
 
-  /// The destination of the reply: the client's address if it may keep one, otherwise broadcast. A client without an
-  /// address does not answer ARP (RFC 2131, 4.1).
+  /// The destination address of the reply. It is the client's address if the client has one and the reply confirms it.
+  /// Otherwise it is the broadcast address, because a client without an address does not answer ARP (RFC 2131, section
+  /// 4.1).
   public var destination: UInt32 {
     kind == .acknowledgement && request.address != 0 ? request.address : 0xFFFF_FFFF
   }
 
-  /// The minimum message size that every client accepts, in bytes (RFC 1542, 2.1).
+  /// The minimum size of a message, in bytes. Some clients accept no shorter message (RFC 1542, section 2.1).
   static let bytesMin = 300
 
-  /// The message as bytes, padded to `bytesMin`.
+  /// The message as bytes, padded to at least `bytesMin`. `server` is the server's address.
   public func encoded(server: UInt32, mask: UInt32) -> [UInt8] {
     var packet: [UInt8] = [2, 1, 6, 0]
     packet.append(bigEndian: request.transaction)

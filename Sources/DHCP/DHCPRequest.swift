@@ -1,8 +1,9 @@
 import Primitives
 
-/// A message from a DHCP client (RFC 2131, 2; options: RFC 2132). It contains only the fields that this server uses.
+/// A message from a DHCP client (RFC 2131, section 2; options: RFC 2132). It contains only the fields that this server
+/// uses.
 public struct DHCPRequest: Equatable, Sendable {
-  /// The DHCP message type (RFC 2132, 9.6).
+  /// The DHCP message type (RFC 2132, section 9.6).
   public enum Kind: UInt8, Sendable {
     case discover = 1
     case request = 3
@@ -13,15 +14,16 @@ public struct DHCPRequest: Equatable, Sendable {
 
   public var kind: Kind
   public var transaction: UInt32
-  /// The highest bit is set if the client cannot receive unicast before it has an address.
+  /// The flags of the message. The highest bit is set if the client cannot receive unicast datagrams before it has an
+  /// address.
   public var flags: UInt16
-  /// The current address of the client, or 0 if it has none.
+  /// The current address of the client; 0 if the client has no address.
   public var address: UInt32
   /// The Ethernet address of the client, in the low 48 bits.
   public var hardware: UInt64
-  /// The requested address (option 50), or nil.
+  /// The address that the client requests (option 50); nil if there is no such option.
   public var wanted: UInt32?
-  /// The server that the client chose (option 54), or nil.
+  /// The address of the server that the client chose (option 54); nil if there is no such option.
   public var server: UInt32?
 
   public init(
@@ -37,11 +39,11 @@ public struct DHCPRequest: Equatable, Sendable {
     self.server = server
   }
 
-  /// The maximum message size in bytes: one Ethernet frame.
+  /// The maximum size of a message, in bytes: the payload of one Ethernet frame.
   public static let bytesMax = 1500
 
-  /// Parses a message. It throws if the bytes are not a client's message on Ethernet, or if they came through a relay
-  /// agent: a group has none.
+  /// Parses a message. Throws if the bytes are not the message of a DHCP client on Ethernet. Also throws if a relay
+  /// agent forwarded the message, because a group has no relay agent.
   public init(_ packet: [UInt8]) throws(DHCPSyntaxError) {
     var reader = ByteReader(packet.span.bytes, orThrow: DHCPSyntaxError())
     guard try reader.u8() == 1, try reader.u8() == 1, try reader.u8() == 6 else { throw DHCPSyntaxError() }
@@ -53,9 +55,9 @@ public struct DHCPRequest: Equatable, Sendable {
     _ = try reader.u64()
     guard try reader.u32() == 0 else { throw DHCPSyntaxError() }
     hardware = UInt64(try reader.u16()) << 32 | UInt64(try reader.u32())
-    // The null address and multicast addresses identify no client (IEEE 802, 8.2.2).
+    // The null address and multicast addresses identify no client (IEEE 802, section 8.2.2).
     if hardware == 0 || hardware >> 40 & 1 != 0 { throw DHCPSyntaxError() }
-    // Skips the rest of the hardware address, the server name and the boot file.
+    // Skips the fields for the rest of the hardware address, the server name and the boot file.
     _ = try reader.span(10 + 64 + 128)
     guard try reader.u32() == dhcpCookie else { throw DHCPSyntaxError() }
     var kind: Kind?
@@ -87,7 +89,7 @@ public struct DHCPSyntaxError: Error {
   public init() {}
 }
 
-/// The magic cookie that precedes the options (RFC 2131, 3).
+/// The magic cookie that precedes the options (RFC 2131, section 3).
 let dhcpCookie: UInt32 = 0x6382_5363
 
 /// Option codes (RFC 2132).
