@@ -1,13 +1,14 @@
 import Primitives
 import Synchronization
 
-/// Writes the ring of records described in `JournalLayout`.
+/// Writes records to the ring buffer that `JournalLayout` describes.
 ///
-/// A journal is a small value that points to memory owned by the rim. Every module that logs gets a copy, and a single
-/// thread writes. Writing a record makes no system call and does not allocate. A reader in another process sees each
-/// record completely or not at all, even after this process has died. Repeated records are counted (`RepeatFilter`).
+/// A journal is a small value that points to the ring in memory. Every module that logs has a copy of the value, and
+/// only one thread writes. Writing a record makes no system call and does not allocate. A reader in another process
+/// reads a record completely or not at all, even after this process has died. Repeated records are counted instead of
+/// written (`RepeatFilter`).
 public struct Journal: @unchecked Sendable {
-  /// The filter shared by all copies of this value. Without one, every record is written.
+  /// The filter that all copies of this value share. If it is nil, every record is written.
   private let filter: UnsafeMutablePointer<RepeatFilter>?
   private let fixedLevel: Level
   private let base: UnsafeMutableRawPointer?
@@ -23,13 +24,14 @@ public struct Journal: @unchecked Sendable {
     capacity = 1
   }
 
-  /// Continues the journal in `memory`, or formats the memory if it has none.
-  /// - `memory`: page-aligned and at least `JournalLayout.fileBytes(capacity: JournalLayout.capacityMin)` bytes. It
-  ///   must outlive this journal and its copies. Smaller memory gives `.none`.
-  /// - `level`: less severe records are dropped. If there is a filter, its level is used instead.
-  /// - `filter`: counts repeated records and must live as long as `memory`. Without one, every record is written.
+  /// Continues the journal in `memory`. If `memory` contains no journal, formats it.
+  /// - `memory`: page-aligned and at least `JournalLayout.fileBytes(capacity: JournalLayout.capacityMin)` bytes. The
+  ///   memory must outlive this journal and its copies. If the memory is smaller, the result is `.none`.
+  /// - `level`: records that are less severe are dropped. If there is a filter, the level of the filter is used
+  ///   instead.
+  /// - `filter`: counts repeated records, and must exist as long as `memory`. If it is nil, every record is written.
   /// - `wallOffset`: wall clock minus monotonic clock, in nanoseconds.
-  /// - `boot`: the machine's boot id, which reveals that the monotonic clock restarted.
+  /// - `boot`: the machine's boot id. A new id shows that the monotonic clock has started again.
   public init(
     _ memory: UnsafeMutableRawBufferPointer, level: Level, wallOffset: Int64, boot: MachineBoot,
     filter: UnsafeMutablePointer<RepeatFilter>? = nil
@@ -53,7 +55,7 @@ public struct Journal: @unchecked Sendable {
     beginBase(base, wallOffset, boot)
   }
 
-  /// Less severe records are dropped.
+  /// The level of the journal: records that are less severe are dropped.
   public var level: Level {
     if let filter { return filter.pointee.level }
     return fixedLevel
@@ -62,8 +64,8 @@ public struct Journal: @unchecked Sendable {
   /// Changes the level of all copies of this value. Has no effect without a filter.
   public func setLevel(_ level: Level) { filter?.pointee.level = level }
 
-  /// Rewrites the header after the memory was lost and replaced by zeros. Does nothing if the header exists; records
-  /// are kept.
+  /// Writes the header again after the memory was lost and replaced by zeros. Does nothing if the header exists. The
+  /// records are not changed.
   public func restoreHeader(wallOffset: Int64, boot: MachineBoot) {
     guard let base, base.load(fromByteOffset: JournalLayout.magicOffset, as: UInt64.self) == 0 else { return }
     beginFile(base)
@@ -88,9 +90,9 @@ public struct Journal: @unchecked Sendable {
     admit(level, event, now, link, a, b, c, text.first, text.second)
   }
 
-  /// Writes a text, “source: text”, as at most `textRecordsMax` records of 40 bytes each (a, b, c and the 16 bytes).
-  /// `event` is `report` or `panic`. If `isCounted`, repetitions are counted instead of written; callers with their own
-  /// rate limit pass false.
+  /// Writes a text, “source: text”, as at most `textRecordsMax` records. Each record contains 40 bytes of the text, in
+  /// a, b, c and the 16 bytes. `event` is `report` or `panic`. If `isCounted` is true, repetitions are counted instead
+  /// of written. Callers that limit the rate themselves pass false.
   public func recordText(
     _ level: Level, _ event: Event, at now: Instant, _ words: UnsafeRawBufferPointer, isCounted: Bool = true
   ) {
@@ -112,10 +114,11 @@ public struct Journal: @unchecked Sendable {
     } while offset < words.count
   }
 
-  /// The most records for one text.
+  /// The maximum number of records for one text.
   public static let textRecordsMax = 8
 
-  /// Writes the counts of repeated records that are due. Call it every few seconds, and once at the end with `isLast`.
+  /// Writes the counts of repeated records whose counting period has ended. Call this every few seconds, and once at
+  /// the end with `isLast`.
   public func recordRepeats(at now: Instant, isLast: Bool = false) {
     while let count = filter?.pointee.nextCount(at: now, isLast: isLast) {
       let subject = count.subject
@@ -125,9 +128,9 @@ public struct Journal: @unchecked Sendable {
     }
   }
 
-  /// Applies a new wall-clock offset to the times of all records of this boot. Call it when the wall clock was set.
+  /// Sets a new wall-clock offset for all records since the machine's boot. Call this when the wall clock was set.
   public func wallClockStepped(offset: Int64, at now: Instant) {
-    // Lost memory has no clock base until it is restored.
+    // Without a clock base, the memory was lost and is not restored yet.
     guard let base, base.load(fromByteOffset: JournalLayout.baseCountOffset, as: UInt64.self) > 0 else { return }
     let entry = clockBase(base, Int(base.load(fromByteOffset: JournalLayout.baseCountOffset, as: UInt64.self)) - 1)
     let before = entry.load(fromByteOffset: 8, as: Int64.self)
@@ -159,7 +162,8 @@ public struct Journal: @unchecked Sendable {
     let slot = Int((sequence &- 1) % capacity)
     let record = base + (JournalLayout.headerBytes &+ slot &* JournalLayout.recordBytes)
     let mark = record.assumingMemoryBound(to: Atomic<UInt64>.self)
-    // Sequence lock: the slot is invalid from before its first byte changes until after its last.
+    // A sequence lock: the slot is marked as invalid before its first byte changes, until after its last byte has
+    // changed.
     mark.pointee.store(0, ordering: .relaxed)
     atomicMemoryFence(ordering: .releasing)
     record.storeBytes(of: now.nanoseconds, toByteOffset: 8, as: UInt64.self)
@@ -217,7 +221,7 @@ public struct Journal: @unchecked Sendable {
   }
 }
 
-/// The first 16 bytes of a text, zero-filled, as stored in a record.
+/// The first 16 bytes of a text, padded with zeros, as stored in a record.
 public struct JournalText: Equatable, Sendable {
   public static let byteCount = 16
   let first: UInt64

@@ -1,4 +1,5 @@
-/// The byte layout of the journal file. Integers have the machine's byte order, because the file stays on the machine.
+/// The byte layout of the journal file. Integers have the machine's byte order, because only this machine reads the
+/// file.
 ///
 ///     header page (4096 bytes)                       record (64 bytes)
 ///     0   magic "CWJRNL", format version, 0          0   sequence, 0 while it is being written
@@ -9,21 +10,24 @@
 ///     40  clock bases: first sequence, wall offset,
 ///         machine boot (8 + 8 + 16 bytes each)
 ///
-/// Sequence numbers begin at 1 and never repeat in one file; record n is in slot (n − 1) % capacity. A clock base gives
-/// the wall time of the records from `first sequence` on: monotonic time + wall offset. Setting the wall clock updates
-/// the base, which corrects the times of earlier records too. A reboot restarts monotonic time, so it adds a new base.
+/// Sequence numbers begin at 1 and never repeat in one file. Record n is in slot (n − 1) % capacity. A clock base
+/// defines the wall time of the records from `first sequence` on: monotonic time + wall offset. When the wall clock is
+/// set, the last base is changed, which also corrects the times of earlier records of that base. Monotonic time starts
+/// again at a reboot, so each reboot adds a base.
 public enum JournalLayout {
   public static let headerBytes = 4096
   public static let recordBytes = 64
-  /// A smaller ring cannot hold the records of one start-up.
+  /// The minimum capacity in records. The records of one start of the daemon fit.
   public static let capacityMin = 64
   public static let clockBasesMax = 8
   /// "CWJRNL" and the format version.
   public static let magic: UInt64 = 0x4357_4A52_4E4C_0001
 
-  /// The newest sequence of a readable file. It leaves room for additions without overflow.
+  /// The maximum sequence number of a readable file. With this limit, calculations with sequence numbers do not
+  /// overflow.
   static let sequenceMax = UInt64.max / 2
-  /// The newest sequence of a file that a writer continues. A writer that starts below it never reaches `sequenceMax`.
+  /// The maximum sequence number of a file that a writer continues. A writer that starts below this number never
+  /// reaches `sequenceMax`.
   static let continuedSequenceMax = UInt64.max / 4
 
   static let magicOffset = 0
@@ -37,7 +41,7 @@ public enum JournalLayout {
   /// The size of a file with `capacity` records, in bytes.
   public static func fileBytes(capacity: Int) -> Int { headerBytes + capacity * recordBytes }
 
-  /// The reason why `memory` is not a readable journal, or nil if it is one.
+  /// The reason why `memory` is not a readable journal; nil if it is a readable journal.
   public static func fault(in memory: UnsafeRawBufferPointer) -> JournalFault? {
     guard memory.count >= headerBytes, let base = memory.baseAddress else { return .truncated }
     let magic = base.load(fromByteOffset: magicOffset, as: UInt64.self)
@@ -47,7 +51,7 @@ public enum JournalLayout {
     if base.load(fromByteOffset: recordSizeOffset, as: UInt64.self) != UInt64(recordBytes) { return .version }
     if capacity < UInt64(capacityMin) || capacity > UInt64(Int.max / 2 / recordBytes) { return .corrupt }
     if memory.count < fileBytes(capacity: Int(capacity)) { return .truncated }
-    // No valid journal reaches this number.
+    // No journal that was written correctly reaches this number.
     if base.load(fromByteOffset: newestOffset, as: UInt64.self) > sequenceMax { return .corrupt }
     let bases = base.load(fromByteOffset: baseCountOffset, as: UInt64.self)
     return bases >= 1 && bases <= UInt64(clockBasesMax) ? nil : .corrupt
@@ -56,11 +60,11 @@ public enum JournalLayout {
 
 /// The reason why bytes are not a readable journal.
 public enum JournalFault: Error, Sendable {
-  /// Shorter than the header, or than the size in the header.
+  /// The bytes are shorter than the header, or shorter than the size that the header states.
   case truncated
-  /// Not a journal.
+  /// The bytes do not begin like a journal.
   case foreign
-  /// A journal of another format version.
+  /// The journal has another format version.
   case version
   /// The header is inconsistent.
   case corrupt

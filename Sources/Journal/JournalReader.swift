@@ -5,16 +5,19 @@ import Synchronization
 public struct JournalRecord: Sendable {
   public var sequence: UInt64
   public var instant: Instant
-  /// Nanoseconds since 1970 (UTC), by the wall-clock offset that is known now.
+  /// The wall time of the record, in nanoseconds since 1970 (UTC). It is calculated with the latest known offset of the
+  /// wall clock.
   public var wallNanoseconds: Int64
-  /// Level and event are raw values, because a journal of a later version may contain unknown ones.
+  /// The level as a raw value. `level` and `event` are raw values, because a journal of a later version may contain
+  /// unknown values.
   public var level: UInt8
   public var event: UInt16
   public var link: UInt8
   public var a: UInt64
   public var b: UInt64
   public var c: UInt64
-  /// The 16 bytes as a node id. For a text record, its bytes in order are the beginning of the text.
+  /// The 16 bytes of the record as a node id. In a record with a text, the bytes of this id are the beginning of the
+  /// text.
   public var node: NodeID
 }
 
@@ -31,18 +34,19 @@ public struct JournalReader: @unchecked Sendable {
     capacity = base.load(fromByteOffset: JournalLayout.capacityOffset, as: UInt64.self)
   }
 
-  /// The sequence of the newest record, or 0 if there is none.
+  /// The sequence number of the newest record; 0 if there is no record.
   public var newest: UInt64 { word(JournalLayout.newestOffset) }
 
-  /// The sequence of the oldest record in the ring, or 1 if there is none.
+  /// The sequence number of the oldest record in the ring; 1 if there is no record.
   public var oldest: UInt64 { newest > capacity ? newest - capacity + 1 : 1 }
 
-  /// The file offset of the record with this sequence, even if it was overwritten. nil for 0.
+  /// The file offset of the slot for the record with this sequence number, even if the record was overwritten. nil for
+  /// 0.
   public func offset(of sequence: UInt64) -> Int? {
     sequence > 0 ? JournalLayout.headerBytes + Int((sequence - 1) % capacity) * JournalLayout.recordBytes : nil
   }
 
-  /// The record with this sequence, or nil if it was overwritten, is being written or never existed.
+  /// The record with this sequence number. nil if the record was overwritten, is being written, or never existed.
   public func record(_ sequence: UInt64) -> JournalRecord? {
     guard let offset = offset(of: sequence) else { return nil }
     guard word(offset) == sequence else { return nil }

@@ -4,7 +4,8 @@ public enum Level: UInt8, Comparable, Sendable {
   case fault = 0
   /// A request fails until a person acts.
   case error = 1
-  /// Something is missing or was refused. The daemon continues without it and watches for a change.
+  /// A resource is missing, or something was refused. The daemon continues without it, and checks whether that has
+  /// changed.
   case warning = 2
   /// Normal operation, such as peers and links that appear and disappear.
   case notice = 3
@@ -15,7 +16,7 @@ public enum Level: UInt8, Comparable, Sendable {
 
   @inlinable public static func < (a: Level, b: Level) -> Bool { a.rawValue < b.rawValue }
 
-  /// The name used in the log, the configuration and on the command line.
+  /// The name of the level in the log, in the configuration and on the command line.
   public var name: StaticString {
     switch self {
     case .fault: "fault"

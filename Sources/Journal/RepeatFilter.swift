@@ -1,36 +1,44 @@
 import Primitives
 
-/// Decides which records are written. Repeated records are counted, and their counts are written periodically.
+/// Decides which records are written to the journal. Repeated records above a rate are only counted, and their counts
+/// are written periodically.
 ///
-/// There are two rate limits. A **subject** (an event about one node, link or text) gets `subjectBurst` records a
-/// minute. Further ones are counted over periods that double from one minute to 16. A **kind** (all records of one
-/// event) gets a burst of 1/32 of the ring, which refills within an hour, for all subjects together. Eight kinds may be
-/// flooded for an hour with any number of invented subjects, and half of the ring still keeps older records.
+/// There are two rate limits:
 ///
-/// Faults are never counted. Neither are debug records, because a person who enables them wants all of them.
+/// - A **subject** is an event about one node, link or text. `subjectBurst` records of a subject are written within a
+///   minute. Further records are counted. The counting period doubles from one minute to 16 minutes.
+/// - A **kind** is all records of one event, or of one source of texts, regardless of the subject. Its limit is a burst
+///   of 1/32 of the ring, which refills within an hour.
+///
+/// So others can flood eight kinds for an hour with any number of invented subjects, and half of the ring still
+/// contains older records.
+///
+/// Faults and debug records have no limit. A person who enables debug records wants all of them.
 public struct RepeatFilter {
-  /// Records of one subject that are written before further ones are counted.
+  /// The number of records of one subject that are written before further records are counted.
   static let subjectBurst: UInt8 = 8
-  /// Subjects tracked concurrently, in sets of `setCount` entries. A subject is looked up in only one set. When that
-  /// set is full, only the limit of its kind applies.
+  /// The number of subjects that are tracked at the same time. The table consists of sets of `setCount` entries, and
+  /// the hash of a subject selects one set. If that set is full, only the limit of the kind applies to the subject.
   static let subjectsMax = 64
   static let setCount = 4
-  /// The shortest counting period, and the number of times it may double.
+  /// The shortest counting period (`span`), and how many times the period can double (`doublingsMax`).
   static let span = TimeSpan.seconds(60)
   static let doublingsMax: UInt8 = 4
-  /// Kinds: one for each event, and the last `sourcesMax` for sources of texts (`Event.report`).
+  /// The number of kinds. There is a kind for each event, and `sourcesMax` kinds for the sources of texts
+  /// (`Event.report`).
   static let kindsMax = 240
   static let sourcesMax = 16
   private static let hourNanoseconds: UInt64 = 3_600_000_000_000
 
-  /// The subject of a record, for comparison and for the record with its count.
+  /// The subject of a record. It identifies equal subjects, and contains the fields for the record with the count
+  /// (`Event.repeated`).
   struct Subject {
     var event: Event
     var level = Level.debug
     var link: UInt8 = 0xFF
     var first: UInt64 = 0
     var second: UInt64 = 0
-    /// Equal for records of the same subject. Never 0.
+    /// A hash that is equal for records of the same subject. Never 0.
     var key: UInt64
     var kind: Int
   }
@@ -54,7 +62,7 @@ public struct RepeatFilter {
     var subject = Subject(event: .report, key: 1, kind: 0)
   }
 
-  /// Less severe records are dropped.
+  /// The level of the journal: records that are less severe are dropped.
   var level: Level
   private let kindBurst: UInt32
   private var watches = FixedArray<64, Watch>(repeating: Watch())
@@ -73,7 +81,8 @@ public struct RepeatFilter {
     }
   }
 
-  /// Whether to write the `records` records of one message about a subject.
+  /// Returns whether a message about a subject is written. If not, the message is counted. `records` is the number of
+  /// records that the message needs.
   mutating func admits(_ subject: Subject, records: Int, at now: Instant) -> Bool {
     var place: Int?
     let set = Int(subject.key >> 32) & (Self.subjectsMax - 1) & ~(Self.setCount - 1)
@@ -107,7 +116,8 @@ public struct RepeatFilter {
     return false
   }
 
-  /// Takes records from the kind's budget. Records beyond the budget are counted for the kind.
+  /// Charges records to the budget of the subject's kind. Returns false if the budget is not sufficient, and then
+  /// counts the message for the kind.
   private mutating func spend(_ subject: Subject, _ records: Int, _ now: Instant) -> Bool {
     let kind = subject.kind
     let step = Self.hourNanoseconds / UInt64(kindBurst)
@@ -125,7 +135,8 @@ public struct RepeatFilter {
     return false
   }
 
-  /// Returns and resets the next count that is due, or nil if there is none. With `isLast` all counts are due.
+  /// Returns the next count whose period has ended, and sets it to 0. Returns nil if there is no such count. If
+  /// `isLast` is true, all counts are returned, regardless of their periods.
   mutating func nextCount(at now: Instant, isLast: Bool) -> (subject: Subject, repeats: UInt64, seconds: UInt64)? {
     for index in 0..<Self.subjectsMax where watches[index].repeats > 0 {
       guard isLast || watches[index].until <= now else { continue }
@@ -134,7 +145,7 @@ public struct RepeatFilter {
       watches[index].since = now
       watches[index].until = now + TimeSpan(nanoseconds: Self.span.nanoseconds << UInt64(watches[index].doublings))
       watches[index].repeats = 0
-      // One record per period shows the current state.
+      // In the next period one record is written again, so that the journal shows the present state.
       watches[index].written = Self.subjectBurst - 1
       return (watch.subject, watch.repeats, (now - watch.since).milliseconds / 1000)
     }
@@ -145,7 +156,8 @@ public struct RepeatFilter {
       let repeats = kinds[index].repeats
       kinds[index].repeats = 0
       var subject = kinds[index].subject
-      // The records had many subjects, of which only the last is known. The source of a text is the same for all.
+      // The counted records had many subjects, of which only the last is known, so its fields are removed. Texts of one
+      // kind have the same source, so the beginning of the text is kept.
       subject.link = 0xFF
       if subject.event != .report { (subject.first, subject.second) = (0, 0) }
       return (subject, repeats, span / 1_000_000_000)
@@ -155,8 +167,8 @@ public struct RepeatFilter {
 }
 
 extension RepeatFilter.Subject {
-  /// The subject of a record with integers and 16 bytes. `a` distinguishes subjects only if it is small: a reason or a
-  /// bearer, not a quantity.
+  /// The subject of a record with integers and 16 bytes. Values of `a` below 255 distinguish subjects, because they are
+  /// reasons or bearers. Larger values are quantities, and do not distinguish subjects.
   init(_ event: Event, _ level: Level, _ link: UInt8, a: UInt64, _ first: UInt64, _ second: UInt64) {
     var hash = mixed(UInt64(event.rawValue) << 16 | UInt64(link) << 8 | (a < 256 ? a : 255))
     hash = mixed(hash ^ first)
@@ -165,7 +177,8 @@ extension RepeatFilter.Subject {
     self.init(event: event, level: level, link: link, first: first, second: second, key: hash | 1, kind: kind)
   }
 
-  /// The subject of a text, “source: text”. Digits after a colon are ignored, because ports differ each time.
+  /// The subject of a text, “source: text”. Digits directly after a colon are ignored, because they may be a port,
+  /// which differs each time.
   init(_ event: Event, _ level: Level, words: UnsafeRawBufferPointer, _ first: UInt64, _ second: UInt64) {
     var hash: UInt64 = 0
     var source: UInt64?
@@ -184,7 +197,7 @@ extension RepeatFilter.Subject {
   }
 }
 
-/// The finalizer of SplitMix64: every bit of the result depends on every bit of the input.
+/// The finaliser of SplitMix64, a hash in which every bit of the result depends on every bit of the input.
 private func mixed(_ value: UInt64) -> UInt64 {
   var z = value &+ 0x9E37_79B9_7F4A_7C15
   z = (z ^ z >> 30) &* 0xBF58_476D_1CE4_E5B9
