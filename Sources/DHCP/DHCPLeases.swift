@@ -6,7 +6,7 @@ import Primitives
 /// A client is identified by its Ethernet address alone. Leases are lost at a restart. The group has no other DHCP
 /// server. So a client that requests its previous address receives that address if no other client uses it.
 public struct DHCPLeases {
-  /// The lease time in seconds. It may be long, because there are more addresses than stations.
+  /// The lease time in seconds. A long lease does no harm, because there are more addresses than stations.
   public static let leaseSeconds: UInt32 = 3600
   /// How long an offered address is reserved for its client.
   public static let offerTime = TimeSpan.seconds(60)

@@ -32,7 +32,7 @@ public struct DHCPReply: Equatable, Sendable {
     kind == .acknowledgement && request.address != 0 ? request.address : 0xFFFF_FFFF
   }
 
-  /// The minimum size of a message, in bytes. Some clients accept no shorter message (RFC 1542, section 2.1).
+  /// The minimum size of a message, in bytes. Every client accepts messages of this size (RFC 1542, section 2.1).
   static let bytesMin = 300
 
   /// The message as bytes, padded to at least `bytesMin`. `server` is the server's address.

@@ -38,7 +38,7 @@ final class AvahiPollAdapter {
   /// Call this at a request to Avahi. For the next seconds, times are rounded less (see `Quiet`).
   func stir() { activeAt = loop.now }
 
-  /// Descriptors that have at least one watch.
+  /// The number of descriptors that have at least one watch.
   var descriptorCount: Int { descriptors.count }
 
   /// Frees the function table. The Avahi object that used the table must have been freed before.
@@ -197,7 +197,7 @@ private final class Timeout {
     if isDue { timer?.set(monotonicNow()) }
   }
 
-  /// `time` is a wall-clock instant; nil disables the timeout.
+  /// Sets the timeout to `time`, a wall-clock instant. nil disables the timeout.
   func set(_ time: UnsafePointer<timeval>?) {
     isDue = false
     guard let time else {

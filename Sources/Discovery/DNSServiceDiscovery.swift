@@ -48,7 +48,7 @@ public final class DNSServiceDiscovery {
   private var daemon: DaemonResponder?
   private var embedded: EmbeddedResponder?
   private(set) var active: (any Responder)?
-  /// Responders that are no longer used. They are closed later, because a responder may not be closed inside its own
+  /// Responders that are no longer used. They are closed later, because a responder must not be closed inside its own
   /// callback.
   private var retired: [any Responder] = []
   private var retiredServices: [Service] = []
@@ -114,7 +114,7 @@ public final class DNSServiceDiscovery {
     table = ServiceTable()
   }
 
-  /// Replaces the published TXT strings.
+  /// Replaces the strings of the published TXT record.
   public func updateTXT(_ txt: [(key: String, value: String)]) {
     settings.txt = txt
     active?.updateTXT(settings)

@@ -10,7 +10,7 @@ import Reactor
 /// most CAVAHI_CALL_MILLISECONDS_MAX. Waiting for an absent daemon needs no calls.
 final class DaemonResponder: PublishingResponder {
   private(set) var isReady = false
-  /// Whether the daemon runs, even before its host name is established.
+  /// Whether avahi-daemon runs. It may have no host name yet, and `isReady` is false until then.
   private(set) var isPresent = false
 
   let owner: any ResponderOwner

@@ -12,16 +12,16 @@ public struct DiscoverySettings: Sendable {
   /// records.
   public static let txtStringsMax = 8
 
-  /// Service and transport, in the form of the DNS-SD registry (RFC 6335).
+  /// The service type: the names of service and transport, in the form that RFC 6335 registers.
   public var serviceType = "_causeway._tcp"
-  /// The TCP port of the listener.
+  /// The TCP port on which this node accepts links.
   public var port: UInt16
   /// Key and value of each TXT string. A value that is too long is truncated between two characters.
   public var txt: [(key: String, value: String)]
   /// The service instance name. It is derived from the node's key and not from its display name, so that two nodes have
   /// different names.
   public var instanceName: String
-  /// Names of the interfaces to publish and browse on; all of them when empty.
+  /// The names of the interfaces on which to publish and browse; empty for all interfaces.
   public var interfaces: [String] = []
 
   /// Which multicast DNS responder discovery uses.

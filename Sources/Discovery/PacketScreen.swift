@@ -38,7 +38,7 @@ final class PacketScreen {
     var source: UInt64 = 0
     var interface: UInt32 = 0
     let count = cavahi_peek(descriptor, buffer.baseAddress, buffer.count, &source, &interface)
-    if count < 0 { return true }  // an error, or no datagram: Avahi's own recvmsg will report it
+    if count < 0 { return true }  // Avahi's recvmsg reports the error.
     if count <= buffer.count {
       let packet = UnsafeRawBufferPointer(rebasing: buffer[..<count])
       if Self.admits(packet), shares.admits(packet, from: source, on: interface, now: now) { return true }

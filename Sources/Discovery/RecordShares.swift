@@ -37,7 +37,7 @@ struct RecordShares {
   mutating func admits(
     _ packet: UnsafeRawBufferPointer, from source: UInt64, on interface: UInt32, now: Instant
   ) -> Bool {
-    // Questions are not cached.
+    // The packet is a question, which is not cached, or its source is unknown.
     if source == 0 || packet[2] & 0x80 == 0 { return true }
     let place = cache(interface, isIPv4: source >> 32 == 0xFFFF, now)
     caches[place].entries.removeAll { $0.until <= now }

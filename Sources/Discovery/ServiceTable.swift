@@ -2,7 +2,7 @@ import Bearer
 import CAvahi
 import Primitives
 
-/// One service instance, as received on one interface with one IP version.
+/// Identifies a service instance that was announced on one interface with one IP version.
 struct ServiceKey: Equatable {
   var interface: CInt
   /// AVAHI_PROTO_INET or AVAHI_PROTO_INET6.
@@ -13,7 +13,7 @@ struct ServiceKey: Equatable {
 /// A known service, and the state of its look-up.
 final class Service {
   enum Phase: Equatable {
-    /// Waits for one of the `ServiceTable.lookupsMax` look-ups.
+    /// The service waits until fewer than `ServiceTable.lookupsMax` look-ups are in progress.
     case waiting
     case lookingUp
     /// The look-up has succeeded and was closed. Avahi would repeat the questions of an open look-up for its three
@@ -149,9 +149,9 @@ final class ServiceTable {
     }
   }
 
-  /// Records that the node with this hint has proved its key at `place`. A proof protects only one service for each
-  /// interface and IP version, because a node can announce any number of names with its own hint or with none. A
-  /// service with the address and port of `place` comes first, and then the service that the node has already proved.
+  /// Records that the node with this hint has proved its key at `place`. A node can announce any number of names, with
+  /// its own hint or with none. So a proof protects only one service for each interface and IP version. A service with
+  /// the address and port of `place` comes first, and then the service that the node has already proved.
   func prove(_ hint: UInt64, at place: IPEndpoint) {
     var host = place
     host.port = 0

@@ -81,7 +81,7 @@ public struct Journal: @unchecked Sendable {
     admit(level, event, now, link, a, b, c, node.high.bigEndian, node.low.bigEndian)
   }
 
-  /// Writes one record whose 16 bytes are the beginning of a text.
+  /// Writes one record with a text. The record has room for the first 16 bytes of the text, in place of a node id.
   @inline(never)
   public func record(
     _ level: Level, _ event: Event, at now: Instant, link: UInt8 = 0xFF,

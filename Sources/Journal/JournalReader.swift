@@ -26,7 +26,7 @@ public struct JournalReader: @unchecked Sendable {
   private let base: UnsafeRawPointer
   private let capacity: UInt64
 
-  /// `memory` must outlive the reader.
+  /// `memory` contains the journal file, and must exist as long as the reader.
   public init(_ memory: UnsafeRawBufferPointer) throws(JournalFault) {
     if let fault = JournalLayout.fault(in: memory) { throw fault }
     guard let base = memory.baseAddress else { throw .truncated }

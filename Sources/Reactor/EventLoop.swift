@@ -1,7 +1,7 @@
 import CSystem
 import Primitives
 
-/// An object that handles the readiness of a descriptor.
+/// An object that reads or writes a descriptor when the loop reports it as ready.
 public protocol EventSource: AnyObject {
   /// Called when the descriptor is ready. `events` has the bits EPOLLIN, EPOLLOUT, EPOLLERR, EPOLLHUP and EPOLLRDHUP.
   /// The source moves at most `EventLoop.callBytesMax` bytes and returns. If the descriptor is still ready, this is
@@ -150,7 +150,7 @@ public final class EventLoop {
     let count = withUnsafeTemporaryAllocation(of: epoll_event.self, capacity: Self.wakeEventsMax) { events in
       let count = Int(epoll_wait(epoll, events.baseAddress!, CInt(Self.wakeEventsMax), waitMilliseconds))
       now = monotonicNow()
-      guard count > 0 else { return 0 }  // EINTR: signals arrive by signalfd, so nothing is lost
+      guard count > 0 else { return 0 }  // EINTR needs no action: signals arrive by signalfd
       timers.fireDue(now)
       for priority in Priority.allCases {
         for index in 0..<count { serve(events[index], at: priority) }

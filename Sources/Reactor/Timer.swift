@@ -9,7 +9,7 @@ public final class Timer {
 
   /// The time at which the timer is due; `.never` while it is not set.
   public private(set) var deadline = Instant.never
-  /// The latest time at which the loop must wake up for this timer: `deadline` plus the slack.
+  /// The time at which the timer fires at the latest: `deadline` plus the slack.
   fileprivate private(set) var latest = Instant.never
   private let loop: EventLoop
   fileprivate let fired: () -> Void

@@ -6,8 +6,8 @@ import Primitives
 /// first bytes of each stream.
 ///
 /// A source is the address that is charged for a stream (`RemoteAddress.source`). While a stream of another source
-/// waits for a handshake slot, the gate can end a running handshake. It ends a handshake that makes no progress, first
-/// of the source with the most handshakes.
+/// waits for a handshake slot, the gate can end a running handshake. It ends a handshake that makes no progress or
+/// takes too long (`Admission.patience`), first of the source with the most handshakes.
 ///
 /// Order of calls:
 ///
@@ -25,12 +25,12 @@ struct AdmissionGate {
   struct Opening: Equatable {
     let stream: UInt32
     let source: UInt64
-    /// The bytes read so far.
+    /// The bytes that were read from the stream so far.
     let bytes: [UInt8]
     let deadline: Instant
   }
 
-  /// The result of a handshake.
+  /// The end of a handshake, as the caller reports it.
   enum HandshakeEnd {
     /// The peer proved its key, and the node assigned a link slot. The value is the peer's admission class: stranger,
     /// proven or pinned.
@@ -39,7 +39,7 @@ struct AdmissionGate {
     case noLink
   }
 
-  /// The result of received bytes.
+  /// The result of `receive`: what the caller must do with the stream.
   enum Verdict: Equatable {
     /// More bytes are needed to recognise TLS.
     case incomplete
@@ -167,9 +167,10 @@ struct AdmissionGate {
     return next.flatMap { begin(at: $0.index, now) }
   }
 
-  /// Returns the stream of a handshake that makes no progress, while another source waits for the slot. The caller ends
-  /// the handshake. The gate chooses a handshake of the source with the most handshakes, and among several the one that
-  /// stalled first. Call `nextStalled`, then `handshakeEnded`, until `nextStalled` returns nil.
+  /// Returns the stream of a handshake that makes no progress or takes too long, while another source waits for the
+  /// slot. The caller ends the handshake. The gate chooses a handshake of the source with the most handshakes, and
+  /// among several the one that stalled first. Call `nextStalled`, then `handshakeEnded`, until `nextStalled` returns
+  /// nil.
   func nextStalled(now: Instant) -> UInt32? {
     guard let waiting else { return nil }
     var next: (stream: UInt32, count: Int, stalledAt: Instant)?

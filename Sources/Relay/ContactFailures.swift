@@ -35,7 +35,7 @@ struct ContactFailures {
     }
   }
 
-  /// Oldest first.
+  /// The failures, oldest first.
   private var entries: [Entry] = []
 
   /// Records a failure. `node` may contain only the upper half of the id (see `ContactFailure`). `isPinned` states

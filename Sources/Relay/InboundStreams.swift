@@ -59,7 +59,8 @@ final class InboundStreams {
     setTimer()
   }
 
-  /// Whether a stream of this peer waits for its ClientHello or for its handshake to begin.
+  /// Whether a stream from this address is at the admission gate: its ClientHello has not arrived, or its handshake has
+  /// not begun.
   func contains(_ remote: RemoteAddress) -> Bool { streams.contains { $0.handoff.remote == remote } }
 
   /// Records that a stream received bytes during its handshake.
@@ -154,7 +155,7 @@ final class InboundStreams {
   }
 }
 
-/// One stream at the gate.
+/// One stream at the admission gate, with its descriptor.
 private final class InboundStream: EventSource {
   let number: UInt32
   let handoff: StreamHandoff

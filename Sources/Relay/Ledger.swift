@@ -28,7 +28,7 @@ public enum Ledger {
   /// entries must stay below this value.
   public static let memoryMax = 128 << 20
 
-  /// The memory of one owner.
+  /// The memory of one owner: a table, a queue, or another part of the daemon with a limit.
   public struct Entry {
     public let owner: StaticString
     /// The maximum number of records of this owner.
@@ -142,7 +142,7 @@ public enum Ledger {
 
   /// The memory of an object with a few fields, its registration in the event loop, and its timer, in bytes.
   private static let smallObject = 512
-  /// The size limit of a peer's certificates as received: the longest handshake message.
+  /// The maximum size of a peer's certificate chain in bytes: that of the longest TLS handshake message.
   private static let chainBytesMax = 16_384
   /// The bytes of one peer in the answer to a status request. Each pair of discovery info is a string in the snapshot
   /// and a value in the JSON tree. The text of the answer is added.

@@ -33,7 +33,7 @@ final class LinkDriver: FrameSink {
   /// The stream's number at the admission gate while an inbound stream is in its handshake. nil after the handshake,
   /// and for a dialled stream.
   var admission: UInt32?
-  /// The node's link slot; nil until the peer is authenticated.
+  /// The node's link slot for this stream; nil until the peer is authenticated.
   private(set) var slot: Int?
   var peer: NodeID { secure.peer }
   /// The counts of TCP segments that the stream has sent. nil for a stream that does not run over TCP, and after the
@@ -71,7 +71,7 @@ final class LinkDriver: FrameSink {
   /// Whether the node may still have frames. `fill` leaves frames in the node when enough bytes are encrypted ahead of
   /// the stream.
   private var mayHaveMore = false
-  /// Bytes sent and received over the stream since the last `takePassed`.
+  /// The number of bytes sent and received over the stream since the last `takePassed`.
   private var passedBytes: UInt64 = 0
   private var movedBytes = 0
   /// Whether the driver wants to be called when the stream is writable (`wantsRoom`). `waitsForRoom` is the last value
@@ -161,7 +161,7 @@ final class LinkDriver: FrameSink {
 
   var holdsBytes: Bool { !secure.outgoing.isEmpty }
 
-  /// Returns the bytes sent and received over the stream since the last call.
+  /// Returns the number of bytes sent and received over the stream since the last call of this function.
   func takePassed() -> UInt64 {
     defer { passedBytes = 0 }
     return passedBytes

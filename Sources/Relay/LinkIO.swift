@@ -15,9 +15,9 @@ protocol LinkIO: AnyObject {
   var now: Instant { get }
   /// The counts of TCP segments sent; nil for a stream that does not run over TCP.
   var segments: SegmentCounts? { get }
-  /// Reads received bytes to the start of the buffer.
+  /// Reads received bytes into `buffer`, from its start.
   func receive(into buffer: UnsafeMutableRawBufferPointer) -> TransferOutcome
-  /// Sends as many of the bytes as the stream accepts.
+  /// Sends as many of `bytes` as the stream accepts now.
   func send(_ bytes: UnsafeRawBufferPointer) -> TransferOutcome
   /// Sets whether `LinkDriver.ready` is called when the stream is writable. Regardless of this setting, `ready` is
   /// called when bytes have arrived.

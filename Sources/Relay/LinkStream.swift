@@ -20,7 +20,7 @@ final class LinkScratch {
 /// discards further input. It closes when the other side has closed, or after `lingerTime`.
 final class LinkStream: LinkIO, EventSource {
   static let lingerTime = TimeSpan.seconds(2)
-  /// The maximum number of bytes read from a lingering stream.
+  /// The maximum number of bytes read and discarded from a lingering stream.
   static let lingerBytesMax = 1 << 20
   /// The maximum number of streams that linger at once; further streams close without lingering. The limit is needed
   /// because anyone who can connect can make a stream linger.
@@ -100,7 +100,7 @@ final class LinkStream: LinkIO, EventSource {
   func close(lingers: Bool) {
     driver = nil
     guard lingers, scratch.lingering < Self.lingeringMax else { return closeNow() }
-    // Bluetooth cannot close one direction: a shutdown ends the whole channel.
+    // Only TCP can close one direction. Over Bluetooth, a shutdown ends both directions of the channel.
     if isTCP { shutdown(descriptor, CInt(SHUT_WR)) }
     waitForRoom(false)
     isLingering = true

@@ -29,12 +29,12 @@ final class LocalServer {
   /// The time of the pass of the event loop to which the connections' `work` belongs.
   private var workAt = Instant.zero
 
-  /// The users that may connect, besides root and the daemon's own user.
+  /// The users that are allowed to connect, in addition to root and the daemon's own user.
   enum Access {
     /// Members of the group that owns the socket's file.
     case fileGroup
-    /// Members of the named group, to which the daemon itself need not belong. If the group does not exist (nil), its
-    /// members may not connect.
+    /// Members of the named group, to which the daemon itself need not belong. If the group does not exist (nil), only
+    /// root and the daemon's own user can connect.
     case members(of: String, gid_t?)
   }
 
@@ -184,7 +184,7 @@ final class LocalServer {
     return LocalLimits.large.mayTake(1, held: ofUser, taken: all, isFavoured: connection.isOperator)
   }
 
-  // MARK: Work per wake-up
+  // MARK: Work per pass of the event loop
 
   /// Schedules `resume` of all connections for `time`, by default for the next pass of the event loop.
   func resumeLater(at time: Instant = .zero) {

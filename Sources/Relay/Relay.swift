@@ -58,8 +58,8 @@ private func startRelay(_ configuration: Configuration, _ file: String?) throws(
   return relay
 }
 
-/// The daemon. It connects the node to bearers, discovery, control socket, applications and clock, and makes no
-/// decisions.
+/// The daemon. It passes events and outputs between the node and the bearers, discovery, the control socket,
+/// applications and the clock. All decisions about the protocol are made in the node.
 final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
   /// The configuration in use. Configuration keys that need a restart retain the values that they had at the start,
   /// even after a reload.
@@ -350,7 +350,7 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
     case .peer(let event): reportPeer(event, now)
     case .decisionWanted(let peer, let chain): decide(peer, chain, now)
     case .completed(let peer, let completion): probeEnded(peer, completion)
-    // A message of an unassigned kind (docs/protocol.md, "Message kinds").
+    // Only messages of an unassigned kind arrive here, and they are discarded (docs/protocol.md, "Message kinds").
     case .messageWaiting(let peer, let message): _ = node.takeMessage(from: peer, message.lane, now: now)
     case .datagram: break
     case .epochRaised(let epoch): epochRaised(to: epoch)

@@ -243,7 +243,7 @@ extension Relay: BearerDelegate {
     options.role = chosen.mode
     options.pushButton = chosen.wps
     options.isBridged = configuration.bluetooth.joinsGroup
-    if !options.isBridged { GroupBridge.remove() }  // left by a daemon that was killed
+    if !options.isBridged { GroupBridge.remove() }  // A daemon that was killed leaves its bridge.
     let radio = WiFiDirectRadio(loop, options, hint: hint, self)
     wifiDirect = radio
     radio.groupInterfaceChanged = { [self] interface in

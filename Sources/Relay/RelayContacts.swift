@@ -11,7 +11,7 @@ import Trust
 
 /// Records why dials, handshakes and links failed, for `causeway explain`.
 extension Relay {
-  /// Records that a bearer could not connect.
+  /// Records that a bearer could not connect to a candidate.
   func noteDialFailure(_ token: UInt32, _ candidate: Candidate, _ reason: String) {
     let hint = node.plan(token, now: loop.now)?.hint ?? candidate.hint
     // Some bearers begin the reason with the address, for the journal. The record has a field for the address.
@@ -51,7 +51,7 @@ extension Relay {
   /// and bearer.
   private func isPinned(_ node: NodeID) -> Bool { trust.pins.contains { $0.isByOperator && $0.node.mayBe(node) } }
 
-  /// The cause to record; nil for an end that is not a failure.
+  /// The cause of the failure for the record; nil if the driver's end is not a failure.
   private func cause(_ driver: LinkDriver, _ reason: String) -> ContactCause? {
     switch driver.streamEnd {
     case .refused(let refusal): return .refusedHere(TrustFault(refusal))

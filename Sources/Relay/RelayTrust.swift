@@ -130,7 +130,7 @@ final class TrustAdapter: NodeTrust {
   }
 }
 
-/// Applies trust to links, clients and operators.
+/// Saves and reports the state of trust, and checks links when trust changes.
 extension Relay {
   /// The interval between two calls of `maintain`. So a new pin is written to disk after at most this time.
   static let maintenanceInterval = TimeSpan.seconds(10)

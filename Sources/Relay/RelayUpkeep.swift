@@ -31,7 +31,7 @@ extension Relay {
     }
   }
 
-  /// Returns memory of ended links and lost peers to the kernel.
+  /// Returns the unused memory of ended links and lost peers to the kernel.
   func returnMemory() {
     node.forEachUnusedMemory { csystem_release_pages($0.baseAddress!, $0.count) }
     csystem_release_unused_memory()

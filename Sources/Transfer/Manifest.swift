@@ -132,7 +132,7 @@ public struct Manifest: Equatable, Sendable {
 
   public func size(file: Int) -> UInt64 { entries[files[file]].size ?? 0 }
 
-  /// The item that contains a file.
+  /// The number of the item that contains a file.
   public func item(file: Int) -> Int {
     var low = 0, high = items.count - 1
     while low < high {

@@ -20,8 +20,8 @@ public enum Names {
     text.count <= TransferLimits.textBytesMax && isText(text) { !isControl($0) }
   }
 
-  /// The name that an item receives in the destination directory. A leading `.` or `-` is replaced by `_`, so that the
-  /// item is not hidden, and commands do not read its name as an option.
+  /// The name that an item receives in the destination directory. A leading `.` or `-` is replaced by `_`. So the item
+  /// is not hidden, and commands do not read its name as an option.
   public static func visible(_ name: [UInt8]) -> [UInt8] {
     guard let first = name.first, first == UInt8(ascii: ".") || first == UInt8(ascii: "-") else { return name }
     return [UInt8(ascii: "_")] + name.dropFirst()
@@ -71,7 +71,7 @@ public enum Names {
 
   private static func isControl(_ scalar: UInt32) -> Bool { scalar < 0x20 || (0x7f...0x9f).contains(scalar) }
 
-  /// Whether a text is well-formed UTF-8 (Unicode, table 3-7) with only allowed scalars.
+  /// Whether a text is well-formed UTF-8 (The Unicode Standard, table 3-7) and `isAllowed` is true for each scalar.
   private static func isText(_ text: [UInt8], _ isAllowed: (UInt32) -> Bool) -> Bool {
     var place = 0
     while place < text.count {

@@ -3,14 +3,14 @@ public struct OfferRecord: Equatable, Sendable {
   /// The SHA-256 of the manifest. Equal names and sizes have the same digest, so the digest identifies the resource
   /// after a lost stream or a restart.
   public let manifest: Digest
-  /// The size of the manifest in bytes, without record headers.
+  /// The size of the manifest in bytes, without the headers of the records that carry it.
   public let manifestBytes: UInt32
-  /// The number of files and folders.
+  /// The number of files and folders in the manifest.
   public let entries: UInt32
   public let files: UInt32
   /// The sum of the sizes of all files, in bytes.
   public let bytes: UInt64
-  /// The name of the first file or folder.
+  /// The name of the first item of the manifest.
   public let name: [UInt8]
 
   public init(_ manifest: Manifest) {

@@ -5,8 +5,8 @@ public struct SHA256: Sendable {
   )
   /// The bytes that do not fill a block of 64 bytes yet.
   private var pending: [UInt8] = []
-  /// The number of bytes hashed so far. The standard defines no digest for 2^61 bytes or more; no file on disk is that
-  /// long.
+  /// The number of bytes hashed so far. The standard defines no digest for 2^61 bytes or more, and no input here is
+  /// that long.
   public private(set) var byteCount: UInt64 = 0
 
   public init() {}

@@ -296,7 +296,7 @@ public struct TransferReceiver: Sendable {
     guard offset <= held, offset == held || offset % UInt64(Tree.leafBytes) == 0 else { throw .offset }
     let isPlaced = numbers[manifest.item(file: file)] != nil
     if offset < held {
-      // The file was already moved to the destination directory, so it may not be written again.
+      // The file was already moved to the destination directory, so it must not be written again.
       guard !isPlaced else { throw .offset }
       bytesDone -= held - offset
       cut(file, Int(whole))
@@ -446,7 +446,7 @@ public struct TransferReceiver: Sendable {
   }
 }
 
-/// A FIFO queue.
+/// A first-in, first-out queue.
 struct Outputs<Element: Sendable>: Sendable {
   private var elements: [Element] = []
   private var head = 0

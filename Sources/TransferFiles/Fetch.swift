@@ -71,8 +71,8 @@ public enum Fetch {
   /// - Parameter hears: called several times a second with the number of bytes so far. If it returns false, the fetch
   ///   is cancelled.
   static func fetch(_ url: String, into folder: String, hears: (UInt64) -> Bool) throws(ResourceFailure) -> String {
-    // All users can see the arguments of curl and of this process, so a password may not be in the URL. This check is
-    // the first one, because the other errors show the URL.
+    // All users can see the arguments of curl and of this process, so the URL must not contain a password. This check
+    // is the first one, because the other errors show the URL.
     if let user = userInformation(url) {
       let rest = Array(url.utf8.prefix(user.lowerBound)) + Array(url.utf8.dropFirst(user.upperBound))
       throw ResourceFailure(

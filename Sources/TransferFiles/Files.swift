@@ -80,7 +80,7 @@ public enum Files {
     return try opened(systemOpen(path, O_RDONLY | O_DIRECTORY | common))
   }
 
-  /// Creates a new file for writing, with access for this user alone.
+  /// Creates a new file for writing, with mode 0600. Fails if the file exists.
   @discardableResult static func make(path: String) throws(FileFailure) -> OpenFile {
     guard !path.utf8.contains(0) else { throw FileFailure(EINVAL) }
     return try opened(systemMake(path, O_WRONLY | O_CREAT | O_EXCL | common))
@@ -91,7 +91,7 @@ public enum Files {
     try check(mkdir(path, 0o700))
   }
 
-  /// The size of a file in bytes, or nil if it does not exist.
+  /// The size of a file in bytes; nil if the file does not exist.
   static func size(path: String) throws(FileFailure) -> UInt64? {
     do {
       return try information(open(path: path)).size

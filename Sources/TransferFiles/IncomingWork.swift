@@ -77,8 +77,8 @@ public struct IncomingWork: Sendable {
       let journal = try partial.journalContent()
       let valid = receiver.accept(freeBytes: try Files.space(folder), bytesMax: bytesMax, journal: journal)
       try partial.begin(journalBytes: valid)
-      // If the offer was refused and there was no partial before, the new one is removed. (A partial is the stored part
-      // of an incomplete resource.)
+      // If the offer was refused, a partial (the stored part of an incomplete resource) that was just created is
+      // removed.
       if receiver.isEnded && valid == nil { partial.remove() }
       self.partial = partial
       self.directory = directory

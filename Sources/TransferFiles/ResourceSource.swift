@@ -2,7 +2,7 @@ import Transfer
 
 /// The reason why files cannot be offered or received.
 public struct ResourceFailure: Error {
-  /// The kind of failure.
+  /// The kind of error.
   public enum Reason: Sendable {
     /// The argument names nothing that can be offered.
     case invalid
