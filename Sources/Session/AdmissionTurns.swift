@@ -1,25 +1,25 @@
 import Primitives
 
-/// The order in which the addresses of a session get places when more are joined than there are places. That happens
-/// when merges cross, or when a member admits too many.
+/// The order in which the addresses of a session get member slots when more addresses are joined than the session
+/// allows. That happens when two merges happen at the same time, or when a member admits too many addresses.
 ///
-/// Tickets form a tree: each address is above those that it admitted. A founder gets a place first. Then the addresses
-/// that an admitter admitted take turns, in ascending order, each with the branch below it. Each round gives one place
-/// to each branch. So a member that admits many, even under invented keys that admit further ones, takes only places of
-/// its own branch. The order follows from the records, so all members compute the same one.
+/// Tickets (signed memberships) form a tree: each address is above the addresses that it admitted. A founder gets a
+/// slot first. Then the branches below an admitter take turns, in ascending order of address. Each round gives one slot
+/// to each branch. So a member that admits many addresses, even invented ones, uses only slots of its own branch. The
+/// order depends on the records alone, so all members compute the same order.
 struct AdmissionTurns {
   private struct Entry {
     /// Whether the address is joined and has had no turn.
     var isDue: Bool
-    /// The index of its admitter; nil for the root.
+    /// The index of the admitter's entry; nil for the root.
     var above: Int?
-    /// The indices of the addresses that it admitted, ascending by address.
+    /// The indices of the entries that this address admitted, ascending by address.
     var admitted: [Int] = []
-    /// The position in `admitted` of the next turn.
+    /// The position in `admitted` of the branch that has the next turn.
     var turn = 0
   }
 
-  /// The records in their order. The last entry is the root: the founders are below it.
+  /// One entry for each record, in table order. The last entry is the root, directly above the founders.
   private var entries: [Entry]
 
   /// `records` are all records of a table, in their order.
@@ -29,7 +29,7 @@ struct AdmissionTurns {
     for (index, record) in records.enumerated() {
       let isFounder = origins.contains { $0.id == record.session && $0.origin.founder == record.address }
       let admitter = isFounder ? nil : records.position(record.session, (record.root ?? record.ticket).admitter)
-      // An admitter has a lower depth than its tickets, so there is no cycle.
+      // An admitter's depth is less than that of the tickets it gives, so there is no cycle.
       let isBelow = admitter.map { records[$0].depth < record.depth } ?? false
       let above = isBelow ? admitter ?? records.count : records.count
       entries[index].above = above
@@ -37,7 +37,7 @@ struct AdmissionTurns {
     }
   }
 
-  /// The index of the next record; nil after all had their turns.
+  /// The index of the record that has the next turn; nil after all had theirs.
   mutating func next() -> Int? { next(from: entries.count - 1) }
 
   private mutating func next(from index: Int) -> Int? {
@@ -53,8 +53,9 @@ struct AdmissionTurns {
     return nil
   }
 
-  /// The numbers of `places` (indices of records) in two branches. These are the branches of the two records below
-  /// their nearest common admitter. Nil if one of the two records is above the other.
+  /// The numbers of `places` (indices of records that have a slot) in the branches of the records `one` and `other`.
+  /// Both branches begin directly below the nearest common admitter of the two records. Nil if one record is above the
+  /// other.
   func shares(of one: Int, and other: Int, in places: [Int]) -> (one: Int, other: Int)? {
     let ways = (way(to: one), way(to: other))
     guard let parting = ways.0.indices.first(where: { $0 >= ways.1.count || ways.0[$0] != ways.1[$0] }),
@@ -70,7 +71,7 @@ struct AdmissionTurns {
     return shares
   }
 
-  /// The indices from the root down to a record.
+  /// The indices from the root down to a record, both included.
   private func way(to index: Int) -> [Int] {
     var way = [index]
     while let above = entries[way[way.count - 1]].above { way.append(above) }

@@ -5,14 +5,15 @@ struct IncomingInvitation {
   enum Phase: Equatable {
     /// The application has not answered.
     case asked
-    /// The application has accepted. The invitation waits for the inviter's welcome, then for the handshake.
+    /// The application has accepted. The invitation waits for the inviter's welcome, then for the handshake of the two
+    /// members.
     case accepted(SessionHandle)
-    /// The application was notified of the outcome. At most the answer is still to be sent.
+    /// The application was notified of the outcome. The answer to the inviter may still have to be sent.
     case over
   }
 
   let handle: InvitationHandle
-  /// The inviter's number of the invitation.
+  /// The number that the inviter's node gave to the invitation.
   let number: UInt32
   let from: MemberAddress
   let to: UInt32
@@ -23,23 +24,25 @@ struct IncomingInvitation {
   let cameAt: Instant
   var deadline: Instant
   var phase = Phase.asked
-  /// The earliest time of an acceptance without asking the application (auto-join); nil if the application is asked.
+  /// The earliest time at which auto-join accepts the invitation without asking the application; nil if the application
+  /// is asked.
   var acceptAt: Instant?
   var isWelcomed = false
   var answer: AnswerMessage?
   /// The time when the application accepted the invitation.
   var acceptedAt = Instant.never
-  /// The time until which an ended invitation counts for its inviter.
+  /// The time until which an ended invitation is still charged to its inviter.
   var keptUntil = Instant.zero
-  /// The session that the answer offers to merge with the inviter's. Its table is read when the answer is sent.
+  /// The local session that the answer offers to merge with the inviter's session. The table of the local session is
+  /// read only when the answer is sent.
   var offers: SessionHandle?
   var answerAt = Instant.never
 }
 
 /// The invitee's side of invitations.
 extension Sessions {
-  /// Accepts an invitation into an open session of the application. If no other address was ever in that session, it
-  /// becomes the inviter's session; otherwise the two are merged.
+  /// Accepts an invitation into an open session of the application. A session that no other address was ever in becomes
+  /// the inviter's session. Otherwise the two sessions are merged.
   public func accept(_ invitation: InvitationHandle, into handle: SessionHandle, now: Instant) throws(SessionError) {
     guard let index = incoming.firstIndex(where: { $0.handle == invitation && $0.phase == .asked }),
       let session = session(handle), session.address.endpoint == incoming[index].to
@@ -58,7 +61,8 @@ extension Sessions {
       session.isJoining = true
       incoming[index].answer = AnswerMessage(number: asked.number, answer: .accepted)
     } else if isCrossed(asked, session) {
-      // This session has the lower address, so its own invitation decides about both.
+      // Both applications have invited each other. The invitation from the lower address decides for both, and that is
+      // this session's.
       incoming[index].answer = AnswerMessage(number: asked.number, answer: .crossed)
     } else if session.table.contains(asked.session) {
       incoming[index].answer = AnswerMessage(number: asked.number, answer: .accepted)
@@ -71,7 +75,7 @@ extension Sessions {
     incoming[index].acceptedAt = now
     incoming[index].deadline = incoming[index].deadline + SessionLimits.settleTime
     if session.isJoining && session.gathers {
-      // An inviter that sends no welcome must not keep the session from other inviters.
+      // An inviter that sends no welcome must not keep the session from joining another inviter.
       incoming[index].deadline = min(incoming[index].deadline, now + SessionLimits.welcomeTime)
     }
     incoming[index].answerAt = now
@@ -93,8 +97,9 @@ extension Sessions {
     }
   }
 
-  /// Whether the application's session can become the inviter's session. It must be alone and must have no invitation
-  /// of its own. Its unanswered auto-join invitations do not count if the inviter has members or a lower address.
+  /// Whether the application's session can become the inviter's session. No other address was ever in that session, and
+  /// the session has sent no invitation. The session's unanswered auto-join invitations are ignored if the inviter has
+  /// members or a lower address.
   private func mayJoin(_ session: LocalSession, _ asked: IncomingInvitation) -> Bool {
     guard session.isAlone, !session.table.contains(asked.session) else { return false }
     let givesWay = asked.memberCount > 1 || asked.from < session.address
@@ -103,7 +108,7 @@ extension Sessions {
     }
   }
 
-  /// Whether this session, whose address is the lower one, has itself invited the inviter.
+  /// Whether the two applications have invited each other, and this session has the lower address.
   private func isCrossed(_ asked: IncomingInvitation, _ session: LocalSession) -> Bool {
     session.address < asked.from
       && outgoing.contains { $0.session == session.handle && $0.to == asked.from && $0.phase == .inviting }
@@ -123,7 +128,7 @@ extension Sessions {
 
   func receiveInvite(_ invite: InviteMessage, from node: NodeID, _ now: Instant) {
     if let index = incoming.firstIndex(where: { $0.number == invite.number && $0.from.node == node }) {
-      // The inviter may not have received the answer: send it again.
+      // An inviter that repeats an invitation may not have received the answer, so the answer is sent again.
       if incoming[index].answer != nil { incoming[index].answerAt = now }
       return
     }
@@ -151,8 +156,8 @@ extension Sessions {
           memberCount: Int(invite.memberCount), context: invite.context, deadline: new.deadline)))
   }
 
-  /// Whether one more invitation of a node can be answered. It may evict another one, even if that is over and its
-  /// answer was not sent.
+  /// Makes room to store and answer one more invitation of a node. Returns false if there is no room. Another
+  /// invitation can be evicted, even an ended invitation whose answer was not sent.
   private func hasRoomForAnswer(to node: NodeID, _ now: Instant) -> Bool {
     if incoming.count(where: { $0.from.node == node }) >= 2 * SessionLimits.invitationsPerNodeMax { return false }
     let places = FairPlaces(capacity: SessionLimits.invitationsMax, standTime: SessionLimits.invitationStandTime)
@@ -166,8 +171,8 @@ extension Sessions {
     }
   }
 
-  /// Makes a place for an invitation to a service, among those of its inviter and among those to the service. Returns
-  /// false if there is none.
+  /// Finds a slot for an invitation within the limit of its inviter's node and within that of the invited service. To
+  /// free a slot, another invitation can be evicted and answered `.busy`. Returns false if there is no slot.
   private func makePlace(for new: IncomingInvitation, _ now: Instant) -> Bool {
     func isCounted(_ invitation: IncomingInvitation) -> Bool { invitation.phase != .over || invitation.keptUntil > now }
     func makePlace(_ capacity: Int, isRival: (IncomingInvitation) -> Bool) -> Bool {
@@ -177,7 +182,7 @@ extension Sessions {
       case .free: return true
       case .instead(let index):
         end(&incoming[rivals[index]], .busy, answering: .busy, now)
-        // The new invitation has its place already.
+        // The new invitation uses this slot, so the evicted one is no longer charged to its inviter.
         incoming[rivals[index]].keptUntil = now
         return true
       case .none: return false
@@ -190,7 +195,8 @@ extension Sessions {
     return makePlace(SessionLimits.invitationsPerServiceMax) { $0.to == new.to }
   }
 
-  /// The entry of an invitation in `FairPlaces`. An accepted invitation can be evicted if no welcome arrives in time.
+  /// The entry that represents an invitation in `FairPlaces`. An accepted invitation can be evicted only when
+  /// `SessionLimits.welcomeTime` has passed since its acceptance.
   private func entry(of invitation: IncomingInvitation, _ now: Instant) -> FairPlaces.Entry {
     let isJoining: Bool
     if case .accepted = invitation.phase { isJoining = true } else { isJoining = false }
@@ -218,7 +224,7 @@ extension Sessions {
       case .full: .full
       case .incompatible: .incompatible
       }
-    // A welcomed invitee is a member, whether it connects or not.
+    // A welcomed invitee is a member already, even if it does not connect before the inviter's deadline.
     if incoming[index].isWelcomed && message.reason == .timedOut { return }
     end(&incoming[index], outcome, answering: nil, now)
     removeEnded(now)
@@ -257,7 +263,8 @@ extension Sessions {
       tellNews(session, now)
       take(verification, into: session, now)
     }
-    // The inviter is a pending member too, unless its table shows it as joined.
+    // The inviter is a pending member (not in the table yet) too, unless the welcome's table shows the inviter as
+    // joined.
     let known = session.table
     let newcomers = ([invitation.from] + welcome.newcomers).filter { $0 != session.address && !known.isJoined($0) }
     session.newcomers = newcomers.prefix(SessionLimits.newcomersMax).map {
@@ -280,7 +287,7 @@ extension Sessions {
     }
     session.isJoining = false
     session.table = table
-    // If the application left this session a moment ago, its departure is obsolete.
+    // The application may have left this session a moment ago. The departure of that time is obsolete.
     for former in sessions
     where !former.isOpen && former.address == session.address && former.table.contains(invitation.session) {
       former.phase = .over
@@ -288,7 +295,8 @@ extension Sessions {
     tell(.identified(session.handle, table.id))
     tableChanged(session, now)
     for index in session.pairs.indices {
-      // The members get the rest from the inviter, or ask for it.
+      // Only records newer than the welcome are sent. The members get the other records from the inviter, or request
+      // them.
       session.pairs[index].toldUpTo = told
       session.pairs[index].newsAt = now
     }

@@ -1,4 +1,4 @@
-/// Copies of byte arrays in one piece, for the data of applications, which may be large. Embedded Swift (6.3.1)
+/// Copies of byte arrays by one memory copy, for the data of applications, which can be large. Embedded Swift (6.3.1)
 /// appends, initialises and moves the elements of an array one by one, even contiguous bytes. That costs 1 ns for each
 /// byte of each copy.
 extension [UInt8] {

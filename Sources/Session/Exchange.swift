@@ -1,16 +1,16 @@
 import Channel
 import Primitives
 
-/// Received messages, and the results of sent messages.
+/// Received messages, and the delivery results of sent messages.
 extension Sessions {
-  /// Handles a message of another node's sessions, for which `mayReceive` returned true. Throws if it is malformed. A
-  /// valid message that matches nothing known is ignored. Checks at most as many signatures as `allowance` permits;
-  /// `check` continues with the others.
+  /// Handles a message of another node's sessions, for which `mayReceive` returned true. Throws if the message is
+  /// malformed. A valid message that refers to nothing known here is ignored. Checks at most as many signatures as
+  /// `allowance` permits; `check` continues with the remaining signatures.
   public func receive(
     _ kind: UInt8, _ bytes: RawSpan, from node: NodeID, over lane: Lane? = .interactive,
     allowance: inout CheckAllowance, now: Instant
   ) throws(SessionRefusal) {
-    // Reading many records takes time too.
+    // Decoding and sorting many records takes as long as checking signatures, so that work is charged too.
     if Self.mayHaveRecords(kind, byteCount: bytes.byteCount) {
       allowance.spend(1 + bytes.byteCount / SessionLimits.tableBytesPerCheck)
     }
@@ -31,14 +31,15 @@ extension Sessions {
     }
   }
 
-  /// Handles a message of this node to itself. Its records are verified already, so it never stays in check.
+  /// Handles a message of this node to itself. The records in it were verified before, so their check is complete at
+  /// once.
   func receiveOwn(_ output: SessionOutput, over lane: Lane?, _ now: Instant) {
     var allowance = CheckAllowance(holder: FairShare.ownHolder, checks: .max)
     try? receive(
       output.kind.rawValue, output.bytes.span.bytes, from: local, over: lane, allowance: &allowance, now: now)
   }
 
-  /// Reports the result of an output with a lane: delivered or failed, at once or later.
+  /// Reports the delivery result of an output that has a lane. The result can be reported at once or later.
   public func completed(_ tag: UInt64, isDelivered: Bool, now: Instant) {
     guard let index = flights.firstIndex(where: { $0.tag == tag }) else { return }
     let flight = flights.remove(at: index)
@@ -53,7 +54,7 @@ extension Sessions {
       }
     case .member(let handle, let address, let number):
       guard !isDelivered, let (session, index) = pair(handle, address, number) else { return }
-      // The next handshake brings the member up to date.
+      // The restarted handshake synchronises the tables and windows of the two members again.
       beginAnew(session, index, now)
     case .farewell(let handle, let address):
       guard let session = sessions.first(where: { $0.handle == handle }),
@@ -92,7 +93,7 @@ extension Sessions {
     }
   }
 
-  /// The pair in the handshake with this number; nil if the handshake has been restarted since.
+  /// The pair of `address`, if its handshake still has this number; nil if the handshake has been restarted since.
   private func pair(
     _ handle: SessionHandle, _ address: MemberAddress, _ number: UInt32
   ) -> (session: LocalSession, index: Int)? {

@@ -1,19 +1,21 @@
 import Primitives
 
-/// The proven facts about a node that takes a place in a table. In tables that the applications of this node share, the
-/// application stands for the node and its user for the link (`SessionOwner.holder`).
+/// The node to which a table slot is charged, with the link over which the node is reached, and the admission class of
+/// the node. In tables that local applications share, the application stands for the node and its user for the link
+/// (`SessionOwner.holder`).
 struct Holder: Equatable {
-  /// Higher standings have reserved places that lower ones cannot take.
+  /// The admission class of a node. For each class, slots are reserved that lower classes cannot use.
   enum Standing: UInt8, Comparable {
+    /// Neither of the following.
     case stranger
-    /// The node was a connected member of a session of this node.
+    /// A member on the node was connected before, in a session of this node.
     case formerMember
-    /// The node's key is pinned here, or it is this node.
+    /// The operator pinned the node's key here, or the node is this one.
     case pinned
 
     static func < (a: Standing, b: Standing) -> Bool { a.rawValue < b.rawValue }
 
-    /// The part of `capacity` places that is reserved for higher standings.
+    /// The number of slots, of `capacity`, that are reserved for higher classes.
     func reserve(of capacity: Int) -> Int {
       switch self {
       case .stranger: capacity / 4
@@ -24,16 +26,17 @@ struct Holder: Equatable {
   }
 
   let node: NodeID
-  /// The address at the other end of the link over which the node is reached. Keys cost nothing, links do.
+  /// The address at the other end of the link over which the node is reached. An attacker can create keys at no cost,
+  /// but not links.
   let ingress: UInt64
   let standing: Standing
 }
 
-/// A table whose places are shared by nodes.
+/// A table whose slots are shared by nodes, by the links over which they are reached, and by admission class.
 ///
-/// A full table evicts an entry of the lowest standing for a new one. The victim is the oldest entry of one node: the
-/// node with the most entries on the link with the most. The new entry counts for its own link and node. So a link with
-/// many keys has no more than its share, and the newest entry of each holder stays.
+/// A full table evicts an entry of the lowest class for a new entry. The evicted entry is the oldest of the node with
+/// the most entries, on the link with the most entries. The new entry is counted for its own link and node. So a link
+/// with many keys has no more than its share.
 struct FairPlaces {
   struct Entry {
     let holder: Holder
@@ -44,16 +47,17 @@ struct FairPlaces {
 
   enum Place: Equatable {
     case free
+    /// The slot of the entry with this index, which is evicted.
     case instead(of: Int)
     case none
   }
 
   let capacity: Int
-  /// The age from which an entry can be evicted even if its holder has no larger share. It bounds how fast a holder can
-  /// replace its own entries.
+  /// The age from which an entry can be evicted even if its link and node have no more entries than those of the new
+  /// entry. This age limits how fast a node can replace its own entries.
   let standTime: TimeSpan
 
-  /// Finds a place for a new entry. `entries` are in their order of arrival.
+  /// Finds a slot for a new entry of `newcomer`. `entries` are in their order of arrival.
   func place(for newcomer: Holder, among entries: [Entry], now: Instant) -> Place {
     let below = entries.count { $0.holder.standing <= newcomer.standing }
     if entries.count < capacity && below < capacity - newcomer.standing.reserve(of: capacity) { return .free }
@@ -83,8 +87,9 @@ struct FairPlaces {
 }
 
 extension Sessions {
-  /// Sets the link over which a node is reached, by the address at its other end, and whether the node's key is pinned.
-  /// The host calls it before it passes a message of the node that needs one of few places.
+  /// Sets the link over which a node is reached, by the address at the link's other end, and whether the operator
+  /// pinned the node's key. The host calls this before it passes a message of the node that needs a slot of a shared
+  /// table.
   public func note(_ node: NodeID, ingress: UInt64, isPinned: Bool) {
     guard let index = peers.firstIndex(where: { $0.node == node }) else { return }
     peers[index].ingress = ingress
@@ -99,8 +104,8 @@ extension Sessions {
     return Holder(node: node, ingress: peer?.ingress ?? 0, standing: standing)
   }
 
-  /// Notes a member that connected: from then on its node has a better standing than an unknown one. If the list is
-  /// full, the node that connected longest ago is removed.
+  /// Notes that a member on `node` connected: from then on the node's admission class is `.formerMember` at least. If
+  /// the list is full, the node that connected longest ago is removed.
   func noteMember(_ node: NodeID) {
     if node == local || formerMembers.last == node { return }
     formerMembers.removeAll { $0 == node }

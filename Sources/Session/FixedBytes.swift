@@ -24,7 +24,7 @@ public struct FixedBytes<let count: Int>: Equatable, Sendable {
     return true
   }
 
-  /// Compares the bytes in their order.
+  /// Compares the bytes lexicographically.
   static func < (a: Self, b: Self) -> Bool {
     for index in 0..<count where a.bytes[index] != b.bytes[index] { return a.bytes[index] < b.bytes[index] }
     return false
@@ -38,20 +38,21 @@ public typealias Signature = FixedBytes<64>
 /// The digest of a table: the first 16 bytes of SHA-256.
 public typealias TableDigest = FixedBytes<16>
 
-/// The operations that sessions need of a node's key. The firmware uses mbedTLS; the simulator uses a fast stand-in.
+/// The cryptographic operations that sessions need. The firmware uses `MbedCryptography`; the simulator uses a fast
+/// stand-in.
 public protocol SessionCryptography: AnyObject {
   /// Signs `message` with this node's key: ECDSA P-256 with SHA-256, r then s, 32 bytes each.
   func sign(_ message: RawSpan) -> InlineArray<64, UInt8>
   /// Whether `signature` over `message` is by the key `point`, and `node` is that key's id.
   func verify(_ signature: RawSpan, over message: RawSpan, by point: RawSpan, of node: NodeID) -> Bool
-  /// Whether this signature is remembered as verified, so that `verify` would cost nothing.
+  /// Whether this signature was verified before and is remembered, so that `verify` would cost nothing.
   func hasVerified(_ signature: RawSpan, over message: RawSpan, by point: RawSpan, of node: NodeID) -> Bool
   /// The SHA-256 digest of `bytes`.
   func digest(_ bytes: RawSpan) -> InlineArray<32, UInt8>
 }
 
 extension SessionCryptography {
-  /// An implementation without a cache verifies each time.
+  /// An implementation without a cache remembers no signature.
   public func hasVerified(_ signature: RawSpan, over message: RawSpan, by point: RawSpan, of node: NodeID) -> Bool {
     false
   }

@@ -1,6 +1,7 @@
 import Primitives
 
-/// An address of auto-join: until it is a member, one of the two ends invites the other.
+/// An address in the auto-join of a session. Until the address is a member, either the session or the address invites
+/// the other.
 struct Gathering {
   static let failuresMax: UInt8 = 16
 
@@ -11,28 +12,32 @@ struct Gathering {
   var pausedUntil = Instant.zero
   /// Failed invitations to the address since its node became reachable.
   var failures: UInt8 = 0
-  /// Whether the address invited this session and sent no welcome. While it is paused, its invitations are answered
-  /// busy.
+  /// Whether the address invited this session, was accepted and sent no welcome. Until `pausedUntil`, its invitations
+  /// are answered `busy`.
   var isUnwelcoming = false
-  /// Whether the address is alone and has invited this session, which has members. It is invited at once.
+  /// Whether the address has no other members and has invited this session, which has members. The session then invites
+  /// the address at once.
   var isAsking = false
 }
 
-/// Auto-join: sessions that gather addresses. It minimises the numbers of invitations and of merged sessions, because a
-/// table holds only a limited number. Among applications that start at once, the one with the lowest address invites
-/// all others.
+/// Auto-join: a session invites the addresses that its application gathers (adds by `gather`), and accepts their
+/// invitations without asking. The rules minimise the numbers of invitations and of merged sessions, because a table
+/// holds at most `SessionLimits.originsMax` merged sessions. Among applications that start at the same time, the one
+/// with the lowest address invites all others.
 ///
-/// - An application that is alone invites the known addresses. If lower ones are reachable, it first waits
-///   `takeOverTime` for each of their nodes.
-/// - In a session the member with the lowest address invites at once. Another member waits `takeOverTime` for each node
-///   with lower members. The wait starts again when the session grows.
-/// - If an application that is alone invites a member, the member invites it instead. So a session grows by tickets,
-///   not by merges.
-/// - An unanswered invitation delays the next one for `answerTime`. A failed invitation is repeated with back-off.
+/// - An application that is alone (without other members) invites the gathered addresses. If lower addresses are
+///   reachable, the application first waits `takeOverTime` for each node that has lower addresses.
+/// - In a session with members, the member with the lowest address invites at once. Any other member first waits
+///   `takeOverTime` for each node with lower members. The wait starts again when the session grows.
+/// - If an application that is alone invites a member, the member invites that application instead. So a session grows
+///   by tickets (signed memberships), not by merges.
+/// - An unanswered invitation delays the next invitation for `answerTime`. A failed invitation is repeated with
+///   back-off.
 extension Sessions {
-  /// Adds an address to the auto-join of the session; see above. Whichever end invites, the other one accepts without
-  /// asking its application if it gathers this address too. Auto-join ends when the address is a member or declines, or
-  /// with the session. It waits for an unreachable address.
+  /// Adds an address to the auto-join of the session. If the application at the address has added this session's
+  /// address too, each end accepts the other end's invitation without asking. Auto-join of the address ends when the
+  /// address is a member or declines, or with the session. An unreachable address is invited when it becomes reachable.
+  /// Throws `.full` at the limit `SessionLimits.gatherings` if no address can be evicted.
   public func gather(
     _ address: MemberAddress, into handle: SessionHandle, now: Instant
   ) throws(SessionError) {
@@ -60,14 +65,15 @@ extension Sessions {
     if address < session.address { session.grewAt = now }
   }
 
-  /// Makes room for an address of `newcomer` among those that an application gathers. Returns false if none can be
-  /// evicted.
+  /// Evicts one auto-join address of an application, to make room for an address of the node `newcomer`. Returns false
+  /// if none can be evicted.
   ///
-  /// The links over which the nodes are reached share the places, like those of invitations (`FairPlaces`). An address
-  /// whose invitations failed is evicted first, unless its link has fewer places than the new address's link. Otherwise
-  /// the newest address of the link with the most places is evicted, if that link has more places than the new one's.
-  /// Among equally new addresses it is the highest, because the lowest ones invite. Addresses of a higher standing
-  /// stay. An address of this node evicts only one whose invitations failed.
+  /// The slots are shared by the links over which the nodes are reached (`FairPlaces`). An address whose invitations
+  /// failed is evicted first, unless its link has fewer slots than the link of `newcomer`. Otherwise the newest address
+  /// of the link with the most slots is evicted, if that link has more slots than the link of `newcomer`. Among equally
+  /// new addresses the highest is evicted, because the lowest addresses invite the others. Addresses of a higher
+  /// admission class than `newcomer` (former member, pinned) stay. An address of this node evicts only an address whose
+  /// invitations failed.
   private func forgetOneGathering(of application: UInt32, for newcomer: NodeID) -> Bool {
     struct Rival {
       let session: Int, index: Int, link: Int
@@ -113,7 +119,8 @@ extension Sessions {
     return true
   }
 
-  /// Starts over with the addresses of a node that became reachable or restarted.
+  /// Resets the auto-join state of the addresses of a node that became reachable or restarted. An address that sent no
+  /// welcome stays paused.
   func restartGatherings(of node: NodeID, _ now: Instant) {
     for session in sessions where session.gathers {
       for index in session.gatherings.indices where session.gatherings[index].address.node == node {
@@ -130,14 +137,15 @@ extension Sessions {
     }
   }
 
-  /// Checks auto-join again after a node became unreachable: others may have its turn.
+  /// Schedules a check of auto-join after a node became unreachable, because another application may now be the first
+  /// to invite.
   func wakeGatherings() {
     for session in sessions where session.gathers { session.gatherAt = .zero }
   }
 
   // MARK: Received invitations
 
-  /// The session that gathers the inviter's address.
+  /// The session that has the inviter's address in its auto-join, and the index of that address; nil if there is none.
   private func gatheringSession(of invitation: IncomingInvitation) -> (session: LocalSession, index: Int)? {
     for session in sessions where session.isOpen && session.address.endpoint == invitation.to {
       if let index = session.gathering(invitation.from) { return (session, index) }
@@ -145,22 +153,22 @@ extension Sessions {
     return nil
   }
 
-  /// Whether the inviter's address is gathered. Then the application is not asked.
+  /// Whether the inviter's address is in the auto-join of a session. Then the application is not asked to accept.
   func isGathered(_ invitation: IncomingInvitation) -> Bool {
     guard let (session, _) = gatheringSession(of: invitation) else { return false }
     session.gatherAt = .zero
     return true
   }
 
-  /// Whether the inviter is paused because it recently invited this session and sent no welcome.
+  /// Whether the inviter is refused at present, because its invitation was accepted recently and no welcome followed.
   func isUnwelcoming(_ invitation: IncomingInvitation, _ now: Instant) -> Bool {
     guard let (session, index) = gatheringSession(of: invitation) else { return false }
     return session.gatherings[index].isUnwelcoming && session.gatherings[index].pausedUntil > now
   }
 
-  /// Accepts an invitation as if the session gathered the inviter's address: as soon as possible. If an application
-  /// that is alone has invited a session with members, the session first invites it and waits for
-  /// `SessionLimits.answerTime`.
+  /// Accepts an invitation by the rules of auto-join, as if the inviter's address were in the session's auto-join: as
+  /// soon as possible. If the inviter is alone and this session has members, the session first invites the inviter. The
+  /// inviter's invitation is then accepted only after `SessionLimits.answerTime`.
   public func acceptGathered(_ invitation: InvitationHandle, into handle: SessionHandle) throws(SessionError) {
     guard let index = incoming.firstIndex(where: { $0.handle == invitation && $0.phase == .asked }),
       let session = session(handle), session.address.endpoint == incoming[index].to
@@ -170,36 +178,37 @@ extension Sessions {
     session.gatherAt = .zero
   }
 
-  /// Accepts the invitations that are due.
+  /// Accepts the invitations to the session's endpoint whose acceptance by auto-join is due.
   private func acceptGathered(_ session: LocalSession, _ now: Instant) {
     for index in incoming.indices
     where incoming[index].to == session.address.endpoint && incoming[index].phase == .asked {
       guard let acceptAt = incoming[index].acceptAt, !session.isJoining else { continue }
-      // Another session of the application may gather the inviter's address.
+      // If another session of the application has the inviter's address in its auto-join, that session accepts the
+      // invitation.
       if let other = gatheringSession(of: incoming[index])?.session, other !== session { continue }
       if acceptAt == .zero && mayComeAlone(incoming[index], session) {
         incoming[index].acceptAt = now + SessionLimits.answerTime
-        // Only once: an invitation that is refused at once, e.g. because the other end offers no service, would be
-        // repeated at once.
+        // The inviter is invited only once. An invitation that is refused at once, e.g. because the other end offers no
+        // service, would be repeated without a pause.
         if session.gathering(incoming[index].from) == nil { try? beginGathering(incoming[index].from, session, now) }
         if let place = session.gathering(incoming[index].from) { session.gatherings[place].isAsking = true }
       } else if acceptAt <= now {
         if (try? accept(incoming[index].handle, into: session.handle, now: now)) != nil { continue }
-        // An acceptance that failed is retried.
+        // An acceptance that failed is tried again later.
         incoming[index].acceptAt = now + SessionLimits.answerTime
       }
       session.gatherAt = min(session.gatherAt, incoming[index].acceptAt ?? .never)
     }
   }
 
-  /// Whether the inviter can join this session alone, without a merge. An inviter that is a member already may have
-  /// sent its invitation before it joined.
+  /// Whether the inviter can join this session alone, without a merge of two sessions. An inviter that is already a
+  /// member is included, because it may have sent the invitation before it joined.
   private func mayComeAlone(_ invitation: IncomingInvitation, _ session: LocalSession) -> Bool {
     !session.isAlone && !session.table.contains(invitation.session)
       && (invitation.memberCount == 1 || session.table.isJoined(invitation.from))
   }
 
-  /// Handles an accepted invitation without a welcome.
+  /// Handles an invitation of `address` that was accepted, and whose welcome did not arrive in time.
   func welcomeMissed(_ session: LocalSession, _ address: MemberAddress, _ now: Instant) {
     guard let index = session.gathering(address) else { return }
     session.gatherings[index].isUnwelcoming = true
@@ -231,11 +240,12 @@ extension Sessions {
       }
       let isInvited = (try? invite(gathering.address, into: session.handle, isGathering: true, now: now)) != nil
       guard isInvited else {
-        // The session is full, or this member may not admit.
+        // The session is full, or this member is not allowed to admit.
         session.gatherAt = min(session.gatherAt, now + SessionLimits.sweepTime)
         guard isFormer(gathering.address, session) else { return }
-        // The branch of this former member has its share of the places. An address that was never a member may still
-        // get one. Another former member is tried next time.
+        // This former member gets no slot, because its branch of the admission tree has its share. An address that was
+        // never a member may still get a slot. At the next check another former member is tried first, because this one
+        // has failed once more.
         due.removeAll { isFormer($0.address, session) }
         if let index = session.gathering(gathering.address) {
           session.gatherings[index].failures = min(gathering.failures + 1, Gathering.failuresMax)
@@ -252,8 +262,8 @@ extension Sessions {
     !session.table.isJoined(address) && !session.table.records(of: address).isEmpty
   }
 
-  /// The number of nodes that invite before this session. Nil if this session does not invite, because it may not admit
-  /// or because another session of this node invites for both.
+  /// The number of nodes that have to invite before this session. Nil if this session does not invite, because it is
+  /// not allowed to admit, or because another session of this node invites for both.
   private func turn(of session: LocalSession) -> UInt64? {
     if session.isAlone {
       return nodeCount(
@@ -274,7 +284,8 @@ extension Sessions {
     UInt64(nodes.indices.filter { !nodes[..<$0].contains(nodes[$0]) }.count)
   }
 
-  /// The addresses that are due, in the order of their invitations. Updates the time of the next check.
+  /// The auto-join addresses whose invitations are due, in the order in which they are invited. Sets `gatherAt` to the
+  /// time when the next address is due.
   private func dueGatherings(_ session: LocalSession, _ turn: UInt64?, _ now: Instant) -> [Gathering] {
     var due: [Gathering] = []
     for gathering in session.gatherings where isInReach(gathering.address.node) {
@@ -286,8 +297,8 @@ extension Sessions {
       let at = gathering.isAsking ? now : max(gathering.pausedUntil, time(of: gathering, session, turn))
       if at <= now { due.append(gathering) } else { session.gatherAt = min(session.gatherAt, at) }
     }
-    // An application that had its turn and did not invite comes last. Among several sessions, all others invite the
-    // same one.
+    // The application at a lower address should have invited and did not, so that address comes last. The other
+    // addresses are in ascending order, so that all applications invite the same session first.
     func isLate(_ gathering: Gathering) -> Bool { session.isAlone && gathering.address < session.address }
     return due.inOrder { a, b in
       if a.isAsking != b.isAsking { return a.isAsking }
@@ -298,17 +309,19 @@ extension Sessions {
   }
 
   private func time(of gathering: Gathering, _ session: LocalSession, _ turn: UInt64?) -> Instant {
-    // Both ends of an introduction invite, because possibly only one of them can reach the other.
+    // Both ends of a `connect` invite at once, because possibly only one of the two can reach the other.
     if isIntroduced(session, gathering.address) { return gathering.since }
     guard let turn else { return .never }
-    // A member connects without an invitation, unless it restarted.
+    // A member is invited later than other addresses, because a member that did not restart connects without an
+    // invitation.
     let isMember = session.table.isJoined(gathering.address)
     if turn == 0 && !isMember { return session.isAlone ? gathering.since + SessionLimits.aloneTime : gathering.since }
     let since = max(gathering.since, min(session.grewAt, gathering.since + SessionLimits.growTime))
     return since + SessionLimits.takeOverTime * (isMember ? turn + 1 : turn)
   }
 
-  /// The number of invitations that delay the next one.
+  /// The number of recent auto-join invitations whose invitees have not connected yet. These invitations delay the next
+  /// one.
   private func waitingInvitations(of session: LocalSession, _ now: Instant) -> Int {
     var waiting = 0
     for invitation in outgoing
@@ -321,12 +334,13 @@ extension Sessions {
     return waiting
   }
 
-  /// Whether one more invitation may be sent to a node. It may evict one of the user with the most. If none can be
-  /// evicted, an unanswered invitation of the application itself ends, which makes room for the next attempt.
+  /// Whether one more auto-join invitation can be sent to a node. To make room, an invitation of the user with the most
+  /// can be evicted. If that is not possible, an old unanswered invitation of the same application ends, so that the
+  /// next attempt finds room.
   private func hasRoom(for node: NodeID, _ owner: SessionOwner, _ now: Instant) -> Bool {
     let gathering = outgoing.indices.filter { outgoing[$0].isGathering && !outgoing[$0].isEnding }
     let toNode = gathering.filter { outgoing[$0].to.node == node }
-    // An invitation that was just sent may be accepted in a moment.
+    // A recent invitation cannot be evicted, because its acceptance may be on its way.
     let entries = toNode.map { index in
       FairPlaces.Entry(
         holder: outgoing[index].owner.holder, since: outgoing[index].askedAt,
@@ -349,8 +363,8 @@ extension Sessions {
 
   // MARK: Results
 
-  /// Notes that an invitation was accepted, by an application that was alone or by a session that was merged with this
-  /// one.
+  /// Notes that an auto-join invitation was accepted. `isMerge` is true if the invitee had a session with members,
+  /// which was merged with this one.
   func gatheringAccepted(_ invitation: OutgoingInvitation, _ session: LocalSession, isMerge: Bool) {
     guard invitation.isGathering else { return }
     session.gatherWindow =
@@ -358,7 +372,7 @@ extension Sessions {
     session.gatherAt = .zero
   }
 
-  /// Notes that an invitation ended. An address that declined is not invited again.
+  /// Notes that an auto-join invitation ended. An address that declined is not invited again.
   func gatheringEnded(_ invitation: OutgoingInvitation, _ outcome: InvitationOutcome, _ now: Instant) {
     guard let session = session(invitation.session) else { return }
     session.gatherAt = .zero
@@ -371,7 +385,8 @@ extension Sessions {
     }
   }
 
-  /// Pauses the invitations of an address. The pause doubles with each failure and differs from address to address.
+  /// Pauses the invitations to an address after a failed one. The pause doubles with each failure. The pause differs
+  /// between addresses, so that not all addresses are invited at the same time.
   private func fail(_ session: LocalSession, _ index: Int, _ pause: TimeSpan, _ now: Instant) {
     let gathering = session.gatherings[index]
     session.gatherings[index].failures = min(gathering.failures + 1, Gathering.failuresMax)
@@ -384,8 +399,9 @@ extension Sessions {
 }
 
 extension LocalSession {
-  /// Whether an address is a member that is connected, or will not be connected. A member that restarted does not know
-  /// that it is a member.
+  /// Whether auto-join need not invite an address. The address is then a member that is connected or was rejected, or
+  /// it has no member slot. A member in the handshake is not included, because a restarted member does not know that it
+  /// is a member.
   fileprivate func isMet(_ address: MemberAddress) -> Bool {
     guard table.isJoined(address) else { return false }
     guard let index = position(of: address) else { return true }

@@ -1,21 +1,22 @@
 import Primitives
 
-/// The wait of an application for an address that it does not know from an advertised service.
+/// A request of an application to connect to an address that it knows by other means than an advertised service.
 struct Introduction {
   let handle: InvitationHandle
   let session: SessionHandle
   let address: MemberAddress
-  /// Whether the session gathers the address only for this introduction.
+  /// Whether auto-join of the session includes the address only because of this request.
   let isGatheredFor: Bool
   let deadline: Instant
 }
 
-/// Custom discovery: applications exchange their addresses in any way, and each connects to the other's. Neither
-/// advertises a service, and neither is asked.
+/// Custom discovery: two applications learn each other's addresses in any way, and each connects to the other. Neither
+/// application needs an advertised service, and neither is asked to accept.
 extension Sessions {
-  /// Waits until an address is a connected member. If two applications connect to each other, both invite and either
-  /// one accepts. An application that does not connect is asked as by `invite`, if it advertises. The wait lasts for
-  /// `timeout` (zero means `SessionLimits.invitationTimeDefault`), even while the address is unreachable.
+  /// Connects to an address: invites the address, and waits until it is a connected member. If the application at the
+  /// address connects to this one too, each of the two invites the other. Either invitation is then accepted without a
+  /// question. An application that does not connect but advertises a service is asked as by `invite`. The wait lasts
+  /// for `timeout` (zero means `SessionLimits.invitationTimeDefault`), even while the address is unreachable.
   /// `.invitationEnded` reports the outcome once. `cancel` ends the wait.
   public func connect(
     _ address: MemberAddress, into handle: SessionHandle, timeout: TimeSpan = .seconds(0), now: Instant
@@ -43,25 +44,25 @@ extension Sessions {
     introductions.contains { $0.session == session.handle && $0.address == address }
   }
 
-  /// Whether an application at an endpoint waits for an address. The endpoint need not be advertised.
+  /// Whether a local application at `endpoint` connects to `address`. The endpoint need not be advertised.
   func awaits(_ address: MemberAddress, at endpoint: UInt32) -> Bool {
     introductions.contains { $0.address == address && session($0.session)?.address.endpoint == endpoint }
   }
 
-  /// Ends the introductions for which `match` returns true.
+  /// Ends the requests to connect for which `match` returns true.
   func endIntroductions(_ outcome: InvitationOutcome, _ now: Instant, where match: (Introduction) -> Bool) {
     while let index = introductions.firstIndex(where: match) {
       let ended = introductions.remove(at: index)
       tell(.invitationEnded(ended.handle, outcome))
       guard ended.isGatheredFor, let session = session(ended.session) else { continue }
-      // The address is not invited again when it leaves.
+      // Without the entry, auto-join does not invite the address again when the address leaves the session.
       session.gatherings.removeAll { $0.address == ended.address }
       for index in outgoing.indices where outgoing[index].session == ended.session && outcome != .connected {
         guard outgoing[index].isGathering, outgoing[index].to == ended.address else { continue }
         end(&outgoing[index], .cancelled, telling: .cancelled, now)
       }
-      // The address may have invited this application to another session, without a notification. That invitation is no
-      // longer accepted.
+      // The address may have invited this application into another session. That invitation was to be accepted without
+      // asking the application, and is now refused.
       for index in incoming.indices where incoming[index].from == ended.address && incoming[index].acceptAt != nil {
         guard incoming[index].phase == .asked, !session.table.contains(incoming[index].session),
           !isGathered(incoming[index])

@@ -5,13 +5,14 @@ import Primitives
 ///     0–3 number · 4–5 seconds, 1 … 3600 · 6–9 inviter's endpoint · 10–13 invitee's endpoint · 14 members, 1 … 64 ·
 ///     15 zero · 16–118 origin of the session · 119… context, at most 4096 bytes
 public struct InviteMessage: Equatable, Sendable {
-  /// Chosen by the inviter's node, different for each invitation until the node restarts.
+  /// The number of the invitation. The inviter's node chooses a different one for each invitation until the node
+  /// restarts.
   public var number: UInt32
-  /// The validity in seconds, counted from arrival.
+  /// The validity of the invitation in seconds, counted from the arrival of this message.
   public var seconds: UInt16
   public var from: UInt32
   public var to: UInt32
-  /// The current number of members, for display.
+  /// The current number of members of the inviter's session, 1 … 64.
   public var memberCount: UInt8
   /// The origin of the session for which the inviter admits.
   public var origin: SessionOrigin
@@ -68,19 +69,21 @@ public enum InvitationAnswer: UInt8, Sendable, CaseIterable {
   case full = 3
   /// The endpoint offers no service.
   case noService = 4
-  /// The rules of the two sessions differ, or the invitee may not admit others into its own.
+  /// The rules of the two sessions differ, or the invitee is not allowed to admit others into its own session. Also:
+  /// the rules require sealing, and the two nodes do not seal.
   case incompatible = 5
-  /// The invitee has invited the inviter too, has the lower address, and its application agrees. So its own invitation
-  /// decides about both.
+  /// The invitee has invited the inviter too, has the lower address, and its application agrees. So the invitee's own
+  /// invitation decides about both.
   case crossed = 6
 }
 
 /// Kind 17: the answer to an invitation.
 ///
-///     0–3 number · 4 answer · 5 length of the explanation, at most 200 · 6… explanation · for answer 0 also: 0 without, or 1
-///     with a session of the invitee's own: its id (16), the invitee's signature of the merge (64), its table
+///     0–3 number · 4 answer · 5 length of the explanation, at most 200 · 6… explanation · for answer 0 also:
+///     0 without, or 1 with a session of the invitee's own: its id (16), the invitee's signature of the merge (64),
+///     its table
 public struct AnswerMessage: Equatable, Sendable {
-  /// The invitee's own session, to be merged with the inviter's.
+  /// The invitee's own session, which is to be merged with the inviter's session.
   public struct Offer: Equatable, Sendable {
     public var session: SessionID
     public var signature: Signature
@@ -143,14 +146,14 @@ public struct AnswerMessage: Equatable, Sendable {
   }
 }
 
-/// Kind 18: the inviter's table, its half of the invitee's ticket for the session of the invitation, and the pending
-/// members.
+/// Kind 18: the inviter's table, the inviter's half of the invitee's ticket (signed membership), and the pending
+/// members. The ticket is for the session of the invitation.
 ///
 ///     0–3 number · 4: 1 with a ticket, 0 if the sessions were merged and the invitee has a ticket of its own ·
 ///     of the ticket version (4), depth (1), admission (64) · number of pending members, at most 16, and their
 ///     addresses (20) · then the table
 public struct WelcomeMessage: Equatable, Sendable {
-  /// The admitter's half of a ticket. The invitee completes it.
+  /// The admitter's half of a ticket. The invitee completes the ticket by its own signature.
   public struct Admission: Equatable, Sendable {
     public var version: UInt32
     public var depth: UInt8
@@ -165,8 +168,8 @@ public struct WelcomeMessage: Equatable, Sendable {
 
   public var number: UInt32
   public var admission: Admission?
-  /// Pending members: addresses that were welcomed too and are not in the table yet. If the inviter disappears before
-  /// it has notified them, only this list introduces them and the invitee to each other.
+  /// Pending members: addresses that the inviter has welcomed too, and that are not in the inviter's table yet. If the
+  /// inviter disappears before it has notified them, only this list introduces them and the invitee to each other.
   public var newcomers: [MemberAddress]
   public var entries: TableEntries
 
@@ -211,7 +214,7 @@ public struct WelcomeMessage: Equatable, Sendable {
   }
 }
 
-/// Kind 19: the end of an invitation by the inviter.
+/// Kind 19: the inviter ends an invitation.
 ///
 ///     0–3 number · 4 reason · 5–7 zero
 public struct EndMessage: Equatable, Sendable {
@@ -219,7 +222,7 @@ public struct EndMessage: Equatable, Sendable {
   public enum Reason: UInt8, Sendable, CaseIterable {
     case cancelled = 1
     case timedOut = 2
-    /// The session has no place left.
+    /// The session has no member slot left.
     case full = 3
     /// The two sessions cannot be merged.
     case incompatible = 4

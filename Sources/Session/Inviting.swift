@@ -5,26 +5,28 @@ import Primitives
 struct OutgoingInvitation {
   enum Phase: Equatable {
     case inviting
-    /// The invitee has accepted. It is sent its half of a ticket, or nil if the sessions were merged.
+    /// The invitee has accepted and is sent a welcome. The value is this node's half of the invitee's ticket (signed
+    /// membership); nil if the sessions were merged.
     case welcoming(WelcomeMessage.Admission?)
-    /// The application was notified of the outcome, and the invitee is to be notified.
+    /// The application was notified of the outcome, and the invitee is still to be notified.
     case ending(EndMessage.Reason)
   }
 
   let handle: InvitationHandle
   let session: SessionHandle
-  /// The application of that session.
+  /// The application that owns the session.
   let owner: SessionOwner
-  /// The session for which this node admits: one of the merged sessions.
+  /// The session id for which this node admits. A merged session has several ids.
   let origin: SessionID
   let from: UInt32
   let to: MemberAddress
   let context: [UInt8]
-  /// Whether the invitation is from auto-join, not from the application.
+  /// Whether the invitation was created by auto-join, not by the application.
   let isGathering: Bool
-  /// The time of the invitation, or since acceptance the time of the welcome.
+  /// The time of the invitation. After the invitee has accepted: the time of the welcome.
   var askedAt: Instant
-  /// Whether the invitee, whose address is the lower one, has invited this end. Then that invitation decides.
+  /// Whether the invitee has invited this end too and has the lower address. Then the invitee's invitation decides
+  /// about both.
   var isCrossed = false
   var deadline: Instant
   var phase = Phase.inviting
@@ -33,9 +35,8 @@ struct OutgoingInvitation {
 
 /// The inviter's side of invitations.
 extension Sessions {
-  /// Invites an address into a session. `context` is opaque to the sessions and meant for its application. The
-  /// invitation is valid for `timeout` (zero means `SessionLimits.invitationTimeDefault`). `.invitationEnded` reports
-  /// the outcome once.
+  /// Invites an address into a session. `context` is opaque data for the invited application. The invitation is valid
+  /// for `timeout` (zero means `SessionLimits.invitationTimeDefault`). `.invitationEnded` reports the outcome once.
   public func invite(
     _ address: MemberAddress, into handle: SessionHandle, context: [UInt8] = [], timeout: TimeSpan = .seconds(0),
     now: Instant
@@ -51,7 +52,7 @@ extension Sessions {
     guard context.count <= SessionLimits.contextBytesMax, address.endpoint != 0 else { throw .invalid }
     guard !session.isJoining else { throw .busy }
     guard address != session.address, isInReach(address.node) else { throw .unavailable }
-    // The node is reachable, but its traffic is not sealed.
+    // The rules require sealing. The node is reachable, but its traffic is not sealed.
     guard mayMeet(session.table.rules, address.node) else { throw .notAllowed }
     if let index = session.position(of: address), session.pairs[index].phase == .connected { throw .alreadyMember }
     guard let right = session.table.right(of: session.address) else { throw .notAllowed }
@@ -74,22 +75,23 @@ extension Sessions {
       held: { application in outgoing.count { $0.owner.application == application } })
   }
 
-  /// Whether an application may send one more invitation to a node. It may evict another one.
+  /// Whether an application may send one more invitation to a node. Sending it may evict another invitation.
   func mayInvite(_ owner: SessionOwner, to node: NodeID, _ now: Instant) -> Bool {
     placeForInvitation(of: owner, to: node, now).isThere
   }
 
-  /// Makes room for one more invitation to a node. The application of an evicted invitation receives a timeout. Returns
-  /// false if there is no room.
+  /// Finds a slot for one more invitation to a node, and evicts another invitation if no slot is free. The application
+  /// of the evicted invitation receives a timeout. Returns false if there is no slot.
   private func makePlace(for owner: SessionOwner, to node: NodeID, _ now: Instant) -> Bool {
     let (isThere, victim) = placeForInvitation(of: owner, to: node, now)
     if let victim { end(&outgoing[victim], .timedOut, telling: .timedOut, now) }
     return isThere
   }
 
-  /// Finds the place for one more invitation to a node, and the index in `outgoing` of the invitation to evict. An
-  /// application's own invitation stays: the application can cancel it. An accepted invitation can be evicted if its
-  /// invitee has not become a member in time, because the inviting application may be what prevents it.
+  /// Whether there is a slot for one more invitation to a node, and the index in `outgoing` of the invitation to evict.
+  /// An application's own invitation is not evicted, because the application can cancel it. An accepted invitation can
+  /// be evicted after `SessionLimits.giveWayTime`: the inviting application may be what keeps the invitee from becoming
+  /// a member.
   private func placeForInvitation(
     of owner: SessionOwner, to node: NodeID, _ now: Instant
   ) -> (isThere: Bool, victim: Int?) {
@@ -115,7 +117,8 @@ extension Sessions {
     UInt64(owner.user) &* 0x9E37_79B9_7F4A_7C15 ^ node.high ^ node.low
   }
 
-  /// Notes that an invitation ended. If the invitee's node still counts it, its user is charged.
+  /// Notes that an invitation ended. If the invitee's node still charges the invitation to this node, the inviting user
+  /// is charged here.
   private func noteBrief(_ invitation: OutgoingInvitation, _ outcome: InvitationOutcome, _ now: Instant) {
     switch outcome {
     case .connected, .busy, .full, .noService, .incompatible: return
@@ -125,7 +128,8 @@ extension Sessions {
     _ = briefInvitations.take(briefSource(invitation.owner, invitation.to.node), now: now)
   }
 
-  /// Cancels an invitation, or stops waiting for the invitee to connect.
+  /// Cancels an invitation that was sent, or a wait that `connect` began. An invitee that was welcomed may be a member
+  /// already.
   public func cancel(_ invitation: InvitationHandle, now: Instant) throws(SessionError) {
     if introductions.contains(where: { $0.handle == invitation }) {
       return endIntroductions(.cancelled, now) { $0.handle == invitation }
@@ -134,7 +138,7 @@ extension Sessions {
     end(&outgoing[index], .cancelled, telling: .cancelled, now)
   }
 
-  /// Whether there is a place for an address, or it has one already. Addresses that are being welcomed have theirs.
+  /// Whether an address has a member slot or can get one. Addresses that are being welcomed are counted as members.
   private func hasPlace(_ session: LocalSession, for address: MemberAddress, in origin: SessionID) -> Bool {
     session.table.hasPlace(
       for: address, by: session.address, in: origin, beside: welcomed(to: session).filter { $0 != address },
@@ -143,7 +147,7 @@ extension Sessions {
       })
   }
 
-  /// The addresses that have their half of a ticket from this node and have not shown the complete one.
+  /// The addresses that were sent their half of a ticket by this node, and whose complete ticket has not arrived.
   private func welcomed(to session: LocalSession) -> [MemberAddress] {
     var addresses: [MemberAddress] = []
     for invitation in outgoing where invitation.session == session.handle {
@@ -153,7 +157,7 @@ extension Sessions {
     return addresses
   }
 
-  /// The pending members that a welcome lists.
+  /// The pending members (welcomed, not in the table yet) that a welcome lists.
   private func newcomers(of session: LocalSession, for invitee: MemberAddress) -> [MemberAddress] {
     let welcomed = welcomed(to: session)
     let others = session.newcomers.map { $0.address }.filter { !welcomed.contains($0) }
@@ -188,7 +192,7 @@ extension Sessions {
     removeEnded(now)
   }
 
-  /// Handles the answer of an invitee that joins alone.
+  /// Handles the acceptance by an invitee that joins alone, without members of its own.
   private func accepted(_ index: Int, _ now: Instant) {
     let invitation = outgoing[index]
     guard let session = session(invitation.session) else { return }
@@ -201,8 +205,8 @@ extension Sessions {
     welcome(invitation, session, admission, now)
   }
 
-  /// Handles the answer of an invitee with a session of its own. The sessions are merged after its entries are
-  /// verified.
+  /// Handles the acceptance by an invitee whose session has members. The two sessions are merged when the entries of
+  /// the invitee's table are verified.
   private func accepted(
     _ index: Int, _ offer: AnswerMessage.Offer, _ allowance: inout CheckAllowance, _ now: Instant
   ) {
@@ -229,7 +233,8 @@ extension Sessions {
     begin(purpose, entries, of: invitation.session, from: invitation.to.node, &allowance, now)
   }
 
-  /// Welcomes the invitee with its half of a ticket, or without one if the sessions were merged.
+  /// Schedules the welcome of an invitee. `admission` is this node's half of the invitee's ticket; nil if the sessions
+  /// were merged.
   private func welcome(
     _ invitation: OutgoingInvitation, _ session: LocalSession, _ admission: WelcomeMessage.Admission?, _ now: Instant
   ) {
@@ -243,7 +248,7 @@ extension Sessions {
     gatheringAccepted(outgoing[index], session, isMerge: admission == nil)
   }
 
-  /// Signs the admitter's half of a ticket; nil if this node may not admit.
+  /// Signs this node's half of the invitee's ticket; nil if this node is not allowed to admit.
   private func admit(_ session: LocalSession, _ invitation: OutgoingInvitation) -> WelcomeMessage.Admission? {
     let table = session.table
     let isFounder = table.origin(invitation.origin)?.founder == session.address
@@ -266,7 +271,7 @@ extension Sessions {
     else { return }
     let invitation = outgoing[index]
     var wider = session.table
-    // Together they may have more members, sessions or addresses than one table holds.
+    // The two sessions together may have more members, sessions or addresses than one table holds.
     if wider.take(verification).isTooLarge { return end(&outgoing[index], .full, telling: .full, now) }
     guard wider.contains(offer.session) else {
       return end(&outgoing[index], .incompatible, telling: .incompatible, now)
@@ -295,17 +300,17 @@ extension Sessions {
     invitation.dueAt = reason == nil ? .never : now
   }
 
-  /// Removes invitations that are over, if the other end was notified or need not be.
+  /// Removes invitations that are over, if their other end was notified or need not be.
   func removeEnded(_ now: Instant) {
     outgoing.removeAll { $0.isEnding && $0.dueAt == .never }
     incoming.removeAll { $0.phase == .over && $0.answerAt == .never && $0.keptUntil <= now }
   }
 
-  /// Ends the invitations between a session and a member that connected.
+  /// Ends all invitations between a session and a member that is now connected.
   func memberConnected(_ session: LocalSession, _ address: MemberAddress, _ now: Instant) {
     endIntroductions(.connected, now) { $0.session == session.handle && $0.address == address }
     for index in outgoing.indices where outgoing[index].session == session.handle && outgoing[index].to == address {
-      // An invitee that has not answered learns the outcome from the same handshake.
+      // An invitee that has not answered learns the outcome from the handshake with this end.
       end(&outgoing[index], .connected, telling: nil, now)
     }
     for index in incoming.indices

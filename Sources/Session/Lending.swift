@@ -1,20 +1,21 @@
 import Channel
 import Primitives
 
-/// The memory for messages that wait for applications, and its distribution. Everything that members may send has its
-/// memory here from the moment when the credit is granted.
+/// The division of the buffer space for messages that wait for applications. Buffer space for every message is set
+/// aside when credit for the message is granted, before the message is sent.
 ///
-/// The share pool is divided among the members of all sessions at each handshake, and again whenever a message of a
-/// member was taken. Each gets a quarter of what is free, and no more than its part of a full session. A member that
-/// needs more than its share requests a reservation for one message from the borrow pool.
+/// The share pool is divided among the members of all sessions. A member gets its share at each handshake, and again
+/// whenever the application took one of its messages. The share is a quarter of what is free, and at most the pool
+/// divided by the session's member limit. A member that needs more than its share requests a reservation for one
+/// message from the borrow pool.
 ///
-/// An application's sessions get at most twice what is left of the borrow pool. So n applications that do not read
-/// leave a (2n + 1)th to the others. A user's sessions get at most twice what is left of the share pool, and four times
-/// what is left of the borrow pool.
+/// The sessions of an application get at most twice what is left of the borrow pool. So n applications that do not read
+/// leave 1/(2n + 1) of the pool to the others. The sessions of a user get at most twice what is left of the share pool.
+/// In the borrow pool a user's factor is four instead of two.
 extension Sessions {
   // MARK: Shares
 
-  /// The bytes of the share pool that a member may have now.
+  /// The bytes of the share pool that can be assigned to a member now.
   func share(_ session: LocalSession, _ index: Int) -> UInt64 {
     let pool = SessionLimits.sharePoolBytes
     var all: UInt64 = 0, ofUser: UInt64 = 0
@@ -38,14 +39,14 @@ extension Sessions {
 
   // MARK: Reservations
 
-  /// Handles a member's request for credit, or its return of unused credit.
+  /// Handles a member's request for credit, or the member's return of unused credit.
   func receiveNeed(_ need: NeedMessage, from node: NodeID, _ now: Instant) {
     guard let (session, index) = pair(need.number, node) else { return }
     guard session.pairs[index].credit.isGivenBack(need.givenBack) else { return beginAnew(session, index, now) }
     if need.givenBack > 0 { roomAppeared(session, index, now) }
     let credit = session.pairs[index].credit
     guard need.limit > credit.receiveLimit else { return }
-    // A member requests one message at a time.
+    // A member requests credit for one message at a time, so a greater request violates the protocol.
     guard need.limit - credit.receiveLimit <= Credit.costMax else { return beginAnew(session, index, now) }
     lastAskTurn += 1
     if credit.asked == 0 { session.pairs[index].credit.askTurn = lastAskTurn }
@@ -53,7 +54,8 @@ extension Sessions {
     mayLend = true
   }
 
-  /// Notes that memory of a pair is free again. The pair gets its share, and requests may be granted.
+  /// Notes that buffer space of a member's messages became free. A wider window for the member and waiting requests of
+  /// other members can then be granted.
   func roomAppeared(_ session: LocalSession, _ index: Int, _ now: Instant) {
     mayLend = true
     if session.pairs[index].isHeard && session.pairs[index].credit.isWindowDue(share(session, index)) {
@@ -61,7 +63,8 @@ extension Sessions {
     }
   }
 
-  /// Grants requests in their order. Within one application's sessions no request overtakes one that waits for memory.
+  /// Grants requests for credit in the order of their arrival. In the sessions of one application, no request overtakes
+  /// an earlier one that waits for buffer space.
   func lend(_ now: Instant) {
     guard mayLend else { return }
     mayLend = false
@@ -80,7 +83,8 @@ extension Sessions {
     if !short.isEmpty { takeBack(now) }
   }
 
-  /// Grants one request. Returns false if the application has not enough memory left now.
+  /// Grants one request for credit. Returns false if the application or its user can get no more of the borrow pool
+  /// now.
   private func isLent(_ session: LocalSession, _ index: Int, _ now: Instant) -> Bool {
     let share = share(session, index)
     var wider = session.pairs[index].credit
@@ -90,7 +94,8 @@ extension Sessions {
       session.pairs[index].windowAt = now
       return true
     }
-    // Its earlier messages must be read first. This delays no other member.
+    // The request exceeds one message, so the application must read the member's earlier messages first. Other members
+    // do not wait for that.
     guard let loan = session.pairs[index].credit.loan else { return true }
     let more = loan - session.pairs[index].credit.lent
     let (all, own, ofUser) = lentBytes(session.owner)
@@ -104,7 +109,7 @@ extension Sessions {
     return true
   }
 
-  /// The reserved bytes: all, those in the sessions of one application, and those in the sessions of its user.
+  /// The reserved bytes: of all sessions, of the sessions of one application, and of the sessions of its user.
   private func lentBytes(_ owner: SessionOwner) -> (all: UInt64, own: UInt64, ofUser: UInt64) {
     var all: UInt64 = 0, own: UInt64 = 0, ofUser: UInt64 = 0
     func count(_ lent: UInt64, _ other: SessionOwner) {
@@ -120,7 +125,8 @@ extension Sessions {
     return (all, own, ofUser)
   }
 
-  /// Withdraws reservations that were unused for long while others wait. The handshake is restarted, which voids them.
+  /// Withdraws reservations that were unused for `SessionLimits.takeBackTime`, because other members wait. The restart
+  /// of the handshake voids the credit.
   private func takeBack(_ now: Instant) {
     for session in sessions where session.isOpen {
       for index in session.pairs.indices where session.pairs[index].credit.takeBackAt <= now {
@@ -130,7 +136,8 @@ extension Sessions {
     }
   }
 
-  /// Returns credit that the application requested and has not used for a while. Its next message requests it again.
+  /// Schedules the return of credit that the application requested and has not used in time. The next message of the
+  /// application requests credit again.
   func giveBack(_ session: LocalSession, _ now: Instant) {
     for index in session.pairs.indices where session.pairs[index].credit.giveBackAt <= now {
       session.pairs[index].credit.giveBackAt = .never
@@ -156,19 +163,21 @@ extension Sessions {
 
   // MARK: Unread messages of former members and ended sessions
 
-  /// Keeps the unread messages of a member that has left.
+  /// Keeps the buffer space of a former member's unread messages.
   func keepUnread(_ session: LocalSession, _ address: MemberAddress, _ credit: Credit) {
     mayLend = true
     if credit.unread > 0 { session.unreadOfGone.append((address, credit.rest)) }
   }
 
-  /// Takes the unread messages of a member that has returned. They count for it again.
+  /// Removes and returns the unread messages of a former member that has returned. The messages are charged to the
+  /// member again.
   func takeUnread(_ session: LocalSession, _ address: MemberAddress) -> Unread {
     guard let index = session.unreadOfGone.firstIndex(where: { $0.address == address }) else { return Unread() }
     return session.unreadOfGone.remove(at: index).unread
   }
 
-  /// Keeps the unread messages of an ended session. They count until they are taken, or until `discard`.
+  /// Keeps the buffer space of an ended session's unread messages, until the application takes them or `discard` is
+  /// called.
   func keepUnread(_ session: LocalSession) {
     mayLend = true
     var sum = Unread()
@@ -179,8 +188,8 @@ extension Sessions {
     if sum.bytes > 0 { unreadOfEnded.append((session.handle, session.owner, sum)) }
   }
 
-  /// Discards the unread messages of an ended session. With `byteCount`, one message of that size stays: the
-  /// application still takes it.
+  /// Discards the unread messages of an ended session. If `byteCount` is given, one message of that size stays, because
+  /// the application is about to take it.
   public func discard(_ handle: SessionHandle, exceptMessageOf byteCount: Int? = nil) {
     guard let index = unreadOfEnded.firstIndex(where: { $0.handle == handle }) else { return }
     mayLend = true
@@ -208,7 +217,8 @@ extension Sessions {
 
   // MARK: For tests
 
-  /// Bytes that wait for applications or may still arrive, from the share pool and from the borrow pool.
+  /// Bytes that wait for applications, or for which credit is granted: those of the share pool and those of the borrow
+  /// pool.
   public var roomGranted: (shares: UInt64, loans: UInt64) {
     var shares: UInt64 = 0
     for unread in unreadOfEnded { shares += unread.unread.share }

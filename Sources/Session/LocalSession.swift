@@ -1,10 +1,10 @@
 import Primitives
 
-/// One session of this node.
+/// A session that a local application is in.
 final class LocalSession {
   enum Phase: Equatable {
     case open
-    /// The application has left. The other members are notified until `until`. A member that lacks ends of streams
+    /// The application has left. The node notifies the other members until `until`. A member that lacks stream ends
     /// receives these first, until `owing` at most.
     case leaving(owing: Instant, until: Instant)
     case over
@@ -12,10 +12,11 @@ final class LocalSession {
 
   /// A non-member that is to be sent a table.
   struct Stranger {
+    /// The reason for the table message.
     enum Wish {
-      /// It sent a handshake message but is unknown: it is asked for its table.
+      /// The address sent a handshake message but is not in the table. It is asked for its own table.
       case ask
-      /// It is notified how its own membership ended.
+      /// The address is notified how its own membership ended.
       case news
     }
     let address: MemberAddress
@@ -25,8 +26,9 @@ final class LocalSession {
     var at: Instant
   }
 
-  /// A pending member: an address that was welcomed at the same time and may be a member. It is notified of this
-  /// member. So the two know each other even if the inviter disappears before it has notified them.
+  /// A pending member: an address that was welcomed by the same inviter, or the inviter itself, and is not in the table
+  /// yet. This end sends a table to the pending member. So the two know each other even if the inviter disappears
+  /// before it has notified them.
   struct Newcomer {
     let address: MemberAddress
     var at: Instant
@@ -46,23 +48,26 @@ final class LocalSession {
   var newcomers: [Newcomer] = []
   /// Unread messages of former members: one entry for each address.
   var unreadOfGone: [(address: MemberAddress, unread: Unread)] = []
-  /// Messages without a result, counted for each receiving member.
+  /// The number of messages without a delivery result. A message to n members is counted n times.
   var unsentMessages = 0
   /// The index of the pair whose streams sent last.
   var streamTurn = 0
-  /// Whether auto-join is on: invitations between gathered addresses are accepted without asking the application.
+  /// Whether auto-join is on. Then an invitation from an address in `gatherings` is accepted without asking the
+  /// application.
   var gathers = false
-  /// The gathered addresses, ascending.
+  /// The addresses that auto-join invites, or whose invitations it accepts, ascending.
   var gatherings: [Gathering] = []
-  /// The number of auto-join invitations at once: 1, doubled with each address that joins alone.
+  /// The maximum number of concurrent auto-join invitations of this session. It is 1 at first, and doubles with each
+  /// invitee that joins without other members. After a merge it is 1 again.
   var gatherWindow = 1
   /// The time of the next check of auto-join.
   var gatherAt = Instant.never
-  /// The time of the last change of the table, or of the last appearance of an address that invites first.
+  /// The start of the time that this session waits for other inviters. It is the last change of the table, the last
+  /// appearance of a lower address, or the last welcome that did not arrive.
   var grewAt = Instant.zero
   /// The time of the last change of the table.
   var changedAt = Instant.zero
-  /// Whether the session waits for a welcome into another session.
+  /// Whether the application accepted an invitation and the welcome into the inviter's session has not arrived.
   var isJoining = false
 
   init(_ handle: SessionHandle, _ address: MemberAddress, owner: SessionOwner, judges: Bool, _ table: SessionTable) {
@@ -75,7 +80,7 @@ final class LocalSession {
 
   var isOpen: Bool { phase == .open }
 
-  /// Whether members do not know yet how streams ended.
+  /// Whether a stream end still has to be sent to a member, or be acknowledged by one.
   var owesStreams: Bool { pairs.contains { $0.streams.areOwed } }
 
   /// Whether no other address was ever in the session.
@@ -83,9 +88,10 @@ final class LocalSession {
 
   func position(of address: MemberAddress) -> Int? { pairs.firstIndex { $0.address == address } }
 
-  /// A session that both this end and a member know: the one that the member named last. Before it has named one, it is
-  /// that of its newest joined ticket, or of any ticket. Its application may have restarted and no longer know that
-  /// session.
+  /// The session id to use in messages to a member. A merged session has several ids, and the member may know only
+  /// some. The result is the id that the member named last. Before the member has named one, it is the session of a
+  /// joined record of the member, or of any record. A member whose application has restarted may not know that session
+  /// any more.
   func session(knownTo pair: Pair) -> SessionID? {
     if let named = pair.named { return named }
     let records = table.records(of: pair.address)

@@ -1,12 +1,12 @@
 import Channel
 import Primitives
 
-/// Handshakes between members, and the synchronisation of their tables.
+/// Handshakes between members by meet messages (docs/protocol.md, 12.5), and the synchronisation of their tables.
 extension Sessions {
   // MARK: Reachability
 
   /// Notes that a node is reachable, or that a reachable node has another boot epoch. `isSealed` is true if traffic
-  /// with it is sealed. Returns true in the second case; see `tellServices`.
+  /// with the node is sealed. Returns true if the boot epoch changed: the host then calls `tellServices`.
   @discardableResult
   public func peerFound(_ node: NodeID, epoch: UInt64, isSealed: Bool = true, now: Instant) -> Bool {
     if node == local { return false }
@@ -35,7 +35,8 @@ extension Sessions {
   /// Notes that a node is unreachable.
   public func peerLost(_ node: NodeID) {
     peers.removeAll { $0.node == node }
-    // A node that returns starts a new handshake and is asked then. Until then it must not take the places of others.
+    // A node that returns starts a new handshake, and is asked for its table then. Until then these requests must not
+    // use slots.
     for session in sessions { session.strangers.removeAll { $0.wish == .ask && $0.address.node == node } }
     stale.removeAll { $0.member.node == node }
     wakeGatherings()
@@ -61,7 +62,8 @@ extension Sessions {
     }
   }
 
-  /// Notifies an ejected node. The founder may have left before it could reach the node, so each member does this.
+  /// Sends the ejection of its addresses to a node that became reachable. Every member does this, because the founder
+  /// may have left before the node was reachable.
   private func tellEjected(_ session: LocalSession, _ node: NodeID, _ now: Instant) {
     for record in session.table.records
     where record.address.node == node && record.departure?.isEjection == true && !session.table.isJoined(record.address)
@@ -70,7 +72,7 @@ extension Sessions {
     }
   }
 
-  /// Starts or restarts the handshake of a pair. Messages that were sent before and have not arrived are lost.
+  /// Starts or restarts the handshake with a member. Messages that were sent before and have not arrived are lost.
   func begin(_ session: LocalSession, _ index: Int, _ now: Instant, after pause: TimeSpan = .seconds(0)) {
     if session.pairs[index].verdict == .rejected { return }
     endStreams(session, index)
@@ -78,7 +80,8 @@ extension Sessions {
     mayLend = true
   }
 
-  /// Restarts the handshake of a pair that lost something. A pause limits the rate if a node keeps refusing messages.
+  /// Restarts the handshake with a member after a message was lost or violated the protocol. The pause of 1 s limits
+  /// the rate if a node keeps refusing messages.
   func beginAnew(_ session: LocalSession, _ index: Int, _ now: Instant) {
     let wasConnected = session.pairs[index].phase == .connected
     begin(session, index, now, after: .seconds(1))
@@ -93,7 +96,7 @@ extension Sessions {
     let known = sessions.filter {
       $0.phase != .over && $0.address.endpoint == meet.to && $0.table.contains(meet.session)
     }
-    // The application may have left the session and joined it again.
+    // The application may have left the session and joined it again. Then the open session is meant.
     guard let session = known.first(where: { $0.isOpen }) ?? known.first else {
       return noteStale(address, meet.to, meet.session, now)
     }
@@ -114,7 +117,7 @@ extension Sessions {
       session.pairs[index].meetAt = min(session.pairs[index].meetAt, now)
     }
     if session.pairs[index].credit.isGranted(meet.window, now), session.pairs[index].phase == .connected {
-      // The window message with the same limit arrives later and then widens nothing.
+      // A later window message with the same limit widens nothing, so the application is notified now.
       tell(.room(session.handle, address))
     }
     if meet.echo == session.pairs[index].number { session.pairs[index].isHeard = true }
@@ -122,14 +125,14 @@ extension Sessions {
     connectIfMet(session, index, now)
   }
 
-  /// Whether a connected member is still in the handshake. A member repeats its handshake message if it ignored this
-  /// end's: it did not know the session that was named. A message that answers a recent one of this end is not
-  /// answered. Otherwise two connected members would continue forever.
+  /// Whether a handshake message of a connected member needs an answer. The member repeats the message if it ignored
+  /// this end's message, because it did not know the session that this end named. A message that answers a recent
+  /// message of this end is not answered. Otherwise two connected members would answer each other forever.
   private func isStillMeeting(_ pair: Pair, _ now: Instant) -> Bool {
     pair.phase == .connected && now - pair.metAt >= SessionLimits.sweepTime / 2
   }
 
-  /// Handles a new handshake number of the other end. Earlier messages of either end may be lost.
+  /// Handles a new handshake number of the other end. Earlier messages in both directions may be lost.
   private func otherBegan(_ session: LocalSession, _ index: Int, hasMyNumber: Bool, _ now: Instant) {
     let wasConnected = session.pairs[index].phase == .connected
     endStreams(session, index)
@@ -145,7 +148,8 @@ extension Sessions {
     _ session: LocalSession, _ address: MemberAddress, _ known: SessionID, _ now: Instant
   ) {
     let isKnown = !session.table.records(of: address).isEmpty
-    // An address that was just admitted introduces itself to everyone. It is asked only if that does not happen.
+    // An address that was just admitted sends its record to all members. Its table is requested only if the record does
+    // not arrive in time.
     note(
       LocalSession.Stranger(
         address: address, session: known, wish: isKnown ? .news : .ask,
@@ -154,18 +158,18 @@ extension Sessions {
 
   private func tellFarewell(_ session: LocalSession, _ address: MemberAddress, _ meet: MeetMessage, _ now: Instant) {
     if let index = session.position(of: address) {
-      // The member has restarted the handshake, so it no longer knows the streams.
+      // The member has restarted the handshake, so it no longer knows the streams, and their ends need not be sent.
       if meet.number != session.pairs[index].theirNumber { forgetOwedStreams(session, index) }
       session.pairs[index].newsAt = min(session.pairs[index].newsAt, now)
       return
     }
     note(LocalSession.Stranger(address: address, session: meet.session, wish: .news, at: now), session, now)
-    // The member may still count this end as a member, by a ticket from before a restart of this node. The departure
-    // notice does not end that ticket.
+    // The member's table may still list this address as joined, by a ticket from before a restart of this node. The
+    // departure notice does not end that ticket.
     noteStale(address, meet.to, meet.session, now)
   }
 
-  /// Queues a table message to a non-member, once.
+  /// Queues a table message to a non-member, unless such a message is queued already.
   func note(_ stranger: LocalSession.Stranger, _ session: LocalSession, _ now: Instant) {
     if session.strangers.contains(where: { $0.address == stranger.address && $0.wish == stranger.wish }) { return }
     let places = FairPlaces(capacity: SessionLimits.strangersMax, standTime: SessionLimits.sweepTime)
@@ -194,7 +198,7 @@ extension Sessions {
     begin(.table(head), entries, of: session.handle, from: node, &allowance, now)
   }
 
-  /// Handles the fields of a table message other than its entries, which are merged already.
+  /// Handles the fields of a table message other than its entries. The entries are merged before this call.
   func heardTable(
     _ message: TableMessage, hadEntries: Bool, _ session: LocalSession, from node: NodeID, _ now: Instant
   ) {
@@ -202,7 +206,7 @@ extension Sessions {
     if session.isOpen, session.position(of: address) == nil, !hadEntries,
       !message.asks, message.digest != session.table.digest
     {
-      // It counts this end as a member, by a table that this end does not have.
+      // The sender regards this end as a member, by a table that this end does not have.
       receiveFromStranger(session, address, message.session, now)
     }
     guard session.isOpen, let index = session.position(of: address) else { return }
@@ -234,8 +238,8 @@ extension Sessions {
     announce(session, now)
   }
 
-  /// Schedules the digest for the other members. It also goes to those to which a handshake message with the former
-  /// digest is in flight. A member with another table then sends its own.
+  /// Schedules the new digest for the reachable members. A member whose table differs then sends its own digest or
+  /// table. Members to which a handshake message is in flight are included, because that message has the former digest.
   private func announce(_ session: LocalSession, _ now: Instant) {
     for index in session.pairs.indices where session.pairs[index].phase != .away {
       session.pairs[index].digestAt = min(session.pairs[index].digestAt, now + SessionLimits.sweepTime)
@@ -257,9 +261,9 @@ extension Sessions {
     }
   }
 
-  /// Connects a member that sent a message in lane 0 which only a connected member sends. It must have received the
-  /// handshake message that repeats its number, although that is not acknowledged yet. So the application is notified
-  /// of the member before the member's first message, and can answer.
+  /// Connects a member that sent a message in lane 0 which only a connected member sends. The member must have received
+  /// the handshake message with its number, although that is not acknowledged yet. So the application is notified of
+  /// the member before the member's first message, and can answer that message.
   func connectAsTold(_ session: LocalSession, _ index: Int, _ now: Instant) {
     session.pairs[index].isTold = true
     connectIfMet(session, index, now)
@@ -308,8 +312,9 @@ extension Sessions {
     return output(.table, bytes, to: stranger.address.node, .notice)
   }
 
-  /// The next table message to a pending member. The first one has only the records of this member, which suffice if
-  /// both have the same inviter. Later ones are snapshots.
+  /// The next table message to a pending member (welcomed, not in the table yet). The first message has only the
+  /// records of this member. These records suffice if the same inviter welcomed both addresses. Later messages are
+  /// snapshots (complete tables).
   private func greeting(
     _ session: LocalSession, _ now: Instant, _ canSend: (NodeID, Lane, Int) -> Bool
   ) -> SessionOutput? {
@@ -336,12 +341,13 @@ extension Sessions {
   ) -> SessionOutput? {
     guard session.pairs[index].isDue(now) else { return nil }
     let pair = session.pairs[index]
-    // The departure notice ends all streams, and would overtake their ends.
+    // A departure notice ends all streams at the member. It would overtake stream ends in the bulk lane.
     if !session.isOpen && pair.streams.areOwed { return nil }
     guard mayMeet(session.table.rules, pair.address.node), let known = session.session(knownTo: pair) else {
       return nil
     }
-    // The delta goes first: a handshake message is useless to a node that does not know this member.
+    // The delta (changed records) is sent before the handshake message, because a node ignores handshake messages of an
+    // unknown member.
     if pair.isTableDue(now) {
       if let output = tableOutput(session, index, known, now, canSend) { return output }
       if session.pairs[index].isTableDue(now) { return nil }
@@ -369,7 +375,8 @@ extension Sessions {
     return needOutput(session, index, canSend)
   }
 
-  /// The next table message to a member: a snapshot, a delta, or only the digest.
+  /// The next table message to a member: a snapshot (the complete table), a delta (the changed records), or only the
+  /// digest.
   private func tableOutput(
     _ session: LocalSession, _ index: Int, _ known: SessionID, _ now: Instant, _ canSend: (NodeID, Lane, Int) -> Bool
   ) -> SessionOutput? {
@@ -383,7 +390,7 @@ extension Sessions {
     if isWhole {
       message.entries = session.table.entries
     } else if pair.newsAt <= now {
-      // A member that has left repeats its departure notice, because an earlier one may be lost.
+      // The application has left this session. The departure notice is repeated, because an earlier one may be lost.
       message.entries =
         session.isOpen || pair.toldUpTo < session.table.sequence
         ? session.table.entries(since: pair.toldUpTo) : session.farewell
@@ -405,7 +412,8 @@ extension Sessions {
     session.pairs[index].toldUpTo = session.table.sequence
     session.pairs[index].toldDigest = session.table.digest
     if isWhole {
-      // A member may have ignored the snapshot for a while. A later digest checks whether it has it.
+      // The member may have ignored the snapshot. The digest is sent again later, and a member whose table still
+      // differs answers with its own digest.
       session.pairs[index].toldDigest = nil
       session.pairs[index].digestAt = now + SessionLimits.sameTableTime
     }
@@ -415,9 +423,10 @@ extension Sessions {
         ? .member(session.handle, pair.address, number: pair.number) : .farewell(session.handle, pair.address))
   }
 
-  /// Postpones or cancels a due snapshot. It is due because a member reported another digest. While tables keep
-  /// changing, e.g. when many members join, most become equal without a snapshot. So a snapshot waits until this table
-  /// is stable. If this table has changed since the member's report, the digest is sent first.
+  /// Postpones or cancels a due snapshot if the table has changed since the member reported another digest. While
+  /// tables keep changing, e.g. when many members join, most of them become equal without a snapshot. So a snapshot
+  /// waits until this table has been unchanged for `SessionLimits.quietTime`. Then the digest is sent instead, and only
+  /// a member that still differs needs the snapshot.
   private func settleWhole(_ session: LocalSession, _ index: Int, _ now: Instant) {
     let pair = session.pairs[index]
     guard pair.wholeAt <= now, !pair.isAskedForWhole, pair.theirDigest != session.table.digest,
@@ -430,11 +439,12 @@ extension Sessions {
     }
     session.pairs[index].wholeAt = .never
     session.pairs[index].digestAt = now
-    // A member that received it and does not answer has the same table.
+    // The digest was sent before. A member that received it and does not answer has the same table.
     if pair.toldDigest == session.table.digest { session.pairs[index].unlikeSince = .never }
   }
 
-  /// The interval of handshake messages until a member is connected. The lower address is the first to repeat.
+  /// The interval of handshake messages until a member is connected. It is shorter at the end with the lower address,
+  /// which repeats first.
   private func sweepTime(_ session: LocalSession, _ pair: Pair) -> TimeSpan {
     pair.address < session.address ? SessionLimits.sweepTime + SessionLimits.sweepYield : SessionLimits.sweepTime
   }
@@ -460,11 +470,11 @@ extension Sessions {
 }
 
 extension LocalSession {
-  /// The departure notice of a member that left: its own records, for non-members.
+  /// The departure notice of a session that the application left: the records of its address, also sent to non-members.
   var farewell: TableEntries { table.entries(about: address) }
 
-  /// The entries that show a non-member how it became one. A joined address without a place needs the snapshot for
-  /// that.
+  /// The entries that show an address how its membership ended. For a joined address without a member slot that is the
+  /// complete table.
   func news(for stranger: MemberAddress) -> TableEntries {
     if !isOpen { return farewell }
     return table.isJoined(stranger) ? table.entries : table.entries(about: stranger)

@@ -1,6 +1,7 @@
 import Primitives
 
-/// One end of a session: a node and one of its services. Ordered by node, then by endpoint.
+/// The address of an application in sessions: a node and the endpoint of one of its services. Ordered by node, then by
+/// endpoint.
 public struct MemberAddress: Hashable, Comparable, Sendable {
   public static let byteCount = 20
 
@@ -20,7 +21,8 @@ public struct MemberAddress: Hashable, Comparable, Sendable {
   }
 
   /// The endpoint of a service, the same after each start of its application. `user` is the application's user id.
-  /// `instance` distinguishes two of its services of one type. `type` and `instance` have at most 255 bytes each.
+  /// `instance` distinguishes two services of one application and type. `type` and `instance` have at most 255 bytes
+  /// each.
   public static func endpoint(
     user: UInt32, type: [UInt8], instance: [UInt8], _ cryptography: any SessionCryptography
   ) -> UInt32 {

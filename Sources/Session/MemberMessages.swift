@@ -1,11 +1,12 @@
 import Primitives
 
-/// Kind 20: a handshake message between two members. It states the number under which the sender accepts messages of
-/// the receiver in the session, and repeats the receiver's number. The two are connected when each has received its own
-/// number.
+/// Kind 20 (meet): a handshake message between two members of a session. The sender states its number, which later
+/// messages to the sender must carry. The message also repeats the receiver's number. The two are connected when each
+/// has received its own number.
 ///
-///     0–15 session · 16–19 sender's endpoint · 20–23 receiver's endpoint · 24–27 number, not 0 · 28–31 the other's number,
-///     0 unknown · 32–47 digest of the sender's table · 48–55 window: bytes that may be sent under the number
+///     0–15 session · 16–19 sender's endpoint · 20–23 receiver's endpoint · 24–27 number, not 0 ·
+///     28–31 the other's number, 0 unknown · 32–47 digest of the sender's table ·
+///     48–55 window: bytes that may be sent under the number
 public struct MeetMessage: Equatable, Sendable {
   public var session: SessionID
   public var from: UInt32
@@ -56,7 +57,7 @@ public struct MeetMessage: Equatable, Sendable {
 /// Kind 21: the sender's table (a snapshot), a part of it (a delta), or only its digest.
 ///
 ///     0–15 session · 16–19 sender's endpoint · 20–23 receiver's endpoint · 24 bit 0: send me yours · 25–27 zero ·
-///     28–43 digest of the sender's whole table · 44… entries, which may be missing
+///     28–43 digest of the sender's complete table · 44… entries, which may be missing
 public struct TableMessage: Equatable, Sendable {
   public var session: SessionID
   public var from: UInt32
@@ -101,7 +102,7 @@ public struct TableMessage: Equatable, Sendable {
   }
 }
 
-/// Kind 22: a message of the application. Its first 4 bytes are the receiver's number.
+/// Kind 22: a message of an application. Its first 4 bytes are the receiver's handshake number.
 public enum ApplicationMessage {
   public static let headerBytes = 4
 
@@ -113,7 +114,7 @@ public enum ApplicationMessage {
     return bytes
   }
 
-  /// Reads the receiver's number. Throws if the message is too short or too long.
+  /// Reads the receiver's handshake number. Throws if the message is too short or too long.
   public static func number(_ bytes: RawSpan) throws(SessionRefusal) -> UInt32 {
     guard bytes.byteCount >= headerBytes else { throw .truncated }
     guard bytes.byteCount <= headerBytes + SessionLimits.messageBytesMax else { throw .tooLong }
@@ -121,16 +122,16 @@ public enum ApplicationMessage {
   }
 }
 
-/// Kind 23: the limit up to which the receiver accepts messages, or bytes of a stream. Limits are absolute, so a
-/// repeated or late one does no harm.
+/// Kind 23 (window): the sender of this message grants credit for messages to it, or for bytes of a stream. Limits are
+/// absolute, so a repeated or late window does no harm.
 ///
-///     0–3 the number of its receiver · 4–7 stream, 0 for messages · 8 bit 0, for messages only: the application does not
-///     read at present · 9–11 zero · 12–19 limit
+///     0–3 the number of its receiver · 4–7 stream, 0 for messages · 8 bit 0, for messages only: the application
+///     does not read at present · 9–11 zero · 12–19 limit
 public struct WindowMessage: Equatable, Sendable {
   public var number: UInt32
   public var stream: UInt32
   public var isPaused: Bool
-  /// The total of bytes that may have been sent since the handshake, or on the stream.
+  /// The total number of bytes that may be sent since the handshake, or on the stream.
   public var limit: UInt64
 
   public init(number: UInt32, stream: UInt32 = 0, isPaused: Bool = false, limit: UInt64) {
@@ -163,7 +164,7 @@ public struct WindowMessage: Equatable, Sendable {
 
 /// Kind 27: a request for credit, if the next message costs more than is left, or the return of unused credit.
 ///
-///     0–3 the number of its receiver · 4–11 returned bytes: they count as sent and as taken · 12–19 requested limit,
+///     0–3 the number of its receiver · 4–11 returned bytes, counted as sent and as taken · 12–19 requested limit,
 ///     0 for none
 public struct NeedMessage: Equatable, Sendable {
   public static let byteCount = 20

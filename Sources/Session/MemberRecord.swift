@@ -1,16 +1,18 @@
 import Primitives
 
-/// The known facts about one address in one session.
+/// The known facts about the membership of one address in one session.
 public struct MemberRecord: Equatable, Sendable {
-  /// The session that the tickets name: the table's own, or one that was merged into it.
+  /// The session for which the tickets (signed memberships) are: the table's own session, or one that was merged into
+  /// it.
   public var session: SessionID
   public var address: MemberAddress
   /// The public key of the address's node.
   public var point: PublicPoint
   /// The newest ticket.
   public var ticket: Ticket
-  /// The ticket nearest to the founder, if it is not the newest one. The address admits with this ticket. It is never
-  /// replaced by a more distant one. So the addresses that it admitted stay admitted when it leaves and returns.
+  /// The ticket nearest to the founder, with the least depth, if it is not the newest one. The address admits others
+  /// with this ticket. Only a nearer ticket replaces it. So the addresses that it admitted stay admitted when it leaves
+  /// and returns.
   public var root: Ticket?
   /// How the membership of the newest ticket ended; nil while the address is joined.
   public var departure: Departure?
@@ -29,10 +31,11 @@ public struct MemberRecord: Equatable, Sendable {
 
   public var isJoined: Bool { departure == nil }
 
-  /// The number of links from the founder, with the ticket by which the address admits.
+  /// The depth of the ticket by which the address admits others: the number of admissions from the founder to the
+  /// address.
   var depth: UInt8 { root?.depth ?? ticket.depth }
 
-  /// The record with only the ticket nearest to the founder; nil if that is the newest one.
+  /// The record with only the ticket nearest to the founder; nil if the newest ticket is the nearest one.
   var former: MemberRecord? {
     root.map { MemberRecord(session: session, address: address, point: point, ticket: $0) }
   }
@@ -44,9 +47,9 @@ public struct MemberRecord: Equatable, Sendable {
 
   // MARK: Merging
 
-  /// Adopts the newer ticket and departure and the nearer ticket of another record of the same address. Both records
-  /// must be verified. The result does not depend on the order of calls or on repetitions. Returns true if anything
-  /// changed.
+  /// Adopts, from another record of the same address, its ticket and departure if they are newer, and its nearest
+  /// ticket if it is nearer. Both records must be verified. The result does not depend on the order of calls or on
+  /// repetitions. Returns true if anything changed.
   mutating func merge(_ other: MemberRecord) -> Bool {
     let before = self
     let mine = root ?? ticket, theirs = other.root ?? other.ticket
@@ -60,8 +63,9 @@ public struct MemberRecord: Equatable, Sendable {
     return self != before
   }
 
-  /// Compares the version, then the state: ejected, left, joined. Depth, admitter and bytes follow. So two tickets of
-  /// one version, which only a misbehaving node creates, lead to the same result everywhere.
+  /// Whether the ticket and departure of `a` replace those of `b`. The version decides, then the state: ejected, left,
+  /// joined. Depth, admitter and bytes decide next. So two tickets of one version, which only a misbehaving node
+  /// creates, lead to the same result everywhere.
   static func isNewer(_ a: MemberRecord, _ b: MemberRecord) -> Bool {
     if a.ticket.version != b.ticket.version { return a.ticket.version > b.ticket.version }
     if a.rank != b.rank { return a.rank > b.rank }

@@ -10,7 +10,8 @@ extension SessionTable {
       admission, origin.id, of: origin.origin.founder, by: origin.origin.founder, key: origin.origin.point, isOwn: true)
   }
 
-  /// Signs the admission of `address` by `admitter`, an address of this node. `version` is the next one of `address`.
+  /// Signs the admission of `address` by `admitter`, an address of this node. `version` must follow the version of the
+  /// last ticket of `address`.
   func admission(
     _ session: SessionID, of address: MemberAddress, by admitter: MemberAddress, depth: UInt8, version: UInt32
   ) -> WelcomeMessage.Admission {
@@ -18,8 +19,9 @@ extension SessionTable {
     return WelcomeMessage.Admission(version: version, depth: depth, signature: cryptography.signature(text))
   }
 
-  /// Completes an admission to a ticket of `address`, an address of this node. Returns false if the admission is not
-  /// valid, or older than the known record. With `isOwn` this node has just signed it, and it is not verified.
+  /// Completes an admission (the admitter's half of a ticket) to a ticket of `address`, an address of this node.
+  /// Returns false if the admission is not valid, or older than the known record. If `isOwn` is true, this node has
+  /// just signed the admission, which is then not verified.
   @discardableResult
   mutating func accept(
     _ admission: WelcomeMessage.Admission, _ session: SessionID, of address: MemberAddress, by admitter: MemberAddress,
@@ -38,8 +40,8 @@ extension SessionTable {
     return self.record(session, address)?.isJoined == true
   }
 
-  /// Ends the membership of an address in all sessions where it is joined and `signer` may end it. Returns false if
-  /// there are none.
+  /// Ends the membership of an address in all sessions where the address is joined and `signer` is allowed to end the
+  /// membership. Returns false if there are none.
   mutating func end(_ address: MemberAddress, by signer: MemberAddress, _ reason: Departure.Reason, _ text: [UInt8])
     -> Bool
   {
@@ -57,7 +59,7 @@ extension SessionTable {
 }
 
 extension MemberRecord {
-  /// Ends the membership of the newest ticket with this node's signature.
+  /// Ends the membership of the newest ticket by a departure that this node signs.
   mutating func end(
     isEjection: Bool, _ reason: Departure.Reason, text: [UInt8], _ cryptography: any SessionCryptography
   ) {
@@ -68,7 +70,7 @@ extension MemberRecord {
   }
 }
 
-/// Membership and its consequences.
+/// Requests of applications that change membership, and the effects of a changed table.
 extension Sessions {
   /// Leaves a session. The other members receive the reason and the text, which is plain text of at most
   /// `SessionLimits.farewellBytesMax` bytes.
@@ -80,7 +82,7 @@ extension Sessions {
     leave(session, reason, text, .left, now)
   }
 
-  /// Ejects another address. Only the founder of the session that its ticket names may do so.
+  /// Ejects another address. Only the founder of the session for which the address has its ticket is allowed to do so.
   public func eject(
     _ handle: SessionHandle, _ address: MemberAddress, text: [UInt8] = [], now: Instant
   ) throws(SessionError) {
@@ -105,15 +107,15 @@ extension Sessions {
     tell(.member(handle, address, .rejected))
   }
 
-  /// Requests the pending decisions on the members of a node again. The host calls it when the node has proved its key
-  /// or has failed to.
+  /// Reports the pending decisions on the members of a node to the applications again. The host calls this when the
+  /// node has proved its key or has failed to.
   public func askAgain(about node: NodeID) {
     for session in sessions where session.isOpen {
       for pair in session.pairs where pair.address.node == node { ask(session, pair) }
     }
   }
 
-  /// Whether the application still has to decide on a member of this node, and so on its certificate.
+  /// Whether an application still has to decide on a member of `node`, and so on the certificate of that node.
   public func hasQuestion(about node: NodeID) -> Bool {
     sessions.contains { session in
       session.isOpen && session.judges && session.pairs.contains { $0.address.node == node && $0.verdict == .asked }
@@ -136,8 +138,8 @@ extension Sessions {
 
   // MARK: Consequences
 
-  /// Updates the pairs of a session, and everything else that depends on its table. It must be called after every
-  /// change of the table.
+  /// Updates the pairs of a session, and everything else that depends on its table. Must be called after every change
+  /// of the table.
   func tableChanged(_ session: LocalSession, _ now: Instant) {
     guard session.isOpen else { return }
     session.changedAt = now
@@ -162,7 +164,7 @@ extension Sessions {
     }
   }
 
-  /// Removes a pair that is no longer a member.
+  /// Removes the pair of an address that is no longer a member.
   private func forget(_ session: LocalSession, _ index: Int, _ now: Instant) {
     endStreams(session, index)
     let pair = session.pairs.remove(at: index)
@@ -183,8 +185,9 @@ extension Sessions {
       if departure?.isEjection != false {
         note(LocalSession.Stranger(address: pair.address, session: known, wish: .news, at: now), session, now)
       } else if pair.phase == .connected {
-        // A member that left knows it. But it may have returned with a ticket that this table does not have, e.g. after
-        // a restart of this node. Then it counts this end as a member, and is asked for its table.
+        // A member that left by itself needs no notice. But it may have returned with a ticket that this table does not
+        // have, e.g. after a restart of this node. Then its table lists this end as a member, so it is asked for its
+        // table.
         note(
           LocalSession.Stranger(address: pair.address, session: known, wish: .ask, at: now + SessionLimits.askPause),
           session, now)
@@ -193,16 +196,17 @@ extension Sessions {
     tell(.member(session.handle, pair.address, state))
   }
 
-  /// Ends a session because its table shows a departure of this address, signed by itself or by a founder.
+  /// Ends a session because its table shows a departure of this address, signed by this node or by a founder.
   private func endWithoutLeaving(_ session: LocalSession, _ now: Instant) {
     let departure = session.table.records(of: session.address).compactMap { $0.departure }.first { $0.isEjection }
-    // The founder may disappear before it has notified the others.
+    // The founder may disappear before it has notified the other members of an ejection, so this node notifies them
+    // too.
     sayFarewell(session, now)
     sessionEnded(session, departure.map { .ejected(text: $0.text) } ?? .left, now)
   }
 
-  /// Unites two sessions of one endpoint that were merged by others. The older handle stays. Returns true if this ended
-  /// `session`.
+  /// Unites two sessions of one endpoint of this node that a merge has made one session. The session with the older
+  /// handle stays. Returns true if `session` is the one that ended.
   private func foldTwin(of session: LocalSession, _ now: Instant) -> Bool {
     for twin in sessions
     where twin !== session && twin.isOpen && twin.address == session.address
@@ -217,7 +221,7 @@ extension Sessions {
       }
       sessionEnded(goes, .isSame(stays.handle), now)
       merge(goes.table.entries, into: stays, now)
-      // This node may have merged them.
+      // This node may have made the merge, and then no other node sends it.
       if stays.isOpen { tellNews(stays, now) }
       meetAnew(met, stays, now)
       return goes === session
@@ -225,8 +229,8 @@ extension Sessions {
     return false
   }
 
-  /// Restarts the handshakes with members of both sessions. This end had two handshakes with each, and the other end
-  /// may continue with the other one.
+  /// Restarts the handshakes with addresses that were members of both sessions. This end had two handshakes with each
+  /// of them, and the other end may continue with the one that ended here.
   private func meetAnew(_ addresses: [MemberAddress], _ session: LocalSession, _ now: Instant) {
     for address in addresses {
       guard session.isOpen, let index = session.position(of: address), session.pairs[index].phase != .away else {
@@ -239,13 +243,13 @@ extension Sessions {
   private func leave(
     _ session: LocalSession, _ reason: Departure.Reason, _ text: [UInt8], _ end: SessionEnd, _ now: Instant
   ) {
-    // A signature costs time, and without members the record is sent to no node.
+    // A signature costs time. Without other members the departure would be sent to no node.
     if !session.pairs.isEmpty { _ = session.table.end(session.address, by: session.address, reason, text) }
     sayFarewell(session, now)
     sessionEnded(session, end, now)
   }
 
-  /// Sends the departure of this member to all others.
+  /// Schedules the departure of this address for all other members, and cancels all other messages to them.
   private func sayFarewell(_ session: LocalSession, _ now: Instant) {
     for index in session.pairs.indices {
       session.pairs[index].meetAt = .never
@@ -270,7 +274,8 @@ extension Sessions {
     tell(.ended(session.handle, end))
   }
 
-  /// Sends the delta to all others after a local change of the table, so that none has to ask.
+  /// Schedules the delta (changed records) for all other members after a local change of the table, so that none has to
+  /// request it.
   func tellNews(_ session: LocalSession, _ now: Instant) {
     for index in session.pairs.indices { session.pairs[index].newsAt = now }
   }

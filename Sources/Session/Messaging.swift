@@ -1,12 +1,13 @@
 import Channel
 import Primitives
 
-/// Messages of applications to connected members. Nothing is sent without credit, and nothing is queued here: without
-/// credit a message stays with its application.
+/// Messages of applications to connected members. A message is sent only with credit from its receiver. Without credit
+/// the message stays with its application, because nothing is queued here.
 extension Sessions {
   /// Sends a message to all connected members, or to those in `to`: either to each of them or to none. Throws `.full`
-  /// if one has no credit left, which is then requested, or if its channel is full (`.room` follows). `.sent` reports
-  /// the result for each. The outputs must be sent in their order.
+  /// if the credit for one of them is insufficient; more credit is then requested, and `.room` follows. Also throws
+  /// `.full` if the channel of one of them is full. `.sent` reports the delivery result for each member. The host must
+  /// send the outputs in their order.
   public func send(
     _ data: [UInt8], in handle: SessionHandle, to: [MemberAddress]? = nil, lane: Lane = .interactive, now: Instant,
     canSend: (NodeID, Lane, Int) -> Bool
@@ -39,8 +40,9 @@ extension Sessions {
     return (id, outputs)
   }
 
-  /// Sends a message once and unreliably, without credit and without a result, to all connected members or to those in
-  /// `to`. The outputs have no lane.
+  /// Sends a message once and unreliably, to all connected members or to those in `to`. The message uses no credit and
+  /// has no delivery result. The outputs have no lane. Throws `.invalid` above `SessionLimits.unreliableBytesMax`
+  /// bytes.
   public func sendUnreliably(
     _ data: [UInt8], in handle: SessionHandle, to: [MemberAddress]? = nil, now: Instant
   ) throws(SessionError) -> [SessionOutput] {
@@ -56,7 +58,8 @@ extension Sessions {
     return outputs
   }
 
-  /// Notes that the application took a message of `byteCount` bytes from a member. The member may send as many again.
+  /// Notes that the application took a message of `byteCount` bytes from a member. The buffer space of the message can
+  /// then be granted again.
   public func taken(_ byteCount: Int, of address: MemberAddress, in handle: SessionHandle, now: Instant) {
     guard let session = session(handle), let index = session.position(of: address) else {
       return takenOfGone(byteCount, address, handle)
@@ -82,7 +85,7 @@ extension Sessions {
     return indices
   }
 
-  /// Whether an application may have `count` more messages without a result.
+  /// Whether an application may have `count` more messages without a delivery result.
   private func mayHaveUnsent(_ count: Int, _ owner: SessionOwner) -> Bool {
     mayTake(owner, of: SessionLimits.unsentMessages, taken: unsentMessages + count - 1) { other in
       sessions.reduce(other == owner.application ? count - 1 : 0) {
@@ -91,7 +94,7 @@ extension Sessions {
     }
   }
 
-  /// Counts the result of a message to one member.
+  /// Notes that a message to one member has a delivery result.
   func noteResult(_ handle: SessionHandle) {
     unsentMessages -= 1
     sessions.first { $0.handle == handle }?.unsentMessages -= 1
@@ -114,7 +117,8 @@ extension Sessions {
     let number = try ApplicationMessage.number(bytes)
     guard let (session, index) = pair(number, node) else { return }
     let data = bytes.extracting(ApplicationMessage.headerBytes..<bytes.byteCount)
-    // The message exceeds the credit: the other end violates the protocol, or lost count.
+    // A message that exceeds the credit shows that the other end violates the protocol, or counts its credit
+    // differently.
     guard lane == nil || session.pairs[index].credit.receives(data.byteCount, now) else {
       return beginAnew(session, index, now)
     }
@@ -139,8 +143,8 @@ extension Sessions {
     tell(.room(session.handle, session.pairs[index].address))
   }
 
-  /// The pair whose number a received message has. Only a node that has done the handshake since this member started
-  /// knows the number.
+  /// The pair whose handshake number a received message carries; nil if there is none. Only a node that has done the
+  /// handshake since this member started knows the number.
   func pair(_ number: UInt32, _ node: NodeID) -> (session: LocalSession, index: Int)? {
     for session in sessions where session.isOpen {
       for index in session.pairs.indices
@@ -153,7 +157,8 @@ extension Sessions {
     return nil
   }
 
-  /// Marks the pairs whose messages the application has not read for `SessionLimits.pauseTime`.
+  /// Marks the pairs whose messages the application has not read for `SessionLimits.pauseTime`, and notifies their
+  /// members.
   func notePauses(_ session: LocalSession, _ now: Instant) {
     for index in session.pairs.indices where session.pairs[index].credit.pauseAt <= now {
       session.pairs[index].credit.isPausedHere = true
@@ -161,7 +166,8 @@ extension Sessions {
     }
   }
 
-  /// Fails all messages to a member that have no result. The pair restarts the handshake, or is gone.
+  /// Reports all messages to a member that have no delivery result as failed. The pair restarts the handshake, or is
+  /// removed.
   func failMessages(_ session: LocalSession, to address: MemberAddress) {
     var failed: [SessionMessageID] = []
     flights.removeAll { flight in

@@ -1,6 +1,6 @@
 import Primitives
 
-/// Another member of a session, as this one sees it.
+/// Another member of a session, as the local member sees it, and the state of the handshake between the two.
 struct Pair {
   enum Phase: Equatable {
     case away
@@ -17,37 +17,40 @@ struct Pair {
   let address: MemberAddress
   var phase = Phase.away
   var verdict: Verdict
-  /// The number under which this end accepts messages, a new one in each handshake; 0 before the first.
+  /// The handshake number of this end, a new one in each handshake; 0 before the first. This end accepts only messages
+  /// that carry this number.
   var number: UInt32 = 0
-  /// The number of the other end; 0 if it is not known.
+  /// The handshake number of the other end; 0 if it is not known.
   var theirNumber: UInt32 = 0
-  /// Whether the other end has repeated `number`. Then messages with this number belong to this handshake.
+  /// Whether the other end has repeated `number` in a handshake message. From then on this end accepts messages with
+  /// `number`.
   var isHeard = false
-  /// Whether the other end has received a handshake message that repeats `theirNumber`.
+  /// Whether the other end has received a handshake message of this end that repeats `theirNumber`.
   var isTold = false
 
-  /// The session that the other end named last.
+  /// The session id that the other end used last in a handshake or table message.
   var named: SessionID?
-  /// The time of the last handshake message of this end.
+  /// The time at which this end sent its last handshake message.
   var metAt = Instant.zero
-  /// The time when each message is due; `.never` if it is not.
+  /// The times at which the next messages are due: handshake, delta (changed records), digest, snapshot (complete
+  /// table) and window. A message with `.never` is not due.
   var meetAt = Instant.never
   var newsAt = Instant.never
   var digestAt = Instant.never
   var wholeAt = Instant.never
   var windowAt = Instant.never
 
-  /// The sequence number of the table up to which the other end was sent records.
+  /// The other end was sent all records that changed up to this sequence number of the table.
   var toldUpTo: UInt64 = 0
-  /// The digest that was sent last to the other end, and the one that it reported last.
+  /// The digest that was sent last to the other end, and the digest that the other end reported last.
   var toldDigest: TableDigest?
   var theirDigest: TableDigest?
   var theirDigestAt = Instant.zero
-  /// The time since which the member's digest has differed from this end's; `.never` if the last one was equal.
+  /// The time since which the member's digest has differed from this end's; `.never` if the last report was equal.
   var unlikeSince = Instant.never
   /// Whether the member has requested a snapshot.
   var isAskedForWhole = false
-  /// The time of the last snapshot to the member, and the sequence number of its table.
+  /// The time of the last snapshot to the member, and the sequence number of the table at that time.
   var wholeSentAt = Instant.zero
   var wholeSequence = UInt64.max
 
@@ -60,7 +63,7 @@ struct Pair {
     verdict = isAsked ? .asked : .accepted
   }
 
-  /// Whether a message is due.
+  /// Whether a message in the interactive lane is due, other than one of a stream.
   func isDue(_ now: Instant) -> Bool {
     isTableDue(now) || meetAt <= now
       || phase == .connected && (windowAt <= now || credit.isAskDue || credit.isGiveBackDue)
@@ -68,13 +71,14 @@ struct Pair {
 
   func isTableDue(_ now: Instant) -> Bool { newsAt <= now || digestAt <= now || wholeAt <= now }
 
-  /// The earliest time of the next snapshot to the member: after an interval, and after a longer one if the table is
-  /// unchanged.
+  /// The earliest time of the next snapshot to the member. After the last snapshot an interval must pass, and a longer
+  /// one if the table is unchanged.
   func wholeMayGoAt(_ sequence: UInt64) -> Instant {
     wholeSentAt + (wholeSequence == sequence ? SessionLimits.sameTableTime : SessionLimits.tableTime)
   }
 
-  /// Starts a handshake under a new number. The pair gets `share` of the share pool, or keeps what it still holds.
+  /// Starts a handshake under a new number. The member gets `share` bytes of the share pool, or keeps the part of its
+  /// former share that is still used.
   mutating func begin(_ number: UInt32, share: UInt64, at time: Instant) {
     phase = .meeting
     self.number = number
@@ -83,7 +87,7 @@ struct Pair {
     credit.beginReceiving(share)
     streams.lastTheirs = 0
     windowAt = .never
-    // Earlier table messages may be lost. The member's handshake message reports what it has.
+    // Earlier table messages may be lost. The member's handshake message will report the digest of its table.
     toldUpTo = 0
     toldDigest = nil
     wholeSequence = .max
@@ -99,7 +103,7 @@ struct Pair {
     isHeard = false
     isTold = false
     theirDigest = nil
-    // The member can no longer use its credit.
+    // The member can no longer use the credit that this end granted.
     credit.beginReceiving(0)
     credit.endSending()
     meetAt = .never
@@ -108,7 +112,8 @@ struct Pair {
     windowAt = .never
   }
 
-  /// Adopts a new handshake number of the other end, which has received no handshake message that repeats it.
+  /// Adopts a new handshake number of the other end. The other end has received no handshake message that repeats the
+  /// new number.
   mutating func hears(_ number: UInt32, window: UInt64) {
     theirNumber = number
     isTold = false

@@ -1,13 +1,13 @@
 import Frame
 import Primitives
 
-/// A service of an application. Other applications find it and invite it to sessions.
+/// A service of an application. Other applications find the service and invite its application into sessions.
 public struct Service: Equatable, Sendable {
-  /// See `MemberAddress.endpoint`.
+  /// Identifies the service on its node; see `MemberAddress.endpoint`.
   public var endpoint: UInt32
-  /// See `isServiceType`.
+  /// The type of the service; see `isServiceType`.
   public var type: [UInt8]
-  /// `key=value` pairs, see `isInfoPair`.
+  /// The discovery info: `key=value` pairs, see `isInfoPair`.
   public var info: [[UInt8]]
 
   public init(endpoint: UInt32, type: [UInt8], info: [[UInt8]] = []) {
@@ -63,8 +63,8 @@ extension Sessions {
   /// The body of this node's services advertisement. `advertise` and `withdraw` change it.
   public var servicesAdvertisement: [UInt8] { Service.advertisementBody(services) ?? [0] }
 
-  /// Offers a service, or changes the discovery info of one. Throws `.invalid` if it is not valid. Throws `.full` if
-  /// there are 16 already, or if all together exceed an advertisement.
+  /// Offers a service, or changes the discovery info of an offered one. Throws `.invalid` if the service is not valid.
+  /// Throws `.full` if there are 16 services already, or if all services together do not fit one advertisement.
   public func advertise(_ service: Service) throws(SessionError) {
     guard Service.advertisementBody([service]) != nil else { throw .invalid }
     let all = services.filter { $0.endpoint != service.endpoint } + [service]
@@ -72,7 +72,7 @@ extension Sessions {
     services = all
   }
 
-  /// Withdraws a service. Its invitations that wait for the application are answered with `.noService`.
+  /// Withdraws a service. Invitations to the service that wait for the application are answered with `.noService`.
   public func withdraw(_ endpoint: UInt32, now: Instant) {
     services.removeAll { $0.endpoint == endpoint }
     for index in incoming.indices where incoming[index].to == endpoint && incoming[index].phase == .asked {
@@ -101,15 +101,15 @@ extension Sessions {
     }
   }
 
-  /// Reports the services of a node as found again. After a restart its applications may offer the same services before
-  /// the absence was noticed. Sessions with auto-join must then add them once more.
+  /// Reports the services of a node as found again. After a restart the node may offer the same services before its
+  /// absence was noticed. Sessions with auto-join must then add the services once more.
   public func tellServices(of node: NodeID) {
     for service in services(of: node) {
       tell(.serviceFound(MemberAddress(node: node, endpoint: service.endpoint), service))
     }
   }
 
-  /// The services of a reachable node, or of this one.
+  /// The services of a reachable node, or of this node.
   public func services(of node: NodeID) -> [Service] {
     if node == local { return services }
     return sightings.first { $0.node == node }.map { Service.all(in: $0.body) } ?? []

@@ -1,8 +1,8 @@
 import Channel
 import Primitives
 
-/// Identifies a session of this node while its application has it open. The id of the session may change when sessions
-/// merge.
+/// Identifies a session of this node while its application has it open. The handle stays the same when sessions merge,
+/// while the session's id may change.
 public struct SessionHandle: Hashable, Sendable {
   public let number: UInt32
   public init(number: UInt32) { self.number = number }
@@ -20,22 +20,22 @@ public struct SessionMessageID: Hashable, Sendable {
   public init(number: UInt64) { self.number = number }
 }
 
-/// The state of a member, as this one sees it.
+/// The state of another member, as the local member sees it.
 public enum MemberState: Equatable, Sendable {
-  /// Its node is reachable; the handshake is in progress.
+  /// The member's node is reachable; the handshake between the two members is in progress.
   case connecting
   case connected
-  /// Connected, but its application has not read its messages for `SessionLimits.pauseTime`.
+  /// Connected, but the member's application has not read waiting messages for `SessionLimits.pauseTime`.
   case paused
-  /// Its node is unreachable. The member reconnects without an invitation.
+  /// The member's node is unreachable. The member reconnects without an invitation.
   case away
-  /// The application rejected its certificate.
+  /// The local application rejected the certificate of the member's node.
   case rejected
   case left(Departure.Reason, text: [UInt8])
   case ejected(text: [UInt8])
 }
 
-/// How an invitation ended. Each end reports one outcome, once.
+/// How an invitation ended. The inviter's and the invitee's node each report one outcome to their application.
 public enum InvitationOutcome: Equatable, Sendable {
   case connected
   case declined(explanation: [UInt8])
@@ -54,9 +54,9 @@ public enum InvitationOutcome: Equatable, Sendable {
 public enum SessionEnd: Equatable, Sendable {
   case left
   case ejected(text: [UInt8])
-  /// Merged sessions have more members than places, and this address got none.
+  /// The merged sessions have more members than they allow, and this address got no member slot.
   case full
-  /// The session was merged into another one of the application, which has this handle.
+  /// The session was merged into another session of the application, which has this handle.
   case isSame(SessionHandle)
 }
 
@@ -94,19 +94,21 @@ public enum SessionEvent: Equatable, Sendable {
   case serviceLost(MemberAddress)
   case invited(Invitation)
   case invitationEnded(InvitationHandle, InvitationOutcome)
-  /// The session has a new id, because it joined another session or sessions merged.
+  /// The session has a new id, because its application joined another session or because sessions merged.
   case identified(SessionHandle, SessionID)
   case member(SessionHandle, MemberAddress, MemberState)
   /// The application must decide on the certificate of the member's node, with `decide`. The handshake waits for the
-  /// decision. The event is repeated when the node becomes reachable, and when it has proved its key or has failed to.
+  /// decision. The event is repeated when the node becomes reachable, and when the node has proved its key or has
+  /// failed to.
   case decisionWanted(SessionHandle, MemberAddress)
   case message(SessionHandle, from: MemberAddress, [UInt8])
   /// An unreliable message. It uses no credit: do not call `taken` for it.
   case datagram(SessionHandle, from: MemberAddress, [UInt8])
-  /// The result of a message to one member. A failed message may have arrived, but never twice. A delivered message has
-  /// reached the other node. Its application does not get it if the handshake was restarted at that moment.
+  /// The delivery result of a message to one member. A delivered message has reached the member's node. The member's
+  /// application does not get it if the handshake is restarted at that moment. A failed message may have arrived. No
+  /// message arrives twice.
   case sent(SessionMessageID, to: MemberAddress, isDelivered: Bool)
-  /// More may be sent to a member than before.
+  /// A member has granted more credit, so more can be sent to it than before.
   case room(SessionHandle, MemberAddress)
   case stream(StreamHandle, StreamEvent)
   case ended(SessionHandle, SessionEnd)
@@ -116,16 +118,16 @@ public enum SessionEvent: Equatable, Sendable {
 public enum SessionError: Error, Equatable, Sendable {
   /// There is no such session or invitation, or it has ended.
   case unknown
-  /// The address is the session's own, is no member, or is unreachable.
+  /// The address is the session's own, is not a member, or is unreachable.
   case unavailable
   case alreadyMember
-  /// The rules of the session do not permit this member to do it.
+  /// The rules of the session do not permit the request.
   case notAllowed
   /// The rules of the two sessions do not permit a merge.
   case incompatible
   /// The limit of members, sessions, invitations or unsent messages is reached.
   case full
-  /// The session is about to join another one.
+  /// The session is about to join another session.
   case busy
   /// A text or context is too long, a text is not plain text, or an endpoint is 0.
   case invalid

@@ -1,4 +1,5 @@
-/// The kind byte of the messages that sessions exchange. They go in the interactive lane unless stated otherwise.
+/// The kinds of messages that the sessions of two nodes send to each other (docs/protocol.md, section 12). They use the
+/// interactive lane (lane 0) unless stated otherwise.
 public enum SessionKind: UInt8, Sendable, CaseIterable {
   case invite = 16
   case answer = 17
@@ -10,7 +11,7 @@ public enum SessionKind: UInt8, Sendable, CaseIterable {
   case message = 22
   case window = 23
   case streamOpen = 24
-  /// In the bulk lane.
+  /// In the bulk lane (lane 1).
   case streamBytes = 25
   /// In the bulk lane after the last byte; in the interactive lane if it resets the stream.
   case streamEnd = 26

@@ -1,13 +1,13 @@
 import Frame
 import Primitives
 
-/// The maximum memory of a node's sessions, in bytes, for the memory ledger of its host.
+/// The maximum memory that the sessions of a node use, in bytes. The host enters these values in its memory ledger.
 public enum SessionMemory {
   /// The memory of an array beyond its elements: its header, and the allocator's rounding.
   private static let arrayOverheadBytes = 48
   private static let recordBytes =
     MemoryLayout<MemberRecord>.stride + SessionLimits.farewellBytesMax + arrayOverheadBytes
-  /// One session: its table and its pairs.
+  /// One session: its table, a pair for each other member, and its lists of addresses.
   public static let session =
     SessionLimits.recordsMax * (recordBytes + MemoryLayout<UInt64>.stride)
     + SessionLimits.originsMax * (MemoryLayout<TableEntries.Origin>.stride + MemoryLayout<SessionMerge>.stride)
@@ -15,21 +15,23 @@ public enum SessionMemory {
     + SessionLimits.recordsMax * MemoryLayout<(MemberAddress, Unread)>.stride
     + SessionLimits.newcomersMax * MemoryLayout<LocalSession.Newcomer>.stride
     + SessionLimits.strangersMax * MemoryLayout<LocalSession.Stranger>.stride
-  /// A message in check: its records, which are verified one by one, and its origins and merges.
+  /// A message whose signatures are being checked: its records, which are verified one by one, and its origins and
+  /// merges.
   public static let inCheck =
     MemoryLayout<TableInCheck>.stride + table
-  /// A table, or the entries of one.
+  /// A complete table, or the entries of one message.
   private static let table =
     SessionLimits.recordsMax * (recordBytes + MemoryLayout<UInt64>.stride)
     + SessionLimits.originsMax * (MemoryLayout<TableEntries.Origin>.stride + MemoryLayout<SessionMerge>.stride)
-  /// The additional memory while a message of this node to itself is handled: the merged table, the entries that it
-  /// adopts, and the message.
+  /// The additional memory while this node handles a message to itself: the merged table, the entries that are merged,
+  /// and the message.
   public static let merging = 2 * table + SessionLimits.tableBytesMax
-  /// One invitation, sent or received. A sent one keeps the context, a received one the answer with a table.
+  /// One invitation, sent or received. A sent invitation stores its context; a received invitation needs less.
   public static let invitation =
     MemoryLayout<OutgoingInvitation>.stride + SessionLimits.contextBytesMax + arrayOverheadBytes
   public static let invitationsMax = 2 * SessionLimits.invitationsMax
-  /// The answer to a remote member that counts this node as a member: a record in each session.
+  /// The departure notice to a remote member whose table still lists an address of this node. The notice has a record
+  /// in each merged session.
   public static let stale =
     MemoryLayout<StaleMembership>.stride
     + SessionLimits.originsMax
@@ -38,12 +40,12 @@ public enum SessionMemory {
   public static let gathering = MemoryLayout<Gathering>.stride
   public static let formerMember = MemoryLayout<NodeID>.stride
   public static let verified = MemoryLayout<FixedBytes<32>>.stride
-  /// One stream: its buffered turn, and its name. The host of the applications holds received bytes.
+  /// One stream: its buffered turn and its name. Received bytes are stored by the host of the applications.
   public static let stream =
     MemoryLayout<Stream>.stride + SessionLimits.streamTurnBytes + arrayOverheadBytes
     + SessionLimits.streamNameBytesMax + arrayOverheadBytes
-  /// A message in flight to a member, and its result.
+  /// A message in flight to one member, and the purpose of its result.
   public static let unsentMessage = MemoryLayout<Sessions.Flight>.stride
-  /// The services of one node.
+  /// The services of one node, as it advertises them.
   public static let services = Advertisement.bodyBytesMax + arrayOverheadBytes + MemoryLayout<NodeID>.stride
 }

@@ -1,9 +1,9 @@
 import Primitives
 
-/// The merge of two sessions, signed by a member of each that may admit. The lower id stays; the other one becomes its
-/// alias.
+/// The merge of two sessions, signed by an address in each session that is allowed to admit. The lower id becomes the
+/// id of the merged session. The higher id becomes an alias: tickets for it stay valid.
 public struct SessionMerge: Equatable, Sendable {
-  /// One side of a merge: the signer, and the signature for its own session.
+  /// One side of a merge: the signer, and the signer's signature for its own session.
   public struct Side: Equatable, Sendable {
     public static let byteCount = 84
     public var signer: MemberAddress
@@ -41,7 +41,7 @@ public struct SessionMerge: Equatable, Sendable {
     self.higherSide = higherSide
   }
 
-  /// The text that both sign: "causeway-merges-1", the lower id, the higher one, and the signer.
+  /// The text that each side signs: "causeway-merges-1", the lower id, the higher id, and the address of its signer.
   static func signedText(_ one: SessionID, _ other: SessionID, _ signer: MemberAddress) -> [UInt8] {
     var bytes = ("causeway-merges-1" as StaticString).byteArray
     bytes.append(min(one, other))
@@ -50,7 +50,8 @@ public struct SessionMerge: Equatable, Sendable {
     return bytes
   }
 
-  /// A total order, the same everywhere. Among merges that connect the same sessions the first ones are kept.
+  /// The order of merges in a table, the same on all nodes. Among several merges that connect the same sessions, a
+  /// table keeps the first one.
   static func isOrdered(_ a: SessionMerge, before b: SessionMerge) -> Bool {
     if a.lower != b.lower { return a.lower < b.lower }
     if a.higher != b.higher { return a.higher < b.higher }
@@ -60,8 +61,8 @@ public struct SessionMerge: Equatable, Sendable {
 
   /// Reads a merge of a table that lists `sessions`.
   ///
-  ///     0 index of the lower id · 1 index of the higher id · 2–85 the side of the lower id: signer (20), signature (64) ·
-  ///     86–169 the side of the higher id
+  ///     0 index of the lower id · 1 index of the higher id · 2–85 the side of the lower id: signer (20),
+  ///     signature (64) · 86–169 the side of the higher id
   init(_ reader: inout ByteReader<SessionRefusal>, _ sessions: [SessionID]) throws(SessionRefusal) {
     let first = Int(try reader.u8()), second = Int(try reader.u8())
     guard first < second, second < sessions.count else { throw .malformed }

@@ -1,7 +1,7 @@
 import Primitives
 
-/// The id of a session: the first 16 bytes of SHA-256 over its origin. Ordered by its bytes; the lower id of two merged
-/// sessions stays.
+/// The id of a session: the first 16 bytes of SHA-256 over its origin. Ids are ordered by their bytes. The lower of two
+/// ids becomes the id of a merged session.
 public struct SessionID: Hashable, Comparable, Sendable {
   public static let byteCount = 16
   public let high: UInt64
@@ -66,13 +66,14 @@ public struct SessionRules: Equatable, Sendable {
   }
 }
 
-/// The origin of a session: its founder, key, nonce and rules. Every entry of a table is verified against the origins
-/// that the table lists.
+/// The origin of a session: its founder, the key of the founder's node, a nonce and the rules. Every entry of a table
+/// is verified against the origins that the table lists.
 public struct SessionOrigin: Equatable, Sendable {
   public static let byteCount = 103
 
   public let founder: MemberAddress
-  /// The key of the founder's node. Each signature that verifies proves that it is.
+  /// The public key of the founder's node. Every valid signature by this key proves that the key belongs to the
+  /// founder's node id.
   public let point: PublicPoint
   /// A random value, so that two sessions of one founder differ.
   public let nonce: SessionID
@@ -100,7 +101,7 @@ public struct SessionOrigin: Equatable, Sendable {
     rules.append(to: &bytes)
   }
 
-  /// The bytes that are hashed for the id: the text "causeway-session-1", and the origin.
+  /// The bytes that are hashed for the session's id: the text "causeway-session-1", and the origin.
   public var identifying: [UInt8] {
     var bytes = [UInt8]("causeway-session-1".utf8)
     append(to: &bytes)

@@ -3,27 +3,28 @@ import Primitives
 /// The present and former members of a session. All entries are signed, and they are only ever merged. Nodes with the
 /// same entries have the same table, whatever the order of arrival.
 ///
-/// Merged sessions keep their tables side by side: a ticket is for one of them, and counts in all.
+/// Merged sessions keep their records side by side: a ticket (signed membership) names one of the sessions, and is
+/// valid in all merged sessions.
 public struct SessionTable {
   /// The result of a merge of entries.
   public struct Result: Equatable {
     /// Whether the table has changed.
     public var isChanged = false
-    /// Whether a signature was wrong, or its signer may not sign the entry.
+    /// Whether a signature was wrong, or was made by an address that is not allowed to sign the entry.
     public var isForged = false
-    /// Whether the table would exceed its limit of sessions or addresses. Then nothing was merged.
+    /// Whether the table would exceed its limit of sessions or addresses. If so, nothing was merged.
     public var isTooLarge = false
   }
 
   let cryptography: any SessionCryptography
-  /// The origins of all merged sessions, by id.
+  /// The origins of all merged sessions, ascending by id.
   public private(set) var origins: [TableEntries.Origin]
-  /// The merges that connect the origins, in order: a spanning tree.
+  /// The merges that connect the origins, in order. They form a spanning tree of the sessions.
   public private(set) var merges: [SessionMerge] = []
-  /// The records, in order.
+  /// The records, ascending by session, then by address.
   public private(set) var records: [MemberRecord] = []
-  /// A number that grows with each change. `changedAt` holds its value at the last change of the record with the same
-  /// index.
+  /// A number that grows with each change of the table. `changedAt` holds, for the record with the same index, the
+  /// number at the record's last change.
   public private(set) var sequence: UInt64 = 0
   private var changedAt: [UInt64] = []
   public private(set) var digest: TableDigest
@@ -41,30 +42,30 @@ public struct SessionTable {
   /// The session's id: the lowest id of all merged sessions.
   public var id: SessionID { origins[0].id }
 
-  /// The rules of the session. Merged sessions differ only in the number of places.
+  /// The rules of the session. The rules of merged sessions differ only in the member limit.
   var rules: SessionRules { origins[0].origin.rules }
 
   public func contains(_ session: SessionID) -> Bool { origin(session) != nil }
 
   func origin(_ session: SessionID) -> SessionOrigin? { origins.first { $0.id == session }?.origin }
 
-  /// The number of places: the lowest number of all merged sessions.
+  /// The member limit of the session: the lowest limit of all merged sessions.
   public var membersMax: Int { origins.reduce(SessionLimits.membersMax) { min($0, Int($1.origin.rules.membersMax)) } }
 
-  /// The joined addresses, in order.
+  /// The joined addresses, ascending.
   public var joined: [MemberAddress] {
     let all = records.filter { $0.isJoined }.map { $0.address }.inOrder(<)
     return all.indices.filter { $0 == 0 || all[$0 - 1] != all[$0] }.map { all[$0] }
   }
 
-  /// The joined addresses that have a place (`AdmissionTurns`), in order.
+  /// The joined addresses that have a member slot (`AdmissionTurns`), ascending.
   public var members: [MemberAddress] {
     let joined = joined
     if joined.count <= membersMax { return joined }
     return places(AdmissionTurns(records, origins)).map { records[$0].address }.inOrder(<)
   }
 
-  /// The indices of the records that hold the members' places.
+  /// The indices of the records whose addresses have a member slot.
   private func places(_ turns: AdmissionTurns) -> [Int] {
     var turns = turns
     var places: [Int] = []
@@ -74,12 +75,12 @@ public struct SessionTable {
     return places
   }
 
-  /// Whether an address that `admitter` admits to a session gets a place. `others` are addresses that it has admitted
-  /// too and that are not joined yet.
+  /// Whether an address gets a member slot if `admitter` admits it to a session. `others` are addresses that `admitter`
+  /// has admitted too and that are not joined yet.
   ///
-  /// Without a free place it takes that of a member of another branch (`AdmissionTurns`), if that branch then still has
-  /// as many as its own. A member that is connected with the admitter loses its place only if its branch has more than
-  /// half of all places.
+  /// If no slot is free, the address gets the slot of a member of another branch of the admission tree
+  /// (`AdmissionTurns`). That branch must then still have as many slots as the branch of the address. A member that is
+  /// connected with the admitter loses its slot only if the member's branch has more than half of all slots.
   func hasPlace(
     for address: MemberAddress, by admitter: MemberAddress, in session: SessionID, beside others: [MemberAddress],
     isConnected: (MemberAddress) -> Bool
@@ -97,7 +98,8 @@ public struct SessionTable {
     guard let own = places.first(where: { wider.records[$0].address == address }) else { return false }
     for member in before where !places.contains(where: { wider.records[$0].address == member }) {
       guard let theirs = wider.records.firstIndex(where: { $0.address == member && $0.isJoined }) else { continue }
-      // A returning former member may be above the other one. Then both belong to one branch.
+      // A returning former member may be an admitter above the member that loses its slot. Then both belong to one
+      // branch.
       guard let shares = turns.shares(of: own, and: theirs, in: places) else { continue }
       if shares.one > shares.other { return false }
       if isConnected(member) && 2 * (shares.other + 1) <= membersMax { return false }
@@ -125,7 +127,8 @@ public struct SessionTable {
     position(session, address).map { records[$0] }
   }
 
-  /// The session for which an address may admit, and its depth there; nil if it may not admit.
+  /// The session id for which an address is allowed to admit, and the depth of the address in that session; nil if
+  /// there is none.
   public func right(of address: MemberAddress) -> (session: SessionID, depth: UInt8)? {
     guard isJoined(address) else { return nil }
     var best: (session: SessionID, depth: UInt8)?
@@ -148,15 +151,15 @@ public struct SessionTable {
       origins: origins, merges: merges, records: records.indices.filter { changedAt[$0] > since }.map { records[$0] })
   }
 
-  /// The records of one address, with all origins and merges, for non-members.
+  /// The records of one address, with all origins and merges, to be sent to non-members.
   func entries(about address: MemberAddress) -> TableEntries {
     TableEntries(origins: origins, merges: merges, records: records(of: address))
   }
 
   // MARK: Changing
 
-  /// Verifies entries at once and merges them. With `isOwn` they are from this node's own memory, and were verified
-  /// before.
+  /// Verifies entries in one call and merges them. If `isOwn` is true, the entries are from this node's own memory, and
+  /// were verified before.
   public mutating func merge(_ entries: TableEntries, isOwn: Bool = false) -> Result {
     var verification = TableVerification(entries, isOwn: isOwn)
     var allowance = CheckAllowance(holder: FairShare.ownHolder, checks: .max)
@@ -164,7 +167,8 @@ public struct SessionTable {
     return take(verification)
   }
 
-  /// Merges the entries that are verified and new. An entry that depends on nothing known is not verified.
+  /// Merges the entries that are verified and new. Entries that depend on unknown records were not verified, and are
+  /// left out.
   mutating func take(_ verification: TableVerification) -> Result {
     var result = Result()
     var wider = self
@@ -180,15 +184,15 @@ public struct SessionTable {
     return result
   }
 
-  /// Adds a record that this node signed itself.
+  /// Adds a record with a signature that this node just made.
   mutating func enter(_ record: MemberRecord) {
     var wider = self
     _ = wider.insert(record)
     _ = adopt(wider)
   }
 
-  /// Keeps, in their order, the merges that connect sessions. Drops the sessions that are not connected with this
-  /// table's own session.
+  /// Keeps those of `links`, in their order, that connect sessions not connected before. Drops the sessions that are
+  /// not connected with this table's own session.
   private mutating func connect(_ links: [SessionMerge]) {
     let own = id(of: 0)
     var groups = origins.map { $0.id }

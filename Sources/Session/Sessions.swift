@@ -2,7 +2,8 @@ import Channel
 import Primitives
 
 /// All sessions of a node, sans-IO. The node reports reachable nodes, received messages and delivery results.
-/// Applications open sessions, invite, answer and send. Time is an argument, and all random values come from the seed.
+/// Applications open sessions, invite, answer and send. Time is an argument, and all random values are derived from the
+/// seed.
 ///
 /// **Drain rule.** After any calls, before waiting, call `nextEvent` and `nextOutput` until both return nil. Then set a
 /// timer for `nextDeadline(now:)`, and call `handleTimeouts` no later than that.
@@ -10,9 +11,9 @@ public final class Sessions {
   struct Peer {
     let node: NodeID
     var epoch: UInt64
-    /// Whether traffic with it is sealed.
+    /// Whether traffic with the node is sealed (encrypted end to end).
     var isSealed: Bool
-    /// See `note`.
+    /// The address at the other end of the link over which the node is reached; see `note`.
     var ingress: UInt64 = 0
     var isPinned = false
   }
@@ -28,12 +29,12 @@ public final class Sessions {
   /// The reachable nodes.
   var peers: [Peer] = []
   var sessions: [LocalSession] = []
-  /// The services of local applications, which may be invited.
+  /// The services of local applications. Other nodes can invite these services into sessions.
   var services: [Service] = []
   /// The services of reachable nodes, as they advertise them.
   var sightings: [(node: NodeID, body: [UInt8])] = []
   var outgoing: [OutgoingInvitation] = []
-  /// The rate of invitations that ended early, by user and node.
+  /// The rates of invitations that ended early, one for each pair of user and node.
   var briefInvitations = SourceBuckets(SessionLimits.briefInvitations)
   var incoming: [IncomingInvitation] = []
   var introductions: [Introduction] = []
@@ -41,29 +42,31 @@ public final class Sessions {
   /// The number of application messages among `flights`.
   var unsentMessages = 0
   var stale: [StaleMembership] = []
-  /// The nodes of members that connected, the latest one last.
+  /// The nodes on which a member was connected, the latest one last.
   var formerMembers: [NodeID] = []
-  /// Messages whose signatures are being checked, one for each link, and the index of the current one.
+  /// Messages whose signatures are being checked, at most one for each link. `checkTurn` is the index of the one that
+  /// is checked next.
   var inCheck: [TableInCheck] = []
   var checkTurn = 0
   var forgers: [(node: NodeID, count: Int, since: Instant)] = []
   private var events: [SessionEvent] = []
-  /// The stream bytes of the node beyond the guaranteed windows.
+  /// The size of the common pool, in bytes: stream bytes of the node beyond the guaranteed windows.
   let streamPool: UInt64
   /// The rule by which users share `streamPool`.
   let streamRule: ShareRule
   /// Unread messages of ended sessions.
   var unreadOfEnded: [(handle: SessionHandle, owner: SessionOwner, unread: Unread)] = []
-  /// Whether a request for memory arrived, or memory became free.
+  /// Whether a member requested credit, or buffer space became free, since the last call of `lend`.
   var mayLend = false
   var lastAskTurn: UInt64 = 0
   /// The index of the session that sent last.
   private var turn = 0
-  /// Messages of this node to itself: two applications on one node can share a session.
+  /// Messages of this node to itself. Two applications on one node can be in the same session.
   var loop: [SessionOutput] = []
 
-  /// Creates the sessions of a node. `seed` must differ at each start of the node: its boot epoch. `streamBytesMax`
-  /// limits the bytes of all streams in flight to this node or unread; at least all guaranteed windows fit.
+  /// Creates the sessions of a node. `seed` must differ at each start of the node; the boot epoch does.
+  /// `streamBytesMax` limits the bytes of all streams that are in flight to this node or unread. A value below the sum
+  /// of all guaranteed windows is raised to that sum.
   public init(
     local: NodeID, point: PublicPoint, _ cryptography: any SessionCryptography, seed: UInt64,
     streamBytesMax: UInt64 = SessionLimits.streamBytesMax
@@ -83,16 +86,17 @@ public final class Sessions {
 
   // MARK: Requests of applications
 
-  /// Opens a session with this node's endpoint as its only member. With `judges` the application decides on the
-  /// certificate of each member. `owner` is the application, which shares the node's limits with others. After `.ended`
-  /// the host calls `taken` for messages that the application still takes, and `discard` when it takes no more.
+  /// Opens a session whose only member is `endpoint` of this node. If `judges` is true, the application decides on the
+  /// certificate of each member. `owner` is the application to which the session's use of shared limits is charged.
+  /// After `.ended`, the host calls `taken` for each message that the application still takes. The host calls `discard`
+  /// when the application takes no more.
   public func open(
     _ endpoint: UInt32, _ rules: SessionRules, judges: Bool = false, owner: SessionOwner = SessionOwner(), now: Instant
   ) throws(SessionError) -> SessionHandle {
     guard endpoint != 0 else { throw .invalid }
     sessions.removeAll { $0.phase == .over }
     if sessions.count == SessionLimits.sessionsMax {
-      // A session that is only being left is evicted, preferably one without pending stream ends.
+      // A session that its application has left gives way, preferably one without unconfirmed stream ends.
       guard
         let leaving = sessions.firstIndex(where: { !$0.isOpen && !$0.owesStreams })
           ?? sessions.firstIndex(where: { !$0.isOpen })
@@ -124,21 +128,22 @@ public final class Sessions {
   /// The table of a session, for status and tests.
   public func table(of handle: SessionHandle) -> SessionTable? { session(handle)?.table }
 
-  /// Whether members do not know yet stream ends that applications here know. Their outputs must arrive before the node
-  /// stops.
+  /// Whether some member does not know yet a stream end that an application here knows. Messages about these ends must
+  /// arrive before the node stops.
   public var owesStreams: Bool { sessions.contains { $0.owesStreams } }
 
   // MARK: Outputs
 
-  /// Takes the next event for the applications; nil if there is none.
+  /// Removes and returns the next event for the applications; nil if there is none.
   public func nextEvent() -> SessionEvent? { events.isEmpty ? nil : events.removeFirst() }
 
-  /// The next message to send; nil if none is due and sendable. `canSend` returns whether the channel to a node has
-  /// room for the given number of bytes. In the bulk lane it permits at most `SessionLimits.streamLaneBytesMax` unsent
-  /// bytes. If it returned false, call again when there may be room. The result is reported with `completed`, at once
-  /// if the node refuses the message.
+  /// The next message to send; nil if none is due or can be sent. `canSend` returns whether the channel to a node has
+  /// room for the given number of bytes in a lane. In the bulk lane `canSend` must permit at most
+  /// `SessionLimits.streamLaneBytesMax` unsent bytes. After `canSend` has returned false, call `nextOutput` again when
+  /// the channel may have room. Report the result of each message with `completed`, at once if the node refuses the
+  /// message.
   public func nextOutput(now: Instant, canSend: (NodeID, Lane, Int) -> Bool) -> SessionOutput? {
-    // A node sends to itself without a channel.
+    // A message of this node to itself needs no channel.
     while let output = takeOutput(now, { $0 == local || canSend($0, $1, $2) }) {
       if output.to != local { return output }
       receiveOwn(output, over: .interactive, now)
@@ -148,7 +153,7 @@ public final class Sessions {
   }
 
   private func takeOutput(_ now: Instant, _ canSend: (NodeID, Lane, Int) -> Bool) -> SessionOutput? {
-    // A node may send to itself at any time.
+    // A message of this node to itself needs no channel, so it can be sent at any time.
     func maySend(_ node: NodeID, _ lane: Lane, _ byteCount: Int) -> Bool {
       node == local || canSend(node, lane, byteCount)
     }
@@ -164,11 +169,11 @@ public final class Sessions {
     return nil
   }
 
-  /// The time when `handleTimeouts` or a delayed message is due. Messages that wait for room or for a route are not
-  /// included: an event follows for them.
+  /// The time when `handleTimeouts` or a delayed message is due. Messages that wait for a channel or for a route are
+  /// not included, because the host calls `nextOutput` when that changes.
   public func nextDeadline(now: Instant) -> Instant {
     var earliest = Instant.never
-    // An overdue end counts until `handleTimeouts` has handled it.
+    // A deadline that has passed is included until `handleTimeouts` has handled it.
     func noteEnd(_ instant: Instant) { earliest = min(earliest, instant) }
     func note(_ instant: Instant) {
       if instant > now { earliest = min(earliest, instant) }
@@ -205,7 +210,7 @@ public final class Sessions {
 
   public func handleTimeouts(now: Instant) {
     endInvitations(now)
-    // Reservations may be due for withdrawal.
+    // A reservation of credit may have been unused so long that it is due for withdrawal.
     mayLend = true
     for session in sessions {
       if case .leaving(let owing, let until) = session.phase {
@@ -230,14 +235,15 @@ public final class Sessions {
 
   func isInReach(_ node: NodeID) -> Bool { node == local || peers.contains { $0.node == node } }
 
-  /// Whether members of a session with these rules may connect with those of a node now.
+  /// Whether members of a session with these rules can connect with members on `node` now. The node must be reachable,
+  /// and its traffic sealed if the rules demand that.
   func mayMeet(_ rules: SessionRules, _ node: NodeID) -> Bool {
     if node == local { return true }
     guard let peer = peers.first(where: { $0.node == node }) else { return false }
     return peer.isSealed || !rules.onlySealed
   }
 
-  /// A new number: never 0, and not one of the last four billion.
+  /// A new number: never 0, and different from the last four billion numbers.
   func nextNumber() -> UInt32 {
     lastNumber &+= 1
     if lastNumber == 0 { lastNumber = 1 }
@@ -249,17 +255,19 @@ public final class Sessions {
     return SessionMessageID(number: lastMessage)
   }
 
-  /// A message in flight, and the purpose of its result.
+  /// A message whose delivery result is outstanding, and the purpose of the result.
   struct Flight {
     enum Purpose {
       case meet(SessionHandle, MemberAddress, number: UInt32, echo: UInt32)
-      /// A table or a window. If it is lost, the two ends differ.
+      /// A table, a window or a stream message. If such a message is lost, the two ends differ, so the handshake is
+      /// restarted.
       case member(SessionHandle, MemberAddress, number: UInt32)
       case farewell(SessionHandle, MemberAddress)
       case message(SessionHandle, MemberAddress, number: UInt32, SessionMessageID)
       case streamEnd(SessionHandle, MemberAddress, number: UInt32, UInt32)
       case invitation(InvitationHandle)
       case answer(InvitationHandle)
+      /// A message to a non-member. Its result changes nothing.
       case notice
     }
     let tag: UInt64

@@ -1,11 +1,12 @@
 import Primitives
 
-/// The application that owns a session, and its user. Both have a share of the limits of all sessions of a node.
+/// The application that owns a session, and its user. The session's use of limits that all sessions of a node share is
+/// charged to both.
 public struct SessionOwner: Equatable, Sendable {
   public let application: UInt32
-  /// The user. All applications of a user count together.
+  /// The user of the application. All applications of one user are charged together.
   public let user: UInt32
-  /// Whether the user may take everything that is free: the operator of the box.
+  /// Whether the user is the operator of the box, who may use everything that is free.
   public let isFavoured: Bool
 
   public init(application: UInt32 = 0, user: UInt32 = 0, isFavoured: Bool = true) {
@@ -16,8 +17,8 @@ public struct SessionOwner: Equatable, Sendable {
 }
 
 extension SessionOwner {
-  /// The owner as a holder of `FairPlaces`. The user stands for the link and the application for the node; the operator
-  /// counts as pinned.
+  /// The owner in the form in which `FairPlaces` charges slots. The user stands for the link, and the application for
+  /// the node. The operator has the class `.pinned`.
   var holder: Holder {
     Holder(
       node: NodeID(high: 0, low: UInt64(application)), ingress: UInt64(user), standing: isFavoured ? .pinned : .stranger
@@ -25,25 +26,26 @@ extension SessionOwner {
   }
 }
 
-/// Places that all applications of a node share. Each application has some guaranteed places. No application gets more
-/// of the rest than are left for all, and no user more than twice as many as are left. So one application alone gets
-/// half of the rest, and one user two thirds. No guaranteed place can be taken by another application.
+/// Slots that all applications of a node share. Each application has `sure` guaranteed slots, which no other
+/// application can use. No application gets more of the other slots than are left for all, and no user more than twice
+/// as many as are left. So one application alone gets half of the other slots, and one user two thirds.
 struct Shares {
-  /// The part of the rest that a user may hold, as a multiple of what is left.
+  /// The maximum of the other slots that a user may hold, as a multiple of those that are left.
   static let userFactor = 2
 
-  /// The guaranteed places of each application. As many applications as there may be have them at once.
+  /// The number of guaranteed slots of each application. `SessionLimits.sessionsMax` applications can have them at the
+  /// same time.
   let sure: Int
-  /// The places beyond the guaranteed ones.
+  /// The number of slots beyond the guaranteed ones.
   let rest: Int
 
-  /// All places.
+  /// The number of all slots.
   var all: Int { sure * SessionLimits.sessionsMax + rest }
 }
 
 extension Sessions {
-  /// Whether an application may take one more place. `taken` is the number of all taken places, and `held` returns
-  /// those of an application. An application without a session has no guaranteed places.
+  /// Whether an application can use one more slot. `taken` is the number of all used slots, and `held` returns those of
+  /// one application. Slots of an application without a session are not counted as guaranteed.
   func mayTake(_ owner: SessionOwner, of shares: Shares, taken: Int, held: (UInt32) -> Int) -> Bool {
     if taken >= shares.all { return false }
     let own = held(owner.application)

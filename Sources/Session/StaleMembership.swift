@@ -1,9 +1,9 @@
 import Channel
 import Primitives
 
-/// A remote member that counts an address of this node as a member of a session that it is not in. This happens after a
-/// restart of this node, or if its departure notice was lost. The member is asked for its table, and then sent the end
-/// of that membership.
+/// A remote member whose table lists an address of this node in a session that the address is not in. This happens
+/// after a restart of this node, or if the departure notice of this node was lost. The remote member is asked for its
+/// table, and then sent the end of that membership.
 struct StaleMembership {
   /// Identifies the remote member and the local endpoint.
   struct Key: Equatable {
@@ -13,11 +13,11 @@ struct StaleMembership {
 
   let member: MemberAddress
   let endpoint: UInt32
-  /// The session that the member named.
+  /// The session that the remote member named.
   let session: SessionID
-  /// The member's table without its records, while their departures are signed.
+  /// The origins and merges of the remote member's table, while departures for its records are signed.
   var shown: TableEntries?
-  /// The departure notice for the member; nil until it has sent its table.
+  /// The departure notice for the remote member; nil until the member has sent its table.
   var farewell: TableEntries?
   var isDue = true
   let since: Instant
@@ -26,7 +26,8 @@ struct StaleMembership {
 }
 
 extension Sessions {
-  /// Handles a handshake message for a session that no application here is in. `endpoint` is this node's.
+  /// Handles a handshake message for a session that no application here is in. `endpoint` is the one of this node that
+  /// the message names.
   func noteStale(_ member: MemberAddress, _ endpoint: UInt32, _ session: SessionID, _ now: Instant) {
     stale.removeAll { now - $0.since >= SessionLimits.sweepTime }
     if stale.contains(where: { $0.member == member && $0.endpoint == endpoint }) { return }
@@ -41,7 +42,7 @@ extension Sessions {
     stale.append(StaleMembership(member: member, endpoint: endpoint, session: session, since: now))
   }
 
-  /// Handles a table, which may be the requested one.
+  /// Handles a table for a session that no application here is in. The table may be the one that was requested.
   func takeStale(
     _ message: TableMessage, from node: NodeID, _ allowance: inout CheckAllowance, _ now: Instant
   ) {
@@ -57,12 +58,12 @@ extension Sessions {
     begin(purpose, TableEntries(origins: [], merges: [], records: []), of: nil, from: node, &allowance, now)
   }
 
-  /// The index of the member that was asked for its table.
+  /// The index of the remote member that was asked for its table and has not sent it; nil if there is none.
   private func staleAsked(_ key: StaleMembership.Key) -> Int? {
     stale.firstIndex { $0.key == key && $0.farewell == nil && !$0.isDue }
   }
 
-  /// The record with a departure signed by this node; nil if this node never accepted its ticket.
+  /// The record with a departure signed by this node; nil if this node never accepted the record's ticket.
   func endOfStale(_ record: MemberRecord) -> MemberRecord? {
     guard isAccepted(record) else { return nil }
     var ended = record
@@ -70,7 +71,7 @@ extension Sessions {
     return ended
   }
 
-  /// Completes the departure notice after all records of the member have been ended.
+  /// Completes the departure notice after departures for all records were signed.
   func staleSigned(_ key: StaleMembership.Key, _ records: [MemberRecord]) {
     guard !records.isEmpty, let index = staleAsked(key), var entries = stale[index].shown else { return }
     entries.records = records
@@ -79,8 +80,9 @@ extension Sessions {
     stale[index].isDue = true
   }
 
-  /// Whether this node has accepted the ticket. A misbehaving member could keep the departure of a ticket that is not
-  /// accepted yet, and show it later.
+  /// Whether this node has signed the acceptance of the record's ticket. Without this check, a misbehaving member could
+  /// obtain the departure of a ticket in advance. The member could show that departure when the ticket is accepted
+  /// later.
   private func isAccepted(_ record: MemberRecord) -> Bool {
     let ticket = record.ticket
     let text = Ticket.acceptanceText(

@@ -6,22 +6,23 @@ public struct StreamHandle: Hashable, Sendable {
   public init(number: UInt32) { self.number = number }
 }
 
-/// How a stream ended. Each end reports this once.
+/// How a stream ended. Each of its two ends reports this once to its application.
 public enum StreamEnd: Equatable, Sendable {
-  /// All bytes of both directions have arrived and were taken. For a writer it confirms that the other application has
-  /// them.
+  /// All bytes of both directions have arrived and were taken. For a writer this confirms that the other application
+  /// has taken the bytes.
   case finished
-  /// One of the two ends reset the stream: the received bytes are only the beginning.
+  /// One of the two ends reset the stream: the received bytes are only the beginning of what was written.
   case reset(StreamReset)
-  /// The member is unreachable, or the handshake was restarted.
+  /// The member is unreachable, or the handshake between the two members was restarted.
   case lost
 }
 
 /// An event of a stream for the applications.
 public enum StreamEvent: Equatable, Sendable {
-  /// A member opened the stream. The application calls `acceptStream` or `resetStream`; no bytes arrive before.
+  /// A member opened the stream. The application calls `acceptStream` or `resetStream`; no bytes arrive before it has
+  /// accepted the stream.
   case opened(SessionHandle, from: MemberAddress, name: [UInt8], isTwoWay: Bool)
-  /// The next bytes. They count as held here until `takenFromStream`.
+  /// The next bytes. The bytes use the stream's window until `takenFromStream` is called for them.
   case bytes([UInt8])
   /// The other end has sent all its bytes.
   case finished
@@ -31,15 +32,15 @@ public enum StreamEvent: Equatable, Sendable {
   case ended(StreamEnd)
 }
 
-/// One stream between two members, as one of them sees it.
+/// One stream between two members, as this end sees it.
 struct Stream {
   enum Phase: Equatable {
-    /// The other end is to be notified of the stream.
+    /// The open message, which informs the other end of the stream, is still to be sent.
     case opening
     /// The application has not decided whether to accept the stream.
     case asked
     case open
-    /// The stream is over, and the other end is to be notified.
+    /// The stream was reset here, and the other end is still to be notified.
     case reset(StreamReset)
   }
 
@@ -47,43 +48,44 @@ struct Stream {
   struct Sending {
     /// Bytes that were accepted from the application and are not sent yet.
     var unsent: [UInt8] = []
-    /// Bytes beyond `unsent` that the application was permitted to write.
+    /// Bytes beyond `unsent` that the application may still write, by an earlier result of `streamRoom`.
     var promised = 0
     var sent: UInt64 = 0
-    /// The total of bytes that may be sent.
+    /// The total number of bytes that the other end permits this end to send.
     var limit: UInt64 = 0
-    /// Whether bytes of the application were refused.
+    /// Whether bytes of the application were refused, so that `.room` must follow.
     var wantsRoom = false
     /// Whether the application writes no more.
     var isFinished = false
     var isEndSent = false
     var isEndDelivered = false
 
-    /// Bytes that are buffered or may still be written: one turn, or for a few streams up to
-    /// `SessionLimits.streamTurnsMax`.
+    /// Bytes that are buffered or may still be written: at most one turn, or for a few streams up to
+    /// `SessionLimits.streamTurnsMax` turns.
     var held: Int { unsent.count + promised }
   }
 
   /// The direction towards this end.
   struct Receiving {
     var received: UInt64 = 0
-    /// The total of bytes that the other end may send.
+    /// The total number of bytes that the other end may send.
     var limit: UInt64 = 0
     /// Bytes that the application has taken.
     var taken: UInt64 = 0
     var isFinished = false
     var isWindowDue = false
 
-    /// Bytes that are not taken, or may still arrive.
+    /// Bytes that have arrived and are not taken, and bytes that may still arrive.
     var held: UInt64 { (isFinished ? received : limit) - taken }
-    /// The part of `held` beyond the guaranteed window: it belongs to the pool.
+    /// The part of `held` beyond the guaranteed window, which is charged to the common pool.
     var pooled: UInt64 { held - min(held, SessionLimits.streamWindowSure) }
   }
 
   let id: UInt32
   let handle: StreamHandle
+  /// Whether this end opened the stream.
   let isOwn: Bool
-  /// If false, the receiver never writes; it only acknowledges the end of the stream.
+  /// If false, the end that did not open the stream never writes. That end only confirms the end of the stream.
   let isTwoWay: Bool
   let name: [UInt8]
   var phase: Phase
@@ -103,28 +105,29 @@ struct Stream {
 
   var isOver: Bool { phase == .open && sending.isEndDelivered && isRead }
 
-  /// Whether everything was read, nothing was written back, and only the acknowledgement of the end is in flight. The
-  /// application has the end already, even if the acknowledgement is lost.
+  /// Whether all bytes were read, none was written back, and only the confirmation of the end is not delivered yet. The
+  /// application knows the end already, even if the confirmation is lost.
   var isConfirming: Bool {
     phase == .open && !isOwn && isRead && !isWritable && sending.sent == 0 && sending.unsent.isEmpty
   }
 
-  /// Whether the application here knows the end, and the other end does not yet.
+  /// Whether the application here knows how the stream ended, and the other end does not know that yet.
   var isOwed: Bool { isReset || isConfirming }
 
-  /// Whether a message in the interactive lane is due.
+  /// Whether a message of the stream in the interactive lane is due.
   var hasNotice: Bool { phase == .opening || isReset || (phase == .open && receiving.isWindowDue) }
 
-  /// Bytes of the common pool that were granted to the other end.
+  /// The bytes that this end grants to the other end from the common pool.
   var pooled: UInt64 { isReset ? 0 : receiving.pooled }
 
-  /// The bytes of the next turn: 0 if only the end is due, nil if nothing is.
+  /// The number of bytes to send in the next turn; 0 if only the end is due, nil if nothing is due.
   var turn: Int? {
     guard phase == .open, !sending.isEndSent else { return nil }
     let count = min(sending.unsent.count, Int(min(sending.limit - sending.sent, UInt64(SessionLimits.streamTurnBytes))))
     if count > 0 { return count }
     if !isOwn && !isTwoWay { return isRead ? 0 : nil }
-    // Without credit the other end may not know the stream yet: the open message uses another lane.
+    // An end must not be sent before the first credit: the open message uses another lane and may arrive later than the
+    // end.
     return sending.isFinished && sending.unsent.isEmpty && (sending.limit > 0 || !isOwn) ? 0 : nil
   }
 }
@@ -132,7 +135,7 @@ struct Stream {
 /// The streams between two members.
 struct PairStreams {
   var all: [Stream] = []
-  /// The highest stream number that this end ever used, and the highest of the other end in this handshake.
+  /// The highest stream number that this end ever used, and the highest that the other end used in this handshake.
   var lastOwn: UInt32 = 0
   var lastTheirs: UInt32 = 0
   /// The index of the stream that sent last.
@@ -140,17 +143,18 @@ struct PairStreams {
 
   func position(of id: UInt32) -> Int? { all.firstIndex { $0.id == id } }
 
-  /// Whether the other end does not know yet how a stream ended.
+  /// Whether the other end does not know yet how some stream ended.
   var areOwed: Bool { all.contains { $0.isOwed } }
 
-  /// Streams that one of the two opened, including those of which only the reset is still to be sent.
+  /// The number of streams that this end (`isOwn`) or the other end has opened. Streams whose reset is still to be sent
+  /// are included.
   func count(isOwn: Bool) -> Int {
     var count = 0
     for stream in all where stream.isOwn == isOwn { count += 1 }
     return count
   }
 
-  /// The next stream in turn with something to send in the bulk lane, and its byte count; see `Stream.turn`.
+  /// The next stream in turn that has something to send in the bulk lane, and its byte count; see `Stream.turn`.
   func next() -> (position: Int, byteCount: Int)? {
     for step in all.indices {
       let position = (turn + 1 + step) % all.count
@@ -159,7 +163,7 @@ struct PairStreams {
     return nil
   }
 
-  /// Takes the next bytes of a stream for its turn.
+  /// Removes and returns the next bytes of a stream, which are sent in its turn.
   mutating func takeTurn(_ position: Int, _ byteCount: Int) -> [UInt8] {
     turn = position
     var bytes: [UInt8] = []

@@ -1,13 +1,13 @@
 import Primitives
 
-/// Kind 24: a member opens a stream to another one.
+/// Kind 24: a member opens a stream to another member.
 ///
 ///     0–3 the number of its receiver · 4–7 stream · 8–15 window: bytes that the receiver may send back in all, 0 if it
 ///     never writes · 16 length of the name · 17… name, 1 … 63 bytes of plain text
 public struct OpenMessage: Equatable, Sendable {
   public var number: UInt32
-  /// The number of the stream: odd from the lower address, even from the higher one. It is greater than all that the
-  /// sender opened since the handshake.
+  /// The number of the stream: odd if the opener has the lower address, otherwise even. The number is greater than all
+  /// numbers that the opener used since the handshake.
   public var stream: UInt32
   public var window: UInt64
   public var name: [UInt8]
@@ -57,7 +57,7 @@ public enum StreamBytes {
     return bytes
   }
 
-  /// Reads the receiver's number and the stream. Throws if the message is too short or too long.
+  /// Reads the receiver's handshake number and the stream. Throws if the message is too short or too long.
   public static func address(_ bytes: RawSpan) throws(SessionRefusal) -> (number: UInt32, stream: UInt32) {
     guard bytes.byteCount > headerBytes else { throw .truncated }
     guard bytes.byteCount <= headerBytes + SessionLimits.streamTurnBytes else { throw .tooLong }
@@ -68,22 +68,22 @@ public enum StreamBytes {
 
 /// Why a stream was reset. The raw value is sent on the wire.
 public enum StreamReset: UInt8, Sendable, CaseIterable {
-  /// An application cancelled it.
+  /// The application at one end cancelled the stream.
   case cancelled = 1
-  /// The receiving application refused it.
+  /// The receiving application did not accept the stream.
   case refused = 2
-  /// The other end has no place for it.
+  /// The receiving node has no slot for the stream.
   case tooMany = 3
-  /// The other end violated the protocol.
+  /// The other end violated the protocol of the stream.
   case broken = 4
 }
 
-/// Kind 26: the end of the sender's direction after its last byte, or the reset of the whole stream at once.
+/// Kind 26: the end of the sender's direction, after its last byte, or the reset of the complete stream at once.
 ///
 ///     0–3 the number of its receiver · 4–7 stream · 8 0 finished, or the reason of the reset · 9–11 zero ·
 ///     12–19 number of bytes if finished, otherwise zero
 public struct StreamEndMessage: Equatable, Sendable {
-  /// The kind of end: the direction is complete, or the stream was reset.
+  /// The kind of end: the sender's direction is complete, or the stream was reset.
   public enum What: Equatable, Sendable {
     case finished(byteCount: UInt64)
     case reset(StreamReset)

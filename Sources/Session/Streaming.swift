@@ -1,15 +1,15 @@
 import Channel
 import Primitives
 
-/// Byte streams between connected members. No byte is sent before the other end has granted it, and streams take turns.
-/// An application that does not read delays only the stream that it does not read.
+/// Byte streams between connected members. A byte is sent only after the other end has granted credit for it, and
+/// streams take turns. An application that does not read delays only the stream that it does not read.
 extension Sessions {
   // MARK: Requests of applications
 
-  /// Opens a stream to a connected member, to write to it, and to read from it too if it is two-way. `name` is plain
-  /// text of 1 to `SessionLimits.streamNameBytesMax` bytes. Throws `.full` at `SessionLimits.streamsPerPairMax` streams
-  /// of this end to the member. Also throws `.full` if the user has its share of the node's streams
-  /// (`SessionLimits.streams`).
+  /// Opens a stream to a connected member, to write to it, and to read from it too if `isTwoWay` is true. `name` is
+  /// plain text of 1 to `SessionLimits.streamNameBytesMax` bytes. Throws `.full` if this end has
+  /// `SessionLimits.streamsPerPairMax` streams to the member. Also throws `.full` if the user has its share of the
+  /// node's streams (`SessionLimits.streams`).
   public func openStream(
     _ name: [UInt8], in handle: SessionHandle, to address: MemberAddress, isTwoWay: Bool = false, now: Instant
   ) throws(SessionError) -> StreamHandle {
@@ -42,8 +42,8 @@ extension Sessions {
     }
   }
 
-  /// Accepts bytes to send and returns their number: fewer than all if there is no room (`.room` follows). One turn is
-  /// buffered until the other end has room, and more if `streamRoom` promised it.
+  /// Accepts bytes to send, and returns the number of accepted bytes. If not all fit the stream's buffer, fewer are
+  /// accepted and `.room` follows. The buffer has one turn of bytes, and more if `streamRoom` promised more.
   public func writeStream(_ handle: StreamHandle, _ bytes: [UInt8], now: Instant) throws(SessionError) -> Int {
     guard let place = place(of: handle) else { throw .unknown }
     guard stream(place).isWritable else { throw .invalid }
@@ -58,7 +58,7 @@ extension Sessions {
     return count
   }
 
-  /// Finishes the writing direction. The other end is notified after the last byte.
+  /// Finishes this end's writing direction. The other end is notified after the last byte.
   public func finishStream(_ handle: StreamHandle, now: Instant) throws(SessionError) {
     guard let place = place(of: handle) else { throw .unknown }
     guard stream(place).isWritable else { throw .invalid }
@@ -68,7 +68,7 @@ extension Sessions {
     }
   }
 
-  /// Resets a stream in both directions, or refuses it. Unsent bytes are dropped.
+  /// Resets a stream in both directions, or refuses a stream that was not accepted yet. Unsent bytes are dropped.
   public func resetStream(
     _ handle: StreamHandle, as reason: StreamReset? = nil, now: Instant
   ) throws(SessionError) {
@@ -76,10 +76,10 @@ extension Sessions {
     reset(place, reason ?? (stream(place).phase == .asked ? .refused : .cancelled))
   }
 
-  /// The number of bytes that `writeStream` accepts from now on. It is at least `promised`: the bytes that the
-  /// application was permitted before and has not written. `.room` follows when it accepts more. If the other end
-  /// reads, a few streams get more than one turn. Their applications fill the next turns while the first ones are
-  /// sealed and sent.
+  /// The number of bytes that `writeStream` accepts from now on. The number is at least `promised`: the bytes that an
+  /// earlier call permitted and the application has not written. `.room` follows when `writeStream` accepts more. If
+  /// the other end reads, a few streams get more than one turn. Their applications write the next turns while the first
+  /// ones are sealed and sent.
   public func streamRoom(_ handle: StreamHandle, promised: Int = 0) -> Int {
     guard let place = place(of: handle), stream(place).isWritable else { return 0 }
     var most = SessionLimits.streamTurnBytes
@@ -94,7 +94,7 @@ extension Sessions {
     return room
   }
 
-  /// Whether a stream may buffer more than one turn, besides those that do.
+  /// Whether a stream may buffer more than one turn, given the other streams that do so.
   private func mayBeAhead(_ handle: StreamHandle, _ owner: SessionOwner) -> Bool {
     var all = 0, ofUser = 0
     for session in sessions {
@@ -111,7 +111,7 @@ extension Sessions {
     return SessionLimits.streamsAhead.mayTake(1, held: ofUser, taken: all, isFavoured: owner.isFavoured)
   }
 
-  /// Notes that the application took bytes of a stream. The other end may send as many again.
+  /// Notes that the application took bytes of a stream. A wider window may be due, so that the other end can send more.
   public func takenFromStream(_ handle: StreamHandle, _ byteCount: Int, now: Instant) {
     guard let place = place(of: handle) else { return }
     var receiving = stream(place).receiving
@@ -131,7 +131,8 @@ extension Sessions {
     connectAsTold(session, index, now)
     let address = session.pairs[index].address
     let count = session.pairs[index].streams.count(isOwn: false)
-    // A correct peer never has more than its maximum of streams waiting for an answer.
+    // A correct peer has at most `streamsPerPairMax` accepted streams, and as many whose refusal it has not received
+    // yet.
     guard open.stream > session.pairs[index].streams.lastTheirs,
       open.stream % 2 == firstStream(address, session.address) % 2, count < 2 * SessionLimits.streamsPerPairMax
     else { return beginAnew(session, index, now) }
@@ -167,8 +168,8 @@ extension Sessions {
     guard let place = place(message.number, message.stream, node) else { return }
     switch message.what {
     case .finished(let byteCount):
-      // An end takes no credit. But an opener must not send it before it has credit, because it could arrive before the
-      // stream itself.
+      // An end needs no credit. But an opener must not send an end before it has credit, because the end could arrive
+      // before the open message.
       let isOwn = stream(place).isOwn, receiving = stream(place).receiving
       guard !receiving.isFinished, isOwn || receiving.limit > 0, receiving.received == byteCount else {
         return reset(place, .broken)
@@ -176,8 +177,8 @@ extension Sessions {
       change(place) {
         $0.receiving.isFinished = true
         $0.receiving.isWindowDue = false
-        // The reader's end acknowledges an end that has arrived. The lane's acknowledgement may be behind the reader's
-        // last messages when it leaves.
+        // The reader's end confirms that the writer's end has arrived. When the reader leaves, the lane's own
+        // acknowledgement of the writer's end may arrive after the reader's last messages.
         if isOwn && !$0.isTwoWay && $0.sending.isEndSent { $0.sending.isEndDelivered = true }
       }
       if isOwn && !stream(place).isTwoWay { return endIfOver(place) }
@@ -189,13 +190,14 @@ extension Sessions {
     }
   }
 
-  /// Handles a window of a stream. A window that is not wider is late, or tries to withdraw credit; it is ignored.
+  /// Handles a window of a stream. A window that is not wider than the last is ignored: it is late, or tries to
+  /// withdraw credit.
   func receiveStreamWindow(_ window: WindowMessage, from node: NodeID) {
     guard let place = place(window.number, window.stream, node) else { return }
     change(place) { $0.sending.limit = max($0.sending.limit, window.limit) }
   }
 
-  /// Notes that the end of this direction was delivered.
+  /// Notes that the end of this end's direction was delivered.
   func streamEndDelivered(_ session: LocalSession, _ pair: Int, _ id: UInt32) {
     guard let position = session.pairs[pair].streams.position(of: id) else { return }
     let place = StreamPlace(session: session, pair: pair, stream: position)
@@ -203,14 +205,14 @@ extension Sessions {
     endIfOver(place)
   }
 
-  /// Ends all streams of a pair that is disconnected or restarts the handshake.
+  /// Ends all streams with a member that is disconnected or restarts the handshake.
   func endStreams(_ session: LocalSession, _ index: Int) {
     tellStreamsEnded(session, index)
     session.pairs[index].streams.all = []
   }
 
-  /// Ends the streams of an application that has left. Ends that the application knows are still sent to the member,
-  /// before the departure notice.
+  /// Ends the streams of an application that has left. Stream ends that the application knows are still sent to the
+  /// member, before the departure notice.
   func keepOwedStreams(_ session: LocalSession, _ index: Int) {
     tellStreamsEnded(session, index)
     session.pairs[index].streams.all.removeAll { !$0.isOwed }
@@ -222,7 +224,8 @@ extension Sessions {
     }
   }
 
-  /// Drops the ends that a member cannot receive any more. The departure notice no longer waits for them.
+  /// After the application has left: drops the stream ends that the member can no longer receive. The departure notice
+  /// then no longer waits for them.
   func forgetOwedStreams(_ session: LocalSession, _ index: Int) {
     if !session.isOpen { session.pairs[index].streams.all = [] }
   }
@@ -272,7 +275,7 @@ extension Sessions {
       .streamBytes, StreamBytes.bytes(number, stream.id, bytes), to: address.node, lane: .bulk, purpose)
   }
 
-  /// The due message of a stream in the interactive lane.
+  /// The message of a stream that is due in the interactive lane.
   private func notice(_ place: StreamPlace, _ number: UInt32) -> (SessionKind, [UInt8]) {
     let stream = stream(place)
     switch stream.phase {
@@ -309,7 +312,7 @@ extension Sessions {
     body(&place.session.pairs[place.pair].streams.all[place.stream])
   }
 
-  /// The position of a stream that the application knows.
+  /// The position of a stream that the application knows; nil if there is none.
   private func place(of handle: StreamHandle) -> StreamPlace? {
     for session in sessions where session.isOpen {
       for pair in session.pairs.indices {
@@ -324,8 +327,8 @@ extension Sessions {
     return nil
   }
 
-  /// The position of the stream that a message names. A message for an unknown stream, or for one that was reset here,
-  /// is late.
+  /// The position of the stream that a received message names. Nil if the stream is unknown or was reset here: such a
+  /// message is late and is ignored.
   private func place(_ number: UInt32, _ id: UInt32, _ node: NodeID) -> StreamPlace? {
     guard let (session, pair) = pair(number, node), let stream = session.pairs[pair].streams.position(of: id),
       !session.pairs[pair].streams.all[stream].isReset
@@ -336,7 +339,7 @@ extension Sessions {
   private func endIfOver(_ place: StreamPlace) {
     guard stream(place).isOver else { return }
     let stream = place.session.pairs[place.pair].streams.all.remove(at: place.stream)
-    // An application that has left was notified before.
+    // An application that has left was notified of the end when it left.
     if place.session.isOpen { tell(.stream(stream.handle, .ended(.finished))) }
   }
 
@@ -354,7 +357,7 @@ extension Sessions {
     }
   }
 
-  /// The first stream number of an opener: the lower address uses odd numbers.
+  /// The first stream number of an opener. The end with the lower address uses odd numbers, the other end even ones.
   private func firstStream(_ opener: MemberAddress, _ other: MemberAddress) -> UInt32 { opener < other ? 1 : 2 }
 
   private var streamCount: Int {
@@ -373,9 +376,10 @@ extension Sessions {
     return SessionLimits.streams.mayTake(1, held: ofUser, taken: streamCount, isFavoured: owner.isFavoured)
   }
 
-  /// The limit to grant on a stream. Each stream has a guaranteed window, and a sixteenth of what is free of the common
-  /// pool, so that unread streams leave room for others. After its application has read a first window it has a
-  /// quarter. A user's streams get at most twice what is left.
+  /// The limit to grant on a stream, as a total of bytes. Each stream has a guaranteed window, and a sixteenth of the
+  /// free part of the common pool, so that unread streams leave room for others. The sixteenth becomes a quarter after
+  /// the application has read `streamWindowFirst` bytes of the stream. A user's streams get at most twice what is left
+  /// of the pool.
   private func limit(
     of receiving: Stream.Receiving, _ owner: SessionOwner, except place: StreamPlace? = nil
   ) -> UInt64 {

@@ -1,6 +1,6 @@
 import Primitives
 
-/// The entries of a table, or a part of them, as they are sent. They are decoded and in order, but not verified.
+/// The entries of a table, or a part of them, as they are sent. The entries are decoded and in order, but not verified.
 ///
 ///     0 origins, 1 … 32 · 1 merges, at most 31 · 2 records, at most 106 · then the origins by id, the merges by their
 ///     ids, and the records by session and address. Entries name a session by its index among the origins.
@@ -26,7 +26,7 @@ public struct TableEntries: Equatable, Sendable {
     self.records = records
   }
 
-  /// Reads the rest of the message.
+  /// Reads the entries, which are the rest of a message.
   init(
     _ reader: inout ByteReader<SessionRefusal>, _ cryptography: any SessionCryptography
   ) throws(SessionRefusal) {

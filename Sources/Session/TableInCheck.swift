@@ -1,25 +1,26 @@
 import Primitives
 
-/// A message whose signatures are being checked. Meanwhile no other message of its node is handled
-/// (`Sessions.mayReceive`). So its messages keep their order, and excess ones wait in its own channel.
+/// A received message whose signatures are being checked. During the check no other message of its node is handled
+/// (`Sessions.mayReceive`). So the messages of the node keep their order, and later ones wait in the node's own
+/// channel.
 struct TableInCheck {
   enum Purpose {
     /// The message without its entries.
     case table(TableMessage)
-    /// The welcome to an invitation, without its entries. `base` is the table to which they are added; nil for that of
-    /// the session.
+    /// A welcome to an invitation, without its entries. `base` is the table to which the entries are added; nil means
+    /// the table of the session.
     case welcome(InvitationHandle, WelcomeMessage, base: SessionTable?)
-    /// The invitee's own session, without its entries, to be merged with this one.
+    /// The invitee's own session, without its entries. That session is to be merged with the inviter's session.
     case offer(InvitationHandle, AnswerMessage.Offer)
-    /// Records of this node that a remote member sent, because it counts this node as a member. `signed` have their
-    /// departures.
+    /// Records of this node that a remote member sent, because its table wrongly lists this node. `records` still need
+    /// a departure, and `signed` have theirs.
     case stale(StaleMembership.Key, records: [MemberRecord], signed: [MemberRecord])
   }
 
   let node: NodeID
-  /// The holder of the share (`FairShare`) that is charged.
+  /// The link whose share of signature checks is charged, or this node: a holder number of `FairShare`.
   var holder: Int
-  /// The session of the table; nil if this node is not in it.
+  /// The session of the table; nil if no application here is in the session.
   var session: SessionHandle?
   var purpose: Purpose
   var verification: TableVerification
@@ -27,9 +28,9 @@ struct TableInCheck {
 
 /// The signature checks of received messages, in small steps.
 extension Sessions {
-  /// Whether a message of another node may be received now. A message that may contain records waits for the previous
-  /// one of its node, and for a place of its link. All later messages of the node wait behind it. `byteCount` is the
-  /// size of the message.
+  /// Whether a message of `byteCount` bytes from another node can be handled now. No message of a node is handled while
+  /// an earlier one is in check. A message that may contain records also waits while its link has a message in check,
+  /// or all nodes together have `SessionLimits.tablesInCheckMax`. `holder` is the link's number in `FairShare`.
   public func mayReceive(_ kind: UInt8, byteCount: Int, from node: NodeID, behind holder: Int) -> Bool {
     if isChecking(node) { return false }
     guard Self.mayHaveRecords(kind, byteCount: byteCount) else { return true }
@@ -50,17 +51,18 @@ extension Sessions {
   /// The number of messages in check.
   public var inCheckCount: Int { inCheck.count }
 
-  /// Advances to the next message in check and returns its holder; nil if there is none. `check` continues with it.
+  /// Advances to the next message in check, and returns the holder number that is charged; nil if there is no message.
+  /// `check` continues with that message.
   public func nextHolderInCheck() -> Int? {
     if inCheck.isEmpty { return nil }
     checkTurn = checkTurn + 1 < inCheck.count ? checkTurn + 1 : 0
     return inCheck[checkTurn].holder
   }
 
-  /// Continues with the message of `nextHolderInCheck`.
+  /// Continues the check of the message to which `nextHolderInCheck` advanced.
   public func check(_ allowance: inout CheckAllowance, now: Instant) {
     guard checkTurn < inCheck.count else { return }
-    // Finishing it may begin another check, or end its session.
+    // The message is removed first, because finishing it may begin another check or end its session.
     var one = inCheck.remove(at: checkTurn)
     if proceed(&one, &allowance, now) {
       finish(one, now)
@@ -70,12 +72,12 @@ extension Sessions {
     }
   }
 
-  /// Charges this node for the messages in check of a link that is gone.
+  /// Charges this node for the messages in check of a link that has ended.
   public func linkLost(_ holder: Int) {
     for index in inCheck.indices where inCheck[index].holder == holder { inCheck[index].holder = FairShare.ownHolder }
   }
 
-  /// Begins to check a message. It is finished at once if the allowance is sufficient.
+  /// Begins to check a message. The check is finished at once if the allowance is sufficient.
   func begin(
     _ purpose: TableInCheck.Purpose, _ entries: TableEntries, of session: SessionHandle?, from node: NodeID,
     _ allowance: inout CheckAllowance, _ now: Instant
@@ -90,7 +92,7 @@ extension Sessions {
     }
   }
 
-  /// Continues a check. Returns true if it is complete, or no longer relevant.
+  /// Continues a check. Returns true if the check is complete, or if its session has ended.
   private func proceed(_ one: inout TableInCheck, _ allowance: inout CheckAllowance, _ now: Instant) -> Bool {
     switch one.purpose {
     case .table, .offer:
@@ -99,7 +101,7 @@ extension Sessions {
     case .welcome(_, _, let base):
       guard let session = one.session.flatMap({ session($0) }) else { return true }
       guard let base else { return one.verification.proceed(with: session.table, &allowance) }
-      // One check for the admission, and this node's signature that accepts it.
+      // The allowance must also cover the check of the admission, and this node's signature that accepts the admission.
       return one.verification.proceed(with: base, &allowance)
         && allowance.take(1 + SessionLimits.checksPerSignature)
     case .stale(let key, var records, var signed):

@@ -1,8 +1,8 @@
 import Primitives
 
-/// The number of signatures that may be checked now for the link over which a message arrived.
+/// The number of signature checks that may be made now, for the link over which a message arrived.
 public struct CheckAllowance {
-  /// The link's slot, or another holder of a share (`FairShare`).
+  /// The holder number in `FairShare` that is charged: the link's slot, or the number of this node.
   public let holder: Int
   public private(set) var left: Int
 
@@ -11,27 +11,28 @@ public struct CheckAllowance {
     left = checks
   }
 
-  /// Takes a number of checks. Returns false, and takes none, if fewer are left.
+  /// Uses a number of checks. Returns false, and uses none, if fewer are left.
   mutating func take(_ checks: Int = 1) -> Bool {
     guard checks <= left else { return false }
     left -= checks
     return true
   }
 
-  /// Takes a number of checks, or all that are left.
+  /// Uses a number of checks, or all that are left.
   mutating func spend(_ checks: Int) { left -= min(checks, left) }
 }
 
 /// The verification of entries that another node sent.
 ///
-/// A state machine without time: `proceed` checks signatures while its allowance lasts, and the next call continues.
-/// Then `SessionTable.take` merges the valid entries. The table may change meanwhile: verified entries stay valid.
+/// `proceed` checks signatures until its allowance is used up, and the next call continues. After the last call
+/// `SessionTable.take` merges the valid entries. Verified entries stay valid even if the table changes between the
+/// calls.
 struct TableVerification {
   enum Verdict {
     case right
     /// No correct node creates such an entry.
     case wrong
-    /// The entry depends on a record that is not known.
+    /// The entry depends on a record that is not known here.
     case unknown
     /// The allowance is used up.
     case later
@@ -43,25 +44,26 @@ struct TableVerification {
     case done
   }
 
-  /// The origins of the entries.
+  /// The origins that were sent with the entries.
   let origins: [TableEntries.Origin]
   /// The verified records in table order, each merged with the table's record of the same address.
   private(set) var found: [MemberRecord] = []
   /// The verified merges.
   private(set) var links: [SessionMerge] = []
-  /// Whether a signature was wrong, or its signer may not sign the entry.
+  /// Whether a signature was wrong, or was made by an address that is not allowed to sign the entry.
   private(set) var isForged = false
   /// The number of wrong signatures.
   private(set) var wrongSignatures = 0
 
   private var stage = Stage.records
-  /// Records that were not examined yet, the last one first; and those that depend on a record that is not known yet.
+  /// `waiting`: records that were not examined yet, the next one last. `rest`: records that depend on a record that is
+  /// not known yet.
   private var waiting: [MemberRecord]
   private var rest: [MemberRecord] = []
   private var openLinks: [SessionMerge]
-  /// Whether this pass over the records has verified any.
+  /// Whether the current pass over the records has verified any record.
   private var hasFound = false
-  /// Records that were examined since the last charge.
+  /// The number of records that were examined since examinations were last charged to an allowance.
   private var looked = 0
   /// Whether the entries are from this node's own memory, and were verified before.
   private let isOwn: Bool
@@ -73,12 +75,12 @@ struct TableVerification {
     self.isOwn = isOwn
   }
 
-  /// Verifies as much as the allowance permits, whatever the order in which entries depend on each other. Returns true
-  /// when it is done.
+  /// Verifies as much as the allowance permits, in whatever order the entries depend on each other. Returns true when
+  /// the verification is complete.
   mutating func proceed(with table: SessionTable, _ allowance: inout CheckAllowance) -> Bool {
     while stage == .records {
       if wrongSignatures >= SessionLimits.forgeriesMax {
-        // All tables of this node are ignored for a while, so further checks would be wasted.
+        // All tables of the sending node are ignored for a while, so further checks would be wasted.
         stage = .done
         break
       }
@@ -126,8 +128,8 @@ struct TableVerification {
     case .right: hasFound = insert(entry, table) || hasFound
     case .wrong: isForged = true
     case .unknown:
-      // A member that returned through an address that it had admitted itself is known first by its nearest ticket to
-      // the founder.
+      // The member may have returned through an address that it had admitted itself. Then its ticket nearest to the
+      // founder has to be known first.
       if let former = entry.former {
         switch check(former, table, &allowance) {
         case .right: hasFound = insert(former, table) || hasFound
@@ -190,7 +192,7 @@ struct TableVerification {
       if (ticket.depth == 0) != (entry.address == origin.founder) { return .wrong }
       point = origin.point
     } else {
-      // No address readmits itself.
+      // No address can admit itself again.
       if ticket.depth == 0 || origin.rules.onlyFounderAdmits || ticket.admitter == entry.address { return .wrong }
       guard let admitter = record(entry.session, ticket.admitter, table), admitter.depth < ticket.depth else {
         return .unknown
@@ -234,14 +236,14 @@ struct TableVerification {
     _ table: SessionTable, _ allowance: inout CheckAllowance
   ) -> Verdict {
     if side.signer != origin.founder && origin.rules.onlyFounderAdmits { return .wrong }
-    // The founder's record is required too. A node that has the merge can then connect with a member of either side,
-    // which sends the rest.
+    // A founder's signature needs the founder's record too. So a node that has the merge knows a member of each side.
+    // The node can connect with either member, which sends the remaining records.
     guard let signer = record(session, side.signer, table) else { return .unknown }
     let text = SessionMerge.signedText(merge.lower, merge.higher, side.signer)
     return isSigned(side.signature, text, by: signer.point, of: side.signer.node, table, &allowance)
   }
 
-  /// Checks a signature. One that is remembered as verified costs nothing.
+  /// Checks a signature. A signature that was verified before and is remembered uses nothing of the allowance.
   private mutating func isSigned(
     _ signature: Signature, _ text: [UInt8], by point: PublicPoint, of node: NodeID, _ table: SessionTable,
     _ allowance: inout CheckAllowance

@@ -1,7 +1,7 @@
 import Primitives
 
 /// The right to be a member: an admitter names an address, and the address accepts. Both sign, so no address is
-/// admitted against its will. Every node that knows the session's origin can verify both signatures on its own.
+/// admitted against its will. Every node that knows the session's records can verify both signatures by itself.
 ///
 ///     0–3 version · 4 depth · 5–24 admitter · 25–88 its signature · 89–152 the member's
 public struct Ticket: Equatable, Sendable {
@@ -9,8 +9,8 @@ public struct Ticket: Equatable, Sendable {
 
   /// 1 for the first ticket of an address in a session, and 1 more for each further one.
   public var version: UInt32
-  /// The number of links from the founder, whose own ticket has 0. An admitter's depth is less than that of its
-  /// tickets, so chains end.
+  /// The number of admissions from the founder to the member; 0 for the founder's own ticket. An admitter's depth is
+  /// less than that of its tickets, so every chain of tickets ends.
   public var depth: UInt8
   public var admitter: MemberAddress
   public var admission: Signature
@@ -44,7 +44,7 @@ public struct Ticket: Equatable, Sendable {
     bytes += acceptance.array
   }
 
-  /// The texts that the admitter and the member sign. They differ in their first word.
+  /// The texts that the admitter and the member sign. Only their first words differ.
   static func admissionText(
     _ session: SessionID, _ member: MemberAddress, version: UInt32, depth: UInt8, _ admitter: MemberAddress
   ) -> [UInt8] {
@@ -71,17 +71,18 @@ public struct Ticket: Equatable, Sendable {
   }
 }
 
-/// The end of a membership. It ends the ticket with its version; a later ticket begins another membership.
+/// The end of a membership. A departure ends the ticket of one version; a ticket with a greater version begins another
+/// membership.
 ///
 ///     0 state: 1 left, 2 ejected · 1 reason · 2 length of the text, at most 63 · 3… text · then the signature
 public struct Departure: Equatable, Sendable {
   /// Why a member left. The raw value is sent on the wire.
   public enum Reason: UInt8, Sendable, CaseIterable {
-    /// The application wanted it.
+    /// An application requested the departure.
     case wanted = 1
     /// The application ended without leaving.
     case crashed = 2
-    /// The merged sessions have more members than places.
+    /// The merged sessions have more members than member slots.
     case full = 3
   }
 
@@ -90,7 +91,7 @@ public struct Departure: Equatable, Sendable {
   public var reason: Reason
   /// Plain text for people; untrusted.
   public var text: [UInt8]
-  /// The signature of the member; for an ejection, of the founder of the session that the ticket names.
+  /// The signature of the member. For an ejection: the signature of the founder of the session for which the ticket is.
   public var signature: Signature
 
   public init(isEjection: Bool, reason: Reason, text: [UInt8], signature: Signature) {
@@ -121,7 +122,7 @@ public struct Departure: Equatable, Sendable {
     bytes += signature.array
   }
 
-  /// The text that is signed.
+  /// The text that is signed for a departure.
   static func signedText(
     _ session: SessionID, _ member: MemberAddress, version: UInt32, isEjection: Bool, _ reason: Reason, _ text: [UInt8]
   ) -> [UInt8] {

@@ -2,13 +2,13 @@ import Frame
 import Primitives
 
 /// A cache of verified signatures. A member's ticket arrives many times: in tables of several members, and for each of
-/// the node's sessions. Only valid signatures are remembered, so a wrong one gains nothing.
+/// the node's sessions. Only valid signatures are stored, so wrong signatures evict none.
 final class VerifiedSignatures: SessionCryptography {
   private typealias Digest = FixedBytes<32>
 
   private let cryptography: any SessionCryptography
-  /// The cached digests. Each is in one of the `width` places that its first bytes select, the latest one first. Empty
-  /// before the first verification.
+  /// The digests of verified signatures, in groups of `width`. The first bytes of a digest select its group, in which
+  /// the latest digest is first. Empty before the first verification.
   private var known: [Digest] = []
   private static let width = 8
   private(set) var signaturesMade: UInt64 = 0
@@ -43,7 +43,7 @@ final class VerifiedSignatures: SessionCryptography {
     !known.isEmpty && known[first..<first + Self.width].contains(digest)
   }
 
-  /// The digest that identifies a verified signature, and the first place where it may be.
+  /// The digest that identifies a verified signature, and the index of the first entry of its group.
   private func place(
     _ signature: RawSpan, _ message: RawSpan, _ point: RawSpan, _ node: NodeID
   ) -> (digest: Digest, first: Int) {
