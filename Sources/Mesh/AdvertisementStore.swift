@@ -1,17 +1,19 @@
 import Frame
 import Primitives
 
-/// The bytes of all stored advertisements, contiguous and without gaps. Most advertisements are far shorter than the
-/// longest, so the store touches only as much memory as it has held at once.
+/// The bytes of all stored advertisements, contiguous and without gaps. Most advertisements are far shorter than
+/// `Limits.advertisementBytesMax`. The store touches only as many bytes of its memory as advertisements have used at
+/// one time.
 ///
-/// A new advertisement of the same length, as most renewals are, replaces the old one in place. One of another length
-/// moves the bytes after it. At worst that is all of the memory, which is less work than the signature check before it.
+/// A renewal usually has the length of the advertisement that it replaces, and overwrites that advertisement. If the
+/// length differs, the old bytes are removed, and the new ones are appended. The removal moves all bytes behind the old
+/// ones. In the worst case it moves all of the memory, which takes less time than the signature check before it.
 struct AdvertisementStore {
   static let places = Limits.nodesMax * AdvertisementKind.count
   static let byteCount = Table<Extent, Int>.byteCount(places) + Arena.byteCount(bytesMax)
   private static let bytesMax = places * Limits.advertisementBytesMax
 
-  /// The position of an advertisement. It has no bytes when none is stored.
+  /// The position of one advertisement in `memory`. `byteCount` is 0 if no advertisement is stored.
   private struct Extent {
     var first: UInt32 = 0
     var byteCount: UInt32 = 0
@@ -19,7 +21,7 @@ struct AdvertisementStore {
 
   private let extents: Table<Extent, Int>
   private let memory: UnsafeMutableRawBufferPointer
-  /// The number of bytes of all advertisements.
+  /// The number of bytes of all stored advertisements.
   private(set) var end = 0
 
   /// Allocates `byteCount` bytes from `arena`.
@@ -29,14 +31,16 @@ struct AdvertisementStore {
     memory = arena.take(Self.bytesMax)
   }
 
-  /// The bytes at a place, or nil if it is empty. They are valid until the store changes.
+  /// The bytes of the advertisement in a table slot, or nil if the slot is empty. They are valid until the store
+  /// changes.
   subscript(place: Int) -> UnsafeRawBufferPointer? {
     let extent = extents[place]
     if extent.byteCount == 0 { return nil }
     return UnsafeRawBufferPointer(rebasing: memory[Int(extent.first)..<Int(extent.first + extent.byteCount)])
   }
 
-  /// Copies `bytes` to a place. They are at most `Limits.advertisementBytesMax` and not part of this store.
+  /// Copies `bytes` into a table slot. `bytes` has at most `Limits.advertisementBytesMax` bytes and is not part of this
+  /// store.
   mutating func replace(_ place: Int, by bytes: RawSpan) {
     precondition(bytes.byteCount <= Limits.advertisementBytesMax)
     if Int(extents[place].byteCount) != bytes.byteCount {
@@ -48,7 +52,7 @@ struct AdvertisementStore {
     bytes.withUnsafeBytes { UnsafeMutableRawBufferPointer(rebasing: memory[first...]).copyMemory(from: $0) }
   }
 
-  /// Frees a place and closes the gap.
+  /// Frees a table slot, and closes the gap in `memory`.
   mutating func remove(_ place: Int) {
     let gone = extents[place]
     if gone.byteCount == 0 { return }

@@ -1,11 +1,14 @@
 import Frame
 import Primitives
 
-/// The advertisements that a node stores, including its own, and the neighbours that each must still be sent to.
+/// The advertisements that a node stores, including its own. For each advertisement, the database also stores the links
+/// over which it must still be sent.
 ///
-/// A record keeps its number while its node is known. Flooding has no queue. A bit in an advertisement's stamp marks it
-/// as unsent on a link, and the link takes the next one when its stream has room. Nothing can overflow, a newer
-/// advertisement replaces a waiting one, and none is lost.
+/// A record keeps its number while its node is known.
+///
+/// Flooding uses no queue. `Stamp.unsent` has one bit for each link; a set bit means that the advertisement is unsent
+/// on that link. A link takes its next unsent advertisement when its stream has room. So nothing can overflow, and no
+/// advertisement is lost. A newer advertisement replaces an unsent older one.
 struct Database {
   static let byteCount =
     Table<NodeRecord, Int>.byteCount(Limits.nodesMax) + NodeIndex.byteCount + AdvertisementStore.byteCount
@@ -13,14 +16,14 @@ struct Database {
   let records: Table<NodeRecord, Int>
   private var advertisements: AdvertisementStore
   private let index: NodeIndex
-  /// One past the highest record ever used. Memory beyond it was never touched.
+  /// One past the highest record number ever used. Memory behind that record was never touched.
   private(set) var end = 0
   /// The number of records in use.
   private(set) var count = 0
   /// No advertisement expires before this time.
   private(set) var expiryDeadline = Instant.never
 
-  /// The first record is this node's own and is never removed. Allocates `byteCount` bytes from `arena`.
+  /// Record 0 is this node's own and is never removed. Allocates `byteCount` bytes from `arena`.
   init(local: NodeID, in arena: inout Arena) {
     records = Table(count: Limits.nodesMax, in: &arena)
     index = NodeIndex(over: records, in: &arena)
@@ -37,7 +40,8 @@ struct Database {
     return TopologyView(ofHeld: _overrideLifetime(bytes.bytes, borrowing: self))
   }
 
-  /// The entry for the link to `node` in the topology of record `number`.
+  /// The entry for the link to `node` in the topology of record `number`. nil if that topology is not stored or does
+  /// not list `node`.
   func entry(_ number: Int, of node: NodeID) -> Neighbour? {
     guard let topology = topology(of: number) else { return nil }
     for index in 0..<topology.count where topology.node(index) == node { return try? topology.entry(index) }
@@ -49,7 +53,7 @@ struct Database {
     advertisements[place(number, kind)]
   }
 
-  /// Whether the stored advertisement has exactly these bytes.
+  /// Whether the stored advertisement has exactly the bytes of `payload`.
   func holds(_ number: Int, _ kind: AdvertisementKind, _ payload: RawSpan) -> Bool {
     guard let held = bytes(number, kind) else { return false }
     return isEqual(held.bytes, payload)
@@ -58,7 +62,7 @@ struct Database {
   /// Whether every record is in use.
   var isFull: Bool { count == Limits.nodesMax }
 
-  /// Whether there is room for another node. A node without a route can be replaced.
+  /// Whether another node can be stored: in a free record, or in place of a node without a route.
   var hasRoom: Bool {
     if !isFull { return true }
     for number in 1..<end where isUnreachable(number) { return true }
@@ -69,15 +73,16 @@ struct Database {
   enum Change {
     /// The content is the same.
     case renewal
-    /// The profile or the services changed, on which no route depends.
+    /// The profile or the services changed. Routes do not depend on them.
     case profile
     /// The node is new or has restarted.
     case node
-    /// A known node has other links, so routes may have changed.
+    /// A known node advertises other links than before, so routes may have changed.
     case ways
   }
 
-  /// Stores an advertisement, which replaces the previous one.
+  /// Stores an advertisement in place of the previous one of the same node and kind. `unsent` has the links over which
+  /// it must be sent, one bit each. `ingress` is the slot of the link that delivered it.
   mutating func install(
     _ source: NodeID, _ view: borrowing AdvertisementView, _ payload: RawSpan, expiresAt: Instant, unsent: UInt64,
     from ingress: Int
@@ -107,7 +112,7 @@ struct Database {
     advertisements.replace(place(number, view.kind), by: payload)
   }
 
-  /// Removes expired advertisements. Returns true if that may have changed routes or the known epoch of a node.
+  /// Removes expired advertisements. Returns true if the removal may have changed routes or the known epoch of a node.
   mutating func expire(now: Instant) -> Bool {
     if expiryDeadline > now { return false }
     var isLess = false
@@ -137,8 +142,9 @@ struct Database {
 
   // MARK: Advertisements still to send
 
-  /// The next advertisement to send over a link. The search starts at record `start`. Advertisements of nodes without a
-  /// route come last: anyone can invent such nodes, and they must not delay the others.
+  /// The next advertisement to send over the link whose bit is `link`. The search starts at record `start` and wraps
+  /// around. Advertisements of nodes without a route are sent last. Anyone can invent such nodes, so their
+  /// advertisements must not delay those of other nodes.
   func nextUnsent(_ link: UInt64, from start: Int) -> (number: Int, kind: AdvertisementKind)? {
     var last: (number: Int, kind: AdvertisementKind)?
     for step in 0..<end {
@@ -159,19 +165,20 @@ struct Database {
     return last
   }
 
-  /// Marks all advertisements as unsent on a link.
+  /// Marks all advertisements as unsent on the link whose bit is `link`.
   func markAllUnsent(_ link: UInt64) {
     for number in 0..<end { markUnsent(link, of: number) }
   }
 
-  /// Marks the advertisements of one node as unsent on a link.
+  /// Marks the advertisements of record `number` as unsent on the link whose bit is `link`.
   func markUnsent(_ link: UInt64, of number: Int) {
     if records[number].topology.isHeld { records[number].topology.unsent |= link }
     if records[number].profile.isHeld { records[number].profile.unsent |= link }
     if records[number].services.isHeld { records[number].services.unsent |= link }
   }
 
-  /// Moves the marks of link `old` to link `new`, or removes them if `new` is zero.
+  /// Moves the unsent marks from the link with bit `old` to the link with bit `new`. If `new` is zero, the marks are
+  /// removed.
   func moveUnsent(_ old: UInt64, to new: UInt64) {
     for number in 0..<end {
       if records[number].topology.unsent & old != 0 {
@@ -188,7 +195,7 @@ struct Database {
 
   // MARK: Records
 
-  /// The place of an advertisement in the store.
+  /// The table slot of an advertisement in `advertisements`.
   private func place(_ number: Int, _ kind: AdvertisementKind) -> Int {
     number * AdvertisementKind.count + Int(kind.rawValue) - 1
   }
@@ -198,7 +205,7 @@ struct Database {
     advertisements.remove(place(number, kind))
   }
 
-  /// Whether an advertisement has the content of the stored one, as most renewals do.
+  /// Whether an advertisement has the same body as the stored one of its kind. Most renewals have.
   private func isSame(_ number: Int, _ view: borrowing AdvertisementView) -> Bool {
     guard let held = bytes(number, view.kind), let old = try? AdvertisementView(held.bytes) else { return false }
     return isEqual(old.body, view.body)
@@ -210,8 +217,9 @@ struct Database {
     return true
   }
 
-  /// The node without a route that is evicted first. It is the earliest to expire among those from the link that
-  /// introduced most of them. A neighbour that invents nodes thus replaces its own.
+  /// The record of the node without a route that is evicted first, or nil if there is no node without a route. The
+  /// nodes without a route are grouped by the link that introduced them. The first to be evicted is the earliest to
+  /// expire in the largest group. A neighbour that invents nodes thus displaces nodes from its own link.
   var unreachable: Int? {
     var counts = FixedArray<65, UInt16>(repeating: 0)
     for number in 1..<end where isUnreachable(number) { counts[Int(records[number].ingress)] += 1 }
@@ -232,7 +240,8 @@ struct Database {
     min(records[number].topology.expiresAt, records[number].profile.expiresAt)
   }
 
-  /// Evicts the node of record `number` for another one, whose advertisement is stored next.
+  /// Evicts the node of record `number`, and creates a record for `node`. The caller stores the advertisement of `node`
+  /// next. `parent` is the record of the node that lists `node`.
   mutating func replace(_ number: Int, by node: NodeID, below parent: Int, from ingress: Int) {
     remove(number)
     let place = append(node, from: ingress)

@@ -2,17 +2,19 @@ import Primitives
 
 /// Detects links that break often, by neighbour and bearer, in the manner of route flap damping (RFC 2439).
 ///
-/// A link that breaks soon after it came up gets a penalty, or twice its remaining penalty. Penalties decay
-/// exponentially. From its second break on, the link is quarantined until its penalty has decayed to that of one break.
-/// A quarantined link is used only if no other route exists, so routes do not flap with it.
+/// A link that breaks within `lifeMin` after it came up gets a penalty: twice the rest of its previous penalty, and at
+/// least `penaltyOfOne`. Penalties halve in each `halfLife`. The link is quarantined until its penalty has decayed to
+/// `penaltyOfOne`, so the first break causes no quarantine. A quarantined link is used only if no other route exists,
+/// so routes do not flap with the link.
 ///
-/// Neighbours' addresses share the entries (`SourcePlaces`), because new keys cost nothing.
+/// The entries are divided among the addresses of neighbours (`SourcePlaces`), not among their keys, because new keys
+/// cost nothing.
 public struct FlapDamping {
   /// A link that was up for at least this long has not flapped.
   public static let lifeMin = TimeSpan.seconds(30)
   static let halfLife = TimeSpan.seconds(30)
   static let penaltyOfOne: UInt32 = 1_000
-  /// Corresponds to two minutes of quarantine.
+  /// The highest penalty. It decays to `penaltyOfOne` in two minutes.
   static let penaltyMax: UInt32 = 16_000
 
   private struct Entry {
@@ -25,13 +27,14 @@ public struct FlapDamping {
 
   private var entries = FixedArray<64, Entry>(repeating: Entry())
   private var sources = SourcePlaces()
-  /// All entries that were ever used come first. A stable network has none, so nothing is scanned.
+  /// The number of entries that were ever used; they come first. In a stable network no entry was used, so nothing is
+  /// scanned.
   private var used = 0
 
   public init() {}
 
-  /// Records that a link from address `source` broke after it was up for `life`. Returns the length of its quarantine,
-  /// or nil if there is none.
+  /// Records that a link to `peer` broke after it was up for `life`. The entry is charged to `source`, the address of
+  /// the neighbour. Returns the length of the link's quarantine, or nil if it is not quarantined.
   public mutating func linkBroke(
     _ peer: NodeID, _ bearer: BearerKind, from source: UInt64, life: TimeSpan, now: Instant
   ) -> TimeSpan? {
@@ -65,7 +68,7 @@ public struct FlapDamping {
     return earliest
   }
 
-  /// The remaining penalty: halved in every half-life, and linear in between.
+  /// The rest of a penalty after `time`: halved in every half-life, and linear in between.
   static func decayed(_ penalty: UInt32, _ time: TimeSpan) -> UInt32 {
     let halves = time.nanoseconds / halfLife.nanoseconds
     if halves >= 32 { return 0 }
@@ -73,7 +76,7 @@ public struct FlapDamping {
     return UInt32(left - left / 2 * (time.nanoseconds % halfLife.nanoseconds) / halfLife.nanoseconds)
   }
 
-  /// The time that a penalty takes to decay to that of one break.
+  /// The time that a penalty takes to decay to `penaltyOfOne`.
   private static func timeToOne(_ penalty: UInt32) -> TimeSpan {
     var left = penalty
     var time = TimeSpan(nanoseconds: 0)
@@ -90,7 +93,8 @@ public struct FlapDamping {
     return nil
   }
 
-  /// An entry without a penalty, or the one with the least penalty of the address with the most entries.
+  /// The entry that a newcomer gets: one whose penalty has decayed to zero. If there is none, the address with the most
+  /// entries loses its entry with the least penalty.
   private func place(for source: UInt64, _ now: Instant) -> Int {
     let most = sources.most(beside: source)
     var place = 0

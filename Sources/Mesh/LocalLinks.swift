@@ -8,30 +8,30 @@ struct LocalLink {
   /// The cost that this node advertises.
   var cost: UInt16 = 0
   var payloadBytesMax: UInt16 = 0
-  /// Whether frames have passed in both directions.
+  /// Whether a pong has arrived and the link has been up for 2 s (`Link.isProven`).
   var isProven = false
   /// Whether this is the link in use among all links to the neighbour.
   var carries = false
   var hasCarried = false
 }
 
-/// The links of this node, and which of several links to a neighbour is in use (the carrier).
+/// The links of this node. If there are several links to a neighbour, one of them is in use: the carrier.
 ///
-/// Each node chooses its own carriers, and its choice is stable: another link takes over only when it is proven and
-/// clearly cheaper. The previous link stays up and drains its queue.
+/// Each node chooses its own carriers. The choice is stable: a second link to the neighbour becomes the carrier only
+/// when it is proven and clearly cheaper. The former carrier stays up and drains its queue.
 struct LocalLinks {
-  /// A link takes over if its cost plus this fraction of it (an eighth) is at most the cost of the link in use. The
-  /// costs of any two bearers differ by more, and measurement errors are smaller.
+  /// A link becomes the carrier if its cost plus an eighth of it is at most the cost of the present carrier. The costs
+  /// of any two bearers differ by more than an eighth, and measurement errors are smaller.
   static let advantage = 8
 
   private var links = Limits.PerLink<LocalLink>(repeating: LocalLink())
-  /// The slots of the links in use, one bit each.
+  /// The slots of all carriers, one bit each.
   private(set) var carriers: UInt64 = 0
   private var used: UInt64 = 0
 
   subscript(slot: Int) -> LocalLink { links[slot] }
 
-  /// The slot of the link in use to a neighbour.
+  /// The slot of the carrier to a neighbour, or nil without a link.
   func carrier(to peer: NodeID) -> Int? {
     var slots = Slots(carriers)
     while let slot = slots.next() {
@@ -54,7 +54,8 @@ struct LocalLinks {
     carriers &= ~(1 << UInt64(slot))
   }
 
-  /// Selects the link in use to a neighbour. Returns the slots before and after.
+  /// Selects the carrier to a neighbour. Returns the slots of the carriers before and after the selection. nil means no
+  /// carrier.
   mutating func choose(_ peer: NodeID) -> (before: Int?, after: Int?) {
     let before = carrier(to: peer)
     var best: Int?
@@ -77,7 +78,8 @@ struct LocalLinks {
     return (before, best)
   }
 
-  /// Prefers proven links, then lower cost, then the lower slot.
+  /// Whether the link in `slot` is the better carrier. A proven link is better than an unproven one, then the lower
+  /// cost decides.
   private func isPreferred(_ slot: Int, to other: Int) -> Bool {
     if links[slot].isProven != links[other].isProven { return links[slot].isProven }
     return links[slot].cost < links[other].cost

@@ -1,11 +1,11 @@
 import Frame
 import Primitives
 
-/// The link-state database of one node and the routes computed from it.
+/// The link-state database of one node, and the routes computed from that database.
 ///
-/// Sans-IO and without cryptography: the owner verifies a signature between `assess` and `install`. After links or
-/// advertisements changed, the owner checks `needsRoutes` and calls `computeRoutes` before it uses routes.
-/// `takeTopologyChange` reports when it must renew its own topology advertisement.
+/// The mesh is sans-IO and without cryptography: the owner verifies a signature between `assess` and `install`. After
+/// links or advertisements have changed, the owner checks `needsRoutes`. If it is true, the owner calls `computeRoutes`
+/// before it uses routes. `takeTopologyChange` reports when the owner must advertise this node's links again.
 public struct Mesh {
   /// The result of comparing an advertisement to the stored one.
   public enum Assessment: Equatable, Sendable {
@@ -17,54 +17,59 @@ public struct Mesh {
     case stale
     /// This node's own advertisement, current or older.
     case ownEcho
-    /// Signed with this node's key but newer than its newest. Either this node lost its state, or two nodes use its
-    /// key.
+    /// An advertisement under this node's key that is newer than this node's newest. Either this node lost its stored
+    /// epoch, or another node uses the key.
     case ownFromElsewhere
-    /// The database is full, so the node needs a place (`place(for:isKept:)`).
+    /// The source is unknown and the database is full. Another node must be evicted for it (`place(for:isKept:)`).
     case full
-    /// Newer than the stored one, but its source has renewed it too often. Request it again later.
+    /// Newer than the stored one, but its source renews it more often than `renewalRate` allows. Request the
+    /// advertisement again later.
     case tooOften
   }
 
   /// How urgently a change of this node's links must be advertised.
   public enum TopologyChange: UInt8, Sendable {
     case none
-    /// A cost, the link in use to a neighbour, or a link to a node with a route changed. It can wait.
+    /// A cost changed, another link to a neighbour came into use, or a node with a route became a neighbour. The
+    /// advertisement can wait.
     case routine
-    /// A link became the only route to a node.
+    /// A node without a route became a neighbour.
     case newWay
+    /// A neighbour's link in use went down.
     case loss
   }
 
   public static let byteCount = Database.byteCount + ShortestPaths.byteCount
   /// The rate at which this node accepts renewals of one kind of advertisement from one node.
   static let renewalRate = TokenRate(perSecond: 1, burst: 4)
-  /// The age difference in milliseconds by which a neighbour's copy may lag because of its path. An older copy was
-  /// delayed by other nodes, or its age is false.
+  /// A neighbour's copy may be older than the stored advertisement by this many milliseconds, because paths differ. If
+  /// the difference is larger, other nodes have delayed the copy, or its age is false.
   static let ageDifferenceMax: UInt64 = 30_000
-  /// A longer lifetime is passed on if at least this much of it remains and it has doubled.
+  /// A longer lifetime of a stored advertisement is flooded only if at least this much of the lifetime remains. It must
+  /// also be twice the time that remains by the last flooded expiry.
   static let restToldMin = TimeSpan.seconds(10)
 
   public let local: NodeID
   private(set) var database: Database
   private let paths: ShortestPaths
   private var links = LocalLinks()
-  /// The links over which an advertisement may have to be sent, one bit each. `cursors` has the position at which each
-  /// continues its search.
+  /// The links that may have unsent advertisements, one bit each. `cursors` has the record at which each link continues
+  /// its search.
   private var linksWithUnsent: UInt64 = 0
   private var linksToFlood: UInt64 = 0
-  /// The links with unsent advertisements that matter to every neighbour: nodes that appeared, vanished or restarted,
-  /// and their profiles and services.
+  /// The links with unsent updates that even a parked neighbour must get soon, one bit each. A parked neighbour is one
+  /// whose link is kept without a connection. These updates are nodes that appeared, vanished or restarted, and changed
+  /// profiles and services.
   private var linksWithNews: UInt64 = 0
   /// The value of `nodesInReach` when this node last advertised its links.
   private var reachTold: UInt64 = 0
   private var cursors = Limits.PerLink<UInt16>(repeating: 0)
-  /// Whether a change may have affected a route.
+  /// Whether a change since the last `computeRoutes` may have affected a route.
   public private(set) var needsRoutes = false
   private var topologyChange = TopologyChange.none
 
-  /// `memory` has `byteCount` bytes, is aligned as an `Arena`, and must be used by nothing else. Little of it is
-  /// touched until nodes are known.
+  /// `memory` has `byteCount` bytes, is aligned as an `Arena`, and must be used by nothing else. Most of `memory` is
+  /// not touched until nodes are known.
   public init(local: NodeID, _ memory: UnsafeMutableRawBufferPointer) {
     self.local = local
     var arena = Arena(memory)
@@ -74,7 +79,8 @@ public struct Mesh {
 
   // MARK: Links of this node
 
-  /// Adds a link to `peer` that is up. One of several links to a neighbour is in use; see `proveLink`.
+  /// Adds a link to `peer` that is up. If there are several links to the neighbour, only one of them is in use: see
+  /// `proveLink`.
   public mutating func setLink(_ slot: Int, peer: NodeID, bearer: BearerKind, cost: UInt16, payloadBytesMax: Int) {
     links.set(
       slot, LocalLink(peer: peer, bearer: bearer, cost: max(cost, 1), payloadBytesMax: UInt16(payloadBytesMax)))
@@ -89,7 +95,7 @@ public struct Mesh {
     choose(links[slot].peer)
   }
 
-  /// Marks a link as proven (`Link.isProven`), so it may take over from another one to the same neighbour. A
+  /// Marks a link as proven (`Link.isProven`). Only a proven link can replace the link in use to the same neighbour. A
   /// neighbour's only link is used immediately.
   public mutating func proveLink(_ slot: Int) {
     if links[slot].peer == .none || links[slot].isProven { return }
@@ -97,7 +103,7 @@ public struct Mesh {
     choose(links[slot].peer)
   }
 
-  /// Removes the link in a slot. Returns false if there was none.
+  /// Removes the link in a slot. Returns false if the slot has no link.
   @discardableResult
   public mutating func removeLink(_ slot: Int) -> Bool {
     let peer = links[slot].peer
@@ -110,12 +116,12 @@ public struct Mesh {
     linksWithNews &= ~(1 << UInt64(slot))
     linksToFlood &= ~(1 << UInt64(slot))
     choose(peer)
-    // Advertisements in flight on the removed link may be lost.
+    // Advertisements in flight on the removed link may be lost, so the remaining link sends all of them.
     if hasCarried, let other = links.carrier(to: peer) { markAllUnsent(other) }
     return true
   }
 
-  /// The slot of the link in use to a neighbour.
+  /// The slot of the link in use to a neighbour, or nil without a link.
   public func link(to peer: NodeID) -> Int? { links.carrier(to: peer) }
 
   /// The cost that this node advertises for a link, or zero if the slot has none.
@@ -147,7 +153,8 @@ public struct Mesh {
     return Neighbour(node: link.peer, cost: link.cost, payloadBytesMax: link.payloadBytesMax, bearer: link.bearer)
   }
 
-  /// The urgency of changes to the output of `writeTopology` since the last call.
+  /// Returns how urgently this node must advertise its links again, and clears that value. It covers the changes to the
+  /// output of `writeTopology` since the last call.
   public mutating func takeTopologyChange() -> TopologyChange {
     defer { topologyChange = .none }
     return topologyChange
@@ -171,8 +178,8 @@ public struct Mesh {
 
   // MARK: Advertisements
 
-  /// Compares an advertisement to the stored one, before its signature is verified. `age` is the age in milliseconds
-  /// that the neighbour sent.
+  /// Compares a received advertisement to the stored one of its source and kind, before its signature is verified.
+  /// `age` is the age in milliseconds that the neighbour sent with it.
   public func assess(_ source: NodeID, _ view: borrowing AdvertisementView, age: UInt64 = 0, now: Instant) -> Assessment
   {
     guard let number = database.find(source) else {
@@ -187,14 +194,15 @@ public struct Mesh {
     return stamp.renewals.hasToken(Self.renewalRate, now: now) ? .new : .tooOften
   }
 
-  /// The age of an advertisement that is newer than the stored one. It was made later, so it cannot be older than that
-  /// one. The neighbour's age is not signed and may be false.
+  /// Bounds the age that a neighbour sent with an advertisement newer than the stored one (`held`). The newer
+  /// advertisement was made later, so it is at most as old as `held`. The age is not signed and may be false.
   private func bounded(_ age: UInt64, _ held: Stamp, _ now: Instant) -> UInt64 {
     held.isHeld ? min(age, held.age(now: now)) : age
   }
 
-  /// Stores a verified advertisement that `assess` found `.new`, received on link `slot`. It will be sent to all other
-  /// neighbours. `payload` has the bytes of `view`. Returns true if it is a topology that differs from the stored one.
+  /// Stores a verified advertisement that `assess` found `.new` and link `slot` delivered. It will be sent to all other
+  /// neighbours. `payload` has the bytes of `view`. Returns true for a topology that differs from the stored one or is
+  /// the first of its epoch.
   @discardableResult
   public mutating func install(
     _ source: NodeID, _ view: borrowing AdvertisementView, _ payload: RawSpan, age: UInt64 = 0, from slot: Int,
@@ -203,7 +211,8 @@ public struct Mesh {
     var held = Stamp()
     if let number = database.find(source) { held = database.records[number][view.kind] }
     let bounded = bounded(age, held, now)
-    // If the neighbour's copy would expire much earlier, this one is sent to it too.
+    // If the copy of the neighbour that sent the advertisement would expire much earlier, the stored copy is sent back
+    // to it.
     let knows = isMuchOlder(age, than: bounded) ? 0 : told(by: slot)
     let hasChanged = keep(
       source, view, payload, Self.expiry(view, age: bounded, now), links.carriers & ~knows, from: slot)
@@ -213,7 +222,8 @@ public struct Mesh {
     return hasChanged
   }
 
-  /// Makes room for a node with a verified signature in a full database. `install` its advertisement next.
+  /// Evicts a node from a full database, and creates a record for `newcomer`, whose signature was verified. Call
+  /// `install` with the newcomer's advertisement next.
   public mutating func take(_ place: Place, for newcomer: NodeID, from slot: Int) {
     database.replace(place.leaver, by: newcomer, below: place.parent, from: slot)
     needsRoutes = true
@@ -224,9 +234,9 @@ public struct Mesh {
     _ = keep(local, view, payload, .never, links.carriers, from: FairShare.ownHolder)
   }
 
-  /// Records that the neighbour on link `slot` sent an advertisement. If it equals the stored one, it need not be sent
-  /// to that neighbour, unless the neighbour's copy is much older. A younger copy of the same bytes extends the
-  /// lifetime, because their signature was verified already.
+  /// Records that the neighbour on link `slot` sent an advertisement. If the same advertisement is stored, it need not
+  /// be sent to that neighbour, unless the neighbour's copy is much older. If the neighbour's copy is younger and has
+  /// the same bytes, the stored lifetime is extended. The signature of these bytes was verified already.
   public mutating func neighbour(
     on slot: Int, holds view: borrowing AdvertisementView, _ payload: RawSpan, of source: NodeID, age: UInt64 = 0,
     now: Instant
@@ -239,7 +249,8 @@ public struct Mesh {
     if source == local || age >= held || !database.holds(number, view.kind, payload) { return }
     let expiry = Self.expiry(view, age: age, now)
     database.records[number][view.kind].expiresAt = expiry
-    // The remaining lifetime must double each time, so it is passed on only a few times even if the age keeps changing.
+    // The remaining lifetime must double each time. So the advertisement is flooded only a few times, even if the
+    // received age changes constantly.
     guard expiry - now >= max(Self.restToldMin, (stamp.toldExpiry - now) * 2) else { return }
     database.records[number][view.kind].toldExpiry = expiry
     let others = links.carriers & ~told(by: slot)
@@ -275,9 +286,10 @@ public struct Mesh {
     return isTopology
   }
 
-  /// Whether a change matters to a parked leaf, which does not care by which route its relay reaches a node.
-  /// `computeRoutes` detects nodes that become reachable. If they are reachable through this node, others learn that
-  /// from its topology, which may follow later.
+  /// Whether a change must be sent soon even to a parked neighbour. A parked leaf need not know by which route its
+  /// relay reaches a node, so other links of a known node are not urgent. `computeRoutes` detects nodes that become
+  /// reachable. Other links of this node itself are urgent only if the set of reachable nodes has changed, or if this
+  /// node does not relay.
   private mutating func isNews(_ change: Database.Change, isOwn: Bool) -> Bool {
     switch change {
     case .renewal: return false
@@ -290,21 +302,20 @@ public struct Mesh {
     }
   }
 
-  /// The bit of the link in use to the neighbour on `slot`, or 0 if there is none.
+  /// The bit of the link in use to the neighbour on `slot`, or 0 without such a link.
   private func told(by slot: Int) -> UInt64 {
     links.carrier(to: links[slot].peer).map { 1 << UInt64($0) } ?? 0
   }
 
   // MARK: Advertisements still to send
 
-  /// The links that got something to send since the last call, one bit each.
+  /// Returns the links that got unsent advertisements since the last call, one bit each.
   public mutating func takeLinksToFlood() -> UInt64 {
     defer { linksToFlood = 0 }
     return linksToFlood
   }
 
-  /// The next advertisement to send over a link, which counts as sent from now on. `advertisement(of:_:)` returns its
-  /// bytes.
+  /// Returns the next unsent advertisement of a link, and marks it as sent. `advertisement(of:_:)` returns its bytes.
   public mutating func nextUnsent(_ slot: Int) -> (index: Int, kind: AdvertisementKind)? {
     let link: UInt64 = 1 << UInt64(slot)
     if linksWithUnsent & link == 0 { return nil }
@@ -318,15 +329,15 @@ public struct Mesh {
     return (number, kind)
   }
 
-  /// Whether a link may have something to send.
+  /// Whether a link may have unsent advertisements.
   public func mayHaveUnsent(_ slot: Int) -> Bool { linksWithUnsent & 1 << UInt64(slot) != 0 }
 
-  /// Whether a link may have something to send that matters to every neighbour. Renewals do not matter, nor do other
-  /// links of a node that stays reachable.
+  /// Whether a link may have unsent updates that even a parked neighbour must get soon. Renewals are not among them,
+  /// nor are changed links of a node that stays reachable.
   public func mayHaveNews(_ slot: Int) -> Bool { linksWithNews & 1 << UInt64(slot) != 0 }
 
-  /// Marks the advertisements of `node` to be sent again on a link, at its neighbour's request. `.none` marks those of
-  /// all nodes.
+  /// Marks the advertisements of `node` to be sent again on a link, because its neighbour requested them or may have
+  /// lost them. `.none` stands for all nodes.
   public mutating func tellAgain(_ node: NodeID, on slot: Int) {
     guard let carrier = links.carrier(to: links[slot].peer) else { return }
     if node == .none { return markAllUnsent(carrier) }
@@ -348,13 +359,13 @@ public struct Mesh {
 
   // MARK: Nodes
 
-  /// Whether there is room for another node: a free record, or a node without a route.
+  /// Whether another node can be stored: in a free record, or in place of a node without a route.
   public var hasRoom: Bool { database.hasRoom }
 
-  /// Whether every record is in use. A new node then needs a place.
+  /// Whether every record is in use. A new node is then stored only if another one is evicted (`place(for:isKept:)`).
   public var isFull: Bool { database.isFull }
 
-  /// The number of known nodes, without this one.
+  /// The number of known nodes, not counting this node.
   public var nodeCount: Int { database.count - 1 }
 
   /// The exclusive upper bound of node indices. A node keeps its index while it is known.
@@ -365,7 +376,7 @@ public struct Mesh {
 
   public func index(of node: NodeID) -> Int? { database.find(node) }
 
-  /// The epoch in a node's newest advertisement, or nil if none is stored.
+  /// The higher epoch of a node's stored topology and profile, or nil if neither is stored.
   public func epoch(of node: NodeID) -> UInt64? {
     guard let number = database.find(node) else { return nil }
     let record = database.records[number]
@@ -373,20 +384,20 @@ public struct Mesh {
     return record.profile.isHeld ? max(record.topology.epoch, record.profile.epoch) : record.topology.epoch
   }
 
-  /// The bytes of a node's stored advertisement, from its kind field to its signature.
+  /// The bytes of a node's stored advertisement, from its kind field to its signature. nil if it is not stored.
   @_lifetime(borrow self)
   public func advertisement(of index: Int, _ kind: AdvertisementKind) -> RawSpan? {
     guard let bytes = database.bytes(index, kind) else { return nil }
     return _overrideLifetime(bytes.bytes, borrowing: self)
   }
 
-  /// The epoch and sequence of a node's stored advertisement.
+  /// The epoch and sequence of a node's stored advertisement, or nil if it is not stored.
   public func stamp(of index: Int, _ kind: AdvertisementKind) -> (epoch: UInt64, sequence: UInt64)? {
     let stamp = database.records[index][kind]
     return stamp.isHeld ? (stamp.epoch, stamp.sequence) : nil
   }
 
-  /// The age of a node's stored advertisement, in milliseconds since its origin made it.
+  /// The age of a node's stored advertisement, in milliseconds since its source made it.
   public func age(of index: Int, _ kind: AdvertisementKind, now: Instant) -> UInt64 {
     database.records[index][kind].age(now: now)
   }
@@ -401,7 +412,8 @@ public struct Mesh {
     if nodesInReach != before { linksWithNews |= linksWithUnsent }
   }
 
-  /// A checksum of the reachable nodes. Except for rare collisions it changes when they do.
+  /// A checksum of the ids of all reachable nodes. Except for rare collisions, it changes when the set of reachable
+  /// nodes changes.
   private var nodesInReach: UInt64 {
     var sum: UInt64 = 0
     for number in 1..<database.end where database.records[number].route != nil {
@@ -413,7 +425,7 @@ public struct Mesh {
   /// Whether this node forwards for others, as it has advertised.
   private var isRelay: Bool { database.records[0].relays }
 
-  // Inlined: a call would copy the whole mesh, 2 KB for each forwarded frame.
+  // Inlined: a call would copy the complete mesh, 2 KB for each forwarded frame.
   @inline(__always)
   public func route(to node: NodeID) -> Route? {
     guard let number = database.find(node) else { return nil }

@@ -1,12 +1,12 @@
 import Primitives
 
-/// Finds a node's record by its id. A hash table with linear probing (Knuth, The Art of Computer Programming 3, section
-/// 6.4, algorithms L and R) that is at most half full.
+/// Finds a node's record by the node's id. A hash table with linear probing (Knuth, The Art of Computer Programming 3,
+/// section 6.4, algorithms L and R) that is at most half full.
 struct NodeIndex {
   private static let capacity = 2 * Limits.nodesMax
   static let byteCount = Table<UInt16, Int>.byteCount(capacity)
 
-  /// The number of a record plus one, or zero for a free place.
+  /// The number of a record plus one, or zero for a free position of the hash table.
   private let places: Table<UInt16, Int>
   private let records: Table<NodeRecord, Int>
 
@@ -42,7 +42,8 @@ struct NodeIndex {
     while true {
       place = Self.next(place)
       if places[place] == 0 { break }
-      // An entry after the hole moves into it, unless its home position lies between the two.
+      // An entry behind the hole moves into the hole, unless the entry's home position lies between the hole and the
+      // entry.
       let home = Self.home(of: records[Int(places[place]) - 1].id)
       if (place &- home) & (Self.capacity - 1) < (place &- hole) & (Self.capacity - 1) { continue }
       places[hole] = places[place]

@@ -10,7 +10,7 @@ struct Stamp {
   var isHeld = false
   /// The links over which the advertisement must still be sent, one bit per slot.
   var unsent: UInt64 = 0
-  /// The expiry time that was last passed on to all neighbours.
+  /// The expiry time when the advertisement was last flooded.
   var toldExpiry = Instant.never
   /// Limits how often the node may renew the advertisement.
   var renewals = TokenBucket()
@@ -19,7 +19,7 @@ struct Stamp {
     self.epoch != epoch ? self.epoch < epoch : self.sequence < sequence
   }
 
-  /// Milliseconds since the origin made it.
+  /// The milliseconds since the advertisement's source made it.
   func age(now: Instant) -> UInt64 {
     let lifetime = TimeSpan.seconds(UInt64(lifetimeSeconds)).milliseconds
     return lifetime - min(lifetime, (expiresAt - now).milliseconds)
@@ -37,11 +37,13 @@ struct NodeRecord {
   var services = Stamp()
   var relays = false
   var route: Route?
-  /// The record before it on the path of its route. If `isPlaced`, the node has no route yet, and this is the record
-  /// below which it was admitted.
+  /// The record of the node before this one on its route. If `isPlaced`, there is no route yet, and `parent` is the
+  /// record of the node that listed this one when it was admitted.
   var parent: UInt16 = 0
+  /// Whether the node was admitted to a full database and has no route yet.
   var isPlaced = false
 
+  /// Whether the node is in the route tree, by a route or by the node that lists it.
   var isInTree: Bool { route != nil || isPlaced }
 
   subscript(kind: AdvertisementKind) -> Stamp {
@@ -70,7 +72,7 @@ public struct Route: Equatable, Sendable {
   public var firstHop: NodeID
   /// The number of links on the path. 1 for a neighbour.
   public var hops: UInt8
-  /// The sum of the link costs.
+  /// The sum of the costs of all links on the path.
   public var cost: UInt32
   /// The longest frame payload that every link on the path accepts, in bytes.
   public var payloadBytesMax: Int

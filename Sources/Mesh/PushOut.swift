@@ -1,27 +1,34 @@
 import Frame
 import Primitives
 
-/// Chooses the node that a full database evicts for a newcomer. It is a node without a route or, if there is none, one
-/// in the largest subtree of the route tree.
+/// Chooses the node that a full database evicts for a newcomer, a node that is not known yet. A node without a route is
+/// evicted first. If all nodes have routes, a node in the largest subtree of the route tree is evicted.
 ///
-/// An invented node is listed by its inventor or by another invented node, because honest nodes list only neighbours
-/// that proved their keys. All invented nodes are therefore in one subtree. The search descends from this node, each
-/// time to the child with the most nodes, and evicts the node at the end. This is the push-out of Choudhury and Hahne
-/// (1998), with the subtree as the holder. A newcomer counts in the subtree that it would join, so a node that invents
-/// others replaces its own. Among equal subtrees the newcomer's is searched, and among equal nodes the newcomer itself
-/// is refused. Subtrees thus become equal, and then nothing changes any more.
+/// Honest nodes list only neighbours that proved their keys. An invented node is therefore listed only by its inventor
+/// or by another invented node, and all invented nodes are in their inventor's subtree.
 ///
-/// The time is proportional to the number of nodes times `Limits.neighboursMax`. The owner limits how often it is used.
+/// The search starts at this node and descends, each time to the child with the most nodes in its subtree. The node at
+/// the end of the search is evicted. This is the push-out policy of Choudhury and Hahne (1998), applied to subtrees
+/// instead of queues. The newcomer is counted in the subtree that it would join, so a node that invents others
+/// displaces its own.
+///
+/// If several subtrees are equally large, the search continues in the one that the newcomer would join. At the
+/// newcomer's parent, the newcomer itself is refused if no child has more than one evictable node in its subtree.
+/// Subtrees thus become equally large, and then further newcomers change nothing.
+///
+/// The time of a search is proportional to the number of nodes times `Limits.neighboursMax`. The mesh's owner limits
+/// how often it searches.
 extension Mesh {
-  /// A place for a node that is not known yet.
+  /// The record that a newcomer gets when another node is evicted.
   public struct Place {
-    /// The indices of the node to evict and of the one that lists the newcomer.
+    /// The index of the node to evict, and the index of the node that lists the newcomer.
     let leaver: Int
     let parent: Int
   }
 
-  /// The place for `newcomer`, or nil if no node with a route lists it or if the newcomer is the one to refuse.
-  /// Neighbours, kept nodes, and nodes on the paths to them are never evicted.
+  /// Chooses the node to evict for `newcomer`. Returns nil if no node with a route lists the newcomer, or if the
+  /// newcomer itself must be refused. Neighbours and nodes for which `isKept` is true are never evicted, nor are nodes
+  /// on the paths to them.
   public func place(for newcomer: NodeID, isKept: (NodeID) -> Bool) -> Place? {
     guard let parent = parent(for: newcomer) else { return nil }
     if let number = database.unreachable { return Place(leaver: number, parent: parent) }
@@ -43,8 +50,8 @@ extension Mesh {
     return place == RouteTree.root ? nil : Place(leaver: place, parent: parent)
   }
 
-  /// The record below which a newcomer would be placed: this node's own for a neighbour, otherwise the nearest relay
-  /// that lists it.
+  /// The record of the node that lists the newcomer. For a neighbour it is this node's own record, otherwise that of
+  /// the nearest relay that lists the newcomer.
   private func parent(for newcomer: NodeID) -> Int? {
     if link(to: newcomer) != nil { return RouteTree.root }
     var best: (number: Int, cost: UInt32)?
@@ -75,7 +82,7 @@ private struct RouteTree {
 
   func holds(_ number: Int) -> Bool { database.records[number].id != .none && database.records[number].isInTree }
 
-  /// Protects a node and its path from eviction.
+  /// Protects a node, and the nodes on the path to it, from eviction.
   mutating func keep(_ number: Int) {
     var number = number
     while number != Self.root, !isKept[number] {

@@ -2,22 +2,24 @@ import Frame
 import Primitives
 
 /// Shortest paths from this node over links that both ends advertise (Dijkstra, 1959). For `Limits.nodesMax` nodes a
-/// linear scan for the nearest is as fast as a heap, and simpler.
+/// linear scan for the nearest node is as fast as a heap, and simpler.
 ///
-/// A path is one number: its cost, then its hop count, then the rank of its first hop by id. The lowest is preferred,
-/// so all nodes choose alike. Every link costs at least 1, so no path has a loop.
+/// A path is stored as one number: its cost in the highest bits, then its hop count, then the rank of its first hop by
+/// id. The path with the lowest number is preferred, so all nodes choose by the same rule. Every link costs at least 1,
+/// so no path has a loop.
 struct ShortestPaths {
   static let byteCount =
     Table<UInt64, Int>.byteCount(Limits.nodesMax) + Table<UInt16, Int>.byteCount(Limits.nodesMax)
     + Table<Bool, Int>.byteCount(Limits.nodesMax) + Table<UInt8, Int>.byteCount(Limits.linksMax)
   private static let unreached = UInt64.max
 
-  /// Tentative paths by record. Reset to `unreached` once a node is settled.
+  /// The best path found so far to each record. Reset to `unreached` when the node is settled, which means that its
+  /// path is final.
   private let ways: Table<UInt64, Int>
-  /// The longest frame payload on the tentative path.
+  /// The longest frame payload that the path in `ways` accepts, in bytes, by record.
   private let payloads: Table<UInt16, Int>
   private let isSettled: Table<Bool, Int>
-  /// The links in use, by the rank of their neighbours.
+  /// The slots of the links in use, by the rank of their neighbours.
   private let slots: Table<UInt8, Int>
 
   /// Allocates `byteCount` bytes from `arena`.
@@ -45,7 +47,7 @@ struct ShortestPaths {
       payloads[number] = links[slot].payloadBytesMax
       database.records[number].parent = 0
     }
-    // A path never leads through this node again.
+    // A path starts at this node (record 0) and never leads through it again.
     isSettled[0] = true
     while let number = nearest(end) {
       let way = ways[number]
@@ -70,7 +72,7 @@ struct ShortestPaths {
           payloads[next] = payload
           database.records[next].parent = UInt16(number)
         } else if onward == ways[next] {
-          // A node on the path may choose either of two equal paths.
+          // A node on the path may choose either of two equal paths, so the shorter payload applies.
           payloads[next] = min(payloads[next], payload)
         }
       }
@@ -78,7 +80,8 @@ struct ShortestPaths {
     settlePlaces(database, links)
   }
 
-  /// A node that was admitted below another keeps that place until it has a route, as long as the other one lists it.
+  /// A node that was admitted without a route keeps its position below the node that lists it. The position ends when
+  /// the node has a route, or when the node above no longer lists it.
   private func settlePlaces(_ database: borrowing Database, _ links: borrowing LocalLinks) {
     for number in 1..<database.end where database.records[number].isPlaced {
       let record = database.records[number]
@@ -91,8 +94,8 @@ struct ShortestPaths {
     }
   }
 
-  /// Whether a path to record `target` remains without the link in `slot`. Distances are hop counts, because the hop
-  /// limit alone decides reachability.
+  /// Whether a path to record `target` remains without the link in `slot`. Distances are hop counts here, because the
+  /// hop limit alone decides whether a node is reachable.
   func reaches(
     _ target: Int, _ database: borrowing Database, _ links: borrowing LocalLinks, without slot: Int, local: NodeID
   ) -> Bool {

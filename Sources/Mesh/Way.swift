@@ -2,8 +2,8 @@ import Frame
 import Primitives
 
 extension Mesh {
-  /// The last link of the route to a node, as its nearer end lists it, and that end. nil without a route. This node
-  /// computed it from its stored topologies; relays on the path may have newer ones.
+  /// The last link of the route to `node`, as the nearer end of that link lists it, and the id of that end. nil without
+  /// a route. This node computes the route from its stored topologies. Relays on the path may have newer topologies.
   public func lastHop(to node: NodeID) -> (hop: Neighbour, from: NodeID)? {
     guard let number = database.find(node), database.records[number].route != nil else { return nil }
     let parent = Int(database.records[number].parent)
