@@ -1,48 +1,58 @@
 import Primitives
 
-/// Admission control for inbound streams, before a TLS context is created. It only counts; the owner acts.
+/// Admission control for inbound streams, before a TLS context is created. `Admission` only counts and decides. Its
+/// owner opens and closes streams.
 ///
-/// An inbound stream starts as a pending stream: a descriptor and a few bytes, until its first bytes look like TLS. It
-/// then begins a handshake, which costs memory and computing. Both are limited in total and per source address. Some
-/// places of each kind are reserved for known sources, at which a known peer proved its key before. Known sources use
-/// their reserve first and beyond it compete with unknown ones, so many known addresses do not exclude the others.
+/// An inbound stream starts as a pending stream. Until its first bytes look like TLS, it costs a descriptor and a few
+/// bytes. Then its handshake begins, which costs memory and processor time. Pending streams and handshakes are each
+/// limited in total, and together for each source address.
 ///
-/// When more than half of the pending places are taken, a stream from a new source replaces one of a source with
-/// several. If no source has several, streams are dropped at random (like OpenSSH's MaxStartups), so honest ones have a
-/// chance during a flood.
+/// Some slots of each kind are reserved for known sources, which are addresses at which a known peer proved its key
+/// before. Known sources use their reserve first. Beyond the reserve they compete with unknown sources, so many known
+/// sources do not exclude unknown ones.
 ///
-/// A handshake that fails, or whose link ends before it is proven, is charged to its address, including the
-/// verification of its chain. An address with too many of them is refused.
+/// When more than half of the slots for pending streams are taken, a new source replaces a stream of a source with
+/// several. If no source has several, new streams are dropped at random, like MaxStartups of OpenSSH. Honest streams
+/// thus have a chance during a flood.
 ///
-/// Order of calls: `arrive`, then `begin` when the stream has sent TLS and again whenever another handshake has ended,
-/// finally `leave` in every case.
+/// A handshake is wasted if it fails, or if its link ends before it is proven. A wasted handshake is charged to its
+/// source address, including the verification of its certificate chain. An address with too many wasted handshakes is
+/// refused.
+///
+/// Order of calls for each stream: `arrive`; then `begin`, when the stream has sent TLS; finally `leave`, in every
+/// case. If `begin` returns false, it is called again whenever another handshake has ended.
 public struct Admission {
-  /// Concurrent pending streams. Anyone who can connect may hold one, for at most `deadline`.
+  /// Concurrent pending streams. Anyone who can connect can hold one, for at most `deadline`.
   public static let pendingStreamsMax = 256
-  /// Concurrent handshakes. Each takes about 140 kB.
+  /// Concurrent handshakes. Each needs about 140 kB of memory.
   public static let handshakesMax = 32
-  /// Concurrent pending streams and handshakes of one address.
+  /// Concurrent pending streams and handshakes of one address, counted together.
   public static let perSourceMax = 4
-  /// The rate of handshakes without a lasting link from one address.
+  /// The rate of wasted handshakes from one address.
   public static let wasteRate = TokenRate(interval: .seconds(1), burst: 16)
-  /// A chain counts as a further handshake for each time that its verification takes as long as this many P-256
-  /// signature checks.
+  /// The verification time of a certificate chain is measured in P-256 signature checks. For each multiple of this
+  /// number, one further handshake is charged.
   public static let checksPerHandshake = 16
-  /// Places of each kind reserved for known sources. Half of them are for sources of peers that the operator pinned.
+  /// Slots for pending streams, and slots for handshakes, that are reserved for known sources. Half of each are
+  /// reserved for sources of peers that the operator pinned.
   public static let reserved = 8
-  /// Above this number of pending streams, some new ones are dropped.
+  /// Above this number of pending streams, some new streams of unknown sources are dropped.
   public static let dropFrom = pendingStreamsMax / 2
-  /// Known sources that are remembered. The one seen longest ago is replaced, and those of operator pins last.
+  /// Known sources that are remembered. The source that was seen longest ago is replaced. Sources of peers that the
+  /// operator pinned are replaced last.
   public static let knownMax = 64
   /// The time a refused peer should wait, in seconds.
   public static let retryAfterSeconds: UInt16 = 5
 
   /// The reason for refusing a stream.
   public enum Refusal: UInt8, Sendable, CaseIterable {
+    /// The address has `perSourceMax` streams.
     case sourceFull
     /// Too many handshakes from this address led to no lasting link.
     case wasteful
+    /// No slot for a pending stream is left for this source.
     case full
+    /// The stream was dropped at random, because many streams are pending.
     case dropped
     /// The first bytes are no TLS ClientHello.
     case notTLS
@@ -68,12 +78,13 @@ public struct Admission {
   public var handshakes: Int { running.total }
   private var pending = Holders()
   private var running = Holders()
-  /// The sources that have streams. A source keeps the standing that it had at its first stream until it has none.
+  /// The sources that have streams. A source keeps the admission class that it had at its first stream until it has no
+  /// streams.
   private var sources: [(source: UInt64, standing: Standing, count: Int)] = []
   private var known: [(source: UInt64, standing: Standing)] = []
   private var waste = SourceBuckets(wasteRate)
 
-  /// The number of places of one kind that each standing holds.
+  /// The number of slots of one kind (pending streams or handshakes) that each admission class holds.
   private struct Holders {
     private var counts = FixedArray<3, Int>(repeating: 0)
 
@@ -84,11 +95,12 @@ public struct Admission {
       set { counts[standing.rawValue] = newValue }
     }
 
-    /// Whether another stream of this standing finds a place among `max`. Each standing uses its own reserve first.
+    /// Whether one of `max` slots is left for another stream of this admission class. Each class uses its own reserve
+    /// first.
     func hasRoom(_ standing: Standing, max: Int) -> Bool {
       let reserve = Admission.reserved / 2
-      // `known` are known sources outside the operator's reserve. `others` are those among them that compete with
-      // unknown ones.
+      // `known` are slots of known sources outside the reserve of the operator's pins. `others` are those of them that
+      // are also outside the reserve of known sources, so they compete with unknown sources.
       let known = self[.proven] + Swift.max(self[.pinned] - reserve, 0)
       let others = Swift.max(known - reserve, 0)
       return switch standing {
@@ -101,10 +113,12 @@ public struct Admission {
 
   public init() {}
 
-  /// How long a handshake may receive no bytes, and how long it may take in total, before it makes room for a waiting
-  /// stream. Over Bluetooth a round trip takes up to 400 ms. `isCrowded` means that more addresses wait than there are
-  /// places. Over IP, received bytes then no longer extend the time. Otherwise 24 handshakes of 2 s each would let only
-  /// 60 of the waiting streams begin within their 5 s.
+  /// How long a handshake may receive no bytes, and how long it may take in total. After that it must give its slot to
+  /// a waiting stream. Over Bluetooth a round trip takes up to 400 ms.
+  ///
+  /// `isCrowded` means that more addresses wait than there are handshake slots. Over IP, received bytes then no longer
+  /// extend the time. Otherwise 24 handshakes of 2 s each would let only 60 of the waiting streams begin within their
+  /// deadline of 5 s.
   public static func patience(_ bearer: BearerKind, isCrowded: Bool) -> (silence: TimeSpan, total: TimeSpan) {
     switch bearer {
     case .bluetoothLE, .bluetoothClassic: (.milliseconds(2500), .seconds(8))
@@ -113,8 +127,8 @@ public struct Admission {
     }
   }
 
-  /// The time from admission to the proof of a key. Over Bluetooth a handshake takes three round trips of up to 400 ms,
-  /// and some kilobytes at as little as 5 kB/s.
+  /// How long a stream may take from its admission to the proof of its key. Over Bluetooth a handshake takes three
+  /// round trips of up to 400 ms, and some kilobytes at as little as 5 kB/s.
   public static func deadline(_ bearer: BearerKind) -> TimeSpan {
     switch bearer {
     case .bluetoothLE, .bluetoothClassic: .seconds(10)
@@ -122,8 +136,8 @@ public struct Admission {
     }
   }
 
-  /// Requests admission for a stream from `source`. Returns nil if it is admitted as a pending stream. `random` is 64
-  /// random bits. `replaces` means that another pending stream was closed to make room.
+  /// Requests admission for a stream from `source`. Returns nil if the stream is admitted as a pending stream. `random`
+  /// is 64 random bits. `replaces` means that another pending stream was closed to make room for this one.
   public mutating func arrive(_ source: UInt64, random: UInt64, replaces: Bool = false, now: Instant) -> Refusal? {
     let index = sources.firstIndex { $0.source == source }
     let standing = index.map { sources[$0].standing } ?? standing(met: source)
@@ -140,27 +154,28 @@ public struct Admission {
     return nil
   }
 
-  /// The standing of a source. It stays the same while the source has streams.
+  /// The admission class of a source. It stays the same while the source has streams.
   public func standing(of source: UInt64) -> Standing {
     sources.first { $0.source == source }?.standing ?? standing(met: source)
   }
 
-  /// Whether a stream of `standing` would find a pending place after one of the `other` standing left.
+  /// Whether a stream of the class `standing` would be admitted after a pending stream of the class `other` has left.
   public func mayArrive(_ standing: Standing, after other: Standing) -> Bool {
     var rest = pending
     rest[other] -= 1
     return rest.hasRoom(standing, max: Self.pendingStreamsMax)
   }
 
-  /// Whether a handshake of `standing` may begin, or could begin after one of the `other` standing ended.
+  /// Whether a handshake of the class `standing` may begin now or, with `other`, after a handshake of that class has
+  /// ended.
   public func mayBegin(_ standing: Standing, after other: Standing? = nil) -> Bool {
     var rest = running
     if let other { rest[other] -= 1 }
     return rest.hasRoom(standing, max: Self.handshakesMax)
   }
 
-  /// Records that the pending stream sends TLS. Returns true if its handshake may begin. Otherwise it waits until
-  /// another handshake ends.
+  /// Records that a pending stream from `source` has sent TLS. Returns true if its handshake may begin. Otherwise the
+  /// stream waits until another handshake ends.
   public mutating func begin(_ source: UInt64) -> Bool {
     let standing = standing(of: source)
     guard mayBegin(standing) else { return false }
@@ -180,14 +195,14 @@ public struct Admission {
     }
   }
 
-  /// Records that a handshake from this source led to no lasting link. `checks` is the verification time of its chain,
-  /// in P-256 signature checks.
+  /// Records that a handshake from this source was wasted: it led to no lasting link. `checks` is the verification time
+  /// of its certificate chain, in P-256 signature checks.
   public mutating func wasted(_ source: UInt64, checks: Int = 0, now: Instant) {
     waste.charge(source, 1 + UInt64(checks / Self.checksPerHandshake), now: now)
   }
 
-  /// Records that a peer of this standing proved its key from this source. A source keeps the highest standing of its
-  /// peers.
+  /// Records that a peer of this admission class proved its key from this source. A source keeps the highest class of
+  /// its peers.
   public mutating func met(_ source: UInt64, _ standing: Standing) {
     let standing = max(standing, self.standing(met: source))
     if standing == .stranger { return }
@@ -213,7 +228,7 @@ public struct Admission {
   /// Whether the first bytes of a stream begin a TLS ClientHello (RFC 8446, sections 5.1 and 4). nil if there are too
   /// few bytes to decide.
   public static func isClientHello(_ bytes: [UInt8]) -> Bool? {
-    // handshake, version 3.x, length, client_hello
+    // In order: record type handshake, version 3.x, record length, message type client_hello.
     for (index, byte) in bytes.prefix(6).enumerated() {
       switch index {
       case 0: if byte != 22 { return false }

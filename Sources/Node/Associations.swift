@@ -10,7 +10,7 @@ import Seal
 public enum AssociationRefusal: Error, Equatable, Sendable {
   /// The peer is unknown, or no route leads to it.
   case unknownPeer
-  /// There are associations with `Limits.channelsMax` peers, and none can be evicted.
+  /// There are associations with `Limits.channelsMax` peers, and none of them can be evicted.
   case tooManyPeers
   /// The encryption preferences are incompatible, or one node refused the other's key.
   case refused(SealRefusal)
@@ -18,7 +18,7 @@ public enum AssociationRefusal: Error, Equatable, Sendable {
   case channel(SendRefusal)
 }
 
-/// The state of messaging with one peer.
+/// An association: the state of messaging with one peer. It has a channel and the protection of the channel's payloads.
 final class Association {
   let peer: NodeID
   fileprivate(set) var channel: Channel
@@ -26,16 +26,17 @@ final class Association {
   var epoch: UInt64
   var protection: Protection
   var route: Route?
-  /// The link to which the association is charged. nil after that link has closed, until there is a route again.
+  /// The slot of the link to which the association is charged. nil after that link has closed, until the peer has a
+  /// route.
   var ingress: Int?
   /// When a payload was last sent or received; initially when the association began.
   var usedAt: Instant
-  /// Whether a handshake that the peer requested was charged to the link that delivered the request.
+  /// Whether a handshake that the peer requested was already charged to the link that delivered the request.
   var isHandshakeCharged = false
-  /// The lanes whose first message is held until it may be received, one bit each.
+  /// The lanes whose first message is held back until the sessions may receive it, one bit each. See `Checking.swift`.
   var heldLanes: UInt8 = 0
-  /// Frames are ready, but the link has enough queued. The link serves the association again after it has sent; no
-  /// timer does.
+  /// Frames are ready, but the link's queue has enough of them. When the link has sent frames, it serves the
+  /// association again, so the association needs no timer.
   var isBlocked = false
   /// The bytes of payloads to and from the peer in the current window of `TrafficDemand`.
   var windowByteCount = 0
@@ -53,11 +54,12 @@ final class Association {
     self.protection = protection
   }
 
-  /// Whether eviction does no harm: the peer is unreachable or never proved its key, and the application has read
+  /// Whether eviction does no harm: the peer has no route or has not proved its key, and the application has read
   /// everything.
   var isEvictable: Bool { (route == nil || protection.isUnproven) && isRead }
 
-  /// Whether the application has taken all completions, present and future, and all complete messages.
+  /// Whether the application has taken all complete messages and all completions, and no further completion will
+  /// follow.
   fileprivate var isRead: Bool { !channel.hasUntakenCompletions && !hasUnreadMessages }
 
   /// Whether complete, acknowledged messages wait for the application.
@@ -65,7 +67,8 @@ final class Association {
     channel.pendingMessage(.interactive) != nil || channel.pendingMessage(.bulk) != nil
   }
 
-  /// Whether the application was notified of a message and has not taken it. Held messages do not count.
+  /// Whether the application was notified of a message and has not taken it. Messages that are held back are not
+  /// considered.
   var awaitsApplication: Bool {
     [Lane.interactive, .bulk].contains {
       (toldLanes & ~heldLanes) & 1 << $0.rawValue != 0 && channel.pendingMessage($0) != nil
@@ -99,17 +102,18 @@ final class Association {
 
 /// The associations of a node, oldest first.
 struct Associations {
-  /// How many frames of maximum length from this node a link queues. The rest waits in the channel, where an urgent
-  /// message can overtake it.
+  /// How many frames of maximum length from this node a link queues, in each priority. Further data waits in its
+  /// channel, where an urgent message can overtake it.
   static let framesAhead = 2
 
   private(set) var all: [Association] = []
   private let budget = RingBudget()
   private var epoch: UInt64
-  /// Incremented when a channel replaces a discarded one, so no two channels use the same epoch.
+  /// Added to the boot epoch for the epoch of a new channel. It increases with each discarded channel, so no two
+  /// channels use the same epoch.
   private var lives: UInt64 = 0
 
-  /// The results of sends of evicted associations.
+  /// The results of sends of evicted associations, which the application has not taken.
   private var leftCompletions: [(peer: NodeID, completion: Completion)] = []
 
   /// Round-robin positions for sending frames, for outputs to the application, and for held messages.
@@ -123,7 +127,7 @@ struct Associations {
     return all[turn]
   }
 
-  /// All associations, each time starting with the next one.
+  /// All associations. Each call starts one association later in the order.
   mutating func nextRound() -> [Association] {
     heldTurn = heldTurn + 1 < all.count ? heldTurn + 1 : 0
     return Array(all[heldTurn...] + all[..<heldTurn])
@@ -144,7 +148,7 @@ struct Associations {
 
   func association(with peer: NodeID) -> Association? { all.first { $0.peer == peer } }
 
-  /// Begins an association, for which there must be room.
+  /// Begins an association. There must be fewer than `Limits.channelsMax`.
   mutating func begin(
     with peer: NodeID, epoch remoteEpoch: UInt64, _ protection: Protection, route: Route?, from ingress: Int?,
     now: Instant
@@ -168,13 +172,13 @@ struct Associations {
     all.remove(at: index)
   }
 
-  /// Updates the associations that were charged to a closed link.
+  /// Removes the charge of associations that were charged to a closed link.
   func linkClosed(_ slot: Int) {
     for association in all where association.ingress == slot { association.ingress = nil }
   }
 
-  /// Gives an association that is no longer refused a new channel, once the application has taken all completions and
-  /// messages of the old one. Those messages were acknowledged.
+  /// Gives an association a new channel if its channel was closed by a refusal that has ended. The application must
+  /// first have taken all completions and messages of the old channel, because these messages were acknowledged.
   mutating func revive(_ association: Association, now: Instant) {
     guard association.channel.isClosed, association.protection.refusal == nil, association.isRead else { return }
     beginLife(after: association.channel)
@@ -191,15 +195,16 @@ struct Associations {
     lives = 0
     for association in all {
       association.channel.localRestarted(epoch: epoch)
-      // An unknown peer epoch makes sessions restart with both epochs, now or when the peer is known again.
+      // Epoch 0 stands for an unknown epoch. `renewProtection` replaces it by the peer's known epoch, now or later, and
+      // begins the session again.
       association.epoch = 0
     }
   }
 
-  /// Gives the next channel a later epoch than the previous one reached.
+  /// Gives the next channel a later epoch than the channel `former` has reached.
   private mutating func beginLife(after former: Channel) { lives = max(lives, former.localEpoch &- epoch) + 1 }
 
-  /// Applies new routes. `isUp` returns whether a link slot still connects to this neighbour.
+  /// Applies new routes. `isUp` returns whether the link in a slot still leads to the given neighbour.
   func routesChanged(_ mesh: borrowing Mesh, now: Instant, isUp: (_ slot: Int, _ neighbour: NodeID) -> Bool) {
     for association in all {
       if let epoch = mesh.epoch(of: association.peer), epoch > association.channel.remoteEpoch {
@@ -245,7 +250,7 @@ struct Associations {
     association.channel.routeChanged(
       pathMTU: association.protection.payloadBytesMax(route), hops: Int(route.hops), oldPathLives: oldPathLives,
       now: now)
-    // Timers stop without a route, and one may have become due meanwhile.
+    // Without a route the channel's timers stop. One of them may have become due in that time.
     if old == nil { association.channel.handleTimeout(now: now) }
   }
 }
@@ -270,9 +275,9 @@ extension Node {
   }
 
   /// Sends a message immediately and unreliably. It arrives complete and at most once, or not at all. Returns false if
-  /// it was dropped because the link's realtime queue is full or no session exists yet. In the latter case a session is
-  /// begun. Throws `.unknownPeer`, `.tooManyPeers`, `.refused`, or `.channel(.tooLong)` if the message exceeds one
-  /// frame of the path (`datagramBytesMax`).
+  /// the message was dropped because the link's realtime queue is full or no session exists yet. If no session exists,
+  /// one is begun. Throws `.unknownPeer`, `.tooManyPeers`, `.refused`, or `.channel(.tooLong)` if the message exceeds
+  /// one frame of the path (`datagramBytesMax`).
   @discardableResult
   public func sendUnreliable(
     kind: UInt8, _ message: RawSpan, to peer: NodeID, now: Instant
@@ -307,8 +312,8 @@ extension Node {
     return association.channel.canSend(byteCount: byteCount, lane: lane)
   }
 
-  /// Takes the message that `Output.messageWaiting` reported, which opens the window of its lane. nil if the
-  /// association was restarted meanwhile.
+  /// Takes the message that `Output.messageWaiting` reported. This opens the flow-control window of its lane. nil if
+  /// the association was restarted since the report.
   public func takeMessage(from peer: NodeID, _ lane: Lane, now: Instant) -> ReceivedMessage? {
     guard let message = associations.association(with: peer)?.takeMessage(lane) else { return nil }
     intake.took(message.bytes.count, now: now)
@@ -324,14 +329,15 @@ extension Node {
   /// Handles a routed frame for this node that arrived on link `slot`.
   func deliver(_ header: FrameHeader, _ payload: RawSpan, from slot: Int, _ now: Instant) throws(FrameRefusal) {
     guard let type = header.knownType else { throw .unknownType }
-    // A frame outside TLS is authenticated only by its end-to-end encryption.
+    // A frame with the flag `FrameHeader.sealed` may travel outside TLS, where only end-to-end encryption authenticates
+    // it. So exactly frames of the type `.sealed` have that flag.
     if (type == .sealed) != (header.flags & FrameHeader.sealed != 0) { throw .malformed }
     switch type {
     case .segment, .acknowledgement, .datagram, .reset:
       guard let isClear = isClear(with: header.source) else { throw .unexpected }
       guard isClear else { throw .inClear }
       if associations.association(with: header.source) == nil {
-        // No state exists that these could refer to.
+        // An acknowledgement or a reset refers to an association, and none exists.
         if type == .acknowledgement || type == .reset { throw .unexpected }
         if !handshakes.take(by: slot, now: now) { throw .tooMany }
       }
@@ -374,10 +380,10 @@ extension Node {
   }
 
   /// Moves frames from the channels to the links while the links accept more, one frame per peer in turn. The next call
-  /// continues the round, so a link with room for one frame serves all peers over time.
+  /// continues the round, so even a link with room for one frame serves all peers over time.
   ///
-  /// Requests of applications only set `isPumpDue`. `nextOutput` pumps last, so the messages of one wake-up share
-  /// segments.
+  /// Requests of applications only set `isPumpDue`. `nextOutput` calls this method last, so the messages of one pass of
+  /// the event loop share segments.
   func pumpAssociations(_ now: Instant) {
     isPumpDue = false
     var idleCount = 0
@@ -400,15 +406,16 @@ extension Node {
     }
   }
 
-  /// The association with a peer, created on demand. nil if there are too many. `slot` is the link of the frame that
-  /// needs it. Without a slot this node needs it, and the first link of the route is charged. `isClaimed` means that
-  /// anyone could have forged the frame.
+  /// The association with a peer, created on demand. nil if there are too many associations. `slot` is the link whose
+  /// frame needs the association, and that link is charged for it. Without a slot this node needs it, and the first
+  /// link of the route is charged. `isClaimed` means that anyone could have forged the frame.
   func association(
     with peer: NodeID, from slot: Int? = nil, isClaimed: Bool = false, _ now: Instant
   ) throws(AssociationRefusal) -> Association? {
     if let known = associations.association(with: peer) {
       associations.revive(known, now: now)
-      // A forged frame may have created it. This node's own use must not be charged to the sender of that frame.
+      // A forged frame may have created the association. Its use by this node must not be charged to the sender of that
+      // frame.
       if slot == nil, known.protection.seal?.isOpen != true, let route = known.route { known.ingress = Int(route.link) }
       return known
     }
@@ -426,8 +433,8 @@ extension Node {
     return associations.begin(with: peer, epoch: epoch, protection, route: route, from: ingress, now: now)
   }
 
-  /// Whether the peer has a route, or had one moments ago. Messages to a peer that applications still see wait for its
-  /// next link.
+  /// Whether the peer has a route, or was not yet reported lost. Messages to a peer that applications still see wait
+  /// for its next route.
   private func isPresent(_ peer: NodeID) -> Bool { mesh.route(to: peer) != nil || directory.peer(peer) != nil }
 
   private func pump(_ association: Association, _ now: Instant) -> Bool {
@@ -454,7 +461,8 @@ extension Node {
     return sendPayload(FrameType(frame.type), frame.byteCount, FramePriority(frame), to: association)
   }
 
-  /// Anyone could have forged an unencrypted payload, so a reset in reply is charged to the link that delivered it.
+  /// Anyone could have forged an unencrypted payload, so a reset in reply is charged to the link that delivered the
+  /// payload.
   private func sendReset(_ meant: UInt64, _ association: Association, from slot: Int, _ now: Instant) {
     guard association.protection.seal != nil || replies.take(by: slot, now: now) else { return }
     Reset(meantEpoch: meant, currentEpoch: association.channel.localEpoch)

@@ -1,22 +1,24 @@
 import Primitives
 
-/// Chooses the nodes with which this one links over Bluetooth LE. A radio supports few connections, and not all nodes
+/// Chooses the nodes with which this node links over Bluetooth LE. A radio supports few connections, and not all nodes
 /// are in range of each other.
 ///
-/// - A leaf dials the relay in range that it ranks first, and keeps a relay that it has. It links with another relay,
-///   or with a leaf, only if no route leads there.
+/// - A leaf without a relay dials the relay in range that it ranks first, and keeps that relay. It links with a further
+///   relay, or with a leaf, only if no route leads to that node.
 /// - Leaves without any relay in range link with each other after a delay, because a relay may appear.
-/// - A relay links with every relay. It dials a leaf only if the leaf did not dial it and no route leads there.
+/// - A relay links with every relay. It dials a leaf only if the leaf did not dial the relay and no route leads to the
+///   leaf.
 ///
-/// Classic Bluetooth is a fallback. A node found by an inquiry is dialled when no route has led to it for a short time.
-/// The link is closed when LE links both nodes.
+/// Bluetooth classic is a fallback. A node found by an inquiry is dialled when no route has led to it for a short time.
+/// The node that dialled closes the classic link when LE links the two nodes.
 ///
 /// docs/protocol.md, "Who links with whom".
 extension Connector {
-  /// How long a leaf that has a relay, or has one in range, waits for a route to another leaf.
+  /// How long a leaf that has a relay, or has one in range, waits for a route to another leaf before it dials that
+  /// leaf.
   static let leafDeferral = TimeSpan.seconds(30)
-  /// How long a leaf without a relay in range waits for one before it dials leaves. A relay with no free connection, as
-  /// when many nodes start together, does not advertise.
+  /// How long a leaf without a relay in range waits for a relay before it dials leaves. A relay does not advertise
+  /// while it has no free connection, for example when many nodes start together.
   static let relayDeferral = TimeSpan.seconds(10)
 
   mutating func chooseOverBluetooth(_ now: Instant, _ standing: (_ hint: UInt64, _ bearer: BearerKind) -> Standing) {
@@ -38,7 +40,7 @@ extension Connector {
       case .parked: setWanted(index, false, isMutual: false, now)
       case .called: want(index, isMutual: false, now)
       case .linked:
-        // Links between leaves are closed when a relay connects both.
+        // A link between leaves is no longer wanted, and is closed, when this leaf has a relay.
         candidates[index].isSpare = false
         setWanted(index, relays || isRelay || !hasRelay, isMutual: true, now)
       case .none:

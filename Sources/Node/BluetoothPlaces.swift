@@ -3,10 +3,11 @@ import Link
 import Mesh
 import Primitives
 
-/// The connections of the Bluetooth adapter: how many are free, and which links release theirs.
+/// The connections of the Bluetooth adapter: how many are free, and which links give up their connections.
 extension Node {
-  /// The adapter's connections that this node may use for dials, and those that links use. While leaves take turns, the
-  /// last free connection is kept for inbound links.
+  /// `taken` is the number of the adapter's connections that links use. `toDial` is the number that is left for dials,
+  /// including dials in progress. While leaves take turns at the connections (`Parking`), the last free connection is
+  /// kept for inbound links.
   var bluetoothPlaces: (toDial: Int, taken: Int) {
     var taken = 0
     var takesTurns = parking.parked != 0
@@ -35,7 +36,8 @@ extension Node {
     let taken = bluetoothPlaces.taken + connector.bluetoothDials
     let free = settings.bluetoothPlaces - taken + leaving
     let wanted = 1 + min(connector.dialsWithoutPlace, Parking.placesAhead)
-    // While other leaves are idle, one more connection is kept free, so the next call by this node need not wait.
+    // When several leaves are parked, one more connection is kept free, so the next call by this node need not wait.
+    // Only idle leaves are parked for that connection.
     let spare = wanted == 1 && parking.parked.nonzeroBitCount > 1 ? 1 : 0
     var missing = wanted + spare - free
     while missing > 0, parking.parked.nonzeroBitCount < Parking.parkedMax,
@@ -54,8 +56,8 @@ extension Node {
     }
   }
 
-  /// Closes a leaf's link to another leaf if it uses the last connection, which would put the leaf out of reach of
-  /// relays.
+  /// Closes the newest link between this leaf and another leaf if no connection is free. A leaf without a free
+  /// connection is out of reach of relays.
   func leavePlaceForRelay(_ now: Instant) {
     if bluetoothPlaces.taken < settings.bluetoothPlaces { return }
     var newest: Int?
@@ -75,9 +77,9 @@ extension Node {
     settle(now)
   }
 
-  /// Closes a leaf's parked link to one relay if another relay serves it. With both, each visit would take a connection
-  /// from another leaf, and all updates would arrive twice. One link is closed at a time, after a period without
-  /// changes.
+  /// Closes this leaf's parked link to one relay if the leaf has a stream to another relay. With both links, each visit
+  /// would take a connection from another leaf, and all updates would arrive twice. One link is closed at a time,
+  /// `Parking.leaveTime` after it was parked.
   func leaveParkedRelay(_ now: Instant) {
     guard parking.parked != 0, hasRelayUp else { return }
     var slots = Slots(parking.parked)
@@ -94,8 +96,8 @@ extension Node {
     }
   }
 
-  /// Whether a relay known to discovery has a stream. If discovery did not know it, the leaf would dial the relay that
-  /// it left.
+  /// Whether this node has a stream to a relay that discovery knows. If discovery did not know that relay, this leaf
+  /// would again dial the relay that it left.
   private var hasRelayUp: Bool {
     links.indices.contains {
       links[$0].state == .up && links[$0].peerCapabilities.contains(.relay)
@@ -103,8 +105,8 @@ extension Node {
     }
   }
 
-  /// The link to park next, and when: the one that has been idle longest. If none is idle and `isUrgent`, one that has
-  /// had its turn.
+  /// The link to park next, and when. It is the link that has been idle longest. If no link is idle, it is the link
+  /// that is due first: to become idle or, if `isUrgent`, to end its turn.
   private func nextToPark(_ now: Instant, isUrgent: Bool) -> (slot: Int, due: Instant)? {
     var next: (slot: Int, due: Instant)?
     var idlest: Int?
@@ -123,8 +125,8 @@ extension Node {
     return idlest.map { ($0, now) } ?? next
   }
 
-  /// When a leaf counts as idle: it is a peer, neither end has anything to send, and none of its frames waits
-  /// elsewhere.
+  /// When a leaf becomes idle, or `.never`. A leaf that is no peer is not idle. Nor is a leaf while either end has
+  /// something to send, or while its frames wait in another link's queue.
   private func idleTime(_ slot: Int) -> Instant {
     let link = links[slot]
     if link.hasFrames || mesh.mayHaveUnsent(slot) || directory.peer(link.peer) == nil { return .never }

@@ -5,33 +5,35 @@ import Mesh
 import Primitives
 import Session
 
-/// Checks of signatures that others cause, piece by piece. See `CheckBudget`.
+/// Signature checks that other nodes cause. They are made in pieces, between which other events are handled
+/// (`CheckBudget`).
 extension Node {
-  /// Whether anything waits for a piece. `nextDeadline` then includes its due time.
+  /// Whether anything waits for the next piece of checks. `nextDeadline` then includes the time when that piece is due.
   var hasChecksWaiting: Bool { !waitingFrames.isEmpty || sessions.inCheckCount > 0 || hasHeldMessages }
 
   private var hasHeldMessages: Bool { associations.all.contains { $0.heldLanes != 0 } }
 
-  /// Keeps a frame for the next piece. Returns false if there is no room.
+  /// Stores a frame until the next piece of checks. Returns false if there is no room for the frame.
   func keepForPiece(_ header: FrameHeader, _ payload: RawSpan, on slot: Int) -> Bool {
     if !hasChecksWaiting { pieceDue = .zero }
     return waitingFrames.append(header, payload, on: slot)
   }
 
-  /// Processes the next piece of the waiting checks: frames first, then session tables in turn. `nextOutput` receives
-  /// held messages.
+  /// Makes the next piece of checks: waiting frames first, then session tables in turn. Messages that are held back
+  /// wait until `nextOutput` receives them.
   func checkPiece(_ now: Instant) {
     checks.beginPiece(now: now)
     let hadFrames = checkFrames(now)
     let hadTables = checkTables(now)
-    // All links with pending checks may have used their shares. The next piece belongs to another wake-up.
+    // If nothing was checked, all links with waiting checks have used their shares, so there is a pause. Otherwise the
+    // next piece is due in the next pass of the event loop.
     pieceDue = now + (hadFrames || hadTables ? Self.untilNextPiece : Limits.checkPause)
   }
 
-  /// The next piece is never due at the same instant as the previous one, so other events come between.
+  /// The next piece is never due at the same instant as the previous one, so other events are handled between them.
   private static let untilNextPiece = TimeSpan(nanoseconds: 1_000)
 
-  /// Returns true if a frame was taken.
+  /// Handles waiting frames, at most `Limits.checksPerPiece`. Returns true if a frame was handled.
   private func checkFrames(_ now: Instant) -> Bool {
     let buffer = UnsafeMutableRawBufferPointer(rebasing: payloadScratch[..<Limits.waitingFrameBytesEach])
     var taken = 0
@@ -49,7 +51,7 @@ extension Node {
     return taken > 0
   }
 
-  /// Returns true if anything was checked.
+  /// Checks session tables, within the shares of their links. Returns true if anything was checked.
   private func checkTables(_ now: Instant) -> Bool {
     var hasChecked = false
     for _ in 0..<sessions.inCheckCount {
@@ -66,11 +68,12 @@ extension Node {
 
   // MARK: Messages of sessions
 
-  /// Receives the first message of a lane, which belongs to sessions, or holds it until it may be received.
+  /// Passes the first message of a lane to the sessions. If its signature checks must wait, the message is held back:
+  /// it stays in the channel.
   func hearFirst(_ lane: Lane, _ association: Association, _ now: Instant) {
     let bit: UInt8 = 1 << lane.rawValue
     guard let pending = association.channel.pendingMessage(lane) else {
-      // The message is gone because the peer restarted. The next one is reported.
+      // The message is gone because the peer restarted. The lane's next message is reported again.
       association.heldLanes &= ~bit
       _ = takeMessage(from: association.peer, lane, now: now)
       return
@@ -121,7 +124,8 @@ extension Node {
     hear(datagram.kind, datagram.bytes, from: peer, over: nil, now)
   }
 
-  /// Receives held messages, each time starting with another association.
+  /// Passes messages that were held back to the sessions, if they may be received now. Each call starts with another
+  /// association.
   func hearHeld(_ now: Instant) {
     guard hasHeldMessages else { return }
     let all = associations.nextRound()

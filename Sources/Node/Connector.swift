@@ -1,60 +1,65 @@
 import Primitives
 
-/// Decides which candidate to dial, and when.
+/// Decides which candidates to dial, and when. A candidate is an address that discovery found.
 ///
-/// Candidates of a broadcast domain are dialled when `LinkSelection` or `TrafficDemand` wants them.
-/// `BluetoothChoice.swift` decides on those over Bluetooth LE and classic; all others are always dialled. If two nodes
-/// both want a link, the one with the lower id dials immediately. The other dials only if no link was made in time,
-/// because the first may be unable to. Failed dials are retried with back-off.
+/// Candidates of a broadcast domain are dialled when `LinkSelection` or `TrafficDemand` wants a link with their node.
+/// `BluetoothChoice.swift` decides on candidates over Bluetooth LE and classic. All other candidates are always
+/// dialled. If two nodes want a link with each other, the node with the lower id dials immediately. The node with the
+/// higher id dials only if no link was made in time, because the other node may be unable to dial. Failed dials are
+/// retried with back-off.
 struct Connector {
   struct Candidate {
     var handle: UInt32
     var bearer: BearerKind
     /// The first 8 bytes of the id, claimed by discovery or learned from a link. 0 if unknown.
     var hint: UInt64
-    /// The broadcast domain in which it was found, or 0 for none.
+    /// The broadcast domain in which the candidate was found, or 0 for none.
     var domain: UInt32
-    /// Whether it forwards for others, as discovery claims.
+    /// Whether the candidate's node forwards for others, as discovery claims.
     var relays: Bool
     var phase: Phase
     /// Failed dials and closed links since a link last came up.
     var failures: UInt32 = 0
     let foundAt: Instant
-    /// Whether its node has proved its key on a link.
+    /// Whether the candidate's node has proved its key on a link.
     var isProven = false
-    /// Whether it is dialled as one of the unproven candidates in their turn (`Trials.swift`).
+    /// Whether the candidate is dialled as a trial: one of the unproven candidates that are dialled in turn
+    /// (`Trials.swift`).
     var isTrial = false
-    /// Whether a link with it is wanted. Otherwise it is not dialled.
+    /// Whether a link with the candidate's node is wanted. An unwanted candidate is not dialled.
     var isWanted: Bool
-    /// The time since which it has been wanted.
+    /// The time since which the candidate has been wanted.
     var wantedAt = Instant.zero
-    /// When a candidate of its domain was last found or lost.
+    /// When a candidate of the same domain was last found or lost.
     var domainChangedAt: Instant
-    /// Whether its domain is crowded. A link made in haste would soon be one too many.
+    /// Whether the candidate's domain is crowded. Its dial then waits longer, because nodes that appear soon may make
+    /// the link superfluous.
     var isInCrowd = false
-    /// Whether it is dialled only if no route has led to it for `spareDeferral`.
+    /// Whether the candidate is spare: it is dialled only if no route has led to its node for `spareDeferral`.
     var isSpare = false
     var spareDeferral = TimeSpan(nanoseconds: 0)
-    /// Whether a route led to it at the last check.
+    /// Whether a route led to the candidate's node at the last check.
     var wasReached = false
-    /// The reason for dialling it if its link is parked.
+    /// The reason for the dial if the link to the candidate's node is parked (kept without a connection).
     var call = Call.news
     /// The time at which the dial in progress was due.
     var dialDueAt = Instant.zero
-    /// Whether its dial is due, but the adapter has no free connection or is busy with another dial.
+    /// Whether the dial is due, but the Bluetooth adapter has no free connection or is busy with another dial.
     var lacksPlace = false
 
-    /// Whether `LinkSelection` decides on it.
+    /// Whether `LinkSelection` decides on the candidate.
     var isSelected: Bool { domain != 0 && hint != 0 }
-    /// Whether it was heard over Bluetooth LE, where connections are few and range is not mutual.
+    /// Whether the candidate was received over Bluetooth LE. There connections are few, and not all nodes are in range
+    /// of each other.
     var isHeard: Bool { bearer == .bluetoothLE && domain == 0 && hint != 0 }
-    /// Whether it answered an inquiry.
+    /// Whether the candidate answered an inquiry of Bluetooth classic.
     var isClassic: Bool { bearer == .bluetoothClassic }
 
-    /// Whether it was announced in a domain without a node id.
+    /// Whether the candidate was announced in a domain, but without a node id.
     var isNameless: Bool { domain != 0 && hint == 0 }
 
-    /// The time from which it may be dialled if its dial is due at `start`.
+    /// The time from which the candidate may be dialled if its dial is due at `start`. In a domain the dial may have to
+    /// wait until the domain is calm.
     func dialTime(_ start: Instant) -> Instant {
       if !isSelected || isTrial { return start }
       let (calm, patience) =
@@ -67,66 +72,73 @@ struct Connector {
     /// Do not dial before this instant.
     case waiting(Instant)
     case dialling
-    /// This dial led to the link in this slot.
+    /// A dial to the candidate led to the link in this slot.
     case linked(Int)
-    /// Another link or dial leads to the same node over the same bearer. Reconsidered when that one ends.
+    /// Another link or dial leads to the same node over the same bearer. The candidate is reconsidered when that link
+    /// or dial ends.
     case served
   }
 
-  /// The link that this node has with a candidate's node over the candidate's bearer.
+  /// The state of the link that this node has with a candidate's node over the candidate's bearer.
   enum Standing: Equatable {
     case none
     /// A link with a stream.
     case linked
     /// A parked link that need not be dialled.
     case parked
-    /// A parked link that is to be dialled.
+    /// A parked link whose neighbour is to be dialled, for this reason.
     case called(Call)
   }
 
   /// The reason for a call: a dial to a parked neighbour. A later case is dialled before an earlier one.
   enum Call: UInt8 {
+    /// No frames wait. The call brings updates, or checks that the neighbour is still there.
     case news
-    /// Frames wait for it.
+    /// Frames wait for the neighbour.
     case frames
-    /// The frames' sender is connected now and may leave again, or they have waited for `Parking.answerPatience`.
+    /// Frames wait whose sender is connected now and may be parked soon, or that have waited for
+    /// `Parking.answerPatience`.
     case answers
   }
 
   /// Concurrent dials over all bearers.
   static let dialsMax = 8
-  /// Concurrent dials over Bluetooth: one that connects and one that shakes hands, because a radio makes one connection
-  /// at a time. A dial that waits in the radio would be made even if the other node had connected meanwhile.
+  /// Concurrent dials over Bluetooth LE: one that connects and one in its TLS handshake, because a radio makes one
+  /// connection at a time. A further dial would wait in the radio. The radio would make that connection even if the
+  /// other node had connected in the meantime.
   static let bluetoothDialsMax = 2
-  /// How long the node with the higher id waits for the other to dial.
+  /// How long the node with the higher id waits for the node with the lower id to dial.
   static let dialDeferral = TimeSpan.seconds(2)
-  /// When a spare candidate with a route is checked again.
+  /// The time after which a spare candidate is checked again if a route leads to its node.
   static let spareInterval = TimeSpan.seconds(10)
-  /// In a domain, a dial waits until no candidate has appeared or vanished for `calm`, at most for `patience`. The
-  /// crowded values are longer, because the neighbours on the rings are unknown while many nodes start together.
+  /// In a domain, a dial waits until no candidate has appeared or vanished for `calm`, at most for `patience`. In a
+  /// crowded domain the times are longer, because the neighbours on the rings (`LinkSelection`) are unknown while many
+  /// nodes start together.
   static let calm = TimeSpan.milliseconds(250)
   static let patience = TimeSpan.seconds(1)
   static let crowdCalm = TimeSpan.milliseconds(500)
   static let crowdPatience = TimeSpan.seconds(3)
   /// The pause after a failed dial doubles from `pauseMin` to `pauseMiddle`, so a box that restarts is reached within
-  /// seconds. After `retriesMax` consecutive failures it is probably not restarting, and `pauseMax` spares the channel.
+  /// seconds. After `retriesMax` consecutive failures the node is probably not restarting. The pause is then
+  /// `pauseMax`, to use little of the channel.
   static let pauseMin = TimeSpan.milliseconds(250)
   static let pauseMiddle = TimeSpan.seconds(3)
   static let pauseMax = TimeSpan.seconds(30)
   static let retriesMax: UInt32 = 16
-  /// After this many consecutive failures another node of the domain replaces a candidate, until a dial succeeds.
+  /// After this many consecutive failures a candidate is left out of the selection of links, so another node replaces
+  /// it. This ends when a dial succeeds.
   static let failuresMax: UInt32 = 2
 
   let localHint: UInt64
   let relays: Bool
   var candidates: [Candidate] = []
-  /// The connections of the Bluetooth adapter for dials, including those in progress.
+  /// The number of the adapter's Bluetooth connections that dials may use, including dials in progress.
   var bluetoothPlaces = Int.max
   /// Counts how often a candidate was found, lost or got another hint.
   private(set) var candidateChanges: UInt64 = 0
-  /// Whether candidates, links or the demand have changed since `choose`.
+  /// Whether candidates, links or the demand have changed since the last `choose`.
   private var isStale = false
-  /// Whether a domain is crowded.
+  /// Whether any domain is crowded.
   private(set) var isInCrowd = false
   /// Whether there are candidates of broadcast domains.
   private(set) var hasDomains = false
@@ -152,7 +164,8 @@ struct Connector {
         reviewServed(candidate.hint, now)
       }
       candidates[index].relays = candidate.relays
-      // A candidate that is always dialled stays so, even if its address is also found in a domain.
+      // A candidate without a domain is always dialled. It stays without one, even if its address is also found in a
+      // domain.
       if candidates[index].domain != 0 { candidates[index].domain = candidate.domain }
       return true
     }
@@ -160,7 +173,7 @@ struct Connector {
     var new = Candidate(
       handle: candidate.handle, bearer: candidate.bearer, hint: candidate.hint, domain: candidate.domain,
       relays: candidate.relays, phase: .waiting(now), foundAt: now, isWanted: false, domainChangedAt: now)
-    // `choose` decides on the others.
+    // This candidate is always dialled. `choose` decides on all others.
     if !new.isSelected && !new.isHeard && !new.isClassic && !new.isNameless {
       let waits = candidate.hint != 0 && candidate.hint < localHint
       new.phase = .waiting(waits ? now + Self.dialDeferral : now)
@@ -189,14 +202,15 @@ struct Connector {
     isStale = true
   }
 
-  /// Reschedules a dial that failed because an inbound link took the adapter's last connection. It keeps its turn.
+  /// Reschedules a dial that failed because an inbound link took the adapter's last connection. The dial keeps its due
+  /// time.
   mutating func dialLostPlace(_ handle: UInt32) {
     guard let index = index(of: handle) else { return }
     candidates[index].phase = .waiting(candidates[index].dialDueAt)
     isStale = true
   }
 
-  /// Ends a dial without a stream because the neighbour dialled too and there is a link.
+  /// Ends a dial that led to no stream, because the other node dialled too and a link exists.
   mutating func dialOvertaken(_ handle: UInt32) {
     guard let index = index(of: handle) else { return }
     candidates[index].phase = .served
@@ -223,8 +237,9 @@ struct Connector {
     for index in candidates.indices where candidates[index].phase == .linked(slot) { candidates[index].failures = 0 }
   }
 
-  /// Records that a link to `peer` closed. Its candidates wait for the time that the neighbour requested, or a short
-  /// pause. `isFailure` is false for a link that one end no longer needed.
+  /// Records that a link to `peer` closed. The candidate that led to the link waits before its next dial: at least a
+  /// short pause, and as long as the neighbour requested. A requested time applies to all candidates of the neighbour.
+  /// `isFailure` is false for a link that one end no longer needed.
   mutating func linkClosed(
     _ slot: Int, peer: NodeID, retryAfterSeconds: UInt16, isFailure: Bool = true, now: Instant
   ) {
@@ -233,12 +248,13 @@ struct Connector {
       let isPeer = candidates[index].hint == peer.high
       let isThisLink = candidates[index].phase == .linked(slot)
       if isThisLink && isFailure { candidates[index].failures = min(candidates[index].failures + 1, Self.retriesMax) }
-      // The dialling node does not redial a link that was closed by agreement.
+      // The node that dialled a link does not dial again after one end no longer needed the link. So a candidate that
+      // the link served need not wait for that node's dial (`dialDeferral`).
       let isReleased = isPeer && !isFailure && candidates[index].phase == .served
       guard isThisLink || isReleased || isPeer && retryAfterSeconds > 0 else { continue }
       let asked = TimeSpan.seconds(UInt64(retryAfterSeconds))
       candidates[index].phase = .waiting(now + max(asked, pause(candidates[index])))
-      // A node that asked not to be dialled is replaced by another one.
+      // A node that asked not to be dialled is left out of the selection of links, so another node replaces it.
       if retryAfterSeconds > 0 && candidates[index].isSelected {
         candidates[index].failures = max(candidates[index].failures, Self.failuresMax)
       }
@@ -246,8 +262,8 @@ struct Connector {
     reviewServed(peer.high, now)
   }
 
-  /// Updates which candidates are wanted. Returns false if nothing changed since the last call. `standing` returns the
-  /// link to the node of a hint over a bearer.
+  /// Updates which candidates are wanted. Returns false if nothing has changed since the last call. `standing` returns
+  /// the state of the link to the node with a hint over a bearer.
   mutating func choose(now: Instant, standing: (_ hint: UInt64, _ bearer: BearerKind) -> Standing) -> Bool {
     if !isStale { return false }
     isStale = false
@@ -284,7 +300,7 @@ struct Connector {
         isDoubtful && !candidates[index].isProven && standing(hint, candidates[index].bearer) != .linked
       let isChosen = !isUnproven && selection.wants(hint, relays: relays)
       let isDemanded = demand.contains(hint)
-      // The other end counts the same bytes.
+      // The other end counts the same bytes of traffic, so it wants the link too.
       let isMutual = isChosen ? selection.isMutual(relays: relays) : isDemanded
       candidates[index].isInCrowd = selection.isCrowd && !isDemanded
       setWanted(index, isChosen || isDemanded, isMutual: isMutual, now)
@@ -311,10 +327,11 @@ struct Connector {
     for index in candidates.indices where candidates[index].domain == domain { candidates[index].domainChangedAt = now }
   }
 
-  /// Opens a traffic window when a payload of a peer was counted.
+  /// Opens a window in which traffic is counted, because a payload of a peer was counted.
   mutating func openTrafficWindow(now: Instant) { demand.openWindow(now: now) }
 
-  /// Records heavy traffic with the node of this hint. It gets a direct link if discovery finds it.
+  /// Records heavy traffic with the node of this hint. The node gets a direct link if discovery has found it in a
+  /// domain.
   mutating func addDemand(_ hint: UInt64, from holder: Int, now: Instant) {
     guard candidates.contains(where: { $0.isSelected && $0.hint == hint }) else { return }
     if demand.add(hint, from: holder, now: now) { isStale = true }
@@ -324,7 +341,7 @@ struct Connector {
     if demand.closeWindow(now: now) { isStale = true }
   }
 
-  /// When the domains of a node last changed, if it is known over `bearer` and none of its candidates is wanted.
+  /// When the domains of a node last changed, if the node is known over `bearer` and none of its candidates is wanted.
   /// Otherwise nil.
   func domainChange(ofUnwanted hint: UInt64, _ bearer: BearerKind) -> Instant? {
     var changedAt: Instant?
@@ -340,9 +357,10 @@ struct Connector {
     candidates.contains { $0.isInCrowd && $0.isWanted && $0.failures == 0 && !isUp($0.hint, $0.bearer) }
   }
 
-  /// The next wanted candidate to dial, which is then in `.dialling`. Urgent ones come first, then those that are
-  /// proven or have not failed, then the others; within a rank the longest due. `isReached` returns whether a route
-  /// leads to a node. Call `choose` first.
+  /// Returns the handle of the next candidate to dial, and sets its phase to `.dialling`. Calls for frames are first,
+  /// then candidates that are proven or have not failed, then the others. Within each group the candidate that was due
+  /// earliest is first. `isLinked` returns whether a link has a stream, `isReached` whether a route leads to a node.
+  /// Call `choose` first.
   mutating func nextDial(
     now: Instant, isLinked: (_ hint: UInt64, _ bearer: BearerKind) -> Bool, isReached: (_ hint: UInt64) -> Bool
   ) -> UInt32? {
@@ -371,8 +389,8 @@ struct Connector {
     return nil
   }
 
-  /// Concurrent dials allowed for a candidate. A leaf keeps its last connection for a relay, because a radio without a
-  /// free connection does not receive advertisements.
+  /// The concurrent Bluetooth LE dials that are allowed for a candidate. A leaf keeps its last connection free for a
+  /// relay, because a radio without a free connection does not receive advertisements.
   private func places(for candidate: Candidate) -> Int {
     min(Self.bluetoothDialsMax, relays || candidate.relays ? bluetoothPlaces : bluetoothPlaces - 1)
   }
@@ -392,7 +410,8 @@ struct Connector {
     return longest?.index
   }
 
-  /// Announced addresses at which nothing answers must not delay new candidates.
+  /// The rank of a candidate; a lower rank is dialled first. Unproven candidates with failed dials are last, so that
+  /// they do not delay new candidates.
   private func rank(_ index: Int) -> Int {
     switch candidates[index].call {
     case .answers: 0
@@ -401,7 +420,7 @@ struct Connector {
     }
   }
 
-  /// When `nextDial` may have a new result. A connection that becomes free is an event.
+  /// When `nextDial` may have a new result without a further event. A connection that becomes free is an event.
   var deadline: Instant {
     // The end of a dial is an event.
     if isDiallingAll { return .never }
@@ -412,8 +431,8 @@ struct Connector {
     return earliest
   }
 
-  /// Reconsiders the served candidates of a node after a link or dial to it ended. They wait for a link that may
-  /// replace it.
+  /// Reconsiders the served candidates of a node after a link or dial to that node ended. They first wait for
+  /// `dialDeferral`, because another link may replace the one that ended.
   private mutating func reviewServed(_ hint: UInt64, _ now: Instant) {
     for index in candidates.indices where candidates[index].hint == hint && candidates[index].phase == .served {
       candidates[index].phase = .waiting(now + Self.dialDeferral)

@@ -26,7 +26,8 @@ public enum PeerEvent: Equatable {
   case lost(NodeID)
 }
 
-/// Derives peers from routes and profiles. A peer is found once and lost once, over any number of bearers.
+/// Derives peers from routes and profiles. A peer is reported found once and lost once, however many bearers lead to
+/// it.
 struct Directory {
   private struct Entry {
     var peer: Peer
@@ -43,7 +44,7 @@ struct Directory {
   private static let arrayOverheadBytes = 48
 
   private var entries: [Entry] = []
-  /// The last known position in `entries` of the node at a mesh index.
+  /// The last known position in `entries` of each node, by its mesh index.
   private var hints = [Int](repeating: 0, count: Limits.nodesMax)
   private var events: [PeerEvent] = []
 
@@ -64,14 +65,15 @@ struct Directory {
     return earliest
   }
 
-  /// Restarts the grace of nodes without a route. Called when the view is no longer frozen, because news of them is
-  /// about to arrive.
+  /// Restarts the grace period of nodes without a route. Called when a parked link is up again, because updates about
+  /// these nodes are about to arrive.
   mutating func restartGrace(now: Instant) {
     for index in entries.indices where entries[index].unreachableSince != nil { entries[index].unreachableSince = now }
   }
 
-  /// Updates the peers from the mesh. `bearer` returns a link slot's bearer. No peer is lost while `isFrozen`: all
-  /// links are parked then, so this node cannot learn whether a lost peer has returned.
+  /// Updates the peers from the mesh. `bearer` returns a link slot's bearer. `isFrozen` means that all links are
+  /// parked, so they are kept without a connection. This node then cannot learn whether a peer has returned, so it
+  /// reports no peer as lost.
   mutating func update(_ mesh: borrowing Mesh, isFrozen: Bool, now: Instant, bearer: (Int) -> BearerKind) {
     for index in 0..<mesh.indexEnd {
       guard let route = mesh.route(at: index), let stamp = mesh.stamp(of: index, .profile) else { continue }
@@ -140,8 +142,8 @@ struct Directory {
     return Entry(peer: peer, profile: stamp, unreachableSince: nil)
   }
 
-  /// The service type as an array. Most peers have the type of another peer and share its array. Many small arrays
-  /// would prevent pages that closed links used from being returned to the system.
+  /// The service type as an array. Most peers have the same service type as another peer and share its array. Many
+  /// small arrays would prevent pages that closed links used from being returned to the system.
   private func sharedType(_ type: RawSpan) -> [UInt8] {
     for entry in entries where type.withUnsafeBytes({ $0.elementsEqual(entry.peer.serviceType) }) {
       return entry.peer.serviceType

@@ -1,41 +1,44 @@
 import Primitives
 
-/// Decides when this node raises its epoch because an advertisement with its key is newer than its own. RFC 2328,
+/// Decides when this node raises its epoch, because an advertisement under its key is newer than its own. RFC 2328,
 /// section 13.4, does the same with sequence numbers.
 ///
-/// Usually the stored epoch counter was lost, and others still have advertisements from before. The node answers the
-/// first of these immediately. It does the same for one that is about as old as its last answer, because an unreachable
-/// part of the network kept it. A newer advertisement that was made later means that another node uses the key. Two
-/// such nodes must not race, so each then answers after a pause that doubles.
+/// Usually this node's stored epoch counter was lost, and others still have its advertisements from before. The node
+/// answers the first of these immediately, by advertising under a later epoch. It also answers immediately if an
+/// advertisement is about as old as its last answer. A part of the network that was unreachable has kept such a former
+/// advertisement.
+///
+/// An advertisement that was made after the last answer means that another node uses the key: a rival. Two such nodes
+/// must not race, so each answers only after a pause, which doubles.
 struct EpochContest {
   static let pauseMin = TimeSpan.seconds(60)
   static let pauseMax = TimeSpan.seconds(3_600)
-  /// The age of an advertisement is not signed. Only this many are therefore answered immediately because of their age,
-  /// and then one per `formerPause`. A false age also cannot hide a rival for longer: after this many in total, each is
-  /// considered a rival's.
+  /// The age of an advertisement is not signed. So only this many former advertisements are answered immediately, and
+  /// further ones once in `formerPause`. Beyond this number each is also reported as a rival's, so a false age cannot
+  /// hide a rival for longer.
   static let formersMax = 4
   static let formerPause = TimeSpan.seconds(600)
 
-  /// The latest epoch that another advertisement claims, or zero for none.
+  /// The latest epoch among the advertisements that this node must answer, or zero for none.
   private(set) var rival: UInt64 = 0
   private var answeredAt: Instant?
   private var pause = Self.pauseMin
-  /// How many advertisements were answered because of their age, when all these answers are available again, and
-  /// whether `rival` gets one.
+  /// How many former advertisements were answered immediately, and when all `formersMax` answers are available again.
+  /// `isFormer` is whether `rival` is from a former advertisement.
   private var formers = 0
   private var formersBackAt = Instant.zero
   private var isFormer = false
 
-  /// Records an advertisement with this node's key and a later epoch, made `age` ago. Returns true if another node must
-  /// be using the key.
+  /// Records an advertisement under this node's key that was made `age` ago and is newer than this node's own. Returns
+  /// true if another node must be using the key.
   mutating func heard(_ epoch: UInt64, age: TimeSpan, now: Instant) -> Bool {
     guard let answeredAt else {
       rival = max(rival, epoch)
       return false
     }
-    // A node never considers a newer advertisement older than the answer it replaces (`Mesh.install`). An advertisement
-    // from before a restart thus appears about as old as the answer. A rival's is made after the answer arrived, so it
-    // appears much younger.
+    // Every node limits the age of a newer advertisement to the age of the one that it replaces (`Mesh.install`). So a
+    // former advertisement appears about as old as this node's last answer. A rival makes its advertisement after that
+    // answer has arrived, so it appears much younger.
     let mayAnswer = formersBackAt <= now + Self.formerPause * UInt64(Self.formersMax - 1)
     let isOld = now - answeredAt < age * 2 && mayAnswer
     isFormer = isOld && (isFormer || rival == 0)
@@ -43,7 +46,7 @@ struct EpochContest {
     return !isOld || formers >= Self.formersMax
   }
 
-  /// When the node takes an epoch later than `rival`.
+  /// When the node takes an epoch later than `rival`, or `.never`.
   var deadline: Instant {
     if rival == 0 { return .never }
     if isFormer { return .zero }

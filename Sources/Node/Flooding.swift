@@ -16,12 +16,12 @@ struct Originator {
   private var lastTopology = Instant.zero
   /// The pause before the next urgent topology advertisement.
   private var pause = Timing.urgentPauseMin
-  /// The time until which new routes wait for further ones. `.never` if none waits.
+  /// The time until which new routes wait for further ones. `.never` if no new route waits.
   private var gatheringEnd = Instant.never
 
-  /// Schedules the topology advertisement after a change. In a crowded domain new routes are advertised together: when
-  /// no further link will come up soon (`makesLinks`), or after `Timing.gatheringMax`. This is also the least interval
-  /// between them.
+  /// Schedules the topology advertisement after a change. In a crowded broadcast domain, new routes are advertised
+  /// together. They wait until no further link will come up soon (`makesLinks`), at most `Timing.gatheringMax`. This is
+  /// also the least interval between such advertisements.
   mutating func topologyChanged(
     _ change: Mesh.TopologyChange, inCrowd: Bool, makesLinks: @autoclosure () -> Bool, now: Instant
   ) {
@@ -37,11 +37,11 @@ struct Originator {
     gatheringEnd = .never
   }
   mutating func profileChanged() { profileDue = .zero }
-  /// Schedules the services advertisement, which a node that never had a service does not have. A change is advertised
-  /// immediately, and a series of changes `urgentPauseMax` apart.
+  /// Schedules the services advertisement. A change is advertised immediately, and a series of changes at intervals of
+  /// `Timing.urgentPauseMax`. A node that never had a service sends no services advertisement.
   mutating func servicesChanged() { servicesDue = min(servicesDue, lastServices + Timing.urgentPauseMax) }
 
-  /// Schedules all advertisements, because the epoch is new.
+  /// Schedules all advertisements, because this node has a new epoch.
   mutating func epochChanged() {
     topologyDue = .zero
     profileDue = .zero
@@ -50,8 +50,8 @@ struct Originator {
 
   var deadline: Instant { min(topologyDue, min(min(profileDue, servicesDue), gatheringEnd)) }
 
-  /// The kind that is due and its new sequence number, or nil if none is due. A link that vanished and came back does
-  /// not require a topology. `hasTold` is whether the last topology is still correct.
+  /// The kind of advertisement that is due, and its new sequence number. nil if no advertisement is due. `hasTold` is
+  /// whether the last topology advertisement is still correct. A link that vanished and came back thus causes none.
   mutating func next(now: Instant, hasTold: @autoclosure () -> Bool) -> (AdvertisementKind, UInt64)? {
     if topologyDue <= now && topologyRenewal > now && hasTold() {
       gatheringEnd = .never
@@ -96,7 +96,7 @@ extension Node {
       throw .duplicate
     case .stale: throw .stale
     case .full:
-      // Searching for a place takes as long as checking a signature. Only one of the two is charged.
+      // The search for a node to evict takes as long as a signature check. Only one of the two is charged.
       guard try mayCheck(header, payload, on: slot, now) else { return }
       place = try findPlace(for: header.source, on: slot, now)
     case .tooOften:
@@ -110,7 +110,7 @@ extension Node {
       if view.epoch < settings.epoch { throw .loopedSource }
       guard try mayCheck(header, payload, on: slot, now) else { return }
       try verify(view, of: header.source, on: slot, now)
-      // Either the stored epoch counter was lost, or two nodes use the key, which must be reported.
+      // Either this node's stored epoch counter was lost, or two nodes use the key. The latter must be reported.
       let age = TimeSpan.milliseconds(min(age, UInt64(view.lifetimeSeconds) * 1000))
       if epochContest.heard(view.epoch, age: age, now: now) {
         journal.record(.error, .identityDuplicated, at: now, view.epoch, settings.epoch)
@@ -148,7 +148,7 @@ extension Node {
     }
   }
 
-  /// Queues unsent advertisements on a link until its queue has enough.
+  /// Queues unsent advertisements on a link until its queue has enough bytes.
   func queueAdvertisements(on slot: Int, _ now: Instant) {
     while links[slot].takesAdvertisement, mesh.mayHaveUnsent(slot) {
       guard flooding[slot].sending.hasToken(LinkFlooding.sendingRate, now: now) else {
@@ -167,7 +167,7 @@ extension Node {
     }
   }
 
-  /// A place for an unknown node in a full database.
+  /// Chooses the node to evict from a full database for `source`. Throws if there is none.
   private func findPlace(for source: NodeID, on slot: Int, _ now: Instant) throws(FrameRefusal) -> Mesh.Place {
     let place = mesh.place(for: source) {
       associations.association(with: $0) != nil || trust?.isPinnedByOperator($0) ?? false
@@ -178,8 +178,9 @@ extension Node {
     throw .overLength
   }
 
-  /// Charges a check to the link's share. Returns false if the frame was kept for the next piece, in which it is
-  /// received again. Throws if the link has used its share; the neighbour is asked for the advertisement again later.
+  /// Charges a signature check to the link's share. Returns false if the frame was stored for the next piece of checks,
+  /// in which it is received again. Throws if the link has used its share. The advertisement is then requested again
+  /// later.
   private func mayCheck(_ header: FrameHeader, _ payload: RawSpan, on slot: Int, _ now: Instant) throws(FrameRefusal)
     -> Bool
   {
@@ -192,7 +193,8 @@ extension Node {
     throw .tooMany
   }
 
-  /// Verifies a signature. A neighbour that does not verify signatures itself is disconnected.
+  /// Verifies the signature of an advertisement. After repeated wrong signatures the neighbour is disconnected, because
+  /// it did not verify them itself.
   private func verify(_ view: borrowing AdvertisementView, of source: NodeID, on slot: Int, _ now: Instant)
     throws(FrameRefusal)
   {
@@ -201,7 +203,7 @@ extension Node {
     throw .wrongSignature
   }
 
-  /// Records that a neighbour passed on a wrong signature.
+  /// Records that a neighbour passed on a wrong signature. Closes the link after the third one.
   func noteWrongSignature(on slot: Int, _ now: Instant) {
     let peer = links[slot].peer
     if forgers.note(peer, now: now) {
@@ -209,8 +211,8 @@ extension Node {
     }
   }
 
-  /// Raises the epoch if others store advertisements of a later one. To them this node has restarted. Returns true if
-  /// it did; protection and routes of all associations must then be renewed.
+  /// Raises this node's epoch if others store advertisements of a later epoch. To other nodes, this node has then
+  /// restarted. Returns true if the epoch was raised. Protection and routes of all associations must then be renewed.
   func raiseEpochIfDue(_ now: Instant) -> Bool {
     guard let epoch = epochContest.next(current: settings.epoch, now: now) else { return false }
     journal.record(.warning, .epochRaised, at: now, settings.epoch, epoch)

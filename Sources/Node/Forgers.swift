@@ -1,8 +1,8 @@
 import Primitives
 
 /// Neighbours that passed on advertisements with wrong signatures. Every node verifies before it forwards, so a wrong
-/// signature proves that this neighbour did not verify. A few are tolerated. Then the neighbour's key is refused for a
-/// time that doubles with each repetition.
+/// signature proves that this neighbour did not verify. Two wrong signatures within `window` are tolerated. The third
+/// one ends the link, and the neighbour's key is refused for a time that doubles with each refusal.
 struct Forgers {
   /// Two wrong signatures within this time are tolerated. The third one ends the link.
   static let window = TimeSpan.seconds(600)
@@ -11,17 +11,17 @@ struct Forgers {
 
   private struct Entry {
     var peer = NodeID.none
-    /// The last wrong signatures, newest first. `.zero` for none.
+    /// When the last two wrong signatures arrived. `.zero` for none.
     var last = Instant.zero
     var lastButOne = Instant.zero
     var refusedUntil = Instant.zero
     var refusals: UInt8 = 0
 
-    /// The time after which nothing need be remembered.
+    /// The time after which the entry has no effect any more.
     var end: Instant { max(last + Forgers.window, refusedUntil + Forgers.refusalMax) }
   }
 
-  /// Any neighbour with a proven key can take an entry. The entry that ends first is replaced.
+  /// Any neighbour with a proven key can fill an entry. In a full table the entry with the earliest `end` is replaced.
   private var entries = FixedArray<64, Entry>(repeating: Entry())
 
   /// Records that `peer` passed on a wrong signature. Returns true if its key is refused from now on.
@@ -42,7 +42,7 @@ struct Forgers {
     return true
   }
 
-  /// How long the key is still refused, in seconds, rounded up. 0 if it is not refused.
+  /// How long the key of `peer` is still refused, in seconds, rounded up. 0 if it is not refused.
   func secondsRefused(_ peer: NodeID, now: Instant) -> UInt16 {
     guard let index = find(peer) else { return 0 }
     return UInt16(((entries[index].refusedUntil - now).milliseconds + 999) / 1000)

@@ -6,8 +6,9 @@ import Primitives
 
 /// Received frames: link-local, flooded or routed.
 extension Node {
-  /// Handles a received frame. `hasWaited` means that it waited for its check. Its link may be parked since, or open on
-  /// a new stream. Throws the reason if the frame is rejected; that alone does not close the link.
+  /// Handles a received frame. `hasWaited` means that the frame has waited for its signature check. While it waited,
+  /// its link may have been parked, or opened again on a new stream. Throws the reason if the frame is rejected. A
+  /// rejection alone does not close the link.
   func receiveFrame(_ header: FrameHeader, _ payload: RawSpan, on slot: Int, hasWaited: Bool = false, now: Instant)
     throws(FrameRefusal)
   {
@@ -42,8 +43,8 @@ extension Node {
 
   /// Forwards a frame without reading its payload.
   ///
-  /// Nothing remembers forwarded frames, because a neighbour could fill that memory in another node's name. The hop
-  /// limit ends loops. The end nodes drop duplicates (DTLS, segment offsets, datagram numbers).
+  /// A relay remembers no forwarded frames, because a neighbour could fill that memory in another node's name. The hop
+  /// limit ends loops. The destination drops duplicates, by DTLS, segment offsets or datagram numbers.
   private func forward(_ header: FrameHeader, _ payload: RawSpan, cameFrom slot: Int) throws(FrameRefusal) {
     guard settings.relays else { throw .unexpected }
     // A frame with a TTL of 1 is for the destination only and is not forwarded.

@@ -1,13 +1,14 @@
 import Primitives
 
-/// An address at which a node may be reached, as discovery found it. Only `handle` and `bearer` are certain; the rest
-/// is claimed.
+/// An address at which a node may be reached, as discovery found it. Only `handle` and `bearer` are certain. The other
+/// properties are claims that nothing proves.
 public struct FoundCandidate {
   /// The number by which the caller identifies the candidate from now on.
   public var handle: UInt32
   public var bearer: BearerKind
-  /// The broadcast domain in which it was found. All nodes of a domain can reach each other, so each links with only a
-  /// few of them. 0 means no domain; such a candidate is always dialled.
+  /// The broadcast domain in which the address was found, or 0 for none. All nodes of a domain can reach each other, so
+  /// each links with only a few of the others. A candidate without a domain is always dialled, except over Bluetooth
+  /// (`BluetoothChoice.swift`).
   public var domain: UInt32
   /// The first 8 bytes of the claimed node id, or 0 if none is claimed.
   public var hint: UInt64

@@ -3,9 +3,9 @@ import Link
 import Mesh
 import Primitives
 
-/// Chooses the nodes with which this one links.
+/// Chooses the nodes with which this node links.
 extension Node {
-  /// The next candidate to dial.
+  /// Returns the next candidate to dial. If there is none, parks or closes links to free connections.
   func nextDial(_ now: Instant) -> UInt32? {
     if expireParked(now) { settle(now) }
     callParked(now)
@@ -24,7 +24,8 @@ extension Node {
     return nil
   }
 
-  /// Finds unwanted links that this node dialled, which it may close. If the other node wants such a link, it dials.
+  /// Finds surplus links, which this node dialled and no longer wants. This node may close such a link. If the other
+  /// node wants the link, that node dials.
   private func findSurplusLinks(_ now: Instant) {
     for slot in links.indices {
       if links[slot].state == .up, !links[slot].isInbound,
@@ -37,7 +38,7 @@ extension Node {
     }
   }
 
-  /// Closes unwanted links whose queues are empty and whose neighbours remain reachable.
+  /// Closes the surplus links that are due, if their queues are empty and their neighbours remain reachable.
   func closeSurplusLinks(_ now: Instant) {
     while let slot = surplus.next(now: now) {
       if links[slot].hasFrames || !mesh.reaches(links[slot].peer, without: slot) {
@@ -64,7 +65,7 @@ extension Node {
     return .none
   }
 
-  /// Whether a route leads to a node, through others or over another bearer.
+  /// Whether a route leads to a node, through other nodes or over another bearer.
   private func isReached(_ hint: UInt64) -> Bool {
     for index in 0..<mesh.indexEnd where mesh.node(at: index).high == hint && mesh.route(at: index) != nil {
       return true

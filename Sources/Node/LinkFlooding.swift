@@ -6,31 +6,32 @@ import Primitives
 /// The state of advertisements on one link: the rate at which they are sent, and which ones must be requested from the
 /// neighbour.
 struct LinkFlooding {
-  /// The rate at which advertisements are sent to a neighbour. It is lower than the rate at which a neighbour verifies
-  /// those of a single link.
+  /// The rate at which advertisements are sent to a neighbour. It is not higher than the rate at which a neighbour
+  /// verifies the advertisements of a single link.
   static let sendingRate = TokenRate(perSecond: 150, burst: 16)
   /// The rate of requests to a neighbour.
   static let requestRate = TokenRate(perSecond: 1, burst: 1)
-  /// The rate of replies to a neighbour's requests. One early request is answered, because delays on the path vary.
+  /// The rate of replies to a neighbour's requests. A second request that arrives early is answered too, because delays
+  /// on the path vary.
   static let answerRate = TokenRate(perSecond: 1, burst: 2)
-  /// The delay of a request, so that it names everything that a burst left behind.
+  /// The delay of a request, so that one request names all nodes whose advertisements were rejected in a burst.
   static let requestDelay = TimeSpan.milliseconds(200)
 
   var sending = TokenBucket()
   var answers = TokenBucket()
-  /// When advertisements that exceeded the rate may be sent.
+  /// When advertisements that exceeded `sendingRate` may be sent.
   var sendingDue = Instant.never
   /// When the request is due. `.never` if there is nothing to request.
   private(set) var requestDue = Instant.never
   private var requests = TokenBucket()
   private var owed = FixedArray<64, NodeID>(repeating: .none)
   private var owedCount = 0
-  /// Whether more is to be requested than one request can name.
+  /// Whether one request cannot name all nodes. The request then asks for all advertisements.
   private var owesAll = false
 
   var deadline: Instant { min(sendingDue, requestDue) }
 
-  /// Notes that an advertisement of `node` was rejected unverified and must be requested. `.none` stands for many
+  /// Notes that an advertisement of `node` was rejected unverified and must be requested again. `.none` stands for all
   /// nodes.
   mutating func owe(_ node: NodeID, now: Instant) {
     requestDue = min(requestDue, max(now + Self.requestDelay, requests.next(Self.requestRate)))
@@ -87,14 +88,15 @@ extension Node {
     }
   }
 
-  /// Requests the advertisements that were rejected because the node table was full.
+  /// Requests the advertisements that were rejected because the node table was full, if the table has room again.
   func askForRoom(_ now: Instant) {
     if linksWithoutRoom == 0 || !mesh.hasRoom { return }
     for slot in links.indices where linksWithoutRoom & 1 << UInt64(slot) != 0 { flooding[slot].owe(.none, now: now) }
     linksWithoutRoom = 0
   }
 
-  /// Requests unknown nodes that a changed topology lists. A full database rejects nodes that no topology lists.
+  /// Requests the advertisements of unknown nodes that a changed topology lists. A full database rejected them while no
+  /// topology listed these nodes.
   func askForUnknown(_ view: borrowing AdvertisementView, on slot: Int, _ now: Instant) {
     guard let topology = try? TopologyView(view.body) else { return }
     for index in 0..<topology.count {

@@ -2,23 +2,23 @@ import Primitives
 
 /// Selects the links of a node in one broadcast domain, where all nodes can reach each other.
 ///
-/// - A few relays all link with each other.
+/// - Up to `cliqueMax` relays all link with each other.
 /// - More relays form two rings, each ordered by a number derived from the id. A relay links with its successor and
-///   predecessor on both. It thus has four links in a domain of any size. Paths are as short as in a random graph, and
-///   the loss of a single node cannot partition the domain. A node that appears or vanishes changes only the links of
-///   its neighbours.
-/// - A leaf links with two relays, which are derived from both ids, so leaves spread evenly over the relays. If its
-///   domain has no relay, it links with all nodes.
+///   predecessor on each ring. It thus has four links in a domain of any size. Paths are as short as in a random graph,
+///   and the loss of a single node cannot partition the domain. A node that appears or vanishes changes only the links
+///   of its neighbours.
+/// - A leaf links with two relays. Its choice is derived from the ids of the leaf and the relays, so leaves spread
+///   evenly over the relays. If its domain has no relay, a leaf links with all nodes.
 ///
-/// The selection depends on ids alone, so nodes that see the same domain agree: of two relays, both want the link or
-/// neither does. docs/protocol.md, "Who links with whom".
+/// The selection depends on ids alone, so nodes that see the same domain agree: either both of two relays want a link
+/// with each other, or neither. docs/protocol.md, "Who links with whom".
 struct LinkSelection {
   /// Up to this many relays, including this node, all link with each other. Each then has as many links as on two
   /// rings.
   static let cliqueMax = 5
   static let ringCount = 2
 
-  /// The distances to the nearest usable relays on a ring, in both directions. `.max` without any.
+  /// The distances to the nearest usable relays on a ring, in both directions. `.max` without a usable relay.
   private struct Nearest {
     var ahead = UInt64.max
     var behind = UInt64.max
@@ -39,7 +39,7 @@ struct LinkSelection {
     self.relays = relays
   }
 
-  /// Adds a relay of the domain that this node believes reachable. Adding it twice has no effect.
+  /// Adds a relay of the domain that this node believes reachable. Adding a relay twice has no further effect.
   mutating func add(_ relay: UInt64) {
     if relay == local { return }
     if !isAmongFew(relay), fewCount < Self.cliqueMax {
@@ -65,14 +65,15 @@ struct LinkSelection {
   /// Whether any usable relay was added.
   var hasRelay: Bool { fewCount > 0 }
 
-  /// For a leaf: whether a relay is the best. A relay that was not added is treated as if it were.
+  /// For a leaf: whether it ranks this relay before all added ones. A relay that was not added is treated as if it
+  /// were.
   func prefers(_ relay: UInt64) -> Bool { rank(relay) <= ranks.best }
 
   /// Whether there are too many relays for all of them to link with each other.
   var isCrowd: Bool { fewCount >= Self.cliqueMax }
 
-  /// Whether this node wants a link with another one. A relay that was not added is treated as if it were, so it is
-  /// wanted if it would displace one that was.
+  /// Whether this node wants a link with `other`. A relay that was not added is treated as if it were. So it is wanted
+  /// if it would displace a relay that was added.
   func wants(_ other: UInt64, relays isRelay: Bool) -> Bool {
     if !relays { return isRelay ? rank(other) <= ranks.second : fewCount == 0 }
     if !isRelay { return false }
@@ -85,7 +86,8 @@ struct LinkSelection {
     return false
   }
 
-  /// Whether the other node wants every link that this node wants with it, as far as this node can know.
+  /// Whether the other node wants every link that this node wants with it, as far as this node can know: both are
+  /// relays or both are leaves.
   func isMutual(relays isRelay: Bool) -> Bool { relays == isRelay }
 
   private func isAmongFew(_ relay: UInt64) -> Bool {
@@ -93,13 +95,13 @@ struct LinkSelection {
     return false
   }
 
-  /// The distances from this node to another one around a ring, in both directions.
+  /// The distances from this node to `other` around a ring, in both directions.
   private func distances(_ other: UInt64, _ ring: Int) -> (ahead: UInt64, behind: UInt64) {
     let (from, to) = (Self.place(local, ring), Self.place(other, ring))
     return (to &- from, from &- to)
   }
 
-  /// A node's position on a ring: the first or second random number whose seed is its hint.
+  /// A node's position on a ring: the first or second random number whose seed is the node's hint.
   private static func place(_ hint: UInt64, _ ring: Int) -> UInt64 {
     var numbers = SeededRandom(seed: hint)
     for _ in 0..<ring { _ = numbers.next() }

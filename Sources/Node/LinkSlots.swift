@@ -3,34 +3,35 @@ import Journal
 import Link
 import Primitives
 
-/// Decides which link is evicted when slots run out, and limits how many new keys an address may bring. Keys cost
-/// nothing: without these limits a machine with 64 keys could take all slots. A key pinned by trust on first use costs
-/// nothing either, so only the operator's pins protect a link.
+/// Decides which link is evicted when slots run out, and limits how many links with new keys an address may open. Keys
+/// cost nothing: without these limits a machine with 64 keys could take all slots. A key pinned by trust on first use
+/// costs nothing either, so only the operator's pins protect a link.
 ///
-/// The node decides this and not the admission before TLS, because only the node knows which links it dialled, and
-/// their age.
+/// The node decides this after TLS. `Admission` cannot decide it before TLS, because only the node knows which links it
+/// dialled, and their age.
 struct LinkSlots {
   /// How many of the oldest links that this node dialled are never evicted. The same limit applies to the oldest links
   /// to nodes that the operator pinned.
   static let protectedMax = 8
-  /// The rate of new keys from one address. Known nodes, dialled nodes and recently seen ones do not count.
+  /// The rate at which one address may open links with new keys. A key is not new if it is pinned, was dialled, or
+  /// recently had a link.
   static let newKeyRate = TokenRate(interval: .seconds(5), burst: 4)
-  /// The rate of new keys over Bluetooth. A hall of phones arrives together, and the adapter has few connections to
-  /// lose.
+  /// The rate of new keys over Bluetooth, for all devices together. It is high, because many phones may arrive
+  /// together. The few connections of the adapter limit what an attacker can take.
   static let bluetoothKeyRate = TokenRate(interval: .seconds(1), burst: 16)
-  /// Bluetooth addresses are free, so all of them count as one.
+  /// The address to which all Bluetooth links are charged. A device can change its Bluetooth address at no cost.
   static let bluetooth: UInt64 = 1 << 48
-  /// ::ffff:127.0.0.1, from which nodes on this machine dial. Any other loopback address is charged like a remote
-  /// machine.
+  /// ::ffff:127.0.0.1, from which nodes on this machine dial. Their links are not charged. Any other loopback address
+  /// is charged like that of a remote machine.
   static let localhost: UInt64 = 0xFFFF_7F00_0001
 
   private struct Place {
-    /// The address at the other end, or 0 for a link that is never evicted.
+    /// The address to which the link is charged, or 0 for a link that is never evicted.
     var source: UInt64 = 0
-    /// Increases with every link. 0 in a free slot.
+    /// The number of the link, which increases with every opened link. 0 in a free slot.
     var order: UInt64 = 0
     var isDialled = false
-    /// Whether the operator pinned its node.
+    /// Whether the operator pinned the neighbour's key.
     var isPinned = false
   }
 
@@ -38,11 +39,11 @@ struct LinkSlots {
   private var lastOrder: UInt64 = 0
   private var newKeys = SourceBuckets(newKeyRate)
   private var newBluetoothKeys = TokenBucket()
-  /// Keys that recently had a link. The oldest is replaced.
+  /// New keys that recently opened a link. The oldest is replaced.
   private var met = FixedArray<256, NodeID>(repeating: .none)
   private var nextMet = 0
 
-  /// The address to which a link is charged.
+  /// The address to which a link is charged, or 0 if it is not charged. `source` is the address of its other end.
   static func holder(_ source: UInt64, over bearer: BearerKind) -> UInt64 {
     switch bearer {
     case .bluetoothLE, .bluetoothClassic: bluetooth
@@ -51,8 +52,9 @@ struct LinkSlots {
     }
   }
 
-  /// Records an opened link. `isKnown` means that its key is pinned, `isPinned` that the operator did so. If its
-  /// address has brought too many new keys, returns the time after which it may come back.
+  /// Records an opened link to `peer`, charged to `source`. `isKnown` means that the peer's key is pinned at all,
+  /// `isPinned` that the operator pinned it. Returns nil if the link may stay. If the address has opened too many links
+  /// with new keys, returns the time after which the peer may dial again.
   mutating func open(
     _ slot: Int, _ peer: NodeID, from source: UInt64, isDialled: Bool, isKnown: Bool, isPinned: Bool, now: Instant
   ) -> TimeSpan? {
@@ -73,20 +75,21 @@ struct LinkSlots {
 
   mutating func close(_ slot: Int) { places[slot] = Place() }
 
-  /// The address at the other end of a link, or 0 for a link that is not charged.
+  /// The address to which a link is charged, or 0 for a link that is not charged.
   func source(of slot: Int) -> UInt64 { places[slot].source }
 
-  /// The link to evict for the one in slot `newcomer`, which may be that one itself. It is the youngest link of the
-  /// address with the most links, if that address would still have at least as many as the newcomer's. The operator's
-  /// pins are evicted last. For a peer that the operator pinned, the victim may be the youngest link of any address.
+  /// The slot of the link to evict for the link in slot `newcomer`, which may be `newcomer` itself. nil if no link may
+  /// be evicted. The address with the most links loses its youngest link, the links of pinned peers last. If no other
+  /// address has more links than the newcomer's, the newcomer's address loses one. If the operator pinned the newcomer,
+  /// the youngest link of any address may be evicted.
   func victim(for newcomer: Int) -> Int? {
     let crowded = crowdedVictim(for: newcomer)
     guard places[newcomer].isPinned, crowded == nil || crowded == newcomer else { return crowded }
     return youngest { $0.source != 0 && !$0.isPinned } ?? crowded
   }
 
-  /// Whether a link in the last slot must release it, to keep it free for a peer that the operator pinned. This holds
-  /// if the other side dialled and is charged for it.
+  /// Whether a link must give up the last free slot, which is kept for a peer that the operator pinned. This holds if
+  /// the other side dialled, is charged for the link, and was not pinned by the operator.
   func isStranger(_ slot: Int) -> Bool {
     places[slot].source != 0 && !places[slot].isDialled && !places[slot].isPinned
   }
@@ -125,7 +128,8 @@ struct LinkSlots {
     return place.isDialled && isAmongOldest { $0.isDialled } || place.isPinned && isAmongOldest { $0.isPinned }
   }
 
-  /// Counts a new key of an address. If that is one too many, returns the time until it may bring the next one.
+  /// Takes a token of `source` for a link with a new key. Returns nil if the address had a token, otherwise the time
+  /// until its next token.
   private mutating func takeNewKey(_ source: UInt64, _ now: Instant) -> TimeSpan? {
     if source == Self.bluetooth {
       let rate = Self.bluetoothKeyRate
@@ -136,10 +140,10 @@ struct LinkSlots {
 }
 
 extension Node {
-  /// Opens a link on an authenticated stream, whose other end has proved the key of `peer`. Returns its slot. Returns
-  /// nil if all slots are taken or `peer` is this node itself. In the former case ask the other side to retry later,
-  /// and close the stream. `handle` identifies the dialled candidate, or is nil if the other side dialled. `source` is
-  /// the address of the other end, or 0 for a link that is never evicted.
+  /// Opens a link on an authenticated stream, whose other end has proved the key of `peer`. Returns the link's slot, or
+  /// nil if all slots are taken or `peer` is this node itself. If all slots are taken, ask the other side to retry
+  /// later, and close the stream. `handle` identifies the dialled candidate, or is nil if the other side dialled.
+  /// `source` is the address of the other end, or 0 for a link that is never evicted.
   public func openLink(peer: NodeID, bearer: BearerKind, source: UInt64 = 0, dialled handle: UInt32?, now: Instant)
     -> Int?
   {
@@ -167,8 +171,8 @@ extension Node {
     return slot
   }
 
-  /// Keeps one slot free for newcomers while an address has more links than others. One slot is always kept for a peer
-  /// that the operator pinned.
+  /// Evicts a link when the last slot was taken. So one slot stays free for newcomers while an address has several
+  /// links. One slot is always kept free for a peer that the operator pinned.
   private func makeRoom(for slot: Int, _ source: UInt64, isDialled: Bool, _ now: Instant) {
     let peer = links[slot].peer
     let pause = linkSlots.open(

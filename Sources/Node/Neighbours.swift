@@ -7,7 +7,7 @@ import Session
 
 /// Links that come up and go down.
 extension Node {
-  /// Handles a link-local frame. The link keeps its own state, and the node reacts to its changes.
+  /// Handles a link-local frame. `Link` updates the link's state, and the node reacts to changes of that state.
   func receiveLinkLocal(_ header: FrameHeader, _ payload: RawSpan, _ type: FrameType, on slot: Int, now: Instant)
     throws(FrameRefusal)
   {
@@ -51,7 +51,7 @@ extension Node {
     forgetOutputs(slot)
   }
 
-  /// Handles that the neighbour closed the link because it has another one to this node's key.
+  /// Handles that the neighbour closed the link because it has another link to this node's key.
   private func linkRefused(_ slot: Int, from source: UInt64, _ now: Instant) {
     let peer = links[slot].peer
     let isOwn = links.indices.contains { links[$0].peer == peer && (isOpen($0) || links[$0].state == .parked) }
@@ -81,7 +81,8 @@ extension Node {
       payloadBytesMax: links[slot].payloadBytesMax)
   }
 
-  /// Passes a link's measured cost and `isProven` to the mesh. The quarantine of a parked link ends here too.
+  /// Passes a link's measured cost and `isProven` to the mesh. This includes parked links, because their quarantine may
+  /// end.
   func linkMeasured(_ slot: Int, _ now: Instant) {
     guard links[slot].isStanding else { return }
     let peer = links[slot].peer
@@ -103,7 +104,8 @@ extension Node {
     }
   }
 
-  /// The cost to advertise for a link. In quarantine it exceeds that of every link that is not.
+  /// The cost to advertise for a link. The cost of a quarantined link exceeds that of every link that is not
+  /// quarantined.
   private func statedCost(_ slot: Int, _ now: Instant) -> UInt16 {
     let cost = min(links[slot].meter.cost, LinkMeter.costMax)
     return flaps.isQuarantined(links[slot].peer, links[slot].bearer, now: now) ? LinkMeter.costMax + 1 + cost : cost
@@ -162,8 +164,8 @@ extension Node {
     wantClose(slot)
   }
 
-  /// Handles the loss of a link in use. Links that break may be flapping; links that were closed on purpose do not
-  /// count.
+  /// Handles the loss of a link that was up. Links that break may be flapping. Links that were closed on purpose are
+  /// not recorded.
   private func linkBroke(_ slot: Int, from source: UInt64, _ reason: CloseReason, _ now: Instant) {
     switch reason {
     case .shutdown, .duplicate, .full, .identityMismatch, .unsupportedVersion, .notTrusted, .notNeeded, .parked:
@@ -179,12 +181,13 @@ extension Node {
       node: peer)
   }
 
-  /// Closes redundant links to the neighbour in `slot`, and returns false if that link itself was closed. Links from an
-  /// earlier epoch of the neighbour are closed. If two links use the same bearer, the one dialled by the node with the
-  /// lower id stays. If one side dialled both, the newer one stays, because that side has given up the older one. A
-  /// link that is parked or being parked is closed, because frames in its queue would go on waiting.
+  /// Closes duplicate links to the neighbour of the link in `slot`. Returns false if the link in `slot` itself was
+  /// closed. Links from an earlier epoch of the neighbour are closed. If two links use one bearer, the link that the
+  /// node with the lower id dialled stays. If one side dialled both links, the newer link stays, because that side has
+  /// given up the older one. An older link over the same bearer that is parked or being parked is closed. Otherwise
+  /// frames in its queue would go on waiting.
   ///
-  /// If both ends dialled, the redundant link is closed only when the other one is up at both ends. Otherwise the
+  /// If both ends dialled, the duplicate is closed only when the link that stays is up at both ends. Otherwise the
   /// neighbour would advertise that this node is lost, and 5 s later that it is back.
   private func keepsAgainstDuplicates(_ slot: Int, _ now: Instant) -> Bool {
     let peer = links[slot].peer
@@ -206,7 +209,7 @@ extension Node {
         : !isCrossed || links[slot].isInbound == (peer < settings.id)
       let kept = keepsNew ? slot : other
       if isOneLife && isCrossed && !links[kept].isMutual {
-        // Its pong proves that the neighbour has the link up.
+        // The pong to this ping proves that the neighbour has the link up.
         if links[kept].pingNow(local: settings.id, now: now) { wantTransmit(kept) }
         continue
       }
@@ -216,7 +219,8 @@ extension Node {
     return true
   }
 
-  /// Handles that the neighbour is now known to have the link up. Closes a link that was dialled simultaneously.
+  /// Handles that the neighbour is now known to have the link in `slot` up. Closes a duplicate link that was dialled
+  /// simultaneously.
   func closeDuplicates(of slot: Int, _ now: Instant) {
     let (peer, bearer, epoch) = (links[slot].peer, links[slot].bearer, links[slot].peerEpoch)
     guard links[slot].isInbound == (peer < settings.id) else { return }

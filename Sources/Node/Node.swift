@@ -6,15 +6,15 @@ import Mesh
 import Primitives
 import Session
 
-/// A complete sans-IO node: links, mesh, discovery of peers, and associations with them. Firmware and simulator run the
-/// same code.
+/// A complete sans-IO node: links, mesh, discovery of peers, and associations with these peers. Firmware and simulator
+/// run the same code.
 ///
 /// **Drain rule.** Report events with `openLink`, `handle`, `receive` and `receiveSealed`, and requests of the
 /// application with `send`, `takeMessage`, `decide` and `trustChanged`, in any number. Before waiting, call
-/// `nextOutput` until it returns nil, and act on each output. That may report further events or `pop` frames; the drain
-/// then continues. Finally set a timer for `nextDeadline(now:)`, and call `handle(.timeout)` no later than that.
+/// `nextOutput` until it returns nil, and act on each output. An action may report further events or `pop` frames; the
+/// drain then continues. Finally set a timer for `nextDeadline(now:)`, and call `handle(.timeout)` no later than that.
 ///
-/// `pop` may be called whenever a stream has room. The next `nextOutput` refills the queues.
+/// `pop` may be called whenever a stream has room for bytes. The next call of `nextOutput` refills the queues.
 ///
 /// Time is an argument. Nothing here reads a clock, a file or a random source.
 public final class Node {
@@ -25,7 +25,7 @@ public final class Node {
     case candidateLost(UInt32)
     /// A dial that the node requested failed.
     case dialFailed(UInt32)
-    /// The number of concurrent Bluetooth links changed, because adapters were added or removed.
+    /// The new number of Bluetooth links that the adapters support at once. Adapters were added or removed.
     case bluetoothPlaces(Int)
     /// The stream of a link slot is closed.
     case linkClosed(Int)
@@ -33,8 +33,8 @@ public final class Node {
     case timeout
   }
 
-  /// A request to the rim or a report to the application. Requests about streams come first. Reports come round-robin
-  /// over peers.
+  /// A request to the rim or a report to the application. Requests about streams precede reports. Reports about
+  /// messages are round-robin over peers.
   public enum Output: Equatable {
     /// Connect to the candidate with this handle, then call `openLink` or report `.dialFailed`.
     case dial(UInt32)
@@ -49,13 +49,13 @@ public final class Node {
     case decisionWanted(NodeID, chain: [[UInt8]])
     /// The result of a send. Every accepted send has exactly one.
     case completed(NodeID, Completion)
-    /// This message is now the first of its lane from this peer. Reported once per message. It is kept until
-    /// `takeMessage`; unread messages close the window of the lane.
+    /// The first unread message of its lane from this peer, reported once. The node stores the message until
+    /// `takeMessage`. Unread messages close the lane's flow-control window.
     case messageWaiting(NodeID, PendingMessage)
-    /// The node raised its epoch, because its epoch before a restart was later. Store the new one: the next start must
-    /// use a later epoch.
+    /// The node raised its epoch, because others store a later one under its key (`EpochContest`). Store the new epoch:
+    /// the next start must use a later one.
     case epochRaised(UInt64)
-    /// A message that was sent unreliably. If the buffer is full, a newer one displaces the oldest unread one.
+    /// A message that the peer sent unreliably. If the buffer is full, a new message displaces the oldest unread one.
     case datagram(NodeID, ReceivedDatagram)
     /// An event of a session, an invitation or a service. See `Sessions`.
     case session(SessionEvent)
@@ -64,7 +64,7 @@ public final class Node {
   public internal(set) var settings: NodeSettings
   public private(set) var counters = NodeCounters()
   public internal(set) var talkers = Talkers()
-  /// Observes the frames of all links. Usually nil, because it costs time for each frame.
+  /// Observes the frames of all links. Usually nil, because a tap costs time for each frame.
   public var tap: (any FrameTap)?
 
   let cryptography: any NodeCryptography
@@ -75,12 +75,12 @@ public final class Node {
   private let inboxes: Table<FrameInbox, Int>
   let flooding: Table<LinkFlooding, Int>
   private let memory: UnsafeMutableRawBufferPointer
-  /// `SlotMemory.byteCount` bytes for each slot in turn.
+  /// `SlotMemory.byteCount` bytes for each link slot, in the order of the slots.
   let slotMemory: UnsafeMutableRawBufferPointer
   let pool: FramePool
-  /// A payload and its type byte, before it is queued or encrypted and after it was decrypted.
+  /// The buffer for a payload and its type byte, before encryption or queueing and after decryption.
   let payloadScratch: UnsafeMutableRawBufferPointer
-  /// An encrypted payload before it is queued.
+  /// The buffer for an encrypted payload before it is queued.
   let sealScratch: UnsafeMutableRawBufferPointer
   var mesh: Mesh
   var connector: Connector
@@ -102,27 +102,27 @@ public final class Node {
   var otherHolder = OtherHolder()
   /// Whether the new epoch must still be reported to the rim.
   var isEpochUntold = false
-  /// Checks of signatures that others sent, by the link that delivered them.
+  /// The budget of checks of signatures that others sent, charged to the links that delivered them.
   var checks = CheckBudget()
-  /// Handshakes of encrypted sessions that others began, by the link that delivered them.
+  /// The rate of handshakes of encrypted sessions, charged to the links whose frames caused them.
   var handshakes = FairRate(burst: Limits.handshakesAtOnceMax, perSecond: Limits.handshakesPerSecond)
-  /// Stateless replies to frames that anyone can forge, by the link that delivered the frame.
+  /// The rate of stateless replies to forgeable frames, charged to the links that delivered these frames.
   var replies = FairRate(burst: Limits.repliesAtOnceMax, perSecond: Limits.repliesPerSecond)
-  /// Advertisements and deny-lists that wait for the next piece.
+  /// Advertisements and deny-lists that wait for the next piece of signature checks (`CheckBudget`).
   var waitingFrames: WaitingFrames
-  /// The messages that this wake-up has taken.
+  /// Counts the messages that were taken in this pass of the event loop.
   var intake = MessageIntake()
-  /// When the next piece is due, if anything waits for one.
+  /// When the next piece of signature checks is due, if anything waits for one.
   var pieceDue = Instant.zero
   var forgers = Forgers()
   var linkSlots = LinkSlots()
-  /// The links whose advertisements found no room in the node table, one bit each.
+  /// The links whose advertisements were refused because the node table was full, one bit each.
   var linksWithoutRoom: UInt64 = 0
 
-  /// The slots with an output for the caller.
+  /// The slots with a `.transmit` or `.close` for the caller, one bit each.
   private var transmitPending: UInt64 = 0
   private var closePending: UInt64 = 0
-  /// The slots whose frames were taken with `pop` since their queues were last refilled.
+  /// The slots whose frames were taken with `pop` since the queues were last refilled, one bit each.
   private var poppedSlots: UInt64 = 0
   /// The streams of links, by slot.
   var sinks = [(any FrameSink)?](repeating: nil, count: Limits.linksMax)
@@ -210,7 +210,7 @@ public final class Node {
     var offset = 0
     do throws(FrameRefusal) {
       while isOpen(slot), let frame = try inboxes[slot].next(bytes, &offset) {
-        // Only a whole frame counts: a neighbour that sends a byte now and then is not alive.
+        // Only a complete frame is a sign of life: a neighbour that sends a byte now and then is not alive.
         links[slot].heard(now: now)
         if let tap { show(received: frame, on: slot, to: tap) }
         do throws(FrameRefusal) {
@@ -229,7 +229,7 @@ public final class Node {
     settle(now)
   }
 
-  /// Handles a sealed frame that arrived outside TLS. The link has authenticated its 48-byte header.
+  /// Handles a sealed frame that arrived outside TLS. The link has authenticated the frame's 48-byte header.
   public func receiveSealed(
     _ header: UnsafeRawBufferPointer, _ payload: UnsafeRawBufferPointer, on slot: Int, now: Instant
   ) {
@@ -281,8 +281,8 @@ public final class Node {
     links[slot].queuedByteCount > links[slot].queuedByteCount(.bulk)
   }
 
-  /// Whether the link of a slot, whose stream has ended, was not worth its handshake. Such a link never became proven,
-  /// and this node did not park it.
+  /// Whether the link of a slot, whose stream has ended, was not worth its TLS handshake. Such a link never became
+  /// proven, and this node did not park it.
   public func isLinkWasted(_ slot: Int) -> Bool {
     switch links[slot].state {
     case .idle, .parking, .parked: false
@@ -308,18 +308,18 @@ public final class Node {
 
   // MARK: Outputs
 
-  /// The next output, or nil if there is none until the next event. See the drain rule. Without `sends` the channels
-  /// keep their unsent data.
+  /// The next output, or nil if there is none until the next event. See the drain rule. If `sends` is false, the
+  /// channels keep their unsent data.
   public func nextOutput(now: Instant, sends: Bool = true) -> Output? {
     if closePending != 0 { return .close(Self.takeLowest(&closePending)) }
-    // Every link gets its turn before any gets a second one.
+    // Every link with frames is served once before any of them is served again.
     if transmitPending == 0 { moveUp(now) }
     if transmitPending != 0 {
       queueAdvertisements(on: transmitPending.trailingZeroBitCount, now)
       return .transmit(Self.takeLowest(&transmitPending))
     }
     if let handle = nextDial(now) { return .dial(handle) }
-    // Links that were parked or closed for a dial.
+    // `nextDial` may have parked or closed links.
     if closePending | transmitPending != 0 { return nextOutput(now: now, sends: sends) }
     if isEpochUntold {
       isEpochUntold = false
@@ -354,8 +354,8 @@ public final class Node {
     return earliest
   }
 
-  /// Moves whole frames of a link into `output`, at most `framesMax`, most urgent first. Returns the bytes written: 0
-  /// if none is queued or the next one does not fit. `Limits.frameBytesMax` bytes of room suffice for any frame.
+  /// Moves complete frames of a link into `output`, at most `framesMax`, most urgent first. Returns the bytes written:
+  /// 0 if no frame is queued or the next one does not fit. Any frame fits into `Limits.frameBytesMax` bytes.
   public func pop(_ slot: Int, into output: UnsafeMutableRawBufferPointer, framesMax: Int = .max) -> Int {
     let written = links[slot].pop(into: output, framesMax: framesMax)
     if let tap, written > 0 { show(sent: UnsafeRawBufferPointer(rebasing: output[..<written]), on: slot, to: tap) }
@@ -395,7 +395,7 @@ public final class Node {
     directory.update(mesh, isFrozen: isViewFrozen, now: now) { links[$0].bearer }
   }
 
-  /// When the next peer without a route is lost.
+  /// When the next peer without a route is reported lost.
   private var peerLossDeadline: Instant {
     let deadline = directory.deadline
     return deadline != .never && isViewFrozen ? .never : deadline
@@ -424,7 +424,7 @@ public final class Node {
     if intake.deadline <= now { intake = MessageIntake() }
     if hasChecksWaiting && pieceDue <= now { checkPiece(now) }
     closeTrafficWindow(now)
-    // Before the links queue pings.
+    // Before the links queue pings, because a link with queued frames is not closed.
     closeSurplusLinks(now)
     var isAwake = false
     for slot in links.indices where links[slot].deadline <= now {
@@ -445,7 +445,7 @@ public final class Node {
     if peerLossDeadline <= now { updateDirectory(now) }
   }
 
-  /// Sends the pings of many links in one wake-up.
+  /// Sends the pings that are due soon in this pass of the event loop, instead of one pass for each.
   private func pingTogether(_ now: Instant) {
     for slot in links.indices
     where links[slot].pingEarly(dueWithin: Timing.pingsTogether, local: settings.id, now: now) { wantTransmit(slot) }
@@ -471,7 +471,7 @@ public final class Node {
     }
   }
 
-  /// Queues the hello of a link in a free slot or of a parked one.
+  /// Opens a link in a free slot, or a parked link on a new stream. Queues the hello.
   func open(_ slot: Int, peer: NodeID, bearer: BearerKind, isInbound: Bool, now: Instant) {
     inboxes[slot].removeAll()
     if links[slot].state == .parked {

@@ -18,6 +18,6 @@ public struct NodeCounters: Sendable {
   public var sessionsRefused: UInt64 = 0
   /// Session messages that were invalid.
   public var sessionMessagesRefused: UInt64 = 0
-  /// Session handshakes refused for lack of room.
+  /// Session handshakes that this node refused for lack of capacity.
   public var handshakesTurnedAway: UInt64 = 0
 }

@@ -13,7 +13,7 @@ public enum NodeMemory {
   public static let mesh = Mesh.byteCount
   /// Advertisements and deny-lists that await the check of their signature.
   public static let waitingFrames = WaitingFrames.byteCount
-  /// One link: its record, control frames and incoming frame.
+  /// One link: its record, its control frames and one incoming frame.
   public static let link =
     MemoryLayout<Link>.stride + MemoryLayout<FrameInbox>.stride + MemoryLayout<LinkFlooding>.stride
     + SlotMemory.byteCount
@@ -21,7 +21,7 @@ public enum NodeMemory {
   public static let scratch = 2 * Limits.framePayloadBytesMax + 1
   /// One association without its rings and sessions.
   public static let association = Channel.recordBytesMax + 1_024
-  /// One session message in flight, which maps its result to the message.
+  /// The record of one session message in flight, by which its result is found.
   public static let flight = SessionHost.flightBytes
   /// One peer in the directory.
   public static let peer = Directory.entryBytesMax

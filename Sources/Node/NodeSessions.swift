@@ -8,10 +8,10 @@ import Session
 /// The state that a node keeps to host the sessions of its applications.
 struct SessionHost {
   let sessions: Sessions
-  /// Session messages in flight, to map results to messages.
+  /// The session messages in flight. `tag` is the number by which the sessions know a message, for its result.
   private var flights: [(peer: NodeID, message: MessageID, tag: UInt64)] = []
   static let flightBytes = MemoryLayout<(NodeID, MessageID, UInt64)>.stride
-  /// The services advertisements that the sessions know.
+  /// The epoch and sequence of the services advertisements that the sessions know.
   private var heard: [(node: NodeID, epoch: UInt64, sequence: UInt64)] = []
 
   init(_ settings: NodeSettings, _ cryptography: any NodeCryptography) {
@@ -32,7 +32,8 @@ struct SessionHost {
   /// The nodes whose services the sessions know.
   var advertisers: [NodeID] { heard.map { $0.node } }
 
-  /// Records a node's services advertisement, or nil for none. Returns true if it differs from the last one.
+  /// Records a node's services advertisement, or nil if it has none. Returns true if it differs from the last one
+  /// recorded.
   mutating func hears(_ stamp: (epoch: UInt64, sequence: UInt64)?, of node: NodeID) -> Bool {
     let known = heard.firstIndex { $0.node == node }
     if let stamp, let known, heard[known].epoch == stamp.epoch, heard[known].sequence == stamp.sequence { return false }
@@ -44,8 +45,8 @@ struct SessionHost {
 
 /// The sessions of applications on this node.
 extension Node {
-  /// The sessions, for requests of applications. `advertise`, `withdraw` and the send methods are on `Node` instead,
-  /// because the node takes part in them. Drain after each call.
+  /// The sessions, for requests of applications. Call `advertise`, `withdraw` and the send methods on `Node` instead,
+  /// because the node must act on them too. Drain the node after each call.
   public var sessions: Sessions { hosted.sessions }
 
   /// Offers a service to all nodes. See `Sessions.advertise`.
@@ -114,7 +115,8 @@ extension Node {
     sessions.peerServices(node, body)
   }
 
-  /// Notifies the sessions to which address a node's places are charged. Called before input that may take a place.
+  /// Sets the address to which the sessions charge the slots of a node. Called before input for which the sessions may
+  /// need a slot.
   func noteIngress(of node: NodeID) {
     guard let route = mesh.route(to: node) else { return }
     sessions.note(
@@ -128,8 +130,8 @@ extension Node {
     for node in hosted.advertisers { tellServices(of: node) }
   }
 
-  /// The next output that is not for the sessions, which get their own messages and results here. Probes are dropped.
-  /// nil also if this wake-up has taken its part of the messages (`MessageIntake`).
+  /// The next output for the application. Messages and results of sessions are passed to the sessions here, and probes
+  /// are dropped. Also nil when this pass of the event loop may take no more messages (`MessageIntake`).
   func nextApplicationOutput(_ now: Instant) -> Output? {
     if !intake.isSpent(now: now) { hearHeld(now) }
     while !intake.isSpent(now: now), let output = associations.nextOutput() {
@@ -153,7 +155,7 @@ extension Node {
 
   // MARK: Output of the sessions
 
-  /// Sends due session messages, and returns the next event for an application.
+  /// Sends the session messages that are due, and returns the next event for an application.
   func nextSessionOutput(_ now: Instant) -> Output? {
     while let output = sessions.nextOutput(now: now, canSend: { hasRoom($2, to: $0, $1) }) { post(output, now) }
     guard let event = sessions.nextEvent() else { return nil }
@@ -161,7 +163,8 @@ extension Node {
     return .session(event)
   }
 
-  /// Whether a session message may be queued. Streams take turns in the bulk lane, so only a few turns may wait there.
+  /// Whether a session message may be queued in its channel. Session streams take turns in the bulk lane, so the unsent
+  /// data of only a few turns may wait there.
   private func hasRoom(_ byteCount: Int, to peer: NodeID, _ lane: Lane) -> Bool {
     guard canSend(byteCount: byteCount, to: peer, lane: lane) else { return false }
     guard lane == .bulk, let channel = associations.association(with: peer)?.channel else { return true }

@@ -12,22 +12,23 @@ public protocol NodeCryptography: SessionMaker, SessionCryptography {}
 /// The configuration of a node. Only the epoch and `bluetoothPlaces` change after start-up.
 public struct NodeSettings {
   public var id: NodeID
-  /// Greater at every start of this node. The node raises it if a former start had a later one.
+  /// The boot epoch: greater at every start of this node. The node raises it if others store a later one under its key.
   public var epoch: UInt64
   /// The public key: an uncompressed P-256 point of 65 bytes.
   public var point: [UInt8]
   public var name: DisplayName
-  /// 1 to 15 bytes. See `isServiceType`.
+  /// The service type that the node advertises, 1 to 15 bytes. See `isServiceType`.
   public var serviceType: [UInt8]
-  /// `key=value` pairs (see `isInfoPair`), in total at most `Limits.infoBytesMax` with a length byte each.
+  /// The discovery info that the node advertises: `key=value` pairs (see `isInfoPair`). Together they have at most
+  /// `Limits.infoBytesMax` bytes, with a length byte for each pair.
   public var info: [[UInt8]]
   /// Whether the node forwards for others.
   public var relays: Bool
   /// Whether sealed frames may travel beside TLS.
   public var bypass: Bool
-  /// Concurrent links, 1 to `Limits.linksMax`.
+  /// The maximum of concurrent links with a stream, 1 to `Limits.linksMax`.
   public var linksMax: Int
-  /// Concurrent Bluetooth links that the adapters support.
+  /// The number of concurrent Bluetooth links that the adapters support.
   public var bluetoothPlaces = Limits.linksMax
   /// The node's preference for end-to-end encryption.
   public var encryption: EncryptionPreference
@@ -63,7 +64,7 @@ public struct NodeSettings {
     var all = Capabilities.none
     if relays { all = all.union(.relay) }
     if bypass { all = all.union(.bypass) }
-    // Other nodes depend on a relay's links, so a relay is not parked.
+    // Other nodes depend on a relay's links, so a relay does not let itself be parked.
     if !relays { all = all.union(.parks) }
     return all
   }
@@ -71,9 +72,9 @@ public struct NodeSettings {
 
 /// Intervals and delays of a node.
 enum Timing {
-  /// When a neighbour that found no free slot may retry.
+  /// The time after which a neighbour that found no free link slot may dial again.
   static let fullRetryAfterSeconds: UInt16 = 30
-  /// When a refused node may retry. The time is long, because a person has to act first.
+  /// The time after which a node whose key was refused may dial again. It is long, because a person has to act first.
   static let notTrustedRetryAfterSeconds: UInt16 = 60
   /// The lifetime of an advertisement, and the interval of its renewal.
   static let advertisementLifetimeSeconds: UInt16 = 600
@@ -81,14 +82,14 @@ enum Timing {
   /// The least interval between topology advertisements for changes that can wait (MinLSInterval, RFC 2328, appendix
   /// B).
   static let routinePause = TimeSpan.seconds(5)
-  /// Urgent topology advertisements follow sooner, so a burst of link changes still costs one signature. The pause
-  /// doubles from one to the next, and is reset after `routinePause` without any.
+  /// The pause between urgent topology advertisements. It is short, but long enough that a burst of link changes costs
+  /// one signature. It doubles with each topology advertisement, and is reset after `routinePause` without any.
   static let urgentPauseMin = TimeSpan.milliseconds(100)
   static let urgentPauseMax = TimeSpan.milliseconds(1_600)
-  /// In a crowded domain a new route waits at most this long for other wanted links, and for the next turn. All are
-  /// then advertised together.
+  /// In a crowded broadcast domain, a new route waits at most this long until it is advertised together with other new
+  /// routes. This is also the least interval between such advertisements.
   static let gatheringMax = TimeSpan.seconds(3)
-  /// Pings that are due within this time are sent together with one that is due now.
+  /// Pings that are due within this time are sent together with a ping that is due now.
   static let pingsTogether = TimeSpan.milliseconds(500)
   /// A peer without a route is reported lost only after this time, so a change of bearer is not a loss.
   static let peerGrace = TimeSpan.seconds(3)

@@ -9,21 +9,21 @@ import Seal
 /// Trust decisions beyond the proof of keys. The firmware implements pinned keys, deny-lists and authorities. A node
 /// without a `NodeTrust` accepts every key.
 public protocol NodeTrust: AnyObject {
-  /// Whether this node is refused because of its key alone.
+  /// Whether `node` is refused because of its key alone.
   func refuses(_ node: NodeID) -> Bool
-  /// Whether this node is refused under the name that it claims. A `proof` shows that it has just proved its key, so an
-  /// unused name may be pinned to it. An advertisement alone pins no name.
+  /// Whether `node` is refused under the name that it claims. A `proof` shows that the node has just proved its key, so
+  /// an unused name may be pinned to that key. An advertisement alone pins no name.
   func refuses(_ node: NodeID, named name: DisplayName, proof: KeyProof?) -> Bool
-  /// Whether the node's key is pinned here.
+  /// Whether the node's key is pinned at this node.
   func isKnown(_ node: NodeID) -> Bool
-  /// Whether the operator pinned the key. Keys pinned by trust on first use may be anyone's.
+  /// Whether the operator pinned the key. A key that was pinned by trust on first use may be anyone's.
   func isPinnedByOperator(_ node: NodeID) -> Bool
-  /// Whether a received deny-list of `issuer` would be accepted with a correct signature. The issuer must be followed
-  /// here, and the list must be newer than the stored one. Checks no signature.
+  /// Whether a received deny-list of `issuer` would be accepted with a correct signature. This node must follow the
+  /// issuer, and the list must be newer than the stored one. Checks no signature.
   func wantsDenyList(_ payload: RawSpan, from issuer: NodeID) -> Bool
   /// Verifies and stores a deny-list that is wanted. An accepted list is forwarded.
   func takeDenyList(_ payload: RawSpan, from issuer: NodeID) -> DenyListAnswer
-  /// Calls `body` with each deny-list in force here and its issuer.
+  /// Calls `body` with the issuer and bytes of each deny-list that this node applies.
   func forEachDenyList(_ body: (NodeID, RawSpan) -> Void)
 }
 
@@ -40,7 +40,7 @@ extension Node {
   /// neighbours.
   public func trustChanged(now: Instant) {
     guard let trust else { return }
-    // Before the links are closed, so that the other end learns why its session is over.
+    // Sessions end before the links are closed, so that the other end receives the reason.
     for association in associations.all where trust.refuses(association.peer) {
       endSession(with: association, .rejected, now)
       association.protection = .refused(.rejected)
@@ -85,16 +85,16 @@ extension Node {
   func receiveDenyList(
     _ header: FrameHeader, _ payload: RawSpan, on slot: Int, now: Instant
   ) throws(FrameRefusal) {
-    // A node without trust follows no operator.
+    // A node without a `NodeTrust` follows no operator.
     guard let trust else { throw .notTrusted }
     _ = try DenyListView(payload)
     // Usually the list is already stored.
     guard trust.wantsDenyList(payload, from: header.source) else { throw .duplicate }
-    // A list needs no share, because wrong signatures end the link. It is not resent soon, so without room to wait it
-    // is checked now.
+    // A list is not charged to the link's share, because wrong signatures end the link. Neighbours do not resend a list
+    // soon, so one that has no room to wait is checked now.
     if !checks.takeOfPiece(now: now) && keepForPiece(header, payload, on: slot) { return }
     switch trust.takeDenyList(payload, from: header.source) {
-    // Sent to all neighbours, which recognise by the serial whether they have it.
+    // `trustChanged` sends the list to all neighbours. By its serial they recognise whether they have it.
     case .accepted: trustChanged(now: now)
     case .wrongSignature:
       noteWrongSignature(on: slot, now)
@@ -108,7 +108,7 @@ extension Node {
       let header = FrameHeader(
         type: .denyList, ttl: Limits.hopsMax, priority: .control, payloadByteCount: bytes.byteCount, source: issuer,
         identifier: 0)
-      // A list that does not fit now is sent at the next change or when the link comes up again.
+      // A list that does not fit the queue now is sent at the next change, or when the link comes up again.
       if links[slot].append(header, bytes, from: FramePool.ownIngress) { wantTransmit(slot) }
     }
   }

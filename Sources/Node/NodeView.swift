@@ -4,16 +4,16 @@ import Mesh
 import Primitives
 import Seal
 
-/// The node's plan for a candidate.
+/// The node's plan for dialling a candidate.
 public enum DialPlan: Equatable, Sendable {
-  /// Other links suffice. See `LinkSelection` and `BluetoothChoice.swift`.
+  /// The candidate is not dialled, because other links suffice. See `LinkSelection` and `BluetoothChoice.swift`.
   case notWanted
-  /// The candidate is dialled at this instant or soon after it, because earlier dials go first.
+  /// The candidate is dialled at this instant, or soon after it if other dials were due earlier.
   case waiting(until: Instant)
   /// The dial is due, but the radio has no free connection.
   case lacksPlace
   case dialling
-  /// A link or dial to its node over this bearer exists.
+  /// A link or dial to the candidate's node over the same bearer exists.
   case served
 }
 
@@ -30,11 +30,11 @@ public struct NodeTopology: Equatable {
   public let neighbours: [Neighbour]
 }
 
-/// The state of the node, for people who ask why it does or does not communicate with another one. These calls
+/// The state of the node, for people who ask why it does or does not communicate with another node. These calls
 /// allocate, so they must not be used on the forwarding path.
 extension Node {
-  /// The plan for a candidate, its consecutive failures, and the first 8 bytes of the expected node id (0: none). nil
-  /// for an unknown handle.
+  /// The plan for a candidate, its consecutive failures, and the first 8 bytes of the id of the node expected there (0:
+  /// unknown). nil for an unknown handle.
   public func plan(_ handle: UInt32, now: Instant) -> (plan: DialPlan, failures: UInt32, hint: UInt64)? {
     guard let candidate = connector.candidates.first(where: { $0.handle == handle }) else { return nil }
     let plan: DialPlan =
@@ -79,7 +79,7 @@ extension Node {
   /// The longest frame payload on the route to a node, in bytes. 0 without a route.
   public func payloadBytesMax(to node: NodeID) -> Int { mesh.route(to: node)?.payloadBytesMax ?? 0 }
 
-  /// Whether a link breaks so often that it is used last.
+  /// Whether a link breaks so often that it is used only without another route.
   public func isQuarantined(_ slot: Int, now: Instant) -> Bool {
     flaps.isQuarantined(links[slot].peer, links[slot].bearer, now: now)
   }
@@ -87,8 +87,8 @@ extension Node {
   /// The number of links with a stream, at most `NodeSettings.linksMax`.
   public var openLinkCount: Int { links.indices.count(where: isOpen) }
 
-  /// The reason why there is no encrypted session with a peer, and for how long. nil if there is one, if traffic is in
-  /// plaintext, and before the first attempt.
+  /// The reason why there is no encrypted session with a peer, and how long ago it arose. nil if there is a session, if
+  /// traffic is in plaintext, or if the first attempt has not ended.
   public func sealObstacle(with peer: NodeID, now: Instant) -> (reason: SealObstacle, age: TimeSpan)? {
     let none = TimeSpan(nanoseconds: 0)
     switch associations.association(with: peer)?.protection ?? protection(of: peer) {
@@ -103,8 +103,8 @@ extension Node {
     }
   }
 
-  /// The time since which a peer has answered no session attempt, and the time of the last one. nil if it has answered
-  /// or none was made.
+  /// The time since which a peer has answered no session attempt, and the time of the last attempt. nil if the peer has
+  /// answered, or if no attempt was made.
   public func unansweredSeal(with peer: NodeID) -> (since: Instant, last: Instant)? {
     guard let seal = associations.association(with: peer)?.protection.seal, !seal.isOpen else { return nil }
     return seal.unanswered

@@ -1,18 +1,21 @@
 import Primitives
 
-/// Detects another node that uses this node's key when no path forwards its advertisements (`EpochContest`). A
-/// neighbour linked with that node closes each link of this node as a duplicate (`CloseReason.duplicate`).
+/// Detects another node that uses this node's key when no path forwards that node's advertisements. Where a path
+/// forwards them, `EpochContest` detects the other node. A neighbour that is linked with the other node closes each
+/// link of this node as a duplicate (`CloseReason.duplicate`).
 ///
-/// To the neighbour, a former link of this node looks the same until it times out, within 7 s. To this node, a lying
-/// neighbour looks the same, so only the neighbour's claim is reported, and nothing else follows from it. Each
-/// neighbour is watched separately, and addresses share the entries (`SourcePlaces`), so a liar cannot hide the claim
-/// of another neighbour.
+/// One closed link proves nothing. The neighbour may still have a former link of this node, which times out within 7 s.
+/// The neighbour may also lie. So this node only reports the neighbour's claim, and does nothing else.
+///
+/// Each neighbour is watched separately, and the table's entries are divided among the addresses of neighbours
+/// (`SourcePlaces`). So a liar cannot hide the claim of another neighbour.
 struct OtherHolder {
-  /// How long a neighbour must have closed links before it is reported.
+  /// How long a neighbour must have closed links before the other node is reported.
   static let patience = TimeSpan.seconds(20)
-  /// Longer than the longest pause between two dials. A refusal after a longer time starts a new watch.
+  /// A refusal later than this after the last one starts a new watch. The time is longer than the longest pause between
+  /// two dials.
   static let memory = TimeSpan.seconds(60)
-  /// The interval of reports about the neighbours of one address.
+  /// The least interval between reports about the neighbours of one address.
   static let pause = TimeSpan.seconds(600)
 
   private struct Watch {
@@ -25,8 +28,8 @@ struct OtherHolder {
   private var watches = FixedArray<64, Watch>(repeating: Watch())
   private var sources = SourcePlaces()
 
-  /// Records that a neighbour at address `source` closed a link as a duplicate, although this node has no other one to
-  /// it. Returns true if another node with the same key must be reported.
+  /// Records that a neighbour at address `source` closed a link as a duplicate, although this node has no other link to
+  /// it. Returns true if another node with this node's key must be reported.
   mutating func linkRefused(by peer: NodeID, from source: UInt64, now: Instant) -> Bool {
     let index: Int
     if let known = find(peer) {
@@ -50,7 +53,7 @@ struct OtherHolder {
     sources[index] = 0
   }
 
-  /// Whether a neighbour has closed links long enough to be linked with the other node.
+  /// Whether a neighbour has closed links for `patience`, so that it must be linked with the other node.
   func isKnown(to peer: NodeID) -> Bool {
     guard let index = find(peer) else { return false }
     return watches[index].last >= watches[index].since + Self.patience
@@ -68,7 +71,8 @@ struct OtherHolder {
     return nil
   }
 
-  /// A free entry, or that of the longest silent neighbour among those of the address with the most entries.
+  /// The entry for a new watch: a free one. In a full table, the address with the most entries loses the entry with the
+  /// oldest refusal.
   private func place(for source: UInt64) -> Int {
     let most = sources.most(beside: source)
     var place = 0

@@ -6,65 +6,73 @@ import Primitives
 
 /// Lets neighbours take turns at the few connections of the Bluetooth adapter.
 ///
-/// A relay keeps one connection free for inbound links and, when it has parked several, one more for its dials. If too
-/// few are free, it parks the leaf that has been idle longest. The link is kept without a stream, as are routes,
-/// topologies and queued frames. Either end dials when it has something to send: for frames immediately, for news after
-/// a short delay, for renewals at the next visit. A parked leaf is called when discovery has lost it. It is also
-/// visited now and then, so that one that left does not stay in the topology. docs/protocol.md, "Parking".
+/// A relay keeps one connection free for inbound links and, when it has parked several leaves, one more for its own
+/// dials. If too few connections are free, the relay parks the leaf that has been idle longest. A parked link has no
+/// stream. Both ends keep the link, its routes, the topologies and the queued frames.
+///
+/// Either end calls the other end, which means that it dials a parked neighbour. It calls immediately for frames, and
+/// after a short delay for urgent updates (`news`). Urgent updates are nodes that appeared or vanished, and changed
+/// profiles and services. Renewals wait for the next visit. A visit is a call now and then that only checks whether the
+/// other end is still there. Without visits, a leaf that left would stay in the topology. A leaf is also called when
+/// discovery has lost it. docs/protocol.md, "Parking".
 struct Parking {
   /// A leaf is idle when its link has been up, and no routed frame has passed, for this time.
   static let idleMin = TimeSpan.seconds(1)
-  /// A leaf with traffic keeps its connection for this time from its beginning, even if others wait for one.
+  /// A leaf with traffic keeps its connection for this time, even if other leaves wait for one. The time starts when
+  /// its traffic began or its link came up.
   static let turnMax = TimeSpan.seconds(3)
-  /// A leaf that was parked while it had traffic calls no earlier than after this time, so that others come first. A
-  /// relay may request at most `pauseSecondsMax`.
+  /// A leaf that is parked while it has traffic is asked not to call for at least this time, so that others come first.
+  /// A leaf waits at most `pauseSecondsMax`, whatever the relay requests.
   static let pauseSecondsMin: UInt16 = 3
   static let pauseSecondsMax: UInt16 = 10
-  /// News for a parked neighbour waits this long, because more may follow. While others call it waits up to
-  /// `newsPatience`. A node that connects brings news itself, and Linux takes an inbound connection for the one that it
-  /// is just making.
+  /// Urgent updates for a parked neighbour wait this long, because more may follow. While other neighbours connect to
+  /// this node, the updates wait up to `newsPatience`. A neighbour that connects brings updates itself. Linux also
+  /// mistakes an inbound connection for the outbound one that it is just making.
   static let newsDelay = TimeSpan.seconds(1)
   static let newsPatience = TimeSpan.seconds(5)
-  /// After this time without a visit the relay dials a leaf that discovery finds. If it does not, the leaf dials. Each
-  /// visit briefly takes another leaf's connection, and advertisements live for 600 s.
+  /// The relay visits a parked leaf after this time, if discovery finds the leaf. If the relay does not, the leaf
+  /// visits the relay after `leafInterval`. Both times begin with the parking. They are long, because each visit
+  /// briefly takes a connection from another leaf, and advertisements live for 600 s.
   static let visitInterval = TimeSpan.seconds(150)
   static let leafInterval = TimeSpan.seconds(200)
-  /// A neighbour without contact for `restMax` is considered gone. So is one that was not reached within `callMax` of
-  /// the first dial when `failuresMax` dials have failed, or within `callMax` after discovery lost it. A call may wait
-  /// long for a connection, and after two crossed dials the kernel may need 10 s to detect that.
+  /// A parked neighbour is considered gone after `restMax` without contact, or `callMax` after discovery lost it. It is
+  /// also considered gone `callMax` after the first dial of a call, if `failuresMax` dials have failed. A call may wait
+  /// long for a connection. After two crossed dials the kernel may need 10 s to detect that.
   static let restMax = TimeSpan.seconds(300)
   static let callMax = TimeSpan.seconds(30)
   static let failuresMax: UInt8 = 3
-  /// A leaf with another relay closes its link to a relay that parked it this long ago.
+  /// A leaf that has a stream to one relay closes its link to another relay that parked it this long ago.
   static let leaveTime = TimeSpan.seconds(8)
-  /// Concurrent parked neighbours. The rest of the link slots is for others.
+  /// Concurrent parked neighbours. The remaining link slots are for links with a stream.
   static let parkedMax = Limits.linksMax / 2
-  /// With fewer connections leaves do not take turns.
+  /// With fewer Bluetooth connections than this, leaves are not parked.
   static let placesMin = 3
   /// The number of waiting dials for which connections are freed in advance.
   static let placesAhead = 2
   /// A call with frames that has waited this long may use the connection that is kept for inbound links.
   static let callPatience = TimeSpan.seconds(3)
-  /// A neighbour for which frames wait from a connected one is called before all others. Otherwise two neighbours that
-  /// answer each other would take turns and never be connected together. Other frames wait at most this long.
+  /// A parked neighbour is called first if frames wait for it from this node or from a connected neighbour. Otherwise
+  /// two neighbours that answer each other would be connected in turn and never together. Other frames give the same
+  /// priority after this time.
   static let answerPatience = TimeSpan.seconds(10)
 
-  /// The state of one link. Instants are `.never` if they do not apply.
+  /// The state of one link, by which it is parked and called. Instants are `.never` if they do not apply.
   struct Turn {
     /// When a routed frame last passed; initially when the link came up.
     var talkedAt = Instant.zero
-    /// When the traffic that includes that frame began.
+    /// When the last traffic began. Routed frames at most `idleMin` apart are one traffic.
     var turnAt = Instant.zero
-    /// When it was parked. Kept until the link is up again.
+    /// When the link was parked. The value is kept until the link is up again.
     var parkedAt = Instant.never
     /// The neighbour asked not to be called before this time.
     var pauseEnd = Instant.zero
-    /// When the pending news appeared.
+    /// When the urgent updates that wait for the neighbour appeared.
     var newsAt = Instant.never
+    /// When the present call of the neighbour began.
     var calledAt = Instant.never
-    /// When it was first dialled during this call, which may have waited for a connection.
+    /// When the neighbour was first dialled in the present call. The call may have waited for a connection.
     var dialledAt = Instant.never
-    /// When it was first called with frames waiting.
+    /// When the present call first had frames waiting for the neighbour.
     var urgentAt = Instant.never
     var isUrgent: Bool { urgentAt != .never }
     var call = Connector.Call.news
@@ -72,14 +80,14 @@ struct Parking {
     var wasHeard = false
     /// When discovery lost the neighbour.
     var unheardAt = Instant.never
-    /// Dials that failed since it was parked.
+    /// Dials that failed since the link was parked.
     var failures: UInt8 = 0
     /// The neighbour's epoch and maximum payload when it was parked.
     var epoch: UInt64 = 0
     var payloadBytesMax = 0
-    /// Whether everything that both ends had sent has arrived.
+    /// Whether everything that both ends had sent before the link was parked has arrived.
     var isWhole = true
-    /// Whether an advertisement of the neighbour shows that it no longer has the link.
+    /// Whether an advertisement of the neighbour shows that the neighbour no longer has the link.
     var isForgotten = false
 
     mutating func talk(_ now: Instant) {
@@ -87,7 +95,7 @@ struct Parking {
       talkedAt = now
     }
 
-    /// When the neighbour is given up.
+    /// When the neighbour is considered gone.
     var end: Instant {
       if parkedAt == .never { return .never }
       if isForgotten { return parkedAt }
@@ -108,15 +116,15 @@ struct Parking {
   var talking: UInt64 = 0
   /// When a neighbour last connected over Bluetooth.
   var visitedAt = Instant.zero
-  /// When the review has something to do.
+  /// When parked and idle links must be reviewed next.
   var deadline = Instant.never
-  /// Whether frames have waited for a neighbour longer than `callPatience`.
+  /// Whether frames have waited for a parked neighbour longer than `callPatience`.
   var isCallOverdue = false
 
   func isCalled(_ slot: Int) -> Bool { turns[slot].calledAt != .never }
   func isHeard(_ slot: Int) -> Bool { heard & 1 << UInt64(slot) != 0 }
 
-  /// Whether a neighbour is being called without failures so far.
+  /// Whether a parked neighbour that discovery finds is being called, without failures so far.
   var isCalling: Bool {
     var slots = Slots(parked)
     while let slot = slots.next() {
@@ -125,8 +133,8 @@ struct Parking {
     return false
   }
 
-  /// How long a leaf that is parked during traffic is asked to wait. All other called neighbours need this time for
-  /// their turns at `places` connections.
+  /// How long a leaf that is parked during traffic is asked not to call, in seconds. In this time all called neighbours
+  /// can have their turns at `places` connections.
   func pauseSeconds(places: Int) -> UInt16 {
     var called: UInt64 = 0
     var slots = Slots(parked)
@@ -162,7 +170,8 @@ struct Parking {
   /// Marks a parked link as having a stream again.
   mutating func resume(_ slot: Int) { parked &= ~(1 << UInt64(slot)) }
 
-  /// Parks a link again whose stream ended before it was up. Such a stream does not extend its time.
+  /// Parks a link again whose new stream ended before the link was up. Such a stream does not extend the time until the
+  /// neighbour is considered gone.
   mutating func restAgain(_ slot: Int, isCallFailed: Bool) {
     parked |= 1 << UInt64(slot)
     candidateChanges = nil
@@ -187,7 +196,7 @@ struct Parking {
 }
 
 extension Node {
-  /// Handles the end of the stream of a link that is being parked, or that was parked and is not up again.
+  /// Handles the end of the stream of a link that is being parked, or of a parked link that did not come up again.
   func linkParked(_ slot: Int, _ now: Instant) {
     let wasUp = parking.turns[slot].parkedAt == .never
     let isWhole = links[slot].rest() || !wasUp
@@ -196,7 +205,7 @@ extension Node {
     } else {
       parking.restAgain(slot, isCallFailed: !links[slot].isInbound)
     }
-    // Handle what its advertisement stated before the parking was agreed.
+    // If frames may have been lost, a stored topology of the neighbour may show that it no longer has the link.
     if !isWhole, let index = mesh.index(of: links[slot].peer), let topology = mesh.advertisement(of: index, .topology),
       let view = try? AdvertisementView(topology)
     {
@@ -219,7 +228,7 @@ extension Node {
     return nil
   }
 
-  /// Whether all links are parked. This node then learns neither that a node has left nor that it has returned.
+  /// Whether all links are parked. This node then learns neither that a node has left nor that a node has returned.
   var isViewFrozen: Bool {
     var isFrozen = false
     for slot in links.indices {
@@ -232,7 +241,8 @@ extension Node {
     return isFrozen
   }
 
-  /// Handles that a parked link is up again. Advertisements that may have been lost during parking are sent again.
+  /// Handles that a parked link is up again. Advertisements that may have been lost when the link was parked are sent
+  /// again.
   func linkResumed(_ slot: Int, _ now: Instant) {
     let turn = parking.turns[slot]
     parking.resumed(slot)
@@ -248,8 +258,8 @@ extension Node {
     wantTransmit(slot)
   }
 
-  /// Handles a dial that failed for a reason other than a lack of connections. A parked neighbour that cannot be
-  /// reached is given up.
+  /// Handles a dial that failed for a reason other than a lack of connections. Closes the link to a parked neighbour
+  /// that is considered gone.
   func callFailed(_ handle: UInt32, _ now: Instant) {
     guard let (hint, bearer) = connector.target(handle) else { return }
     var slots = Slots(parking.parked)
@@ -260,7 +270,7 @@ extension Node {
     }
   }
 
-  /// Gives up parked neighbours without contact for too long. Returns false if there were none.
+  /// Closes the links to parked neighbours that are considered gone. Returns false if there were none.
   func expireParked(_ now: Instant) -> Bool {
     let before = parking.parked
     var slots = Slots(before)
@@ -272,8 +282,8 @@ extension Node {
   }
 
   /// Handles an advertisement of a parked neighbour that arrived by another path. If the neighbour has restarted or no
-  /// longer lists this node, its link ends at the next review. Routes still use the link, so its slot must not be freed
-  /// earlier.
+  /// longer lists this node, their link is closed at the next review. Routes still use the link, so its slot must not
+  /// be freed earlier.
   func heardParked(_ node: NodeID, _ view: borrowing AdvertisementView) {
     var slots = Slots(parking.parked)
     while let slot = slots.next() {
@@ -292,7 +302,7 @@ extension Node {
     return false
   }
 
-  /// Records that a candidate is dialled.
+  /// Records that a candidate is dialled, for the call of its node if the link to that node is parked.
   func callTried(_ handle: UInt32, _ now: Instant) {
     guard parking.parked != 0, let (hint, bearer) = connector.target(handle) else { return }
     var slots = Slots(parking.parked)
@@ -302,7 +312,7 @@ extension Node {
     }
   }
 
-  /// Calls the parked neighbours for which there is something to send.
+  /// Calls the parked neighbours for which there is something to send or a visit is due.
   func callParked(_ now: Instant) {
     parking.deadline = .never
     parking.isCallOverdue = false
@@ -356,17 +366,18 @@ extension Node {
     return links.indices.contains { links[$0].state == .up && links[slot].hasFrames(from: $0) }
   }
 
-  /// When a neighbour without waiting frames is called.
+  /// When a parked neighbour is called for which no frames wait.
   private func callTime(_ slot: Int, _ now: Instant) -> Instant {
-    // It can no longer be dialled, but may still call itself.
+    // Discovery has lost the neighbour, so this node can no longer dial it. The neighbour may still dial this node.
     if parking.turns[slot].unheardAt != .never { return now }
     var due = Instant.never
     if parking.isHeard(slot) {
       due = parking.turns[slot].parkedAt + (settings.relays ? Parking.visitInterval : Parking.leafInterval)
-      // One visit at a time, and none that delays another call.
+      // Only one visit is made at a time, and no visit delays another call.
       if due <= now && parking.isCalling { due = now + Parking.newsDelay }
     }
-    // A request counts as news: what it asks for was refused and will not be resent unasked.
+    // A request for advertisements is urgent too. Without the request, the neighbour does not resend the advertisements
+    // that this node refused.
     if mesh.mayHaveNews(slot) || flooding[slot].requestDue != .never {
       let newsAt = min(parking.turns[slot].newsAt, now)
       parking.turns[slot].newsAt = newsAt

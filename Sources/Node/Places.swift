@@ -5,36 +5,43 @@ import Mesh
 import Primitives
 import Seal
 
-/// The place that a newcomer gets in a table.
+/// The slot that a newcomer gets in the table of handshakes or of associations.
 enum Place {
-  /// A free place.
+  /// A free slot.
   case free
-  /// The place of another association, which is evicted.
+  /// The slot of another association, which is evicted or loses its handshake.
   case taken(from: Association)
-  /// No place: nothing can be evicted, and the newcomer is refused.
+  /// No slot. Nothing can be evicted, and the newcomer is refused.
   case none
 }
 
-/// Places for handshakes and associations, shared by the links over which the peers are reached.
+/// The slots for handshakes and associations. The links over which the peers are reached share them.
 ///
-/// Ids cost nothing, so a place is charged to a link, whose neighbour has proved its key. This is the link of the frame
-/// that opened the association, or the first link of the route if this node needs it. The charge moves to the link of
-/// the last frame that could be decrypted. After the link has closed it moves to that of the next route.
+/// Ids cost nothing, so a slot is charged to a link, whose neighbour has proved its key. This is the link whose frame
+/// opened the association or, if this node needs it, the first link of the route. When a frame of the peer can be
+/// decrypted, the charge moves to the link of that frame. When the charged link closes, the charge moves to the first
+/// link of the next route.
 extension Associations {
-  /// A channel that was unused for this time and has nothing undelivered can be evicted by any newcomer.
+  /// Any newcomer may evict a channel that was unused for this time and has nothing undelivered.
   static let idleTime = TimeSpan.seconds(10)
-  /// So can one whose peer has not proved its key after this time, even if messages wait for it.
+  /// Any newcomer may evict a channel that was unused for this time and whose peer has not proved its key. Messages
+  /// that wait for the peer do not prevent this.
   static let unprovenTime = TimeSpan.seconds(5)
 
-  /// The place for a handshake with `peer`, charged to the link of `holder`.
+  /// Chooses the slot for a handshake with `peer`, charged to `holder`: the slot of a link, or `FairShare.ownHolder`.
+  /// `standing` returns the admission class of an association's peer or, for nil, of the newcomer.
   ///
-  /// Unknown peers share the unreserved places, proven peers all places, and each link gets at most as much as is free
-  /// afterwards. A peer that the operator pinned takes any free place. In a full table the first choice for eviction,
-  /// of any standing, is a handshake without a route. Next come overdue ones, and those of the link with the most
-  /// places if it would still have as many as the newcomer's.
+  /// Strangers share the unreserved slots, proven peers share all slots. With the new slot, the charged link may hold
+  /// at most as many slots as are free for that class. A peer that the operator pinned gets any free slot, and can
+  /// evict the handshake of any peer that the operator did not pin.
   ///
-  /// There are two exceptions. A handshake of a pinned peer is evicted for others only if it is overdue. Known peers
-  /// that hold no more than the reserve are evicted for unknown ones only if they are overdue.
+  /// If the newcomer gets no free slot, a handshake is evicted. A handshake without a route is evicted first, whatever
+  /// its class. The second choice are overdue handshakes, and handshakes of a link that would still hold as many slots
+  /// as the newcomer's link. Among these, the link with the most slots loses one.
+  ///
+  /// There are two exceptions. A handshake of a pinned peer is evicted for peers of other classes only if it is overdue
+  /// or has no route. While known peers hold no more than the reserve, the same applies to their handshakes when the
+  /// newcomer is a stranger.
   func handshakePlace(for peer: NodeID, _ holder: Int, _ standing: (Association?) -> Standing, now: Instant) -> Place {
     var share = FairShare(capacity: SealLimits.handshakesMax)
     var known = 0
@@ -69,16 +76,25 @@ extension Associations {
     return found.map { .taken(from: $0.association) } ?? .none
   }
 
-  /// The place for an association with `peer`, charged to the link of `holder`.
+  /// Chooses the slot for an association with `peer`, charged to `holder`. `holder` and `standing` are as for
+  /// `handshakePlace`.
   ///
-  /// In a full table an association of the largest holder is evicted while that holder has more than the newcomer's
-  /// link would have. Otherwise it is one that is idle or whose peer proves nothing. A holder's channels of lower
-  /// standing go first, among them those that carry nothing, and then the one unused for longest. A pinned peer with
-  /// undelivered messages goes last. An association with unread messages stays, but messages held here for their turn
-  /// or their link's budget do not protect one of the largest holder.
+  /// In a full table an association is evicted, by the first rule that finds one:
+  /// - Its eviction does no harm (`isEvictable`).
+  /// - Its link would still hold at least as many slots as the newcomer's link.
+  /// - It is idle or its peer proves no key (`isUseless`). Its link is the newcomer's, or holds as many slots as the
+  ///   newcomer's link would hold. A pinned peer's association is evicted by this rule only for another pinned peer.
+  /// - The operator pinned the newcomer and not this peer. The same condition applies to its link.
+  ///
+  /// Among the candidates of one rule, the link with the most slots loses one. Associations of that link with a lower
+  /// admission class are evicted first, then those without undelivered messages, then the one unused for longest.
+  ///
+  /// An association of a pinned peer with undelivered messages is evicted last, as is one with unread messages. An
+  /// association stays if the application was notified of a message and has not read it. Unread messages that this node
+  /// holds back protect an association too, unless its link holds more slots than the newcomer's link would hold.
   ///
   /// `isClaimed` means that only a forgeable frame names the newcomer. A channel in use is then evicted only if its
-  /// link holds more than half of the places.
+  /// link holds more than half of all slots.
   func place(
     for peer: NodeID, _ holder: Int, isClaimed: Bool = false, _ standing: (Association?) -> Standing, now: Instant
   ) -> Place {
@@ -118,7 +134,7 @@ extension Associations {
     return found.map { .taken(from: $0.association) } ?? .none
   }
 
-  /// The order of eviction.
+  /// The order of eviction. The association with the lowest value is evicted.
   private struct Order {
     var isLast = false
     var group: Int
@@ -137,13 +153,14 @@ extension Associations {
 }
 
 extension Association {
-  /// The link to which its place and its handshake are charged.
+  /// The slot of the link to which the association and its handshake are charged, or `FairShare.ownHolder`.
   var holder: Int { ingress ?? FairShare.ownHolder }
 
-  /// When its handshake last made progress, or nil without one.
+  /// When the association's handshake last made progress, or nil without a handshake.
   var handshakeProgressAt: Instant? { protection.seal?.progressAt }
 
-  /// Whether it carries nothing and was unused for long, or its peer does not prove its key.
+  /// Whether the association was unused for `idleTime` and has nothing undelivered. Also whether it was unused for
+  /// `unprovenTime` and its peer has not proved its key.
   fileprivate func isUseless(_ now: Instant) -> Bool {
     if !channel.hasUnfinishedSends { return usedAt + Associations.idleTime <= now }
     guard let seal = protection.seal, !seal.isOpen else { return false }
@@ -152,7 +169,7 @@ extension Association {
 }
 
 extension Node {
-  /// The standing of a peer. `isSealed` is whether its frames are encrypted.
+  /// The admission class of a peer. `isSealed` is whether the peer's frames are encrypted.
   func standing(of peer: NodeID, isSealed: Bool) -> Standing {
     if !isSealed { return .stranger }
     if trust?.isPinnedByOperator(peer) ?? false { return .pinned }
@@ -163,7 +180,8 @@ extension Node {
     standing(of: association.peer, isSealed: association.protection.seal != nil)
   }
 
-  /// Takes a place for a handshake with `peer`, charged to the link of `holder`. Returns false if there is none.
+  /// Takes a slot for a handshake with `peer`, charged to `holder`, and evicts another handshake if needed. Returns
+  /// false if there is no slot.
   func takeHandshakePlace(for peer: NodeID, _ holder: Int, _ now: Instant) -> Bool {
     let newcomer = standing(of: peer, isSealed: true)
     switch associations.handshakePlace(for: peer, holder, { $0.map { standing(of: $0) } ?? newcomer }, now: now) {
@@ -178,7 +196,8 @@ extension Node {
     }
   }
 
-  /// Takes a place for an association with `peer`, charged to the link of `holder`. Returns false if there is none.
+  /// Takes a slot for an association with `peer`, charged to `holder`, and evicts another association if needed.
+  /// Returns false if there is no slot.
   func takePlace(for peer: NodeID, _ holder: Int, isSealed: Bool, isClaimed: Bool, _ now: Instant) -> Bool {
     let newcomer = standing(of: peer, isSealed: isSealed)
     let place = associations.place(
@@ -197,7 +216,7 @@ extension Node {
     }
   }
 
-  /// Whether a session with a peer that has none would find a place now.
+  /// Whether a session with a peer that has no session would find slots for its association and handshake now.
   func hasPlace(for peer: NodeID, _ now: Instant) -> Bool {
     let holder = mesh.route(to: peer).map { Int($0.link) } ?? FairShare.ownHolder
     let newcomer = standing(of: peer, isSealed: true)

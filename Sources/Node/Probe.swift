@@ -3,8 +3,8 @@ import Frame
 import Mesh
 import Primitives
 
-/// Reliable messages that their receiver drops. The acknowledgement proves that the node is alive, and its time is the
-/// round-trip time. docs/protocol.md, "Message kinds".
+/// Probes: reliable messages that their receiver drops. The acknowledgement of a probe proves that the receiver is
+/// alive, and the time until it arrives is the round-trip time. docs/protocol.md, "Message kinds".
 enum Probe {
   static let kind: UInt8 = 28
 }

@@ -12,7 +12,7 @@ enum Protection {
   /// Plaintext, which both nodes chose in signed advertisements.
   case clear
   case sealed(Seal)
-  /// One node requires encryption and the other does not support it, or the peer's key is refused here.
+  /// One node requires encryption and the other does not support it, or this node refuses the peer's key.
   case refused(SealRefusal)
 
   var seal: Seal? {
@@ -61,9 +61,9 @@ enum Protection {
 
 /// The application's decisions on certificates.
 extension Node {
-  /// Applies the application's decision on a peer. Without one within `SealLimits.decisionTime` the peer is refused.
-  /// `checks` is the time that the decision took, in P-256 signature checks. It is charged to the link that delivers
-  /// the peer's frames.
+  /// Applies the application's decision on a peer. Without a decision within `SealLimits.decisionTime` the peer is
+  /// refused. `checks` is the processor time that the decision took, in P-256 signature checks. This time is charged to
+  /// the link that delivers the peer's frames.
   public func decide(_ peer: NodeID, isAccepted: Bool, checks: Int = 0, now: Instant) {
     guard let association = associations.association(with: peer) else { return }
     handshakes.charge(checks / Admission.checksPerHandshake, to: association.holder, now: now)
@@ -71,8 +71,9 @@ extension Node {
     isPumpDue = true
   }
 
-  /// The certificates with which a peer has proved its key, in DER, its own first. Empty if traffic is not encrypted,
-  /// as with this node itself. nil if the peer has not proved its key or is unreachable.
+  /// The certificates with which a peer has proved its key, in DER, the peer's own certificate first. Empty if traffic
+  /// with the peer is not encrypted or is refused, and for this node itself. nil if the peer has not proved its key or
+  /// is unreachable.
   public func certificates(of peer: NodeID) -> [[UInt8]]? {
     if peer == settings.id { return [] }
     switch associations.association(with: peer)?.protection ?? protection(of: peer) {
@@ -98,7 +99,8 @@ extension Node {
     return EncryptionPreference.agreement(settings.encryption, flags.encryption) == .sealed
   }
 
-  /// The protection of traffic with `peer`, by both signed preferences. nil if the peer's preference is unknown.
+  /// The protection of traffic with `peer`, by the signed preferences of both nodes. nil if the peer's preference is
+  /// unknown.
   func protection(of peer: NodeID) -> Protection? {
     if let trust, trust.refuses(peer) { return .refused(.rejected) }
     guard let epoch = mesh.epoch(of: peer), let flags = flags(of: peer, in: epoch) else { return nil }
@@ -122,8 +124,9 @@ extension Node {
     return false
   }
 
-  /// Restarts associations with peers whose advertised epoch has changed. The new one may be lower. The peer lost its
-  /// counter, or shared its key with another node, and the advertisements of the later epoch have expired.
+  /// Restarts associations with peers whose advertised epoch has changed. The new epoch may be lower than the old one.
+  /// This happens when the peer lost its counter, or shared its key with another node, and the advertisements of the
+  /// later epoch have expired.
   func renewProtection() {
     for association in associations.all {
       guard let epoch = mesh.epoch(of: association.peer), epoch != association.epoch,
@@ -132,16 +135,17 @@ extension Node {
       if epoch < association.epoch { association.channel.remoteRestarted(epoch: epoch) }
       association.epoch = epoch
       association.protection = protection
-      // The room for payloads may have changed.
+      // The longest payload may have changed, so the route is set again.
       association.route = nil
     }
   }
 
-  /// Drives the session of an association: begins and renews it, sends its frames, and handles its events.
+  /// Drives the session of an association: begins and renews the session, sends its frames, and handles its events.
   func tend(_ association: Association, _ now: Instant) {
     associations.revive(association, now: now)
     guard let seal = association.protection.seal else { return }
-    // A session question without certificates stays open until a handshake succeeds, despite losses.
+    // While the application has to decide on a session member of this peer, it needs the peer's certificates. So a
+    // session is wanted until a handshake succeeds, despite losses.
     seal.isWanted =
       association.channel.hasUnfinishedSends || (!seal.isOpen && sessions.hasQuestion(about: association.peer))
     seal.channelEpoch = association.channel.localEpoch
@@ -163,9 +167,9 @@ extension Node {
     while let event = seal.nextEvent() { note(event, association, now) }
   }
 
-  /// Takes a place and a share of the rate for a handshake that this node begins. Returns false without either. A
-  /// handshake that a peer requested was charged to the link of the request. This node's own needs have a share like a
-  /// link's.
+  /// Takes a slot, and a unit of the rate, for a handshake that this node begins. Returns false if either is missing.
+  /// If the peer requested the handshake, the link that delivered the request was already charged. Otherwise this
+  /// node's own share of the rate is charged, which is like that of a link.
   private func takeHandshake(with association: Association, _ now: Instant) -> Bool {
     let isCharged = association.isHandshakeCharged
     guard isCharged || handshakes.take(by: FairShare.ownHolder, now: now) else { return false }
@@ -227,7 +231,8 @@ extension Node {
       _ = ask(association, from: slot, now)
       throw .notOpened
     }
-    // Only the peer can have encrypted it, so its place is charged to the link that now delivers its frames.
+    // Only the peer can have encrypted the payload. So the association is charged to the link that now delivers the
+    // peer's frames.
     association.ingress = slot
     switch opened {
     case .hello(let epoch): if let epoch { association.channel.remoteSaid(epoch: epoch) }
@@ -243,14 +248,15 @@ extension Node {
     }
   }
 
-  /// Handles a handshake datagram. An empty one requests a handshake.
+  /// Handles the datagram of a handshake frame. An empty datagram requests a handshake.
   func receiveHandshake(
     _ header: FrameHeader, _ payload: RawSpan, from slot: Int, _ now: Instant
   ) throws(FrameRefusal) {
     var reader = ByteReader(payload, orThrow: FrameRefusal.truncated)
     let meant = try reader.u64()
     let epoch = try reader.u64()
-    // Only epochs from signed advertisements are accepted. The other end retries.
+    // Only the epochs of the newest signed advertisements are accepted. If this node lacks the newest one of the other
+    // end, that end retries.
     guard meant == settings.epoch, epoch == mesh.epoch(of: header.source) else { throw .stale }
     let name = SessionName(
       local: settings.id, peer: header.source, localEpoch: settings.epoch, peerEpoch: epoch)
@@ -271,8 +277,8 @@ extension Node {
     }
   }
 
-  /// Sends the handshake datagram in `sealReply`, for which no state is kept. It is charged to the link that delivered
-  /// the frame, because anyone could have forged that frame.
+  /// Sends the handshake datagram in `sealReply`, for which no state is kept. The reply is charged to the link that
+  /// delivered the frame it answers, because anyone could have forged that frame.
   private func sendReply(
     _ byteCount: Int, to name: SessionName, from slot: Int, _ now: Instant
   ) throws(FrameRefusal) {
@@ -291,7 +297,7 @@ extension Node {
       if seal.receiveAgain(hello, now: now) { return }
       guard seal.mayAccept(now: now) else { throw .unexpected }
     }
-    // A client whose link has used its share sends its hello again.
+    // A client that is refused because its link has used its share sends its hello again.
     if !handshakes.take(by: slot, now: now) { return try turnAway(hello, name, from: slot, now) }
     guard takeHandshakePlace(for: name.peer, slot, now) else { return try turnAway(hello, name, from: slot, now) }
     let association: Association?
@@ -307,7 +313,7 @@ extension Node {
     seal.accept(session, now: now)
   }
 
-  /// Refuses a session for lack of room. The client is notified and retries.
+  /// Refuses a session for lack of capacity. The client receives the refusal and retries.
   private func turnAway(
     _ hello: RawSpan, _ name: SessionName, from slot: Int, _ now: Instant
   ) throws(FrameRefusal) {
@@ -316,23 +322,25 @@ extension Node {
     if byteCount > 0 { try sendReply(byteCount, to: name, from: slot, now) }
   }
 
-  /// Handles that a peer uses a session that this node no longer has. Returns false if the link has used its share.
+  /// Handles a sealed frame of a peer that uses a session which this node no longer has: asks for a new session.
+  /// Returns false if the link has used its share.
   private func requestSession(_ peer: NodeID, from slot: Int, _ now: Instant) -> Bool {
     if settings.id < peer { return beginRequested(by: peer, from: slot, now) != .tooMany }
     guard replies.take(by: slot, now: now) else { return false }
     guard case .sealed(let seal)? = protection(of: peer), let route = mesh.route(to: peer) else { return true }
-    // No state is kept for a node that only sent something undecryptable.
+    // No state is kept for a node that only sent a payload which cannot be decrypted.
     writeEpochs(seal.peerEpoch)
     _ = queue(.handshake, sealScratch[..<SealLimits.handshakeHeaderBytes], .interactive, peer, route)
     return true
   }
 
-  /// Handles a forgeable frame that requests a handshake with `peer`. The link that delivered it is charged before any
-  /// state is created. Returns the reason if nothing is begun: `.tooMany` if the link has used its share.
+  /// Handles a forgeable frame that requests a handshake with `peer`. The link that delivered the frame is charged
+  /// before any state is created. Returns the reason if no handshake is begun: `.tooMany` if the link has used its
+  /// share.
   private func beginRequested(by peer: NodeID, from slot: Int, _ now: Instant) -> FrameRefusal? {
     if let known = associations.association(with: peer) { return ask(known, from: slot, now) ? nil : .tooMany }
     guard handshakes.take(by: slot, now: now) else { return .tooMany }
-    // The neighbour's own key is proven by its link.
+    // A request in the neighbour's own name is not forged, because the link proves the neighbour's key.
     guard isSealed(peer),
       let association = try? association(with: peer, from: slot, isClaimed: links[slot].peer != peer, now),
       let seal = association.protection.seal
@@ -342,8 +350,9 @@ extension Node {
     return nil
   }
 
-  /// Handles a forgeable frame that requests a session with a known peer. A handshake that this node begins for it is
-  /// charged to the link that delivered the frame. Returns false if the link has used its share.
+  /// Handles a forgeable frame that requests a session with a peer that has an association. If this node begins a
+  /// handshake for that reason, the link that delivered the frame is charged. Returns false if the link has used its
+  /// share.
   private func ask(_ association: Association, from slot: Int, _ now: Instant) -> Bool {
     guard let seal = association.protection.seal, seal.mayBeAsked(now: now) else { return true }
     if seal.sessionName.isClient {
@@ -364,14 +373,14 @@ extension Node {
       sessions.askAgain(about: peer)
     case .failed(let reason):
       count { $0.sessionsFailed &+= 1 }
-      // A peer that keeps beginning handshakes can cause any number of these.
+      // A peer that begins handshakes again and again can cause any number of displaced ones.
       let level: Level = reason == .displaced ? .debug : .notice
       journal.record(level, .sessionFailed, at: now, UInt64(reason.rawValue), node: peer)
       sessions.askAgain(about: peer)
     case .refused(let reason, let byPeer):
       count { $0.sessionsRefused &+= 1 }
       journal.record(.warning, .sessionRefused, at: now, UInt64(reason.rawValue), byPeer ? 1 : 0, node: peer)
-      // Unfinished sends fail. Without any, the channel continues when the refusal ends.
+      // Unfinished sends fail. A channel without unfinished sends continues when the refusal ends.
       if association.channel.hasUnfinishedSends { association.channel.close() }
     case .decisionWanted(let chain): decisions.append((peer, chain))
     }

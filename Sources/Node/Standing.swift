@@ -1,32 +1,35 @@
 import Primitives
 
-/// How well a peer is known. A peer keeps its place against peers of lower standing.
+/// The admission class of a peer: how much the peer has proved to this node. A peer of a higher class is preferred when
+/// slots of a shared table are scarce.
 public enum Standing: Int, Comparable, Sendable {
-  /// It has proved nothing to this node, or its frames prove nothing because they are plaintext.
+  /// The peer has proved nothing to this node, or its frames prove nothing because they are plaintext.
   case stranger
-  /// It proved its key in an earlier session. For `Admission`: its key was pinned by trust on first use, or the policy
-  /// is `open`.
+  /// The peer proved its key in an earlier session. For `Admission`: its key was pinned by trust on first use, or the
+  /// trust policy is `open`.
   case proven
-  /// The operator pinned its key. A key pinned by trust on first use costs nothing and counts only as proven.
+  /// The operator pinned the peer's key. A pin by trust on first use gives at most the class `proven`, because anyone
+  /// can get such a pin at no cost.
   case pinned
 
   public static func < (left: Standing, right: Standing) -> Bool { left.rawValue < right.rawValue }
 }
 
-/// The peers that most recently proved their key in a session. One that comes back gets a place for its handshake that
-/// unknown peers do not.
+/// The peers that most recently proved their key in a session. When such a peer returns, it can use handshake slots
+/// that are reserved against strangers.
 ///
-/// A node with many keys can take entries at the cost of a whole handshake each. An entry is charged to the link that
-/// delivered the peer's frames. In a full table, the oldest entry of the link with the most entries is replaced.
+/// A machine with many keys can take many entries, but each entry costs it a complete handshake. An entry is charged to
+/// the link that delivered the peer's frames. In a full table, the oldest entry of the link with the most entries is
+/// replaced.
 struct ProvenPeers {
-  /// One for each association.
+  /// One entry for each association.
   static let placesMax = Limits.channelsMax
 
   private struct Entry {
     var node = NodeID.none
-    /// The slot of the link, or `FairShare.ownHolder` after it has closed.
+    /// The slot of the link to which the entry is charged, or `FairShare.ownHolder` after that link has closed.
     var holder = FairShare.ownHolder
-    /// Increases with each proof.
+    /// The number of the proof, which increases with each proof. 0 in a free entry.
     var order: UInt64 = 0
   }
 
@@ -35,7 +38,7 @@ struct ProvenPeers {
 
   func contains(_ node: NodeID) -> Bool { entries.indices.contains { entries[$0].node == node } }
 
-  /// Records that `node` proved its key over the link of `holder`.
+  /// Records that `node` proved its key over the link in slot `holder`.
   mutating func note(_ node: NodeID, on holder: Int) {
     lastOrder += 1
     let place = entries.indices.first { entries[$0].node == node } ?? entries.indices.first { entries[$0].order == 0 }
@@ -46,6 +49,7 @@ struct ProvenPeers {
     for index in entries.indices where entries[index].holder == slot { entries[index].holder = FairShare.ownHolder }
   }
 
+  /// The oldest entry of the link with the most entries.
   private var oldestOfLargest: Int {
     var share = FairShare(capacity: Self.placesMax)
     for index in entries.indices { share.take(1, by: entries[index].holder) }

@@ -1,25 +1,27 @@
 import Primitives
 
-/// Decides when to close links that this node dialled and no longer wants, because nodes that appeared later replaced
-/// them.
+/// Decides when to close surplus links. This node dialled them and no longer wants them, because it now prefers nodes
+/// that appeared later.
 ///
-/// A link is closed when it was unwanted, and its domain unchanged, for `calm`. While many nodes appear together, the
-/// neighbours on the rings are unknown. In a domain that changes constantly, `patienceMax` suffices. Up to
-/// `closedAtOnce` links are closed together, which is one topology change for others. Then none is closed for `pause`,
-/// so that the network can adapt.
+/// A link is closed when it was unwanted for `calm`, and its broadcast domain did not change in that time. While many
+/// nodes appear together, the neighbours on the rings (`LinkSelection`) are unknown. In a domain that changes
+/// constantly, a link is closed when it was unwanted for `patienceMax`.
+///
+/// Up to `closedAtOnce` links are closed in one turn, so other nodes receive one topology change for all of them. After
+/// a turn, no link is closed for `pause`, so that the network can adapt.
 struct SurplusLinks {
   static let calm = TimeSpan.seconds(10)
   static let patienceMax = TimeSpan.seconds(60)
   static let pause = TimeSpan.seconds(2)
   static let closedAtOnce = 8
 
-  /// When a link became unwanted, and when it is to be closed. `.never` for all others.
+  /// When the link of a slot became unwanted, and when it is to be closed. `.never` if the link is not surplus.
   private var since = Limits.PerLink<Instant>(repeating: .never)
   private var due = Limits.PerLink<Instant>(repeating: .never)
-  /// The slots in `due` that are to be closed. `deadline` is read several times in a wake-up, and usually there are
-  /// none.
+  /// The slots of surplus links, one bit each. Usually there are none. `deadline` is read several times in a pass of
+  /// the event loop, so it must be fast.
   private var unwanted: UInt64 = 0
-  /// When the next turn may begin, when the last one began, and how many links it has closed.
+  /// When the next turn may begin, when the last turn began, and how many links the last turn has closed.
   private var nextAt = Instant.zero
   private var turnAt = Instant.zero
   private var closedInTurn = 0
@@ -31,7 +33,7 @@ struct SurplusLinks {
     due[slot] = min(max(since[slot], domainChangedAt) + Self.calm, since[slot] + Self.patienceMax)
   }
 
-  /// Removes a link that is wanted again, is gone, or is not this node's to close.
+  /// Removes a link that is wanted again, has ended, or must not be closed by this node.
   mutating func remove(_ slot: Int) {
     if unwanted & 1 << UInt64(slot) == 0 { return }
     unwanted &= ~(1 << UInt64(slot))
@@ -39,7 +41,7 @@ struct SurplusLinks {
     due[slot] = .never
   }
 
-  /// Postpones a link that cannot be closed yet.
+  /// Restarts the wait of a surplus link that cannot be closed yet.
   mutating func postpone(_ slot: Int, now: Instant) {
     unwanted |= 1 << UInt64(slot)
     since[slot] = now

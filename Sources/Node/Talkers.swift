@@ -3,18 +3,18 @@ import Primitives
 /// The sources that send the most forwarded bytes, in a table of fixed size. The algorithm is “Space-Saving” (Metwally,
 /// Agrawal, El Abbadi: Efficient Computation of Frequent and Top-k Elements in Data Streams, ICDT 2005).
 ///
-/// In a full table a new source replaces the one of least weight and inherits its weight. A source with more than
+/// In a full table a new source replaces the entry of least weight and inherits that weight. A source with more than
 /// 1/`entriesMax` of all bytes is always in the table, however many sources a neighbour invents.
 public struct Talkers {
-  /// Enough for every row that a screen shows.
+  /// The size of the table. It is enough for every row that a screen shows.
   public static let entriesMax = 16
 
   /// One source.
   public struct Entry: Sendable {
     public internal(set) var node = NodeID.none
-    /// The bytes since it entered the table.
+    /// The bytes that were counted since the source entered the table.
     public internal(set) var bytes: UInt64 = 0
-    /// These bytes plus the weight of the entry that it replaced.
+    /// `bytes` plus the weight of the entry that the source replaced.
     var weight: UInt64 = 0
   }
 

@@ -2,9 +2,9 @@ import Frame
 import Link
 import Primitives
 
-/// Passes frames to a tap. Without a tap none of this runs.
+/// Passes frames to a tap, which observes the frames of all links. Without a tap this code does not run.
 extension Node {
-  /// Shows a whole frame that arrived inside TLS.
+  /// Shows a complete frame that arrived inside TLS.
   func show(received frame: UnsafeRawBufferPointer, on slot: Int, to tap: any FrameTap) {
     let (header, payload) = parts(of: frame)
     show(header, payload, slot, isSent: false, isBesideTLS: false, to: tap)

@@ -3,26 +3,28 @@ import Primitives
 
 /// The peers of a broadcast domain whose traffic over relays is worth a direct link.
 ///
-/// Bytes are counted in windows. A peer with more than `bytesMin` in one window gets a place, and keeps it until
-/// `keepTime` has passed without such a window. A place is charged to the link that delivers the peer's frames. If all
-/// places are taken, one is evicted from the link with the most places, if that link has more than the newcomer's would
-/// have. Among that link's peers it is the one whose traffic ended longest ago.
+/// Bytes are counted in windows of time. A peer with more than `bytesMin` bytes in one window gets a table slot. It
+/// keeps the slot until `keepTime` has passed without such a window.
+///
+/// A slot is charged to the link that delivers the peer's frames. In a full table, the link with the most slots loses
+/// one, if it has more than the newcomer's link would have. The peer of that link whose traffic ended longest ago loses
+/// its slot.
 struct TrafficDemand {
   static let placesMax = 8
   static let window = TimeSpan.seconds(10)
-  /// Payload bytes in both directions.
+  /// The payload bytes of one window, in both directions together, above which a peer gets a slot.
   static let bytesMin = 262_144
   static let keepTime = TimeSpan.seconds(60)
 
   private struct Place {
-    /// 0 if the place is free.
+    /// The first 8 bytes of the peer's id, or 0 if the slot is free.
     var hint: UInt64 = 0
     var busyAt = Instant.zero
     var holder = FairShare.ownHolder
   }
 
   private var places = FixedArray<8, Place>(repeating: Place())
-  /// When the window ends. `.never` if none is open.
+  /// When the window ends. `.never` if no window is open.
   private(set) var windowEnd = Instant.never
 
   func contains(_ hint: UInt64) -> Bool {
@@ -30,13 +32,13 @@ struct TrafficDemand {
     return false
   }
 
-  /// Starts counting bytes unless a window is open.
+  /// Opens a window, unless one is open.
   mutating func openWindow(now: Instant) {
     if windowEnd == .never { windowEnd = now + Self.window }
   }
 
-  /// Records heavy traffic in this window with a peer whose frames arrive over the link of `holder`. Returns true if it
-  /// got a new place.
+  /// Records heavy traffic in this window with a peer whose frames arrive over the link in slot `holder`. Returns true
+  /// if the peer got a new table slot.
   mutating func add(_ hint: UInt64, from holder: Int, now: Instant) -> Bool {
     var free: Int?
     for index in places.indices {
@@ -52,7 +54,8 @@ struct TrafficDemand {
     return true
   }
 
-  /// The place to evict for another one of `holder`, when all are taken.
+  /// The table slot to free for a new peer of the link `holder`. nil if no other link has more slots than this one
+  /// would have.
   private func leaver(for holder: Int) -> Int? {
     var share = FairShare(capacity: Self.placesMax)
     for index in places.indices { share.take(1, by: places[index].holder) }
@@ -67,7 +70,7 @@ struct TrafficDemand {
     return found
   }
 
-  /// Ends a window. Another one follows while a peer has a place. Returns true if a peer lost its place.
+  /// Ends a window. Another window follows while any peer has a slot. Returns true if a peer lost its slot.
   mutating func closeWindow(now: Instant) -> Bool {
     var (isEmpty, hasChanged) = (true, false)
     for index in places.indices where places[index].hint != 0 {

@@ -1,34 +1,36 @@
 import Primitives
 
-/// Candidates that are dialled in turn because only an announcement vouches for them, and anyone on a network can
-/// announce any number of nodes.
+/// Trials: candidates that are dialled in turn, because their nodes never proved a key. Only an announcement vouches
+/// for them, and anyone on a network can announce any number of nodes.
 ///
 /// The links in a broadcast domain are derived from the ids of its nodes, so invented nodes would displace the real
-/// neighbours of a node. When several chosen nodes do not answer, the domain becomes doubtful. Then only nodes that
-/// have proved their key count, and the others are dialled in turn. Those with the fewest failures come first:
-/// newcomers in their order, then the newest, and in parallel the oldest. A real newcomer is thus dialled soon,
-/// regardless of the number of invented ones.
+/// neighbours of a node. When `unansweredMax` unproven nodes do not answer, the domain becomes doubtful. In a doubtful
+/// domain only nodes that have proved their key are considered for links. All others are dialled in turn.
+///
+/// Candidates with the fewest failures are dialled first. Among these, newcomers are dialled in the order in which they
+/// were found, then the newest candidate. One concurrent trial goes to the oldest candidate. A real newcomer is thus
+/// dialled soon, regardless of the number of invented nodes.
 ///
 /// docs/protocol.md, "Who links with whom".
 extension Connector {
-  /// A domain is doubtful when this many of its unproven nodes failed `failuresMax` times. A node dials as many in a
-  /// crowded domain.
+  /// A domain is doubtful when this many of its unproven nodes each failed to answer `failuresMax` dials. It is the
+  /// number of links that a relay wants in a crowded domain.
   static let unansweredMax = 4
-  /// Unproven candidates that are dialled concurrently by a node with fewer than `trialLinks` links in the domain. Two
-  /// dials are left for others.
+  /// Trials that are dialled concurrently by a node with fewer than `trialLinks` links in the domain. Two of `dialsMax`
+  /// dials are left for other candidates.
   static let trialsMax = 6
-  /// A node with this many links in a domain has enough, and tries one candidate at a time.
+  /// A node with this many links in a domain has enough links, and dials one trial at a time.
   static let trialLinks = 4
 
-  /// The known state of a domain.
+  /// A broadcast domain, and the number of this node's links in it.
   private struct Domain {
     let number: UInt32
     let isDoubtful: Bool
     var links = 0
   }
 
-  /// How long a candidate is a newcomer. After their initial burst, announcements bring at most as many candidates in
-  /// this time as are dialled (`DialBudget` in Discovery).
+  /// How long a candidate is a newcomer after it was found. After an initial burst, announcements bring at most as many
+  /// candidates in this time as are dialled (`DialBudget` in Discovery).
   static let newTime = TimeSpan.seconds(10)
 
   func isDoubtful(_ domain: UInt32) -> Bool {
@@ -37,7 +39,7 @@ extension Connector {
     } >= Self.unansweredMax
   }
 
-  /// Chooses the candidates whose turn it is. Call it after the selection in all domains.
+  /// Chooses the candidates that are dialled as trials now. Call this after the links in all domains were selected.
   mutating func chooseTrials(_ now: Instant, _ standing: (_ hint: UInt64, _ bearer: BearerKind) -> Standing) {
     var domains: [Domain] = []
     for index in candidates.indices where candidates[index].domain != 0 {
@@ -62,8 +64,8 @@ extension Connector {
     }
   }
 
-  /// The next trial among those that failed least: newcomers in their order, then the newest. The last trial goes to
-  /// the oldest.
+  /// The next trial, among the candidates with the fewest failures: the newcomer found first or, without newcomers, the
+  /// newest candidate. Without newcomers, the last of `trialsMax` trials goes to the oldest candidate.
   private func nextTrial(_ trials: Int, _ domains: [Domain], _ now: Instant) -> Int? {
     let isOldest = trials == Self.trialsMax - 1
     var next: (index: Int, failures: UInt32, isNew: Bool)?
@@ -87,7 +89,7 @@ extension Connector {
       return false
     }
     if candidate.isNameless { return true }
-    // A leaf links with leaves only if it has no relay.
+    // A leaf tries other leaves only while it has no link in the domain.
     return domain.isDoubtful && (candidate.relays || !relays && domain.links == 0)
   }
 }

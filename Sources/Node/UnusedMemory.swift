@@ -1,15 +1,15 @@
 import Link
 import Primitives
 
-/// The memory of a link's slot on the forwarding path, besides its records: control frames, and one frame that arrives
-/// in parts.
+/// The memory of one link slot on the forwarding path, besides the link's records: control frames, and one frame that
+/// arrives in parts.
 enum SlotMemory {
   static let byteCount = Arena.byteCount(FrameQueue.byteCount) + Arena.byteCount(Limits.frameBytesMax)
 }
 
 extension Node {
-  /// Calls `body` with the memory of slots without a link. Its content is unused, so its pages may be returned to the
-  /// system until the next link touches them.
+  /// Calls `body` with the memory of link slots without a link. The content of this memory is unused, so its pages may
+  /// be returned to the system until the next link touches them.
   public func forEachUnusedMemory(_ body: (UnsafeMutableRawBufferPointer) -> Void) {
     var first = 0
     while first < Limits.linksMax {

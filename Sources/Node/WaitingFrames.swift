@@ -1,12 +1,13 @@
 import Frame
 import Primitives
 
-/// Advertisements and deny-lists whose signatures are checked in the next pieces (`CheckBudget`), oldest first. The
-/// links that delivered them share the room.
+/// Advertisements and deny-lists whose signatures are checked in the next pieces of checks (`CheckBudget`), oldest
+/// first. The links that delivered them share the memory.
 struct WaitingFrames {
   static let byteCount = Limits.waitingFrameBytesMax
   private static let blockBytes = 64
-  /// The header before each frame: the link's slot, or `removed`, and the number of its blocks.
+  /// The bytes of the header before each frame. It has the link's slot, or `removed`, and the number of the frame's
+  /// blocks.
   private static let headBytes = 4
   private static let removed: UInt16 = .max
 
@@ -21,7 +22,8 @@ struct WaitingFrames {
 
   var isEmpty: Bool { count == 0 }
 
-  /// Keeps a frame from a link. Returns false if the link has no room for it.
+  /// Stores a frame from a link. Returns false if the frame is too long, the link has used its share, or the memory is
+  /// full.
   mutating func append(_ header: FrameHeader, _ payload: RawSpan, on slot: Int) -> Bool {
     let blocks = (Self.headBytes + FrameHeader.byteCount + payload.byteCount + Self.blockBytes - 1) / Self.blockBytes
     guard payload.byteCount <= Limits.advertisementBytesMax, share.mayTake(blocks, by: slot) else { return false }
@@ -44,7 +46,7 @@ struct WaitingFrames {
   }
 
   /// Removes the oldest frame, copies it to the start of `buffer`, and returns its link's slot. `buffer` must have room
-  /// for it.
+  /// for the frame.
   mutating func takeFirst(into buffer: UnsafeMutableRawBufferPointer) -> Int? {
     while first < end {
       let (slot, blocks) = head(at: first)
