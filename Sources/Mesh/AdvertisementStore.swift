@@ -31,7 +31,7 @@ struct AdvertisementStore {
     memory = arena.take(Self.bytesMax)
   }
 
-  /// The bytes of the advertisement in a table slot, or nil if the slot is empty. They are valid until the store
+  /// The bytes of the advertisement in a table slot, or nil if the slot is empty. The bytes are valid until the store
   /// changes.
   subscript(place: Int) -> UnsafeRawBufferPointer? {
     let extent = extents[place]

@@ -2,7 +2,7 @@ import Frame
 import Primitives
 
 /// The advertisements that a node stores, including its own. For each advertisement, the database also stores the links
-/// over which it must still be sent.
+/// over which that advertisement must still be sent.
 ///
 /// A record keeps its number while its node is known.
 ///
@@ -82,7 +82,7 @@ struct Database {
   }
 
   /// Stores an advertisement in place of the previous one of the same node and kind. `unsent` has the links over which
-  /// it must be sent, one bit each. `ingress` is the slot of the link that delivered it.
+  /// the advertisement must be sent, one bit each. `ingress` is the slot of the link that delivered the advertisement.
   mutating func install(
     _ source: NodeID, _ view: borrowing AdvertisementView, _ payload: RawSpan, expiresAt: Instant, unsent: UInt64,
     from ingress: Int
@@ -205,7 +205,7 @@ struct Database {
     advertisements.remove(place(number, kind))
   }
 
-  /// Whether an advertisement has the same body as the stored one of its kind. Most renewals have.
+  /// Whether an advertisement has the same body as the stored one of its kind. This is so for most renewals.
   private func isSame(_ number: Int, _ view: borrowing AdvertisementView) -> Bool {
     guard let held = bytes(number, view.kind), let old = try? AdvertisementView(held.bytes) else { return false }
     return isEqual(old.body, view.body)

@@ -27,14 +27,14 @@ public struct FlapDamping {
 
   private var entries = FixedArray<64, Entry>(repeating: Entry())
   private var sources = SourcePlaces()
-  /// The number of entries that were ever used; they come first. In a stable network no entry was used, so nothing is
-  /// scanned.
+  /// The number of entries that were ever used. Used entries come first in the table. In a stable network no entry was
+  /// used, so nothing is scanned.
   private var used = 0
 
   public init() {}
 
   /// Records that a link to `peer` broke after it was up for `life`. The entry is charged to `source`, the address of
-  /// the neighbour. Returns the length of the link's quarantine, or nil if it is not quarantined.
+  /// the neighbour. Returns the length of the link's quarantine, or nil without a quarantine.
   public mutating func linkBroke(
     _ peer: NodeID, _ bearer: BearerKind, from source: UInt64, life: TimeSpan, now: Instant
   ) -> TimeSpan? {

@@ -9,9 +9,9 @@ import Primitives
 public struct Mesh {
   /// The result of comparing an advertisement to the stored one.
   public enum Assessment: Equatable, Sendable {
-    /// Newer than the stored one. Verify it, then `install` it.
+    /// Newer than the stored one. Verify the signature, then call `install`.
     case new
-    /// The same as the stored one.
+    /// The stored one has the same epoch and sequence.
     case duplicate
     /// Older than the stored one, or expired.
     case stale
@@ -20,9 +20,10 @@ public struct Mesh {
     /// An advertisement under this node's key that is newer than this node's newest. Either this node lost its stored
     /// epoch, or another node uses the key.
     case ownFromElsewhere
-    /// The source is unknown and the database is full. Another node must be evicted for it (`place(for:isKept:)`).
+    /// The source is unknown and the database is full. Another node must be evicted for the source
+    /// (`place(for:isKept:)`).
     case full
-    /// Newer than the stored one, but its source renews it more often than `renewalRate` allows. Request the
+    /// Newer than the stored one, but its source sends renewals more often than `renewalRate` allows. Request the
     /// advertisement again later.
     case tooOften
   }
@@ -45,8 +46,8 @@ public struct Mesh {
   /// A neighbour's copy may be older than the stored advertisement by this many milliseconds, because paths differ. If
   /// the difference is larger, other nodes have delayed the copy, or its age is false.
   static let ageDifferenceMax: UInt64 = 30_000
-  /// A longer lifetime of a stored advertisement is flooded only if at least this much of the lifetime remains. It must
-  /// also be twice the time that remains by the last flooded expiry.
+  /// An extended lifetime of a stored advertisement is flooded only if at least this much time remains. The remaining
+  /// time must also be at least twice the time until the expiry that was flooded last.
   static let restToldMin = TimeSpan.seconds(10)
 
   public let local: NodeID
@@ -127,7 +128,7 @@ public struct Mesh {
   /// The cost that this node advertises for a link, or zero if the slot has none.
   public func cost(of slot: Int) -> UInt16 { links[slot].cost }
 
-  /// Writes the body of this node's topology advertisement. It lists each neighbour once, with the link in use.
+  /// Writes the body of this node's topology advertisement. The body lists each neighbour once, with the link in use.
   @_lifetime(output: copy output)
   public func writeTopology(flags: TopologyFlags, to output: inout OutputRawSpan) {
     TopologyView.writeHead(flags: flags, count: links.carriers.nonzeroBitCount, to: &output)
@@ -153,8 +154,8 @@ public struct Mesh {
     return Neighbour(node: link.peer, cost: link.cost, payloadBytesMax: link.payloadBytesMax, bearer: link.bearer)
   }
 
-  /// Returns how urgently this node must advertise its links again, and clears that value. It covers the changes to the
-  /// output of `writeTopology` since the last call.
+  /// Returns how urgently this node must advertise its links again, and clears that value. The value covers the changes
+  /// to the output of `writeTopology` since the last call.
   public mutating func takeTopologyChange() -> TopologyChange {
     defer { topologyChange = .none }
     return topologyChange
@@ -179,7 +180,7 @@ public struct Mesh {
   // MARK: Advertisements
 
   /// Compares a received advertisement to the stored one of its source and kind, before its signature is verified.
-  /// `age` is the age in milliseconds that the neighbour sent with it.
+  /// `age` is the age in milliseconds that the neighbour sent with the advertisement.
   public func assess(_ source: NodeID, _ view: borrowing AdvertisementView, age: UInt64 = 0, now: Instant) -> Assessment
   {
     guard let number = database.find(source) else {
@@ -200,9 +201,9 @@ public struct Mesh {
     held.isHeld ? min(age, held.age(now: now)) : age
   }
 
-  /// Stores a verified advertisement that `assess` found `.new` and link `slot` delivered. It will be sent to all other
-  /// neighbours. `payload` has the bytes of `view`. Returns true for a topology that differs from the stored one or is
-  /// the first of its epoch.
+  /// Stores a verified advertisement that `assess` found `.new` and link `slot` delivered. The advertisement will be
+  /// sent to all other neighbours. `payload` has the bytes of `view`. Returns true for a topology that differs from the
+  /// stored one or is the first of its epoch.
   @discardableResult
   public mutating func install(
     _ source: NodeID, _ view: borrowing AdvertisementView, _ payload: RawSpan, age: UInt64 = 0, from slot: Int,
@@ -212,7 +213,7 @@ public struct Mesh {
     if let number = database.find(source) { held = database.records[number][view.kind] }
     let bounded = bounded(age, held, now)
     // If the copy of the neighbour that sent the advertisement would expire much earlier, the stored copy is sent back
-    // to it.
+    // to that neighbour.
     let knows = isMuchOlder(age, than: bounded) ? 0 : told(by: slot)
     let hasChanged = keep(
       source, view, payload, Self.expiry(view, age: bounded, now), links.carriers & ~knows, from: slot)
@@ -229,14 +230,15 @@ public struct Mesh {
     needsRoutes = true
   }
 
-  /// Stores an advertisement of this node. It will be sent to all neighbours.
+  /// Stores an advertisement of this node, which will be sent to all neighbours.
   public mutating func installOwn(_ view: borrowing AdvertisementView, _ payload: RawSpan) {
     _ = keep(local, view, payload, .never, links.carriers, from: FairShare.ownHolder)
   }
 
-  /// Records that the neighbour on link `slot` sent an advertisement. If the same advertisement is stored, it need not
-  /// be sent to that neighbour, unless the neighbour's copy is much older. If the neighbour's copy is younger and has
-  /// the same bytes, the stored lifetime is extended. The signature of these bytes was verified already.
+  /// Records that the neighbour on link `slot` sent an advertisement. If the same advertisement is stored, the stored
+  /// copy need not be sent to that neighbour, unless the neighbour's copy is much older. If the neighbour's copy is
+  /// younger and has the same bytes, the stored lifetime is extended. The signature of these bytes was verified
+  /// already.
   public mutating func neighbour(
     on slot: Int, holds view: borrowing AdvertisementView, _ payload: RawSpan, of source: NodeID, age: UInt64 = 0,
     now: Instant
@@ -286,10 +288,10 @@ public struct Mesh {
     return isTopology
   }
 
-  /// Whether a change must be sent soon even to a parked neighbour. A parked leaf need not know by which route its
-  /// relay reaches a node, so other links of a known node are not urgent. `computeRoutes` detects nodes that become
-  /// reachable. Other links of this node itself are urgent only if the set of reachable nodes has changed, or if this
-  /// node does not relay.
+  /// Whether a change must be sent soon even to a parked neighbour. A parked leaf (a node that does not forward for
+  /// others) need not know by which route its relay reaches a node. So other links of a known node are not urgent.
+  /// `computeRoutes` detects nodes that become reachable. Other links of this node itself are urgent only if the set of
+  /// reachable nodes has changed, or if this node does not relay.
   private mutating func isNews(_ change: Database.Change, isOwn: Bool) -> Bool {
     switch change {
     case .renewal: return false

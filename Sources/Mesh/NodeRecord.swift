@@ -43,7 +43,7 @@ struct NodeRecord {
   /// Whether the node was admitted to a full database and has no route yet.
   var isPlaced = false
 
-  /// Whether the node is in the route tree, by a route or by the node that lists it.
+  /// Whether the node is in the route tree, because of its route or because the node of record `parent` lists it.
   var isInTree: Bool { route != nil || isPlaced }
 
   subscript(kind: AdvertisementKind) -> Stamp {

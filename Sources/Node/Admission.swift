@@ -15,9 +15,9 @@ import Primitives
 /// several. If no source has several, new streams are dropped at random, like MaxStartups of OpenSSH. Honest streams
 /// thus have a chance during a flood.
 ///
-/// A handshake is wasted if it fails, or if its link ends before it is proven. A wasted handshake is charged to its
-/// source address, including the verification of its certificate chain. An address with too many wasted handshakes is
-/// refused.
+/// A handshake is wasted if it fails, or if the link that it opens ends before that link is proven. A wasted handshake
+/// is charged to its source address, including the verification of its certificate chain. An address with too many
+/// wasted handshakes is refused.
 ///
 /// Order of calls for each stream: `arrive`; then `begin`, when the stream has sent TLS; finally `leave`, in every
 /// case. If `begin` returns false, it is called again whenever another handshake has ended.
@@ -41,7 +41,7 @@ public struct Admission {
   /// Known sources that are remembered. The source that was seen longest ago is replaced. Sources of peers that the
   /// operator pinned are replaced last.
   public static let knownMax = 64
-  /// The time a refused peer should wait, in seconds.
+  /// The seconds that a refused peer should wait before it dials again.
   public static let retryAfterSeconds: UInt16 = 5
 
   /// The reason for refusing a stream.
@@ -145,7 +145,7 @@ public struct Admission {
     if waste.next(source) > now { return refuse(.wasteful) }
     if !pending.hasRoom(standing, max: Self.pendingStreamsMax) { return refuse(.full) }
     if standing == .stranger && !replaces && pendingStreams > Self.dropFrom {
-      // Drop probability: 0 at half full, 1 at full.
+      // The drop probability rises from 0, when half of the slots are taken, to 1, when all are taken.
       let share = UInt64(pendingStreams - Self.dropFrom) &* 1000 / UInt64(Self.pendingStreamsMax - Self.dropFrom)
       if random % 1000 < share { return refuse(.dropped) }
     }

@@ -33,10 +33,11 @@ final class Association {
   var usedAt: Instant
   /// Whether a handshake that the peer requested was already charged to the link that delivered the request.
   var isHandshakeCharged = false
-  /// The lanes whose first message is held back until the sessions may receive it, one bit each. See `Checking.swift`.
+  /// The lanes (ordered streams of messages) whose first message is held back until the sessions of applications may
+  /// receive it, one bit each. See `Checking.swift`.
   var heldLanes: UInt8 = 0
-  /// Frames are ready, but the link's queue has enough of them. When the link has sent frames, it serves the
-  /// association again, so the association needs no timer.
+  /// Frames are ready, but the link's queue has enough of them. The association is served again when the link has sent
+  /// frames, so no timer is set.
   var isBlocked = false
   /// The bytes of payloads to and from the peer in the current window of `TrafficDemand`.
   var windowByteCount = 0
@@ -407,15 +408,15 @@ extension Node {
   }
 
   /// The association with a peer, created on demand. nil if there are too many associations. `slot` is the link whose
-  /// frame needs the association, and that link is charged for it. Without a slot this node needs it, and the first
-  /// link of the route is charged. `isClaimed` means that anyone could have forged the frame.
+  /// frame needs the association, and that link is charged for it. Without a slot, this node needs the association, and
+  /// the first link of the route is charged. `isClaimed` means that anyone could have forged the frame.
   func association(
     with peer: NodeID, from slot: Int? = nil, isClaimed: Bool = false, _ now: Instant
   ) throws(AssociationRefusal) -> Association? {
     if let known = associations.association(with: peer) {
       associations.revive(known, now: now)
-      // A forged frame may have created the association. Its use by this node must not be charged to the sender of that
-      // frame.
+      // A forged frame may have created the association. This node's use of it must not be charged to the sender of
+      // that frame.
       if slot == nil, known.protection.seal?.isOpen != true, let route = known.route { known.ingress = Int(route.link) }
       return known
     }

@@ -1,7 +1,7 @@
 import Primitives
 
 /// Chooses the nodes with which this node links over Bluetooth LE. A radio supports few connections, and not all nodes
-/// are in range of each other.
+/// are in range of each other. A relay forwards for others; a leaf is a node that does not.
 ///
 /// - A leaf without a relay dials the relay in range that it ranks first, and keeps that relay. It links with a further
 ///   relay, or with a leaf, only if no route leads to that node.

@@ -3,7 +3,8 @@ import Link
 import Mesh
 import Primitives
 
-/// The connections of the Bluetooth adapter: how many are free, and which links give up their connections.
+/// The connections of the Bluetooth adapter: how many are free, and which links give up their connections. A leaf is a
+/// node that does not forward for others.
 extension Node {
   /// `taken` is the number of the adapter's connections that links use. `toDial` is the number that is left for dials,
   /// including dials in progress. While leaves take turns at the connections (`Parking`), the last free connection is

@@ -5,8 +5,8 @@ import Mesh
 import Primitives
 import Session
 
-/// Signature checks that other nodes cause. They are made in pieces, between which other events are handled
-/// (`CheckBudget`).
+/// Signature checks that other nodes cause. They are made in pieces (`CheckBudget`): a few checks in a row, after which
+/// other events are handled. Each link has a share of the rate of checks.
 extension Node {
   /// Whether anything waits for the next piece of checks. `nextDeadline` then includes the time when that piece is due.
   var hasChecksWaiting: Bool { !waitingFrames.isEmpty || sessions.inCheckCount > 0 || hasHeldMessages }
@@ -68,8 +68,8 @@ extension Node {
 
   // MARK: Messages of sessions
 
-  /// Passes the first message of a lane to the sessions. If its signature checks must wait, the message is held back:
-  /// it stays in the channel.
+  /// Passes the first message of a lane to the sessions of applications. If its signature checks must wait, the message
+  /// is held back: it stays in the channel.
   func hearFirst(_ lane: Lane, _ association: Association, _ now: Instant) {
     let bit: UInt8 = 1 << lane.rawValue
     guard let pending = association.channel.pendingMessage(lane) else {
@@ -124,8 +124,8 @@ extension Node {
     hear(datagram.kind, datagram.bytes, from: peer, over: nil, now)
   }
 
-  /// Passes messages that were held back to the sessions, if they may be received now. Each call starts with another
-  /// association.
+  /// Passes messages that were held back to the sessions of applications, if these may receive them now. Each call
+  /// starts with another association.
   func hearHeld(_ now: Instant) {
     guard hasHeldMessages else { return }
     let all = associations.nextRound()

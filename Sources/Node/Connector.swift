@@ -11,7 +11,7 @@ struct Connector {
   struct Candidate {
     var handle: UInt32
     var bearer: BearerKind
-    /// The first 8 bytes of the id, claimed by discovery or learned from a link. 0 if unknown.
+    /// The first 8 bytes of the node's id, claimed by discovery or learned from a link. 0 if unknown.
     var hint: UInt64
     /// The broadcast domain in which the candidate was found, or 0 for none.
     var domain: UInt32
@@ -32,8 +32,8 @@ struct Connector {
     var wantedAt = Instant.zero
     /// When a candidate of the same domain was last found or lost.
     var domainChangedAt: Instant
-    /// Whether the candidate's domain is crowded. Its dial then waits longer, because nodes that appear soon may make
-    /// the link superfluous.
+    /// Whether the candidate's domain is crowded (`LinkSelection.isCrowd`). Its dial then waits longer, because nodes
+    /// that appear soon may make the link superfluous.
     var isInCrowd = false
     /// Whether the candidate is spare: it is dialled only if no route has led to its node for `spareDeferral`.
     var isSpare = false
@@ -49,7 +49,7 @@ struct Connector {
 
     /// Whether `LinkSelection` decides on the candidate.
     var isSelected: Bool { domain != 0 && hint != 0 }
-    /// Whether the candidate was received over Bluetooth LE. There connections are few, and not all nodes are in range
+    /// Whether the candidate was received over Bluetooth LE, where connections are few and not all nodes are in range
     /// of each other.
     var isHeard: Bool { bearer == .bluetoothLE && domain == 0 && hint != 0 }
     /// Whether the candidate answered an inquiry of Bluetooth classic.
@@ -231,7 +231,7 @@ struct Connector {
     candidates[index].phase = .linked(slot)
   }
 
-  /// Resets the failure count after the link came up.
+  /// Resets the failure count of the candidate that led to the link in this slot, because the link came up.
   mutating func linkUp(_ slot: Int) {
     isStale = true
     for index in candidates.indices where candidates[index].phase == .linked(slot) { candidates[index].failures = 0 }
@@ -422,7 +422,7 @@ struct Connector {
 
   /// When `nextDial` may have a new result without a further event. A connection that becomes free is an event.
   var deadline: Instant {
-    // The end of a dial is an event.
+    // No dial can begin before another one ends, which is an event.
     if isDiallingAll { return .never }
     var earliest = Instant.never
     for candidate in candidates where candidate.isWanted && !candidate.lacksPlace {

@@ -8,9 +8,9 @@ public struct Peer: Equatable {
   public var epoch: UInt64
   public var name: DisplayName
   public var serviceType: [UInt8]
-  /// `key=value` pairs in advertised order.
+  /// The discovery info: `key=value` pairs in advertised order.
   public var info: [[UInt8]]
-  /// The number of links on the path to it.
+  /// The number of links on the path to the peer.
   public var hops: UInt8
   /// The bearer of the first link of the path.
   public var bearer: BearerKind

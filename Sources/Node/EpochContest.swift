@@ -1,12 +1,12 @@
 import Primitives
 
-/// Decides when this node raises its epoch, because an advertisement under its key is newer than its own. RFC 2328,
-/// section 13.4, does the same with sequence numbers.
+/// Decides when this node raises its boot epoch, because an advertisement under its key is newer than its own. RFC
+/// 2328, section 13.4, does the same with sequence numbers.
 ///
 /// Usually this node's stored epoch counter was lost, and others still have its advertisements from before. The node
-/// answers the first of these immediately, by advertising under a later epoch. It also answers immediately if an
-/// advertisement is about as old as its last answer. A part of the network that was unreachable has kept such a former
-/// advertisement.
+/// answers the first of these immediately, by advertising under a later epoch. It also answers an advertisement
+/// immediately that is about as old as this node's last answer. A part of the network that was unreachable has kept
+/// such a former advertisement.
 ///
 /// An advertisement that was made after the last answer means that another node uses the key: a rival. Two such nodes
 /// must not race, so each answers only after a pause, which doubles.
@@ -14,8 +14,8 @@ struct EpochContest {
   static let pauseMin = TimeSpan.seconds(60)
   static let pauseMax = TimeSpan.seconds(3_600)
   /// The age of an advertisement is not signed. So only this many former advertisements are answered immediately, and
-  /// further ones once in `formerPause`. Beyond this number each is also reported as a rival's, so a false age cannot
-  /// hide a rival for longer.
+  /// further ones once in `formerPause`. Beyond this number, each former advertisement is also reported as a rival's.
+  /// So a false age cannot hide a rival for longer.
   static let formersMax = 4
   static let formerPause = TimeSpan.seconds(600)
 

@@ -19,9 +19,9 @@ struct Originator {
   /// The time until which new routes wait for further ones. `.never` if no new route waits.
   private var gatheringEnd = Instant.never
 
-  /// Schedules the topology advertisement after a change. In a crowded broadcast domain, new routes are advertised
-  /// together. They wait until no further link will come up soon (`makesLinks`), at most `Timing.gatheringMax`. This is
-  /// also the least interval between such advertisements.
+  /// Schedules the topology advertisement after a change. In a crowded broadcast domain (`LinkSelection.isCrowd`), new
+  /// routes are advertised together. They wait until no further link will come up soon (`makesLinks`), but at most
+  /// `Timing.gatheringMax`. This is also the least interval between such advertisements.
   mutating func topologyChanged(
     _ change: Mesh.TopologyChange, inCrowd: Bool, makesLinks: @autoclosure () -> Bool, now: Instant
   ) {
@@ -51,7 +51,8 @@ struct Originator {
   var deadline: Instant { min(topologyDue, min(min(profileDue, servicesDue), gatheringEnd)) }
 
   /// The kind of advertisement that is due, and its new sequence number. nil if no advertisement is due. `hasTold` is
-  /// whether the last topology advertisement is still correct. A link that vanished and came back thus causes none.
+  /// whether the last topology advertisement is still correct. A link that vanished and came back thus causes no
+  /// advertisement.
   mutating func next(now: Instant, hasTold: @autoclosure () -> Bool) -> (AdvertisementKind, UInt64)? {
     if topologyDue <= now && topologyRenewal > now && hasTold() {
       gatheringEnd = .never
@@ -178,9 +179,9 @@ extension Node {
     throw .overLength
   }
 
-  /// Charges a signature check to the link's share. Returns false if the frame was stored for the next piece of checks,
-  /// in which it is received again. Throws if the link has used its share. The advertisement is then requested again
-  /// later.
+  /// Charges a signature check to the link's share of the check rate (`CheckBudget`). Returns false if the frame was
+  /// stored for the next piece of checks, in which the frame is received again. Throws if the link has used its share.
+  /// The advertisement is then requested again later.
   private func mayCheck(_ header: FrameHeader, _ payload: RawSpan, on slot: Int, _ now: Instant) throws(FrameRefusal)
     -> Bool
   {

@@ -7,8 +7,8 @@ public struct FoundCandidate {
   public var handle: UInt32
   public var bearer: BearerKind
   /// The broadcast domain in which the address was found, or 0 for none. All nodes of a domain can reach each other, so
-  /// each links with only a few of the others. A candidate without a domain is always dialled, except over Bluetooth
-  /// (`BluetoothChoice.swift`).
+  /// each node links with only a few of the others. A candidate without a domain is always dialled, except over
+  /// Bluetooth (`BluetoothChoice.swift`).
   public var domain: UInt32
   /// The first 8 bytes of the claimed node id, or 0 if none is claimed.
   public var hint: UInt64

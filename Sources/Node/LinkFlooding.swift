@@ -3,8 +3,8 @@ import Link
 import Mesh
 import Primitives
 
-/// The state of advertisements on one link: the rate at which they are sent, and which ones must be requested from the
-/// neighbour.
+/// The state of advertisements on one link: the rate at which they are sent, and the advertisements that must be
+/// requested from the neighbour.
 struct LinkFlooding {
   /// The rate at which advertisements are sent to a neighbour. It is not higher than the rate at which a neighbour
   /// verifies the advertisements of a single link.

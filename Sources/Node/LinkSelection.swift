@@ -1,12 +1,13 @@
 import Primitives
 
-/// Selects the links of a node in one broadcast domain, where all nodes can reach each other.
+/// Selects the links of a node in one broadcast domain, where all nodes can reach each other. A relay forwards for
+/// others; a leaf is a node that does not.
 ///
 /// - Up to `cliqueMax` relays all link with each other.
 /// - More relays form two rings, each ordered by a number derived from the id. A relay links with its successor and
-///   predecessor on each ring. It thus has four links in a domain of any size. Paths are as short as in a random graph,
+///   predecessor on each ring, so it has four links in a domain of any size. Paths are as short as in a random graph,
 ///   and the loss of a single node cannot partition the domain. A node that appears or vanishes changes only the links
-///   of its neighbours.
+///   of its neighbours on the rings.
 /// - A leaf links with two relays. Its choice is derived from the ids of the leaf and the relays, so leaves spread
 ///   evenly over the relays. If its domain has no relay, a leaf links with all nodes.
 ///
@@ -33,7 +34,7 @@ struct LinkSelection {
   /// For a leaf: the ranks of its two best usable relays.
   private var ranks = (best: UInt64.max, second: UInt64.max)
 
-  /// `local` is this node's hint (the first 8 bytes of its id). `relays` is whether it forwards.
+  /// `local` is this node's hint (the first 8 bytes of its id). `relays` is whether this node forwards for others.
   init(local: UInt64, relays: Bool) {
     self.local = local
     self.relays = relays
@@ -65,15 +66,15 @@ struct LinkSelection {
   /// Whether any usable relay was added.
   var hasRelay: Bool { fewCount > 0 }
 
-  /// For a leaf: whether it ranks this relay before all added ones. A relay that was not added is treated as if it
-  /// were.
+  /// For a leaf: whether this node ranks `relay` before all added relays. A relay that was not added is treated as if
+  /// it were.
   func prefers(_ relay: UInt64) -> Bool { rank(relay) <= ranks.best }
 
   /// Whether there are too many relays for all of them to link with each other.
   var isCrowd: Bool { fewCount >= Self.cliqueMax }
 
-  /// Whether this node wants a link with `other`. A relay that was not added is treated as if it were. So it is wanted
-  /// if it would displace a relay that was added.
+  /// Whether this node wants a link with `other`. A relay that was not added is treated as if it were. Such a relay is
+  /// wanted if it would displace a relay that was added.
   func wants(_ other: UInt64, relays isRelay: Bool) -> Bool {
     if !relays { return isRelay ? rank(other) <= ranks.second : fewCount == 0 }
     if !isRelay { return false }

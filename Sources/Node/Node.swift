@@ -18,7 +18,7 @@ import Session
 ///
 /// Time is an argument. Nothing here reads a clock, a file or a random source.
 public final class Node {
-  /// An event that the rim reports to the node.
+  /// An event that the rim, the code around the sans-IO core, reports to the node.
   public enum Event {
     /// Discovery found an address at which a node may be reached, or found it again.
     case candidateFound(FoundCandidate)
@@ -47,7 +47,7 @@ public final class Node {
     /// A peer proved its key, and no data flows before `decide`. The chain is in DER, the peer's own certificate first.
     /// Occurs only with `NodeSettings.asksApplication`, once per chain in each epoch of a peer.
     case decisionWanted(NodeID, chain: [[UInt8]])
-    /// The result of a send. Every accepted send has exactly one.
+    /// The result of a send. Each accepted send has exactly one result.
     case completed(NodeID, Completion)
     /// The first unread message of its lane from this peer, reported once. The node stores the message until
     /// `takeMessage`. Unread messages close the lane's flow-control window.
@@ -203,7 +203,7 @@ public final class Node {
     settle(now)
   }
 
-  /// Handles bytes of a link's stream that arrived inside TLS. They are in order and may be split anywhere.
+  /// Handles bytes of a link's stream that arrived inside TLS. The bytes are in order and may be split anywhere.
   public func receive(_ bytes: UnsafeRawBufferPointer, on slot: Int, now: Instant) {
     guard isOpen(slot) else { return }
     links[slot].arrived(bytes.count, now: now)
@@ -373,7 +373,7 @@ public final class Node {
 
   // MARK: Internals
 
-  /// Derives all consequences of a change, always in this order.
+  /// Updates all state that depends on a change, always in this order.
   func settle(_ now: Instant) {
     let isEpochNew = raiseEpochIfDue(now)
     originator.topologyChanged(

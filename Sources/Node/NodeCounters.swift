@@ -10,14 +10,14 @@ public struct NodeCounters: Sendable {
   /// Frames dropped because they are longer than the next link accepts.
   public var dropsTooLong: UInt64 = 0
   public var advertisementsAccepted: UInt64 = 0
-  /// Established sessions with peers, including renewals.
+  /// Encrypted sessions that were established with peers, including renewals.
   public var sessionsOpened: UInt64 = 0
-  /// Session handshakes that failed.
+  /// Handshakes of encrypted sessions that failed.
   public var sessionsFailed: UInt64 = 0
-  /// Sessions with correct keys that either end refused.
+  /// Encrypted sessions with correct keys that either end refused.
   public var sessionsRefused: UInt64 = 0
-  /// Session messages that were invalid.
+  /// Messages of application sessions that were invalid.
   public var sessionMessagesRefused: UInt64 = 0
-  /// Session handshakes that this node refused for lack of capacity.
+  /// Handshakes of encrypted sessions that this node refused for lack of capacity.
   public var handshakesTurnedAway: UInt64 = 0
 }

@@ -19,9 +19,9 @@ public enum NodeMemory {
     + SlotMemory.byteCount
   /// Buffers for encrypting and decrypting payloads.
   public static let scratch = 2 * Limits.framePayloadBytesMax + 1
-  /// One association without its rings and sessions.
+  /// One association without its rings and encrypted sessions.
   public static let association = Channel.recordBytesMax + 1_024
-  /// The record of one session message in flight, by which its result is found.
+  /// The record of one message of an application session in flight, by which its result is found.
   public static let flight = SessionHost.flightBytes
   /// One peer in the directory.
   public static let peer = Directory.entryBytesMax

@@ -8,7 +8,7 @@ import Session
 /// The state that a node keeps to host the sessions of its applications.
 struct SessionHost {
   let sessions: Sessions
-  /// The session messages in flight. `tag` is the number by which the sessions know a message, for its result.
+  /// The session messages in flight. `tag` is the number with which the sessions expect the result of a message.
   private var flights: [(peer: NodeID, message: MessageID, tag: UInt64)] = []
   static let flightBytes = MemoryLayout<(NodeID, MessageID, UInt64)>.stride
   /// The epoch and sequence of the services advertisements that the sessions know.
@@ -32,7 +32,7 @@ struct SessionHost {
   /// The nodes whose services the sessions know.
   var advertisers: [NodeID] { heard.map { $0.node } }
 
-  /// Records a node's services advertisement, or nil if it has none. Returns true if it differs from the last one
+  /// Records a node's services advertisement, or nil if the node has none. Returns true if it differs from the last one
   /// recorded.
   mutating func hears(_ stamp: (epoch: UInt64, sequence: UInt64)?, of node: NodeID) -> Bool {
     let known = heard.firstIndex { $0.node == node }
@@ -46,7 +46,7 @@ struct SessionHost {
 /// The sessions of applications on this node.
 extension Node {
   /// The sessions, for requests of applications. Call `advertise`, `withdraw` and the send methods on `Node` instead,
-  /// because the node must act on them too. Drain the node after each call.
+  /// because the node must act on them too. Drain the node after each call (the drain rule of `Node`).
   public var sessions: Sessions { hosted.sessions }
 
   /// Offers a service to all nodes. See `Sessions.advertise`.
@@ -99,7 +99,7 @@ extension Node {
     }
   }
 
-  /// Notifies the sessions of a peer's services, if they are those of its current boot epoch.
+  /// Notifies the sessions of a peer's services. Services of an earlier boot epoch are reported as none.
   func tellServices(of node: NodeID) {
     guard directory.isPeer(node), let index = mesh.index(of: node) else { return }
     var stamp = mesh.stamp(of: index, .services)

@@ -12,7 +12,8 @@ public protocol NodeCryptography: SessionMaker, SessionCryptography {}
 /// The configuration of a node. Only the epoch and `bluetoothPlaces` change after start-up.
 public struct NodeSettings {
   public var id: NodeID
-  /// The boot epoch: greater at every start of this node. The node raises it if others store a later one under its key.
+  /// The boot epoch, greater at every start of this node. The node raises it if others store a later epoch under its
+  /// key.
   public var epoch: UInt64
   /// The public key: an uncompressed P-256 point of 65 bytes.
   public var point: [UInt8]
@@ -74,7 +75,8 @@ public struct NodeSettings {
 enum Timing {
   /// The time after which a neighbour that found no free link slot may dial again.
   static let fullRetryAfterSeconds: UInt16 = 30
-  /// The time after which a node whose key was refused may dial again. It is long, because a person has to act first.
+  /// The time after which a node whose key was refused may dial again. This time is long, because a person has to act
+  /// first.
   static let notTrustedRetryAfterSeconds: UInt16 = 60
   /// The lifetime of an advertisement, and the interval of its renewal.
   static let advertisementLifetimeSeconds: UInt16 = 600
@@ -83,11 +85,11 @@ enum Timing {
   /// B).
   static let routinePause = TimeSpan.seconds(5)
   /// The pause between urgent topology advertisements. It is short, but long enough that a burst of link changes costs
-  /// one signature. It doubles with each topology advertisement, and is reset after `routinePause` without any.
+  /// one signature. The pause doubles with each topology advertisement, and is reset after `routinePause` without any.
   static let urgentPauseMin = TimeSpan.milliseconds(100)
   static let urgentPauseMax = TimeSpan.milliseconds(1_600)
-  /// In a crowded broadcast domain, a new route waits at most this long until it is advertised together with other new
-  /// routes. This is also the least interval between such advertisements.
+  /// In a crowded broadcast domain (`LinkSelection.isCrowd`), a new route waits at most this long until it is
+  /// advertised together with other new routes. This is also the least interval between such advertisements.
   static let gatheringMax = TimeSpan.seconds(3)
   /// Pings that are due within this time are sent together with a ping that is due now.
   static let pingsTogether = TimeSpan.milliseconds(500)

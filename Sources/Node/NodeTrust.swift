@@ -40,7 +40,7 @@ extension Node {
   /// neighbours.
   public func trustChanged(now: Instant) {
     guard let trust else { return }
-    // Sessions end before the links are closed, so that the other end receives the reason.
+    // Encrypted sessions end before the links are closed, so that the other end receives the reason.
     for association in associations.all where trust.refuses(association.peer) {
       endSession(with: association, .rejected, now)
       association.protection = .refused(.rejected)
@@ -77,7 +77,8 @@ extension Node {
     KeyProof(from: linkSlots.source(of: slot), over: links[slot].bearer, at: now)
   }
 
-  /// The proof of a peer's key by its session, charged to the link of the route to it. nil without a route.
+  /// The proof of a peer's key by its encrypted session. It is charged to the first link of the route to the peer. nil
+  /// without a route.
   public func sessionProof(of peer: NodeID, now: Instant) -> KeyProof? {
     route(to: peer).map { proof(on: Int($0.link), now) }
   }
@@ -90,8 +91,8 @@ extension Node {
     _ = try DenyListView(payload)
     // Usually the list is already stored.
     guard trust.wantsDenyList(payload, from: header.source) else { throw .duplicate }
-    // A list is not charged to the link's share, because wrong signatures end the link. Neighbours do not resend a list
-    // soon, so one that has no room to wait is checked now.
+    // A list is not charged to the link's share of the check rate, because wrong signatures end the link. Neighbours do
+    // not resend a list soon, so a list that has no room to wait is checked now.
     if !checks.takeOfPiece(now: now) && keepForPiece(header, payload, on: slot) { return }
     switch trust.takeDenyList(payload, from: header.source) {
     // `trustChanged` sends the list to all neighbours. By its serial they recognise whether they have it.

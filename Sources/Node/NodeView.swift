@@ -87,8 +87,8 @@ extension Node {
   /// The number of links with a stream, at most `NodeSettings.linksMax`.
   public var openLinkCount: Int { links.indices.count(where: isOpen) }
 
-  /// The reason why there is no encrypted session with a peer, and how long ago it arose. nil if there is a session, if
-  /// traffic is in plaintext, or if the first attempt has not ended.
+  /// The reason why there is no encrypted session with a peer, and how long ago that reason arose. nil if there is a
+  /// session, if traffic is in plaintext, or if the first attempt has not ended.
   public func sealObstacle(with peer: NodeID, now: Instant) -> (reason: SealObstacle, age: TimeSpan)? {
     let none = TimeSpan(nanoseconds: 0)
     switch associations.association(with: peer)?.protection ?? protection(of: peer) {

@@ -53,7 +53,7 @@ struct OtherHolder {
     sources[index] = 0
   }
 
-  /// Whether a neighbour has closed links for `patience`, so that it must be linked with the other node.
+  /// Whether a neighbour has closed links for `patience`, so that it appears to be linked with the other node.
   func isKnown(to peer: NodeID) -> Bool {
     guard let index = find(peer) else { return false }
     return watches[index].last >= watches[index].since + Self.patience

@@ -4,7 +4,8 @@ import Link
 import Mesh
 import Primitives
 
-/// Lets neighbours take turns at the few connections of the Bluetooth adapter.
+/// Lets neighbours take turns at the few connections of the Bluetooth adapter. A relay forwards for others; a leaf is a
+/// node that does not.
 ///
 /// A relay keeps one connection free for inbound links and, when it has parked several leaves, one more for its own
 /// dials. If too few connections are free, the relay parks the leaf that has been idle longest. A parked link has no
@@ -31,7 +32,7 @@ struct Parking {
   static let newsDelay = TimeSpan.seconds(1)
   static let newsPatience = TimeSpan.seconds(5)
   /// The relay visits a parked leaf after this time, if discovery finds the leaf. If the relay does not, the leaf
-  /// visits the relay after `leafInterval`. Both times begin with the parking. They are long, because each visit
+  /// visits the relay after `leafInterval`. Both times begin when the leaf is parked. They are long, because each visit
   /// briefly takes a connection from another leaf, and advertisements live for 600 s.
   static let visitInterval = TimeSpan.seconds(150)
   static let leafInterval = TimeSpan.seconds(200)
@@ -51,16 +52,16 @@ struct Parking {
   static let placesAhead = 2
   /// A call with frames that has waited this long may use the connection that is kept for inbound links.
   static let callPatience = TimeSpan.seconds(3)
-  /// A parked neighbour is called first if frames wait for it from this node or from a connected neighbour. Otherwise
-  /// two neighbours that answer each other would be connected in turn and never together. Other frames give the same
-  /// priority after this time.
+  /// A parked neighbour is called first if frames from this node or from a connected neighbour wait for it. Otherwise
+  /// two neighbours that answer each other would be connected in turn and never together. Frames from other nodes give
+  /// the same priority when they have waited this long.
   static let answerPatience = TimeSpan.seconds(10)
 
   /// The state of one link, by which it is parked and called. Instants are `.never` if they do not apply.
   struct Turn {
     /// When a routed frame last passed; initially when the link came up.
     var talkedAt = Instant.zero
-    /// When the last traffic began. Routed frames at most `idleMin` apart are one traffic.
+    /// When the last series of routed frames began. Frames of one series are at most `idleMin` apart.
     var turnAt = Instant.zero
     /// When the link was parked. The value is kept until the link is up again.
     var parkedAt = Instant.never
@@ -82,7 +83,7 @@ struct Parking {
     var unheardAt = Instant.never
     /// Dials that failed since the link was parked.
     var failures: UInt8 = 0
-    /// The neighbour's epoch and maximum payload when it was parked.
+    /// The neighbour's epoch and maximum payload when the link was parked.
     var epoch: UInt64 = 0
     var payloadBytesMax = 0
     /// Whether everything that both ends had sent before the link was parked has arrived.
@@ -282,8 +283,8 @@ extension Node {
   }
 
   /// Handles an advertisement of a parked neighbour that arrived by another path. If the neighbour has restarted or no
-  /// longer lists this node, their link is closed at the next review. Routes still use the link, so its slot must not
-  /// be freed earlier.
+  /// longer lists this node, the parked link is closed at the next review. Routes still use that link, so its slot must
+  /// not be freed earlier.
   func heardParked(_ node: NodeID, _ view: borrowing AdvertisementView) {
     var slots = Slots(parking.parked)
     while let slot = slots.next() {

@@ -18,9 +18,9 @@ enum Place {
 /// The slots for handshakes and associations. The links over which the peers are reached share them.
 ///
 /// Ids cost nothing, so a slot is charged to a link, whose neighbour has proved its key. This is the link whose frame
-/// opened the association or, if this node needs it, the first link of the route. When a frame of the peer can be
-/// decrypted, the charge moves to the link of that frame. When the charged link closes, the charge moves to the first
-/// link of the next route.
+/// opened the association or, if this node opened the association, the first link of the route. When a frame of the
+/// peer can be decrypted, the charge moves to the link of that frame. When the charged link closes, the charge moves to
+/// the first link of the next route.
 extension Associations {
   /// Any newcomer may evict a channel that was unused for this time and has nothing undelivered.
   static let idleTime = TimeSpan.seconds(10)
@@ -80,11 +80,12 @@ extension Associations {
   /// `handshakePlace`.
   ///
   /// In a full table an association is evicted, by the first rule that finds one:
-  /// - Its eviction does no harm (`isEvictable`).
-  /// - Its link would still hold at least as many slots as the newcomer's link.
-  /// - It is idle or its peer proves no key (`isUseless`). Its link is the newcomer's, or holds as many slots as the
-  ///   newcomer's link would hold. A pinned peer's association is evicted by this rule only for another pinned peer.
-  /// - The operator pinned the newcomer and not this peer. The same condition applies to its link.
+  /// - The association is one whose eviction does no harm (`isEvictable`).
+  /// - The association's link would still hold at least as many slots as the newcomer's link.
+  /// - The association is idle or its peer proves no key (`isUseless`). Its link is the newcomer's, or holds as many
+  ///   slots as the newcomer's link would hold. A pinned peer's association is evicted by this rule only for another
+  ///   pinned peer.
+  /// - The operator pinned the newcomer and not the association's peer. The condition on the link is the same.
   ///
   /// Among the candidates of one rule, the link with the most slots loses one. Associations of that link with a lower
   /// admission class are evicted first, then those without undelivered messages, then the one unused for longest.
@@ -216,7 +217,7 @@ extension Node {
     }
   }
 
-  /// Whether a session with a peer that has no session would find slots for its association and handshake now.
+  /// Whether an encrypted session with a peer that has none would find slots for its association and its handshake now.
   func hasPlace(for peer: NodeID, _ now: Instant) -> Bool {
     let holder = mesh.route(to: peer).map { Int($0.link) } ?? FairShare.ownHolder
     let newcomer = standing(of: peer, isSealed: true)

@@ -16,7 +16,8 @@ extension Node {
     return try send(kind: Probe.kind, nothing.span.bytes, to: peer, lane: .interactive, now: now)
   }
 
-  /// The links of the current route to a node, nearest first, each as its nearer end lists it. Empty without a route.
+  /// The links of the current route to a node, nearest first. Each link is as its nearer end lists it. Empty without a
+  /// route.
   public func way(to node: NodeID) -> [Neighbour] {
     var way: [Neighbour] = []
     var end = node

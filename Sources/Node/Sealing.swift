@@ -83,7 +83,7 @@ extension Node {
     }
   }
 
-  /// Makes a peer prove its key, if traffic with it is encrypted.
+  /// Makes a peer prove its key, if traffic with the peer is encrypted.
   func wantCertificates(of peer: NodeID, _ now: Instant) {
     guard certificates(of: peer) == nil, let association = try? association(with: peer, now) else { return }
     association.protection.seal?.want()
@@ -140,7 +140,8 @@ extension Node {
     }
   }
 
-  /// Drives the session of an association: begins and renews the session, sends its frames, and handles its events.
+  /// Drives the encrypted session of an association: begins and renews the session, sends its frames, and handles its
+  /// events.
   func tend(_ association: Association, _ now: Instant) {
     associations.revive(association, now: now)
     guard let seal = association.protection.seal else { return }
@@ -167,9 +168,9 @@ extension Node {
     while let event = seal.nextEvent() { note(event, association, now) }
   }
 
-  /// Takes a slot, and a unit of the rate, for a handshake that this node begins. Returns false if either is missing.
-  /// If the peer requested the handshake, the link that delivered the request was already charged. Otherwise this
-  /// node's own share of the rate is charged, which is like that of a link.
+  /// Takes a slot, and a unit of the handshake rate, for a handshake that this node begins. Returns false if either is
+  /// missing. If the peer requested the handshake, the link that delivered the request was already charged. Otherwise
+  /// this node is charged, which has a share of the rate like a link.
   private func takeHandshake(with association: Association, _ now: Instant) -> Bool {
     let isCharged = association.isHandshakeCharged
     guard isCharged || handshakes.take(by: FairShare.ownHolder, now: now) else { return false }
@@ -193,7 +194,8 @@ extension Node {
     _ = queue(.sealed, sealScratch[..<byteCount], .interactive, association.peer, route)
   }
 
-  /// Ends the session of an association and notifies the other end. The seal must not be used afterwards.
+  /// Ends the encrypted session of an association and notifies the other end. The association's seal must not be used
+  /// afterwards.
   func endSession(with association: Association, _ reason: SealRefusal, _ now: Instant) {
     switch association.protection.seal?.end(reason, into: sealScratch, now: now) {
     case nil: break
@@ -297,7 +299,7 @@ extension Node {
       if seal.receiveAgain(hello, now: now) { return }
       guard seal.mayAccept(now: now) else { throw .unexpected }
     }
-    // A client that is refused because its link has used its share sends its hello again.
+    // If the link has used its share of the handshake rate, the client is refused and sends its hello again.
     if !handshakes.take(by: slot, now: now) { return try turnAway(hello, name, from: slot, now) }
     guard takeHandshakePlace(for: name.peer, slot, now) else { return try turnAway(hello, name, from: slot, now) }
     let association: Association?
@@ -323,7 +325,7 @@ extension Node {
   }
 
   /// Handles a sealed frame of a peer that uses a session which this node no longer has: asks for a new session.
-  /// Returns false if the link has used its share.
+  /// Returns false if the link has used its share of the rate.
   private func requestSession(_ peer: NodeID, from slot: Int, _ now: Instant) -> Bool {
     if settings.id < peer { return beginRequested(by: peer, from: slot, now) != .tooMany }
     guard replies.take(by: slot, now: now) else { return false }

@@ -5,8 +5,8 @@ import Primitives
 public enum Standing: Int, Comparable, Sendable {
   /// The peer has proved nothing to this node, or its frames prove nothing because they are plaintext.
   case stranger
-  /// The peer proved its key in an earlier session. For `Admission`: its key was pinned by trust on first use, or the
-  /// trust policy is `open`.
+  /// The peer proved its key in an earlier encrypted session. For `Admission`: its key was pinned by trust on first
+  /// use, or the trust policy is `open`.
   case proven
   /// The operator pinned the peer's key. A pin by trust on first use gives at most the class `proven`, because anyone
   /// can get such a pin at no cost.
@@ -15,8 +15,8 @@ public enum Standing: Int, Comparable, Sendable {
   public static func < (left: Standing, right: Standing) -> Bool { left.rawValue < right.rawValue }
 }
 
-/// The peers that most recently proved their key in a session. When such a peer returns, it can use handshake slots
-/// that are reserved against strangers.
+/// The peers that most recently proved their key in an encrypted session. When such a peer returns, it can use
+/// handshake slots that are reserved against strangers.
 ///
 /// A machine with many keys can take many entries, but each entry costs it a complete handshake. An entry is charged to
 /// the link that delivered the peer's frames. In a full table, the oldest entry of the link with the most entries is

@@ -55,7 +55,7 @@ struct SurplusLinks {
     return max(earliest, nextAt)
   }
 
-  /// The next link to close now.
+  /// The slot of the next link to close now, or nil.
   mutating func next(now: Instant) -> Int? {
     if nextAt <= now { (turnAt, closedInTurn) = (now, 0) }
     guard turnAt == now, closedInTurn < Self.closedAtOnce else { return nil }

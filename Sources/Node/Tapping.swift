@@ -4,13 +4,13 @@ import Primitives
 
 /// Passes frames to a tap, which observes the frames of all links. Without a tap this code does not run.
 extension Node {
-  /// Shows a complete frame that arrived inside TLS.
+  /// Passes a complete frame that arrived inside TLS to `tap`.
   func show(received frame: UnsafeRawBufferPointer, on slot: Int, to tap: any FrameTap) {
     let (header, payload) = parts(of: frame)
     show(header, payload, slot, isSent: false, isBesideTLS: false, to: tap)
   }
 
-  /// Shows consecutive frames that are about to enter the stream.
+  /// Passes consecutive frames that are about to enter the stream to `tap`.
   func show(sent frames: UnsafeRawBufferPointer, on slot: Int, to tap: any FrameTap) {
     let isBypassed = isBypassAgreed(slot)
     var offset = 0

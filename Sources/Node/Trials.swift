@@ -1,7 +1,7 @@
 import Primitives
 
-/// Trials: candidates that are dialled in turn, because their nodes never proved a key. Only an announcement vouches
-/// for them, and anyone on a network can announce any number of nodes.
+/// Trials: candidates that are dialled in turn, because their nodes never proved a key. Only an announcement names
+/// these nodes, and anyone on a network can announce any number of nodes.
 ///
 /// The links in a broadcast domain are derived from the ids of its nodes, so invented nodes would displace the real
 /// neighbours of a node. When `unansweredMax` unproven nodes do not answer, the domain becomes doubtful. In a doubtful
@@ -13,8 +13,8 @@ import Primitives
 ///
 /// docs/protocol.md, "Who links with whom".
 extension Connector {
-  /// A domain is doubtful when this many of its unproven nodes each failed to answer `failuresMax` dials. It is the
-  /// number of links that a relay wants in a crowded domain.
+  /// A domain is doubtful when this many of its unproven nodes each failed to answer `failuresMax` dials. A relay wants
+  /// this number of links in a crowded domain.
   static let unansweredMax = 4
   /// Trials that are dialled concurrently by a node with fewer than `trialLinks` links in the domain. Two of `dialsMax`
   /// dials are left for other candidates.

@@ -1,13 +1,13 @@
 import Frame
 import Primitives
 
-/// Advertisements and deny-lists whose signatures are checked in the next pieces of checks (`CheckBudget`), oldest
-/// first. The links that delivered them share the memory.
+/// Advertisements and deny-lists whose signatures are checked later, oldest first. Checks are made in pieces, a few in
+/// a row (`CheckBudget`). The links that delivered the frames share the memory.
 struct WaitingFrames {
   static let byteCount = Limits.waitingFrameBytesMax
   private static let blockBytes = 64
-  /// The bytes of the header before each frame. It has the link's slot, or `removed`, and the number of the frame's
-  /// blocks.
+  /// The bytes of the header before each frame. The header has the link's slot, or `removed`, and the number of the
+  /// frame's blocks.
   private static let headBytes = 4
   private static let removed: UInt16 = .max
 
