@@ -96,8 +96,8 @@ struct Connector {
     case news
     /// Frames wait for the neighbour.
     case frames
-    /// Frames wait whose sender is connected now and may be parked soon, or that have waited for
-    /// `Parking.answerPatience`.
+    /// Frames wait from this node, or from a connected neighbour that may be parked soon. Or other frames have waited
+    /// for `Parking.answerPatience`.
     case answers
   }
 
@@ -164,8 +164,8 @@ struct Connector {
         reviewServed(candidate.hint, now)
       }
       candidates[index].relays = candidate.relays
-      // A candidate without a domain is always dialled. It stays without one, even if its address is also found in a
-      // domain.
+      // A candidate that was found without a domain stays without one, even if its address is also found in a domain.
+      // So it is dialled whether or not `LinkSelection` wants it.
       if candidates[index].domain != 0 { candidates[index].domain = candidate.domain }
       return true
     }

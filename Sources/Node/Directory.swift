@@ -71,9 +71,9 @@ struct Directory {
     for index in entries.indices where entries[index].unreachableSince != nil { entries[index].unreachableSince = now }
   }
 
-  /// Updates the peers from the mesh. `bearer` returns a link slot's bearer. `isFrozen` means that all links are
-  /// parked, so they are kept without a connection. This node then cannot learn whether a peer has returned, so it
-  /// reports no peer as lost.
+  /// Updates the peers from the mesh. `bearer` returns a link slot's bearer. `isFrozen` means that all links are parked
+  /// (kept without a connection). This node then cannot learn whether a peer has returned, so it reports no peer as
+  /// lost.
   mutating func update(_ mesh: borrowing Mesh, isFrozen: Bool, now: Instant, bearer: (Int) -> BearerKind) {
     for index in 0..<mesh.indexEnd {
       guard let route = mesh.route(at: index), let stamp = mesh.stamp(of: index, .profile) else { continue }

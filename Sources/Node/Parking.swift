@@ -206,7 +206,8 @@ extension Node {
     } else {
       parking.restAgain(slot, isCallFailed: !links[slot].isInbound)
     }
-    // If frames may have been lost, a stored topology of the neighbour may show that it no longer has the link.
+    // An advertisement that arrived before the link was parked may already show that the neighbour no longer has the
+    // link.
     if !isWhole, let index = mesh.index(of: links[slot].peer), let topology = mesh.advertisement(of: index, .topology),
       let view = try? AdvertisementView(topology)
     {
@@ -229,7 +230,8 @@ extension Node {
     return nil
   }
 
-  /// Whether all links are parked. This node then learns neither that a node has left nor that a node has returned.
+  /// Whether at least one link is parked and no link is up. This node then learns neither that a node has left nor that
+  /// a node has returned.
   var isViewFrozen: Bool {
     var isFrozen = false
     for slot in links.indices {

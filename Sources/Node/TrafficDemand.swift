@@ -54,7 +54,7 @@ struct TrafficDemand {
     return true
   }
 
-  /// The table slot to free for a new peer of the link `holder`. nil if no other link has more slots than this one
+  /// The table slot to free for a new peer of the link `holder`. nil if no other link has more slots than `holder`
   /// would have.
   private func leaver(for holder: Int) -> Int? {
     var share = FairShare(capacity: Self.placesMax)
