@@ -219,24 +219,24 @@ extension Node {
     return nil
   }
 
-  /// Whether all links are parked. This node then learns neither that a node has left nor that it has returned.
-  var isViewFrozen: Bool {
-    var isFrozen = false
+  /// Whether all links are parked. This node then learns only at the next visit that a node has left or returned.
+  var isParked: Bool {
+    var hasParked = false
     for slot in links.indices {
       switch links[slot].state {
       case .up, .parking: return false
-      case .opening, .parked: if parking.turns[slot].parkedAt != .never { isFrozen = true }
+      case .opening, .parked: if parking.turns[slot].parkedAt != .never { hasParked = true }
       case .idle, .closed: break
       }
     }
-    return isFrozen
+    return hasParked
   }
 
   /// Handles that a parked link is up again. Advertisements that may have been lost during parking are sent again.
   func linkResumed(_ slot: Int, _ now: Instant) {
     let turn = parking.turns[slot]
     parking.resumed(slot)
-    directory.restartGrace(now: now)
+    directory.renewGrace(now: now)
     if links[slot].peerEpoch != turn.epoch || links[slot].payloadBytesMax != turn.payloadBytesMax {
       // The neighbour has restarted and no longer has the link.
       _ = mesh.removeLink(slot)
