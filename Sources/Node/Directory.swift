@@ -33,7 +33,15 @@ struct Directory {
     var peer: Peer
     /// The epoch and sequence of the profile in `peer`.
     var profile: (UInt64, UInt64)
-    var unreachableSince: Instant?
+    var loss: Loss?
+  }
+
+  /// A peer without a route.
+  private struct Loss {
+    var since: Instant
+    /// Whether the grace began again because a link was resumed. This happens once, because each visit to a parked node
+    /// may be shorter than the grace.
+    var isRenewed = false
   }
 
   /// The memory of one peer: its entry, and an array for each pair of discovery info.
@@ -56,25 +64,28 @@ struct Directory {
 
   mutating func nextEvent() -> PeerEvent? { events.isEmpty ? nil : events.removeFirst() }
 
-  /// When the next node will have been without a route for `Timing.peerGrace`.
-  var deadline: Instant {
+  /// When the next peer without a route is lost. `isParked`: whether all links of this node are parked.
+  func deadline(isParked: Bool) -> Instant {
     var earliest = Instant.never
     for entry in entries {
-      if let since = entry.unreachableSince { earliest = min(earliest, since + Timing.peerGrace) }
+      if let loss = entry.loss { earliest = min(earliest, loss.since + Self.grace(isParked: isParked)) }
     }
     return earliest
   }
 
-  /// Restarts the grace period of nodes without a route. Called when a parked link is up again, because updates about
-  /// these nodes are about to arrive.
-  mutating func restartGrace(now: Instant) {
-    for index in entries.indices where entries[index].unreachableSince != nil { entries[index].unreachableSince = now }
+  private static func grace(isParked: Bool) -> TimeSpan { isParked ? Timing.parkedGrace : Timing.peerGrace }
+
+  /// Gives peers without a route their grace again, once for each loss. Called when a parked link is up again, because
+  /// news of these peers is about to arrive.
+  mutating func renewGrace(now: Instant) {
+    for index in entries.indices where entries[index].loss?.isRenewed == false {
+      entries[index].loss = Loss(since: now, isRenewed: true)
+    }
   }
 
-  /// Updates the peers from the mesh. `bearer` returns a link slot's bearer. `isFrozen` means that all links are parked
-  /// (kept without a connection). This node then cannot learn whether a peer has returned, so it reports no peer as
-  /// lost.
-  mutating func update(_ mesh: borrowing Mesh, isFrozen: Bool, now: Instant, bearer: (Int) -> BearerKind) {
+  /// Updates the peers from the mesh. `bearer` returns a link slot's bearer. While all links are parked (`isParked`), a
+  /// peer is lost after a longer time, because news of its return arrives later.
+  mutating func update(_ mesh: borrowing Mesh, isParked: Bool, now: Instant, bearer: (Int) -> BearerKind) {
     for index in 0..<mesh.indexEnd {
       guard let route = mesh.route(at: index), let stamp = mesh.stamp(of: index, .profile) else { continue }
       let id = mesh.node(at: index)
@@ -82,7 +93,7 @@ struct Directory {
       let first = bearer(Int(route.link))
       let known = position(of: id, at: index)
       if let known {
-        entries[known].unreachableSince = nil
+        entries[known].loss = nil
         let old = entries[known].peer
         let isSame =
           old.epoch == epoch && entries[known].profile == stamp && old.hops == route.hops && old.bearer == first
@@ -103,7 +114,7 @@ struct Directory {
         events.append(.found(entry.peer))
       }
     }
-    forgetUnreachable(mesh, isFrozen, now)
+    forgetUnreachable(mesh, isParked, now)
   }
 
   private mutating func position(of id: NodeID, at index: Int) -> Int? {
@@ -113,17 +124,17 @@ struct Directory {
     return found
   }
 
-  private mutating func forgetUnreachable(_ mesh: borrowing Mesh, _ isFrozen: Bool, _ now: Instant) {
+  private mutating func forgetUnreachable(_ mesh: borrowing Mesh, _ isParked: Bool, _ now: Instant) {
     for index in entries.indices.reversed() {
       if mesh.route(to: entries[index].peer.id) != nil {
-        entries[index].unreachableSince = nil
+        entries[index].loss = nil
         continue
       }
-      guard let since = entries[index].unreachableSince else {
-        entries[index].unreachableSince = now
+      guard let loss = entries[index].loss else {
+        entries[index].loss = Loss(since: now)
         continue
       }
-      if since + Timing.peerGrace <= now && !isFrozen {
+      if loss.since + Self.grace(isParked: isParked) <= now {
         events.append(.lost(entries[index].peer.id))
         entries.remove(at: index)
       }
@@ -139,7 +150,7 @@ struct Directory {
     let peer = Peer(
       id: id, epoch: epoch, name: profile.name, serviceType: sharedType(profile.serviceType), info: info,
       hops: route.hops, bearer: bearer, firstHop: route.firstHop)
-    return Entry(peer: peer, profile: stamp, unreachableSince: nil)
+    return Entry(peer: peer, profile: stamp, loss: nil)
   }
 
   /// The service type as an array. Most peers have the same service type as another peer and share its array. Many

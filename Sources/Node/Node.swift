@@ -392,13 +392,13 @@ public final class Node {
 
   /// Derives the peers from routes and profiles.
   func updateDirectory(_ now: Instant) {
-    directory.update(mesh, isFrozen: isViewFrozen, now: now) { links[$0].bearer }
+    directory.update(mesh, isParked: isParked, now: now) { links[$0].bearer }
   }
 
   /// When the next peer without a route is reported lost.
   private var peerLossDeadline: Instant {
-    let deadline = directory.deadline
-    return deadline != .never && isViewFrozen ? .never : deadline
+    let earliest = directory.deadline(isParked: false)
+    return earliest != .never && isParked ? directory.deadline(isParked: true) : earliest
   }
 
   /// Refills the queues after `pop` made room in them.

@@ -95,4 +95,7 @@ enum Timing {
   static let pingsTogether = TimeSpan.milliseconds(500)
   /// A peer without a route is reported lost only after this time, so a change of bearer is not a loss.
   static let peerGrace = TimeSpan.seconds(3)
+  /// The same while all links of this node are parked. Its relay then has up to `Parking.newsPatience` to notify it that
+  /// the peer has returned, and needs a connection for that.
+  static let parkedGrace = TimeSpan.seconds(20)
 }

@@ -230,18 +230,17 @@ extension Node {
     return nil
   }
 
-  /// Whether at least one link is parked and no link is up. This node then learns neither that a node has left nor that
-  /// a node has returned.
-  var isViewFrozen: Bool {
-    var isFrozen = false
+  /// Whether at least one link is parked and no link is up. This node then learns only at the next visit that a node has left or returned.
+  var isParked: Bool {
+    var hasParked = false
     for slot in links.indices {
       switch links[slot].state {
       case .up, .parking: return false
-      case .opening, .parked: if parking.turns[slot].parkedAt != .never { isFrozen = true }
+      case .opening, .parked: if parking.turns[slot].parkedAt != .never { hasParked = true }
       case .idle, .closed: break
       }
     }
-    return isFrozen
+    return hasParked
   }
 
   /// Handles that a parked link is up again. Advertisements that may have been lost when the link was parked are sent
@@ -249,7 +248,7 @@ extension Node {
   func linkResumed(_ slot: Int, _ now: Instant) {
     let turn = parking.turns[slot]
     parking.resumed(slot)
-    directory.restartGrace(now: now)
+    directory.renewGrace(now: now)
     if links[slot].peerEpoch != turn.epoch || links[slot].payloadBytesMax != turn.payloadBytesMax {
       // The neighbour has restarted and no longer has the link.
       _ = mesh.removeLink(slot)
