@@ -18,10 +18,11 @@ struct CandidateTable {
   static let lostAfter = TimeSpan.seconds(30)
   static let replaceableAfter = TimeSpan.seconds(12)
   /// The number of dials in a row that lead to no node, after which a peer is withheld for `withheldMin`. The time
-  /// doubles with each further such dial, at most six times. A withheld peer is reported as lost. It is reported as
+  /// doubles with each further such dial, up to `withheldMax`. A withheld peer is reported as lost. It is reported as
   /// found when it advertises after that time.
   static let fruitlessMax: UInt8 = 3
   static let withheldMin = TimeSpan.seconds(30)
+  static let withheldMax = TimeSpan.seconds(1_920)
 
   struct Change: Equatable {
     var lost: Candidate?
@@ -122,7 +123,9 @@ struct CandidateTable {
     let fruitless = min(entries[index].fruitless + 1, Self.fruitlessMax + 6)
     entries[index].fruitless = fruitless
     if fruitless < Self.fruitlessMax { return nil }
-    entries[index].withheldUntil = now + Self.withheldMin * (1 << UInt64(fruitless - Self.fruitlessMax))
+    let withheld = Backoff.pause(
+      after: Int(fruitless - Self.fruitlessMax), first: Self.withheldMin, longest: Self.withheldMax)
+    entries[index].withheldUntil = now + withheld
     return entries[index].candidate
   }
 

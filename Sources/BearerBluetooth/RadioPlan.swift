@@ -97,14 +97,14 @@ struct RadioPlan {
   /// Whether a central connected while Add Advertising was in progress. The new advertising set may then have ended
   /// again.
   private var linkedMeanwhile = false
-  private var rest = restMin
+  private var rest: Backoff
   private var scanAfter = Instant.zero
   private var foundInSession = false
   private var isAirShared = false
   /// When the running scan has to end because Wi-Fi is loaded; never if Wi-Fi is not loaded.
   private var scanUntil = Instant.never
   private var mayInquire = false
-  private var inquiryRest = inquiryRestMin
+  private var inquiryRest = Backoff(first: inquiryRestMin, longest: inquiryRestMax)
   private var inquireAfter = Instant.zero
   private var inquireUntil = Instant.never
   private var pauses: SeededRandom
@@ -112,6 +112,7 @@ struct RadioPlan {
   /// `seed`: different for each node.
   init(linksMax: Int, mayAdvertise: Bool, mayScan: Bool, relays: Bool, seed: UInt64 = 0) {
     pauses = SeededRandom(seed: seed)
+    rest = Backoff(first: Self.restMin, longest: relays ? Self.restMax : Self.leafRestMax)
     self.linksMax = linksMax
     self.mayAdvertise = mayAdvertise
     self.mayScan = mayScan
@@ -142,7 +143,7 @@ struct RadioPlan {
     case .linkDown(let isEnded):
       links = max(0, links - 1)
       if isEnded { break }
-      rest = Self.restMin
+      rest.reset()
       if !isAirShared { scanAfter = now }
     case .dialsWaiting(let isWaiting): hasDials = isWaiting
     case .dialEnded(let isSuccess):
@@ -266,14 +267,14 @@ struct RadioPlan {
   }
 
   private mutating func takeRest(_ now: Instant) {
-    rest = foundInSession ? Self.restMin : min(rest * 2, relays ? Self.restMax : Self.leafRestMax)
-    scanAfter = now + (isAirShared ? Self.sharedRest : rest)
+    if foundInSession { rest.reset() } else { rest.double() }
+    scanAfter = now + (isAirShared ? Self.sharedRest : rest.pause)
   }
 
   /// Begins a pause after an inquiry. A random time is added, at most as long as the pause.
   private mutating func takeInquiryRest(_ now: Instant) {
-    inquiryRest = foundInSession ? Self.inquiryRestMin : min(inquiryRest * 2, Self.inquiryRestMax)
-    let spread = inquiryRest.nanoseconds / 256 * (pauses.next() & 0xFF)
-    inquireAfter = now + TimeSpan(nanoseconds: inquiryRest.nanoseconds + spread)
+    if foundInSession { inquiryRest.reset() } else { inquiryRest.double() }
+    let rest = inquiryRest.pause.nanoseconds
+    inquireAfter = now + TimeSpan(nanoseconds: rest + rest / 256 * (pauses.next() & 0xFF))
   }
 }

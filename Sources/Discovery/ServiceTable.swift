@@ -222,7 +222,6 @@ final class ServiceTable {
 
   /// The pause after this many consecutive failed look-ups.
   static func rest(afterFailures failures: Int) -> TimeSpan {
-    let doublings = min(max(failures - 1, 0), 6)
-    return min(restShortest * UInt64(1 << doublings), restLongest)
+    Backoff.pause(after: failures - 1, first: restShortest, longest: restLongest)
   }
 }

@@ -24,7 +24,7 @@ final class SystemBus {
   private var timer: Timer?
   /// The identity of the socket file at the last attempt; nil if there was no file.
   private var tried: (inode: UInt, changed: timespec)?
-  private var retry = retryMin
+  private var backoff = Backoff(first: retryMin, longest: retryMax)
 
   /// `worthATry` attempts to connect, and then calls `refused` or `connected`. It is called again at each attempt until
   /// `connected`.
@@ -38,7 +38,7 @@ final class SystemBus {
   func seek() {
     if timer != nil { return }
     timer = Timer(loop) { [self] in attempt() }
-    retry = Self.retryMin
+    backoff.reset()
     if !path.utf8.isEmpty, let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) {
       watch = try? DirectoryWatch(loop, slash == path.utf8.startIndex ? "/" : String(path[..<slash])) { [self] in look()
       }
@@ -49,8 +49,8 @@ final class SystemBus {
   /// Records that an attempt failed. The next attempt follows after a pause.
   func refused() {
     if timer == nil { return }
-    timer?.set(after: retry, slack: retry / 4)
-    retry = min(retry * 2, Self.retryMax)
+    let pause = backoff.take()
+    timer?.set(after: pause, slack: pause / 4)
   }
 
   func connected() { stop() }
@@ -72,7 +72,7 @@ final class SystemBus {
       return
     }
     tried = socket
-    retry = Self.retryMin
+    backoff.reset()
     timer?.set(after: Self.settleTime)
   }
 

@@ -21,9 +21,9 @@ public struct RepeatFilter {
   /// the hash of a subject selects one set. If that set is full, only the limit of the kind applies to the subject.
   static let subjectsMax = 64
   static let setCount = 4
-  /// The shortest counting period (`span`), and how many times the period can double (`doublingsMax`).
+  /// The shortest counting period, and the longest: the period doubles while records of the subject continue.
   static let span = TimeSpan.seconds(60)
-  static let doublingsMax: UInt8 = 4
+  static let spanMax = TimeSpan.seconds(960)
   /// The number of kinds. There is a kind for each event, and `sourcesMax` kinds for the sources of texts
   /// (`Event.report`).
   static let kindsMax = 240
@@ -141,15 +141,16 @@ public struct RepeatFilter {
     for index in 0..<Self.subjectsMax where watches[index].repeats > 0 {
       guard isLast || watches[index].until <= now else { continue }
       let watch = watches[index]
-      watches[index].doublings = min(watch.doublings + 1, Self.doublingsMax)
+      watches[index].doublings = min(watch.doublings, .max - 1) + 1
       watches[index].since = now
-      watches[index].until = now + TimeSpan(nanoseconds: Self.span.nanoseconds << UInt64(watches[index].doublings))
+      let span = Backoff.pause(after: Int(watches[index].doublings), first: Self.span, longest: Self.spanMax)
+      watches[index].until = now + span
       watches[index].repeats = 0
       // In the next period one record is written again, so that the journal shows the present state.
       watches[index].written = Self.subjectBurst - 1
       return (watch.subject, watch.repeats, (now - watch.since).milliseconds / 1000)
     }
-    let longest = Self.span.nanoseconds << UInt64(Self.doublingsMax)
+    let longest = Self.spanMax.nanoseconds
     for index in 0..<Self.kindsMax where kinds[index].repeats > 0 {
       let span = (now - kinds[index].since).nanoseconds
       guard isLast || span >= longest else { continue }

@@ -31,7 +31,7 @@ public struct LinkMeter {
   private var rates = FixedArray<8, UInt64>(repeating: 0)
   private var measurements = 0
   private var measuredAt = Instant.zero
-  private var memory = Self.memoryMin
+  private var memory = Backoff(first: Self.memoryMin, longest: Self.memoryMax)
   private var windowStart: Instant?
   private var isFirstWindow = true
   private var bytes: UInt64 = 0
@@ -73,11 +73,11 @@ public struct LinkMeter {
 
   /// Discards the measurements if the last one is older than `memory`. A slow link then has its usual cost again.
   mutating func review(now: Instant) {
-    guard measurements > 0, now - measuredAt >= memory else { return }
+    guard measurements > 0, now - measuredAt >= memory.pause else { return }
     measurements = 0
     if factor == 1 { return }
     factor = 1
-    memory = min(memory * 2, Self.memoryMax)
+    memory.double()
   }
 
   private mutating func judge() {
@@ -89,7 +89,7 @@ public struct LinkMeter {
       factor = measured
     } else if factor > 1 && 2 * ratio <= factor {
       factor = measured
-      if factor == 1 { memory = Self.memoryMin }
+      if factor == 1 { memory.reset() }
     }
   }
 }

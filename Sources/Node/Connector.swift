@@ -468,8 +468,8 @@ struct Connector {
 
   /// The pause after a failure, lengthened at random by up to a quarter, so that two boxes do not dial simultaneously.
   private func pause(_ candidate: Candidate) -> TimeSpan {
-    let doubled = TimeSpan(nanoseconds: Self.pauseMin.nanoseconds << UInt64(candidate.failures))
-    let base = candidate.failures < Self.retriesMax ? min(doubled, Self.pauseMiddle) : Self.pauseMax
+    let doubled = Backoff.pause(after: Int(candidate.failures), first: Self.pauseMin, longest: Self.pauseMiddle)
+    let base = candidate.failures < Self.retriesMax ? doubled : Self.pauseMax
     let spread = (localHint ^ UInt64(candidate.handle) &* 0x9E37_79B9_7F4A_7C15) >> 48
     return TimeSpan(nanoseconds: base.nanoseconds + base.nanoseconds / 4 * spread / 65_536)
   }

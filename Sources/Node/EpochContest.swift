@@ -22,7 +22,7 @@ struct EpochContest {
   /// The latest epoch among the advertisements that this node must answer, or zero for none.
   private(set) var rival: UInt64 = 0
   private var answeredAt: Instant?
-  private var pause = Self.pauseMin
+  private var backoff = Backoff(first: Self.pauseMin, longest: Self.pauseMax)
   /// How many former advertisements were answered immediately, and when all `formersMax` answers are available again.
   /// `isFormer` is whether `rival` is from a former advertisement.
   private var formers = 0
@@ -50,7 +50,7 @@ struct EpochContest {
   var deadline: Instant {
     if rival == 0 { return .never }
     if isFormer { return .zero }
-    return answeredAt.map { $0 + pause } ?? .zero
+    return answeredAt.map { $0 + backoff.pause } ?? .zero
   }
 
   /// The epoch to take now, or nil if none is due or no higher counter exists. The counter in the upper half is one
@@ -64,7 +64,7 @@ struct EpochContest {
       formers = min(formers + 1, Self.formersMax)
       formersBackAt = max(formersBackAt, now) + Self.formerPause
     } else if answeredAt != nil {
-      pause = min(pause * 2, Self.pauseMax)
+      backoff.double()
     }
     isFormer = false
     answeredAt = now

@@ -15,7 +15,7 @@ struct Originator {
   private var lastServices = Instant.zero
   private var lastTopology = Instant.zero
   /// The pause before the next urgent topology advertisement.
-  private var pause = Timing.urgentPauseMin
+  private var urgent = Backoff(first: Timing.urgentPauseMin, longest: Timing.urgentPauseMax)
   /// The time until which new routes wait for further ones. `.never` if no new route waits.
   private var gatheringEnd = Instant.never
 
@@ -29,11 +29,11 @@ struct Originator {
     case .none: break
     case .routine: topologyDue = min(topologyDue, lastTopology + Timing.routinePause)
     case .newWay: gatheringEnd = min(gatheringEnd, now + Timing.gatheringMax)
-    case .loss: topologyDue = min(topologyDue, lastTopology + pause)
+    case .loss: topologyDue = min(topologyDue, lastTopology + urgent.pause)
     }
     if gatheringEnd == .never { return }
     if inCrowd && gatheringEnd > now && makesLinks() { return }
-    topologyDue = min(topologyDue, lastTopology + (inCrowd ? Timing.gatheringMax : pause))
+    topologyDue = min(topologyDue, lastTopology + (inCrowd ? Timing.gatheringMax : urgent.pause))
     gatheringEnd = .never
   }
   mutating func profileChanged() { profileDue = .zero }
@@ -59,7 +59,7 @@ struct Originator {
       topologyDue = topologyRenewal
     }
     if topologyDue <= now {
-      pause = now - lastTopology >= Timing.routinePause ? Timing.urgentPauseMin : min(pause * 2, Timing.urgentPauseMax)
+      if now - lastTopology >= Timing.routinePause { urgent.reset() } else { urgent.double() }
       lastTopology = now
       gatheringEnd = .never
       topologyRenewal = now + Timing.advertisementInterval

@@ -32,10 +32,10 @@ struct Forgers {
     entries[index].lastButOne = entries[index].last
     entries[index].last = now
     if !isThird { return false }
-    let doubled = TimeSpan(nanoseconds: Self.refusalMin.nanoseconds << UInt64(entries[index].refusals))
-    entries[index].refusedUntil = now + min(doubled, Self.refusalMax)
-    // 60 s, doubled six times, is more than an hour.
-    entries[index].refusals = min(entries[index].refusals + 1, 6)
+    let refusals = entries[index].refusals
+    entries[index].refusedUntil =
+      now + Backoff.pause(after: Int(refusals), first: Self.refusalMin, longest: Self.refusalMax)
+    entries[index].refusals = min(refusals, .max - 1) + 1
     // After the refusal the neighbour starts again without wrong signatures.
     entries[index].last = .zero
     entries[index].lastButOne = .zero

@@ -103,6 +103,7 @@ public struct RadioRecovery: Equatable, Sendable {
     if isSilent { failures = max(failures, 2) }
     // When every step has failed, only the parity of `failures` selects the next step.
     failures = failures < 254 ? failures + 1 : 253
-    state = .resting(until: now + min(Self.pauseMin * (1 << UInt64(min(failures - 1, 6))), Self.pauseMax))
+    let pause = Backoff.pause(after: Int(failures) - 1, first: Self.pauseMin, longest: Self.pauseMax)
+    state = .resting(until: now + pause)
   }
 }

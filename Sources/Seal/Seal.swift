@@ -50,7 +50,7 @@ public final class Seal {
   private var isAsked = false
   /// The earliest time of the next attempt or session request.
   private var retryAt = Instant.zero
-  private var pause = SealLimits.pauseMin
+  private var backoff = Backoff(first: SealLimits.pauseMin, longest: SealLimits.pauseMax)
   private var openedAt: Instant?
   private var events: [SealEvent] = []
 
@@ -182,7 +182,7 @@ public final class Seal {
   /// Notes that a route to the peer was found. The next attempt may begin at once.
   public func routeFound() {
     retryAt = .zero
-    pause = SealLimits.pauseMin
+    backoff.reset()
   }
 
   /// Requests a session because the owner has unreliable data for the peer. The data itself is not queued.
@@ -327,8 +327,7 @@ public final class Seal {
   }
 
   private func waitForRetry(_ now: Instant, pauseMax: TimeSpan = SealLimits.pauseMax) {
-    retryAt = now + min(pause, pauseMax)
-    pause = min(pause * 2, SealLimits.pauseMax)
+    retryAt = now + min(backoff.take(), pauseMax)
   }
 
   /// Acts on the result of a handshake.
@@ -386,7 +385,7 @@ public final class Seal {
     obstacle = nil
     self.attempt = nil
     isAsked = false
-    pause = SealLimits.pauseMin
+    backoff.reset()
     retryAt = now + SealLimits.undecryptableTime
     events.append(.opened(milliseconds: (now - attempt.startedAt).milliseconds))
   }

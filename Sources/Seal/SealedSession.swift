@@ -33,7 +33,7 @@ final class SealedSession {
   var recordsSealed: UInt64 = 0
   /// The number of records that this end opened in the session.
   var recordsOpened: UInt64 = 0
-  private var helloPause = SealLimits.pauseMin
+  private var helloBackoff = Backoff(first: SealLimits.pauseMin, longest: SealLimits.pauseMax)
 
   init(_ session: any PeerSession, peerEpoch: UInt64, now: Instant) {
     self.session = session
@@ -71,8 +71,8 @@ final class SealedSession {
 
   /// Notes that a hello was sent. The hello is repeated until a message of the peer shows that it has arrived.
   func helloSent(now: Instant) {
-    helloDue = peerHasOurs ? .never : now + helloPause
-    helloPause = min(helloPause * 2, SealLimits.pauseMax)
+    let pause = helloBackoff.take()
+    helloDue = peerHasOurs ? .never : now + pause
   }
 
   /// Notes a message that the peer sends only after it has received this node's hello.

@@ -390,8 +390,7 @@ extension Sessions {
   private func fail(_ session: LocalSession, _ index: Int, _ pause: TimeSpan, _ now: Instant) {
     let gathering = session.gatherings[index]
     session.gatherings[index].failures = min(gathering.failures + 1, Gathering.failuresMax)
-    let doubled = pause * ((1 as UInt64) << UInt64(gathering.failures))
-    let longer = min(doubled, SessionLimits.gatherPauseMax)
+    let longer = Backoff.pause(after: Int(gathering.failures), first: pause, longest: SessionLimits.gatherPauseMax)
     let spread = UInt64((gathering.address.endpoint ^ session.address.endpoint) & 255)
     session.gatherings[index].pausedUntil = now + longer + longer * spread / 1024
     session.gatherAt = .zero

@@ -115,7 +115,7 @@ ROWS = [
         "Sources/Node/LinkSlots.swift", "if secondsRefused > 0 {", "if secondsRefused > 0 && false {",
         "NodeTests"),
     Row("repeated refusals of a key do not last longer", "Sources/Node/Forgers.swift",
-        "entries[index].refusals = min(entries[index].refusals + 1, 6)", "", "NodeTests"),
+        "entries[index].refusals = min(refusals, .max - 1) + 1", "", "NodeTests"),
     Row("a recent signature offender is evicted for a new one", "Sources/Node/Forgers.swift",
         "where rank(index) < rank(least) { least = index }", "where rank(index) > rank(least) { least = index }", "NodeTests"),
     Row("nodes of this machine are charged like other addresses", "Sources/Node/LinkSlots.swift",
