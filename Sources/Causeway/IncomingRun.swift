@@ -170,16 +170,18 @@ final class IncomingRun: Sendable {
       switch await attempt(next) {
       case .outcome(let outcome): return end(outcome)
       case .broken(let error):
-        // The sender repeats an offer that was not accepted, and the repeated offer begins a new run with a new prompt.
-        guard decision.withLock({ $0 == .accepted }) else { return end(.cancelledByPeer(.wanted, text: [])) }
-        if work.withLock({ $0.receiver.isComplete }) {
-          // Every file is stored; only the sender's confirmation is missing.
+        let isAccepted = decision.withLock { $0 == .accepted }
+        let isComplete = isAccepted && work.withLock { $0.receiver.isComplete }
+        switch ReceiverPolicy.attemptFailed(isCut: false, isAccepted: isAccepted, isComplete: isComplete) {
+        case .isComplete:
           let step = await onThread { self.work.withLock { $0.finished() } }
           return end(step.outcome ?? .cancelledByPeer(.wanted, text: []), isHeard: false)
+        case .cancelledByPeer: return end(.cancelledByPeer(.wanted, text: []))
+        case .awaitsReturn:
+          guard OutgoingRun.isBreak(error) else { return fail(error) }
+          let step = await onThread { self.work.withLock { $0.restart() } }
+          if let outcome = step.outcome { return end(outcome) }
         }
-        if ![.stream(.lost), .stream(.noPlace), .outOfReach, .full].contains(error.reason) { return fail(error) }
-        let step = await onThread { self.work.withLock { $0.restart() } }
-        if let outcome = step.outcome { return end(outcome) }
       }
       connection.incoming.leave(self)
       inside.tell { $0.state = .away }

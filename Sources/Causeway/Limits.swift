@@ -43,8 +43,6 @@ public enum Limits {
   /// offer needs two of the 32 streams of the member's application. An offer of a second member then replaces one of
   /// these offers.
   static let offersMax = 8
-  /// The time for which a sender repeats a refused offer.
-  static let turnMax = Duration.seconds(TransferLimits.turnSeconds)
   static let offerBegins = Duration.seconds(TransferLimits.beginSeconds)
   static let returnMax = Duration.seconds(TransferLimits.returnSeconds)
   static let farewellMax = Duration.seconds(TransferLimits.farewellSeconds)

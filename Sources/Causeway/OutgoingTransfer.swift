@@ -92,8 +92,8 @@ final class OutgoingRun: Sendable {
   }
 
   private func run() async {
-    var attempts = 0, moved: UInt64 = 0
-    var turnEnd: ContinuousClock.Instant?
+    var policy = SenderPolicy()
+    let began = ContinuousClock.now
     while true {
       let error: CausewayError
       switch await attempt() {
@@ -101,27 +101,27 @@ final class OutgoingRun: Sendable {
       case .broken(let broken): error = broken
       }
       if inside.cancelled.now != nil || Task.isCancelled { return end(.failure(Self.cancelledHere)) }
-      let sent = work.withLock { $0.sender.bytesSent }
-      attempts = sent > moved ? 0 : attempts + 1
-      moved = sent
-      let pause: Duration
+      let pause: UInt64
       if error.reason == .stream(.refused) {
-        // A receiver refuses the stream if it has no slot for the offer, and also if it does not support offers of
-        // files. A retry distinguishes the two cases.
-        turnEnd = turnEnd ?? .now + Limits.turnMax
-        guard let turnEnd, .now < turnEnd else {
+        let elapsed = (ContinuousClock.now - began) / .milliseconds(1)
+        guard
+          case .retry(let next) = policy.refused(
+            random: .random(in: .min ... .max), nowMilliseconds: UInt64(elapsed))
+        else {
           return end(
             .failure(CausewayError(.stream(.refused), "the member accepts no resources, or has too many offers")))
         }
-        pause = .milliseconds(Int.random(in: 250...1_500))
+        pause = next
       } else {
-        guard Self.isBreak(error), attempts < TransferLimits.attemptsMax else { return end(.failure(error)) }
-        turnEnd = nil
+        let sent = work.withLock { $0.sender.bytesSent }
+        guard Self.isBreak(error), case .retry(let next) = policy.pathFailed(bytesSent: sent) else {
+          return end(.failure(error))
+        }
         inside.tell { $0.state = .away }
-        pause = .milliseconds(min(200 << min(attempts, 5), 5_000))
+        pause = next
       }
       let isBack = await within(Limits.returnMax) {
-        try? await Task.sleep(for: pause)
+        try? await Task.sleep(for: .milliseconds(pause))
         return await self.session.inside.returned(self.member)
       }
       guard let isBack else {
@@ -137,8 +137,8 @@ final class OutgoingRun: Sendable {
   private static let cancelledHere = CausewayError(.cancelled, "this application cancelled the transfer")
   private static let sessionEnded = CausewayError(.ended, "the session has ended")
 
-  /// Whether the error is a temporary break, after which the transfer is attempted again.
-  private static func isBreak(_ error: CausewayError) -> Bool {
+  /// Whether the error is a break of the path, so that the transfer is attempted again. Both ends use it.
+  static func isBreak(_ error: CausewayError) -> Bool {
     [.outOfReach, .full, .stream(.lost), .stream(.noPlace)].contains(error.reason)
   }
 

@@ -13,7 +13,6 @@ enum FileLimits {
   static let returnTime = TimeSpan.seconds(TransferLimits.returnSeconds)
   static let farewellTime = TimeSpan.seconds(TransferLimits.farewellSeconds)
   static let verdictTime = TimeSpan.seconds(TransferLimits.verdictSeconds)
-  static let turnTime = TimeSpan.seconds(TransferLimits.turnSeconds)
   static let offerTime = TimeSpan.seconds(TransferLimits.beginSeconds)
   /// The time within which a node that accepted an invitation must become a connected member.
   static let memberTime = TimeSpan.seconds(10)

@@ -163,21 +163,23 @@ final class IncomingFiles {
   func gone(isCut: Bool, isPostponed: Bool = false) {
     dropStreams(isPostponed: isPostponed)
     if phase == .ending { return close() }
-    if work.receiver.isComplete {
-      // All files are received. Only the sender's confirmation of the result is missing, so the transfer is complete.
+    let isComplete = work.receiver.isComplete
+    switch ReceiverPolicy.attemptFailed(isCut: isCut, isAccepted: isAccepted, isComplete: isComplete) {
+    case .isComplete:
       outcome = work.finished().outcome
-      return close()
+      close()
+    case .cancelledByPeer:
+      work.close()
+      // A sender that only lost its path before the answer offers again.
+      if isCut { outcome = .cancelledByPeer(.wanted, text: []) }
+      close()
+    case .awaitsReturn:
+      work.close()
+      // This also frees the memory of the manifest.
+      work = IncomingWork()
+      phase = .away
+      deadline = monotonicNow() + FileLimits.returnTime
     }
-    work.close()
-    if isCut {
-      outcome = .cancelledByPeer(.wanted, text: [])
-      return close()
-    }
-    guard isAccepted else { return close() }
-    // A new `IncomingWork` replaces the old one, which frees the memory of the manifest.
-    work = IncomingWork()
-    phase = .away
-    deadline = monotonicNow() + FileLimits.returnTime
   }
 
   /// Handles the expiry of `deadline`.

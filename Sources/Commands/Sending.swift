@@ -46,14 +46,11 @@ final class Sending {
   /// after a break.
   private var hasAsked = false
   private var toldFiles = 0
-  /// The number of consecutive attempts that sent no bytes, and the bytes sent until the last attempt.
-  private var attempts = 0, moved: UInt64 = 0
+  private var policy = SenderPolicy()
   /// The time at which the next attempt begins.
   private var retryAt = Instant.zero
   /// The deadline for the current step: PEER must appear, answer, or receive the last records before it.
   private var patience: Instant
-  /// The time until which a refused offer is repeated; nil if no offer was refused.
-  private var turnEnd: Instant?
   private var hasMet = false
   private var hasHinted = false
   /// The daemon's reason for having no room for the last invitation; nil if it had room.
@@ -255,34 +252,32 @@ final class Sending {
   private func broke() {
     if work.sender.isEnded { return concludeOutcome() }
     if isInterrupted { return finish(TextBuilder("interrupted"), ExitCode.cut) }
-    let sent = work.sender.bytesSent
-    attempts = sent > moved ? 0 : attempts + 1
-    moved = sent
+    let decision = policy.pathFailed(bytesSent: work.sender.bytesSent)
     let now = monotonicNow()
     if case .sending = step {
-      guard attempts < TransferLimits.attemptsMax else {
+      if decision == .giveUp {
         return finish(TextBuilder(search.word, ": the connection fails repeatedly"), ExitCode.failed)
       }
       patience = now + FileLimits.returnTime
       tellBreak()
     }
-    turnEnd = nil
-    seekAgain(at: now + .milliseconds(min(200 << UInt64(min(attempts, 5)), 5_000)))
+    seekAgain(at: now + .milliseconds(policy.pause))
   }
 
-  /// Repeats a refused offer for `FileLimits.turnTime`. A receiver with too many offers and an application that
-  /// receives no files refuse a stream in the same way. After this time a receiver would have had a free place.
+  /// Repeats a refused offer while the policy allows it.
   private func waitForTurn() {
     let text = TextBuilder(search.word, " accepts no files, or has too many offers at present")
-    let now = monotonicNow(), end = turnEnd ?? now + FileLimits.turnTime
-    guard case .sending = step, now < end else { return finish(text, ExitCode.refused) }
-    if turnEnd == nil && !view.isJSON {
+    let now = monotonicNow(), isFirst = !policy.isRefused
+    guard case .sending = step,
+      case .retry(let pause) = policy.refused(
+        random: .random(in: .min ... .max), nowMilliseconds: now.nanoseconds / 1_000_000)
+    else { return finish(text, ExitCode.refused) }
+    if isFirst && !view.isJSON {
       var text = text
       text.add(": retrying (^C ends)")
       view.notice(text)
     }
-    turnEnd = end
-    seekAgain(at: now + .milliseconds(UInt64.random(in: 250...1_500)))
+    seekAgain(at: now + .milliseconds(pause))
   }
 
   private func seekAgain(at time: Instant) { (step, isBusy, answer, retryAt) = (.seeking, false, 0, time) }
