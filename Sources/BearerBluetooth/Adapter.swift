@@ -1,6 +1,7 @@
 import Bearer
 import CBluetooth
 import CSystem
+import Netlink
 import Primitives
 import Reactor
 

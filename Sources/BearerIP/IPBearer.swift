@@ -1,5 +1,6 @@
 import Bearer
 import CSystem
+import Netlink
 import Primitives
 import Reactor
 

@@ -1,5 +1,6 @@
 import Bearer
 import CSystem
+import Netlink
 import Primitives
 
 /// An address of an interface. IPv4 is stored as ::ffff:a.b.c.d.

@@ -1,8 +1,8 @@
 import BearerBluetooth
-import BearerIP
 import Board
 import CSystem
 import Configuration
+import Netlink
 import Primitives
 import Trust
 
@@ -100,7 +100,7 @@ public struct RadioAnswers {
   /// Queries the kernel. `interface` and `mesh`: the Wi-Fi interfaces of [wifi-direct] and of [mesh].
   init(asking interface: String, mesh: String) {
     self.init(
-      regulatoryDomain: BearerIP.regulatoryDomain(), adapters: adapterAbilities(),
+      regulatoryDomain: Netlink.regulatoryDomain(), adapters: adapterAbilities(),
       wireless: wirelessAbilities(of: interface), mesh: wirelessAbilities(of: mesh), hasRFCOMM: kernelHasRFCOMM(),
       hasBNEP: kernelHasBNEP())
   }

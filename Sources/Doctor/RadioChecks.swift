@@ -1,7 +1,7 @@
 import BearerBluetooth
-import BearerIP
 import CSystem
 import Configuration
+import Netlink
 
 extension Doctor {
   func bluetooth() -> [Finding] {

@@ -1,5 +1,6 @@
 import BearerIP
 import CSystem
+import Netlink
 import Reactor
 
 /// The Linux bridge that joins the Wi-Fi group of this node with other networks, such as that of peers over Bluetooth.

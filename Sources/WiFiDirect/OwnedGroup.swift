@@ -1,5 +1,6 @@
 import BearerIP
 import CSystem
+import Netlink
 import Reactor
 
 /// The methods that a group owner shares with the access point that replaces a group.

@@ -1,6 +1,7 @@
 import Bearer
 import BearerIP
 import CSystem
+import Netlink
 import Primitives
 import Reactor
 

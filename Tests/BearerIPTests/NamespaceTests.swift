@@ -6,6 +6,7 @@ import Reactor
 import Testing
 
 @testable import BearerIP
+@testable import Netlink
 
 /// Runs `body` in a private network namespace. Returns false if that is not permitted. Only the calling thread changes
 /// its namespace, and it returns to the former one afterwards.

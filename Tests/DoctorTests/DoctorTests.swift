@@ -1,10 +1,10 @@
 import BearerBluetooth
-import BearerIP
 @testable import Board
 import CSystem
 import Configuration
 import Doctor
 import Foundation
+import Netlink
 import Reactor
 import Testing
 import Trust

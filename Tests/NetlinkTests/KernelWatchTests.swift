@@ -4,7 +4,7 @@ import Primitives
 import Reactor
 import Testing
 
-@testable import Bearer
+@testable import Netlink
 
 @Suite struct KernelWatchTests {
   private func concerns(_ lines: String...) -> Bool {

@@ -4,12 +4,12 @@ import Reactor
 
 /// Queries nl80211, the kernel's configuration of Wi-Fi, about interfaces. Unlike /sys, nl80211 answers for this
 /// process's network namespace.
-struct WirelessTypes {
+public struct WirelessTypes {
   private let socket: NetlinkSocket
   private let family: UInt16
 
   /// Returns nil if the kernel has no nl80211, because there is no Wi-Fi radio or no driver for one.
-  init?() {
+  public init?() {
     guard let socket = try? NetlinkSocket(NETLINK_GENERIC) else { return nil }
     var question = NetlinkMessage(UInt16(GENL_ID_CTRL), 0)
     question.append(genericHeader: UInt8(CTRL_CMD_GETFAMILY), version: 1)
@@ -24,7 +24,7 @@ struct WirelessTypes {
     family = id.native(id.startIndex, as: UInt16.self)
   }
 
-  func close() { socket.close() }
+  public func close() { socket.close() }
 
   /// The country whose radio regulations apply: two characters, or “00” if no country is set (Linux,
   /// Documentation/networking/regulatory.rst).
@@ -56,7 +56,7 @@ struct WirelessTypes {
   }
 
   /// The bearer of an interface, Wi-Fi or Wi-Fi Direct; nil if the interface is not wireless.
-  func kind(_ interfaceIndex: UInt32) -> BearerKind? {
+  public func kind(_ interfaceIndex: UInt32) -> BearerKind? {
     var question = NetlinkMessage(family, 0)
     question.append(genericHeader: UInt8(NL80211_CMD_GET_INTERFACE.rawValue), version: 0)
     question.append(attribute: UInt16(NL80211_ATTR_IFINDEX.rawValue), interfaceIndex)
