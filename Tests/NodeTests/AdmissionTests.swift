@@ -11,7 +11,7 @@ struct AdmissionTests {
     for _ in 0..<4 { #expect(admission.arrive(1, random: 0, now: now) == nil) }
     #expect(admission.arrive(1, random: 0, now: now) == .sourceFull)
     #expect(admission.arrive(2, random: 0, now: now) == nil)
-    // A handshake counts like a pending stream.
+    // A stream that begins its handshake is still counted towards the four of its source.
     #expect(admission.begin(1) == true)
     #expect(admission.arrive(1, random: 0, now: now) == .sourceFull)
     admission.leave(1, hadHandshake: true)
@@ -38,7 +38,8 @@ struct AdmissionTests {
 
   @Test func `a chain that takes long counts as several handshakes, and those that it owes are waited for`() {
     var admission = Admission()
-    // Chains with two P-521 signatures each.
+    // Each of the three handshakes brought a chain with two P-521 signatures. Verifying the chain takes as long as 80
+    // P-256 checks.
     for _ in 0..<3 {
       #expect(admission.arrive(1, random: 0, now: now) == nil)
       #expect(admission.begin(1) == true)
@@ -50,7 +51,7 @@ struct AdmissionTests {
     admission.wasted(1, checks: 80, now: now + .seconds(3))
     #expect(admission.arrive(1, random: 0, now: now + .milliseconds(8999)) == .wasteful)
     #expect(admission.arrive(2, random: 0, now: now) == nil)
-    // A chain with eight P-256 signatures counts as a single handshake.
+    // A handshake whose chain has eight P-256 signatures is counted as a single wasted handshake.
     for _ in 0..<15 { admission.wasted(3, checks: 8, now: now) }
     #expect(admission.arrive(3, random: 0, now: now) == nil)
   }
@@ -77,10 +78,10 @@ struct AdmissionTests {
     #expect(begin(100..<110, .proven) == 4)
     #expect(begin(200..<210, .pinned) == 4)
     #expect(admission.handshakes == Admission.handshakesMax)
-    // The freed place is a general one, so a stranger gets it.
+    // The slot that the stranger frees is not reserved, so another stranger gets it.
     admission.leave(0, hadHandshake: true)
     #expect(admission.begin(30) == true && admission.begin(109) == false)
-    // The place of an operator's peer stays reserved for the operator's peers.
+    // The slot that the pinned peer frees stays reserved for peers that the operator pinned.
     admission.leave(200, hadHandshake: true)
     #expect(admission.begin(31) == false && admission.begin(109) == false && admission.begin(209) == true)
   }

@@ -92,8 +92,8 @@ import Testing
   let first = Partner(bench, 1)
   var later = Partner(bench, 1, on: first.slot)
   try send("to the first life", bench, to: 1)
-  // The epoch of a `Partner` is fixed, so the later incarnation is a segment with a greater epoch written into its
-  // bytes.
+  // A `Partner` has a fixed epoch. To play the restarted partner, the test writes a greater epoch into the bytes of a
+  // segment.
   try later.say("hello")
   let bytes = later.frames().with { $0.replaceSubrange(48 + 8..<48 + 16, with: [0, 0, 0, 0, 0, 0, 0, 2]) }
   bench.receive(bytes, on: first.slot)
@@ -111,7 +111,8 @@ import Testing
 }
 
 @Test func messagesThatNobodyReadAreNotForgottenWhenPlacesRunOut() throws {
-  // All peers are behind neighbour 1. Then its link closes, and a new peer sends a message.
+  // Peers behind neighbour 1 take all channels, each with a message that nobody reads. Then the link to neighbour 1
+  // closes, and a new peer sends a message.
   let bench = Bench(20)
   let crowd = Array(0..<Limits.channelsMax).map { Identity(UInt64(1000 + $0)) }
   let slot = bench.neighbour(1)
@@ -196,8 +197,9 @@ import Testing
   #expect(bench.nextWaiting()?.pending.lane == .interactive)
 }
 
-/// For each number, links a neighbour and adds a peer behind it. Sends a long message to both: more than a link's queue
-/// accepts from this node at once. Stops draining the node and returns the links.
+/// Links a neighbour for each number in `people`, and adds a peer behind each neighbour. Then stops draining the node,
+/// and sends 60 000 bytes to each neighbour and to each peer. Both messages of a link exceed what its queue accepts
+/// from this node at once. Returns the link slots.
 private func busyLinks(_ bench: Bench, _ people: [Int]) throws -> [Int] {
   let slots = people.map { person in
     let slot = bench.neighbour(person)
@@ -247,7 +249,7 @@ private func busyLinks(_ bench: Bench, _ people: [Int]) throws -> [Int] {
   bench.drains = false
   trust.revoked = bench.id(1)
   bench.node.trustChanged(now: bench.now)
-  // The peer is accepted again after its restart, before the failure of the message is reported.
+  // The peer restarts and is accepted again before the node reports that the message failed.
   trust.revoked = nil
   bench.receive(bench.topology(1, [2], epoch: 2), on: relay)
   bench.drains = true
@@ -269,7 +271,7 @@ private func busyLinks(_ bench: Bench, _ people: [Int]) throws -> [Int] {
   #expect(bench.node.datagramBytesMax(to: bench.id(5)) == nil)
 }
 
-/// The byte counts of the segments that the node sends to neighbour 1.
+/// The number of data bytes in each segment that the node has sent through `slot` since the last call.
 private func segmentSizes(_ bench: Bench, on slot: Int) -> [Int] {
   bench.sent(.segment, on: slot).map { $0.payload.count - 32 }
 }

@@ -24,13 +24,13 @@ final class Bench {
   /// Outputs for the application, oldest first.
   private var news: [Node.Output] = []
   private var raisedEpoch: UInt64?
-  /// The bytes sent through each slot that the test has not read yet.
+  /// The bytes that the node sent through each slot and that the test has not read yet.
   private var sentBytes = [[UInt8]](repeating: [], count: Limits.linksMax)
   private let journalMemory = UnsafeMutableRawBufferPointer.allocate(
     byteCount: JournalLayout.fileBytes(capacity: 1024), alignment: 4096)
   /// If false, frames stay in the queues of the links.
   var carriesOutTransmit = true
-  /// If false, everything that happens belongs to one wake-up, and the node is drained when this becomes true again.
+  /// If false, all events belong to one pass of the event loop. The node is drained when `drains` becomes true again.
   var drains = true {
     didSet { drain() }
   }
@@ -59,10 +59,11 @@ final class Bench {
 
   // MARK: Driving
 
-  /// Takes all outputs and all frames.
+  /// Removes all outputs and all frames from the node. Also runs the work that the node has deferred.
   func drain() {
     drainOnce()
-    // Work that the node defers until it has handled other events goes on at once, because there are no other events.
+    // The node defers some work until it has handled other events. The bench has no other events, so the deferred work
+    // runs at once.
     var pieces = 0
     while drains, pieces < 100, node.nextDeadline(now: now) <= now {
       node.handle(.timeout, now: now)
@@ -88,7 +89,7 @@ final class Bench {
     }
   }
 
-  /// The `close` and `dial` outputs since the last call.
+  /// Removes and returns the `close` and `dial` outputs since the last call.
   func takeCommands() -> [Node.Output] {
     defer { commands = [] }
     return commands
@@ -145,7 +146,8 @@ final class Bench {
     drain()
   }
 
-  /// Receives frames no faster than a node verifies the frames of one link.
+  /// Lets the node receive the frames in `bytes` one by one. They arrive no faster than the node verifies the
+  /// advertisements of one link.
   func receivePaced(_ bytes: [UInt8], on slot: Int) {
     for (header, payload) in frames(in: bytes) {
       receive(encoded { output in header.write(to: &output) } + payload, on: slot)
@@ -153,7 +155,7 @@ final class Bench {
     }
   }
 
-  /// Lets time pass and handles every deadline on the way. Returns the number of deadlines.
+  /// Lets time pass and handles every deadline within `span`. Returns the number of deadlines.
   @discardableResult
   func pass(_ span: TimeSpan) -> Int {
     let end = now + span
@@ -177,12 +179,12 @@ final class Bench {
       let count = buffer.withUnsafeMutableBytes { node.pop(slot, into: $0) }
       if count == 0 { return }
       sentBytes[slot] += buffer[..<count]
-      // Frames that waited for room in the link's queue move into it.
+      // Removing frames made room in the link's queue. Draining moves waiting frames into the queue.
       if !carriesOutTransmit { drain() }
     }
   }
 
-  /// The frames sent through a slot since the last call.
+  /// The frames that the node has sent through `slot` since the last call.
   func sent(on slot: Int) -> [(header: FrameHeader, payload: [UInt8])] {
     if !carriesOutTransmit { take(slot) }
     defer { sentBytes[slot] = [] }
@@ -195,7 +197,8 @@ final class Bench {
 
   // MARK: Neighbours
 
-  /// Opens a link and completes the hello exchange. Frames that the node sent meanwhile are discarded.
+  /// Opens a link to the neighbour `person` and completes the hello exchange. Discards all frames that the node has
+  /// sent by then. Returns the slot of the link.
   func neighbour(
     _ person: Int, _ bearer: BearerKind = .ethernet, dialled handle: UInt32? = nil, epoch: UInt64 = 1,
     payloadBytesMax: Int = Limits.framePayloadBytesMax
@@ -220,7 +223,7 @@ final class Bench {
     receive(frame(.hello, from: id(person), payload), on: slot)
   }
 
-  /// An advertisement of another node as a frame.
+  /// A frame with an advertisement of the node `person`, signed by that node.
   func advertise(
     _ person: Int, _ kind: AdvertisementKind, _ body: [UInt8], epoch: UInt64 = 1, sequence: UInt64 = 1, ttl: UInt8 = 16,
     lifetimeSeconds: UInt16 = 180
@@ -255,7 +258,7 @@ final class Bench {
 
   // MARK: Observing the node
 
-  /// The number of journal records of an event at level notice or above.
+  /// The number of journal records of `event` at level notice or above.
   func told(_ event: Event) -> Int {
     guard let reader = try? JournalReader(UnsafeRawBufferPointer(journalMemory)), reader.newest > 0 else { return 0 }
     return (reader.oldest...reader.newest).count { reader.record($0)?.event == event.rawValue }
@@ -266,7 +269,8 @@ final class Bench {
 
   func refusals(_ reason: FrameRefusal) -> UInt64 { node.counters.refusals[reason] }
 
-  /// The peer events since the last call, each as text: kind, name, number of hops.
+  /// The peer events since the last call, each as text: kind, name, number of hops. An event of a lost peer has its
+  /// number instead.
   func peerEvents() -> [String] {
     var words: [String] = []
     while let event = nextNews({ if case .peer(let event) = $0 { event } else { nil } }) {

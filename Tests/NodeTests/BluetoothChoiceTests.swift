@@ -4,7 +4,8 @@ import Testing
 
 @testable import Node
 
-/// A node that discovers others over Bluetooth. The number of a node is both its handle and its hint.
+/// A dialler that has found relays (`boxes`) and `leaves` over Bluetooth. Each number is the handle of a candidate and
+/// also its hint, the upper half of its node id.
 private func hearing(_ local: UInt64 = 50, relays: Bool, boxes: [UInt64] = [], leaves: [UInt64] = []) -> Dialler {
   let dialler = Dialler(local: local, relays: relays)
   for box in boxes { dialler.hear(box, relays: true) }
@@ -17,7 +18,7 @@ extension Dialler {
     _ = find(UInt32(hint), hint: hint, .bluetoothLE, relays: relays)
   }
 
-  /// Everything that is dialled within `span` when every dial fails at once.
+  /// The handles of all candidates that are dialled within `span`. Time passes from deadline to deadline.
   fileprivate func dials(within span: TimeSpan) -> Set<UInt32> {
     let end = now + span
     var all = Set(dials())
@@ -147,7 +148,7 @@ extension Dialler {
   #expect(dialler.dials() == [80])
 }
 
-/// A node that found another node by an inquiry.
+/// A dialler that has found node 20 by an inquiry over Bluetooth classic.
 private func inquirer(_ local: UInt64 = 10) -> Dialler {
   let dialler = Dialler(local: local)
   _ = dialler.find(1, hint: 20, .bluetoothClassic)

@@ -5,7 +5,7 @@ import Primitives
 import TestSupport
 import Testing
 
-/// Lets seconds pass while the neighbours answer every ping.
+/// Lets `seconds` pass. The neighbours of `links` answer every ping.
 private func live(_ bench: Bench, _ seconds: Int, _ links: [(person: Int, slot: Int)]) {
   for _ in 0..<seconds * 250 {
     bench.pass(.milliseconds(4))
@@ -17,7 +17,8 @@ private func live(_ bench: Bench, _ seconds: Int, _ links: [(person: Int, slot: 
   }
 }
 
-/// Opens a link and completes the hello exchange. Its first ping stays unanswered.
+/// Opens a link and completes the hello exchange. The node's first ping on this link stays unanswered. Returns the
+/// slot.
 private func comeUp(_ bench: Bench, _ person: Int, _ bearer: BearerKind) -> Int {
   let slot = bench.open(person, bearer)
   bench.hello(person, on: slot)
@@ -36,7 +37,7 @@ private func comeUp(_ bench: Bench, _ person: Int, _ bearer: BearerKind) -> Int 
   live(bench, 2, [(1, slow), (1, fast)])
   #expect(bench.node.carrier(to: bench.id(1))?.slot == fast)
   #expect(bench.node.link(slow).state == .up)
-  // Without a pong the new link never carries.
+  // A new link on which no pong has arrived never becomes the carrier, the link in use.
   silent.pass(.seconds(6))
   #expect(silent.node.carrier(to: silent.id(1))?.slot == 0)
 }

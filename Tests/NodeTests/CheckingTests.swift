@@ -5,7 +5,7 @@ import Primitives
 import TestSupport
 import Testing
 
-// A node checks received data in pieces and handles other events between them.
+// A node verifies received data in pieces and handles other events between two pieces.
 
 private func stranger(_ number: Int) -> [UInt8] {
   let identity = Identity(UInt64(7000 + number))
@@ -21,7 +21,7 @@ private func stranger(_ number: Int) -> [UInt8] {
     bench.drains = false
     bench.receive((0..<12).flatMap { stranger($0) }, on: slot)
     var counts = [bench.verifyCount - before]
-    // Each piece belongs to a wake-up of its own, one microsecond later.
+    // Each piece of the verification belongs to its own pass of the event loop, one microsecond after the piece before.
     while counts.count < 20 {
       bench.now = bench.now + .microseconds(1)
       if bench.node.nextDeadline(now: bench.now) > bench.now { break }
@@ -39,7 +39,7 @@ private func stranger(_ number: Int) -> [UInt8] {
     let slot = bench.neighbour(1)
     bench.pass(.milliseconds(100))
     bench.drains = false
-    // These profiles are long, so that a link has room for eleven.
+    // The profiles are so long that only eleven of them from one link have room to wait for verification.
     for number in 0..<20 {
       let identity = Identity(UInt64(7000 + number))
       let body = profileBody(pairs: (0..<5).map { _ in [UInt8](repeating: 97, count: 250) + [61] })

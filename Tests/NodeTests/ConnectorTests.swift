@@ -7,16 +7,17 @@ import Testing
 
 private let start = Instant.zero + .seconds(1000)
 
-/// A connector, the dials that it requests, and the links that the test claims.
+/// A connector under test. The test decides which nodes are linked, and takes the dials that the connector requests.
 final class Dialler {
   var connector: Connector
   var now = Instant.zero + .seconds(1000)
   var linked: Set<UInt64> = []
-  /// Standings that replace the default, `.linked` or `.none`.
+  /// The standing of nodes by hint: whether a link exists, is parked or is called. The default is `.linked` for the
+  /// nodes in `linked`, and `.none` for all others.
   var standings: [UInt64: Connector.Standing] = [:] {
     didSet { connector.standingChanged() }
   }
-  /// Nodes that a route through others reaches.
+  /// The hints of nodes to which a route through other nodes exists.
   var reached: Set<UInt64> = []
 
   init(local: UInt64, relays: Bool = true) {
@@ -29,7 +30,7 @@ final class Dialler {
     connector.found(FoundCandidate(handle, bearer, domain: domain, hint: hint, relays: relays), now: now)
   }
 
-  /// Closes the links with these nodes.
+  /// Closes the links to the nodes with these hints.
   func close(_ hints: Set<UInt64>) {
     linked.subtract(hints)
     for hint in hints {
@@ -39,7 +40,7 @@ final class Dialler {
 
   func lose(_ handle: UInt32) { connector.lost(handle, now: now) }
 
-  /// Everything that is to be dialled now.
+  /// Requests all dials that are due now. Returns the handles of the candidates.
   func dials() -> [UInt32] {
     var handles: [UInt32] = []
     let linked = linked
@@ -54,7 +55,8 @@ final class Dialler {
     return handles
   }
 
-  /// Lets time pass until something is dialled. Returns the dials and how long that took.
+  /// Lets time pass until a candidate is dialled. Returns the handles and the time that passed, or no handle after
+  /// `limit`.
   func wait(atMost limit: TimeSpan = .seconds(60)) -> (dials: [UInt32], after: TimeSpan) {
     let began = now
     while now - began < limit {
@@ -227,7 +229,8 @@ final class Dialler {
 }
 
 @Test func aDialTellsWhoIsThere() {
-  // The candidate announced no id. Once a link has shown it, the other address of that node is not dialled.
+  // The candidate announced no node id. The dial shows that its address belongs to node 2. While node 2 is linked over
+  // another address, this address is not dialled.
   let dialler = Dialler(local: 1)
   _ = dialler.find(7, hint: 0)
   _ = dialler.dials()
@@ -263,8 +266,8 @@ final class Dialler {
 
 // MARK: Broadcast domains
 
-/// Candidates 1 … `count` in one broadcast domain, with handles equal to their hints. A quarter of a second has passed
-/// since they were found, or half a second in a crowd.
+/// A dialler that has found the candidates 1 … `count` in one broadcast domain. Each number is both handle and hint. A
+/// quarter of a second has passed since then, or half a second among more than five relays.
 private func hall(of count: UInt64, seenBy local: UInt64, relays: Bool = true, othersRelay: Bool = true) -> Dialler {
   let dialler = Dialler(local: local, relays: relays)
   for hint in 1...count where hint != local {
@@ -308,7 +311,7 @@ private func hall(of count: UInt64, seenBy local: UInt64, relays: Bool = true, o
   var hint: UInt64 = 100
   while dialler.dials().isEmpty, dialler.now < start + .seconds(10) {
     hint += 1
-    // The newcomers are leaves, so none replaces a wanted node.
+    // The newcomers are leaves. So none of them takes the place of a relay that this node wants to link with.
     #expect(dialler.find(UInt32(hint), hint: hint, domain: 3, relays: false))
     dialler.now = dialler.now + .milliseconds(100)
   }
@@ -362,7 +365,7 @@ private func hall(of count: UInt64, seenBy local: UInt64, relays: Bool = true, o
   dialler.connector.dialFailed(gone, now: dialler.now)
   let instead = dialler.dials()
   #expect(instead.count == 1 && instead != [gone])
-  // The first node is still dialled again.
+  // The connector still dials the unreachable node again.
   #expect(dialler.wait().dials == [gone])
   dialler.connector.linkOpened(50, gone, peer: NodeID(high: UInt64(gone), low: 0), now: dialler.now)
   dialler.linked.insert(UInt64(gone))

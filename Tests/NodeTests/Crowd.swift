@@ -7,15 +7,16 @@ import SealSupport
 import Testing
 import TestSupport
 
-/// Nodes behind one neighbour of the bench, with their ends of the sealed sessions. Their epoch is 1, that of the bench
-/// is 7.
+/// Nodes behind one neighbour of the bench, with the nodes' ends of the sealed sessions. These nodes have epoch 1, the
+/// bench has epoch 7.
 final class Crowd {
-  /// One of these nodes.
+  /// One node of the crowd.
   final class Member {
     let identity: Identity
     let seal: Seal
     fileprivate let cryptography: StandInCryptography
-    /// Whether the member begins a handshake, shows that it receives, and then sends nothing more.
+    /// Whether the member falls silent in a handshake. It begins the handshake, returns the cookie, and then sends
+    /// nothing more.
     var stops = false
     var events: [SealEvent] = []
 
@@ -34,7 +35,8 @@ final class Crowd {
   private let neighbour: NodeID
   private var identifier: UInt64 = 1 << 50
 
-  /// Identities with ids below that of the bench, so that they begin the handshakes, or above it.
+  /// Returns `count` identities with ids below the bench's id, so that these nodes begin the handshakes. If `isBelow`
+  /// is false, their ids are above.
   static func identities(_ count: Int, below bench: Bench, isBelow: Bool = true, from first: UInt64 = 1_000)
     -> [Identity]
   {
@@ -48,8 +50,8 @@ final class Crowd {
     return found
   }
 
-  /// Links the neighbour `person` with `identities` behind it and makes all known to the bench. `life` numbers the
-  /// starts; each start draws other random numbers.
+  /// Links the neighbour `person` and makes `identities` known to the bench as nodes behind that neighbour. `life` is
+  /// the number of this start of the nodes. Each start draws other random numbers.
   init(_ bench: Bench, _ identities: [Identity], behind person: Int, life: Int = 1) {
     self.bench = bench
     neighbour = bench.id(person)
@@ -62,7 +64,8 @@ final class Crowd {
     _ = bench.sent(on: slot)
   }
 
-  /// The only member is the neighbour itself. `life` numbers its starts; each start draws other random numbers.
+  /// Creates a crowd whose only member is the neighbour `person` itself. `life` is the number of this start of the
+  /// member. Each start draws other random numbers.
   init(_ bench: Bench, neighbour person: Int, life: Int = 1) {
     self.bench = bench
     neighbour = bench.id(person)
@@ -75,7 +78,7 @@ final class Crowd {
     _ = bench.sent(on: slot)
   }
 
-  /// Lets each of `chosen` open a session, and delivers frames until nothing moves.
+  /// Lets each member in `chosen` open a session, and delivers frames until none is left.
   func open(_ chosen: [Member]) {
     for member in chosen { member.seal.isWanted = true }
     settle()
@@ -96,7 +99,8 @@ final class Crowd {
     Issue.record("the crowd and the bench keep each other busy")
   }
 
-  /// Sends a sealed message of one byte. It is not legal; it only shows that the session is in use.
+  /// Sends a sealed record whose plaintext is no legal segment. The record only shows the bench that the session is in
+  /// use.
   func use(_ member: Member, over slot: Int? = nil) {
     var record = [UInt8](repeating: 0, count: 100)
     let plaintext: [UInt8] = [FrameType.segment.rawValue, 0]
@@ -105,7 +109,7 @@ final class Crowd {
     send(.sealed, [UInt8](record[..<count]), from: member, over: slot)
   }
 
-  /// Lets time pass, also for other crowds of the bench.
+  /// Lets time pass for the bench, this crowd and `others`.
   func pass(_ span: TimeSpan, beside others: [Crowd] = []) {
     let end = bench.now + span
     while bench.now < end {
@@ -140,7 +144,7 @@ final class Crowd {
     case .handshake:
       let datagram = Array(payload.dropFirst(SealLimits.handshakeHeaderBytes))
       if datagram.isEmpty { return member.seal.noteUndecryptable(now: bench.now) }
-      // A member that stops still handles the stand-in's cookie message (kind 2), but nothing after it.
+      // A member that stops still handles the stand-in's cookie message (kind 2), but no later message.
       if member.stops && datagram[0] != 2 { return }
       member.seal.receiveHandshake(datagram.span.bytes, now: bench.now)
     case .sealed:

@@ -17,7 +17,7 @@ private final class Stream: FrameSink {
   }
 }
 
-/// A relay between nodes 1 and 2, with the stream of its link to node 2.
+/// A relay that is linked with nodes 1 and 2, and the stream of its link to node 2.
 private struct Relay {
   let bench = Bench()
   let left, right: Int

@@ -125,7 +125,7 @@ import Testing
   let slot = bench.neighbour(1)
   bench.receive(bench.topology(1, [20]) + bench.profile(1, name: "bob"), on: slot)
   _ = bench.peerEvents()
-  // Its new links are known before its new profile.
+  // The topology of the restarted peer arrives before its new profile.
   bench.receive(bench.topology(1, [20], epoch: 2), on: slot)
   bench.receive(bench.profile(1, name: "rob", epoch: 2), on: slot)
   #expect(bench.peerEvents() == ["changed bob 1", "changed rob 1"])
@@ -140,7 +140,7 @@ import Testing
   bench.pass(.seconds(2))
   bench.handle(.linkClosed(slot))
   bench.pass(.milliseconds(2500))
-  // The profile expires at 4 s; the link is back at 4.5 s.
+  // The profile expires 4 s after its arrival. The link is back at 4.5 s.
   _ = bench.neighbour(1)
   #expect(bench.pass(.seconds(4)) < 50)
 }

@@ -5,7 +5,8 @@ import Primitives
 import TestSupport
 import Testing
 
-/// Opens two links to one neighbour. Returns whether this node dialled the one that stays.
+/// Opens two links between the nodes `here` and `there`. Returns whether `here` dialled the link that stays, or nil if
+/// both close.
 private func keptIsDialled(here: Int, there: Int, ownFirst: Bool) -> Bool? {
   let bench = Bench(here)
   let first = bench.neighbour(there, dialled: ownFirst ? 1 : nil)
@@ -17,7 +18,7 @@ private func keptIsDialled(here: Int, there: Int, ownFirst: Bool) -> Bool? {
   return up.first.map { !bench.node.link($0).isInbound }
 }
 
-/// Lets the neighbour send a ping, which shows that the link is up at its end.
+/// Lets the neighbour send a ping on a link. The ping shows that the link is up at the neighbour's end.
 private func ping(_ bench: Bench, _ person: Int, on slot: Int) {
   bench.receive(frame(.ping, from: bench.id(person), [0, 0, 0, 0, 0, 0, 0, 1]), on: slot)
 }
@@ -66,7 +67,7 @@ private func ping(_ bench: Bench, _ person: Int, on slot: Int) {
 
 @Test func theLinkOfTheNeighboursLaterLifeStaysInEitherOrder() {
   for laterFirst in [true, false] {
-    // The lower node dialled the link of the former epoch. Without the later epoch, that link would stay.
+    // The node with the lower id dialled the link of the former epoch. With equal epochs, that link would stay.
     let bench = Bench(9)
     let first = bench.neighbour(5, dialled: laterFirst ? 1 : nil, epoch: laterFirst ? 2 : 1)
     let second = bench.neighbour(5, dialled: laterFirst ? nil : 1, epoch: laterFirst ? 1 : 2)

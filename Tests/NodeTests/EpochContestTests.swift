@@ -80,7 +80,7 @@ private let fresh = TimeSpan.milliseconds(0)
 @Test func afterTenMinutesOneMoreOldWordIsOutbidAtOnce() {
   var contest = EpochContest()
   var at = now
-  // Eight rounds raise the pause to one hour.
+  // Eight answers to later epochs raise the pause between answers to one hour.
   for round in 0..<8 as Range<UInt64> {
     _ = contest.heard((3 + 2 * round) << 32, age: fresh, now: at)
     at = max(at, contest.deadline)
@@ -98,7 +98,7 @@ private let fresh = TimeSpan.milliseconds(0)
   }
 }
 
-/// A sender of false ages gets more answers over time, but cannot hide a second holder of the key by them.
+/// A neighbour that sends false ages causes more answers over time. It cannot hide a second node with this key.
 @Test func afterFourOldWordsEachIsTakenForARivalsHoweverLateItComes() {
   var contest = EpochContest()
   _ = contest.heard(1 << 32, age: fresh, now: now)
@@ -119,7 +119,7 @@ private let fresh = TimeSpan.milliseconds(0)
   #expect(next == nil && contest.deadline == .never)
 }
 
-/// The epoch of the bench is 7 in the lower half; the counter in the upper half is 2.
+/// The bench has the boot counter 2 in the upper half of its epoch, and the random number 7 in the lower half.
 @Test func aNodeThatLostItsEpochIsAdvertisedUnderALaterOneAtOnce() throws {
   let bench = Bench(epoch: 2 << 32 | 7)
   let slot = bench.neighbour(1)

@@ -45,7 +45,7 @@ private func advertisements(_ sent: [(header: FrameHeader, payload: [UInt8])], o
   }
 }
 
-/// The number of neighbours in the bench's latest topology advertisement, and its sequence number.
+/// The number of neighbours and the sequence number in the bench's latest topology advertisement.
 private func ownTopology(_ bench: Bench, on slot: Int) throws -> (count: Int, sequence: UInt64) {
   let sent = bench.sent(.advertisement, on: slot).filter { $0.header.source == bench.identity.id && $0.payload[0] == 1 }
   let payload = try #require(sent.last).payload
@@ -77,7 +77,7 @@ private func ownTopology(_ bench: Bench, on slot: Int) throws -> (count: Int, se
   #expect(bench.signCount - before <= 2)
 }
 
-/// The topology of another node changes routes, but not the links of this node.
+/// The topology of another node changes routes, but not the links of this node. So this node has nothing new to sign.
 @Test func anotherNodesTopologyDoesNotMakeThisOneAdvertise() {
   let bench = Bench()
   let slot = bench.neighbour(1)
@@ -132,13 +132,13 @@ private func ownTopology(_ bench: Bench, on slot: Int) throws -> (count: Int, se
 @Test func anAdvertisementThatIsTooOldIsRefused() {
   let bench = Bench()
   let first = bench.neighbour(1)
-  // An age of 180 s.
+  // The age field is set to 180 s, the complete lifetime of the advertisement.
   bench.receive(
     bench.topology(3, [1]).with { $0.replaceSubrange(40..<48, with: [0, 0, 0, 0, 0, 2, 0xBF, 0x20]) }, on: first)
   #expect(bench.refusals(.stale) == 1 && bench.node.counters.advertisementsAccepted == 0)
 }
 
-/// There are 255 other nodes, each with a profile of maximum length: half a megabyte.
+/// 254 other nodes have a profile of maximum length each.
 @Test func aNeighbourThatComesUpInALargeMeshLearnsAllOfItThoughItsLinkTakesAFrameAtATime() throws {
   let bench = Bench()
   let first = bench.neighbour(1)
@@ -152,7 +152,7 @@ private func ownTopology(_ bench: Bench, on slot: Int) throws -> (count: Int, se
   let second = bench.open(2)
   bench.hello(2, on: second)
   var heard: Set<NodeID> = []
-  // The node sends 150 advertisements a second.
+  // The node sends a neighbour at most 150 advertisements a second.
   let end = bench.now + .seconds(2)
   var buffer = [UInt8](repeating: 0, count: Limits.frameBytesMax)
   var longestQueue = 0
@@ -182,7 +182,7 @@ private func ownTopology(_ bench: Bench, on slot: Int) throws -> (count: Int, se
       bench.receive(bench.topology(person, [1], sequence: sequence, lifetimeSeconds: 3600), on: first)
     }
     bench.pass(.seconds(1))
-    // A pong keeps the link alive.
+    // The pong of node 2 keeps its link alive.
     bench.receive(frame(.pong, from: bench.id(2), [0, 0, 0, 0, 0, 0, 0, 1]), on: second)
   }
   let told = bench.sent(.advertisement, on: second)
@@ -196,7 +196,8 @@ private func ownTopology(_ bench: Bench, on slot: Int) throws -> (count: Int, se
 }
 
 @Test func aNodeThatForgotItsEpochIsToldByItsNeighbours() {
-  // Node 2 returns with epoch 1 although epoch 9 is known, so it receives its own old advertisement.
+  // Node 2 returns with epoch 1, although the bench knows epoch 9. So the bench sends node 2 its own advertisement of
+  // epoch 9.
   let bench = Bench()
   let first = bench.neighbour(1)
   bench.receive(bench.profile(2, epoch: 9), on: first)
@@ -205,7 +206,7 @@ private func ownTopology(_ bench: Bench, on slot: Int) throws -> (count: Int, se
   #expect(advertisements(bench.sent(on: second), of: bench.id(2)).map(\.kind) == [2])
 }
 
-/// Node 1 is reachable another way, so its link can wait to be advertised.
+/// Node 2 is already reachable through node 1. So the new link to node 2 is a change that can wait.
 @Test func aChangeThatCanWaitIsAdvertisedFiveSecondsAfterTheLast() {
   let bench = Bench()
   let first = bench.neighbour(1)
@@ -213,7 +214,7 @@ private func ownTopology(_ bench: Bench, on slot: Int) throws -> (count: Int, se
   bench.pass(.seconds(1))
   let before = bench.signCount
   _ = bench.neighbour(2)
-  // The pings keep the link alive.
+  // The pings of node 1 keep its link alive.
   for _ in 0..<7 {
     bench.pass(.milliseconds(500))
     bench.receive(frame(.ping, from: bench.id(1), [0, 0, 0, 0, 0, 0, 0, 1]), on: first)

@@ -4,7 +4,7 @@ import Primitives
 import TestSupport
 import Testing
 
-/// A node between nodes 1 and 2, both of which list it.
+/// A node that is linked with nodes 1 and 2. Both list the node in their topologies.
 private func between(relays: Bool = true, payloadBytesMax: Int = 16_640) -> (bench: Bench, left: Int, right: Int) {
   let bench = Bench(relays: relays)
   let left = bench.neighbour(1)
@@ -78,7 +78,7 @@ private func segment(_ bench: Bench, _ payload: [UInt8] = [1, 2, 3], identifier:
 }
 
 @Test func whatANeighbourSaidInAnothersNameStopsNoFrameOfTheOther() {
-  // Node 3 uses all identifiers that node 1 is about to use, in the name of node 1.
+  // Node 3 sends frames in the name of node 1, with all identifiers that node 1 uses afterwards.
   let (bench, left, right) = between()
   let third = bench.neighbour(3)
   for identifier in 1...60 { bench.receive(segment(bench, identifier: UInt64(identifier)), on: third) }
@@ -96,7 +96,8 @@ private func segment(_ bench: Bench, _ payload: [UInt8] = [1, 2, 3], identifier:
 }
 
 @Test func aNeighbourThatFloodsLeavesAnotherItsRoom() {
-  // Node 1 fills its quota towards node 2. Frames from 3 to 2 still find room, and both sources take turns.
+  // Node 1 fills its share of the queue to node 2. A frame from node 3 still finds room, and the two neighbours take
+  // turns.
   let (bench, left, right) = between()
   let third = bench.neighbour(3)
   bench.carriesOutTransmit = false
@@ -136,6 +137,6 @@ private func segment(_ bench: Bench, _ payload: [UInt8] = [1, 2, 3], identifier:
   begin(1..<101, on: slots[0])
   let sources = bench.sent(.segment, on: slots[1]).map(\.header.source.high)
   #expect(sources.count { $0 < 1000 } == 100)
-  // The flows take turns, although those of the other neighbour came first.
+  // The two neighbours take turns, although all frames of the flooding neighbour arrived first.
   #expect(sources.prefix(240).count { $0 < 1000 } == 100)
 }

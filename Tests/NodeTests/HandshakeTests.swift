@@ -7,7 +7,7 @@ import SealSupport
 import Testing
 import TestSupport
 
-/// Handshakes with neighbours that the test plays. Their epoch is 1, that of the bench is 7.
+/// Handshakes with neighbours that the test plays. The neighbours have epoch 1, the bench has epoch 7.
 @Suite struct HandshakeTests {
   private let strangersMax = SealLimits.handshakesMax - SealLimits.handshakesReserved
 
@@ -58,7 +58,7 @@ import TestSupport
       return meant
     }
     #expect(meet(epoch: 5).last == 5)
-    // Its former advertisements have expired.
+    // After 60 s the peer's advertisements of epoch 5 have expired.
     bench.pass(.seconds(60))
     #expect(meet(epoch: 3).last == 3)
   }
@@ -77,7 +77,7 @@ import TestSupport
       let slot = neighbour(bench, 39, person)
       let name = SessionName(local: bench.id(person), peer: bench.identity.id, localEpoch: 1, peerEpoch: 7)
       let client = try #require(StandInCryptography(Bench.people[person]).beginSession(name, now: bench.now))
-      // The second hello carries the cookie.
+      // The client's first hello gets a cookie. Its second hello carries the cookie.
       for _ in 0..<2 {
         let count = buffer.withUnsafeMutableBytes { client.nextHandshake(into: $0) }
         bench.receive(handshake(bench, from: person, [UInt8](buffer[..<count])), on: slot)

@@ -5,13 +5,13 @@ import Primitives
 import TestSupport
 import Testing
 
-// These neighbours have proved their keys and then violate the protocol.
+// The neighbours in these tests have proved their keys and then violate the protocol.
 
 private func forged(_ bench: Bench, _ person: Int, sequence: UInt64 = 1) -> [UInt8] {
   bench.topology(person, [20], sequence: sequence).with { $0[$0.count - 1] ^= 1 }
 }
 
-/// A profile of an unknown node.
+/// A frame with the profile of a node that the bench does not know.
 private func stranger(_ number: Int) -> [UInt8] {
   let identity = Identity(UInt64(7000 + number))
   return frame(.advertisement, from: identity.id, advertisement(of: identity, .profile, body: profileBody()))
@@ -19,7 +19,7 @@ private func stranger(_ number: Int) -> [UInt8] {
 
 private func strangerID(_ number: Int) -> NodeID { Identity(UInt64(7000 + number)).id }
 
-/// The nodes that a request names, or nil if there was not exactly one request.
+/// The nodes that the bench's request on `slot` names. Nil if the bench did not send exactly one request.
 private func asked(_ bench: Bench, on slot: Int) -> [NodeID]? {
   let sent = bench.sent(.request, on: slot)
   guard sent.count == 1, let payload = sent.first?.payload, let request = try? AdvertisementRequest(payload.span.bytes)
@@ -47,7 +47,7 @@ private func request(_ bench: Bench, _ person: Int, _ nodes: [NodeID]) -> [UInt8
   let goodbye = try Goodbye(bytes: #require(bench.sent(.goodbye, on: slot).first).payload)
   #expect(goodbye == Goodbye(reason: .protocolError, retryAfterSeconds: 60))
   bench.handle(.linkClosed(slot))
-  // The neighbour returns too early.
+  // The neighbour returns before the minute is over.
   bench.pass(.milliseconds(20_500))
   let again = bench.open(1)
   let second = try Goodbye(bytes: #require(bench.sent(.goodbye, on: again).first).payload)
@@ -80,7 +80,7 @@ private func request(_ bench: Bench, _ person: Int, _ nodes: [NodeID]) -> [UInt8
     bench.handle(.linkClosed(slot))
     bench.pass(.seconds(601))
   }
-  // Violations count per neighbour, over any number of links.
+  // Wrong signatures are counted for each neighbour, over any number of links.
   for round in 0..<3 {
     let slot = bench.neighbour(1)
     bench.receive(forged(bench, 2), on: slot)
@@ -102,8 +102,8 @@ private func request(_ bench: Bench, _ person: Int, _ nodes: [NodeID]) -> [UInt8
   #expect(bench.takeCommands().contains(.dial(5)))
 }
 
-/// There are more neighbours than places in the table, so an entry without a violation worth remembering is evicted
-/// first.
+/// More neighbours send a wrong signature than the table has entries. The entry that ends first is replaced, and the
+/// entry of the refused key ends later.
 @Test func aRefusedKeyIsNotForgottenForOthersThatSendAWrongSignature() {
   let bench = Bench(0)
   let slot = bench.neighbour(1)
@@ -129,7 +129,7 @@ private func request(_ bench: Bench, _ person: Int, _ nodes: [NodeID]) -> [UInt8
     bench.receive(stranger(number % 250 + number / 250 * 1000), on: slot)
     bench.pass(.milliseconds(1))
   }
-  // Once the table is full, the search for a place is charged instead of the verification.
+  // Once the node table is full, the search for an entry to evict is charged to the link, instead of a verification.
   let charged = bench.verifyCount - before + Int(bench.refusals(.overLength))
   #expect((300...335).contains(charged))
   #expect(bench.refusals(.tooMany) == UInt64(2000 - charged))
@@ -253,7 +253,8 @@ private func request(_ bench: Bench, _ person: Int, _ nodes: [NodeID]) -> [UInt8
 
 // MARK: A full table of nodes
 
-/// A node table full of reachable nodes behind neighbour 1. Neighbour 2 has sent no advertisement yet.
+/// A bench whose node table is full. All its nodes are reachable through neighbour 1. Neighbour 2 has sent no
+/// advertisement yet.
 private struct FullTable {
   let bench = Bench()
   let first: Int
@@ -271,7 +272,7 @@ private struct FullTable {
     bench.pass(.seconds(1))
   }
 
-  /// The topology of one node, with up to four other nodes behind it.
+  /// The topology of one node of a tree, which has up to four child nodes.
   func topology(_ number: Int, sequence: UInt64 = 1, without lost: Int? = nil) -> [UInt8] {
     let children = (number * 4 + 1...number * 4 + 4).filter { $0 < nodes.count && $0 != lost }
     let parent = number == 0 ? bench.id(1) : nodes[(number - 1) / 4].id
@@ -293,7 +294,7 @@ private struct FullTable {
   #expect(bench.refusals(.overLength) == 1 && bench.told(.nodesFull) == 1)
   bench.pass(.seconds(1))
   #expect(bench.sent(.request, on: table.second).isEmpty)
-  // A leaf becomes unreachable and frees its place.
+  // The last node of the tree becomes unreachable, so its entry in the node table becomes free.
   let last = table.nodes.count - 1
   bench.receive(table.topology((last - 1) / 4, sequence: 2, without: last), on: table.first)
   bench.pass(.milliseconds(200))
@@ -305,7 +306,8 @@ private struct FullTable {
   let bench = table.bench
   bench.receive(bench.topology(2, [20, 30]), on: table.second)
   #expect(bench.node.route(to: bench.id(2)) != nil && bench.refusals(.overLength) == 0)
-  // Node 30 was refused while no node listed it.
+  // The topology of node 2 lists node 30, which the bench does not know. So the bench requests the advertisements of
+  // node 30.
   bench.pass(.milliseconds(200))
   #expect(asked(bench, on: table.second) == [bench.id(30)])
   bench.receive(bench.topology(30, [2]), on: table.second)

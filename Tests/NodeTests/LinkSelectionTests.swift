@@ -23,7 +23,8 @@ private func wishes(_ relays: [UInt64], among usable: [UInt64]? = nil) -> [[Int]
   }
 }
 
-/// The number of relays reachable from the first one that remains, and the greatest distance in hops.
+/// The number of relays that can be reached from the first remaining relay, and the greatest distance in hops. The
+/// relays in `gone` are left out.
 private func reach(_ links: [[Int]], without gone: Set<Int> = []) -> (count: Int, hops: Int) {
   guard let start = links.indices.first(where: { !gone.contains($0) }) else { return (0, 0) }
   var hops = [start: 0]
@@ -71,7 +72,8 @@ private func reach(_ links: [[Int]], without gone: Set<Int> = []) -> (count: Int
   let left = Array(all[32...])
   let links = wishes(left)
   #expect(reach(links).count == 32 && links.allSatisfy { $0.count <= 4 })
-  // A relay that is gone keeps its place while it is dialled again: its ring neighbours still want it.
+  // A relay that is gone keeps its position on the rings while it is dialled again. Its ring neighbours still want to
+  // link with it.
   let among = wishes(all, among: left)
   #expect((0..<32).allSatisfy { gone in (32..<64).contains { among[$0].contains(gone) } })
 }
@@ -122,7 +124,7 @@ private func reach(_ links: [[Int]], without gone: Set<Int> = []) -> (count: Int
 
 /// Other implementations must choose the same links (docs/protocol.md).
 @Test func theRingsAreThoseOfTheProtocol() {
-  // These values come from a program written from that document alone.
+  // These values come from a program that was written from docs/protocol.md alone.
   #expect(
     wishes(Array(1...8)) == [
       [1, 2, 3], [0, 4, 7], [0, 4, 5, 7], [0, 4, 6], [1, 2, 3, 6], [2, 6, 7], [3, 4, 5], [1, 2, 5],

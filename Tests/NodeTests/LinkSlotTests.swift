@@ -5,7 +5,7 @@ import Primitives
 import TestSupport
 import Testing
 
-// One machine can create many keys, so the limits apply to its address.
+// One machine can create many keys, so these limits apply to the machine's address.
 
 /// Trusts the nodes that the test names.
 final class Acquaintances: NodeTrust {
@@ -25,8 +25,8 @@ private let attacker: UInt64 = 0xA77A
 private func key(_ number: Int) -> NodeID { Identity(UInt64(20_000 + number)).id }
 
 private extension Bench {
-  /// Opens a link for a key from an address. Returns whether the link is open afterwards; if it is not, its stream is
-  /// closed.
+  /// Opens a link to the key `number` at the address `source`. Returns whether the node opened the link. The streams of
+  /// refused and evicted links are closed.
   func comes(_ number: Int, from source: UInt64, over bearer: BearerKind = .ethernet, dialled: UInt32? = nil) -> Bool {
     guard
       let slot = node.openLink(peer: key(number), bearer: bearer, source: source, dialled: dialled, now: now)
@@ -43,7 +43,7 @@ private extension Bench {
     }
   }
 
-  /// Receives a hello, so that the link stays up.
+  /// Receives the hello of the key `number`, so that its link stays up.
   func settle(_ number: Int) {
     guard let slot = slot(of: number) else { return }
     receive(frame(.hello, from: key(number), helloPayload(key(number))), on: slot)
@@ -77,7 +77,8 @@ private extension Bench {
   let bench = Bench()
   #expect(
     (0..<10).map { bench.comes($0, from: attacker) } == [true, true, true, true] + Array(repeating: false, count: 6))
-  // The limit applies neither to another address, nor to a key known already, nor to this machine itself.
+  // The limit does not apply to another address, to a key that the node knows already, or to this machine's own
+  // address.
   #expect(
     bench.comes(50, from: 77) && bench.comes(0, from: attacker)
       && bench.comes(60, from: 0xFFFF_7F00_0001, over: .loopback) && !bench.comes(61, from: attacker, over: .loopback))
@@ -117,13 +118,14 @@ private extension Bench {
   #expect((0..<4).allSatisfy { bench.comes($0, from: attacker) } && !bench.comes(5, from: attacker))
 }
 
-/// Opens links for `keys` keys from one address, one every five seconds. The default is more than there are slots.
+/// Opens links to `keys` keys from one address, one every five seconds. The default number is greater than the number
+/// of link slots.
 private func fill(_ bench: Bench, from number: Int = 0, keys: Int = 70) {
   for place in number..<number + keys {
     _ = bench.comes(place, from: attacker)
     bench.settle(place)
     bench.now = bench.now + .seconds(5)
-    // Keeps all links alive.
+    // A ping on every link keeps all links alive.
     for number in number..<number + keys {
       if let slot = bench.slot(of: number) {
         bench.receive(frame(.ping, from: key(number), [0, 0, 0, 0, 0, 0, 0, 1]), on: slot)
@@ -141,7 +143,7 @@ private func fill(_ bench: Bench, from number: Int = 0, keys: Int = 70) {
     bench.settle(number)
   }
   #expect(bench.openCount == Limits.linksMax - 1 && (100..<110).allSatisfy { bench.slot(of: $0) != nil })
-  // The youngest links were closed.
+  // The node closed the attacker's youngest links.
   #expect((0..<53).allSatisfy { bench.slot(of: $0) != nil } && (53..<63).allSatisfy { bench.slot(of: $0) == nil })
 }
 
@@ -160,7 +162,7 @@ private func fill(_ bench: Bench, from number: Int = 0, keys: Int = 70) {
   #expect(bench.openCount == Limits.linksMax - 1 && bench.slot(of: Limits.linksMax - 1) == nil)
   #expect(bench.comes(900, from: 1) && bench.comes(901, from: 2))
   #expect(bench.slot(of: 900) != nil && bench.slot(of: 901) != nil && bench.openCount == Limits.linksMax - 1)
-  // The youngest links were closed.
+  // The node closed the two youngest links.
   #expect((0..<61).allSatisfy { bench.slot(of: $0) != nil } && (61..<63).allSatisfy { bench.slot(of: $0) == nil })
   #expect(!bench.comes(902, from: 3) && bench.openCount == Limits.linksMax - 1)
 }
@@ -174,7 +176,7 @@ private func fill(_ bench: Bench, from number: Int = 0, keys: Int = 70) {
     #expect(bench.comes(number, from: attacker))
     bench.settle(number)
   }
-  // The operator's peer has the youngest link of this address.
+  // The node that the operator pinned has the youngest link of this address.
   #expect(bench.comes(300, from: attacker))
   bench.settle(300)
   for number in 400..<454 {

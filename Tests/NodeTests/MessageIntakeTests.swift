@@ -6,7 +6,7 @@ import Testing
 
 @testable import Node
 
-/// The share of the received messages that one wake-up handles.
+/// How many of the received messages one pass of the event loop handles.
 @Suite struct MessageIntakeTests {
   @Test func `a wake-up takes a part of the messages that are due, and other peers have their turn in it`() throws {
     let bench = Bench()
@@ -15,7 +15,7 @@ import Testing
     try quiet.say("quiet")
     let epochs: [UInt8] = [0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 1]
     let head = epochs + [0, 0, 0, 0, 0, 0, 0, 1] + [UInt8](repeating: 0, count: 8)
-    // One segment of empty probes.
+    // One segment with 2000 empty probes, which are messages that their receiver drops.
     let probes = (0..<2_000).flatMap { _ in [0, 0, 0, 0, Probe.kind] as [UInt8] }
     bench.drains = false
     bench.receive(

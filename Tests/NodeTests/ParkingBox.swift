@@ -6,20 +6,21 @@ import Testing
 
 @testable import Node
 
-/// A relay with four places, surrounded by leaves that link with it over Bluetooth.
+/// A relay with four Bluetooth connections, and leaves around it that link with the relay over Bluetooth.
 final class ParkingBox {
   let bench: Bench
   private(set) var slots: [Int: Int] = [:]
 
   init(relays: Bool = true, places: Int = 4) { bench = Bench(20, relays: relays, bluetoothPlaces: places) }
 
-  /// Discovery finds a node.
+  /// Discovery finds the node `person` over Bluetooth.
   func hear(_ person: Int, relays: Bool = false) {
     bench.handle(
       .candidateFound(FoundCandidate(UInt32(person), .bluetoothLE, hint: bench.id(person).high, relays: relays)))
   }
 
-  /// A leaf dials and sends its hello and advertisements.
+  /// Opens a link to `person` and receives its hello and advertisements. If `isOwn`, the relay dialled, otherwise the
+  /// leaf did.
   func link(
     _ person: Int, _ bearer: BearerKind = .bluetoothLE, capabilities: Capabilities = .parks, isOwn: Bool = false
   ) {
@@ -32,7 +33,7 @@ final class ParkingBox {
     bench.receive(bench.profile(person), on: slot)
   }
 
-  /// The leaf confirms the parking, and its stream ends.
+  /// The leaf `person` confirms that its link is parked, which means kept without a connection. Then its stream ends.
   func agree(_ person: Int) {
     let slot = slots[person] ?? 0
     bench.receive(goodbye(of: person), on: slot)
@@ -50,7 +51,7 @@ final class ParkingBox {
     bench.takeCommands().compactMap { if case .dial(let handle) = $0 { handle } else { nil } }
   }
 
-  /// Forwards a frame from one neighbour to another.
+  /// Receives a frame of one neighbour for another neighbour.
   func say(_ from: Int, to other: Int) {
     let header = FrameHeader(
       type: .segment, ttl: 16, priority: .interactive, payloadByteCount: 5, destination: bench.id(other),
@@ -58,7 +59,7 @@ final class ParkingBox {
     bench.receive(encoded { header.write(to: &$0) } + [1, 2, 3, 4, 5], on: slots[from] ?? 0)
   }
 
-  /// Lets time pass while all neighbours answer pings.
+  /// Lets time pass. All neighbours that are connected send pings, so that their links stay alive.
   func pass(_ span: TimeSpan) {
     let end = bench.now + span
     while bench.now < end {
@@ -69,7 +70,7 @@ final class ParkingBox {
     }
   }
 
-  /// Lets leaves confirm that they are parked, and links those that the relay dials.
+  /// Lets 15 s pass. Leaves confirm that they are parked, and leaves that the relay dials are linked.
   func settle() {
     for _ in 0..<30 {
       for person in parking { agree(person) }
@@ -81,7 +82,7 @@ final class ParkingBox {
 
   var parked: [Int] { slots.keys.sorted().filter { state($0) == .parked } }
 
-  /// A relay with four leaves, one of which is parked.
+  /// A relay with four leaves. The link of one leaf is parked, and one of the four connections is free.
   static func full() -> (box: ParkingBox, parked: Int) {
     let box = ParkingBox()
     for person in 1...4 {
@@ -95,7 +96,7 @@ final class ParkingBox {
 
   func other(than person: Int) -> Int { person == 2 ? 3 : 2 }
 
-  /// A leaf instead of the relay, linked with relay 1.
+  /// A leaf as the node under test, linked with relay 1. Returns the slot of that link.
   static func leaf() throws -> (box: ParkingBox, slot: Int) {
     let box = ParkingBox(relays: false)
     box.hear(1, relays: true)
@@ -105,7 +106,7 @@ final class ParkingBox {
     return (box, try #require(box.slots[1]))
   }
 
-  /// Sends a message from the application of this node.
+  /// Sends a message from an application of the node under test.
   func send(to person: Int) throws {
     let text = [UInt8]("hi".utf8)
     _ = try bench.node.send(kind: 1, text.span.bytes, to: bench.id(person), lane: .interactive, now: bench.now)

@@ -52,7 +52,7 @@ import Testing
   }
   let parked = try #require(present.first { box.state($0) == .parking })
   let goodbye = try Goodbye(bytes: #require(box.bench.sent(.goodbye, on: box.slots[parked] ?? 0).last).payload)
-  // Two places have turns of 3 s; the third place is reserved for incoming links.
+  // The waiting leaves take turns of 3 s at two connections. The third connection is reserved for inbound links.
   #expect(goodbye == Goodbye(reason: .parked, retryAfterSeconds: UInt16((3 * absent.count + 1) / 2)))
   #expect(absent.count > 2)
 }
@@ -66,7 +66,7 @@ import Testing
     let idle = box.parking
     for person in idle { box.agree(person) }
     #expect(box.dials.contains(UInt32(parked)))
-    // Incoming links take the free place first, so the dial fails.
+    // Each leaf that was parked takes the free connection at once, so the relay's dial fails.
     for person in idle { box.link(person) }
     #expect(box.bench.node.bluetoothPlaces.taken == 4)
     box.bench.handle(.dialFailed(UInt32(parked)))
@@ -89,7 +89,7 @@ import Testing
   box.agree(third)
   box.pass(.milliseconds(500))
   #expect(box.dials == [UInt32(parked)])
-  // The speaker waits for an answer; the third node came for advertisements.
+  // The speaker waits for an answer, so it keeps its connection. The third leaf only came for advertisements.
   box.link(third)
   box.pass(.milliseconds(1_500))
   #expect(box.parking == [third])
@@ -111,7 +111,7 @@ import Testing
   }
   box.say(sender, to: first)
   #expect(call(first) == .called(.answers))
-  // The frames still wait, but their sender has left.
+  // The frames for the parked leaf still wait, but their sender is no longer connected.
   box.bench.receive(box.goodbye(of: sender), on: box.slots[sender] ?? 0)
   box.bench.handle(.linkClosed(box.slots[sender] ?? 0))
   box.bench.drain()
@@ -143,7 +143,7 @@ import Testing
   let (box, leaf) = ParkingBox.full()
   box.say(box.other(than: leaf), to: leaf)
   box.pass(.milliseconds(500))
-  // The last place is reserved for incoming links, so another leaf must be parked first.
+  // The last connection is reserved for inbound links, so the relay must park another leaf before it dials.
   #expect(box.dials == [] && box.parking.count == 1)
   for person in box.parking { box.agree(person) }
   box.pass(.milliseconds(500))
@@ -168,7 +168,7 @@ import Testing
 @Test func newsWaitASecondAndRenewalsForTheNextVisit() {
   let (box, leaf) = ParkingBox.full()
   let other = box.other(than: leaf)
-  // A renewed profile with the same content.
+  // A renewed profile with the same content is no update for the parked leaf.
   box.bench.receive(box.bench.profile(other, sequence: 2), on: box.slots[other] ?? 0)
   box.pass(.seconds(30))
   #expect(box.dials == [] && box.parking == [])
@@ -187,7 +187,7 @@ import Testing
   box.bench.receive(box.bench.topology(other, [20, last], relays: false, sequence: 2), on: slot)
   box.pass(.seconds(30))
   #expect(box.dials == [] && box.parking == [])
-  // A new node behind the neighbour is news.
+  // A new node behind the neighbour is an update for the parked leaf.
   box.bench.receive(box.bench.topology(other, [20, 9], relays: true, sequence: 3), on: slot)
   box.bench.receive(box.bench.topology(9, [other], relays: false), on: slot)
   box.bench.receive(box.bench.profile(9), on: slot)
@@ -276,14 +276,15 @@ import Testing
   for person in 1...4 { box.link(person) }
   box.pass(.seconds(2))
   let leaf = try #require(box.parking.first)
-  // The stream ends without the leaf's confirmation.
+  // The stream ends before the leaf has confirmed that its link is parked.
   box.bench.handle(.linkClosed(box.slots[leaf] ?? 0))
   #expect(box.state(leaf) == .parked)
   _ = box.bench.sent(on: box.slots[leaf] ?? 0)
   box.link(leaf)
   box.pass(.milliseconds(500))
   let sent = box.bench.sent(on: box.slots[leaf] ?? 0)
-  // Two advertisements for each other node, and a request for everything that the leaf may have advertised.
+  // The relay sends two advertisements of each other node. It also requests everything that the leaf may have
+  // advertised.
   #expect(sent.count { $0.header.knownType == .advertisement } >= 8)
   #expect(sent.contains { $0.header.knownType == .request })
 }

@@ -5,7 +5,8 @@ import Primitives
 import TestSupport
 import Testing
 
-/// A neighbour of the bench that is a peer, with its end of the channel. Its epoch is 1, that of the bench is 7.
+/// A neighbour that exchanges messages with the bench, and the neighbour's end of the channel. The partner has epoch 1,
+/// the bench has epoch 7.
 struct Partner {
   let bench: Bench
   let person: Int
@@ -28,7 +29,7 @@ struct Partner {
     _ = try channel.send(kind: kind, bytes.span.bytes, lane: lane, now: bench.now)
   }
 
-  /// All frames that the partner's channel sends.
+  /// All frames that the partner's channel has ready to send.
   mutating func frames() -> [UInt8] {
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 16_640, alignment: 16)
     defer { buffer.deallocate() }
@@ -43,7 +44,7 @@ struct Partner {
     return bytes
   }
 
-  /// An unreliable message as a frame.
+  /// A frame with an unreliable message.
   mutating func unreliable(_ text: String) -> [UInt8] {
     let bytes = [UInt8](text.utf8)
     var payload = [UInt8](repeating: 0, count: 16_640)
@@ -54,7 +55,7 @@ struct Partner {
       identifier: 1 << 32 | identifier, [UInt8](payload[..<count]))
   }
 
-  /// Delivers everything that the bench sent to the partner.
+  /// Delivers the frames that the bench has sent to the partner since the last call. Returns these frames.
   func takeSent() throws -> [(header: FrameHeader, payload: [UInt8])] {
     let sent = bench.sent(on: slot)
     for frame in sent where frame.header.isRouted {
@@ -85,7 +86,7 @@ func send(_ text: String, _ bench: Bench, to person: Int, _ lane: Lane = .intera
   bench.drain()
 }
 
-/// The topologies of up to 64 nodes behind a neighbour, and the topology of that neighbour.
+/// Frames with the topologies of a neighbour and of up to 64 nodes behind that neighbour.
 func crowdTopologies(
   _ bench: Bench, _ crowd: [Identity], behind relay: Int = 1, encryption: EncryptionPreference = .none
 )
@@ -100,7 +101,7 @@ func crowdTopologies(
         encryption: encryption, [link(bench.identity.id)] + crowd.prefix(Limits.neighboursMax - 1).map { link($0.id) }))
   )
   for (number, identity) in crowd.enumerated() {
-    // Node 1 has no room for the last node, which is linked with the first one instead.
+    // The neighbour's topology has no room for the 64th node. So that node is linked with the first node of the crowd.
     let isLast = number == Limits.neighboursMax - 1
     var links = [link(isLast ? crowd[0].id : bench.id(relay))]
     if number == 0 && crowd.count >= Limits.neighboursMax { links.append(link(crowd[Limits.neighboursMax - 1].id)) }

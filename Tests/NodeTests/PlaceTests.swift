@@ -7,11 +7,11 @@ import Testing
 
 @testable import Node
 
-/// The allocation of handshakes and channels when many ids behind one link want all of them.
+/// How slots for handshakes and channels are shared when many ids behind one link want all of them.
 @Suite struct PlaceTests {
   private let highest = 39
 
-  /// Sixty ids behind one neighbour that begin a handshake, show that they receive, and stop.
+  /// A crowd of ids behind one neighbour. Each id begins a handshake, returns the cookie, and then sends nothing more.
   private func stoppedHandshakes(
     _ bench: Bench, behind person: Int = 1, _ count: Int = 60, from first: UInt64 = 1_000
   ) -> Crowd {
@@ -31,7 +31,7 @@ import Testing
       return rate.take(upTo: Limits.handshakesAtOnceMax, by: holder, now: row.now)
     }
     let before = left(by: slot)
-    // A chain with two P-521 signatures.
+    // A chain with two P-521 signatures, whose verification takes as long as 80 P-256 checks.
     node.decide(row.places[0].identity.id, isAccepted: true, checks: 80, now: row.now)
     #expect(left(by: slot) == before - 5)
     #expect(before > 100 && left(by: FairShare.ownHolder) > 100)
@@ -68,7 +68,7 @@ import Testing
     let proven = Crowd(bench, neighbour: 37)
     proven.open(proven.members)
     bench.handle(.linkClosed(proven.slot))
-    // Each stranger has a link of its own and has just begun its handshake.
+    // Each stranger has a link of its own and has just begun its handshake, but does not complete it.
     let strangers = (1...30).map { Crowd(bench, neighbour: $0) }
     for stranger in strangers {
       stranger.members[0].stops = true
@@ -126,8 +126,8 @@ import Testing
           .handshake, ttl: 9, priority: .interactive, to: bench.identity.id, from: member.identity.id,
           identifier: UInt64(1_000 + number), epochs), on: attacker)
     }
-    // None of these handshakes is answered. One request named the honest node. A message for that node still gets a
-    // handshake, because all places of its own link are free.
+    // None of these handshakes is answered, and one of them is in the name of the honest node. A message to the honest
+    // node still begins a handshake. All slots of the link that leads to the honest node are free.
     let honest = crowd.members[59]
     let text: [UInt8] = [1]
     _ = try bench.node.send(kind: 3, text.span.bytes, to: honest.identity.id, lane: .bulk, now: bench.now)
@@ -189,7 +189,7 @@ import Testing
     let crowd = Crowd(bench, Crowd.identities(1, below: bench, isBelow: false), behind: 1)
     let peer = crowd.members[0].identity.id
     bench.receive(request(bench, from: peer, 0), on: crowd.slot)
-    // The handshake fails.
+    // The handshake with the peer makes no progress and fails.
     crowd.pass(SealLimits.stallTime + .seconds(1))
     _ = bench.sent(on: crowd.slot)
     let attacker = bench.neighbour(3)
@@ -389,7 +389,7 @@ import Testing
     let text: [UInt8] = [1]
     _ = try bench.node.send(kind: 3, text.span.bytes, to: pinned.identity.id, lane: .bulk, now: bench.now)
     bench.drain()
-    // All other channels are used later than that of the pinned peer.
+    // Every other channel is used later than the channel of the pinned peer.
     bench.pass(.seconds(1))
     for member in crowd.members where member !== pinned { crowd.use(member) }
     for person in 2...20 {
@@ -450,7 +450,8 @@ import Testing
     var honest = Partner(bench, 2)
     try honest.say("hello")
     bench.receive(honest.frames(), on: honest.slot)
-    // Without a seal, the first answer announces that the channel has a later epoch.
+    // In clear, the bench's first answer says that the bench has a later channel epoch. The partner adopts that epoch
+    // and sends again.
     _ = try honest.takeSent()
     try honest.say("hello")
     bench.receive(honest.frames(), on: honest.slot)

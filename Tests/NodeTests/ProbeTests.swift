@@ -10,7 +10,7 @@ import Testing
   try partner.say("", kind: 28)
   try partner.say("hello")
   bench.receive(partner.frames(), on: partner.slot)
-  // The message behind the probe is read.
+  // The application reads the message behind the probe, and not the probe.
   #expect(read(bench) == ["hello"])
   bench.pass(.milliseconds(100))
   _ = try partner.takeSent()

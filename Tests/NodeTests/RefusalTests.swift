@@ -4,7 +4,7 @@ import Primitives
 import TestSupport
 import Testing
 
-/// A segment from node 1 to node 2 that passes through the bench.
+/// A segment from node 1 to node 2 that the bench forwards.
 private func segment(_ bench: Bench, ttl: UInt8 = 5, identifier: UInt64 = 1) -> [UInt8] {
   frame(.segment, ttl: ttl, priority: .bulk, to: bench.id(2), from: bench.id(1), identifier: identifier, [1, 2, 3])
 }
@@ -77,7 +77,7 @@ private func expectRefused(
   let bench = Bench()
   let slot = bench.open(1)
   let hello = helloPayload(bench.id(1), epoch: 1, payloadBytesMax: Limits.framePayloadBytesMax)
-  // The advertisement follows the hello at once, before the first link causes advertisements of this epoch.
+  // The advertisement arrives together with the hello. The bench has not advertised anything in its present epoch yet.
   bench.receive(frame(.hello, from: bench.id(1), hello) + bench.topology(20, [1], epoch: 6, sequence: 9), on: slot)
   #expect(bench.refusals(.loopedSource) == 1 && bench.told(.identityDuplicated) == 0)
 }
@@ -89,7 +89,7 @@ private func expectRefused(
 }
 
 @Test func anAdvertisementWithAnyByteChangedIsRefused() {
-  // Changes one byte: of the sequence, the key, a cost, and the last one of the signature.
+  // Each round changes one byte of the sequence number, the key, a cost, or the signature.
   for place in [48 + 19, 48 + 50, 48 + 85 + 4 + 17, -1] {
     let bench = Bench()
     let slot = bench.neighbour(1)

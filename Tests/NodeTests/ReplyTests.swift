@@ -8,7 +8,8 @@ import Testing
 
 @testable import Node
 
-/// A handshake frame in the name of `source`, whose epoch is 1. Without a datagram it asks for a session.
+/// A handshake frame in the name of `source`, whose epoch is 1. Without a datagram, the frame asks the bench for a
+/// session.
 func request(_ bench: Bench, from source: NodeID, _ number: Int, _ datagram: [UInt8] = []) -> [UInt8] {
   var epochs = [UInt8](repeating: 0, count: 16)
   (epochs[7], epochs[15]) = (7, 1)
@@ -24,7 +25,7 @@ func nonsense(_ bench: Bench, from source: NodeID, _ number: Int) -> [UInt8] {
     identifier: UInt64(10_000 + number), [UInt8](repeating: 0x5a, count: 60))
 }
 
-/// Stateless answers to frames that anybody can forge.
+/// Answers to frames that anybody can forge. The node keeps no state for these answers.
 @Suite struct ReplyTests {
   private let highest = 39
 
@@ -35,7 +36,8 @@ func nonsense(_ bench: Bench, from source: NodeID, _ number: Int) -> [UInt8] {
     let peer = crowd.members[0].identity.id
     let attacker = bench.neighbour(3)
     var number = 0
-    // A record without a session, or a hello without a cookie. This node is the server.
+    // Receives a record for which no session exists, or a hello without a cookie. The bench is the server of the
+    // handshake.
     func receive(on slot: Int) {
       number += 1
       bench.receive(
@@ -46,7 +48,7 @@ func nonsense(_ bench: Bench, from source: NodeID, _ number: Int) -> [UInt8] {
     for _ in 0..<1_000 { receive(on: attacker) }
     #expect(bench.sent(.handshake, on: crowd.slot).count == Limits.repliesAtOnceMax / 2)
     #expect(bench.refusals(.tooMany) == UInt64(1_000 - Limits.repliesAtOnceMax / 2))
-    // The link of the peer itself has a share of its own.
+    // The link to the peer itself has its own share of the answers.
     receive(on: crowd.slot)
     #expect(bench.sent(.handshake, on: crowd.slot).count == 1)
     bench.pass(.seconds(1))
@@ -84,7 +86,7 @@ func nonsense(_ bench: Bench, from source: NodeID, _ number: Int) -> [UInt8] {
     bench.receivePaced(crowdTopologies(bench, [identity], behind: 1), on: slot)
     let attacker = bench.neighbour(3)
     _ = bench.sent(on: slot)
-    // Segments for a former epoch of this node.
+    // The segments name a former epoch of this node.
     let segment: [UInt8] =
       [0, 0, 0, 0, 0, 0, 0, 6, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1] + [UInt8](repeating: 0, count: 8)
       + [0, 0, 0, 0, 3]

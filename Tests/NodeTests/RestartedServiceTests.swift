@@ -4,7 +4,8 @@ import Session
 import TestSupport
 import Testing
 
-/// The application of the restarted service was a member of an auto-join session, which must invite it again.
+/// A restarted application may have been a member of an auto-join session. The session can invite it again only if its
+/// service is reported again.
 @Test func whatARestartedNodeOffersIsFoundAgainAlsoWhenItIsTheSameAndCameAtOnce() throws {
   let bench = Bench()
   let slot = bench.neighbour(1)

@@ -10,7 +10,8 @@ import Testing
   private let peer = NodeID(high: 1, low: 2)
   private let now = Instant.zero + .seconds(1000)
 
-  /// Creates an association with a peer of epoch 9 that has received a message.
+  /// Creates an association (the node's state for one peer) with a peer of epoch 9. The association has received one
+  /// message that nobody has read.
   private func associationWithMessage(in associations: inout Associations) throws -> Association {
     let route = Route(link: 0, firstHop: peer, hops: 1, cost: 10, payloadBytesMax: 1400)
     let association = associations.begin(with: peer, epoch: 9, .clear, route: route, from: 0, now: now)

@@ -16,14 +16,14 @@ final class Row {
     let identity: Identity
     let cryptography: StandInCryptography
     var node: Node
-    /// The link slots by the number of the neighbour.
+    /// The link slot to each neighbour, by the number of the neighbour.
     var slots: [Int: Int] = [:]
     var epoch: UInt64
     var texts: [String] = []
     var outcomes: [Completion.Outcome] = []
     var datagrams: [(from: NodeID, datagram: ReceivedDatagram)] = []
     var asked: [(peer: NodeID, chain: [[UInt8]])] = []
-    /// Called for each session event.
+    /// Called for each session event of this node.
     var application: (SessionEvent) -> Void = { _ in }
 
     init(_ identity: Identity, _ cryptography: StandInCryptography, _ node: Node, epoch: UInt64) {
@@ -36,9 +36,9 @@ final class Row {
 
   var places: [Place] = []
   var now = Instant.zero + .seconds(1000)
-  /// All bytes that passed between two nodes.
+  /// All bytes that passed between two nodes, in order.
   var wire: [UInt8] = []
-  /// Inspects a frame between two places. Returns its payload, changed or unchanged, or nil to drop the frame.
+  /// Inspects each frame between two nodes. Returns the payload, changed or unchanged, or nil to drop the frame.
   var onTheWay: (_ from: Int, FrameHeader, [UInt8]) -> [UInt8]? = { _, _, payload in payload }
   private let trust: [Int: any NodeTrust]
   private let configure: (Int, inout NodeSettings) -> Void
@@ -174,7 +174,7 @@ final class Row {
   }
 }
 
-/// Refuses the node `revoked` once that is set.
+/// Trusts all nodes except `revoked`.
 final class Revocation: NodeTrust {
   var revoked: NodeID?
   func refuses(_ node: NodeID) -> Bool { node == revoked }

@@ -49,8 +49,8 @@ private let canary = "the canary sings at noon"
         kind: 9, bytes.span.bytes, to: row.places[1 - from].identity.id, lane: .interactive, now: row.now)
     }
     row.settle()
-    // The message; the other message together with the acknowledgement of the first; the acknowledgement of the other
-    // message.
+    // Three frames pass. Node 0 sends its message. Node 1 sends its message together with the acknowledgement of the
+    // first one. Node 0 acknowledges the message of node 1.
     #expect(froms == [0, 1, 0])
     #expect(row.places[0].texts == [canary] && row.places[1].texts == [canary, canary])
   }
@@ -62,7 +62,7 @@ private let canary = "the canary sings at noon"
       try row.places[0].node.sendUnreliable(
         kind: 9, bytes.span.bytes, to: row.places[2].identity.id, now: row.now)
     }
-    // No session exists yet: the message is dropped, and the handshake begins.
+    // No sealed session exists yet, so the message is dropped and the handshake begins.
     #expect(try send() == false)
     row.pass(.seconds(1))
     #expect(try send() == true)
@@ -122,13 +122,13 @@ private let canary = "the canary sings at noon"
 
   @Test func whatArrivesInClearWhereSealingIsDueIsRefused() {
     let row = Row(3) { _, settings in settings.encryption = .optional }
-    // The relay forges a segment.
+    // The relay (node 1) forges a segment from node 0 to node 2.
     let made = frame(
       .segment, ttl: 9, priority: .interactive, to: row.places[2].identity.id, from: row.places[0].identity.id,
       identifier: 77, [UInt8](repeating: 0, count: 40))
     made.withUnsafeBytes { row.places[2].node.receive($0, on: row.places[2].slots[1]!, now: row.now) }
     #expect(row.places[2].node.counters.refusals[.inClear] == 1)
-    // The flag alone does not make a sealed frame.
+    // A frame in clear with the flag of sealed frames is malformed.
     made.with { $0[2] = 1 }.withUnsafeBytes {
       row.places[2].node.receive($0, on: row.places[2].slots[1]!, now: row.now)
     }
@@ -210,7 +210,7 @@ private let canary = "the canary sings at noon"
     row.pass(.seconds(5))
     row.restart(victim, epochStep: -1)
     row.pass(.seconds(900))
-    // Either end may have to learn first that the channel of the other end is new.
+    // These messages can fail. By them each end learns that the other end has a new channel.
     row.say("finds out", from: 0, to: 2)
     row.say("finds out", from: 2, to: 0)
     row.pass(.seconds(5))
@@ -272,7 +272,7 @@ private let canary = "the canary sings at noon"
   @Test func theFirstMessageToANodeThatHasForgottenAChannelArrives() {
     let row = Row(3) { number, settings in settings.asksApplication = number == 0 }
     let ids = row.places.map(\.identity.id)
-    // A refused channel with a failed message is removed when the refusal ends.
+    // Node 0 refuses node 1, and the message to node 1 fails. After the refusal node 0 removes its channel to node 1.
     row.say("refused", from: 0, to: 1)
     row.places[0].node.decide(ids[1], isAccepted: false, now: row.now)
     row.pass(.seconds(61))
@@ -322,7 +322,7 @@ private let canary = "the canary sings at noon"
     row.pass(.seconds(1))
     #expect(row.places[0].outcomes == [.failed(.closed)])
     #expect(row.say("again", from: 0, to: 2) == .refused(.rejected))
-    // After that time the application is asked again.
+    // When the refusal is over, the application of node 2 is asked again.
     row.pass(SealLimits.refusedTime)
     #expect(row.say("again", from: 0, to: 2) == nil)
     row.pass(.seconds(1))

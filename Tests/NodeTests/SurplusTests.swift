@@ -6,14 +6,14 @@ import Testing
 
 @testable import Node
 
-/// A node in a broadcast domain of 40. It finds most of the others after it has linked with the first.
+/// A node in a broadcast domain of 40 nodes. It discovers most of them only after it has linked with the first three.
 private final class Hall {
   let bench = Bench(20)
-  /// The link to each neighbour.
+  /// The slot of the link to each neighbour.
   private(set) var slots: [Int: Int] = [:]
   private(set) var known: [Int] = []
 
-  /// Discovery finds these nodes.
+  /// Discovery finds the nodes `people`.
   func find(_ people: [Int]) {
     for person in people {
       known.append(person)
@@ -24,7 +24,7 @@ private final class Hall {
 
   func handle(_ person: Int) -> UInt32 { UInt32(person + 1) }
 
-  /// Brings up a link. Its neighbour advertises links to this node and to `others`.
+  /// Brings up a link to the neighbour `person`. The neighbour advertises links to this node and to `others`.
   func link(_ person: Int, isOwn: Bool = true, others: [Int]) {
     let slot = bench.neighbour(person, dialled: isOwn ? handle(person) : nil)
     slots[person] = slot
@@ -37,7 +37,7 @@ private final class Hall {
     return selection.wants(bench.id(person).high, relays: true)
   }
 
-  /// Lets time pass while all neighbours send pings.
+  /// Lets time pass while all connected neighbours send pings, so that their links stay alive.
   func pass(seconds: Int, every: (Int) -> Void = { _ in }) {
     for second in 0..<seconds {
       if second % 5 == 0 {
@@ -53,7 +53,8 @@ private final class Hall {
   func isUp(_ person: Int) -> Bool { slots[person].map { bench.node.link($0).state == .up } ?? false }
 }
 
-/// Links with the first three nodes, finds all others, and then also links with one of the newly wanted nodes.
+/// Links with the first three nodes and discovers all others. Then also links with one node that the rings want now.
+/// Returns those of the first three nodes that the rings no longer want.
 private func crowded(isOwn: Bool = true, others: [Int] = [30, 31, 32, 33]) -> (hall: Hall, surplus: [Int]) {
   let hall = Hall()
   hall.find([30, 31, 32])
@@ -61,7 +62,8 @@ private func crowded(isOwn: Bool = true, others: [Int] = [30, 31, 32, 33]) -> (h
   hall.find(Array(0..<20) + Array(33..<40))
   if let wanted = hall.known.first(where: { hall.wants($0) && !(30...32).contains($0) }) {
     hall.link(wanted, others: others)
-    // All list each other, so there is a detour.
+    // The first three neighbours also list each other and the new neighbour. So a path remains when a surplus link
+    // closes.
     for person in 30...32 where !others.isEmpty {
       let list = [20, wanted] + others.filter { $0 != person }
       hall.bench.receive(hall.bench.topology(person, list, sequence: 2), on: hall.slots[person] ?? 0)

@@ -28,7 +28,7 @@ private final class Witness: FrameTap {
   #expect(witness.seen.map(\.passage.slot) == [left, right])
   #expect(witness.seen.map(\.passage.neighbour) == [bench.id(1), bench.id(2)])
   #expect(witness.seen.map(\.passage.isSent) == [false, true])
-  // The remaining hops.
+  // Byte 3 of the header is the number of remaining hops.
   #expect(witness.seen.map { $0.header[3] } == [5, 4])
   #expect(witness.seen.allSatisfy { $0.header.count == 48 && $0.payload == [1, 2, 3] })
 }

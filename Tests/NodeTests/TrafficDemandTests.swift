@@ -5,7 +5,7 @@ import Testing
 
 private let start = Instant.zero + .seconds(1000)
 
-/// Counts traffic in consecutive windows.
+/// Counts the traffic with each peer in consecutive windows of time.
 private final class Counter {
   private(set) var demand = TrafficDemand()
 
@@ -58,7 +58,7 @@ private final class Counter {
   for hint in 1...8 as ClosedRange<UInt64> { #expect(counter.add(hint, from: 3, at: start + .seconds(hint))) }
   #expect(!counter.add(9, from: 3, at: start + .seconds(9)))
   for hint in 10...13 as ClosedRange<UInt64> { #expect(counter.add(hint, from: 4, at: start + .seconds(hint))) }
-  // Each link has half of the places.
+  // The two links share the eight slots, four each.
   #expect(!counter.add(14, from: 4, at: start + .seconds(14)))
   #expect((1...8).filter { counter.demand.contains($0) } == [5, 6, 7, 8])
 }

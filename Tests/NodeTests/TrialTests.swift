@@ -5,7 +5,7 @@ import Testing
 
 // Anybody on a network can announce nodes that do not exist.
 
-/// A network where no announced address answers: a dial fails after 5 s.
+/// A network in which no announced address answers. Each dial fails after 5 s.
 private final class Network {
   let dialler: Dialler
   private var dials: [(handle: UInt32, end: Instant)] = []
@@ -14,7 +14,7 @@ private final class Network {
 
   init(relays: Bool = true) { dialler = Dialler(local: 1 << 63, relays: relays) }
 
-  /// Announces nodes with ids distributed like real ones.
+  /// Announces `count` nodes that do not exist. Their ids are distributed like real ids.
   func invent(_ count: UInt32, named: Bool = true) {
     for _ in 0..<count {
       inventedCount += 1
@@ -23,7 +23,7 @@ private final class Network {
     }
   }
 
-  /// Lets time pass. Returns how long it took until `handle` was dialled, or nil if it was not.
+  /// Lets time pass. Returns the time until `handle` was dialled, or nil if `handle` was not dialled within `span`.
   @discardableResult
   func pass(_ span: TimeSpan, until handle: UInt32 = 0, inventingEverySecond isFlood: Bool = false) -> TimeSpan? {
     let began = dialler.now
@@ -103,7 +103,7 @@ private let real: UInt32 = 70_000
   network.invent(255)
   network.pass(.seconds(30))
   #expect(network.dialler.connector.isDoubtful(3))
-  // Its link closes. The node is dialled again before all invented ones.
+  // The link to the proven node closes. The connector dials that node again before all invented nodes.
   network.dialler.linked = []
   network.dialler.connector.linkClosed(0, peer: NodeID(high: 7, low: 0), retryAfterSeconds: 0, now: network.dialler.now)
   #expect((network.pass(.seconds(75), until: real) ?? .seconds(75)) <= .seconds(3))

@@ -8,7 +8,7 @@ import Testing
 private final class Doorkeeper: NodeTrust {
   var denied: [NodeID] = []
   var names: [String: NodeID] = [:]
-  /// The nodes whose names were checked, and whether they had proved their key.
+  /// The nodes whose names were checked, and whether each node had proved its key.
   var asked: [(node: NodeID, isProven: Bool)] = []
   var lists: [(issuer: NodeID, bytes: [UInt8])] = []
   var operators: [NodeID] = []
@@ -21,7 +21,7 @@ private final class Doorkeeper: NodeTrust {
   }
   func isKnown(_ node: NodeID) -> Bool { false }
   func isPinnedByOperator(_ node: NodeID) -> Bool { false }
-  /// The number of verified signatures.
+  /// The number of deny-list signatures that were verified.
   var verifyCount = 0
 
   func wantsDenyList(_ payload: RawSpan, from issuer: NodeID) -> Bool {
@@ -88,7 +88,7 @@ private func denyList(_ bench: Bench, by person: Int) -> [UInt8] {
   bench.drain()
   #expect(bench.sent(.goodbye, on: revoked).count == 1)
   #expect(bench.node.link(other).state == .up)
-  // The other neighbour receives the deny-list.
+  // The neighbour that is not revoked receives the deny-list.
   #expect(bench.sent(.denyList, on: other).map { $0.payload } == [trust.lists[0].bytes])
 }
 

@@ -4,7 +4,7 @@ import Primitives
 import TestSupport
 import Testing
 
-/// Messages of several peers, and completions of sends to them, are handed over in turns.
+/// Messages of several peers, and completions of sends to several peers, are handed over in turns.
 @Suite struct TurnTests {
   @Test func `messages of two peers are read in turn`() throws {
     let bench = Bench()
@@ -76,7 +76,7 @@ import Testing
       _ = try bench.node.send(kind: 3, text.span.bytes, to: identity.id, lane: .interactive, now: bench.now)
     }
     bench.handle(.linkClosed(slot))
-    // Every send fails. Before the failures are reported, a new peer sends a message.
+    // Every send fails. A new peer sends a message before the failures are reported.
     bench.drains = false
     bench.pass(.seconds(120))
     var stranger = Partner(bench, 2)
@@ -89,7 +89,7 @@ import Testing
       ended.append(peer)
     }
     #expect(ended.count == crowd.count && Set(ended) == Set(crowd.map(\.id)))
-    // Now a channel is free.
+    // After the failures are reported, a channel is free for the new peer.
     try send("hello", bench, to: 2)
   }
 }

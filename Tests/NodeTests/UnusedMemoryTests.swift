@@ -3,7 +3,7 @@ import Primitives
 import TestSupport
 import Testing
 
-/// The unused memory of slots without a link: the number of pieces and their total size in bytes.
+/// The unused memory of link slots without a link: the number of pieces and their total size in bytes.
 private func unused(_ bench: Bench) -> (pieces: Int, byteCount: Int) {
   var found = (pieces: 0, byteCount: 0)
   bench.node.forEachUnusedMemory { memory in
@@ -29,7 +29,7 @@ private func unused(_ bench: Bench) -> (pieces: Int, byteCount: Int) {
   bench.handle(.linkClosed(bench.neighbour(1)))
   bench.node.forEachUnusedMemory { $0.initializeMemory(as: UInt8.self, repeating: 0xA5) }
   let slot = bench.neighbour(1)
-  // The bytes arrive in two parts, so the frames are assembled in the slot's memory.
+  // The bytes arrive in two parts. So the node assembles the frames in the memory of the slot.
   let bytes = bench.topology(1, [20]) + bench.profile(1, name: "bob")
   bench.receive([UInt8](bytes[..<100]), on: slot)
   bench.receive([UInt8](bytes[100...]), on: slot)
