@@ -1,8 +1,9 @@
 import Session
 
-/// Groups members whose parts of a session must converge into one. The result holds, for each member, the index of a
-/// representative of its group. Two parts of a session can have one id and still never merge: no member that knew both
-/// is left.
+/// Groups the members of a session whose tables must become equal. The result has, for each member, the index of one
+/// member of its group.
+///
+/// Two groups can have the same session id and never merge, if no member that knew both groups is left.
 public func companies(
   of members: [(address: MemberAddress, table: SessionTable)], mayMeet: (Int, Int) -> Bool
 ) -> [Int] {

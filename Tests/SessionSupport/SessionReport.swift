@@ -2,8 +2,8 @@ import Primitives
 import Session
 
 extension Sessions {
-  /// Describes the state of a session at this node as text, with node numbers instead of ids. It helps when a seed is
-  /// replayed.
+  /// Describes the state of a session at this node as text, with node numbers instead of ids. The text helps a
+  /// developer who replays a seed.
   public func report(_ handle: SessionHandle, number: (NodeID) -> Int) -> [String] {
     guard let table = table(of: handle) else { return [] }
     let members = members(of: handle).map { "\(number($0.address.node)) \($0.state)" }

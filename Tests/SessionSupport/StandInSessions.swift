@@ -5,7 +5,7 @@ import Session
 import TestSupport
 
 extension Sessions {
-  /// Receives a message and checks all its signatures at once.
+  /// Receives a message and verifies all its signatures at once, without the limit of a piece.
   public func receive(
     _ kind: UInt8, _ bytes: RawSpan, from node: NodeID, over lane: Lane? = .interactive, now: Instant
   ) throws(SessionRefusal) {

@@ -1,9 +1,11 @@
 import Primitives
 import Session
 
-/// Observes both ends of every stream in a scenario and checks four rules. Received data is a prefix of the written
-/// data. Each end is notified of the end once. No node holds more bytes than it granted. A reader that does not read
-/// blocks no other stream.
+/// Observes both ends of every stream in a scenario and checks four rules:
+/// - The received data is a prefix of the written data.
+/// - Each end is notified once that the stream has ended.
+/// - No node holds more bytes of streams than it granted.
+/// - A reader that does not read delays no other stream.
 public final class StreamWitness {
   /// One incarnation of a node, from a start to the next restart.
   public struct Place: Hashable, Sendable {
@@ -19,18 +21,19 @@ public final class StreamWitness {
   /// How an application treats an incoming stream.
   public enum Manner: CaseIterable {
     case reads
-    /// Takes a part of the available bytes from time to time.
+    /// The application reads a part of the available bytes from time to time.
     case readsLate
     case stops
     case refuses
     case undecided
   }
 
-  /// A stream as both ends see it.
+  /// The state of one stream at both ends.
   public final class Flow {
     let number: Int
     let writer: Place
-    /// Nil if a malicious node wrote the stream; then only the amount of data is checked.
+    /// The number of bytes that the writer will write. Nil if the writer is malicious: then only the amount of data is
+    /// checked.
     let total: Int?
     let closes: Bool
     public let handle: StreamHandle
@@ -56,7 +59,8 @@ public final class StreamWitness {
     func byte(_ offset: Int) -> UInt8 { UInt8(truncatingIfNeeded: number &* 31 &+ offset &* 7 &+ offset >> 8) }
   }
 
-  /// The number of bytes that all streams of a node may hold beyond `SessionLimits.streamWindowSure` each.
+  /// The number of bytes that all streams to a node may hold together, not counting the first
+  /// `SessionLimits.streamWindowSure` of each.
   private let pool: Int
   private var flows: [Flow] = []
   private var byWriter: [Place: [StreamHandle: Flow]] = [:]
@@ -73,8 +77,8 @@ public final class StreamWitness {
 
   // MARK: Actions of applications
 
-  /// Opens a stream and writes as much as there is room for. Returns nil if the stream is refused. Without `manner` the
-  /// reader chooses how it treats the stream.
+  /// Opens a stream and writes as many bytes as are accepted. Returns nil if the stream is refused. Without `manner`,
+  /// the reader chooses at random how it treats the stream.
   public func open(
     _ place: Place, _ sessions: Sessions, _ session: SessionHandle, to: MemberAddress, total: Int, closes: Bool = true,
     _ manner: Manner? = nil, now: Instant
@@ -102,7 +106,7 @@ public final class StreamWitness {
     try? sessions.finishStream(flow.handle, now: now)
   }
 
-  /// Lets the late readers at a place take a part of the available bytes.
+  /// Lets the late readers at `place` read a part of their available bytes.
   public func readLate(_ place: Place, _ sessions: Sessions, _ random: inout SeededRandom, now: Instant) {
     for flow in flows where flow.reader?.place == place && flow.manner == .readsLate && flow.readerEnd == nil {
       if flow.taken < flow.heard {
@@ -118,8 +122,8 @@ public final class StreamWitness {
 
   // MARK: Events for applications
 
-  /// Handles a stream event at a place. `sender` is the number of the node that opened the stream, or nil for a
-  /// malicious node.
+  /// Handles a stream event of the application at `place`. `sender` is the number of the node that opened the stream,
+  /// or nil for a malicious node.
   public func hears(
     _ place: Place, _ sessions: Sessions, _ handle: StreamHandle, _ event: StreamEvent, from sender: Int?,
     _ random: inout SeededRandom, now: Instant
@@ -199,7 +203,7 @@ public final class StreamWitness {
     }
   }
 
-  /// Checks that no node holds more than it granted, per stream and in total.
+  /// Checks that the reader's node holds no more bytes than it granted, for this stream and for all its streams.
   private func checkHeld(_ flow: Flow) {
     guard let place = flow.reader?.place else { return }
     if flow.heard - flow.taken > SessionLimits.streamWindow { fail("node \(place.node) holds too much of a stream") }
@@ -212,8 +216,8 @@ public final class StreamWitness {
 
   // MARK: The end
 
-  /// Checks which streams must have ended once no data is in flight. `isPresent` returns whether that incarnation of
-  /// the node still runs.
+  /// Checks which streams must have ended, once no message is on its way. `isPresent` returns whether that incarnation
+  /// of a node still runs.
   public func check(isPresent: (Place) -> Bool) {
     for flow in flows where flow.total != nil && isPresent(flow.writer) {
       let isReaderPresent = flow.reader.map { isPresent($0.place) } ?? false
@@ -227,8 +231,8 @@ public final class StreamWitness {
     }
   }
 
-  /// Checks that a stream has arrived. It was opened when the network was quiet and is read, so no other stream may
-  /// delay it.
+  /// Checks that all bytes of a stream have arrived. The stream was opened in the quiet phase and its application
+  /// reads, so no other stream may delay it.
   public func checkRace(_ flow: Flow) {
     if flow.writerEnd != .finished || flow.readerEnd != .finished {
       fail("a stream is held up by another one: \(flow.heard) of \(flow.written) bytes came")

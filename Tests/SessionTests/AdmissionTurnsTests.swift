@@ -7,7 +7,7 @@ import Testing
 @testable import Session
 @testable import SessionStories
 
-/// The members of a session that has more joined addresses than places.
+/// Which joined addresses are members of a session when more addresses have joined than the session has places.
 @Suite struct AdmissionTurnsTests {
   private let cryptography = StandInCryptography(Identity(1))
 
@@ -34,8 +34,8 @@ import Testing
     )
   }
 
-  /// Merges a session into `table`. Its founder signed the merge for the other side, and `signer` signed it for the
-  /// session `own`.
+  /// Merges the session `other` into `table`. The founder of `other` signed the merge for `other`, and `signer` signed
+  /// it for the session `own`.
   private func merge(_ other: SessionTable, by signer: UInt64, for own: SessionID, _ table: inout SessionTable) {
     let none = Signature(InlineArray(repeating: 0))
     let mine = SessionMerge.Side(signer: Self.address(signer), signature: none)
@@ -113,7 +113,7 @@ import Testing
     #expect(members(table) == [1, 2, 3, 4, 5, 100, 101, 102])
     for admitter in [100, 102] as [UInt64] { #expect(hasPlace(table, 200, by: admitter)) }
     for newcomer in [0, 6] as [UInt64] { #expect(!hasPlace(table, newcomer, by: 101)) }
-    // Newcomers that are being welcomed already hold places.
+    // `beside` has newcomers that are being welcomed, who hold places already.
     #expect(hasPlace(table, 200, by: 100, beside: [201]))
     #expect(!hasPlace(table, 205, by: 100, beside: [200, 201, 202, 203, 204]))
     enter(200, by: 100, depth: 1, &table)

@@ -6,9 +6,9 @@ import Testing
 
 @testable import SessionStories
 
-/// A node that receives arbitrary messages from other nodes and answers them.
+/// A node that receives arbitrary messages from other nodes and answers these messages.
 @Suite struct AnsweringTests {
-  /// Station 0 answers. It has found the other stations.
+  /// A hall in which station 0 answers and has found all other stations.
   private func hall(_ count: Int) -> Hall {
     let hall = Hall(count)
     hall.settle()
@@ -35,7 +35,7 @@ import Testing
       SessionKind.meet.rawValue, message.bytes.span.bytes, from: hall.stations[station].id, now: hall.now)
   }
 
-  /// The messages of one kind that station 0 has to send.
+  /// Removes the messages that station 0 has to send. Returns those of one kind.
   private func said(_ hall: Hall, _ kind: SessionKind) -> [[UInt8]] {
     var all: [[UInt8]] = []
     while let output = hall.stations[0].sessions.nextOutput(now: hall.now, canSend: { _, _, _ in true }) {

@@ -189,7 +189,7 @@ private let entriesBytes = "01 00 01" + originBytes + recordBytes
     let all =
       44 + 3 + SessionLimits.originsMax * (SessionOrigin.byteCount + merge) + SessionLimits.recordsMax * recordBytes
     #expect(all <= SessionLimits.tableBytesMax)
-    // The message must also fit with the head of an offer, which is the longest head.
+    // Each message that contains the table must fit with its head. The head of an offer is the longest.
     #expect(SessionLimits.tableBytesMax + 300 <= SessionLimits.messageBytesMax)
     #expect(SessionLimits.tableBytesMax + 75 + SessionLimits.newcomersMax * 20 <= SessionLimits.messageBytesMax)
   }

@@ -54,7 +54,7 @@ private let large = SessionRules(membersMax: 64)
     hall.delay = (100, 100)
     #expect(!send(hall, 0, sessions[0], 65_000, to: 1))
     hall.run(seconds: 0.15)
-    // The granted room is still on its way.
+    // The update that grants credit for the long message has not arrived yet.
     #expect(!send(hall, 0, sessions[0], 20_000, to: 1))
     hall.run(seconds: 1)
     #expect(send(hall, 0, sessions[0], 20_000, to: 1))
@@ -76,7 +76,7 @@ private let large = SessionRules(membersMax: 64)
       guard output.kind == .window, var meet = met, let window = try? WindowMessage(output.bytes.span.bytes) else {
         return
       }
-      // The handshake message was under way before the window update and carries the same limit.
+      // The handshake message was sent before the window update, arrives after it, and has the same limit.
       meet.window = window.limit
       output.kind = .meet
       output.bytes = meet.bytes
@@ -91,7 +91,7 @@ private let large = SessionRules(membersMax: 64)
 
   @Test func `what is lent and never used is taken back when another one waits`() {
     let (hall, sessions) = joined(17, large)
-    // No member returns unused room.
+    // No member returns the credit that it does not use.
     hall.tamper = { output, _, _ in
       guard output.kind == .need, var need = try? NeedMessage(output.bytes.span.bytes) else { return }
       need.givenBack = 0

@@ -5,7 +5,8 @@ import Testing
 @testable import SessionStories
 
 @Suite struct GatheringTests {
-  /// Two stations, ordered by their addresses, with their sessions and a log of invitations.
+  /// Two stations that each have one session: `low` has the lower address, `high` the other. `invites` returns the
+  /// stations that have sent an invitation, in order.
   private func pair() -> (hall: Hall, low: Int, high: Int, sessions: [SessionHandle], invites: () -> [Int]) {
     let hall = Hall(2)
     let sessions = (0..<2).map { hall.open($0) }
@@ -82,7 +83,7 @@ import Testing
     let first = hall.open(0), second = hall.open(1)
     hall.join(1, into: second, by: 0, first)
     hall.run(seconds: 1)
-    // Endpoint 7 is no service of its node, so an invitation to it is refused at once.
+    // Endpoint 7 is not an advertised service of its node. So the node refuses an invitation to endpoint 7 at once.
     let third = try hall.stations[2].sessions.open(7, SessionRules(), now: hall.now)
     var invites: [Int] = []
     hall.tamper = { output, from, _ in if output.kind == .invite { invites.append(from) } }

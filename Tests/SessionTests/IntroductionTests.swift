@@ -4,7 +4,7 @@ import Testing
 @testable import Session
 @testable import SessionStories
 
-/// Applications that connect to each other's addresses. None of these addresses is advertised.
+/// Introductions: two applications each connect to the address of the other. None of these addresses is advertised.
 @Suite struct IntroductionTests {
   let hall = Hall(3)
   let sessions: [SessionHandle]
@@ -55,7 +55,7 @@ import Testing
     #expect(ended(0, handle) == [] && hall.invited(1) == nil)
     hall.run(seconds: 2)
     #expect(ended(0, handle) == [.timedOut])
-    // The application no longer waits.
+    // The application of station 0 no longer waits, so this connect does not reach it.
     _ = try connect(1, to: 0)
     hall.run(seconds: 5)
     #expect(hall.view(1, sessions[1]) == [1])
@@ -87,8 +87,8 @@ import Testing
     _ = try connect(waits, to: other)
     _ = try connect(other, to: waits)
     hall.run(seconds: 2)
-    // A member of a session has priority for a while when it invites an application that is alone. Here its invitation
-    // is lost.
+    // If an application that is alone and a member of a session invite each other, the member's invitation has priority
+    // for a while. Here that invitation is lost.
     hall.tamper = { output, from, _ in if from == waits && output.kind == .invite { output.bytes = [] } }
     let wait = try connect(waits, to: alone)
     _ = try connect(alone, to: waits)
@@ -107,7 +107,7 @@ import Testing
     let toSecond = try hall.stations[0].sessions.connect(hall.stations[2].address, into: second, now: hall.now)
     hall.settle()
     hall.run(seconds: 1)
-    // Both invitations arrive at once, and the first session would be asked first.
+    // Both invitations arrive at station 0 at once. Its first session is asked first whether it waits for an inviter.
     _ = try connect(2, to: 0)
     _ = try connect(1, to: 0)
     hall.run(seconds: 3)
@@ -126,7 +126,7 @@ import Testing
     #expect(ended(0, handle) == [.declined(explanation: [])])
   }
 
-  /// The number of addresses that an application may connect to before it is refused.
+  /// Connects one application to up to 100 addresses. Returns how many connects succeed before one is refused.
   private func connectAll(_ owner: UInt32) throws -> Int {
     let session = try hall.stations[0].sessions.open(
       2 + owner, SessionRules(), owner: SessionOwner(application: owner), now: hall.now)

@@ -19,7 +19,7 @@ import Testing
   @Test func `who joins one member is connected with all`() {
     let hall = Hall(4)
     let sessions = (0..<4).map { hall.open($0) }
-    // Each member invites the next one.
+    // Each member invites the next station.
     for number in 1..<4 {
       #expect(hall.join(number, into: sessions[number], by: number - 1, sessions[number - 1]) == .connected)
     }
@@ -156,7 +156,8 @@ import Testing
     #expect(hall.stations[0].events.count { $0 == .invitationEnded(number, .timedOut) } == 1)
   }
 
-  /// The number of invitations that an application may send before it is refused, four to each node in reach.
+  /// Lets one application invite four addresses on each other node. Returns how many invitations succeed before one is
+  /// refused.
   private func inviteAll(_ hall: Hall, _ owner: UInt32) throws -> Int {
     let session = try hall.stations[0].sessions.open(
       2 + owner, SessionRules(membersMax: 64), owner: SessionOwner(application: owner), now: hall.now)
@@ -183,7 +184,7 @@ import Testing
   @Test func `the invitations of an application that is gone hold none of the places that are sure`() throws {
     let hall = Hall(18)
     let sessions = hall.stations[0].sessions
-    // The sessions are over, but the invitees are still to be notified.
+    // The sessions have ended, but their invitees have not been notified yet.
     for number in UInt32(0)..<8 {
       let session = try sessions.open(
         100, SessionRules(), owner: SessionOwner(application: 100 + number), now: hall.now)

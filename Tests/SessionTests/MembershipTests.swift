@@ -4,7 +4,7 @@ import Testing
 
 @testable import SessionStories
 
-/// A hall whose first `count` stations are in one session.
+/// Creates a hall of `all` stations, or of `count`. The first `count` stations are members of one session.
 func joined(
   _ count: Int, of all: Int? = nil, _ rules: SessionRules = SessionRules(), owner: SessionOwner = SessionOwner(),
   seed: UInt64 = 1
@@ -178,7 +178,7 @@ func joined(
     let hall = Hall(6)
     let rules = SessionRules(membersMax: 4)
     let sessions = (0..<6).map { hall.open($0, rules) }
-    // Three sessions with two members each, and two merges between them at the same time.
+    // Three sessions have two members each. Two merges between these sessions happen at the same time.
     for number in [0, 2, 4] { hall.join(number + 1, into: sessions[number + 1], by: number, sessions[number]) }
     for number in [0, 4] {
       _ = try? hall.stations[number].sessions.invite(

@@ -15,7 +15,8 @@ import Testing
     return message.id
   }
 
-  /// Each end sends a message and opens a stream as soon as it is notified that the other end is connected.
+  /// Each end sends a message and opens a stream as soon as it is notified that the member at the other end is
+  /// connected.
   @Test func `who hears from a member was told that it is connected before`() throws {
     for seed in 1...20 as ClosedRange<UInt64> {
       let hall = Hall(2, seed: seed)
@@ -100,9 +101,9 @@ import Testing
       }
       hall.run(seconds: 1)
     }
-    // The share is 96 KiB; the rest is a reservation of 65,192 bytes that is granted in steps.
+    // The share of a member is 96 KiB. Beyond that, the receiver grants a reservation of 65,192 bytes in steps.
     #expect(counts == [9, 1, 1, 1, 1, 1, 1, 1, 0, 0])
-    // Other members are not affected.
+    // Messages to the other members still have credit.
     _ = try send(hall, 0, sessions[0], [1], to: [hall.stations[2].address])
     hall.stations[1].sessions.taken(10_000, of: hall.stations[0].address, in: sessions[1], now: hall.now)
     for _ in 0..<4 {

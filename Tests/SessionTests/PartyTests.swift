@@ -27,8 +27,8 @@ import Testing
     party.begin(all)
     #expect(party.time(all, upTo: 15) != nil)
     party.run(seconds: 30)
-    // Each member receives its table with the welcome. Each pair also exchanges handshake messages, one record, and
-    // digests.
+    // Each member receives the table once, with its welcome. Each pair of members also exchanges handshake messages,
+    // one record, and digests.
     let entries = party.table(0)!.entries
     let table = TableMessage(
       session: entries.origins[0].id, from: 1, to: 1, asks: false, digest: party.table(0)!.digest, entries: entries)
@@ -41,7 +41,8 @@ import Testing
     let all = Array(party.guests.indices)
     party.begin(all)
     #expect(party.time(all, upTo: 15) != nil)
-    // A ticket has two signatures, and each application founded a session of its own.
+    // Each of 32 tickets has two signatures. The 2 × 8 is for the sessions that the eight applications of a station
+    // have founded.
     #expect(party.verifyCount <= 2 * 32 + 2 * 8, "\(party.verifyCount)")
   }
 
@@ -77,7 +78,7 @@ import Testing
 
   @Test func `whoever comes later joins the session and is not merged with it, in whatever order`() {
     let party = Party(stations: 24, each: 1)
-    // Each newcomer has a lower address than all before it.
+    // Each newcomer has a lower address than all applications that came earlier.
     for number in party.guests.indices.reversed() {
       party.begin([number], hearing: Array(party.guests.indices[number...]))
       party.begin(party.guests.indices[(number + 1)...], hearing: [number])
@@ -115,8 +116,8 @@ import Testing
     let time = party.time(all, upTo: 30)
     print("gather: the lowest is silent, the others in \(time ?? -1) s, \(party.endings) ends of invitations")
     #expect(time != nil)
-    // The lowest application of each other station invites both silent applications again and again, with growing
-    // pauses.
+    // On each other station, the application with the lowest address invites both silent applications again and again.
+    // The pauses between its invitations grow.
     party.run(seconds: 600)
     #expect(party.asked[party.guests[0].station, default: 0] <= 2 * 11 * 8, "\(party.asked)")
   }
@@ -156,7 +157,7 @@ import Testing
     let early = Array(party.guests.indices[..<5])
     party.begin(early, hearing: early)
     #expect(party.time(early, upTo: 5) != nil)
-    // The lowest member no longer invites anybody, and the newcomer does not invite either.
+    // The member with the lowest address invites nobody, and the newcomer does not invite either.
     party.begin(early[1...], hearing: [5])
     party.run(seconds: 4)
     #expect(party.whole(early) == 5 && party.invited[party.guests[1].station, default: 0] == 0)

@@ -4,7 +4,7 @@ import Testing
 @testable import Session
 @testable import SessionStories
 
-/// Failures that random scenarios found, reproduced step by step.
+/// Failures that random scenarios have found. Each test reproduces one of them step by step.
 @Suite struct RepairTests {
   private func knows(_ hall: Hall, _ number: Int, _ session: SessionHandle, _ other: Int) -> Bool {
     hall.stations[number].sessions.table(of: session)?.isJoined(hall.stations[other].address) == true
@@ -20,7 +20,7 @@ import Testing
     hall.run(seconds: 1)
     hall.crash(2)
     hall.stations[1].island = 0
-    // The first table is lost, and its sender is notified.
+    // The first table message to station 1 is lost, and its sender is notified of the loss.
     var lost: SessionOutput?
     _ = hall.run(upTo: 5) {
       guard
@@ -57,7 +57,7 @@ import Testing
     #expect(hall.run(upTo: 1) { hall.stations[0].events.contains(ended) } != nil)
     hall.run(seconds: 30)
     #expect([0, 2].allSatisfy { !knows(hall, $0, sessions[$0], 1) && hall.view($0, sessions[$0]) == [0, 2] })
-    // Afterwards nothing more is sent about it.
+    // Afterwards no more messages are sent about this member.
     #expect(hall.letters.isEmpty)
   }
 
@@ -69,8 +69,8 @@ import Testing
     hall.crash(1)
     hall.run(seconds: 5)
     hall.start(1)
-    // A malicious member presents the next version of the ticket instead of the existing one. It cannot complete that
-    // version.
+    // A malicious member presents a later version of the member's ticket, which the member never signed. It cannot
+    // complete a ticket of that version.
     let node = hall.stations[1].sessions
     let meet = MeetMessage(
       session: table.id, from: 1, to: address.endpoint, number: 1, echo: 0, digest: table.digest, window: 1)
@@ -95,7 +95,7 @@ import Testing
     right.entries = table.entries
     try node.receive(SessionKind.table.rawValue, right.bytes.span.bytes, from: hall.stations[0].id, now: hall.now)
     #expect(try next().map { $0.entries?.records.map(\.departure?.reason) } == [[.crashed]])
-    // The node signs nothing that nobody asked for.
+    // The same table arrives again without a request, so the node signs nothing.
     try node.receive(SessionKind.table.rawValue, right.bytes.span.bytes, from: hall.stations[0].id, now: hall.now)
     #expect(try next() == [])
   }
@@ -144,7 +144,7 @@ import Testing
     hall.run(seconds: 1)
     try hall.stations[0].sessions.leave(sessions[0], now: hall.now)
     hall.settle()
-    // The farewell is under way and then lost.
+    // The table message with the departure is lost on its way to station 1.
     var lost: SessionOutput?
     _ = hall.run(upTo: 5) {
       let index = hall.letters.firstIndex { $0.output.kind == .table && $0.to.number == 1 && !$0.isDelivered }
@@ -180,7 +180,7 @@ import Testing
     hall.run(seconds: 1)
     #expect(hall.view(0, sessions[0]) == [0] && hall.view(1, sessions[1]) == [0, 1])
     #expect(hall.run(upTo: 12) { hall.view(0, sessions[0]) == [0, 1] } != nil)
-    // Afterwards no more handshake messages are sent.
+    // After the handshake has completed, no more handshake messages are sent.
     hall.run(seconds: 30)
     #expect(!hall.letters.contains { $0.output.kind == .meet })
   }
@@ -198,7 +198,7 @@ import Testing
         && hall.letters.contains { $0.output.kind == .meet && $0.from.number == 0 }
     }
     #expect(meets != nil && session.pairs[0].address == hall.stations[1].address)
-    // Only one of the two is notified that the third has left. A malicious member may send nothing to the other.
+    // Station 2 leaves, but only station 0 is notified. A malicious member could do the same on purpose.
     try hall.stations[2].sessions.leave(sessions[2], now: hall.now)
     hall.settle()
     for index in hall.letters.indices.reversed() where hall.letters[index].from.number == 2 {
@@ -247,7 +247,7 @@ import Testing
     let asked = try #require(hall.invited(1))
     try hall.stations[1].sessions.accept(asked.handle, into: others[1], now: hall.now)
     hall.settle()
-    // The session with the younger handle is notified first.
+    // Station 2 first learns of the merge in the session with the younger handle.
     let ended = SessionEvent.ended(younger, .isSame(older))
     #expect(hall.run(upTo: 5) { hall.stations[2].events.contains(ended) } != nil)
     let merged = try #require(hall.stations[0].sessions.table(of: others[0]))
@@ -321,7 +321,7 @@ import Testing
   @Test func `two that are in both of two merged sessions hear each other, whichever handles they keep`() throws {
     let hall = Hall(4)
     let kept = hall.open(0), ended = hall.open(0)
-    // The other end keeps the handle of the other session.
+    // Station 1 keeps the handle of the session whose handle ends at station 0.
     let otherKept = hall.open(1), otherEnded = hall.open(1)
     hall.join(1, into: otherEnded, by: 0, kept)
     hall.join(1, into: otherKept, by: 0, ended)
@@ -342,7 +342,8 @@ import Testing
     }
   }
 
-  /// Station 1 is in the session of station 0 and invites it into another session, so it merges its two sessions.
+  /// Merges two sessions of station 1. One is shared with station 0, and station 1 invites station 0 from the other
+  /// one.
   private func merged(_ hall: Hall, _ sessions: [SessionHandle]) throws {
     let other = hall.open(1)
     _ = try hall.stations[1].sessions.invite(hall.stations[0].address, into: other, now: hall.now)
@@ -368,7 +369,8 @@ import Testing
 
   @Test func `a member that others hold for none, by a table that is older, tells them`() throws {
     let (hall, sessions) = joined(2)
-    // The founder receives no table from the member, as if it had banned the member's node for forgery.
+    // The tables that the member sends to the founder have no entries, as if the founder had banned the member's node
+    // for forgery.
     let cryptography = hall.stations[1].cryptography
     hall.tamper = { output, from, _ in
       guard from == 1, output.kind == .table,

@@ -6,7 +6,8 @@ import Testing
 @testable import Session
 @testable import SessionStories
 
-/// Station 0 has one service, and others invite it. Each uses a link of its own unless a test changes that.
+/// Station 0, which has one service, is invited by other stations. Each station is reached over its own link unless a
+/// test changes that.
 private final class Invited {
   let hall: Hall
   private var lastNumber: UInt32 = 0
@@ -25,7 +26,7 @@ private final class Invited {
     sessions.note(hall.stations[station].id, ingress: ingress, isPinned: isPinned)
   }
 
-  /// Sends an invitation that stands for an hour.
+  /// Lets `station` invite station 0. The invitation is valid for an hour.
   func invite(_ station: Int) throws {
     lastNumber += 1
     let point = hall.stations[station].cryptography.identity.point
@@ -48,7 +49,7 @@ private final class Invited {
     sessions.handleTimeouts(now: hall.now)
   }
 
-  /// The standing invitations from a station that the application was notified of.
+  /// The invitations from `station` that the application was notified of and that have not ended.
   func standing(_ station: Int) -> [Invitation] {
     asked.filter { $0.from.node == hall.stations[station].id && ended[$0.handle] == nil }
   }
@@ -107,7 +108,7 @@ private final class Invited {
       try invited.invite(station)
     }
     #expect(invited.standing == 32)
-    // When all places are taken, an invitation of a pinned node evicts one of a stranger.
+    // All places are taken, so an invitation of a pinned node evicts an invitation of a stranger.
     invited.place(39, ingress: 39, isPinned: true)
     try invited.invite(39)
     #expect(invited.standing == 32 && invited.standing(39).count == 1)

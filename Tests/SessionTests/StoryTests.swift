@@ -4,12 +4,15 @@ import Testing
 
 /// The rules that hold in every random scenario:
 /// - An invitation ends once at each end, and in time.
-/// - All connected members have one view and one session id, whatever the order of merges.
-/// - Nothing is delivered between incarnations of nodes that have not completed a handshake.
-/// - A member that left is no member without a new ticket, and forged entries make nobody a member.
-/// - No node holds more than it granted or grants more than it can hold.
-/// - A message reported as delivered has arrived, and a reader that does not read blocks no other.
-/// - Two applications that connect to each other's addresses become members of one session.
+/// - All connected members of a session have the same view of its members and the same session id, whatever the order
+///   of merges.
+/// - A message is delivered only between incarnations (runs) of nodes that have completed a handshake.
+/// - An address that left is a member again only by a new ticket, its signed proof of admission. Forged entries make no
+///   address a member.
+/// - No node holds more bytes than it granted credit for, or grants more than it has memory for.
+/// - A message that was reported as delivered has arrived. An application that does not read delays no other
+///   application.
+/// - Two applications that connect to each other's addresses (an introduction) become members of one session.
 /// - A stream ends once, and the received data is a prefix of the written data.
 @Suite struct StoryTests {
   @Test func `stories of invitations, merges, crashes, partitions and lies end well`() {
@@ -28,7 +31,7 @@ import Testing
       talks += story.talkCount
       introduced += story.introducedCount
     }
-    // The scenarios must not be empty.
+    // The counts show that things have happened in the scenarios.
     #expect(
       connected > 1_000 && delivered > 500 && aliases > 50 && lies > 200 && streamed > 10_000_000 && finished > 100
         && talks > 100 && introduced > 100,

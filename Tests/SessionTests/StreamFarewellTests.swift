@@ -5,7 +5,8 @@ import Testing
 @testable import SessionStories
 
 extension StreamTalk {
-  /// A stream of three bytes. The bytes and the end have arrived but were not read.
+  /// Opens a stream and writes three bytes and the end. These have arrived at the reader, but its application has not
+  /// read them.
   func written() throws -> (writer: StreamHandle, reader: StreamHandle) {
     let (writer, reader) = try connected()
     _ = try node(0).writeStream(writer, [1, 2, 3], now: hall.now)
@@ -16,7 +17,8 @@ extension StreamTalk {
     return (writer, reader)
   }
 
-  /// Delays the stream ends that a station sent, and their acknowledgements, by `seconds`.
+  /// Delays the messages about stream ends that a station has sent, and the acknowledgements of these messages, by
+  /// `seconds`.
   func delayEnds(from station: Int, by seconds: UInt64) throws {
     let ends = hall.letters.indices.filter {
       hall.letters[$0].output.kind == .streamEnd && hall.letters[$0].from.number == station
@@ -26,7 +28,7 @@ extension StreamTalk {
   }
 }
 
-/// When an application leaves once it knows how a stream ended, the other member knows that too.
+/// If an application leaves once it knows how a stream ended, the member at the other end learns the same end.
 @Suite struct StreamFarewellTests {
   @Test func `an application that leaves as soon as it has read the end does not undo it`() throws {
     let talk = StreamTalk()

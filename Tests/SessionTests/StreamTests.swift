@@ -4,13 +4,14 @@ import Testing
 
 @testable import SessionStories
 
-/// Two members, with the events of the streams between them.
+/// Members of one session, and the events of the streams between them.
 final class StreamTalk {
   let hall: Hall
   let sessions: [SessionHandle]
   /// The stream events of each station.
   var events: [[(handle: StreamHandle, event: StreamEvent)]]
-  /// The number and the stream id of the last stream message from station 0, as on the wire.
+  /// The first two fields of the last stream message from station 0: the number of the handshake, and the id of the
+  /// stream.
   var number: UInt32 = 0
   var id: UInt32 = 0
   var turns: [UInt32] = []
@@ -47,12 +48,12 @@ final class StreamTalk {
       Array(name.utf8), in: sessions[from], to: hall.stations[to].address, isTwoWay: isTwoWay, now: hall.now)
   }
 
-  /// The last incoming stream that the application at `station` was asked about, or nil.
+  /// The last incoming stream that the application at `station` was asked to accept, or nil.
   func asked(_ station: Int = 1) -> StreamHandle? {
     events[station].last { if case .opened = $0.event { true } else { false } }?.handle
   }
 
-  /// Opens a stream, which the other end accepts.
+  /// Opens a stream that the other end accepts. Returns its handles at both ends.
   func connected(
     from: Int = 0, to: Int = 1, isTwoWay: Bool = false
   ) throws -> (writer: StreamHandle, reader: StreamHandle) {
@@ -63,7 +64,7 @@ final class StreamTalk {
     return (writer, reader)
   }
 
-  /// Writes while there is room. Returns the total number of bytes accepted.
+  /// Writes for six seconds, as long as bytes are accepted, at most `total`. Returns the number of accepted bytes.
   func fill(_ handle: StreamHandle, from station: Int = 0, upTo total: Int = .max) throws -> Int {
     var written = 0
     for _ in 0..<60 {
@@ -78,7 +79,7 @@ final class StreamTalk {
     return written
   }
 
-  /// A stream whose reader has read more than the first window.
+  /// Opens a stream whose reader has read more than the first window.
   func read() throws -> (writer: StreamHandle, reader: StreamHandle) {
     let (writer, reader) = try connected()
     var taken = 0
@@ -112,7 +113,7 @@ final class StreamTalk {
     events[station].count { $0.handle == handle && $0.event == event }
   }
 
-  /// Sends a message in the name of station 0.
+  /// Lets station 1 receive a message in the name of station 0.
   func say(_ kind: SessionKind, _ bytes: [UInt8]) {
     try? node(1).receive(kind.rawValue, bytes.span.bytes, from: hall.stations[0].id, now: hall.now)
     run(0.2)
@@ -131,7 +132,7 @@ final class StreamTalk {
     #expect(talk.bytes(reader) == [1, 2, 3, 4])
     #expect(talk.count(.finished, reader, at: 1) == 1 && talk.end(reader, at: 1) == nil)
     #expect(talk.end(writer, at: 0) == nil)
-    // The stream end of the reader informs the writer that the other application has everything.
+    // The reader sends a stream end too. That tells the writer that the reader's application has read all bytes.
     talk.node(1).takenFromStream(reader, 4, now: talk.hall.now)
     talk.run()
     #expect(talk.end(reader, at: 1) == .finished && talk.end(writer, at: 0) == .finished)
@@ -219,7 +220,8 @@ final class StreamTalk {
     for _ in 0...SessionLimits.streamsAheadMax { writers.append(try talk.read().writer) }
     let rooms = writers.map { talk.node(0).streamRoom($0) }
     #expect(rooms == Array(repeating: most, count: SessionLimits.streamsAheadMax) + [turn])
-    // A stream that has used its room and has no promise of more yields its further turns.
+    // A stream that has used its room loses its further turns, unless bytes were promised to it. Another stream then
+    // gets these turns.
     _ = try talk.node(0).writeStream(writers[0], [UInt8](repeating: 7, count: most), now: talk.hall.now)
     talk.run()
     #expect(talk.node(0).streamRoom(writers[6], promised: turn) == most)
@@ -255,7 +257,7 @@ final class StreamTalk {
     let (other, reader) = try talk.connected()
     #expect(try talk.fill(other, upTo: 15_000) == 15_000)
     #expect(talk.bytes(reader).count == 15_000 && talk.bytes(unread).count == window)
-    // The stream continues when its data is read.
+    // Reading grants more credit, and the stream continues.
     talk.node(1).takenFromStream(unread, window, now: talk.hall.now)
     talk.run()
     #expect(talk.count(.room, stopped, at: 0) > 0 && talk.bytes(unread).count > window)
@@ -386,7 +388,7 @@ final class StreamTalk {
   }
 }
 
-/// A member that violates the rules harms only its own streams.
+/// A member that violates the rules of streams harms only its own streams.
 @Suite struct LyingStreamTests {
   @Test func `more bytes than were granted end the stream, and are not handed over`() throws {
     let talk = StreamTalk()
@@ -430,7 +432,7 @@ final class StreamTalk {
     let talk = StreamTalk()
     let (asker, answerer) = try talk.connected(isTwoWay: true)
     talk.run()
-    // Station 0 sends the update for the direction towards itself.
+    // Station 0 sends a window update for the direction from station 1 to station 0.
     talk.say(.window, WindowMessage(number: talk.number, stream: talk.id, limit: 0).bytes)
     _ = try talk.node(1).writeStream(answerer, [1, 2], now: talk.hall.now)
     talk.run()

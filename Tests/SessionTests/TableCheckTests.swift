@@ -6,8 +6,8 @@ import Testing
 
 @testable import Session
 
-/// A node with the key `own` that is a member of a session. Another member sends it a table with everything that the
-/// founder has admitted.
+/// A node, with the key `own`, that is a member of a session. Another member sends this node a table with all records
+/// that the founder has signed.
 private struct Crowd {
   let keys: [StandInCryptography]
   let origin: SessionOrigin
@@ -17,7 +17,8 @@ private struct Crowd {
   let handle: SessionHandle
   var now = Instant.zero + .seconds(100)
 
-  /// The node founds the session and has admitted `count` other members that it does not know.
+  /// Creates the node as founder of the session. It has admitted `count` other members, whose records are not in its
+  /// table.
   init(_ count: Int, first: UInt64 = 300) throws {
     keys = (0..<count).map { StandInCryptography(Identity(first + UInt64($0))) }
     own = StandInCryptography(Identity(299))
@@ -36,7 +37,7 @@ private struct Crowd {
 
   func address(_ number: Int) -> MemberAddress { MemberAddress(node: keys[number].identity.id, endpoint: 1) }
 
-  /// The record of a member. If `isWrong`, the member's own signature is wrong.
+  /// The record of member `number`. If `isWrong`, the member's own signature in the ticket is wrong.
   func record(_ number: Int, isWrong: Bool = false, version: UInt32 = 1) -> MemberRecord {
     let founder = origin.founder
     let admission = Ticket.admissionText(id, address(number), version: version, depth: 1, founder)
@@ -56,7 +57,7 @@ private struct Crowd {
     ).bytes
   }
 
-  /// Receives a message of member `number` over `link`. Returns how many signatures were verified for it.
+  /// Receives a message of member `number` over `link`. Returns how many signatures were verified during the call.
   @discardableResult
   func receive(_ bytes: [UInt8], from number: Int = 0, over link: Int = 0, checks: Int = 3) throws -> Int {
     let before = own.verifyCount
@@ -67,8 +68,8 @@ private struct Crowd {
     return own.verifyCount - before
   }
 
-  /// Checks in pieces until no table is in check. Returns the greatest number of signatures in one piece and the number
-  /// of pieces.
+  /// Verifies waiting tables in pieces until none is left. Returns the greatest number of signatures in one piece, and
+  /// the number of pieces.
   func checkAll(pieces most: Int = 1_000) -> (most: Int, pieces: Int) {
     var (greatest, pieces) = (0, 0)
     while let holder = sessions.nextHolderInCheck(), pieces < most {
@@ -141,10 +142,10 @@ private struct Crowd {
       #expect(!crowd.mayReceive(from: 10, over: number))
     }
     #expect(!crowd.mayReceive(from: 10, over: 10))
-    // A message without records need not wait.
+    // A message without records has no signatures to verify, so it need not wait.
     #expect(crowd.mayReceive(from: 10, over: 10, byteCount: 44))
     #expect(crowd.sessions.inCheckCount == 3)
-    // The three tables take turns.
+    // The three tables are verified in turns.
     let turns = (0..<6).map { _ in crowd.sessions.nextHolderInCheck() ?? -1 }
     #expect(Set(turns[..<3]) == [0, 1, 2] && turns[..<3] == turns[3...])
   }
@@ -154,7 +155,7 @@ private struct Crowd {
     let before = crowd.own.verifyCount
     try crowd.receive(crowd.table((0..<30).map { crowd.record($0, isWrong: true) }))
     _ = crowd.checkAll()
-    // Each record has the founder's correct signature before its own wrong one.
+    // In each record the founder's signature is correct. The member's own signature is verified next and is wrong.
     #expect(crowd.own.verifyCount - before <= 6)
     #expect(try crowd.receive(crowd.table([crowd.record(1)])) == 0)
     #expect(crowd.joinedCount == 1)
@@ -181,7 +182,7 @@ private struct Crowd {
 
   @Test func `to look at many records that hang on nothing costs checks, too`() throws {
     let crowd = try Crowd(100)
-    // Each record is admitted by a member that is missing in the table.
+    // The admitter of every record is missing in the table.
     let nobody = MemberAddress(node: Identity(9_999).id, endpoint: 1)
     let records = (0..<100).map { number in
       var record = crowd.record(number)
@@ -202,7 +203,8 @@ private struct Crowd {
 
   @Test func `memberships of a former life are ended one by one`() throws {
     let crowd = try Crowd(1)
-    // Another session, in which endpoint 2 of this node is listed as a member under many origins.
+    // The other session lists endpoint 2 of this node as a member under many origins, the founded sessions that were
+    // merged.
     let other = crowd.keys[0]
     let own = MemberAddress(node: crowd.own.identity.id, endpoint: 2)
     let origins = (0..<20).map { number in

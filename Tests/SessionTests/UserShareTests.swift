@@ -4,18 +4,18 @@ import Testing
 
 @testable import SessionStories
 
-/// Places that the applications of one user leave to those of another user, however many there are.
+/// The applications of one user leave places to those of another user, however many applications there are.
 @Suite struct UserShareTests {
   private let hall = Hall(18)
 
-  /// Opens a session of an application. User 0 is the operator, who may take every free place.
+  /// Opens a session for an application of a user. User 0 is the operator, who may use every free place.
   private func open(_ application: UInt32, of user: UInt32, membersMax: Int = 64) throws -> SessionHandle {
     try hall.stations[0].sessions.open(
       2 + application, SessionRules(membersMax: membersMax),
       owner: SessionOwner(application: application, user: user, isFavoured: user == 0), now: hall.now)
   }
 
-  /// The number of invitations that an application may send to these stations before it is refused, four to each.
+  /// Lets an application invite four addresses on each of these stations. Returns how many invitations succeed.
   private func inviteAll(_ session: SessionHandle, _ stations: Range<Int>) -> Int {
     var count = 0
     for station in stations {
@@ -30,7 +30,7 @@ import Testing
   @Test func `invitations`() throws {
     var count = 0
     for application in UInt32(0)..<10 { count += inviteAll(try open(application, of: 1), 1..<12) }
-    // Each application has one place for sure. A user takes at most twice as many of the rest as it leaves free.
+    // Each application has one reserved place. A user gets at most twice as many of the other places as remain free.
     #expect(count == 10 + 22)
     #expect(inviteAll(try open(10, of: 2), 12..<15) == 1 + 5)
     #expect(inviteAll(try open(11, of: 0), 15..<18) == 1 + 3)
@@ -38,19 +38,19 @@ import Testing
 
   @Test func `invitations to one node`() throws {
     let counts = try [open(0, of: 1), open(1, of: 1), open(2, of: 2), open(3, of: 0)].map { inviteAll($0, 1..<2) }
-    // A user has three places at one node. A newcomer evicts the oldest invitation of the user, or of the application,
-    // with the most places. The operator may take all of them.
+    // Users share three of the four places at one node. A newcomer evicts the oldest invitation of the user, or of the
+    // application, with the most places. The operator may use all four.
     #expect(counts == [3, 1, 1, 4])
   }
 
-  /// Sends an invitation with a timeout beyond the limit. Returns nil if it is refused.
+  /// Sends an invitation with a timeout of 49 days, more than the limit. Returns nil if the invitation is refused.
   private func invite(_ session: SessionHandle, endpoint: UInt32) -> InvitationHandle? {
     let address = MemberAddress(node: hall.stations[1].id, endpoint: endpoint)
     return try? hall.stations[0].sessions.invite(
       address, into: session, timeout: .milliseconds(4_294_967_295), now: hall.now)
   }
 
-  /// The invitations that ended since the last call, with their outcomes.
+  /// The invitations of station 0 that have ended since the last call, with their outcomes.
   private func ended() -> [InvitationHandle: InvitationOutcome] {
     var ended: [InvitationHandle: InvitationOutcome] = [:]
     while let event = hall.stations[0].sessions.nextEvent() {
@@ -69,7 +69,7 @@ import Testing
     #expect(invite(third, endpoint: 1) != nil)
     #expect(ended() == [theirs[1]: .timedOut])
     #expect(invite(own, endpoint: 1) != nil)
-    // It takes the place reserved for the operator.
+    // The operator's invitation uses the place that is reserved for the operator, so no other invitation ends.
     #expect(ended() == [:])
   }
 
@@ -105,7 +105,7 @@ import Testing
     hall.now = hall.now + .seconds(1)
     for _ in 0..<2 { answers.append(try inviteAndCancel()) }
     #expect(answers == [true, true, true, false, true, false])
-    // Other users, other nodes, and the operator are not affected.
+    // The limit does not apply to other users, to other invitees, or to the operator.
     #expect(invite(other, endpoint: 1) != nil)
     #expect(inviteAll(session, 2..<3) == 3)
     for _ in 0..<8 { try sessions.cancel(try #require(invite(own, endpoint: 1)), now: hall.now) }

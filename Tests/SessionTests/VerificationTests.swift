@@ -7,7 +7,7 @@ import SealSupport
 
 @testable import SessionStories
 
-/// Members of one session with their keys. They sign whatever a test asks for, correct or forged.
+/// Members of one session with their keys. Each key signs whatever a test asks for, correct or forged.
 private struct Cast {
   let keys = (0..<4).map { StandInCryptography(Identity(100 + UInt64($0))) }
   let origin: SessionOrigin
@@ -44,7 +44,8 @@ private struct Cast {
     return bytes
   }
 
-  /// A record of `member` admitted by `admitter`, signed by `signer` in the admitter's name.
+  /// A record of `member` with a ticket of `admitter`. `signer` signs in the admitter's name, and `accepter` in the
+  /// member's name.
   func record(
     _ member: Int, by admitter: Int, depth: UInt8, version: UInt32 = 1, signer: Int? = nil, accepter: Int? = nil
   ) -> MemberRecord {
@@ -68,7 +69,8 @@ private struct Cast {
     return ended
   }
 
-  /// Merges the records into a table that knows the origin. Returns the joined members and whether a record was forged.
+  /// Merges the records into a table that has only the origin. Returns the joined members, and whether a record was
+  /// forged.
   func take(_ records: [MemberRecord]) -> (joined: [Int], isForged: Bool) {
     var table = SessionTable(origin, keys[0])
     let sorted = records.sorted { $0.address < $1.address }
@@ -155,7 +157,8 @@ private struct Cast {
     #expect(table.merge(merged).isChanged)
     #expect(table.contains(other.id))
     for signer in [hall.stations[0].address, hall.stations[2].address] {
-      // A node with these entries alone could complete a handshake with no member of the other side.
+      // The record of one signer is missing. A node with these entries could complete a handshake with no member of the
+      // other side.
       var entries = merged
       entries.records.removeAll { $0.address == signer }
       var table = SessionTable(before.entries.origins[0].origin, hall.stations[1].cryptography)
