@@ -5,27 +5,27 @@ import Session
 import SessionSupport
 import TestSupport
 
-/// Nodes with sessions in one process. The guarantees of the channels below are simulated, and all randomness comes
+/// Nodes with sessions in one process. The hall simulates what the channels below guarantee, and takes all randomness
 /// from one seed.
 ///
-/// A message arrives in the order of its direction and lane, or fails. Nodes out of reach of each other keep their
-/// messages. A node that restarts forgets everything, and messages on their way to it fail.
+/// A message arrives in the order of its direction and lane, or it fails. Messages between nodes that cannot reach each
+/// other wait, for at most 60 s. A node that restarts forgets everything, and messages on their way to that node fail.
 final class Hall {
   final class Station {
     let number: Int
     let cryptography: StandInCryptography
     var sessions: Sessions
-    /// The verification budget; each other station has a link of its own.
+    /// The budget for signature checks. Each other station is charged as a link of its own.
     var checks = CheckBudget()
     var epoch: UInt64 = 1
     var isUp = true
-    /// Stations with the same number reach each other.
+    /// Stations with the same number here can reach each other.
     var island = 0
     /// The peers that this station was notified of, with their epochs.
     var known: [Int: UInt64] = [:]
-    /// The events that the test has not taken yet.
+    /// The events of this station that the test has not removed yet.
     var events: [SessionEvent] = []
-    /// If set, called for each event instead of storing it.
+    /// Receives each event, if set. Then no event is stored in `events`.
     var application: ((SessionEvent) -> Void)?
 
     init(_ number: Int, seed: UInt64) {
@@ -44,7 +44,7 @@ final class Hall {
     }
 
     var id: NodeID { cryptography.identity.id }
-    /// The address of endpoint 1.
+    /// The address of endpoint 1 on this station.
     var address: MemberAddress { MemberAddress(node: id, endpoint: 1) }
   }
 
@@ -53,14 +53,14 @@ final class Hall {
     var from: (number: Int, epoch: UInt64)
     var to: (number: Int, epoch: UInt64)
     var at: Instant
-    /// Whether the message has arrived. Its sender is notified at `at`.
+    /// Whether the receiver has handled the message. The sender is notified at `at`.
     var isDelivered = false
     var sentAt: Instant
   }
 
   static let step = TimeSpan.milliseconds(20)
-  /// The bytes that all streams to one station share, beyond what each stream has for sure. The value is small, so that
-  /// the pool runs out.
+  /// The number of bytes that all streams to one station share, beyond the guaranteed window of each stream. The pool
+  /// is small, so that it runs out.
   static let streamPool = 1_048_576
 
   var now = Instant.zero + .seconds(1000)
@@ -68,10 +68,10 @@ final class Hall {
   var stations: [Station] = []
   /// The messages on their way, in the order in which they were sent.
   var letters: [Letter] = []
-  /// The range of the transit time in milliseconds.
+  /// The least and the greatest transit time in milliseconds.
   var delay: (least: UInt64, most: UInt64) = (1, 40)
   var wrong: String?
-  /// Called for each message that arrives; it may change the message.
+  /// Called for each message that arrives. The closure can change the message.
   var tamper: ((inout SessionOutput, _ from: Int, _ to: Int) -> Void)?
   var sentBytes = 0
   var sentMessages = 0
@@ -110,7 +110,7 @@ final class Hall {
     for station in stations where station.isUp { drain(station) }
   }
 
-  /// Runs until `condition` holds, at most `seconds`. Returns how long that took, or nil if it never held.
+  /// Runs until `condition` holds, at most `seconds`. Returns the seconds until then, or nil if `condition` never held.
   func run(upTo seconds: Double, until condition: () -> Bool) -> Double? {
     let start = now
     while wrong == nil {
@@ -197,7 +197,7 @@ final class Hall {
     }
   }
 
-  /// The number of checks that the station may spend on a message, or nil if the message must wait.
+  /// The number of signature checks that the station may spend on a message now, or nil if the message must wait.
   private func allowance(of station: Station, _ output: SessionOutput, from sender: Station) -> CheckAllowance? {
     let (kind, byteCount) = (output.kind.rawValue, output.bytes.count)
     guard station.sessions.mayReceive(kind, byteCount: byteCount, from: sender.id, behind: sender.number) else {
@@ -211,7 +211,7 @@ final class Hall {
     return granted == 0 ? nil : CheckAllowance(holder: sender.number, checks: granted)
   }
 
-  /// Continues the checks of pending tables while the shares last.
+  /// Continues to verify waiting tables, as long as the links that are charged have checks left.
   private func check(_ station: Station) {
     var hasChecked = true
     while hasChecked {
@@ -290,7 +290,7 @@ final class Hall {
     try! stations[number].sessions.open(1, rules, owner: owner, now: now)
   }
 
-  /// Removes and returns the first pending invitation of a station, or nil.
+  /// Removes and returns the first invitation that station `number` has received and not handled, or nil.
   func invited(_ number: Int) -> Invitation? {
     for (index, event) in stations[number].events.enumerated() {
       if case .invited(let invitation) = event {
@@ -301,7 +301,8 @@ final class Hall {
     return nil
   }
 
-  /// Invites `to` into a session of `from`; `to` accepts into `into`. Returns the outcome at the inviter.
+  /// Station `from` invites station `to` into `session`. Station `to` accepts into its session `into`. Returns the
+  /// outcome at `from`.
   @discardableResult
   func join(_ to: Int, into: SessionHandle, by from: Int, _ session: SessionHandle) -> InvitationOutcome? {
     guard
@@ -326,7 +327,7 @@ final class Hall {
     return outcome
   }
 
-  /// The stations that a session connects with, including this one.
+  /// The stations of the members that are connected in a session, including station `number`.
   func view(_ number: Int, _ session: SessionHandle) -> [Int] {
     let others = stations[number].sessions.members(of: session).filter { $0.state == .connected || $0.state == .paused }
     return (others.map { self.number(of: $0.address.node) } + [number]).sorted()

@@ -3,8 +3,8 @@ import Session
 
 /// Many applications on a few stations that all use auto-join.
 ///
-/// `play` runs a random scenario: the applications start at different times, are cut off from each other, and restart.
-/// At the end they are one session. A seed gives the same scenario on every machine.
+/// `play` runs a random scenario: the applications start at different times, lose each other for a while, and restart.
+/// At the end all are members of one session. A seed gives the same scenario on every machine.
 public final class Party {
   struct Guest {
     let station: Int
@@ -13,19 +13,20 @@ public final class Party {
   }
 
   let hall: Hall
-  /// The guests in ascending order of their addresses.
+  /// The applications of all stations, in ascending order of their addresses.
   private(set) var guests: [Guest] = []
-  /// The number of ended invitations, counted at both ends.
+  /// The number of invitations that have ended, counted at the inviter and at the invitee.
   public private(set) var endings = 0
-  /// The number of invitations to each station and from each station, from and to other stations.
+  /// The number of invitations that arrived at each station (`asked`) and left each station (`invited`). Invitations
+  /// within one station are not counted.
   private(set) var asked: [Int: Int] = [:]
   private(set) var invited: [Int: Int] = [:]
-  /// Invitations that the applications were notified of. They are accepted as those of gathered addresses, as the local
-  /// API does.
+  /// Invitations that the applications were notified of. The applications accept all of them as auto-join does, like
+  /// the daemon's local API.
   private var waiting: [(station: Int, invitation: Invitation)] = []
   /// Stations whose applications do not answer invitations.
   var silent: Set<Int> = []
-  /// Called for each message between two stations, which it may change. Returns false to drop the message.
+  /// Called for each message between two stations, and can change the message. Returns false to drop the message.
   var passes: (inout SessionOutput, Int, Int) -> Bool = { _, _, _ in true }
 
   init(stations: Int, each: Int, seed: UInt64 = 1) {
@@ -61,7 +62,8 @@ public final class Party {
     return try! station.sessions.open(endpoint, SessionRules(membersMax: 64), now: hall.now)
   }
 
-  /// Restarts a station. Its applications open new sessions, and all others find them again.
+  /// Restarts a station. Its applications open new sessions, and the applications of all other stations find them
+  /// again.
   func restart(_ station: Int) {
     hall.crash(station)
     hall.run(seconds: 0.5)
@@ -73,7 +75,7 @@ public final class Party {
     begin(guests.indices.filter { !own.contains($0) }, hearing: own)
   }
 
-  /// Lets `some` gather all guests, or only those in `hearing`.
+  /// Lets the guests in `some` gather (invite by auto-join) all guests, or only those in `hearing`.
   func begin(_ some: some Sequence<Int>, hearing: [Int]? = nil) {
     for number in some where !silent.contains(guests[number].station) {
       for other in hearing ?? Array(guests.indices) where other != number {
@@ -110,7 +112,8 @@ public final class Party {
     }
   }
 
-  /// The seconds until `some` are one session, to a tenth, or nil if they do not become one.
+  /// The time until the guests in `some` are members of one session, in seconds with one decimal. Nil if that takes
+  /// longer than `seconds`.
   func time(_ some: [Int], upTo seconds: Int) -> Double? {
     for tenth in 0..<seconds * 10 {
       if whole(some) == some.count && Set(some.map { id($0) }).count == 1 { return Double(tenth) / 10 }
@@ -131,7 +134,8 @@ public final class Party {
   var sessionCount: Int { Set(guests.indices.map { id($0) }).count }
   var verifyCount: Int { hall.stations.map { $0.cryptography.verifyCount }.max() ?? 0 }
 
-  /// Plays a random scenario. Returns the first violation or nil, the time to one session, and the counts.
+  /// Plays a random scenario. Returns the first violation or nil, the seconds until all are in one session, and the
+  /// counts of ended invitations and of guests.
   public static func play(_ seed: UInt64) -> (wrong: String?, seconds: Double?, endings: Int, guests: Int) {
     var random = SeededRandom(seed: seed ^ 0x9A_27)
     let party = Party(stations: 2 + Int(random.below(7)), each: 1 + Int(random.below(6)), seed: seed)

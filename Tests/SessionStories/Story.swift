@@ -4,11 +4,12 @@ import Session
 import SessionSupport
 import TestSupport
 
-/// A random scenario with invitations in all directions, introductions, merges, leaves, ejections, crashes, partitions,
-/// messages, streams, and applications that do not read. With every other seed one member is malicious.
+/// A random scenario with everything that applications and networks do: invitations, introductions, merges, leaves,
+/// ejections, crashes, partitions, messages, streams, and applications that do not read. With every other seed one
+/// member is malicious.
 ///
-/// Safety is checked at every event, and liveness once the faults are over. A seed gives the same scenario on every
-/// machine.
+/// Each event is checked for safety. After the faults are over, the end of the scenario is checked for liveness. A seed
+/// gives the same scenario on every machine.
 public final class Story {
   struct Ask {
     var station: Int
@@ -21,32 +22,34 @@ public final class Story {
   let hall: Hall
   var random: SeededRandom
   let liar: Int?
-  /// The sessions that each station has open.
+  /// The handles of the open sessions of each station.
   var open: [Int: [SessionHandle]] = [:]
-  /// Sent and received invitations, and introductions, by station, incarnation and handle.
+  /// Invitations that were sent or received, and introductions. The key has the station, its incarnation (run) and the
+  /// handle.
   var asks: [String: Ask] = [:]
   let introductions = StoryIntroductions()
   var waiting: [(station: Int, life: UInt64, Invitation, at: Instant)] = []
   var sent: UInt64 = 0
-  /// The last message received, by the receiver's incarnation and handle, and by sender.
+  /// The number of the last message that each receiver got from each sender. The key has the receiver's incarnation and
+  /// session, and the sender's incarnation.
   var heard: [String: UInt64] = [:]
   public internal(set) var deliveredCount = 0
   public internal(set) var connectedCount = 0
   /// Checks the streams of the scenario.
   public let witness = StreamWitness(pool: Hall.streamPool)
-  /// Streams that were opened in the quiet phase, beside others that are not read.
+  /// Streams that were opened in the quiet phase, beside streams whose reader does not read.
   var races: [StreamWitness.Flow] = []
-  /// Stations whose applications read no messages.
+  /// Stations whose applications do not read messages.
   private var deaf: Set<Int> = []
-  /// Messages that wait unread, by the receiver's incarnation and by sender.
+  /// Messages that no application has read, with the receiver's incarnation and the sender.
   var unread: [(station: Int, life: UInt64, session: SessionHandle, from: MemberAddress, byteCount: Int)] = []
-  /// The number of sessions merged into others, summed over all tables at the end.
+  /// The number of aliases: ids of sessions that were merged into others. All tables at the end are counted.
   public internal(set) var aliasCount = 0
   /// The number of messages that the malicious member has falsified.
   public internal(set) var lieCount = 0
-  /// Whether the quiet phase has begun: the faults are over.
+  /// Whether the quiet phase has begun, in which no more faults happen.
   var isCalm = false
-  /// Messages sent in the quiet phase; see `StoryTalks`.
+  /// Messages that were sent in the quiet phase; see `StoryTalks`.
   var talks: [Talk] = []
   public internal(set) var talkCount = 0
 
@@ -81,7 +84,7 @@ public final class Story {
     }
     waiting = []
     for station in hall.stations where !deaf.contains(station.number) || seed % 3 != 0 { listenAgain(station) }
-    // Lets standing invitations expire; twenty quiet seconds follow.
+    // Open invitations expire during the 62 seconds. Twenty quiet seconds follow.
     hall.run(seconds: 62)
     introduceInCalm()
     hall.run(seconds: 20)
@@ -127,7 +130,7 @@ public final class Story {
     hall.crash(station.number)
   }
 
-  /// A session of the station. It is a new one if there is none, and sometimes otherwise.
+  /// A random session of the station. The session is new if the station has none, and sometimes otherwise.
   func session(_ station: Hall.Station) -> SessionHandle? {
     let handles = open[station.number] ?? []
     if !handles.isEmpty && !random.chance(perThousand: 150) { return handles[Int(random.below(UInt64(handles.count)))] }
@@ -202,7 +205,7 @@ public final class Story {
           deadline: invitation.deadline + SessionLimits.settleTime + Hall.step * 2)
       case .invitationEnded(let handle, let outcome):
         guard let ask = asks[life + "\(handle.number)"] else {
-          // An application that connects to an address invites it or is invited without an event for the application.
+          // An introduction invites the other application, or is invited, without an event for the application.
           return introductions.lives.contains(life) ? () : fail("an unknown invitation ends")
         }
         introductionEnded(life, handle, outcome)
@@ -231,7 +234,7 @@ public final class Story {
     if deaf.contains(station.number) {
       unread.append((station.number, station.epoch, handle, from, data.count))
       let held = unread.filter { $0.station == station.number && $0.session == handle && $0.from == from }
-      // The limit is a share plus a reservation, as defined in docs/protocol.md.
+      // The limit is one share plus one reservation, the credit that docs/protocol.md defines.
       if held.reduce(0, { $0 + $1.byteCount + 192 }) > 131_072 + 65_192 {
         fail("too many messages wait at \(station.number)")
       }
@@ -253,7 +256,7 @@ public final class Story {
 
   func isDeaf(_ station: Int) -> Bool { deaf.contains(station) }
 
-  /// Lets the application read its waiting messages, and all later ones at once.
+  /// Lets the application read its waiting messages, and from then on every message at once.
   private func listenAgain(_ station: Hall.Station) {
     guard deaf.remove(station.number) != nil else { return }
     for message in unread where message.station == station.number && message.life == station.epoch {
@@ -265,7 +268,7 @@ public final class Story {
   // MARK: Final checks
 
   private func check() {
-    // A malicious member may have sent an invitation that stands for an hour.
+    // A malicious member may have sent an invitation that is valid for an hour, so its end need not have come.
     for (key, ask) in asks
     where ask.endedAt == nil && ask.deadline <= hall.now && hall.stations[ask.station].epoch == ask.life {
       let what = introductions.waits[key] == nil ? "invitation" : "introduction"
@@ -283,7 +286,7 @@ public final class Story {
     for (place, (number, handle)) in present.enumerated() {
       let sessions = hall.stations[number].sessions
       guard let table = sessions.table(of: handle) else { return }
-      // Each member's view contains all members of the session and nobody else.
+      // The view of each member must contain all members of the session and no other station.
       let all = present.indices.filter { companies[$0] == companies[place] }.map { present[$0] }
       let view = hall.view(number, handle).filter { $0 != liar }
       if view != all.map({ $0.station }).sorted() {
@@ -297,7 +300,7 @@ public final class Story {
     }
   }
 
-  /// Describes the state of every open session as text. It helps when a seed is replayed.
+  /// Describes the state of every open session as text. The text helps a developer who replays a seed.
   public func report() -> String {
     var lines = ["seed \(seed), liar \(liar.map { "\($0)" } ?? "none")"]
     for station in hall.stations {
@@ -331,7 +334,7 @@ public final class Story {
       entries.records[index].departure = Departure(isEjection: true, reason: .wanted, text: [], signature: signature)
     case 2: entries.records[index].departure = nil
     case 3:
-      // An invented node, admitted in the name of the member that admitted another one.
+      // An invented node, whose ticket names the admitter of another member.
       let invented = Identity(5000 + random.below(100))
       let point = invented.point
       entries.records[index].address = MemberAddress(node: invented.id, endpoint: 1)

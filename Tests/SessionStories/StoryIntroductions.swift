@@ -1,21 +1,21 @@
 import Primitives
 import Session
 
-/// Applications of a scenario that connect to each other's addresses.
+/// Introductions in a scenario: two applications each connect to the address of the other.
 final class StoryIntroductions {
   struct Wait {
     let session: SessionHandle
     let address: MemberAddress
-    /// Whether the introduction began in the quiet phase at both ends, so it must connect.
+    /// Whether both ends began the introduction in the quiet phase. Then it must connect.
     var mustConnect = false
     var outcome: InvitationOutcome?
   }
 
-  /// The introductions, keyed by incarnation and handle as in `Story.asks`.
+  /// The introductions. The key has the incarnation and the handle, as in `Story.asks`.
   var waits: [String: Wait] = [:]
-  /// The station incarnations that have connected to an address.
+  /// The incarnations of stations that have connected to an address at least once.
   var lives: Set<String> = []
-  /// The last reported state of each member, by incarnation and session.
+  /// The last state of each member that the application was notified of, by incarnation and session.
   var states: [String: [MemberAddress: MemberState]] = [:]
   var connectedCount = 0
 }
@@ -24,7 +24,7 @@ extension Story {
   /// The number of introductions that ended as connected.
   public var introducedCount: Int { introductions.connectedCount }
 
-  /// Connects a station to the address of another station, which usually does the same.
+  /// Lets a station connect to the address of a random station. That station usually connects to the first one, too.
   func introduce(_ station: Hall.Station) {
     let other = hall.stations[Int(random.below(UInt64(hall.stations.count)))]
     guard station.isUp, let session = session(station) else { return }
@@ -51,8 +51,8 @@ extension Story {
     }
   }
 
-  /// Lets two stations connect to each other in the quiet phase. Both have at most one session, so they must become
-  /// members of one session.
+  /// Lets two stations connect to each other's addresses in the quiet phase. Each has at most one session, so both must
+  /// become members of one session.
   func introduceInCalm() {
     guard seed % 5 != 0, seed % 3 != 0, hall.stations.count > 3 else { return }
     let able = hall.stations.filter { $0.number != liar && (open[$0.number] ?? []).count <= 1 }
@@ -67,7 +67,8 @@ extension Story {
     hall.settle()
   }
 
-  /// Records the end of an introduction. The application must have been notified of the connected member before.
+  /// Records the end of an introduction. If it connected, the application must have been notified of the connected
+  /// member before.
   func introductionEnded(_ life: String, _ handle: InvitationHandle, _ outcome: InvitationOutcome) {
     guard let wait = introductions.waits[life + "\(handle.number)"] else { return }
     introductions.waits[life + "\(handle.number)"]?.outcome = outcome

@@ -3,11 +3,11 @@ import Session
 import SessionSupport
 import TestSupport
 
-/// Streams in a scenario. Their rules are in `StreamWitness`.
+/// The streams of a scenario. `StreamWitness` checks their rules.
 extension Story {
   func place(_ station: Hall.Station) -> StreamWitness.Place { StreamWitness.Place(station.number, station.epoch) }
 
-  /// Lets an application open a stream to a member, and lets late readers read a part.
+  /// Lets an application open a stream to a member. Also lets applications that read late read a part of their streams.
   func stream(_ station: Hall.Station) {
     guard station.isUp, let session = open[station.number]?.first else { return }
     if random.chance(perThousand: 500) {
@@ -26,14 +26,14 @@ extension Story {
   func hears(_ station: Hall.Station, _ handle: StreamHandle, _ event: StreamEvent) {
     var sender: Int?
     if case .opened(_, let from, _, _) = event { sender = hall.number(of: from.node) }
-    // Streams from and events at the malicious member are not checked.
+    // Streams from the malicious member, and events at that member, are not checked.
     if sender == liar || station.number == liar { sender = nil }
     witness.hears(place(station), station.sessions, handle, event, from: sender, &random, now: hall.now)
     witness.wrong.map { fail($0) }
   }
 
-  /// In the quiet phase, members open two streams to each other: one that stops being read and one that is read
-  /// meanwhile.
+  /// Lets members open two streams each to one other member, in the quiet phase. The reader stops reading the first
+  /// one, and must still get all bytes of the second one.
   func beginRaces() {
     for station in hall.stations where station.number != liar && races.count < 3 {
       guard let session = open[station.number]?.first else { continue }
@@ -61,8 +61,8 @@ extension Story {
 
   // MARK: Malicious messages
 
-  /// Replaces a stream message by a false one: an unknown stream, a wrong end, or credit that was not granted. Returns
-  /// whether it replaced `output`.
+  /// Replaces a stream message of the malicious member by a false one: an unknown stream, a wrong end, or credit that
+  /// was not granted. Returns whether the message was replaced.
   func lieAboutStreams(_ output: inout SessionOutput) -> Bool {
     guard output.kind == .streamBytes || output.kind == .streamEnd || output.kind == .window,
       output.bytes.count >= 8

@@ -1,22 +1,22 @@
 import Primitives
 import Session
 
-/// A message sent in the quiet phase, when nobody crashes or leaves. If it is reported as delivered, it must have
-/// arrived.
+/// A message that is sent in the quiet phase, when no station crashes and no member leaves. A message that is reported as
+/// delivered must have arrived.
 struct Talk {
   let from: Int
   let session: SessionHandle
   let to: MemberAddress
   let data: [UInt8]
-  /// Nil until there is room for the message.
+  /// The id of the message. Nil until the sender has credit for the message.
   var id: SessionMessageID?
   var isDelivered = false
   var hasCome = false
 }
 
-/// Shares and reservations in a scenario.
+/// The memory for messages in a scenario: shares of members, and reservations beyond them.
 extension Story {
-  /// Checks that waiting messages and granted credit fit the memory of a station.
+  /// Checks that unread messages and granted credit fit into the memory of a station.
   func checkRoom(_ station: Hall.Station) {
     let (shares, loans) = station.sessions.roomGranted
     if shares > SessionLimits.sharePoolBytes { fail("more is shared than there is at \(station.number)") }
@@ -28,7 +28,7 @@ extension Story {
     if waiting > Int(shares + loans) { fail("more waits at \(station.number) than was granted") }
   }
 
-  /// Lets members send each other messages that are larger than their shares can be.
+  /// Lets members send messages to each other that are longer than any share. So each message needs a reservation.
   func beginTalks() {
     for station in hall.stations where station.number != liar {
       guard let session = open[station.number]?.first else { continue }
