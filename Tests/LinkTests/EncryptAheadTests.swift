@@ -3,7 +3,7 @@ import Link
 import Primitives
 import Testing
 
-/// The limit on bytes that are encrypted before the stream accepts them.
+/// How many bytes a link encrypts before its stream accepts them.
 struct EncryptAheadTests {
   @Test(arguments: [BearerKind.ethernet, .wifi, .wifiDirect, .loopback, .bluetoothLE])
   func `nothing more is taken once enough is ahead`(bearer: BearerKind) throws {

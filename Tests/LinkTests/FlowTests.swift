@@ -4,15 +4,15 @@ import Primitives
 import TestSupport
 import Testing
 
-// The number of flows has no limit of its own. Each flow holds at least one block, and each neighbour has a share of
-// the blocks.
+// The number of flows has no limit of its own. It is bounded because each flow holds at least one block, and each
+// neighbour has a share of the blocks.
 
 @Test func aNeighbourHasAsManyFlowsAsItMayHoldBlocks() {
   let queue = Queue()
   let most = Limits.linkQueueBytesMax / 2 / Limits.queueBlockBytes
   for source in 0..<most { #expect(queue.append([1], .bulk, source: UInt64(source + 1), from: 3)) }
   #expect(!queue.append([1], .bulk, source: 1000, from: 3) && queue.drops[.linkQuota] == 1)
-  // A flow that already holds a block keeps it, and flows of other neighbours find room.
+  // A flow that holds a block already is not refused, and flows of other neighbours find room.
   #expect(queue.append([1], .bulk, source: 7, from: 3) && queue.append([1], .bulk, source: 1000, from: 4))
   _ = queue.popAll()
   #expect(queue.append([1], .bulk, source: 1000, from: 3))
@@ -33,7 +33,8 @@ import Testing
   #expect(queues[0].freeBytes == Limits.queueBlocksMax * Limits.queueBlockBytes)
 }
 
-/// One relay forwards many flows with one frame under way each, beside neighbours that keep opening new flows.
+/// A relay forwards many flows, each with one waiting frame at a time. Beside it, `hostile` other neighbours open new
+/// flows all the time.
 @Test(arguments: [(60, 0), (65, 0), (200, 0), (60, 3), (65, 1), (100, 1)])
 func aRelayWithManyFlowsLosesNothingAndKeepsItsTurn(flows: Int, hostile: Int) {
   let queue = Queue()
@@ -64,7 +65,7 @@ func aRelayWithManyFlowsLosesNothingAndKeepsItsTurn(flows: Int, hostile: Int) {
   #expect(lost == 0 && share > 0.98 / Double(hostile + 1), "\(lost) lost, share \(share)")
 }
 
-/// One neighbour sends a flow of its own and relays as many flows as find room. Another neighbour has one flow.
+/// One neighbour sends a flow of its own, and also relays as many flows as find room. The other neighbour has one flow.
 @Test func whatANeighbourSendsItselfTakesTurnsWithAllThatItRelays() {
   let queue = Queue()
   queue.frameBytesMax = 4144

@@ -12,7 +12,7 @@ private func withInbox<E>(_ body: (inout FrameInbox) throws(E) -> Void) throws(E
   try body(&inbox)
 }
 
-/// Feeds `pieces` to the inbox in order and returns the frames that it completes.
+/// Feeds `pieces` to the inbox in order. Returns the complete frames.
 private func cut(_ pieces: [[UInt8]], with inbox: inout FrameInbox) throws(FrameRefusal) -> [[UInt8]] {
   var found: [[UInt8]] = []
   for piece in pieces {

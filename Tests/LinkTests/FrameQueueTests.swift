@@ -88,7 +88,7 @@ import Testing
 @Test func flowsTakeTurnsByBytes() {
   let queue = Queue()
   queue.frameBytesMax = 4144
-  // One flow of long frames and one of short frames; both always have frames waiting.
+  // One flow has long frames and the other has short frames. Both always have frames waiting.
   for _ in 0..<40 { #expect(queue.append([UInt8](repeating: 1, count: 4000), .bulk, source: 1)) }
   for _ in 0..<900 { #expect(queue.append([UInt8](repeating: 2, count: 100), .bulk, source: 2)) }
   var bytes: [UInt8: Int] = [:]
@@ -130,14 +130,14 @@ import Testing
   #expect(counts.dropFirst().min() == 10 && counts.max() == 10)
 }
 
-/// A neighbour gains nothing by inventing flows: the source and destination of a frame are unproven claims.
+/// A neighbour gains nothing by inventing flows, because the source and destination of a frame are not proven.
 @Test(arguments: [1, 7, 64]) func aNeighbourGetsNoMoreForManyFlowsThanForOne(flows: Int) {
   let queue = Queue()
   queue.frameBytesMax = 4144
   let payload = [UInt8](repeating: 0, count: 1000)
   var bytes: [Int] = [0, 0]
   for round in 0..<2000 {
-    // Each neighbour offers more than the link carries.
+    // Each of the two neighbours offers more than the link can send.
     for flow in 0..<5 {
       _ = queue.append([0] + payload, .bulk, source: UInt64((round * 5 + flow) % flows + 2), from: 1)
       _ = queue.append([1] + payload, .bulk, source: 1, from: 2)
@@ -156,12 +156,12 @@ import Testing
     _ = queue.append(payload, .realtime, source: 99, from: 2)
   }
   #expect(queue.byteCount(.bulk) <= Limits.linkQueueBytesMax / 2 && queue.drops[.linkQuota] > 0)
-  // Its frames displace none of the other neighbour's frames.
+  // The frames of the neighbour that fills the link displace no frame of the other neighbour.
   #expect(queue.byteCount(.realtime) > 30_000)
   #expect((0..<60).allSatisfy { _ in queue.append(payload, .bulk, source: 1, from: 2) })
 }
 
-/// Behind the first relay, greedy and modest flows come from the same neighbour.
+/// Greedy and modest flows come from the same neighbour, for example from a relay in front of their sources.
 @Test func aFlowFindsRoomBesideManyGreedyOnesOfTheSameNeighbour() {
   let queue = Queue()
   let payload = [UInt8](repeating: 0, count: 1000)
@@ -187,7 +187,8 @@ import Testing
   #expect(counts == [0: 30, 5: 30, 64: 30])
 }
 
-/// Ingress groups appear and disappear with their flows on several links. No frame is lost, and every group is freed.
+/// The queue groups waiting frames by the neighbour that sent them. Groups appear and disappear on several links. No
+/// frame is lost, and each group is freed.
 @Test func asManyGroupsAsFlowsComeAndGo() {
   let queues = Queue.family(8)
   for round in 0..<40 {
@@ -226,7 +227,7 @@ func aFlowHoldsNoMoreThanItsClassAllows(priority: FramePriority, bytes: Int) {
   let payload = [UInt8](repeating: 0, count: 4096 - 48)
   for _ in 0..<bytes / 4096 { #expect(queue.append(payload, priority)) }
   #expect(!queue.append([1], priority) && queue.drops[.flowQuota] == 1)
-  // Another flow has a quota of its own.
+  // Each flow has a quota of its own.
   #expect(queue.append([1], priority, source: 2))
   #expect(queue.byteCount(priority) == bytes + 49)
 }
@@ -297,7 +298,8 @@ func aFlowHoldsNoMoreThanItsClassAllows(priority: FramePriority, bytes: Int) {
   let held = (0..<20).map { pool.heldBytes(by: $0) }
   #expect(held.min()! > 150_000 && held.max()! < 250_000)
   #expect(pool.freeBytes >= held.max()! - 20_000)
-  // The latecomer gets at least 40 % of a greedy neighbour's room at once, and about an equal share once frames have left.
+  // The latecomer gets at least 40 % of a greedy neighbour's room at once. When frames have left, its share is about
+  // equal.
   func fill(_ ingress: Int) { for queue in queues { _ = queue.append(payload, .bulk, source: 99, from: ingress) } }
   for _ in 0..<20 { fill(63) }
   #expect(pool.heldBytes(by: 63) >= held.max()! * 4 / 10)
@@ -354,8 +356,8 @@ func aFlowHoldsNoMoreThanItsClassAllows(priority: FramePriority, bytes: Int) {
 
 // MARK: The pool
 
-/// Frames of all lengths come and go on several links in random order. Each frame leaves as it came, and at the end the
-/// whole pool is free.
+/// Frames of all lengths come and go on several links in random order. Each frame leaves unchanged, and at the end the
+/// complete pool is free.
 @Test func thePoolLosesNothingAndMixesNothingUp() {
   let queues = Queue.family(4)
   var random = SeededRandom(seed: 11)
@@ -388,7 +390,7 @@ func aFlowHoldsNoMoreThanItsClassAllows(priority: FramePriority, bytes: Int) {
 }
 
 @Test func whatIsGivenBackIsTakenAgainFirst() {
-  // A long sequence of single frames touches no more memory than the longest of them needs.
+  // A long sequence of single frames touches no more memory than the longest frame needs.
   let queue = Queue()
   for _ in 0..<1000 {
     #expect(queue.append([UInt8](repeating: 0xAB, count: 16_640), .bulk))

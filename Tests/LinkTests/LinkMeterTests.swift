@@ -5,7 +5,8 @@ import Testing
 
 private let start = Instant.zero + .seconds(100)
 
-/// Simulates an overloaded link for `span`: `bytesPerSecond` leave it in steps of 10 ms. Returns the end.
+/// Simulates an overloaded link for `span`, on which `bytesPerSecond` leave in steps of 10 ms. Returns the time at the
+/// end.
 private func run(_ meter: inout LinkMeter, _ bytesPerSecond: Int, from: Instant, for span: TimeSpan) -> Instant {
   var now = from
   while now < from + span {
@@ -55,7 +56,7 @@ func aLinkCostsMoreWhenItTakesEightTimesAsLongAsUsual(bytesPerSecond: Int, cost:
   var meter = LinkMeter(.wifi)
   var now = run(&meter, 1_200_000, from: start, for: .seconds(6))
   #expect(meter.cost == 800)
-  // Five times slower than usual.
+  // The link is five times slower than usual: its rate has risen, but not enough for the usual cost.
   now = run(&meter, 2_048_000, from: now, for: .seconds(10))
   #expect(meter.cost == 800)
   _ = run(&meter, 2_600_000, from: now, for: .seconds(2))
@@ -71,7 +72,8 @@ func aLinkCostsMoreWhenItTakesEightTimesAsLongAsUsual(bytesPerSecond: Int, cost:
 @Test func whatFillsTheBuffersBelowIsNotMeasured() {
   var meter = LinkMeter(.bluetoothLE)
   var now = start
-  // In each round the buffers below take 200 kB at once, and then the radio drains them at its real rate of 10 kB/s.
+  // In each round the buffers below the link accept 200 kB at once. Then the radio drains these buffers at its real
+  // rate of 10 kB/s.
   for _ in 0..<20 {
     _ = meter.sent(1000, isBusy: true, now: now)
     _ = meter.sent(200_000, isBusy: true, now: now + .milliseconds(1))

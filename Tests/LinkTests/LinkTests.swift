@@ -8,7 +8,7 @@ private let here = NodeID(high: 1, low: 1)
 private let there = NodeID(high: 2, low: 2)
 private let start = Instant.zero + .seconds(100)
 
-/// One link from `here` to `there`, opened at `start`.
+/// One link from the node `here` to the node `there`, opened at `start`.
 private final class Bench {
   private let memory = Borrowed(FrameQueue.byteCount)
   private let poolMemory = Borrowed(FramePool.byteCount)
@@ -20,7 +20,7 @@ private final class Bench {
     link.open(peer: there, bearer: bearer, isInbound: isInbound, local: local, now: start)
   }
 
-  /// Removes and returns all queued frames.
+  /// Removes and returns all frames in the link's queue.
   func sent() -> [(header: FrameHeader, payload: [UInt8])] {
     var all: [(header: FrameHeader, payload: [UInt8])] = []
     while true {
@@ -32,7 +32,7 @@ private final class Bench {
     }
   }
 
-  /// Receives a frame as the node would. Returns why the link refused it, or nil.
+  /// Lets the link receive a frame, as the node would. Returns the reason why the link refused the frame, or nil.
   func receive(
     _ type: FrameType, _ payload: [UInt8], from source: NodeID = there, at now: Instant = start
   ) -> FrameRefusal? {
@@ -44,7 +44,7 @@ private final class Bench {
     }
   }
 
-  /// The reason why the link closed; requires that the link's state and the queued goodbye agree on it.
+  /// The reason why the link has closed. The link's state and the queued goodbye must have the same reason.
   func closed() throws -> CloseReason {
     let last = try #require(sent().last)
     let goodbye = try Goodbye(bytes: last.payload)
@@ -52,7 +52,7 @@ private final class Bench {
     return goodbye.reason
   }
 
-  /// Brings the link up at `start`, with nothing queued. Returns the payload of the first ping.
+  /// Brings the link up at `start` and removes all queued frames. Returns the payload of the first ping.
   func comeUp() -> [UInt8] {
     _ = sent()
     #expect(receive(.hello, helloPayload(there, epoch: 9, name: "there", capabilities: .bypass)) == nil)

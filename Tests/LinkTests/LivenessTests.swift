@@ -5,7 +5,8 @@ import Testing
 
 private let start = Instant.zero + .seconds(100)
 
-/// The times at which a neighbour that is silent from `start` on is pinged and declared dead, in milliseconds.
+/// When a neighbour that is silent from `start` on is pinged and when it is declared dead, in milliseconds after
+/// `start`.
 private func silence(_ liveness: Liveness) -> (pings: [UInt64], death: UInt64) {
   var liveness = liveness
   var pings: [UInt64] = []
@@ -22,7 +23,7 @@ private func silence(_ liveness: Liveness) -> (pings: [UInt64], death: UInt64) {
   return (pings, .max)
 }
 
-/// The liveness of a neighbour that has answered four pings after `milliseconds` each.
+/// The liveness state of a neighbour that has answered four pings, each after `milliseconds`.
 private func answering(_ bearer: BearerKind, within milliseconds: UInt64) -> Liveness {
   var liveness = Liveness(bearer, now: start)
   for _ in 0..<4 { liveness.answered(after: .milliseconds(milliseconds)) }
@@ -46,7 +47,7 @@ private func answering(_ bearer: BearerKind, within milliseconds: UInt64) -> Liv
   var liveness = Liveness(.ethernet, now: start)
   for milliseconds in [10, 900, 10, 10] as [UInt64] { liveness.answered(after: .milliseconds(milliseconds)) }
   #expect(silence(liveness).death == 2200 + 2700)
-  // After four fast answers the slow round trip no longer counts.
+  // Four fast answers replace the slow round trip, because only the last four round trips are used.
   liveness = answering(.ethernet, within: 900)
   for _ in 0..<4 { liveness.answered(after: .milliseconds(10)) }
   #expect(silence(liveness).death == 2900)

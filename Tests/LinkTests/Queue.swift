@@ -3,7 +3,7 @@ import Link
 import Primitives
 import TestSupport
 
-/// A queue with a pool of its own, or one of several that share a pool.
+/// A queue of one link. It has a frame pool of its own, or shares a pool with the other queues of its family.
 final class Queue {
   private let memory = Borrowed(FrameQueue.byteCount)
   private let poolMemory: Borrowed
@@ -28,8 +28,8 @@ final class Queue {
     return [first] + (1..<count).map { _ in Queue(first.poolMemory, first.pool) }
   }
 
-  // `pool` and `queue` point into memory that this object owns. `withExtendedLifetime` keeps the object alive during a
-  // call.
+  // `pool` and `queue` point into memory that this object owns. `withExtendedLifetime` keeps the object alive during
+  // each call.
   var drops: QueueDropCounters { withExtendedLifetime(self) { pool.drops } }
   var freeBytes: Int { withExtendedLifetime(self) { pool.freeBytes } }
   func heldBytes(by ingress: Int) -> Int { withExtendedLifetime(self) { pool.heldBytes(by: ingress) } }
@@ -76,7 +76,7 @@ final class Queue {
     }
   }
 
-  /// The number of blocks that contain a run of this byte.
+  /// The number of blocks in the pool that contain a run of `byte`.
   func touchedBlocks(_ byte: UInt8) -> Int {
     stride(
       from: poolMemory.bytes.count - Limits.queueBlocksMax * Limits.queueBlockBytes, to: poolMemory.bytes.count,

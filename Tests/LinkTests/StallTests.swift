@@ -8,12 +8,12 @@ private let here = NodeID(high: 1, low: 1)
 private let there = NodeID(high: 2, low: 2)
 private let start = Instant.zero + .seconds(100)
 
-/// A link that is up. Its neighbour has answered one ping and is silent from then on.
+/// A link that is up. The neighbour has answered one ping, and nothing after that.
 private final class Bench {
   private let memory = Borrowed(FrameQueue.byteCount)
   private let poolMemory = Borrowed(FramePool.byteCount)
   var link: Link
-  /// Whether the stream below has bytes that it cannot send.
+  /// Whether the stream below the link has bytes that it cannot send.
   var isHeld = false
 
   init(_ bearer: BearerKind) {
@@ -41,8 +41,8 @@ private final class Bench {
     #expect(refusal == nil)
   }
 
-  /// Serves each deadline until `end` or until the link closes, and calls `serve` after each. Returns when the link
-  /// closed in milliseconds after `start`, or nil.
+  /// Handles each deadline and calls `serve` after it, until `end` or until the link closes. Returns the time when the
+  /// link closed, in milliseconds after `start`, or nil.
   func pass(to end: TimeSpan, _ serve: (TimeSpan) -> Void = { _ in }) -> UInt64? {
     while link.deadline <= start + end {
       let now = link.deadline
@@ -69,7 +69,7 @@ private final class Bench {
 
   @Test func `a ping that waits in the queue has not left either`() {
     let bench = Bench(.bluetoothLE)
-    // The twenty seconds count from the timeout that finds the ping still in the queue.
+    // The first timeout, at 5 s, finds the ping still in the queue. The 20 s begin then.
     #expect(bench.pass(to: .seconds(100)) == 25_000)
   }
 
@@ -130,7 +130,7 @@ private final class Bench {
       death = bench.pass(to: .seconds(second))
       if death == nil {
         bench.link.heard(100, now: start + .seconds(second))
-        // No second ping is queued behind the one that waits.
+        // The link queues no second ping behind the ping that still waits.
         if second > 15 { #expect(bench.link.queuedByteCount == FrameHeader.byteCount + 8) }
       }
     }

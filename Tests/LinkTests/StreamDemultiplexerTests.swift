@@ -1,7 +1,7 @@
 import Link
 import Testing
 
-/// The units of a stream, one entry each, independent of how the stream was cut into pieces.
+/// The units of a stream in order, one string for each unit. They do not depend on how the stream was cut into chunks.
 private struct Transcript: Equatable {
   var units: [String] = []
   var refusal: StreamDemultiplexer.Refusal?
@@ -16,8 +16,8 @@ private func next(
   return try result.get()
 }
 
-/// Feeds `chunks` in order. Records that arrive in one piece are not separated, so adjacent records are joined in the
-/// result.
+/// Feeds `chunks` in order. The demultiplexer does not separate TLS records that arrive in one piece. So adjacent
+/// records are joined in the result.
 private func demultiplex(_ chunks: [[UInt8]]) -> Transcript {
   var demultiplexer = StreamDemultiplexer()
   var transcript = Transcript()

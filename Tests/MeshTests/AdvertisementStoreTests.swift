@@ -4,7 +4,7 @@ import Testing
 
 @testable import Mesh
 
-/// A store and the content that it should have.
+/// A store, and the bytes that each place in the store should have.
 private final class Shelf {
   private let memory = Borrowed(AdvertisementStore.byteCount)
   var store: AdvertisementStore
@@ -26,7 +26,7 @@ private final class Shelf {
     expected[place] = nil
   }
 
-  /// Whether every place holds the bytes last put there, and the store holds no other byte.
+  /// Whether every place has the bytes that were last put there, and the store has no other bytes.
   var isWhole: Bool {
     for place in 0..<AdvertisementStore.places {
       if store[place].map({ [UInt8]($0) }) != expected[place] { return false }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Mesh
 
-// The age that a neighbour states for an advertisement is not signed, so it is not trusted.
+// A neighbour sends the age of an advertisement unsigned. So a node bounds the age by what it knows itself.
 
 private func rest(_ bench: Bench, of number: Int, at now: Instant = start) -> UInt64 {
   180 - bench.mesh.age(of: bench.mesh.index(of: bench.id(number))!, .topology, now: now) / 1000
@@ -19,7 +19,7 @@ private func rest(_ bench: Bench, of number: Int, at now: Instant = start) -> UI
   #expect(bench.assess(1, epoch: 1, sequence: 2, age: .max, at: later) == .new)
   bench.state(1, [], sequence: 2, age: 179_999, at: later)
   #expect(rest(bench, of: 1, at: later) == 130)
-  // The next advertisement arrives before the stored one expires.
+  // The next advertisement arrives before the stored one expires, 30 s later.
   bench.state(1, [], sequence: 3, age: .max, at: later + .seconds(100))
   #expect(rest(bench, of: 1, at: later + .seconds(100)) == 30)
 }
@@ -104,7 +104,7 @@ private func rest(_ bench: Bench, of number: Int, at now: Instant = start) -> UI
   #expect(bench.mesh.stamp(of: bench.mesh.index(of: bench.id(1))!, .topology)!.sequence == 4)
   #expect(bench.assess(1, epoch: 1, sequence: 5) == .tooOften)
   #expect(bench.assess(1, epoch: 2, sequence: 1) == .tooOften)
-  // A profile has a limit of its own.
+  // Profiles have a rate limit of their own.
   #expect(bench.assess(1, .profile, epoch: 1, sequence: 1) == .new)
   #expect(bench.assess(1, epoch: 1, sequence: 5, at: start + .milliseconds(999)) == .tooOften)
   bench.state(1, [], sequence: 5, at: start + .seconds(1))
@@ -118,7 +118,7 @@ private func rest(_ bench: Bench, of number: Int, at now: Instant = start) -> UI
   bench.mesh.proveLink(1)
   for number in 2...4 { bench.state(number, []) }
   _ = bench.told(1)
-  // The answer goes over the link in use, not the link on which the request came.
+  // The advertisement is sent again over the link in use, not over the link on which the request arrived.
   bench.mesh.tellAgain(bench.id(3), on: 0)
   bench.mesh.tellAgain(bench.id(77), on: 0)
   #expect(bench.told(0).isEmpty && bench.told(1) == ["3 topology"])

@@ -6,7 +6,7 @@ import TestSupport
 
 let start = Instant.zero + .seconds(1000)
 
-/// The mesh of one node, with numbered identities: 0 is this node, 1 and above are others.
+/// The mesh of one node, with numbered identities. Number 0 is this node, and all other numbers are other nodes.
 final class Bench {
   let memory = Borrowed(Mesh.byteCount)
   var mesh: Mesh
@@ -77,7 +77,8 @@ final class Bench {
     return span.array
   }
 
-  /// Receives an advertisement of node `number` that this node already holds, or an older one, over the link at `slot`.
+  /// Receives an advertisement of node `number` over the link at `slot`. This node already has the same advertisement,
+  /// or a newer one.
   func hears(
     _ number: Int, _ body: [UInt8] = topologyBody([]), sequence: UInt64, lifetime: UInt16 = 180, age: UInt64 = 0,
     from slot: Int, at now: Instant = start
@@ -88,14 +89,15 @@ final class Bench {
     mesh.neighbour(on: slot, holds: view, bytes.span.bytes, of: id(number), age: age, now: now)
   }
 
-  /// Installs a profile of this node.
+  /// Installs a profile of this node itself.
   func makeOwn(sequence: UInt64) {
     let bytes = advertisement(of: Self.identities[0], .profile, sequence: sequence, body: profileBody())
     guard let view = try? AdvertisementView(bytes.span.bytes) else { preconditionFailure("a bad advertisement") }
     mesh.installOwn(view, bytes.span.bytes)
   }
 
-  /// Removes and returns the advertisements pending for the neighbour on a link.
+  /// Removes all advertisements that are still to be sent over the link at `slot`. Returns each as the number of its
+  /// node and its kind.
   func told(_ slot: Int) -> [String] {
     var all: [String] = []
     while let (index, kind) = mesh.nextUnsent(slot) {

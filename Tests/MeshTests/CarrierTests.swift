@@ -31,7 +31,7 @@ import Testing
   #expect(bench.mesh.link(to: bench.id(1)) == 0)
   bench.mesh.setCost(1, 88)
   #expect(bench.mesh.link(to: bench.id(1)) == 1)
-  // The way back needs the same difference in cost.
+  // To change back to link 0, its cost must be lower by the same difference.
   bench.mesh.setCost(0, 79)
   #expect(bench.mesh.link(to: bench.id(1)) == 1)
   bench.mesh.setCost(0, 78)
@@ -45,7 +45,7 @@ import Testing
   bench.link(2, to: 1, .wifi)
   bench.mesh.proveLink(1)
   bench.mesh.removeLink(0)
-  // A slow proven link takes precedence over a fast unproven one.
+  // A slow link that has answered a ping takes precedence over a fast link that has not.
   #expect(bench.mesh.link(to: bench.id(1)) == 1)
   bench.mesh.removeLink(1)
   #expect(bench.mesh.link(to: bench.id(1)) == 2)
@@ -82,7 +82,8 @@ import Testing
 }
 
 @Test func ofWaysThatCostTheSameTheFramesAreAsLongAsTheNarrowestTakes() {
-  // Node 1 reaches node 4 through 2 or 3 at the same cost, and this node cannot know which of them node 1 uses.
+  // Node 1 reaches node 4 through node 2 or node 3 at the same cost. This node cannot know which of the two node 1
+  // uses.
   let bench = Bench()
   bench.link(0, to: 1)
   bench.state(1, [.init(number: 0), .init(number: 2), .init(number: 3)])

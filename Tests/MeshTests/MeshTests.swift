@@ -61,7 +61,7 @@ import Testing
 
 @Test func ofEquallyCheapWaysTheShorterIsTaken() {
   let bench = Bench()
-  // Both ways cost 100: one Wi-Fi link, or ten Ethernet links.
+  // Both routes to node 10 cost 100: one Wi-Fi link, or ten Ethernet links.
   bench.link(0, to: 1)
   for number in 1..<10 { bench.state(number, [.init(number: number - 1), .init(number: number + 1)]) }
   bench.link(1, to: 10, .wifi)
@@ -175,7 +175,7 @@ import Testing
   let bench = Bench()
   let others = Limits.nodesMax - 1
   bench.link(0, to: 1)
-  // Neighbour 1 has 63 other neighbours, each with three or four nodes behind it.
+  // Neighbour 1 lists 63 other nodes, each with three or four nodes behind it. So the database is full.
   bench.state(1, [.init(number: 0)] + (2...64).map { .init(number: $0) })
   for number in 2...64 {
     let behind = stride(from: number + 63, through: others, by: 63)

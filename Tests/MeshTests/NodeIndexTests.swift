@@ -4,7 +4,8 @@ import Testing
 
 @testable import Mesh
 
-/// The ids share few home slots, so runs of the hash table fill up and removals leave holes inside them.
+/// The ids share few home slots of the hash table. So long runs of slots fill up, and removals leave holes inside these
+/// runs.
 @Test func everyNodeIsFoundWhateverCameAndWent() {
   let memory = Borrowed(Table<NodeRecord, Int>.byteCount(Limits.nodesMax) + NodeIndex.byteCount)
   var arena = Arena(memory.bytes)

@@ -4,8 +4,8 @@ import Testing
 
 @testable import Mesh
 
-/// This node (0) has two neighbours: an attacker that invents nodes (1) and an honest relay (2). 30 nodes are behind
-/// the relay (3–32) and 223 in two levels behind the attacker (33–255), so the database is full.
+/// This node (0) has two neighbours: an attacker (1) that invents nodes, and an honest relay (2). Behind the relay are
+/// 30 nodes (3–32). Behind the attacker are 223 nodes on two levels (33–255), so the database is full.
 private struct Crowd {
   static let newcomer = 290
   static let honest = 3...32
@@ -42,7 +42,7 @@ private struct Crowd {
     bench.state(newcomer, [.init(number: parent)], from: 1)
   }
 
-  /// The node that is evicted for a place.
+  /// The node that gives its place in the database to a newcomer.
   func leaver(_ place: Mesh.Place) -> Int? {
     Bench.identities.firstIndex { $0.id == bench.mesh.node(at: place.leaver) }
   }
@@ -66,21 +66,22 @@ private struct Crowd {
 
 @Test func aNewcomerInTheLargestPartFindsNoPlaceWhileTheLeavesAreEqual() {
   let crowd = Crowd()
-  // Branch 33 has three leaves already and lists the newcomer as a fourth.
+  // Branch 33 already has three leaves, and now also lists the newcomer.
   crowd.bench.state(33, ([1] + crowd.below(33) + [Crowd.newcomer]).map { .init(number: $0) }, sequence: 2)
   #expect(crowd.place(Crowd.newcomer) == nil)
 }
 
 @Test func aNewcomerThatMakesItsPartAsLargeAsTheLargestFindsNoPlace() {
   let crowd = Crowd()
-  // Branch 80 has two leaves; the first branches have three.
+  // Branch 80 has two leaves. The largest branches have three.
   crowd.bench.state(80, ([1] + crowd.below(80) + [Crowd.newcomer]).map { .init(number: $0) }, sequence: 2)
   #expect(crowd.place(Crowd.newcomer) == nil)
 }
 
 @Test func anInventorWhoseNodesComeAgainAndAgainSoonChangesNothing() {
   let crowd = Crowd()
-  // Thirty more nodes, each behind one branch. An evicted node is advertised again in the next round.
+  // The attacker invents thirty more nodes, each behind one branch. In each round it advertises again the nodes that
+  // were evicted.
   let more = Array(256...285)
   for branch in Crowd.branches {
     let below = [1] + crowd.below(branch) + more.filter { $0 % 60 == branch % 60 }
@@ -112,7 +113,7 @@ private struct Crowd {
   crowd.stateRelay(listing: [Crowd.newcomer], sequence: 2)
   let others = Crowd.honest.map { $0 } + Crowd.leaves.dropLast(2)
   #expect(crowd.place(Crowd.newcomer, keeping: others).flatMap(crowd.leaver).map { $0 >= 254 } == true)
-  // Every branch leads to a kept leaf.
+  // Each branch leads to a leaf that is kept, so no node may be evicted.
   #expect(crowd.place(Crowd.newcomer, keeping: Crowd.honest.map { $0 } + Crowd.leaves) == nil)
 }
 

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Mesh
 
-/// A connected network: a ring with chords, up to four links per node.
+/// The neighbours of each node in a connected network: a ring with chords, and up to four links for each node.
 private func network(_ count: Int) -> [[Int]] {
   var random = SeededRandom(seed: UInt64(count))
   var others = [[Int]](repeating: [], count: count)
@@ -35,8 +35,8 @@ private func microseconds(_ body: () -> Void) -> Double {
   return best
 }
 
-/// Prints how the time of a route computation and the memory of the tables grow. It checks nothing; the figures are
-/// meaningful in an optimised build only.
+/// Prints how the time of a route computation and the memory of the tables grow with the number of nodes. The test
+/// checks nothing. Its figures have a meaning in an optimised build only.
 @Test(arguments: [16, 32, 64, 128, 256, 512, 1000].filter { $0 <= Limits.nodesMax })
 func whatAMeshOfThisSizeCosts(count: Int) {
   let bench = Bench()

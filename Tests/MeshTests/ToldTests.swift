@@ -72,7 +72,7 @@ import Testing
   #expect(bench.told(1).isEmpty)
   bench.state(8, [])
   bench.mesh.proveLink(1)
-  // Advertisements that were pending for the first link are sent over the second.
+  // Advertisements that were not yet sent over the first link are sent over the second link.
   #expect(bench.told(0).isEmpty && bench.told(1).sorted() == ["8 topology", "9 topology"])
 }
 
