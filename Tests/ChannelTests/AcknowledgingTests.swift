@@ -118,7 +118,7 @@ private let start = at(1_000)
       } == .messageTooLong(0xb1))
     #expect(b.localEpoch == 0xb2 && b.remoteEpoch == 0xa1)
     #expect(b.completions() == [Completion(message: id, lane: .bulk, outcome: .failed(.peerRestarted))])
-    // Complete messages can still be read. Segments for the former epoch are answered as before.
+    // Messages that were complete before can still be read. Segments for the former epoch are refused with that epoch.
     #expect(b.nextMessage(.interactive)?.bytes == [0x76])
     #expect(
       refusal { () throws(ChannelRefusal) in

@@ -5,7 +5,7 @@ import Testing
 private let start = at(1_000)
 
 extension Channel {
-  /// The payload of a datagram, or nil if the message is too long.
+  /// The payload of a datagram with `message`, or nil if the message is too long.
   fileprivate func datagram(_ message: [UInt8], kind: UInt8 = 9) -> [UInt8]? {
     var buffer = [UInt8](repeating: 0xee, count: ChannelLimits.pathMTUMax)
     guard let longest = datagramBytesMax, message.count <= longest else { return nil }

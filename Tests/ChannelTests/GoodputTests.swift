@@ -25,9 +25,9 @@ private func oneDecimal(_ value: Double) -> String {
   return (tenths < 0 ? "-" : "") + "\(abs(tenths) / 10).\(abs(tenths) % 10)"
 }
 
-/// Measures the share of the slowest link's raw rate that bulk data reaches. Also measures how much later than on an
-/// idle path the slowest hundredth of short interactive messages arrives, in times of that link's longest frame. The
-/// clock is simulated, so the results are those of the protocol on any machine.
+/// Measures which part of the slowest link's raw rate bulk data gets. Also measures the delay that bulk data causes:
+/// the 99th percentile of short interactive messages is compared with that on an idle path. The unit is the time of the
+/// longest frame on the slowest link. The clock is simulated, so the results are the same on every machine.
 @Test func `bulk gets nine tenths of a clean path, and most of one that loses frames`() {
   let heads = [
     ("loss", 6), ("goodput", 9), ("p99 busy", 12), ("p99 idle", 12), ("frames", 8), ("queue", 9), ("window", 9),

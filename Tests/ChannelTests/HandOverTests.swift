@@ -4,7 +4,7 @@ import Testing
 
 private let chunk = [UInt8](repeating: 0x55, count: 15_360)
 
-/// A path that is always loaded with bulk data. `arrived` counts the messages that arrived.
+/// A path that always has bulk data to send. `arrived` is the number of messages that arrived.
 private final class Transfer {
   let path: Path
   private(set) var arrived = 0
@@ -73,7 +73,8 @@ private final class Transfer {
 }
 
 @Suite struct LossTests {
-  /// Paths, loss in thousandths, and the seconds within which one megabyte must arrive: many times the measured values.
+  /// Each argument has a path, the loss in thousandths, and a limit in seconds. One megabyte must arrive within the
+  /// limit, which is many times the measured time.
   @Test(
     arguments: [
       ([Hop.bluetooth], 20, 20), ([.bluetooth], 100, 40), ([.bluetooth, .bluetooth, .bluetooth], 100, 60),

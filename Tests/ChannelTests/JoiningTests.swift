@@ -4,7 +4,7 @@ import Testing
 
 private let start = at(1_000)
 
-/// The channels of `pair`, where `b` has both an acknowledgement and a message to send.
+/// The channels of `pair`. Channel `b` has both an acknowledgement and the message `answer` to send.
 private func answering(
   pathMTU: Int = 1_000, _ answer: [UInt8], lane: Lane = .interactive
 ) throws -> (a: Channel, b: Channel) {

@@ -92,7 +92,8 @@ private let chunk = [UInt8](repeating: 0x55, count: 15_360)
       largest = max(largest, path.a.statistics(.bulk).ringBytes, path.b.statistics(.bulk).ringBytes)
     }
     path.run(until: path.now + .seconds(1))
-    // One megabyte per 20 ms is 50 MB/s. The initial ring alone would allow a quarter of that.
+    // A ring of one megabyte for each round trip of 20 ms would allow 50 MB/s. The initial ring alone would allow a
+    // quarter of that rate.
     #expect(arrived > 25_000_000)
     #expect(largest <= ChannelLimits.bulkRingBytes)
   }

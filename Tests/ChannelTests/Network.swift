@@ -5,7 +5,7 @@ import Primitives
 struct PathModel {
   var bitsPerSecond: UInt64 = 10_000_000
   var delayMilliseconds: UInt64 = 10
-  /// A frame is dropped if more bytes than this wait for the bottleneck.
+  /// The most bytes that wait for the bottleneck. A frame that finds more bytes waiting is dropped.
   var queueBytesMax = 65_536
   var lossPerThousand: UInt64 = 0
   var duplicatePerThousand: UInt64 = 0
@@ -13,8 +13,8 @@ struct PathModel {
   var reorderMilliseconds: UInt64 = 30
 }
 
-/// Two channels and a simulated path between them: a bottleneck with a tail-drop queue, followed by a delay. Each seed
-/// gives one reproducible run.
+/// Two channels and a simulated path between them. The path has a bottleneck with a tail-drop queue, followed by a
+/// delay. Each seed gives one reproducible run.
 final class Network {
   private struct Flying {
     var arrival: Instant
@@ -24,7 +24,7 @@ final class Network {
     var bytes: [UInt8]
   }
 
-  /// The length of a frame header in bytes, which the path carries for each frame.
+  /// The length of a frame header in bytes. The path carries a header with each payload.
   static let frameHeaderBytes = 48
 
   var a: Channel
@@ -32,11 +32,12 @@ final class Network {
   var model: PathModel
   var random: SeededRandom
   private(set) var now = at(1_000)
-  /// Called after every event, before frames are taken.
+  /// Called after every event, before the channels' frames are sent.
   var afterEvent: (Network) -> Void = { _ in }
-  /// The longest time between two calls of `afterEvent`, even if no frame arrives and no timer expires.
+  /// The longest time between two calls of `afterEvent`. It is called then even if no frame arrives and no timer
+  /// expires.
   var applicationTick = TimeSpan.milliseconds(100)
-  /// The errors that the channels returned for received frames.
+  /// The errors that the channels have returned for received payloads.
   private(set) var refusals: [ChannelRefusal] = []
   private(set) var framesCarried = 0
   private var flying: [Flying] = []
@@ -80,7 +81,7 @@ final class Network {
     take(from: b, toA: true)
   }
 
-  /// Loses all frames in flight.
+  /// Drops all frames that are on their way.
   func cut() { flying.removeAll() }
 
   private func deliver(_ frame: Flying) {

@@ -4,12 +4,13 @@ import Primitives
 /// One hop of a path, with the same properties in both directions.
 struct Hop {
   var bytesPerSecond: UInt64
-  /// The time from the end of transmission to arrival. It is random between the two limits, but frames never overtake.
+  /// The time from the end of a frame's transmission to its arrival. It is random between the two limits, but no frame
+  /// overtakes another frame.
   var delay: (least: TimeSpan, most: TimeSpan)
   /// The longest frame payload in bytes.
   var mtu: Int
 
-  /// The limits of a relay's link queue, in bytes per class.
+  /// The limits of the queue of a relay's link, in bytes for each class.
   static let urgentBytesMax = 65_536
   static let bulkBytesMax = 262_144
 
@@ -21,12 +22,12 @@ struct Hop {
 
   static let bluetooth = Hop(125_000, .milliseconds(30), mtu: 4_096)
   static let wifi = Hop(6_250_000, .milliseconds(5))
-  /// The round trip varies between 5 and 20 ms.
+  /// A Wi-Fi hop whose round trip varies between 5 and 20 ms.
   static let restlessWifi = Hop(6_250_000, .microseconds(2_500), .milliseconds(10))
   static let ethernet = Hop(125_000_000, .microseconds(150))
 }
 
-/// One direction of one hop: a queue with two classes, a transmitter for one frame at a time, and a delay.
+/// One direction of one hop: a queue with two classes, a transmitter that sends one frame at a time, and a delay.
 private struct Line {
   struct Frame {
     var type: PayloadType
@@ -48,7 +49,7 @@ private struct Line {
 
   var next: Instant { min(sending?.until ?? .never, flying.first?.at ?? .never) }
 
-  /// Returns false if the queue of the frame's class is full.
+  /// Queues a frame. Returns false if the queue of the frame's class is full.
   mutating func append(_ frame: Frame, now: Instant) -> Bool {
     if frame.isBulk {
       guard bulkBytes + frame.size <= Hop.bulkBytesMax else { return false }
@@ -85,24 +86,25 @@ private struct Line {
   }
 }
 
-/// Two channels connected by relays that queue frames by class as links do: urgent frames leave first, and a full class
-/// drops the frame. The first link of each end pulls frames from its channel, as a node does.
+/// Two channels that are connected by relays. The relays queue frames by class as links do: urgent frames leave first,
+/// and a frame that finds its class full is dropped. The first link of each end takes frames from its channel, as in a
+/// node.
 final class Path {
   let a: Channel
   let b: Channel
   private(set) var now = at(1_000)
-  /// The loss in thousandths, in both directions.
+  /// The loss of each direction, in thousandths of all frames.
   var lossPerThousand: UInt64 = 0
-  /// Called after every event, before frames are taken; it may move `wakeAt`.
+  /// Called after every event, before the channels' frames are sent. The closure can change `wakeAt`.
   var afterEvent: (Path) -> Void = { _ in }
-  /// The time of the next `afterEvent` call if no other event comes first.
+  /// The time at which `afterEvent` is called if no other event comes first.
   var wakeAt = Instant.never
-  /// The errors that the channels returned for received frames.
+  /// The errors that the channels have returned for received payloads.
   private(set) var refusals: [ChannelRefusal] = []
   private(set) var dropsQueueFull = 0
   private(set) var bulkQueueMax = 0
   private var random: SeededRandom
-  /// The lines from a to b and the lines back.
+  /// The hops from a to b in order, and the hops from b to a.
   private var lines: [[Line]]
   private var buffer = [UInt8](repeating: 0, count: ChannelLimits.pathMTUMax)
 
@@ -114,7 +116,7 @@ final class Path {
     lines = [hops.map { Line($0) }, hops.reversed().map { Line($0) }]
   }
 
-  /// Switches to another path. If `oldPathLives`, frames in flight still arrive.
+  /// Switches both channels to a path over `hops`. If `oldPathLives`, frames that are on their way still arrive.
   func handOver(to hops: [Hop], oldPathLives: Bool) {
     let mtu = hops.map(\.mtu).min() ?? 1_000
     if oldPathLives { old += lines.indices.map { ($0, lines[$0]) } }
@@ -125,7 +127,7 @@ final class Path {
 
   private var old: [(direction: Int, lines: [Line])] = []
 
-  /// Loses all frames in flight.
+  /// Drops all frames that are on their way.
   func cut() { lines = lines.map { $0.map { Line($0.hop) } } }
 
   /// Runs until `end` or until `isDone` returns true, whichever comes first.
@@ -185,7 +187,7 @@ final class Path {
 /// The results of a bulk transfer and of interactive messages beside it.
 struct Measurement {
   var bulkBytesPerSecond = 0.0
-  /// Times from sending to arrival of the interactive messages, in microseconds.
+  /// The time from sending to arrival of each interactive message, in microseconds.
   var latencies: [UInt64] = []
   var dropsQueueFull = 0
   var bulkQueueMax = 0
@@ -197,7 +199,7 @@ struct Measurement {
   }
 }
 
-/// Sends bulk data from a to b for `milliseconds`; the reader never pauses. Beside it, sends 397 short interactive
+/// Sends bulk data from a to b for `milliseconds`, to a reader that never pauses. Also sends 397 short interactive
 /// messages at equal intervals.
 func measure(
   _ hops: [Hop], lossPerThousand: UInt64, milliseconds: UInt64, withBulk: Bool = true, seed: UInt64 = 1

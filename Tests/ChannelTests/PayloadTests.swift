@@ -10,7 +10,7 @@ private let goldenAcknowledgement = bytes(
   0000000000001400 0000000000001800  0000000000002000 0000000000002001
   """)
 
-/// `golden` with the octets from `offset` on replaced.
+/// A copy of `golden` whose octets from `offset` on are replaced by `octets`, given in hexadecimal.
 private func changed(_ golden: [UInt8], _ offset: Int, _ octets: String) -> [UInt8] {
   var result = golden
   for (index, octet) in bytes(octets).enumerated() { result[offset + index] = octet }

@@ -2,7 +2,7 @@ import Channel
 import Primitives
 import Testing
 
-/// The model of one direction of one lane: what was sent and received. Each run compares the channels with it.
+/// The messages sent and received in one direction of one lane. Each run compares the channels with these values.
 private struct Flow {
   var sent: [(id: MessageID, kind: UInt8, length: Int, seed: UInt64)] = []
   var received = 0
@@ -34,7 +34,7 @@ private func messageLength(_ random: inout SeededRandom) -> Int {
   }
 }
 
-/// Plays one run. Returns the first violation as text, or nil.
+/// Plays one random run. Returns the first violation as text, or nil.
 private func play(seed: UInt64) -> String? {
   var random = SeededRandom(seed: seed)
   var model = PathModel()
@@ -52,7 +52,7 @@ private func play(seed: UInt64) -> String? {
   settings.deliveryDeadline = .seconds(600)
   let network = Network(model: model, seed: random.next(), pathMTU: mtu, settings: settings)
 
-  // Indices: 0 a→b interactive, 1 a→b bulk, 2 b→a interactive, 3 b→a bulk.
+  // Indices of `flows` and `toSend`: 0 is a→b interactive, 1 is a→b bulk, 2 is b→a interactive, 3 is b→a bulk.
   var flows = [Flow](repeating: Flow(), count: 4)
   var toSend = (0..<4).map { _ in Int(random.below(30)) }
   var problem: String?
@@ -111,7 +111,7 @@ private func play(seed: UInt64) -> String? {
         toSend[$0] == 0 && flows[$0].received == flows[$0].sent.count && flows[$0].completed == flows[$0].sent.count
       }
   }
-  // The path has faults at first. Then it is free of loss, and everything must arrive.
+  // At first the path drops, duplicates and reorders frames. Then it has no more faults, and every message must arrive.
   var end = network.now
   for _ in 0..<20 where !isDone() {
     end = end + .milliseconds(200 + random.below(2_000))
@@ -144,7 +144,7 @@ private func play(seed: UInt64) -> String? {
   }
 }
 
-/// Plays one run in which both ends restart at random. No message may be duplicated or reordered, and every send must
+/// Plays one random run in which both ends restart. No message may arrive twice or out of order, and every send must
 /// end once.
 private func playRestarts(seed: UInt64) -> String? {
   var random = SeededRandom(seed: seed)
@@ -182,7 +182,7 @@ private func playRestarts(seed: UInt64) -> String? {
     network.run(until: network.now + .milliseconds(100 + random.below(1_500)), isDone: { problem != nil })
     epoch += 1
     if random.below(2) == 0 {
-      // b restarts; a learns of it from a reset, or at once from `remoteRestarted`.
+      // Channel b restarts. Channel a learns that later from a reset, or at once by `remoteRestarted`.
       network.b = Channel(localEpoch: epoch, remoteEpoch: network.a.localEpoch)
       network.b.routeChanged(pathMTU: 600, now: network.now)
       if random.below(2) == 0 { network.a.remoteRestarted(epoch: epoch) }
@@ -195,7 +195,7 @@ private func playRestarts(seed: UInt64) -> String? {
   }
   network.run(until: network.now + .seconds(5), isDone: { problem != nil })
   if problem == nil {
-    // The path recovers, and new messages must get through.
+    // The path has no more faults, so new messages must arrive.
     network.model = PathModel()
     let before = lastArrived[1]
     network.run(until: network.now + .seconds(30), isDone: { problem != nil || lastArrived[1] > before + 20 })

@@ -6,7 +6,7 @@ private let start = at(1_000)
 private let wide: UInt64 = 60_000
 
 @Suite struct RetransmissionTests {
-  /// Channel a with `count` segments of 968 bytes in flight.
+  /// Channel a of `pair`, which has sent `count` segments of 968 bytes. None of them is acknowledged.
   private func flying(_ count: Int) throws -> Channel {
     let (a, _) = pair()
     _ = try a.send([UInt8](repeating: 0, count: count * 968 - 5), now: start)
@@ -41,7 +41,8 @@ private let wide: UInt64 = 60_000
   @Test func `the timeout follows the measured round trip and what an acknowledgement may wait`() throws {
     let a = try flying(2)
     try acknowledge(a, 968, now: at(1_400))
-    // RFC 6298: 400 + 4 × 200 ms, plus the acknowledgement delay of 25 ms.
+    // The timeout is SRTT + 4 × RTTVAR (RFC 6298, section 2): 400 + 4 × 200 ms, plus the acknowledgement delay of 25
+    // ms.
     #expect(a.nextDeadline == at(1_400 + 1_225))
     let (quick, _) = pair()
     _ = try quick.send([UInt8](repeating: 0, count: 1_500), now: start)
@@ -134,7 +135,8 @@ private let wide: UInt64 = 60_000
     let a = try flying(8)
     try acknowledge(a, 0, [ByteRange(start: 968, end: 4_840)], now: at(1_050))
     #expect(a.frames(at(1_050)).count == 1)
-    // These bytes were sent before the retransmission, so their acknowledgement proves no loss.
+    // These bytes were sent before the retransmission. So their acknowledgement does not prove that the retransmission
+    // was lost.
     try acknowledge(a, 0, [ByteRange(start: 968, end: 5_808)], now: at(1_060))
     #expect(a.frames(at(1_060)).isEmpty)
     _ = try a.send([UInt8](repeating: 0, count: 963), now: at(1_080))

@@ -33,7 +33,7 @@ extension Channel {
     try send(kind: kind, message.span.bytes, lane: lane, now: now)
   }
 
-  /// All frames that `nextFrame` returns, at most `max`.
+  /// All frames that `nextFrame` returns now, at most `max`.
   func frames(_ now: Instant, max: Int = .max, joins: Bool = false) -> [(type: PayloadType, bytes: [UInt8])] {
     var result: [(PayloadType, [UInt8])] = []
     var buffer = [UInt8](repeating: 0, count: ChannelLimits.pathMTUMax)
@@ -68,7 +68,7 @@ extension Channel {
   }
 }
 
-/// Two channels that know each other's epoch and have a route.
+/// Two channels that know each other's epochs and have a route to each other.
 func pair(
   pathMTU: Int = 1_000, hops: Int = 1, settings: ChannelSettings = ChannelSettings(), now: Instant = at(1_000)
 ) -> (a: Channel, b: Channel) {
@@ -79,7 +79,7 @@ func pair(
   return (a, b)
 }
 
-/// Delivers every frame at once in both directions, until none is left.
+/// Delivers all frames at once in both directions, until neither channel has a frame to send.
 func exchange(_ a: Channel, _ b: Channel, now: Instant) throws {
   var moved = true
   while moved {
@@ -95,7 +95,7 @@ func exchange(_ a: Channel, _ b: Channel, now: Instant) throws {
   }
 }
 
-/// Calls `exchange` repeatedly and also waits for delayed acknowledgements.
+/// Calls `exchange` and waits for delayed acknowledgements, until no more segments are sent.
 func settle(_ a: Channel, _ b: Channel, now: Instant) throws {
   var now = now
   var carried: UInt64

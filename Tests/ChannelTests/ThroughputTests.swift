@@ -2,7 +2,7 @@ import Channel
 import Primitives
 import Testing
 
-/// Measures the goodput of bulk data from a to b for `seconds` of simulated time; the reader never pauses.
+/// Measures the goodput of bulk data from a to b in `seconds` of simulated time. The reader never pauses.
 func transfer(
   _ model: PathModel, pathMTU: Int, seconds: UInt64, seed: UInt64 = 1
 ) -> (goodput: Double, network: Network) {
@@ -28,7 +28,7 @@ private struct Case: CustomTestStringConvertible {
   var testDescription: String { name }
 }
 
-/// The floors are far below the measured rates. They detect a collapse, not a small slowdown.
+/// The floors are far below the measured rates. They detect a collapse of the rate, not a small slowdown.
 private let cases: [Case] = [
   Case(
     name: "1 Mbit/s 50 ms", model: PathModel(bitsPerSecond: 1_000_000, delayMilliseconds: 50), pathMTU: 1_400,

@@ -5,7 +5,7 @@ import Testing
 
 private let point = [4] + (0..<64).map { UInt8($0) }
 private let signature = (0..<64).map { UInt8(0x80 + $0) }
-/// Kind, reserved, lifetime 180 s, epoch, sequence.
+/// In order: the kind, a reserved byte, the lifetime of 180 s, the epoch, and the sequence number.
 private let topologyHead = hex("01 00 00b4 0000000700000009 0000000000000002")
 private let topologyBytes = hex(
   """
@@ -58,7 +58,8 @@ private func decodeProfile(_ bytes: [UInt8]) -> FrameRefusal? {
   #expect(parts.3 == topologyHead + point + topologyBytes)
 }
 
-/// A truncated advertisement takes bytes of its body as its signature, so the decoder refuses it at some later point.
+/// A truncated advertisement has bytes of its body where the signature should be. The decoder refuses it at a later
+/// field, or as truncated.
 @Test(arguments: 0..<topology.count) func aTopologyAdvertisementCutShortIsRefused(byteCount: Int) {
   let reason = decode([UInt8](topology.prefix(byteCount)))
   #expect(reason == (byteCount < 20 + 65 + 64 ? .truncated : reason))
@@ -143,7 +144,7 @@ private func decodeProfile(_ bytes: [UInt8]) -> FrameRefusal? {
 }
 
 @Test func aNeighbourThatCannotBeIsMalformed() {
-  // In order: cost 0, a frame length below that of an advertisement, an unknown bearer, the null node id.
+  // The cases in order: cost 0, a frame length below the length of an advertisement, unknown bearers, the null node id.
   #expect(decodeTopology(topologyBytes.with { $0.replaceSubrange(20...21, with: [0, 0]) }) == .malformed)
   #expect(decodeTopology(topologyBytes.with { $0.replaceSubrange(22...23, with: [0x07, 0xff]) }) == .malformed)
   for bearer in [0, 6, 7, 9] as [UInt8] {

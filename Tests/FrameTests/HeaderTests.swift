@@ -5,7 +5,7 @@ import Testing
 
 private let destination = NodeID(high: 0x1011_1213_1415_1617, low: 0x1819_1a1b_1c1d_1e1f)
 private let source = NodeID(high: 0x2021_2223_2425_2627, low: 0x2829_2a2b_2c2d_2e2f)
-/// A segment of 258 bytes at bulk priority, sealed, with 7 hops left.
+/// The header of a sealed segment with 258 bytes of payload, at bulk priority, with 7 hops left.
 private let golden = hex(
   """
   81 20 01 07 03 00 0102

@@ -36,7 +36,8 @@ func aSequenceThatEndsEarlyIsNoText(digits: String) {
   #expect(!isText(hex(digits)))
 }
 
-/// Compares with the standard library's decoder for the encoding of every scalar and for random bytes.
+/// Compares the check with the standard library's decoder: for the encodings of every 37th scalar, and for random
+/// bytes.
 @Test func theTextCheckAgreesWithTheStandardLibrary() {
   func reference(_ bytes: [UInt8]) -> Bool {
     guard let text = String(validating: bytes, as: UTF8.self) else { return false }

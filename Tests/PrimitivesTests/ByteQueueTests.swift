@@ -1,7 +1,7 @@
 import Primitives
 import Testing
 
-/// Calls `body` with a queue whose memory lives until `body` returns.
+/// Calls `body` with a queue of `capacity` bytes. The queue's memory is valid until `body` returns.
 private func withQueue(_ capacity: Int, _ body: (inout ByteQueue) throws -> Void) rethrows {
   let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: capacity, alignment: 8)
   defer { memory.deallocate() }

@@ -4,7 +4,7 @@ import Testing
 private let start = Instant.zero + .seconds(1000)
 
 extension FairShare {
-  // `mayTake` is mutating, so this asks a copy.
+  // `mayTake` and `held` are mutating, so these functions call them on a copy.
   fileprivate func wouldTake(_ units: Int, by holder: Int) -> Bool {
     var copy = self
     return copy.mayTake(units, by: holder)
@@ -48,7 +48,7 @@ extension FairShare {
   #expect(share.wouldTake(1, by: 9) && share.free == 1)
 }
 
-/// The number of units that each of `greedy` holders gets in `seconds` when all of them ask every millisecond.
+/// The number of units that each holder in `greedy` gets in `seconds`, when each asks for one unit every millisecond.
 private func taken(_ rate: inout FairRate, _ greedy: [Int], seconds: UInt64, from start: Instant) -> [Int] {
   var taken = [Int](repeating: 0, count: greedy.count)
   for millisecond in 0..<seconds * 1000 {
@@ -92,13 +92,13 @@ private func taken(_ rate: inout FairRate, _ greedy: [Int], seconds: UInt64, fro
 
 @Test func whatAHolderHasUsedBeyondItsShareIsPaidBeforeItTakesMore() {
   var rate = FairRate(burst: 32, perSecond: 10)
-  // Its share is 16 units at once, so it owes nothing yet.
+  // The share of the holder is 16 units at once, so the holder has no debt yet.
   rate.charge(16, to: 3, now: start)
   rate.charge(5, to: 3, now: start)
   #expect(rate.take(by: 3, now: start + .milliseconds(500)) == false)
   #expect(rate.take(by: 4, now: start + .milliseconds(500)) == true)
   #expect(rate.take(by: 3, now: start + .seconds(1)) == true)
-  // The debt is limited to half of the burst.
+  // The debt of the holder is limited to half of the burst.
   rate.charge(1000, to: 3, now: start + .seconds(1))
   #expect(rate.take(by: 3, now: start + .seconds(2)) == false)
   #expect(rate.take(by: 3, now: start + .seconds(5)) == true)

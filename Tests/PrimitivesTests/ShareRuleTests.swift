@@ -1,7 +1,7 @@
 import Primitives
 import Testing
 
-/// The units that each of `holders` holds after all have taken one unit in turn until nobody may take another.
+/// The units that each of `holders` holders has at the end. All take one unit in turn until none may take another unit.
 private func greedy(_ rule: ShareRule, _ holders: Int) -> [Int] {
   var held = [Int](repeating: 0, count: holders)
   var isGreedy = true

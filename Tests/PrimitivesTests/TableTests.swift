@@ -46,7 +46,7 @@ private struct Record {
   await #expect(processExitsWith: .failure) {
     let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: 4096, alignment: Arena.alignment)
     var arena = Arena(memory)
-    // Indices 0 … 255 leave no value for "none".
+    // With the indices 0 … 255 an index of one byte has no value left for "none".
     _ = Table<UInt64, UInt8>(count: 256, in: &arena)
   }
 }

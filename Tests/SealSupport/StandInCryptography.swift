@@ -2,14 +2,14 @@ import Primitives
 import Seal
 import TestSupport
 
-/// The cryptography of a node, based on an `Identity`.
+/// The cryptography of a node in tests, based on an `Identity`. It offers no security.
 public final class StandInCryptography: SessionMaker {
   public let identity: Identity
-  /// The number of signatures made, to measure the cost of an event.
+  /// The number of signatures that were made. Tests measure the cost of an event by it.
   public private(set) var signCount = 0
-  /// The number of signatures verified.
+  /// The number of signatures that were verified.
   public private(set) var verifyCount = 0
-  /// The number of sessions created.
+  /// The number of sessions that were created.
   public private(set) var sessionCount = 0
   private var random: SeededRandom
 

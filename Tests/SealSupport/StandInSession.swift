@@ -2,16 +2,18 @@ import Primitives
 import Seal
 import TestSupport
 
-/// A datagram of the stand-in handshake: hello, verify with a cookie, hello with that cookie, proof, finish, finished.
-/// `busy` answers when there is no place, or no longer one. Both proofs carry a point and a hash over the whole
-/// message.
+/// A datagram of the stand-in handshake. In order: hello, verify with a cookie, hello with that cookie, proof, finish,
+/// finished.
+///
+/// `busy` is the answer if the server has no slot, or no longer has one. Proof and finish have the sender's public
+/// point. Each datagram ends with a hash over the complete message.
 struct StandInMessage {
   enum Kind: UInt8 { case hello = 1, verify, proof, finish, finished, busy }
 
   static let byteCount = 90
   var kind: Kind
   var client: UInt64
-  /// In hello and verify, the cookie.
+  /// In hello and verify, the cookie. In later messages, the server's random number.
   var server: UInt64
   var point: [UInt8]
 
@@ -42,8 +44,8 @@ struct StandInMessage {
   }
 }
 
-/// A session without cryptography that behaves like DTLS: cookie, retransmission, replay window, and a record layout of
-/// the same shape. The content of a record is not readable on the wire.
+/// A session without cryptography that behaves like DTLS. It has cookies, retransmission, a replay window, and a record
+/// layout with the same fields. The content of a record cannot be read on the wire.
 public final class StandInSession: PeerSession {
   public private(set) var state = SessionState.handshaking
   public private(set) var peerChain: [[UInt8]] = []
@@ -75,7 +77,7 @@ public final class StandInSession: PeerSession {
     if name.isClient { transmit(message, now) }
   }
 
-  /// The first datagram of a handshake, without cookie.
+  /// The first datagram of a handshake: a hello without cookie.
   public static func hello(random: UInt64) -> [UInt8] { StandInMessage(.hello, client: random, server: 0).encoded() }
 
   public func began(with hello: RawSpan) -> Bool { StandInMessage(hello)?.client == clientRandom }
@@ -186,7 +188,7 @@ public final class StandInSession: PeerSession {
     pause = pause * 2
   }
 
-  /// Returns whether the message proves the key of the expected peer; fails the session if not.
+  /// Returns whether the message proves the key of the expected peer. If not, the session fails.
   private func prove(_ received: StandInMessage) -> Bool {
     if Identity.id(of: received.point.span.bytes) == name.peer { return true }
     fail(.wrongIdentity)
@@ -233,7 +235,7 @@ public final class StandInSession: PeerSession {
     tag.storeBytes(of: StandInHash.of(plaintext.bytes, seed: key ^ 6), toByteOffset: 8, as: UInt64.self)
   }
 
-  /// Checks the anti-replay window of 64 records (RFC 6347, 4.1.2.6).
+  /// Whether a record is new by the anti-replay window of 64 records (RFC 6347, 4.1.2.6).
   private func isFresh(_ sequence: UInt64) -> Bool {
     if window == 0 || sequence > highest { return true }
     return highest - sequence < 64 && window & 1 << (highest - sequence) == 0

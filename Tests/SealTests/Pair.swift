@@ -8,7 +8,8 @@ import TestSupport
 let required = TopologyFlags(relays: true, encryption: .required)
 let optional = TopologyFlags(relays: true, encryption: .optional)
 
-/// Two seals and a path between them that the test controls.
+/// A client and a server, and a path between them that the test controls. Each end has a seal: the state of its
+/// encrypted sessions.
 final class Pair {
   final class End {
     let seal: Seal
@@ -29,7 +30,8 @@ final class Pair {
   var now = Instant.zero + .seconds(1000)
   var random: SeededRandom
   var lossPerThousand: UInt64 = 0
-  /// Inspects every frame and returns it, changed or unchanged, or nil to drop it. The type is 36 or 37.
+  /// Inspects every frame. Returns its payload, changed or unchanged, or nil to drop the frame. The type is 36
+  /// (handshake) or 37 (sealed).
   var onTheWay: (_ fromClient: Bool, _ type: UInt8, [UInt8]) -> [UInt8]? = { _, _, payload in payload }
 
   init(
@@ -92,7 +94,7 @@ final class Pair {
     if let payload = onTheWay(end === client, type, payload) { receive(payload, type, at: other(end)) }
   }
 
-  /// Runs steps 1 to 3 of the drain rule at one end. Returns true if a frame was sent.
+  /// Does steps 1 to 3 of the drain rule, in the comment of `Seal`, at one end. Returns true if a frame was sent.
   private func drain(_ end: End) -> Bool {
     if end.seal.needsSession(now: now) {
       end.seal.begin(end.cryptography.beginSession(end.seal.sessionName, now: now), now: now)

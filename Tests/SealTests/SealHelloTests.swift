@@ -33,7 +33,7 @@ private let hello = SealHello(
   silent.readsBusy = false
   #expect(try SealHello([UInt8](golden[..<32]).span.bytes) == silent)
   #expect(written(silent) == golden.with { $0[32] = 0 })
-  // Feature bits that this version does not know belong to a later version and are ignored.
+  // A later version may define more feature bits. This version ignores the bits that it does not know.
   #expect(try SealHello(golden.with { $0[32] = 0xFF }.span.bytes) == hello)
   #expect(try SealHello(golden.with { $0[32] = 0xFC }.span.bytes) == silent)
 }

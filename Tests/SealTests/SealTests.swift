@@ -29,7 +29,8 @@ import TestSupport
     #expect(pair.client.seal.nextDeadline(hasRoute: true) == .never)
   }
 
-  /// A peer that has proved its key but has not accepted ours must not send yet.
+  /// The client has proved its key, but its sealed hello, which accepts the server, has not arrived. Until then the
+  /// server opens no other record.
   @Test func nothingIsOpenedBeforeTheOtherEndsHello() throws {
     let people = [Identity(1), Identity(2)].sorted { $0.id < $1.id }
     let now = Instant.zero + .seconds(1000)
@@ -143,7 +144,7 @@ import TestSupport
       return pair
     }
     #expect(pair().areOpen)
-    // The server's last flight and everything after it is lost until the client has given up.
+    // The last handshake frame of the server, and every later frame, is lost until the client has given up.
     lastFrame = frames
     let broken = pair()
     broken.pass(SealLimits.stallTime)
@@ -155,7 +156,7 @@ import TestSupport
 
   @Test func `a handshake without progress fails before its retransmissions end`() {
     let pair = Pair()
-    // The client shows that it receives, but never sends a proof.
+    // The client returns the cookie, but its proof is always lost.
     pair.onTheWay = { isFromClient, type, payload in
       isFromClient && type == 36 && payload[SealLimits.handshakeHeaderBytes] != 1 ? nil : payload
     }
@@ -215,7 +216,7 @@ import TestSupport
 
   @Test func theServerMakesNothingForAHelloWithoutCookie() {
     let pair = Pair()
-    // The answer never reaches the sender of the hello, because the hello had a false source.
+    // The answer to the hello never arrives, as if the hello had a false source.
     pair.onTheWay = { fromClient, _, payload in fromClient ? payload : nil }
     pair.client.seal.isWanted = true
     pair.pass(.seconds(60))
@@ -256,7 +257,8 @@ import TestSupport
   }
 
   @Test func aPreferenceOrCapabilityThatWasFlippedOnTheWayEndsInRefusal() {
-    // The server's flags are altered before the client sees them, then the client's before the server sees them.
+    // In the first case the client received altered flags of the server. In the second case the server received altered
+    // flags of the client.
     for (clientSeen, serverSeen) in [(required, optional), (TopologyFlags(rawValue: 0), required)] {
       let pair = Pair(clientFlags: (required, clientSeen), serverFlags: (required, serverSeen))
       pair.client.seal.isWanted = true
@@ -283,7 +285,7 @@ import TestSupport
     let pair = try Pair.open(lifetime)
     pair.pass(.seconds(10))
     for number in 0..<250 {
-      // Both directions count: the client also counts the records that it decrypts.
+      // Records of both directions are counted: the client also counts the records that it decrypts.
       pair.say([UInt8(number)], from: number < 125 ? pair.client : pair.server)
       pair.pass(.milliseconds(100))
     }
@@ -332,9 +334,9 @@ import TestSupport
     for clientForgets in [false, true] {
       let pair = try Pair.open()
       pair.pass(.seconds(10))
-      // Both ends keep their boot epochs.
+      // The new end has the same boot epoch as the end that it replaces.
       let fresh = clientForgets ? Pair().client : Pair().server
-      // Draws one random number, so that this one differs from that of the forgotten session.
+      // Draws one random number, so that the new session's number differs from that of the forgotten session.
       _ = fresh.cryptography.beginSession(fresh.seal.sessionName, now: pair.now)
       if clientForgets { pair.client = fresh } else { pair.server = fresh }
       let (speaker, listener) = clientForgets ? (pair.server, pair.client) : (pair.client, pair.server)
@@ -425,7 +427,7 @@ import TestSupport
   }
 }
 
-/// A handshake that progresses with each datagram and never ends.
+/// A handshake that progresses with each received datagram and never ends.
 private final class EndlessHandshake: PeerSession {
   let state = SessionState.handshaking
   let peerChain: [[UInt8]] = []

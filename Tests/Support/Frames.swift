@@ -1,7 +1,7 @@
 import Frame
 import Primitives
 
-/// A whole frame in its wire format.
+/// A complete frame in its wire format.
 public func frame(
   _ type: FrameType, flags: UInt8 = 0, ttl: UInt8 = 1, priority: FramePriority = .control,
   to destination: NodeID = .none, from source: NodeID, identifier: UInt64 = 0, _ payload: [UInt8]
@@ -12,7 +12,7 @@ public func frame(
   return encoded { output in header.write(to: &output) } + payload
 }
 
-/// The frames in `bytes`, one after the other, up to the first incomplete or illegal frame.
+/// The frames in `bytes`, in order, up to the first incomplete or illegal frame.
 public func frames(in bytes: [UInt8]) -> [(header: FrameHeader, payload: [UInt8])] {
   var rest = bytes[...]
   var found: [(header: FrameHeader, payload: [UInt8])] = []
@@ -28,7 +28,7 @@ public func frames(in bytes: [UInt8]) -> [(header: FrameHeader, payload: [UInt8]
   return found
 }
 
-/// The payload of a hello.
+/// The payload of a hello frame.
 public func helloPayload(
   _ node: NodeID, epoch: UInt64 = 1, name: String = "peer", capabilities: Capabilities = .relay,
   payloadBytesMax: Int = Limits.framePayloadBytesMax
@@ -50,7 +50,7 @@ public func topologyBody(
   }
 }
 
-/// The body of a profile advertisement. Its parts need not be legal.
+/// The body of a profile advertisement. The caller may pass illegal parts.
 public func profileBody(name: [UInt8] = [0x61], service: [UInt8] = [0x78], pairs: [[UInt8]] = []) -> [UInt8] {
   var body = [UInt8(name.count)] + name + [UInt8(service.count)] + service + [UInt8(pairs.count)]
   for pair in pairs { body += [UInt8(pair.count)] + pair }

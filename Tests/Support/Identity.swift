@@ -1,6 +1,6 @@
 import Primitives
 
-/// A hash that detects every changed bit but hides nothing from a reader who knows the seed.
+/// A hash for tests. It detects every changed bit, but gives no secrecy: anyone who knows the seed can compute it.
 public enum StandInHash {
   public static func of(_ bytes: RawSpan, seed: UInt64) -> UInt64 {
     bytes.withUnsafeBytes { bytes in
@@ -19,13 +19,13 @@ public enum StandInHash {
   }
 }
 
-/// A node's key in tests and in the simulator. Anyone who knows the point can sign for it, so a signature proves
-/// nothing against an attacker. It detects every changed byte, and it is the same on every machine.
+/// A node's key in tests and in the simulator. Anyone who knows the point can sign, so a signature proves nothing
+/// against an attacker. A signature detects every changed byte, and is the same on every machine.
 public struct Identity: Sendable {
   public let point: [UInt8]
   public let id: NodeID
 
-  /// The identity with this number.
+  /// Creates the identity with this number. Equal numbers give equal identities.
   public init(_ number: UInt64) {
     var random = SeededRandom(seed: number)
     let point = [4] + (0..<64).map { _ in UInt8(truncatingIfNeeded: random.next()) }
