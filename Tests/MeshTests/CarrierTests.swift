@@ -31,7 +31,7 @@ import Testing
   #expect(bench.mesh.link(to: bench.id(1)) == 0)
   bench.mesh.setCost(1, 88)
   #expect(bench.mesh.link(to: bench.id(1)) == 1)
-  // To change back to link 0, its cost must be lower by the same difference.
+  // For a change back to link 0, the cost of link 0 plus an eighth must not exceed the cost of link 1.
   bench.mesh.setCost(0, 79)
   #expect(bench.mesh.link(to: bench.id(1)) == 1)
   bench.mesh.setCost(0, 78)

@@ -11,7 +11,7 @@ struct AdmissionTests {
     for _ in 0..<4 { #expect(admission.arrive(1, random: 0, now: now) == nil) }
     #expect(admission.arrive(1, random: 0, now: now) == .sourceFull)
     #expect(admission.arrive(2, random: 0, now: now) == nil)
-    // A stream that begins its handshake is still counted towards the four of its source.
+    // A stream that begins its handshake is still counted towards the limit of four for its source.
     #expect(admission.begin(1) == true)
     #expect(admission.arrive(1, random: 0, now: now) == .sourceFull)
     admission.leave(1, hadHandshake: true)

@@ -269,8 +269,8 @@ final class Bench {
 
   func refusals(_ reason: FrameRefusal) -> UInt64 { node.counters.refusals[reason] }
 
-  /// The peer events since the last call, each as text: kind, name, number of hops. An event of a lost peer has its
-  /// number instead.
+  /// The peer events since the last call, each as text: kind, name, number of hops. For a lost peer: kind and number of
+  /// the peer.
   func peerEvents() -> [String] {
     var words: [String] = []
     while let event = nextNews({ if case .peer(let event) = $0 { event } else { nil } }) {

@@ -234,6 +234,6 @@ private func ownTopology(_ bench: Bench, on slot: Int) throws -> (count: Int, se
     bench.handle(.linkClosed(slot))
     bench.pass(.milliseconds(100))
   }
-  // Advertised at once, and then 0.1, 0.3, 0.7 and 1.5 s later.
+  // The first loss is advertised at once, and the later ones together 0.1, 0.3, 0.7 and 1.5 s after the first.
   #expect(bench.signCount - before == 5)
 }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Node
 
-/// Random hints, distributed like those of real nodes.
+/// Random hints (the upper halves of node ids), distributed like the hints of real nodes.
 private func hints(_ count: Int, seed: UInt64 = 1) -> [UInt64] {
   var random = SeededRandom(seed: seed)
   return (0..<count).map { _ in random.next() }

@@ -210,7 +210,7 @@ private let canary = "the canary sings at noon"
     row.pass(.seconds(5))
     row.restart(victim, epochStep: -1)
     row.pass(.seconds(900))
-    // These messages can fail. By them each end learns that the other end has a new channel.
+    // These messages can fail, but each end learns from them that the other end has a new channel.
     row.say("finds out", from: 0, to: 2)
     row.say("finds out", from: 2, to: 0)
     row.pass(.seconds(5))

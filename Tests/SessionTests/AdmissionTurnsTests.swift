@@ -113,7 +113,7 @@ import Testing
     #expect(members(table) == [1, 2, 3, 4, 5, 100, 101, 102])
     for admitter in [100, 102] as [UInt64] { #expect(hasPlace(table, 200, by: admitter)) }
     for newcomer in [0, 6] as [UInt64] { #expect(!hasPlace(table, newcomer, by: 101)) }
-    // `beside` has newcomers that are being welcomed, who hold places already.
+    // The newcomers in `beside` are being welcomed, so they have places already.
     #expect(hasPlace(table, 200, by: 100, beside: [201]))
     #expect(!hasPlace(table, 205, by: 100, beside: [200, 201, 202, 203, 204]))
     enter(200, by: 100, depth: 1, &table)

@@ -107,7 +107,7 @@ import Testing
     let toSecond = try hall.stations[0].sessions.connect(hall.stations[2].address, into: second, now: hall.now)
     hall.settle()
     hall.run(seconds: 1)
-    // Both invitations arrive at station 0 at once. Its first session is asked first whether it waits for an inviter.
+    // Both invitations arrive at station 0 at once. Each must be accepted into the session that waits for its inviter.
     _ = try connect(2, to: 0)
     _ = try connect(1, to: 0)
     hall.run(seconds: 3)

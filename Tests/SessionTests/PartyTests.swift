@@ -116,8 +116,8 @@ import Testing
     let time = party.time(all, upTo: 30)
     print("gather: the lowest is silent, the others in \(time ?? -1) s, \(party.endings) ends of invitations")
     #expect(time != nil)
-    // On each other station, the application with the lowest address invites both silent applications again and again.
-    // The pauses between its invitations grow.
+    // On each other station, the application with the lowest address invites both silent applications again and again,
+    // with growing pauses.
     party.run(seconds: 600)
     #expect(party.asked[party.guests[0].station, default: 0] <= 2 * 11 * 8, "\(party.asked)")
   }

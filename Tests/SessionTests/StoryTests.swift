@@ -31,7 +31,7 @@ import Testing
       talks += story.talkCount
       introduced += story.introducedCount
     }
-    // The counts show that things have happened in the scenarios.
+    // The counts prove that the scenarios are not empty.
     #expect(
       connected > 1_000 && delivered > 500 && aliases > 50 && lies > 200 && streamed > 10_000_000 && finished > 100
         && talks > 100 && introduced > 100,

@@ -10,8 +10,8 @@ final class StreamTalk {
   let sessions: [SessionHandle]
   /// The stream events of each station.
   var events: [[(handle: StreamHandle, event: StreamEvent)]]
-  /// The first two fields of the last stream message from station 0: the number of the handshake, and the id of the
-  /// stream.
+  /// The first two fields of the last stream message from station 0: the number that the receiver chose in the member
+  /// handshake, and the stream id.
   var number: UInt32 = 0
   var id: UInt32 = 0
   var turns: [UInt32] = []

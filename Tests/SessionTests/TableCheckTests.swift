@@ -203,8 +203,8 @@ private struct Crowd {
 
   @Test func `memberships of a former life are ended one by one`() throws {
     let crowd = try Crowd(1)
-    // The other session lists endpoint 2 of this node as a member under many origins, the founded sessions that were
-    // merged.
+    // The table of another session has 20 origins (founded sessions). It lists endpoint 2 of this node as a member of
+    // each origin.
     let other = crowd.keys[0]
     let own = MemberAddress(node: crowd.own.identity.id, endpoint: 2)
     let origins = (0..<20).map { number in
