@@ -1,8 +1,8 @@
 import Primitives
 import Session
 
-/// A message that is sent in the quiet phase, when no station crashes and no member leaves. A message that is reported as
-/// delivered must have arrived.
+/// A message that is sent in the quiet phase, when no station crashes and no member leaves. A message that is reported
+/// as delivered must have arrived.
 struct Talk {
   let from: Int
   let session: SessionHandle
