@@ -13,7 +13,7 @@ import Testing
 
   final class Story {
     var lines: [String] = []
-    /// The rfkill block that is reported for each controller.
+    /// The rfkill block that the adapter finds for every controller. Nil if no controller is blocked.
     var block: RadioObstacle?
   }
 

@@ -68,7 +68,8 @@ import Testing
 }
 
 @Test func anAnswerToAnInquiryHoldsTheHintInAUUIDOfItsOwn() {
-  // The UUID is 8A1C0002-6F5B-4E0B-0123-456789ABCDEF for a relay, and begins with 8A1C0003 for a leaf.
+  // The UUID contains the hint. It begins with 8A1C0002 for a relay and with 8A1C0003 for a leaf, which does not
+  // forward.
   let relay = CausewayService.claimUUID(.init(hint: 0x0123_4567_89AB_CDEF))
   #expect(hex(relay.reversed()) == "8a1c00026f5b4e0b0123456789abcdef")
   let leaf = CausewayService.claimUUID(.init(hint: 0x0123_4567_89AB_CDEF, relays: false))

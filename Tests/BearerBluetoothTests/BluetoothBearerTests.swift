@@ -7,8 +7,8 @@ import Testing
 
 @testable import BearerBluetooth
 
-/// The bearer over a simulated kernel. Its L2CAP sockets use an adapter address that does not exist here, so listeners
-/// and dials fail. The radio lab tests them with a real kernel.
+/// The bearer over a simulated kernel. Its L2CAP sockets bind to the simulated controller's address, which this machine
+/// does not have. So listeners and dials fail here. The radio lab tests them with a real kernel.
 @Suite struct BluetoothBearerTests {
   let kernel: FakeKernel
   let witness = Witness()
@@ -41,7 +41,8 @@ import Testing
     bearer.stop()
   }
 
-  /// Simulates a kernel with this revision of the management interface, and a connection that this node initiated.
+  /// Simulates a kernel with this revision of the management interface. Returns the peer of a connection that this node
+  /// initiated.
   private func connect(revision: UInt8) -> BluetoothEndpoint {
     while let command = kernel.take() {
       if command.opcode == 0x0001 {
@@ -84,7 +85,7 @@ import Testing
     bearer.stop()
   }
 
-  /// Refuses scans until the bearer adds an advertisement again, and answers that command with `status`.
+  /// Refuses each scan until the bearer adds its advertisement again. Answers the command that adds it with `status`.
   private func refuseScans(thenAdvertising status: UInt8) {
     kernel.serve(refusing: [0x23: 0x0A])
     var isAsked = false
@@ -235,7 +236,8 @@ import Testing
     kernel.serve()
     for token in 0...UInt32(BluetoothBearer.dialsQueuedMax) { bearer.dial(candidate(UInt64(token), 0), token: token) }
     #expect(witness.failed.map(\.token) == [UInt32(BluetoothBearer.dialsQueuedMax)])
-    // The radio is being made idle for the first dial. Removing the controller now ends all of them.
+    // The radio is being made idle for the first dial. Removing the controller now makes this dial and the queued dials
+    // fail.
     kernel.tell(0x05, 0)
     #expect(witness.failed.count == BluetoothBearer.dialsQueuedMax + 1)
     #expect(bearer.snapshot.dialsQueued == 0)

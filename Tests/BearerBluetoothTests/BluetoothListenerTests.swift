@@ -7,13 +7,13 @@ import Testing
 
 @testable import BearerBluetooth
 
-/// `Acceptor` handles a lack of descriptors. This tests that the listener uses it.
+/// The listener uses `Acceptor`, which reports the first failure of `accept` and then pauses.
 @Suite struct BluetoothListenerTests {
   @Test func `a listener that cannot accept reports it once and pauses`() throws {
     let loop = try EventLoop()
     var wakeUps = 0
     loop.batchEnded = { wakeUps += 1 }
-    // A connected socket with data to read wakes the loop, and accept fails on it with EINVAL.
+    // This end has data to read, so the loop calls `accept`. It fails with EINVAL, because the socket does not listen.
     var ends: [CInt] = [-1, -1]
     try #require(socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue), 0, &ends) == 0)
     var byte: UInt8 = 1

@@ -30,7 +30,7 @@ private func after(_ seconds: UInt64) -> Instant { Instant.zero + .seconds(secon
   _ = table.heard(device(1), hint: 7, .zero)
   let change = table.heard(device(1), hint: 7, relays: false, after(1))
   #expect(change.lost == candidate(1, 7) && change.found?.relays == false)
-  // An advertisement whose scan response was lost changes nothing.
+  // The scan response contains the hint and the role. An advertisement without it has hint 0 and changes neither.
   #expect(table.heard(device(1), hint: 0, after(2)) == .none)
 }
 
@@ -84,7 +84,7 @@ private func after(_ seconds: UInt64) -> Instant { Instant.zero + .seconds(secon
   #expect(table.count == CandidateTable.entriesMax)
 }
 
-/// A table that an attacker fills all the time, by advertising under as many addresses as fit.
+/// A table that an attacker fills during the whole time, by advertising under as many addresses as fit.
 private func advertised(until seconds: UInt64) -> CandidateTable {
   var table = CandidateTable()
   table.scanning(true, .zero)
@@ -138,7 +138,7 @@ private func advertised(until seconds: UInt64) -> CandidateTable {
   table.proved(device(1))
   #expect(table.takePSM(device(1)) == 0x81)
   #expect(table.takePSM(device(1)) == nil)
-  // The PSM led to a node again.
+  // The proof shows that the PSM led to a node again, so one more dial may use the PSM.
   table.proved(device(1))
   #expect(table.takePSM(device(1)) == 0x81)
 }
@@ -155,7 +155,7 @@ private func advertised(until seconds: UInt64) -> CandidateTable {
   #expect(table.dialled(device(1), .zero) == nil)
   #expect(table.dialled(device(1), .zero) == nil)
   #expect(table.dialled(device(1), .zero) == candidate(1, 7))
-  // Another hint does not change this.
+  // The peer stays withheld for the full 30 s, even if it advertises another hint.
   #expect(table.heard(device(1), hint: 8, after(29)) == .none)
   #expect(table.heard(device(1), hint: 8, after(30)).found == candidate(1, 8))
   #expect(table.heard(device(1), hint: 8, after(31)) == .none)

@@ -7,11 +7,12 @@ import Testing
 
 @testable import BearerBluetooth
 
-/// Dials over socket pairs: one that preserves datagram boundaries for the service records, and one for the stream.
+/// Dials over two socket pairs. The first preserves datagram boundaries and stands for the SDP channel, on which the
+/// dial reads the peer's service records. The second stands for the RFCOMM stream.
 @Suite final class ClassicDialTests {
   private let loop: EventLoop
-  /// The sockets that the dial opened: nil for the service records, otherwise an RFCOMM channel. `theirs` holds the
-  /// other ends.
+  /// The sockets that the dial opened, in order: nil for the SDP channel, otherwise the RFCOMM channel number. `theirs`
+  /// holds the peer's ends of these sockets.
   private var opened: [UInt8?] = []
   private var theirs: [CInt] = []
   private var outcomes: [DialOutcome] = []
@@ -33,7 +34,7 @@ import Testing
     return dial
   }
 
-  /// The request that the dial sent to the service records. Empty if the dial closed the channel.
+  /// The next SDP request of the dial. Nil if there is none, empty if the dial closed the SDP channel.
   private func question() -> [UInt8]? {
     loop.turn(waitMilliseconds: 0)
     var buffer = [UInt8](repeating: 0, count: 672)
@@ -46,7 +47,7 @@ import Testing
     loop.turn(waitMilliseconds: 0)
   }
 
-  /// Answers in fragments of the smallest size until the client has the whole record.
+  /// Answers SDP requests in fragments of the smallest size until the dial has the complete service record.
   private func answerAll(_ server: SDPServer) {
     while outcomes.isEmpty, opened.count == 1, let question = question(), !question.isEmpty {
       answer(server.respond(to: question, unitBytes: 48) ?? [])
@@ -67,7 +68,7 @@ import Testing
       return
     }
     #expect(unitBytesMax == .max && outcomes.count == 1)
-    // The dial closes the channel to the service records.
+    // An empty result shows that the dial closed the SDP channel.
     #expect(question() == [])
     close(descriptor)
     dial.cancel()

@@ -7,8 +7,8 @@ import Testing
 
 @testable import BearerBluetooth
 
-/// Bluetooth classic beside LE over a simulated kernel. Nothing connects to its listening sockets. The radio lab uses
-/// real ones.
+/// Bluetooth classic beside LE over a simulated kernel. No peer connects to its listening sockets; the radio lab tests
+/// them with real connections.
 @Suite struct ClassicRadioTests {
   private static let setUp: [UInt16] = [0x0B, 0x18, 0x07, 0x0F, 0x11, 0x10, 0x10, 0x0E, 0x06]
   private let kernel: FakeKernel
@@ -78,7 +78,8 @@ import Testing
       })
     bearer.start()
     kernel.serve()
-    // No real controller has the address of the simulated one.
+    // The network's listening socket cannot be bound, because this machine has no controller with the simulated
+    // address.
     #expect(witness.faults.filter { $0.hasPrefix("peers cannot join: ") }.count == 1)
     #expect(bearer.classic?.network?.snapshot?.problem != nil && bearer.snapshot.classic?.isDiscoverable == true)
     bearer.stop()
@@ -126,7 +127,7 @@ import Testing
 
   // MARK: Inquiries and dials
 
-  /// A response to an inquiry.
+  /// The event of a device that responded to an inquiry, with the hint that it announces.
   private func answer(_ address: UInt64, hint: UInt64) -> [UInt8] {
     let data = [33, 0x07] + CausewayService.uuid + CausewayService.claimUUID(.init(hint: hint))
     return BluetoothEndpoint(address: address, isRandom: false).wireBytes + [0, 0xC4, 0, 0, 0, 0, UInt8(data.count), 0]
@@ -139,7 +140,7 @@ import Testing
 
   @Test func classicAloneInquiresAndNeedsNoLE() {
     let bearer = start(isLowEnergy: false)
-    // The controller supports only BR/EDR, without LE.
+    // 0x81 are the supported and the current settings: powered, and BR/EDR without LE.
     let asked = kernel.serve(supported: 0x81, current: 0x81)
     #expect(asked.last == 0x23 && !asked.contains(0x3E) && !asked.contains(0x0D))
     #expect(bearer.snapshot.classic?.isInquiring == true && !bearer.snapshot.isScanning)
@@ -161,7 +162,7 @@ import Testing
     kernel.tell(0x12, 0, answer(0x66, hint: 0x11))
     let found = candidate(0x55, hint: 0x22)
     #expect(witness.found == [found])
-    // No adapter with this address exists here, so each dial fails at once.
+    // Each dial fails at once, because this machine has no controller with the simulated address.
     for token in 1...3 as ClosedRange<UInt32> {
       #expect(witness.lost == [])
       bearer.dial(found, token: token)

@@ -8,7 +8,7 @@ private let start = Instant.zero + .seconds(100)
 private let bob = BluetoothEndpoint(address: 1, isRandom: false)
 private let carol = BluetoothEndpoint(address: 2, isRandom: false)
 
-/// The connection intervals chosen under load and without it.
+/// The connection intervals that the central chooses under load and without load.
 struct ConnectionPaceTests {
   private var pace = ConnectionPace(bob, start)
 

@@ -5,8 +5,8 @@ import Reactor
 
 @testable import BearerBluetooth
 
-/// The kernel's end of a management socket. It receives commands, answers them and sends events. The simulated
-/// controllers exist only as the packets that a test sends.
+/// The kernel's end of a management socket. It receives commands, answers them and sends events. Its controllers exist
+/// only as the packets that a test sends.
 final class FakeKernel {
   struct Command: Equatable {
     var opcode: UInt16
@@ -15,7 +15,7 @@ final class FakeKernel {
   }
 
   let loop: EventLoop
-  /// The descriptor that the code under test takes over.
+  /// The descriptor of the socket's user end. The code under test takes ownership of it.
   let theirs: CInt
   private var ours: CInt
 
@@ -34,7 +34,7 @@ final class FakeKernel {
     ours = -1
   }
 
-  /// The next command, read after the loop has served what is ready.
+  /// The next command. Nil if there is none. The loop first serves the descriptors that are ready.
   func take() -> Command? {
     loop.turn(waitMilliseconds: 0)
     var buffer = [UInt8](repeating: 0, count: 1024)
@@ -69,8 +69,8 @@ final class FakeKernel {
 
   static let address: UInt64 = 0xB827_EB00_0001
 
-  /// Answers as a working controller until no command is left. `refusing` maps opcodes of commands that fail to their
-  /// status. Returns the opcodes of the commands.
+  /// Answers all commands as a working controller would. `refusing` maps the opcode of a command to the status with
+  /// which it fails. Returns the opcodes of all commands.
   @discardableResult
   func serve(
     indexes: [UInt16] = [0], supported: UInt32 = 0x0000_0201, current: UInt32 = 0x0000_0010, isExtended: Bool = false,
@@ -88,7 +88,7 @@ final class FakeKernel {
     return asked
   }
 
-  /// Answers one command as a working controller.
+  /// Answers one command as a working controller would.
   func answer(
     _ command: Command, indexes: [UInt16] = [0], supported: UInt32 = 0x0000_0201, current: UInt32 = 0x0000_0010,
     isExtended: Bool = false

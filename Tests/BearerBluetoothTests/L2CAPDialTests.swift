@@ -7,8 +7,8 @@ import Testing
 
 @testable import BearerBluetooth
 
-/// Dials over an existing connection whose attribute channel is a socket pair. A channel that a dial opens itself fails
-/// at once, because no adapter has this address.
+/// Dials over an existing LE connection, whose ATT channel is a socket pair. An L2CAP channel that the dial opens fails
+/// at once, because this machine has no controller with the simulated address.
 @Suite final class L2CAPDialTests {
   private static let peer = BluetoothEndpoint(address: 0xC102_0304_0506, isRandom: true)
 

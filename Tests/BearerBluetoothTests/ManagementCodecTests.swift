@@ -57,7 +57,7 @@ private let hub = WireAddress(address: 0x00AA_0100_0001, type: 1)
 }
 
 @Test func aDeviceFoundOfARealKernelIsRead() throws {
-  // Captured from Linux 6.12: one advertiser with flags, service UUID and service data.
+  // An event captured from Linux 6.12. It reports an advertiser with flags, a service UUID and service data.
   let packet = bytes(
     "120001003900" + "00000001aa0001c4000000002b00"
       + "02010211079ecadc240ee5a9e093f3a3b50100406e15219ecadc240ee5a9e093f3a3b50100406edeadbeef")
@@ -155,7 +155,7 @@ func eventsAreRead(_ hex: String, _ expected: ManagementEvent) throws {
 @Test func `a controller is set to LE 2M and not to LE Coded`() throws {
   #expect(ManagementCommand.readPHYs(0).bytes == bytes("440000000000"))
   #expect(ManagementCommand.setPHYs(0, .twoMegabit).bytes == bytes("450000000400" + "00180000"))
-  // The controller supports all LE PHYs, and all but 1M are configurable. 1M and Coded are selected.
+  // The controller supports all LE PHYs and can deselect all except LE 1M. LE 1M and LE Coded are selected.
   let mixed = try #require(PHYConfiguration(bytes("007e0000" + "00780000" + "00660000")))
   #expect(mixed.wanted == PHYs(rawValue: 0x1E00))
   let right = try #require(PHYConfiguration(bytes("007e0000" + "00780000" + "001e0000")))

@@ -7,7 +7,8 @@ import Testing
 
 @testable import BearerBluetooth
 
-/// Peers over socket pairs that preserve datagram boundaries, as L2CAP does. The radio lab tests the kernel's BNEP.
+/// A network access point whose peers are connected by socket pairs that preserve datagram boundaries, as L2CAP does.
+/// The radio lab tests the kernel's BNEP.
 @Suite struct NetworkAccessPointTests {
   private static let request = bytes("01010211161115")
   private static let working = Adapter.Working(index: 3, address: 1, isExtended: false)
@@ -42,16 +43,18 @@ import Testing
     loop.turn(waitMilliseconds: 0)
   }
 
-  /// The next packet as hexadecimal digits. Nil if nothing was sent, empty if the channel has ended.
+  /// The next packet to the peer, as hexadecimal digits. Nil if there is none, empty if the access point closed the
+  /// channel.
   private func answer(_ peer: CInt) -> String? {
     var buffer = [UInt8](repeating: 0, count: 64)
     var count = recv(peer, &buffer, buffer.count, CInt(MSG_DONTWAIT))
-    // The kernel reports ECONNRESET if the other end closed without reading a request.
+    // The kernel reports ECONNRESET if the access point closed its end without reading a request. The next call then
+    // finds the end of the channel.
     if count < 0, csystem_errno() == ECONNRESET { count = recv(peer, &buffer, buffer.count, CInt(MSG_DONTWAIT)) }
     return count < 0 ? nil : hex(Array(buffer[..<count]))
   }
 
-  /// Whether the channel ends without data.
+  /// Whether the access point closes the channel without sending data.
   private func ends(_ peer: CInt) -> Bool {
     var hasEnded = false
     serve(loop) {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import BearerBluetooth
 
-/// Drives a plan as the bearer does.
+/// A radio that follows a plan as the bearer does: it passes events to the plan and carries out the plan's commands.
 private struct Radio {
   var plan: RadioPlan
   var now = Instant.zero
@@ -16,7 +16,7 @@ private struct Radio {
     plan.handle(.adapterUp(isExtended: isExtended), now)
   }
 
-  /// The commands that follow. Each of them succeeds.
+  /// All commands that the plan gives now. Each command except a dial is reported as successful.
   mutating func drain() -> [RadioPlan.Command] {
     var commands: [RadioPlan.Command] = []
     while let command = plan.nextCommand(now) {
@@ -263,7 +263,7 @@ func aSessionThatFoundNobodyIsFollowedByALongerRestEachTime(_ relays: Bool, _ ex
   #expect(radio.plan.deadline == radio.now + RadioPlan.sharedScan)
 }
 
-/// A radio that has completed its first scan and may start inquiries.
+/// A radio that has completed its first scan and is allowed to start inquiries.
 private func inquirer(seed: UInt64 = 1, mayScan: Bool = true) -> Radio {
   var radio = Radio(mayScan: mayScan, seed: seed)
   radio.handle(.mayInquire(true))

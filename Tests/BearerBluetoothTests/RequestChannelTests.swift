@@ -7,8 +7,8 @@ import Testing
 
 @testable import BearerBluetooth
 
-/// A channel over a socket pair that preserves datagram boundaries, as L2CAP does. A PDU that begins with 1 is a
-/// request.
+/// A channel over a socket pair that preserves datagram boundaries, as L2CAP does. In these tests a PDU that begins
+/// with 1 is a request, and all other PDUs are answers.
 @Suite struct RequestChannelTests {
   private let loop: EventLoop
   private let peer = BluetoothEndpoint(address: 1, isRandom: false)
@@ -30,7 +30,7 @@ import Testing
     loop.turn(waitMilliseconds: 0)
   }
 
-  /// The next PDU. Nil if nothing was received, empty at the end.
+  /// The next PDU from the channel. Nil if there is none, empty if the channel was closed.
   private func heard(_ theirs: CInt) -> [UInt8]? {
     var buffer = [UInt8](repeating: 0, count: 16)
     let count = recv(theirs, &buffer, buffer.count, CInt(MSG_DONTWAIT))

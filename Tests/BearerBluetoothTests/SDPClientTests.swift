@@ -5,7 +5,7 @@ import Testing
 private let service = "8a1c00016f5b4e0b9e5cca05e4a10001"
 private let protocols = "090004350c" + "3503190100" + "3505190003080c"
 
-/// The client's step after an answer with these attribute lists.
+/// The client's next step after a complete answer with these attribute lists.
 private func result(_ lists: String) -> SDPClient.Step {
   var client = SDPClient()
   _ = client.begin()

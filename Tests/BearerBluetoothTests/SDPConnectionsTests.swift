@@ -7,7 +7,7 @@ import Testing
 
 @testable import BearerBluetooth
 
-/// Clients over socket pairs that preserve datagram boundaries, as L2CAP does.
+/// An SDP server whose clients are connected by socket pairs that preserve datagram boundaries, as L2CAP does.
 @Suite struct SDPConnectionsTests {
   private let loop: EventLoop
   private let connections: SDPConnections

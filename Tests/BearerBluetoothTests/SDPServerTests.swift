@@ -14,7 +14,7 @@ private func ask(_ request: String, unitBytes: Int = 672) -> String? {
 }
 
 @Test func theBrowserOfLinuxIsToldTheWholeRecord() {
-  // The request of `sdptool browse`: a search for the public browse group, with all attributes.
+  // The request of `sdptool browse`. It searches the public browse group and requests all attributes.
   let request = "060000000f" + "3503191002" + "ffff" + "35050a0000ffff" + "00"
   #expect(ask(request) == "0700000059" + "0056" + "3554" + record + "00")
 }
@@ -141,7 +141,7 @@ func anAnswerIsContinuedWithinTheLimitsOfTheClientAndItsChannel(_ byteCount: Int
   #expect(ask("0800010000") == "0100010002" + "0003")
 }
 
-// MARK: Two records
+// MARK: A server with the records of Causeway and of a network access point
 
 private let network =
   "356b" + "0900000a00010001" + "0900013503191116" + "090004351b" + "350619010009000f"

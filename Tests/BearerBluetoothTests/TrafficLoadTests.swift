@@ -5,7 +5,7 @@ import Testing
 
 private let start = Instant.zero + .seconds(100)
 
-/// When traffic counts as load.
+/// The rule that decides whether traffic is load, for which the radio changes its behaviour.
 struct TrafficLoadTests {
   private var load = TrafficLoad(bytesMin: 1000, calm: .seconds(3))
 

@@ -132,7 +132,8 @@ import Testing
     }
     serve(loop) { b.bearer.refusedCount == 30 }
     #expect(b.bearer.refusedCount == 30)
-    // One look per second, and one more if another test changes the machine's interfaces.
+    // The bearer enumerates the interfaces at most once per second for such connections. Another test that changes an
+    // interface causes further enumerations.
     #expect(looks - before <= 4)
   }
 

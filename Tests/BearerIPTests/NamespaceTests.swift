@@ -8,8 +8,8 @@ import Testing
 @testable import BearerIP
 @testable import Netlink
 
-/// Runs `body` in a private network namespace. Returns false if that is not permitted. Only the calling thread changes
-/// its namespace, and it returns to the former one afterwards.
+/// Runs `body` in a private network namespace. Returns false, without running it, if this process may not create one.
+/// Only the calling thread changes its namespace, and the thread returns to its former namespace afterwards.
 private func inPrivateNamespace(_ body: () throws -> Void) rethrows -> Bool {
   let home = csystem_open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC, 0)
   guard home >= 0, unshare(CLONE_NEWNET) == 0 else { return false }
@@ -24,7 +24,7 @@ private func inPrivateNamespace(_ body: () throws -> Void) rethrows -> Bool {
 /// Sets or clears IFF_UP of `lo`.
 private func setLoopback(up: Bool) throws {
   var message = NetlinkMessage(UInt16(RTM_NEWLINK), 0)
-  message.append(UInt32(AF_UNSPEC))  // ifinfomsg: family, padding, type
+  message.append(UInt32(AF_UNSPEC))  // the fields of ifinfomsg: family, padding, type
   message.append(UInt32(if_nametoindex("lo")))
   message.append(UInt32(up ? IFF_UP : 0))
   message.append(UInt32(IFF_UP))  // the flags to change
@@ -60,7 +60,7 @@ private let canUnshare = inPrivateNamespace {}
       defer { a.bearer.stop(); b.bearer.stop() }
       let lo = if_nametoindex("lo")
       try addInterfaceAddress(lo, ipv4: 0xC0A8_3101, prefixLength: 24)
-      try addInterfaceAddress(lo, ipv4: 0xC0A8_3101, prefixLength: 24)  // a second time: no error
+      try addInterfaceAddress(lo, ipv4: 0xC0A8_3101, prefixLength: 24)  // an address that exists already is no error
       a.bearer.dial(candidate(IPEndpoint(ipv4: 0xC0A8_3101, port: b.bearer.port)), token: 1)
       serve(loop) { !a.recorder.opened.isEmpty && !b.recorder.opened.isEmpty }
       #expect(a.recorder.opened.first?.remote == .ip(IPEndpoint(ipv4: 0xC0A8_3101, port: b.bearer.port)))
@@ -75,8 +75,8 @@ private let canUnshare = inPrivateNamespace {}
   @Test func aBridgeHasAnAddressOfItsOwnAndItsPortsHaveNone() throws {
     _ = try inPrivateNamespace {
       try makeBridge("cw-bridge", ethernetAddress: 0x0200_0102_0304)
-      try makeBridge("cw-port", ethernetAddress: 0x0200_0000_0001)  // a bridge that is not a port yet
-      try makeBridge("cw-bridge", ethernetAddress: 0x0200_0102_0304)  // a second time: no error
+      try makeBridge("cw-port", ethernetAddress: 0x0200_0000_0001)  // a bridge that is not a port of another bridge yet
+      try makeBridge("cw-bridge", ethernetAddress: 0x0200_0102_0304)  // a bridge that exists already is no error
       let bridge = if_nametoindex("cw-bridge")
       #expect(throws: SystemError(code: ELOOP)) { try setBridge(of: if_nametoindex("cw-port"), bridge) }
       #expect(throws: SystemError(code: ENODEV)) { try setBridge(of: 4242, bridge) }

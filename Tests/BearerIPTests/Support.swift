@@ -23,7 +23,7 @@ final class Recorder: BearerDelegate {
   deinit { for stream in opened { close(stream.descriptor) } }
 }
 
-/// A node on loopback with its own port.
+/// A node's IP bearer on the loopback interface, with a TCP port of its own.
 struct Node {
   let loop: EventLoop
   let recorder = Recorder()
@@ -47,7 +47,7 @@ let loopbackIPv4: UInt32 = 0x7F00_0001
 
 func candidate(_ endpoint: IPEndpoint) -> Candidate { Candidate(bearer: .loopback, address: .ip(endpoint), hint: 0) }
 
-/// A listening socket that never accepts. Its queue holds one connection, so the next one gets no answer.
+/// A listening socket that never accepts. Its queue of one connection is full, so further connections get no answer.
 func makeFullListener() throws -> (descriptor: CInt, port: UInt16, filler: CInt) {
   let descriptor = try openStreamSocket(AF_INET)
   let address = SocketAddress(IPEndpoint(ipv4: loopbackIPv4, port: 0))

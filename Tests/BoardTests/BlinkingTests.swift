@@ -2,7 +2,7 @@
 import Primitives
 import Testing
 
-/// The first turns of a pattern: for each turn, whether the LED is lit, and for how many milliseconds.
+/// The first steps of a blink pattern. Each step states whether the LED is lit, and for how many milliseconds.
 private func turns(_ pattern: StatusLED.Pattern, _ count: Int) -> [String] {
   var blinking = Blinking()
   blinking.begin(pattern)

@@ -5,7 +5,8 @@ import Primitives
 import Reactor
 import Testing
 
-/// An edge as the kernel sends it (struct gpio_v2_line_event, 48 bytes): time in ns, kind, line and two counters.
+/// An edge event in the kernel's form (struct gpio_v2_line_event, 48 bytes): time in ns, kind, line number and two
+/// sequence numbers.
 private func edge(_ kind: UInt8, milliseconds: UInt64, sequence: UInt8) -> [UInt8] {
   let time = (milliseconds * 1_000_000).littleEndian
   return withUnsafeBytes(of: time) { Array($0) } + [kind, 0, 0, 0, 27, 0, 0, 0, sequence, 0, 0, 0, sequence, 0, 0, 0]
@@ -17,7 +18,7 @@ private let rising: UInt8 = 1, falling: UInt8 = 2
   private let loop: EventLoop
   private let kernel: CInt
   private let button: GPIOButton
-  /// Records what the button reports.
+  /// Records the presses, and the loss of the line, that the button reports.
   private final class Told {
     var presses: [ButtonPress] = []
     var losses: [String] = []
@@ -38,7 +39,7 @@ private let rising: UInt8 = 1, falling: UInt8 = 2
 
   private func write(_ bytes: [UInt8]) { #expect(CSystem.write(kernel, bytes, bytes.count) == bytes.count) }
 
-  /// Presses the button for the given time. Returns the reported presses.
+  /// Presses the button for `milliseconds`. Returns the presses that the button has reported so far.
   private func presses(milliseconds: UInt64) -> [ButtonPress] {
     write(
       edge(rising, milliseconds: 10_000, sequence: 1) + edge(falling, milliseconds: 10_000 + milliseconds, sequence: 2))
@@ -46,7 +47,7 @@ private let rising: UInt8 = 1, falling: UInt8 = 2
     return told.presses
   }
 
-  /// The duration of a press in milliseconds, and what it means.
+  /// Durations of a press in milliseconds, and the press that is reported. Nil if the press is ignored.
   private static let times: [(UInt64, ButtonPress?)] = [
     (49, nil), (50, .short), (2000, .short), (2001, nil), (3999, nil), (4000, .long), (30_000, .long), (30_001, nil),
   ]

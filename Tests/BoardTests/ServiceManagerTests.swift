@@ -20,7 +20,7 @@ private final class Manager {
     if !path.hasPrefix("@") { unlink(path) }
   }
 
-  /// The received datagrams.
+  /// The datagrams received so far.
   func heard() -> [String] {
     var all: [String] = []
     var buffer = [UInt8](repeating: 0, count: 4096)

@@ -5,7 +5,7 @@ import Reactor
 import Testing
 
 @Suite struct StatusLEDTests {
-  /// A directory with the files that an LED has while its trigger is `timer`.
+  /// A directory with the files that the kernel shows for an LED whose trigger is `timer`.
   private let directory = FileManager.default.temporaryDirectory.appending(path: "led-\(UUID())")
   private let led: StatusLED
 
