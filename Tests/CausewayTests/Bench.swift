@@ -2,7 +2,7 @@ import Testing
 
 @testable import Causeway
 
-/// An open session of a node. The test plays the daemon.
+/// A node with an open session, whose daemon the test plays.
 struct Bench {
   let daemon: DaemonStandIn
   let node: Node

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Causeway
 
-/// The daemon's end of a connection. It records each request and answers it with `done` unless the test specifies
+/// The daemon's end of a connection. It records each request, and answers it with `done` unless `answers` states
 /// another answer.
 final class DaemonStandIn: Sendable {
   struct Asked: Sendable {
@@ -16,10 +16,11 @@ final class DaemonStandIn: Sendable {
   private struct State {
     var asked: [Asked] = []
     var seen = 0
-    /// The code and text of the answer, by the type of the request. Nil means no answer.
+    /// The code and text of the answer to a request, by the type of the request. A nil value means that the request
+    /// gets no answer.
     var answers: [UInt8: (UInt8, String)?] = [:]
     var endpoint = word(address.endpoint)
-    /// Called with each request after its answer.
+    /// Called with each request after it was answered.
     var watcher: (@Sendable (Asked) -> Void)?
   }
   private let state = Mutex(State())
@@ -37,7 +38,7 @@ final class DaemonStandIn: Sendable {
 
   deinit { close() }
 
-  /// Closes the connection, as a daemon that ends.
+  /// Closes the connection, as a daemon does that ends.
   func close() { socket.shut() }
 
   /// Connects a node to this daemon.
@@ -64,7 +65,7 @@ final class DaemonStandIn: Sendable {
     try await askedNext([type], place)
   }
 
-  /// The next request of one of these types.
+  /// The next request of one of these types. Earlier requests of other types are skipped.
   func askedNext(_ types: [UInt8], _ place: SourceLocation = #_sourceLocation) async throws -> Asked {
     for _ in 0..<500 {
       let found: Asked? = state.withLock { state in
@@ -112,8 +113,8 @@ final class DaemonStandIn: Sendable {
   }
 }
 
-/// The daemon's end of the socket. Only its thread closes the descriptor, and nothing uses the number afterwards.
-/// Another test may have it by then.
+/// The daemon's end of the socket. Only the thread that reads the socket closes the descriptor. Nothing uses its number
+/// afterwards, because another test may have got the same number by then.
 private final class Socket: Sendable {
   private let descriptor: Int32
   private let isOpen = Mutex(true)

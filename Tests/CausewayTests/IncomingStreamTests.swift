@@ -8,7 +8,8 @@ private let ends: [(UInt8, StreamEnd)] = [
 ]
 
 extension Bench {
-  /// Lets the daemon announce a stream. Returns it as the session's event offers it.
+  /// Lets the daemon announce the stream with its number `received`. Returns the stream as the session's event offers
+  /// it.
   fileprivate func offered(_ received: UInt32, _ name: String = "log") async throws -> OfferedStream {
     daemon.tell(streamPacket(number, received, one, name))
     var events = session.events.makeAsyncIterator()
@@ -16,13 +17,13 @@ extension Bench {
     return stream
   }
 
-  /// A stream that the application has accepted, and its number.
+  /// A stream that the application has accepted, and the number that the library chose for it.
   fileprivate func taken(_ received: UInt32) async throws -> (stream: IncomingStream, number: UInt32) {
     let stream = try await offered(received).take()
     return (stream, try await daemon.asked(14).number)
   }
 
-  /// Waits until the condition shows that the daemon's packets were handled.
+  /// Waits at most 5 s until `condition` shows that the library has handled the daemon's packets.
   fileprivate func waitUntil(_ condition: () -> Bool) async throws {
     for _ in 0..<500 where !condition() { try await Task.sleep(for: .milliseconds(10)) }
     try #require(condition())
@@ -47,7 +48,7 @@ private func thrownByNext(_ stream: IncomingStream) async -> CausewayError? {
   var pieces = stream.makeAsyncIterator(), read: [UInt8] = []
   while read.count < sent.count { read += try #require(try await pieces.next()) }
   #expect(read == sent)
-  // The limit grows once half a window has been read.
+  // The library raises the stream's limit once half a window has been read.
   #expect(try await bench.daemon.asked(16).fields == word(request.number) + [0, 0, 0, 0, 0, 3, 0, 0])
   bench.daemon.tell(
     streamBytesPacket(request.number, bytes("bye")), streamEndedPacket(request.number, 0, 0))
@@ -98,7 +99,7 @@ func `a reader learns that its stream did not finish`(code: UInt8, end: StreamEn
   try await bench.waitUntil { bench.session.members.count == 2 }
   var events = bench.session.events.makeAsyncIterator()
   #expect(try await events.next() == .member(member(.connected, two)))
-  // A session that ends also ends its streams.
+  // The end of a session also ends the streams of the session.
   bench.daemon.tell(streamPacket(bench.number, 78, one))
   bench.tell(135, bench.number) { $0.put([2, 0, 0, 0, 0, 0]) }
   try await bench.waitUntil { !bench.session.inside.isOpen.isOpen }
@@ -118,7 +119,7 @@ func `a reader learns that its stream did not finish`(code: UInt8, end: StreamEn
   bench.daemon.tell(
     messagePacket(bench.number, one, [1]), streamPacket(bench.number, 77, one), messagePacket(bench.number, one, [2]),
     memberPacket(bench.number, two, 1))
-  // Wait until all events are queued. Read as they arrive, they would be in this order in any case.
+  // All events are queued before the first one is read, because the order in the queue is under test.
   try await bench.waitUntil { bench.session.members.count == 2 }
   var events = bench.session.events.makeAsyncIterator(), told: [String] = []
   for _ in 0..<3 {
@@ -150,7 +151,7 @@ func `a reader learns that its stream did not finish`(code: UInt8, end: StreamEn
   for _ in 0..<32 { bench.daemon.tell(streamBytesPacket(number, [UInt8](repeating: 7, count: 4_096))) }
   bench.daemon.tell(streamBytesPacket(number, [1]))
   #expect(await bench.node.ended()?.reason == .daemonBroken)
-  // The bytes received within the limit are still readable.
+  // The bytes received within the limit can still be read after the daemon's violation.
   var pieces = stream.makeAsyncIterator()
   #expect(try await pieces.next()?.count == 131_072)
   #expect(await thrownByNext(stream)?.reason == .daemonBroken)

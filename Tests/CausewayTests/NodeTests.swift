@@ -71,7 +71,7 @@ import Testing
   #expect(await sending.value == .daemonEnded)
   #expect(await node.ended() == .daemonEnded)
   var events = session.events.makeAsyncIterator()
-  // The events received before are still delivered.
+  // The events received before the end of the daemon are still delivered.
   #expect(try await events.next() != nil)
   #expect(await thrown { () async throws(CausewayError) in try await events.next() } == .daemonEnded)
   var sightings = browser.makeAsyncIterator(), invitations = advertiser.makeAsyncIterator()

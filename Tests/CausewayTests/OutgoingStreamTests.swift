@@ -4,7 +4,7 @@ import Testing
 
 private let one = Address.numbered(1)
 
-/// A stream to a member. The test plays the daemon.
+/// A stream to a member, over a daemon that the test plays.
 private struct Writer {
   let bench: Bench
   let stream: OutgoingStream
@@ -27,7 +27,7 @@ private struct Writer {
   func room(_ limit: UInt64) { bench.daemon.tell(streamRoomPacket(opened.number, limit)) }
   func end(_ code: UInt8) { bench.daemon.tell(streamEndedPacket(opened.number, 0, code)) }
 
-  /// The bytes of the next request to write.
+  /// The bytes of the next request that writes to the stream.
   func written() async throws -> [UInt8] {
     let fields = try await bench.daemon.asked(15).fields
     try #require(fields[..<4] == word(opened.number)[...] && fields[4..<8] == word(UInt32(fields.count - 8))[...])
@@ -47,7 +47,7 @@ private struct Writer {
   writer.room(20_000)
   #expect(try await writer.written() == Array(bytes[6_000...]))
   #expect(await writing.value == nil)
-  // A lower limit is ignored.
+  // A limit that is lower than the former one is ignored.
   writer.room(5_000)
   try await Task.sleep(for: .milliseconds(20))
   let more = writer.write([1])

@@ -7,7 +7,7 @@ import Transfer
 
 private let big = (0..<3_000_000).map { UInt8(truncatingIfNeeded: $0 &* 7 &+ $0 >> 16) }
 
-/// Two connected applications, the source directory and the destination directory.
+/// Two connected applications with the source directory of the sender and the destination directory of the receiver.
 private struct Transferring {
   let wire: Wire
   let from: Scratch
@@ -87,7 +87,7 @@ private func end(_ transfer: Causeway.Transfer) async -> CausewayError? {
   #expect(try await receiving.finish() == [test.into.path + "/a"])
   _ = try await sending.finish()
   #expect(test.into.content("a") == big && test.wire.streams == 4)
-  // Only bytes that were in flight and records were sent twice.
+  // Only the bytes in flight at the break were sent twice. The rest of the difference is records.
   #expect(test.wire.written - big.count < 300_000)
   #expect(test.into.names == ["a"])
 }
@@ -98,7 +98,7 @@ private func end(_ transfer: Causeway.Transfer) async -> CausewayError? {
   do {
     let sending = try await test.offer("a"), receiving = try await test.wire.offered().accept(into: test.into.path)
     for try await progress in receiving.progress where progress.bytesDone > 1_500_000 { break }
-    // Both applications close without a message.
+    // Both connections to the daemons close, so neither application can send a last message.
     for end in test.wire.ends { end.node.close() }
     #expect(await end(receiving)?.code == .notConnected)
     #expect(await end(sending)?.code == .notConnected)
@@ -211,7 +211,7 @@ private func end(_ transfer: Causeway.Transfer) async -> CausewayError? {
   receiving.cancel()
   _ = await end(receiving)
   _ = await end(sending)
-  // Replaces the folder with the files by a symbolic link.
+  // Replaces the folder of the received files by a symbolic link to another directory.
   let partial = test.into.path + "/" + test.into.names[0]
   rename(partial + "/files", partial + "/old")
   symlink(elsewhere.path, partial + "/files")
@@ -260,7 +260,8 @@ private func end(_ transfer: Causeway.Transfer) async -> CausewayError? {
     try await test.wire.sender.openStream("causeway:mine", to: Wire.two)
   }
   #expect(error?.reason == .invalid)
-  // An unknown stream and an unexpected answer are refused without asking the application.
+  // Two streams are refused without asking the application: one with an unknown reserved name, and an answer that
+  // nothing requested.
   for (index, name) in ["causeway:later", "causeway:answer:0123456789abcdef"].enumerated() {
     test.wire.open(name, to: 1, UInt32(77 + index))
     #expect(try await test.wire.ends[1].daemon.asked(14).fields.prefix(5) == word(UInt32(77 + index)) + [0])
@@ -286,7 +287,8 @@ private func end(_ transfer: Causeway.Transfer) async -> CausewayError? {
   }
   let name = "causeway:resource:0123456789abcdef:00000000000000ff"
   end.daemon.tell(streamPacket(end.number, 90, .numbered(3), name))
-  // One of the first member's offers is postponed, and the other member's offer is accepted.
+  // The member with all slots loses one of them: one of its offers is postponed, and the other member's offer is
+  // accepted.
   var postponed = 0, taken = 0
   while postponed == 0 || taken == 0 {
     switch try await end.daemon.askedNext([14, 18]) {
@@ -321,7 +323,7 @@ private func end(_ transfer: Causeway.Transfer) async -> CausewayError? {
     offers.append(try await test.wire.offered())
   }
   let before = test.wire.streams, late = try await test.offer("a")
-  // The second stream shows that the first was refused.
+  // The second stream of the late offer shows that the receiver refused its first stream.
   while test.wire.streams < before + 2 { try await Task.sleep(for: .milliseconds(20)) }
   try await offers.removeFirst().decline("not now")
   _ = try await test.wire.offered().accept(into: test.into.path).finish()

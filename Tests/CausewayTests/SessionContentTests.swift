@@ -71,7 +71,7 @@ private func message(_ text: String, _ sender: Member) -> SessionEvent {
   }
   #expect(session.grant() == nil)
   for _ in 0..<2 { _ = session.take() }
-  // Two messages are less than half the window.
+  // Two messages have fewer bytes than half a window, so no credit is granted yet.
   #expect(session.grant() == nil)
   _ = session.take()
   #expect(session.grant() == 3 * 65_064 + 262_144)

@@ -3,7 +3,8 @@ import Testing
 
 @testable import Causeway
 
-/// The packets of the daemon's own tests by name. This library is an independent implementation of them.
+/// The packets of vectors.txt by name. The daemon's tests read the same file, but the library and the daemon have
+/// independent codecs.
 let vectors: [String: [UInt8]] = {
   let path = "\(#filePath)".replacing("CausewayTests/Vectors.swift", with: "LocalAPITests/vectors.txt")
   guard let file = fopen(path, "r") else { fatalError("no \(path)") }
@@ -29,7 +30,7 @@ func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }
 /// Four bytes, big-endian.
 func word(_ number: UInt32) -> [UInt8] { (0..<4).map { UInt8(truncatingIfNeeded: number >> UInt32(24 - 8 * $0)) } }
 
-/// A packet from the daemon, with its length.
+/// A packet from the daemon, preceded by its length.
 func packet(_ type: UInt8, _ number: UInt32, _ fields: (inout PacketWriter) -> Void = { _ in }) -> [UInt8] {
   var writer = PacketWriter(type: type, number: number)
   fields(&writer)
@@ -40,7 +41,7 @@ func member(_ state: Member.State, _ address: Address = address) -> Member {
   Member(address: address, peer: bob, state: state)
 }
 
-/// The event of a member's state, with its code and reason.
+/// The event that reports the state of a member. `reason` states why the member left, 0 if it has not left.
 func memberPacket(_ session: UInt32, _ address: Address, _ state: UInt8, _ reason: UInt8 = 0) -> [UInt8] {
   packet(136, session) {
     $0.put(address)

@@ -5,7 +5,7 @@ import Testing
 @testable import Causeway
 @testable import TransferFiles
 
-/// Two applications in one session. The test plays both daemons and carries their streams.
+/// Two applications in one session. The test plays the daemons of both and carries their streams.
 final class Wire: Sendable {
   private struct Carried {
     let opener: Int
@@ -17,9 +17,9 @@ final class Wire: Sendable {
   private struct State {
     var streams: [Carried] = []
     var last: UInt32 = 0
-    /// The number of bytes that the sender has written on its streams.
+    /// The number of bytes that the sending application has written on its streams.
     var written = 0
-    /// The number of written bytes after which the streams are lost.
+    /// The number of written bytes after which all streams are lost.
     var breaksAfter = Int.max
     var isBroken = false
   }
@@ -39,10 +39,10 @@ final class Wire: Sendable {
   var streams: Int { state.withLock { $0.streams.count } }
   var written: Int { state.withLock { $0.written } }
 
-  /// Loses the streams once, after this many written bytes.
+  /// Loses all streams once, as soon as this many bytes were written.
   func breakAfter(_ bytes: Int) { state.withLock { $0.breaksAfter = bytes } }
 
-  /// Announces a stream that no application opened.
+  /// Announces an incoming stream to an application, although no other application opened it.
   func open(_ name: String, to end: Int, _ received: UInt32) {
     ends[end].daemon.tell(streamPacket(ends[end].number, received, end == 0 ? Self.two : Self.one, name))
   }
@@ -52,7 +52,7 @@ final class Wire: Sendable {
     let fields = asked.fields
     func number(_ place: Int) -> UInt32 { fields[place..<place + 4].reduce(0) { $0 << 8 | UInt32($1) } }
     func limit(_ place: Int) -> UInt64 { fields[place..<place + 8].reduce(0) { $0 << 8 | UInt64($1) } }
-    /// The packets for each end.
+    /// The packets to send to each of the two applications.
     var told: [(end: Int, packet: [UInt8])] = []
     state.withLock { state in
       func index(_ number: UInt32) -> Int? {
@@ -110,7 +110,7 @@ final class Wire: Sendable {
     for (end, packet) in told { ends[end].daemon.tell(packet) }
   }
 
-  /// Ends all streams as a lost path does.
+  /// Ends all streams as the loss of the path does. Returns the packets that report it.
   private func lose(_ state: inout State) -> [(end: Int, packet: [UInt8])] {
     var told: [(end: Int, packet: [UInt8])] = []
     for index in state.streams.indices where !state.streams[index].isOver {
@@ -126,14 +126,14 @@ final class Wire: Sendable {
     for (end, packet) in state.withLock({ lose(&$0) }) { ends[end].daemon.tell(packet) }
   }
 
-  /// The next offer in the receiver's session.
+  /// The next offer that the session of the receiving application reports.
   func offered() async throws -> Offer {
     for try await event in receiver.events { if case .offer(let offer) = event { return offer } }
     throw CausewayError(.invalid, "no offer")
   }
 }
 
-/// A private directory of the test.
+/// A temporary directory that is removed with its test.
 final class Scratch: Sendable {
   let path: String
 
@@ -168,7 +168,7 @@ final class Scratch: Sendable {
     return try? Files.read(file, offset: 0, count: Int(size))
   }
 
-  /// The names of the entries, sorted.
+  /// The names of the directory's entries, sorted.
   var names: [String] {
     guard let folder = try? Files.folder(path: path), let names = try? Files.names(in: folder, max: 1_000) else {
       return []

@@ -46,7 +46,7 @@ private let projectDirectory = URL(filePath: #filePath).deletingLastPathComponen
   ])
   func aPinThatIsNoneIsRefused(_ line: String) { #expect(isRefused(line)) }
 
-  /// Checks the configurations in `board/NAME/README.md`: its indented lines that have the form of an INI file.
+  /// Checks the example in `board/NAME/README.md`: the lines behind `[board]` that have the form of a setting.
   @Test(arguments: ["rpi4", "rpi-zero-2w", "virtual"])
   func theConfigurationOfEachBoardIsAccepted(name: String) throws {
     let page = try String(contentsOf: projectDirectory.appending(path: "\(name)/README.md"), encoding: .utf8)

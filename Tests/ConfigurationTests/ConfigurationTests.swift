@@ -320,7 +320,7 @@ func badValuesOfOtherSectionsAreRefused(_ text: String) {
   }
 }
 
-/// All key names, as listed in the errors about unknown sections and keys.
+/// All key names that the errors about an unknown section and an unknown key list.
 private func refusedKeyLists() -> [String] {
   expected(by: "[no-such-section]").flatMap { expected(by: "\($0)\nno-such-key = 1") }
 }
@@ -389,7 +389,7 @@ func aLineThatIsNotUTF8IsRefused(bytes: [UInt8]) {
   for end in ["", "\n", "\r\n", "\r"] { #expect(try parse("[trust]\npolicy = ca" + end).trust.policy == .authority) }
 }
 
-/// Any line added to a file is either read, or refused with its number.
+/// Every line in the section `[trust]` is either read, or refused with its line number.
 @Test func noLineIsSkipped() {
   let lines = [
     "policy = ca", "policy: ca", " policy = ca", "policy ca", "policy", "=", "= ca", "policy =", "policy = ca # x",

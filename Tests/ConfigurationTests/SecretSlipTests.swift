@@ -2,15 +2,15 @@ import Testing
 
 @testable import Configuration
 
-/// The error with which `text` is refused, or the warnings with which it is accepted.
+/// The message about `text`: the error with which it is refused, or the warnings with which it is accepted.
 private func said(_ text: String) -> String {
   do throws(ConfigurationError) {
     return try Configuration.parse(Array(text.utf8), file: "box.conf").warnings.joined(separator: "\n")
   } catch { return error.text }
 }
 
-/// Whether a text contains six consecutive bytes of a secret. It compares bytes, because a search of characters is slow
-/// in a build that is not optimised.
+/// Whether `text` contains six consecutive bytes of a secret. Bytes are compared, because a search by characters is
+/// slow in a build that is not optimised.
 private func shows(_ text: String, _ secret: String) -> Bool {
   let text = Array(text.utf8), secret = Array(secret.utf8)
   for start in 0...(secret.count - 6) {
@@ -23,7 +23,7 @@ private func shows(_ text: String, _ secret: String) -> Bool {
   return false
 }
 
-/// Configurations with a mistyped line that was meant to set a passphrase.
+/// Configurations with one mistyped line that was meant to set the passphrase.
 private func slips(_ section: String, _ secret: String) -> [String] {
   let lines = [
     "passphrase \(secret)", "passphrase =\n\(secret)", "passphrase =\n  \(secret)",
@@ -34,7 +34,7 @@ private func slips(_ section: String, _ secret: String) -> [String] {
     "passphrase \(secret):", "interface = wlan0 passphrase=\(secret)", "enabled = yes passphrase=\(secret)",
     "passphrase = ü\(secret)", "passphrase = \(String(repeating: secret, count: 8))", "\(secret) = passphrase",
     "\(secret): passphrase",
-    // Some of these lines do not name a secret.
+    // Lines of which some do not name the passphrase.
     "ssid = attic passphrase = \(secret)", "ssid = attic PASSPHRASE: \(secret)", "frequency = \(secret)",
     "interface = wlan0 \(secret)", "enabled = \(secret)", "\(secret)", "\(secret) = yes", "enabled yes \(secret) = x",
     "frequency = 2437 key=\(secret)", "frequency = 2437 SECRET \(secret)",

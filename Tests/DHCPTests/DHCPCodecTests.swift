@@ -1,7 +1,7 @@
 import DHCP
 import Testing
 
-/// The first packet of udhcpc, without its padding.
+/// The first packet that udhcpc sends (DHCPDISCOVER), without its padding.
 let discover: [UInt8] =
   [1, 1, 6, 0, 0x12, 0x34, 0x56, 0x78, 0, 5, 0x80, 0] + [UInt8](repeating: 0, count: 16)
   + [0x02, 0, 0, 0, 1, 0] + [UInt8](repeating: 0, count: 10 + 64 + 128) + [0x63, 0x82, 0x53, 0x63]
@@ -22,7 +22,7 @@ let discover: [UInt8] =
 }
 
 @Test func noBeginningOfARequestIsOne() {
-  // The options end where the packet ends.
+  // Each prefix ends before the message type, the packet's first option, is complete.
   for count in 0..<243 { #expect(throws: DHCPSyntaxError.self) { try DHCPRequest(Array(discover[..<count])) } }
 }
 
@@ -34,17 +34,20 @@ let discover: [UInt8] =
   }
 }
 
-/// Overload, relay agent information, client identifier and host name are ignored and never copied into the reply.
+/// All options that the server does not use are ignored, and never copied into the reply. Examples are overload, relay
+/// agent information, client identifier and host name.
 @Test func otherOptionsAreSkippedWhateverTheyContain() throws {
   let plain = try DHCPRequest(discover)
   for other: [UInt8] in [
-    // An empty option, a long option in two parts (RFC 3396), a message type inside another option.
+    // The first row contains an empty option, a long option in two parts (RFC 3396), and a message type inside another
+    // option.
     [12, 0], [12, 2, 0x1B, 0x5B, 12, 1, 0x0A], [82, 6, 53, 1, 7, 50, 1, 1], [61, 0],
     [61, 7, 1, 2, 0, 0, 0, 9, 9], [0, 0, 0],
   ] {
     #expect(try DHCPRequest(Array(discover[..<240]) + other + discover[240...]) == plain, "\(other)")
   }
-  // An overloaded file or server name field is not read. A message type or a requested address inside it has no effect.
+  // The option “overload” states that the file and server name fields contain options. The server does not read them,
+  // so a message type or a requested address in them has no effect.
   for start in [44, 108] {
     var packet = discover
     packet.replaceSubrange(start..<(start + 10), with: [53, 1, 7, 50, 4, 192, 168, 49, 1, 255])
@@ -55,7 +58,7 @@ let discover: [UInt8] =
   #expect(try DHCPRequest(discover + [53, 1, 7, 50, 4, 192, 168, 49, 1]) == plain, "behind the end")
 }
 
-/// Addresses and the message type are too short to be split (RFC 3396).
+/// RFC 3396 allows an option to be split into parts. Message type and addresses are so short that a split is malformed.
 @Test func aPartOfAnOptionIsRefused() {
   for parts: [UInt8] in [[53, 0, 53, 1, 1], [50, 2, 192, 168, 50, 2, 49, 201], [54, 0, 54, 4, 192, 168, 49, 1]] {
     #expect(throws: DHCPSyntaxError.self) { try DHCPRequest(Array(discover[..<243]) + parts + [255]) }
@@ -68,8 +71,8 @@ let discover: [UInt8] =
     packet[index] = byte
     return packet
   }
-  // In order: a reply, another medium, wrong address lengths (the field has 16 bytes), a relay agent. Then a multicast
-  // sender, another protocol, an unknown message type, a server's message type.
+  // The first rows: a reply, another medium, three wrong address lengths (the field has 16 bytes), a relay agent. The
+  // other rows: a multicast sender, another protocol, an unknown message type, a server's message type.
   for (index, byte): (Int, UInt8) in [
     (0, 2), (1, 6), (2, 8), (2, 17), (2, 255), (24, 1), (28, 3), (236, 0), (242, 9), (242, 2),
   ] {

@@ -5,7 +5,7 @@ import Testing
 private let server: UInt32 = 0xC0A8_3101
 private let first: UInt32 = 0xC0A8_31C9
 
-/// A server with three addresses.
+/// A DHCP server with three addresses to lease, and the stations that are connected to it.
 private struct House {
   var leases = DHCPLeases(server: server, addresses: first...(first + 2))
   var now = Instant.zero + .seconds(1000)
@@ -19,7 +19,7 @@ private struct House {
     return leases.reply(to: request, now: now) { stations.contains($0) }
   }
 
-  /// The address that a client obtains. Nil if it obtains none.
+  /// The address that the client with this hardware address obtains. Nil if it obtains none.
   mutating func join(_ hardware: UInt64) -> UInt32? {
     guard let offer = ask(.discover, hardware), offer.kind == .offer else { return nil }
     guard let lease = ask(.request, hardware, wanted: offer.address, server: server), lease.kind == .acknowledgement
@@ -67,7 +67,7 @@ private struct House {
   #expect(house.ask(.request, 2, has: first)?.kind == .refusal)
 }
 
-/// After a restart the server knows no leases.
+/// A server that restarted knows no leases, so it accepts the request of a client that had an address before.
 @Test func whoAsksForTheAddressThatItHadGetsItWhenItIsFree() {
   var house = House()
   #expect(house.ask(.request, 1, wanted: first + 2)?.address == first + 2)
@@ -111,7 +111,7 @@ private struct House {
   #expect(house.ask(.request, 2, wanted: first)?.kind == .acknowledgement)
 }
 
-/// An attacker in the group can send requests in the name of any number of stations.
+/// A station in the group can send requests under any number of invented hardware addresses.
 @Test func madeUpStationsKeepNoRealOneOut() {
   var house = House()
   for hardware in UInt64(1)...9 { _ = house.join(hardware) }
@@ -165,14 +165,14 @@ private struct House {
   }
 }
 
-/// The reply goes to the address that the client claims to have.
+/// A request may claim that the client has an address already. The reply goes to the claimed address.
 @Test func whoHasAnAddressGetsNoOtherOne() {
   var house = House()
   #expect(house.ask(.request, 1, wanted: first, has: 0x0808_0808)?.kind == .refusal)
   #expect(house.ask(.request, 1, wanted: first + 1, has: first)?.address == first)
 }
 
-/// One station takes an address and declines it, again and again.
+/// One station obtains an address and declines it, repeatedly. A declined address is not offered for some time.
 @Test func oneStationMakesTwoAddressesRestAndNoMore() {
   var house = House()
   house.leases = DHCPLeases(server: server, addresses: first...(first + 53))
@@ -180,10 +180,10 @@ private struct House {
     let address = house.join(1)
     #expect(address != nil)
     _ = house.ask(.decline, 1, wanted: address)
-    // Three messages per second are within the rate limit of a client.
+    // Three messages per second stay below the rate limit of a client.
     house.now = house.now + .seconds(1)
   }
-  // Each of 52 other stations gets an address.
+  // Two of the 54 addresses are withheld, so 52 other stations get one each.
   for hardware in UInt64(2)...53 { #expect(house.join(hardware) != nil, "\(hardware)") }
   #expect(house.join(54) == nil)
 }

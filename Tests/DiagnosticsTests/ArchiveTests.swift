@@ -12,7 +12,7 @@ import Testing
   #expect(field(124..<136) == "00000000006" && field(136..<148) == "14000000000")
   #expect(Array(bytes[156..<265]) == Array("0".utf8) + [UInt8](repeating: 0, count: 100) + Array("ustar\u{0}00".utf8))
   #expect(field(265..<297) == "root" && field(297..<329) == "root")
-  // The checksum is computed as if its own field contained spaces.
+  // The header's checksum is computed as if the eight bytes of the checksum field were spaces.
   let sum = (bytes[..<148] + bytes[156..<512]).reduce(8 * 0x20) { $0 + Int($1) }
   #expect(field(148..<156) == "0" + String(sum, radix: 8).leftPadded(5))
   #expect(bytes[154] == 0 && bytes[155] == 0x20)

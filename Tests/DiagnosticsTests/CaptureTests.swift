@@ -9,7 +9,7 @@ private let toBob = FramePassage(
   slot: 3, neighbour: bobID, bearer: .bluetoothLE, isSent: true, isBesideTLS: true)
 private let headerBytes = [UInt8](0x81...0xB0)
 
-/// Captures on a private control server.
+/// Captures of frames through a control server that each test creates.
 @Suite(.serialized) struct CaptureTests {
   let box: Box
   init() throws { box = try Box() }
@@ -97,7 +97,7 @@ private let headerBytes = [UInt8](0x81...0xB0)
     _ = clients
   }
 
-  /// The data held for this client by the kernel and by the daemon is bounded.
+  /// The bytes that the kernel and the daemon hold for a client that does not read are bounded.
   @Test func aClientThatDoesNotReadLosesFramesAndIsToldHowMany() throws {
     var wish = CaptureWish()
     wish.withPayload = true

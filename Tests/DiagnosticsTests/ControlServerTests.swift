@@ -91,7 +91,7 @@ import Testing
     #expect(!reason.isEmpty)
   }
 
-  /// Each of the eight clients stays below its own limit of unread bytes.
+  /// Each of the eight clients has fewer unread bytes than its own limit, so the common limit is under test.
   @Test func clientsTogetherLeaveABoundedAmountUnread() throws {
     let clients = try (0..<8).map { _ in try box.watching() }
     let long = peer(

@@ -14,7 +14,8 @@ private func failure(_ node: NodeID, _ cause: ContactCause, secondsAgo: UInt64 =
     node: node, bearer: .ethernet, address: "10.0.0.2:41820", cause: cause, secondsAgo: secondsAgo, count: 5)
 }
 
-/// The facts of a box with working Ethernet and no other bearer, asked about bob. Nothing is known of bob.
+/// The facts for a question about bob, on a box with working Ethernet and no other bearer. The box knows nothing of
+/// bob.
 private func facts() -> ExplainFacts {
   var facts = ExplainFacts(local: box, from: box, to: bob)
   facts.nodes = [NodeFacts(id: box, name: "box")]
@@ -35,7 +36,7 @@ struct ExplanationTests {
     return Explanation(facts)
   }
 
-  // MARK: Nodes that can talk
+  // MARK: Nodes that can communicate
 
   @Test func aRouteIsToldWithItsWeakestLinkAndItsFrames() {
     let explanation = explain {
@@ -78,7 +79,7 @@ struct ExplanationTests {
     #expect(explanation.findings.contains { $0.text.contains("in quarantine") })
   }
 
-  // MARK: Nodes that cannot talk
+  // MARK: Nodes that cannot communicate
 
   @Test func preferencesThatDoNotAgreeKeepThemApartAlthoughThereIsARoute() {
     let explanation = explain {
@@ -89,7 +90,7 @@ struct ExplanationTests {
     #expect(explanation.remedy.hasPrefix("on bob: [peer] encryption = optional"))
   }
 
-  /// Explains a node two links away, over bob, with end-to-end encryption.
+  /// Explains a node with end-to-end encryption that is two links away, behind bob.
   private func explainFar(_ change: (inout ExplainFacts) -> Void) -> Explanation {
     explain {
       $0.to = far
@@ -333,7 +334,7 @@ struct ExplanationTests {
     #expect(!explanation.canTalk && explanation.verdict.hasPrefix("both are the same node"))
   }
 
-  // MARK: Two other nodes
+  // MARK: Two nodes that are not this box
 
   @Test func twoOthersTalkByTheLinkStateDatabase() {
     var facts = ExplainFacts(local: box, from: bob, to: far)
@@ -373,13 +374,14 @@ struct ExplanationTests {
     #expect(explanation.findings.contains { $0.text == "the last list of links from bob is 6 min 40 s old" })
   }
 
-  // MARK: Ids
+  // MARK: Node ids
 
   @Test func anIDOfWhichHalfIsKnownMayBeTheWholeOne() {
     let half = NodeID(high: 0xB0B, low: 0)
     #expect(half.mayBe(bob) && bob.mayBe(half) && bob.mayBe(bob))
     #expect(!bob.mayBe(NodeID(high: 0xB0B, low: 3)) && !NodeID.none.mayBe(.none))
-    // The upper half of these ids is zero, so they are not prefixes of node ids.
+    // A prefix of an id is written as an id whose lower half is zero. These ids have a zero upper half, so neither is a
+    // prefix of the other.
     #expect(!NodeID(high: 0, low: 1).mayBe(NodeID(high: 0, low: 2)))
   }
 

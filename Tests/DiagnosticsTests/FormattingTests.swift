@@ -58,7 +58,7 @@ private func untrusted(_ bytes: [UInt8]) -> String {
 }
 
 @Test func whatIsNoUTF8CannotSteerATerminalOfEightBits() {
-  // The byte 0x9B alone is CSI on a terminal that uses ISO 8859-1.
+  // The byte 0x9B alone starts a control sequence (CSI) on a terminal that uses ISO 8859-1.
   #expect(untrusted([0x9B, 0x33, 0x31, 0x6D]) == "?31m")
   #expect(untrusted([0x61, 0xC3]) == "a?")
   #expect(untrusted([0xED, 0xA0, 0x80, 0x62]).hasSuffix("b"))
@@ -106,7 +106,7 @@ private func untrusted(_ bytes: [UInt8]) -> String {
   #expect(JournalText("short" as String) == JournalText("short" as StaticString))
 }
 
-/// 5 is reserved: a former version had an event with this number.
+/// Event 5 is reserved, because a former version had an event with this number. Event 60000 does not exist.
 @Test(arguments: [5, 60000] as [UInt16])
 func anEventOfAnotherVersionIsShownByItsNumbers(_ event: UInt16) {
   let record = JournalRecord(
@@ -157,7 +157,7 @@ func anEventOfAnotherVersionIsShownByItsNumbers(_ event: UInt16) {
     _ = book.present(peer(bobID, "bob"))
     guard case .one(bobID) = book.match(stolen) else { Issue.record("\(stolen)"); continue }
   }
-  // Before the owner of the id has appeared, no peer matches.
+  // A peer has the text of bob's id as its name. While bob's node is unknown, the id must not match that peer.
   var book = PeerBook()
   _ = book.present(peer(aliceID, bobID.text))
   guard case .none = book.match(bobID.text) else { Issue.record("matched"); return }
@@ -187,7 +187,7 @@ func anEventOfAnotherVersionIsShownByItsNumbers(_ event: UInt16) {
   status.bearers.append(radio)
   let report = try StatusReport(status.toJSON(withSecrets: true))
   defer { report.release() }
-  // The shares refer to an uptime of 75 seconds.
+  // The shares of scanning and dialling are computed over an uptime of 75 seconds.
   #expect(
     String(decoding: report.bearersText().bytes, as: UTF8.self) == """
       BEARER        STATE  SCAN  DIAL  DETAIL

@@ -151,7 +151,7 @@ import Testing
 
   @Test func aTextOfStrangersOverSeveralRecordsIsShownWhole() throws {
     let file = try JournalFile(path: path, sizeKiB: 16, level: .info)
-    // The text is split into records at different positions, inside a character or between two.
+    // The filler moves the place where the text is split into records: inside a character, or between two characters.
     for filler in 0..<4 {
       let text = String(repeating: "-", count: filler) + String(repeating: "ö\u{202E}", count: 12)
       file.journal.report(.notice, at: .zero, "link", text)

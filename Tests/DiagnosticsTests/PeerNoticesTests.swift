@@ -13,7 +13,7 @@ private func text(_ word: String) -> TextBuilder {
 
 private func node(_ number: UInt64) -> NodeID { NodeID(high: 7, low: number) }
 
-/// A class, because an expectation cannot mutate a value.
+/// A class instead of a structure, because `#expect` cannot call a mutating method of a value.
 private final class Notices {
   private var notices = PeerNotices()
 
@@ -30,8 +30,8 @@ private final class Notices {
   var nextDeadline: Instant { notices.nextDeadline }
 }
 
-/// The lines that are shown, and the counts of omitted ones, if `perSecond` lines arrive per second from `peers` peers
-/// in turn.
+/// The lines that are shown, and the counts of omitted lines. For `seconds` seconds, `perSecond` lines per second
+/// arrive from `peers` peers in turn.
 private func shown(perSecond: Int, seconds: Int, peers: UInt64, isVerified: Bool = false) -> [String] {
   var notices = PeerNotices(), lines: [String] = []
   var number: UInt64 = 0

@@ -27,7 +27,7 @@ func peer(_ id: NodeID, _ name: String, info: [String] = [], hops: UInt8 = 1) ->
     id: id, name: name, serviceType: "causeway", info: info, hops: hops, bearer: .wifiDirect, via: id)
 }
 
-/// A node whose answers the test determines.
+/// A node that answers the control server as the test specifies.
 final class FakeNode: ControlDelegate {
   var peers: [PeerStatus] = []
 
@@ -49,7 +49,7 @@ final class FakeNode: ControlDelegate {
   }
   func controlIdentity() -> (id: NodeID, name: String) { (aliceID, "alice") }
   func controlPeers() -> [PeerStatus] { peers }
-  /// The outcome of each probe. Nil if the probe ends later.
+  /// The outcome that each probe has at once. Nil if a probe ends later.
   var outcome: ProbeOutcome?
   var probed: [(node: NodeID, token: UInt64)] = []
   func controlProbe(_ node: NodeID, token: UInt64) -> ProbeOutcome? {
@@ -77,7 +77,7 @@ final class FakeNode: ControlDelegate {
     return (true, "reloaded")
   }
 
-  /// Nil if there is no group.
+  /// The invitation to the Wi-Fi group. Nil if there is no group.
   var invitation: JoinInvitation?
   func controlInvitation() throws(DiagnosticsError) -> JoinInvitation {
     guard let invitation else { throw DiagnosticsError("no group") }
@@ -98,7 +98,7 @@ final class FakeNode: ControlDelegate {
   }
 }
 
-/// A control server on a private loop that the test drives.
+/// A control server on an event loop that only the test runs.
 final class Box {
   let directory = TemporaryDirectory()
   let loop: EventLoop
@@ -112,17 +112,17 @@ final class Box {
   }
   deinit { server.close() }
 
-  /// Lets the server serve what is ready.
+  /// Runs the loop `times` times, so that the server serves the descriptors that are ready.
   func turn(_ times: Int = 6) { for _ in 0..<times { loop.turn(waitMilliseconds: 0) } }
 
-  /// The client's next event. Nil if there is none.
+  /// The next event that the client has received. Nil if there is none.
   func event(_ client: ControlClient) -> ControlEvent? {
     turn()
     if case .event(let event) = client.next(milliseconds: 0) { return event }
     return nil
   }
 
-  /// A client that watches the status and has received all peers.
+  /// A client that watches the status and has received all known peers.
   func watching() throws -> ControlClient {
     let client = try ControlClient(path: socketPath)
     client.send(.watch)

@@ -57,7 +57,7 @@ private func example(_ name: String, _ detail: String) -> Table {
     ])
 }
 
-/// Names, addresses and details have their maximum length.
+/// Names, addresses and details in this status have their maximum length.
 @Test func theStatusFitsEightyColumns() throws {
   let node = FakeNode()
   var snapshot = node.controlStatus()

@@ -7,7 +7,8 @@ import Testing
 
 @testable import Discovery
 
-/// Stands in for Avahi. It holds the table of functions, counts calls, and runs the test's closure inside a callback.
+/// Stands in for the Avahi client library. It holds the adapter's table of functions, counts the callbacks, and runs
+/// the test's closure in each.
 private final class Client {
   let loop: EventLoop
   let adapter: AvahiPollAdapter
@@ -56,7 +57,7 @@ private final class Client {
   }
 }
 
-/// The two ends of a stream. Both are closed with the pair.
+/// A socket pair. Both ends are closed with this object.
 private final class Pair {
   private(set) var near: CInt
   private(set) var far: CInt
@@ -173,7 +174,8 @@ struct AvahiPollAdapterTests {
     serve(client.loop) { !firedAt.isEmpty }
     client.turns(2, waiting: 40)
     try #require(firedAt.count == 1)
-    // Avahi uses the wall clock in microseconds, and the loop uses the monotonic clock.
+    // The limit is 1 ms lower than the timeout, because Avahi measures by the wall clock in microseconds and the loop
+    // by the monotonic clock.
     #expect(firedAt[0] - start >= .milliseconds(19))
     client.api.timeout_free(timeout)
   }

@@ -5,7 +5,7 @@ import Testing
 
 private func at(_ seconds: UInt64) -> Instant { Instant(nanoseconds: 0) + .seconds(1000 + seconds) }
 
-/// A name of which all alternatives have lost a conflict at `at(0)`.
+/// A name whose alternatives have all lost a conflict at `at(0)`.
 private func exhausted(_ kind: ClaimedName.Kind = .service) -> ClaimedName {
   var name = ClaimedName("box", kind)
   while name.lost(now: at(0)) {}

@@ -7,16 +7,16 @@ import Testing
 
 @testable import Discovery
 
-/// A node at the far end of a cable. It asks for services and counts the questions of other nodes.
+/// A node at the far end of a cable. It asks for services, and counts the questions of the box at the near end.
 private final class Asker {
   private static let type = ["_causeway", "_tcp", "local"]
 
   private let socket: CInt
   private let question: [UInt8]
-  /// The number of questions from the node at the near end.
+  /// The number of questions that the box at the near end has sent.
   private(set) var heard = 0
 
-  /// Creates a node whose questions list `known` as a known answer.
+  /// Creates a node whose questions list the service `known` as a known answer.
   init(on cable: String, known: String) {
     socket = CSystem.socket(AF_INET, CInt(SOCK_DGRAM.rawValue) | CInt(SOCK_NONBLOCK.rawValue), 0)
     var packet = PacketBuilder()
@@ -48,7 +48,7 @@ private final class Asker {
     withGroup { [self] in _ = sendto(socket, question, question.count, 0, $0, $1) }
   }
 
-  /// Counts the questions that have arrived since the last call.
+  /// Counts the questions received since the last call.
   func listen() {
     var packet = [UInt8](repeating: 0, count: 9000)
     // The question follows the header of 12 bytes. The first bit of byte 2 marks a response.
@@ -74,7 +74,8 @@ private final class Asker {
   }
 }
 
-// These tests run serially with those of two boxes, because CAvahi keeps its record of questions per process.
+// An extension of the serial suite `EmbeddedResponderTests`, so that the tests of both never run at the same time.
+// CAvahi keeps one record of questions for the process.
 extension EmbeddedResponderTests {
   struct DuplicateQuestionTests {
     @Test func `a question that another node asked is not repeated, unless that node knows a service more`() throws {
@@ -92,14 +93,15 @@ extension EmbeddedResponderTests {
       }
       namespaces.on(.near) { box.start() }
       defer { box.stop() }
-      // The box asks after 1, 2, 4, … seconds. The first question on each interface is asked in any case.
+      // The box repeats its question after 1, 2, 4, … seconds. The first question on each interface is sent whatever
+      // others asked.
       serve(loop) {
         for asker in [equal, wiser] { asker.listen() }
         return equal.heard > 0 && wiser.heard > 0
       }
       let before = [equal.heard, wiser.heard]
       try #require(!before.contains(0), "a cable carries no questions")
-      // This leaves time for three more questions, after 1, 2 and 4 s.
+      // Within 8 s the box would send three more questions, 1, 2 and 4 s apart.
       let end = monotonicNow() + .seconds(8)
       var nextAt = Instant.zero
       while monotonicNow() < end {

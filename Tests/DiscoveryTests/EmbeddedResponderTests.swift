@@ -8,7 +8,7 @@ import Testing
 
 @testable import Discovery
 
-/// Two boxes without avahi-daemon at the two ends of a cable, in one event loop.
+/// Two boxes without avahi-daemon, one at each end of a cable, in one event loop.
 private final class Boxes {
   let namespaces: NetworkNamespaces
   let loop: EventLoop
@@ -19,7 +19,8 @@ private final class Boxes {
 
   init(nearSettings: DiscoverySettings? = nil, farSettings: DiscoverySettings? = nil) throws {
     namespaces = try NetworkNamespaces()
-    // Unix sockets do not belong to network namespaces, so the boxes would otherwise use the machine's own daemon.
+    // The network namespaces of the boxes do not hide the machine's D-Bus socket, which is a Unix socket. Without this
+    // address the boxes would use the machine's avahi-daemon.
     setenv("DBUS_SYSTEM_BUS_ADDRESS", "unix:path=/nonexistent", 1)
     let loop = try EventLoop()
     self.loop = loop
@@ -44,7 +45,7 @@ private final class Boxes {
     far.stop()
   }
 
-  /// Serves events until the condition holds. Returns false if it never does.
+  /// Serves events until the condition holds. Returns false if it does not hold within the time limit of `serve`.
   func wait(_ condition: () -> Bool) -> Bool {
     serve(loop, atMost: .seconds(60), until: condition)
     return condition()
@@ -105,7 +106,8 @@ extension Listener {
   }
 
   @Test func `a box whose name is taken publishes under another name`() throws {
-    // The ids differ, so that each box reports the other one. The names are the same.
+    // The display names and the ids in the settings are the same. The boxes themselves have other ids, so each one
+    // reports the other one.
     let taken = DiscoverySettings(node: NodeID(high: 3, low: 0), port: 7002, displayName: "box")
     let boxes = try Boxes(nearSettings: taken, farSettings: taken)
     let renamed = Array("\(taken.instanceName) #2".utf8)
@@ -125,7 +127,8 @@ extension Listener {
     boxes.stop()
   }
 
-  /// Two chains of aliases from the browsed name to one other name (avahi issue 683), and a loop of aliases.
+  /// A packet with aliases (CNAME records). Two chains lead from the browsed name to the same name (avahi issue 683),
+  /// and one alias closes a loop.
   private var aliasPacket: [UInt8] {
     var packet = PacketBuilder()
     let browsed = PacketBuilder.name(["_causeway", "_tcp", "local"])

@@ -1,9 +1,9 @@
 import CSystem
 import Testing
 
-/// Two network namespaces joined by a cable (a veth pair), for one test. They exist only as long as their descriptors,
-/// so nothing remains even if the test crashes. Namespaces belong to threads, and a test function that is not `async`
-/// stays on one thread. Needs root.
+/// Two network namespaces joined by a cable (a veth pair), for one test. The namespaces exist only while their
+/// descriptors are open, so nothing remains if the test crashes. A namespace belongs to a thread, and a test function
+/// that is not `async` stays on one thread. Needs root.
 final class NetworkNamespaces {
   private let home: CInt
   private let near: CInt
@@ -30,14 +30,16 @@ final class NetworkNamespaces {
     return csystem_open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC, 0)
   }
 
-  /// Runs `body` as a process on that side would. Sockets opened in it stay on that side.
+  /// Runs `body` in the network namespace of this side, as a process there would run. Sockets opened by `body` stay in
+  /// that namespace.
   func on<Result>(_ side: Side, _ body: () throws -> Result) rethrows -> Result {
     _ = setns(side == .near ? near : far, CLONE_NEWNET)
     defer { _ = setns(home, CLONE_NEWNET) }
     return try body()
   }
 
-  /// Connects both sides by a cable: interface `name` with the addresses `network`.1 and `network`.2.
+  /// Connects both sides by a cable. Its two interfaces are called `name` and have the addresses `network`.1 and
+  /// `network`.2.
   func plug(_ name: String, _ network: String) throws {
     try on(.near) { try run("ip link add \(name) type veth peer name \(name) netns /proc/\(getpid())/fd/\(far)") }
     for side in [Side.near, .far] {
@@ -49,7 +51,7 @@ final class NetworkNamespaces {
   }
 
   private func run(_ command: String) throws {
-    let status = system(command)  // in the calling thread's namespace
+    let status = system(command)  // runs in the calling thread's namespace
     try #require(status == 0, "\(command): exit status \(status); this test needs root and iproute2")
   }
 }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Discovery
 
-/// A publisher whose record states the test sets. It records its reports.
+/// A responder that publishes a record whose state the test sets. It also collects the reports.
 private final class Publisher: PublishingResponder, ResponderOwner {
   let isReady = true
   var owner: any ResponderOwner { self }

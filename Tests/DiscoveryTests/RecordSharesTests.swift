@@ -5,11 +5,11 @@ import Testing
 
 @testable import Discovery
 
-/// The shares of the responder's cache that machines get.
+/// The shares of the built-in responder's record cache that machines get.
 struct RecordSharesTests {
   private let now = Instant.zero + .seconds(1000)
 
-  /// The announcement of a service, with four records.
+  /// A machine's announcement of a service, with four records.
   private func announcement(_ number: Int, seconds: UInt8 = 120) -> [UInt8] {
     var packet = PacketBuilder()
     let type = PacketBuilder.name(["_causeway", "_tcp", "local"])
@@ -74,7 +74,7 @@ struct RecordSharesTests {
     let long = packet(PacketBuilder.name(type), PacketBuilder.name(["N"] + type))
     let short = packet(PacketBuilder.name(["_CAUSEWAY", "_tcp", "local"]), [1, 0x6E, 0xC0, 12])
     #expect(admits(&shares, long, from: v4(1)) && admits(&shares, short, from: v4(1)))
-    // The cache contains only that one record, so 511 more fit into the half.
+    // The two spellings are one record. A machine gets half of the cache, so it may add that many records less one.
     let admitted = (0..<600).count { number in
       var packet = PacketBuilder()
       packet.record(PacketBuilder.name(["x\(number)", "local"]), type: 16, [0])

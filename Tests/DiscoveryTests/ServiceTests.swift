@@ -6,7 +6,7 @@ import Testing
 
 @testable import Discovery
 
-/// Records the calls of a delegate.
+/// Records the calls of the discovery's delegate.
 final class Listener: BearerDelegate {
   var present: [Candidate] = []
   var foundCount = 0
@@ -28,7 +28,7 @@ final class Listener: BearerDelegate {
   func bearerDialFailed(token: UInt32, reason: String) { Issue.record("discovery dials nobody") }
 }
 
-/// A responder that reports what the test puts on the network.
+/// A responder that reports services which the test specifies.
 private final class ScriptedResponder: Responder {
   let isReady = true
   let owner: any ResponderOwner
@@ -54,7 +54,7 @@ private final class ScriptedResponder: Responder {
   func close() {}
 }
 
-/// The machine's networks: 10.0.0.0/24 on all interfaces except loopback, unless the test changes it.
+/// The networks of the machine. Unless the test changes them, every interface except loopback is on 10.0.0.0/24.
 private final class Networks {
   var prefix: UInt64 = 0xFFFF_0A00_0000
   func isOnLink(_ endpoint: IPEndpoint, _ interface: UInt32) -> Bool {
@@ -62,7 +62,7 @@ private final class Networks {
   }
 }
 
-/// A discovery that is not started. It has no socket and no daemon, only a scripted responder.
+/// A discovery that is not started. Instead of sockets or a daemon it has a scripted responder.
 private final class Stage {
   let loop: EventLoop
   let listener = Listener()
@@ -90,7 +90,7 @@ private final class Stage {
     return discovery.table.find(key)
   }
 
-  /// Starts a look-up, as the discovery does when it is this service's turn.
+  /// Starts a look-up of `service`, as the discovery does when the service's turn has come.
   func lookUp(_ service: Service) {
     service.phase = .lookingUp
     _ = responder.lookUp(service, DiscoverySettings(node: NodeID(high: 1, low: 2), port: 7777, displayName: "box"))
@@ -214,7 +214,7 @@ struct ServiceTests {
     #expect(stage.listener.present.isEmpty)
   }
 
-  /// Fills the table with services at addresses of one network. Each of them is a candidate.
+  /// Fills the table with services at `hosts` addresses of one network. Each service is a candidate.
   private func filled(_ stage: Stage, count: Int = ServiceTable.servicesMax, hosts: UInt64 = 256) throws -> [Service] {
     try (0..<count).map { number in
       let service = try #require(stage.find(Stage.key(number + 2)))
@@ -237,7 +237,8 @@ struct ServiceTests {
     throws
   {
     let stage = try Stage()
-    // Fifty machines with five services each, of which one gets three more. Three more services have no address.
+    // Fifty machines have five services each, and one of these machines gets three more. Three further services have no
+    // address.
     let services = try filled(stage, count: 250, hosts: 50)
     for number in 0..<3 {
       stage.answer(try #require(stage.find(Stage.key(5000 + number))), 0x0A00_0009, port: UInt16(1 + number))
@@ -278,7 +279,7 @@ struct ServiceTests {
     let place = IPEndpoint(high: 0, low: 0xFFFF_0A00_0001, port: 7777, scope: 0)
     for number in 0..<ServiceTable.servicesMax {
       var key = Stage.key(0)
-      // Half of the names contain the node's hint, the others do not.
+      // Half of the service names contain the node's hint, and the other half do not.
       let name = hexadecimal(NodeID(high: 7, low: UInt64(number)))
       key.name = Array((number % 2 == 0 ? name : "name \(number)").utf8)
       stage.answer(try #require(stage.find(key)), 0x0A00_0001)
@@ -325,7 +326,7 @@ struct ServiceTests {
   }
 }
 
-/// The actions that a spoofer on the network can cause.
+/// The actions that a host with forged announcements can cause.
 struct SpoofTests {
   @Test func `an off-link address is not dialled, and it is reported once`() throws {
     let stage = try Stage()

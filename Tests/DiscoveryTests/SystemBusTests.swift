@@ -28,7 +28,7 @@ import Testing
     try Data().write(to: URL(filePath: path))
   }
 
-  /// A bus that refuses every attempt.
+  /// A system bus that refuses every attempt to connect.
   private func seek() -> Attempts {
     let attempts = Attempts()
     let bus = SystemBus(loop, address: "unix:path=\(path),guid=0") {
@@ -71,7 +71,7 @@ import Testing
     let attempts = seek()
     defer { attempts.bus?.stop() }
     serve(loop) { attempts.count == 2 }
-    // The next pause is 2 s.
+    // The pause is 2 s by now, and a file with another name does not end it.
     try Data().write(to: root.appending(path: "dbus/other"))
     serve(loop, for: SystemBus.settleTime + .milliseconds(100))
     #expect(attempts.count == 2)

@@ -9,7 +9,7 @@ import Reactor
 import Testing
 import Trust
 
-/// A healthy machine made of files, and the doctor's findings on it.
+/// A healthy machine made of files in a temporary directory, and the doctor's findings about it.
 final class Patient {
   let root = FileManager.default.temporaryDirectory.appending(path: "doctor-\(UUID())")
   var configuration = Configuration()
@@ -19,7 +19,7 @@ final class Patient {
     wireless: WirelessAbilities(canBeGroupOwner: true, canBeGroupClient: true, canBeMeshPoint: false, stationsMax: 8),
     mesh: WirelessAbilities(canBeGroupOwner: true, canBeGroupClient: true, canBeMeshPoint: true, stationsMax: 8))
   var isDaemonRunning = true
-  /// The fault of GPIO lines, if there is one.
+  /// The fault of the configured GPIO lines. Nil if they work.
   var gpioFault: GPIOError?
 
   init() throws {
@@ -54,7 +54,7 @@ final class Patient {
 
   func remove(_ path: String) throws { try FileManager.default.removeItem(at: root.appending(path: path)) }
 
-  /// Simulates a running process of this name.
+  /// Simulates a running process with this name and process id.
   func run(_ name: String, process: Int) throws { try write("/proc/\(process)/comm", "\(name)\n") }
 
   func findings() throws -> [Finding] {
@@ -73,7 +73,7 @@ final class Patient {
   }
   var hasSupplicant = true
 
-  /// The findings that are not good.
+  /// The findings that are not good, as text.
   func complaints() throws -> [String] {
     try findings().filter { $0.state != .good }.map {
       "\($0.state == .wrong ? "wrong" : "note") \($0.check): \($0.text)"
@@ -344,7 +344,7 @@ private let pin = GPIOPin(chip: "pinctrl-bcm2711", line: "17", number: 17)
   }
 
   @Test func aFullDiskIsNamed() throws {
-    // A tmpfs of one page, which one file fills.
+    // The directory is a tmpfs of one page, which one file fills.
     let place = patient.root.path + "/run/causeway"
     try #require(mount("none", place, "tmpfs", 0, "size=4096") == 0, "needs root")
     defer { umount2(place, Int32(MNT_DETACH)) }

@@ -5,7 +5,7 @@ import FileSupport
 import Identity
 import Testing
 
-/// The doctor's findings about the peers that the box accepts, and about how peers see the box.
+/// The doctor's checks of trust: which peers this box accepts, and whether peers accept this box.
 struct TrustChecksTests {
   let patient: Patient
   private let anchors = "/etc/causeway/anchors"
@@ -74,7 +74,7 @@ struct TrustChecksTests {
         "note anchors: the revocation list of CN=intermediate belongs to no authority in the anchors directory: it "
           + "applies only below an authority of exactly this name that peers present"
       ])
-    // The box's own chain shows which authority the list belongs to.
+    // The box's own certificate chain contains the authority of the list, so the list can be verified.
     try put(scratch, ["node.pem.key", "node.pem", "intermediate.pem"], at: "/var/lib/causeway/node.key")
     #expect(try complaints() == [])
   }

@@ -1,6 +1,7 @@
-/// Certificates of a fleet, made with the openssl command.
+/// The certificates of a fleet, which is a set of nodes under one root authority. The openssl command makes them.
 extension Scratch {
-  /// Writes `NAME.pem` and `NAME.pem.key`: a certificate signed by `issuer`, or self-signed without an issuer.
+  /// Writes `NAME.pem` and `NAME.pem.key`: a certificate and its key. The certificate is signed by `issuer`, or
+  /// self-signed if `issuer` is nil.
   /// - `from` and `to`: the validity dates in the form of `openssl ca`, by default 2026-01-01 to 2036-01-01.
   public func certificate(
     _ name: String, by issuer: String? = nil, extensions: String = "", subject: String? = nil,
@@ -41,14 +42,14 @@ extension Scratch {
         + "-startdate \(from ?? "20260101000000Z") -enddate \(to ?? "20360101000000Z")")
   }
 
-  /// June 2027 in seconds since 1970, a time at which the certificates of `certificate` without other dates are valid.
+  /// June 2027 in seconds since 1970. Certificates with the default dates are valid at this time.
   public static let june: Int64 = 1_811_808_000
 
   public static let authority = "basicConstraints=critical,CA:TRUE\nkeyUsage=critical,keyCertSign,cRLSign"
   public static let node =
     "basicConstraints=CA:FALSE\nkeyUsage=digitalSignature\nextendedKeyUsage=clientAuth,serverAuth"
 
-  /// Makes the certificates root → intermediate → node, and `chain.pem` with the two authorities.
+  /// Makes the certificates root → intermediate → node, and `chain.pem`, which contains the two authorities.
   public func makeFleet() throws {
     try certificate("root", extensions: Self.authority)
     try certificate("intermediate", by: "root", extensions: Self.authority)
@@ -56,8 +57,8 @@ extension Scratch {
     try write("chain.pem", bytes("intermediate.pem")! + bytes("root.pem")!)
   }
 
-  /// Writes `NAME.crl`: a certificate revocation list of `issuer` that revokes the certificates `names`.
-  /// - `days`: options of `openssl ca` for its dates.
+  /// Writes `NAME.crl`: a certificate revocation list that `issuer` signs and that revokes the certificates `names`.
+  /// - `days`: the options of `openssl ca` that set the dates of the list.
   public func revocationList(
     _ name: String, by issuer: String, revoking names: [String], signedBy other: String? = nil, days: String = ""
   ) throws {

@@ -3,7 +3,8 @@ import Identity
 import Primitives
 import Testing
 
-// This file does not import Foundation: its import of the system headers conflicts with that of CSystem (_GNU_SOURCE).
+// This file does not import Foundation, whose import of the system headers conflicts with that of CSystem
+// (_GNU_SOURCE).
 
 /// A temporary directory that is removed with its test.
 public final class Scratch {
