@@ -4,7 +4,8 @@ import Session
 import SessionSupport
 import TestSupport
 
-/// Decodes any bytes as an advertisement, and as the body of each kind. Reads every value that a view offers.
+/// Decodes any bytes as a signed advertisement, and as the body of each kind of advertisement. Reads every value of a
+/// decoded view.
 func fuzzAdvertisements(_ input: UnsafeRawBufferPointer) {
   let bytes = input.bytes
   if let view = try? AdvertisementView(bytes) {

@@ -1,7 +1,8 @@
 @testable import BearerBluetooth
 
-/// Sends a sequence of requests from an unknown client to the GATT server, each after its length. Every request gets
-/// one answer that fits the MTU. Then decodes the same bytes as a server's answer to our own request.
+/// Sends a sequence of requests from an unknown client to the GATT server. In the input, each request follows its
+/// length. An answer must fit the MTU and belong to its request. The bytes are also decoded as a server's answer to a
+/// request of this node.
 func fuzzAttributes(_ input: UnsafeRawBufferPointer) {
   var server = AttributeServer(psm: 0xC1)
   var script = Script(input)
@@ -11,8 +12,8 @@ func fuzzAttributes(_ input: UnsafeRawBufferPointer) {
     expect((23...AttributeServer.unitBytesMax).contains(server.unitBytes), "an MTU of \(server.unitBytes)")
     guard let answer = server.respond(to: request) else { continue }
     expect(answer.count <= unitBytes, "an answer of \(answer.count) bytes, where \(unitBytes) fit")
-    // Core Specification 5.4, Vol 3, Part F, 3.4: the opcode of a response is that of the request plus one, and 1 is an
-    // error response.
+    // The opcode of a response is that of the request plus one. The opcode of an error response is 1. Core
+    // Specification 5.4, Vol 3, Part F, 3.4.
     expect(
       answer[0] == 1 ? answer.count == 5 && answer[1] == request[0] : answer[0] == request[0] + 1, "not its answer")
     check(AttributeClient.answer(answer))

@@ -1,6 +1,6 @@
 import Configuration
 
-/// Parses any bytes as a configuration file. It is accepted or refused with one line.
+/// Parses any bytes as a configuration file. The file is accepted, or refused with an error of one line.
 func fuzzConfigurations(_ input: UnsafeRawBufferPointer) {
   do throws(ConfigurationError) {
     let configuration = try Configuration.parse(Array(input), file: "causeway.conf")

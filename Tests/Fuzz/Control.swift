@@ -1,8 +1,8 @@
 import Diagnostics
 import Primitives
 
-/// Decodes any bytes as a packet of the control socket, in either direction. Invalid UTF-8 in texts is repaired, so a
-/// decoded packet always encodes in the same way.
+/// Decodes any bytes as a packet of the control socket, in either direction. A decoded packet must encode to a packet
+/// that can be decoded again. The encoding must not grow each time, although invalid UTF-8 in texts is repaired.
 func fuzzControl(_ input: UnsafeRawBufferPointer) {
   let packet = Array(input)
   if let request = try? ControlRequest(packet) {
@@ -20,7 +20,7 @@ func fuzzControl(_ input: UnsafeRawBufferPointer) {
   book(event)
 }
 
-/// Checks a command's peer book with names that other nodes chose.
+/// Checks the list of peers that a command keeps, with names that other nodes chose.
 private func book(_ event: ControlEvent) {
   switch event {
   case .peerPresent(let peer):

@@ -3,12 +3,12 @@ import Link
 import Primitives
 import TestSupport
 
-/// Decodes any bytes as a link's stream. The stream is split into frames, and each header and each payload between
-/// neighbours is decoded by its type. A legal value must encode to the bytes that were read.
+/// Decodes any bytes as the byte stream of a link. The stream is split into frames. Each header is decoded, and each
+/// payload between neighbours by its type. A legal value must encode to the bytes that were read.
 func fuzzFrames(_ input: UnsafeRawBufferPointer) {
 
   inbox.removeAll()
-  // The same stream in two pieces must give the same frames.
+  // Two pieces of the stream must give the same frames as the undivided stream.
   let whole = cut(input, at: input.count)
   if input.count > 1, whole != cut(input, at: input.count / 2) { fatalError("another cut, other frames") }
 }

@@ -3,8 +3,8 @@ import Diagnostics
 import Journal
 import Primitives
 
-/// Damages a journal. The first byte of input is the remaining part of the file, and each further 10 bytes are a
-/// position and its new content. The journal is shown up to the last record or refused. A starting daemon must be able
+/// Damages a journal file. The first byte of the input states how much of the file remains. Each further 10 bytes are a
+/// position and the bytes to write there. A reader must show or refuse the journal, and a starting daemon must be able
 /// to continue it.
 func fuzzJournals(_ input: UnsafeRawBufferPointer) {
   var script = Script(input)
@@ -36,7 +36,7 @@ private func show(_ journal: JournalMapping) {
   expect(latest.sequences(in: journal).count <= 3, "more records than were wanted")
 }
 
-/// Continues the journal as a daemon does.
+/// Continues the journal as a starting daemon does.
 private func goOn() {
   let journal = Journal(file.bytes, level: .info, wallOffset: 5, boot: MachineBoot(high: 1, low: 2))
   for count in 1...3 { journal.record(.notice, .boxStarted, at: .zero + .seconds(9), 1, UInt64(count)) }
@@ -44,7 +44,7 @@ private func goOn() {
   expect(reader.record(reader.newest)?.b == 3, "what was written is not there")
 }
 
-/// A journal with records for one and a half times its capacity, in a file without a name.
+/// A journal in an unnamed file. The number of records written is one and a half times its capacity.
 private final class Sample {
   static let capacity = JournalLayout.capacityMin
   static let byteCount = JournalLayout.fileBytes(capacity: capacity)
@@ -63,7 +63,7 @@ private final class Sample {
     let boot = MachineBoot(high: 3, low: 4)
     let journal = Journal(bytes, level: .debug, wallOffset: 1_700_000_000_000_000_000, boot: boot)
     for count in 0..<UInt64(Self.capacity * 3 / 2) {
-      // The records contain every event and some unknown ones.
+      // The records contain every known event and some unknown events.
       let event = Event(rawValue: UInt16(count)) ?? .boxStarted
       journal.record(.notice, event, at: .zero + .seconds(count), link: UInt8(count % 4), count, count << 32, 7)
     }

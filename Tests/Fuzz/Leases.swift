@@ -1,8 +1,8 @@
 import DHCP
 import Primitives
 
-/// Handles a sequence of DHCP requests, each after its length, with seconds in between. No address belongs to two
-/// clients at once.
+/// Handles a sequence of DHCP requests, with seconds between them. In the input, each request follows its length. An
+/// address must never belong to two clients at the same time.
 func fuzzLeases(_ input: UnsafeRawBufferPointer) {
   let first: UInt32 = 0xC0A8_31C9
   var leases = DHCPLeases(server: 0xC0A8_3101, addresses: first...(first + 3))

@@ -7,14 +7,16 @@ import Session
 import SessionSupport
 import TestSupport
 
-/// Decodes any bytes as a request and as an event, which must encode again. Then sends them as packets of two clients
-/// of one box, each after the client's number and a length.
+/// Decodes any bytes as a request and as an event. A decoded packet must encode and decode to the same value. The bytes
+/// are also sent as packets of two clients of one box. In the input, each packet follows the client's number and a
+/// length.
 ///
-/// Bit 6 of that number fills in values that the input cannot contain: this node's id, and the daemon's number of the
-/// latest invitation or stream of the client.
+/// Bit 6 of that number inserts values that the input cannot know: this node's id, and the daemon's number of the
+/// client's latest invitation or stream.
 func fuzzLocal(_ input: UnsafeRawBufferPointer) {
   if let request = try? LocalRequest(input.bytes) {
-    // Bytes after the last field are ignored, and default values are encoded in full.
+    // The comparison is of values, not of bytes: the decoder ignores bytes behind the last field, and the encoder
+    // writes default values.
     let written = Array(request.packet.dropFirst(4))
     expect((try? LocalRequest(written.span.bytes)) == request, "a request is written otherwise than it was read")
   }
@@ -27,7 +29,7 @@ func fuzzLocal(_ input: UnsafeRawBufferPointer) {
   let clients = LocalClients(box)
   var now = Instant.zero + .seconds(1)
   for user in 0..<2 { _ = clients.attach(user: UInt32(user), isOperator: false, groups: [], now: now) }
-  // The daemon's latest numbers of an invitation and of a stream, for each client.
+  // For each client, the daemon's number of its latest invitation and of its latest stream.
   var invited: [[UInt8]] = [[0, 0, 0, 0], [0, 0, 0, 0]], opened = invited
   while !script.isOver {
     let what = script.u8()
@@ -64,7 +66,7 @@ func fuzzLocal(_ input: UnsafeRawBufferPointer) {
   }
 }
 
-/// A single node whose two clients find each other, invite each other and exchange messages.
+/// A single node with two clients, which find each other, invite each other and exchange messages.
 private final class LocalBox: LocalNode {
   private let cryptography = StandInCryptography(Identity(1))
   let sessions: Sessions
@@ -76,7 +78,7 @@ private final class LocalBox: LocalNode {
       local: cryptography.identity.id, point: PublicPoint(InlineArray { point[$0] }), cryptography, seed: 1)
   }
 
-  /// The encoded id of this node.
+  /// The node's id in the encoding of the local API.
   var id: [UInt8] {
     var bytes: [UInt8] = []
     bytes.append(sessions.local)

@@ -2,8 +2,8 @@
 import Bearer
 import Primitives
 
-/// Decodes packets of the kernel's Bluetooth management socket, each after its length, and the advertisements in them.
-/// Any device in radio range can send these.
+/// Decodes packets of the kernel's Bluetooth management socket, and the advertisements in them. In the input, each
+/// packet follows its length. Any device in radio range can choose the content of an advertisement.
 func fuzzManagement(_ input: UnsafeRawBufferPointer) {
   _ = CausewayService.claim(in: Array(input))
   var script = Script(input)

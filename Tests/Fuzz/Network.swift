@@ -5,9 +5,9 @@ import Node
 import Primitives
 import TestSupport
 
-/// Runs a script of events for two linked nodes. They come and go, find candidates and exchange messages. Each has a
-/// hostile neighbour whose bytes come from the script. Afterwards time advances, and both nodes must still keep their
-/// rules.
+/// Runs a script of events for two linked nodes. Their links open and close, and the nodes find candidates and exchange
+/// messages. Each node also has a hostile neighbour whose bytes come from the script. Time then advances, and both
+/// nodes must still fulfil the rules that `expect` checks.
 func fuzzNetwork(_ input: UnsafeRawBufferPointer) {
   var script = Script(input)
   let network = Network()
@@ -20,7 +20,7 @@ private final class Network {
   private let ends = [End(0), End(1)]
   private var pipes: [Pipe] = []
 
-  /// A link between the two nodes: the slots at both, and the bytes in flight from each.
+  /// A link between the two nodes: the link slot at each node, and the bytes in flight from each node.
   private struct Pipe {
     var slots: [Int]
     var underway: [[UInt8]] = [[], []]
@@ -71,7 +71,7 @@ private final class Network {
       now = max(now, next)
       for end in ends { end.node.handle(.timeout, now: now) }
       settle()
-      // Bytes in flight arrive as time passes, as in a real network.
+      // Time passes, so the bytes in flight arrive, as in a real network.
       for index in pipes.indices.reversed() {
         for end in ends { flow(index, from: end, byteCount: Self.underwayBytesMax) }
       }
@@ -111,7 +111,7 @@ private final class Network {
     fill(index, from: end)
   }
 
-  /// Fills the link up to its limit of bytes in flight.
+  /// Fills the link with frames up to its limit of bytes in flight.
   private func fill(_ index: Int, from end: End) {
     while pipes[index].underway[end.number].count < Self.underwayBytesMax {
       let frames = end.pop(pipes[index].slots[end.number])
@@ -148,7 +148,7 @@ private final class Network {
     }
   }
 
-  /// A legal frame with the changes of the script.
+  /// A legal frame with the changes that the script makes.
   private func frame(_ script: inout Script) -> [UInt8] {
     let nodes = [NodeID.none, ends[0].id, ends[1].id, ends[0].stranger, ends[1].stranger, NodeID(high: 9, low: 9)]
     let type = script.u8()

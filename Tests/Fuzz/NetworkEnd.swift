@@ -7,9 +7,9 @@ import Primitives
 import SealSupport
 import TestSupport
 
-/// One of the two nodes of a script, with its hostile neighbour.
+/// One of the two nodes of a script, and the hostile neighbour of this node.
 final class End {
-  /// The number of keys that the hostile neighbour uses: its own, the other node's, and the node's own.
+  /// The number of keys that the hostile neighbour can prove: its own key, the other node's key, and this node's key.
   static let strangers = 3
 
   let number: Int
@@ -33,7 +33,7 @@ final class End {
     node = Self.node(identity, number, 1, .zero)
   }
 
-  /// Restarts the node with a new epoch.
+  /// Starts the node again with a higher epoch, the number that orders the starts of a node.
   func begin(_ now: Instant) {
     epoch += 1
     node = Self.node(identity, number, epoch, now)
@@ -53,7 +53,7 @@ final class End {
 
   // MARK: The hostile neighbour
 
-  /// Connects the hostile neighbour with a proved key that the script chooses.
+  /// Connects the hostile neighbour. `name` selects the key that the neighbour has proved.
   func meet(_ name: Int, _ bearer: BearerKind, _ now: Instant) {
     if hostile != nil { return }
     let peer = [stranger, other, id][name]
@@ -86,7 +86,7 @@ final class End {
 
   // MARK: Outputs of the node
 
-  /// The next complete, legal frames. Empty if none is queued.
+  /// The frames that the node sends next over the link. They must be complete and legal. Empty if no frame is queued.
   func pop(_ slot: Int) -> [UInt8] {
     let count = node.pop(slot, into: scratch)
     let bytes = Array(scratch[..<count])
@@ -94,7 +94,7 @@ final class End {
     return bytes
   }
 
-  /// Handles the outputs for the application.
+  /// Handles an output that is meant for the application.
   func hear(_ output: Node.Output) {
     switch output {
     case .completed:
@@ -118,7 +118,7 @@ final class End {
     }
   }
 
-  /// Takes at most `count` messages.
+  /// Takes at most `count` received messages from the node.
   func read(_ count: Int, _ now: Instant) {
     let taken = waiting.prefix(count)
     waiting.removeFirst(taken.count)

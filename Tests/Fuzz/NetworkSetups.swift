@@ -1,6 +1,6 @@
 @testable import BearerBluetooth
 
-/// Handles any bytes as the first unit of a channel from an unknown client to a network access point.
+/// Handles any bytes as the first BNEP packet that an unknown client sends to the network access point.
 func fuzzNetworkSetups(_ input: UnsafeRawBufferPointer) {
   let unit = Array(input.prefix(BNEPSetup.requestBytesMax + 1))
   switch BNEPSetup.verdict(on: unit) {

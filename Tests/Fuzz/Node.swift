@@ -8,16 +8,16 @@ import Seal
 import SealSupport
 import TestSupport
 
-/// Sends any bytes from a neighbour that has sent its hello to a complete node with another neighbour. Every signature
-/// is accepted, so that the code behind it is reached. Afterwards time advances, and the node must still keep its
-/// rules.
+/// Sends any bytes to a complete node from a neighbour that has sent its hello. The node has a second neighbour. Every
+/// signature is accepted, so that the input reaches the code behind the check. Time then advances, and the node must
+/// still fulfil the rules that `expect` checks.
 func fuzzNode(_ input: UnsafeRawBufferPointer) {
   let rig = Rig()
   rig.receive(input)
   rig.pass(.seconds(30))
 }
 
-/// Accepts every signature. Its sessions are stand-ins.
+/// Accepts every signature. Its end-to-end sessions are stand-ins without encryption.
 private final class Credulous: NodeCryptography {
   private let sessions = StandInCryptography(Identity(1))
 
@@ -63,7 +63,8 @@ private final class Rig {
     drain()
   }
 
-  /// Receives the input in pieces. The first byte is the size of a piece in units of 4 bytes, and 0 means one piece.
+  /// Receives the input in pieces. The first byte is the size of a piece in units of 4 bytes. A size of 0 means one
+  /// piece.
   func receive(_ input: UnsafeRawBufferPointer) {
     guard let first = input.first else { return }
     var rest = input.dropFirst()
@@ -104,7 +105,7 @@ private final class Rig {
     }
   }
 
-  /// The node sends only complete, legal frames, whatever it received.
+  /// Takes what the node sends on a link. The node must send only complete, legal frames, whatever bytes it received.
   private func take(_ slot: Int) {
     while true {
       let count = node.pop(slot, into: scratch)

@@ -2,8 +2,8 @@ import Channel
 import Primitives
 import TestSupport
 
-/// Decodes any bytes as each payload of reliable delivery. A legal payload must encode to the same bytes. Then passes
-/// the bytes to a channel with data in flight.
+/// Decodes any bytes as each payload of reliable delivery. A legal payload must encode to the same bytes. The bytes are
+/// then received by a channel with data in flight.
 func fuzzPayloads(_ input: UnsafeRawBufferPointer) {
   let bytes = input.bytes
   var buffer = [UInt8](repeating: 0, count: 128)
@@ -28,7 +28,8 @@ func fuzzPayloads(_ input: UnsafeRawBufferPointer) {
   receive(bytes)
 }
 
-/// The local epoch is 1 and the remote epoch is 2, as in the corpus. 3000 bytes of bulk data are in flight.
+/// Receives the payload at a channel with local epoch 1 and remote epoch 2, as in the corpus. The channel has 3000
+/// bytes of bulk data in flight.
 private func receive(_ payload: RawSpan) {
   var now = Instant.zero + .seconds(100)
   let channel = Channel(localEpoch: 1, remoteEpoch: 2)

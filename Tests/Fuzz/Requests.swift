@@ -1,10 +1,11 @@
 import StatusPage
 
-/// Parses any bytes as a request of a client to the status page, and as the names shown on it.
+/// Parses any bytes as a client's request to the status page, and as the names that the page shows.
 func fuzzRequests(_ input: UnsafeRawBufferPointer) {
   let bytes = Array(input.prefix(PageRequest.headBytesMax))
   let whole = PageRequest(bytes, host: "192.168.49.1")
-  // The result does not depend on the pieces. Later bytes do not change a decision.
+  // A request that arrives in pieces must be decided in the same way. Bytes behind the decision do not change the
+  // decision.
   for count in 0..<min(bytes.count, 512) {
     let part = PageRequest(Array(bytes[..<count]), host: "192.168.49.1")
     if part != .incomplete { expect(part == whole, "decided otherwise by what follows") }

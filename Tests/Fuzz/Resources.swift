@@ -1,7 +1,8 @@
 import Transfer
 
-/// Decodes any bytes as the stream of a transfer, at both ends, and as the journal of a partial. The commands to the
-/// receiver stay within the files of the manifest.
+/// Decodes any bytes as the stream of a file transfer, at the sender and at the receiver. Also decodes them as the
+/// journal of a partial, which is an incomplete transfer on disk. The receiver's commands must stay within the files of
+/// the manifest.
 func fuzzResources(_ input: UnsafeRawBufferPointer) {
   guard let first = input.first else { return }
   let bytes = Array(input.dropFirst())
@@ -47,7 +48,7 @@ private func receive(_ bytes: [UInt8], journal: [UInt8] = [], read: [UInt8] = []
   expect(ends <= 1, "\(ends) ends")
 }
 
-/// Offers a file of three bytes and handles the answers.
+/// Offers a file of three bytes, and handles the input as the receiver's answers.
 private func send(_ bytes: [UInt8]) {
   guard let manifest = try? Manifest([Entry([[0x61]], size: 3)]) else { return }
   var sender = TransferSender(manifest), ends = 0
@@ -67,7 +68,7 @@ private func send(_ bytes: [UInt8]) {
   expect(ends <= 1, "\(ends) ends")
 }
 
-/// Restores a journal of entries with correct checksums. The input determines their other fields.
+/// Restores a journal whose entries have correct checksums. The input determines the other fields of the entries.
 private func restore(_ bytes: [UInt8]) {
   guard let manifest = try? Manifest([Entry([[0x61]], size: 3), Entry([[0x62]], size: 2_000_000)]) else { return }
   var journal = PartialJournal.header(manifest.digest)

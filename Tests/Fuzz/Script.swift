@@ -1,4 +1,4 @@
-/// Reads an input from its beginning and returns zeros after its end, so that every input is a script.
+/// Reads an input from its beginning. Returns zeros behind its end, so that every input is a complete script.
 struct Script {
   private var rest: Slice<UnsafeRawBufferPointer>
 
@@ -9,17 +9,17 @@ struct Script {
   mutating func u8() -> UInt8 { rest.popFirst() ?? 0 }
   mutating func u16() -> UInt16 { UInt16(u8()) << 8 | UInt16(u8()) }
 
-  /// One of `count` choices.
+  /// A number below `count`, from the next byte of the input.
   mutating func choice(_ count: Int) -> Int { Int(u8()) % count }
 
-  /// At most `byteCount` bytes; fewer at the end of the input.
+  /// The next `byteCount` bytes. There are fewer at the end of the input.
   mutating func bytes(_ byteCount: Int) -> UnsafeRawBufferPointer {
     defer { rest = rest.dropFirst(byteCount) }
     return UnsafeRawBufferPointer(rebasing: rest.prefix(byteCount))
   }
 }
 
-/// Checks a rule that holds for every input. A violation is a finding.
+/// Checks a rule that holds for every input. A violation ends the program, which libFuzzer reports as a finding.
 func expect(_ condition: Bool, _ rule: @autoclosure () -> String, line: UInt = #line, file: StaticString = #fileID) {
   if !condition { fatalError(rule(), file: file, line: line) }
 }

@@ -5,8 +5,9 @@ import Primitives
 import Seal
 import SecureTransport
 
-/// Decodes any bytes as a seal hello. Passes them as datagrams and records to both ends of an established DTLS session,
-/// which must continue. Also passes them as the datagrams of a handshake to a server, each after its length.
+/// Decodes any bytes as a sealed hello, the first message in a new DTLS session. Passes them as datagrams and records
+/// to both ends of an established DTLS session, which must continue. Also passes them to a server as the datagrams of a
+/// handshake, each after its length in the input.
 func fuzzSealing(_ input: UnsafeRawBufferPointer) {
   if let hello = try? SealHello(input.bytes) {
     var bytes = [UInt8](repeating: 0, count: SealHello.byteCount)
@@ -19,7 +20,7 @@ func fuzzSealing(_ input: UnsafeRawBufferPointer) {
 
 nonisolated(unsafe) private let pair = Pair()
 
-/// Two nodes and the session between them, created once.
+/// Two nodes and the DTLS session between them, created once for all inputs.
 private final class Pair {
   private let ends: [DTLSSessions]
   private let names: [SessionName]
@@ -55,7 +56,7 @@ private final class Pair {
     sessions = [client, server]
   }
 
-  /// Checks that foreign, altered and repeated records are dropped, and that later records still arrive.
+  /// Checks that foreign, altered and repeated records are dropped, and that later valid records are still accepted.
   func disturb(_ input: UnsafeRawBufferPointer) {
     if input.count > Self.space.count { return }
     for end in 0..<2 {

@@ -1,7 +1,7 @@
 @testable import BearerBluetooth
 
-/// Sends requests from an unknown client to the SDP server, each after the MTU of its channel and its length. Then
-/// decodes the same bytes as answers to our own request.
+/// Sends requests from an unknown client to the SDP server. In the input, each request follows the MTU of its channel
+/// and its length. The bytes are also decoded as answers to a request of this node.
 func fuzzServiceRecords(_ input: UnsafeRawBufferPointer) {
   let server = SDPServer(channel: 5, hasNetwork: true)
   var script = Script(input)

@@ -3,8 +3,8 @@ import CAvahi
 import CSystem
 @testable import Discovery
 
-/// Decodes any bytes from the network in their DNS-SD forms: a TXT record (RFC 6763, section 6), an instance name, an
-/// address to dial. Also screens them as a packet for the built-in responder.
+/// Decodes any bytes as the parts of a DNS-SD announcement: a TXT record (RFC 6763, section 6), an instance name, and
+/// an address to dial. Also screens the bytes as a packet for the built-in responder.
 func fuzzServices(_ input: UnsafeRawBufferPointer) {
   if input.isEmpty { return }
   let bytes = Array(input)
@@ -26,7 +26,7 @@ func fuzzServices(_ input: UnsafeRawBufferPointer) {
   name(bytes)
 }
 
-/// Adds names as C strings until the table is full.
+/// Adds names in the form of C strings until the table of names is full.
 private func name(_ bytes: [UInt8]) {
   let table = ServiceTable()
   for part in bytes.split(separator: 0) {

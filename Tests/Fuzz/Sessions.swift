@@ -5,8 +5,8 @@ import Session
 import SessionSupport
 import TestSupport
 
-/// Decodes any bytes as each message of a session, which must encode to the same bytes. Then uses them as a script of
-/// events for a member: a kind, a length and a message, or a local event.
+/// Decodes any bytes as each message of a session. A legal message must encode to the same bytes. The bytes are then a
+/// script for a member: each event is a kind, a length and a message, or a local event.
 func fuzzSessions(_ input: UnsafeRawBufferPointer) {
   let key = StandInCryptography(Identity(1))
   if let kind = input.first.flatMap({ SessionKind(rawValue: $0) }) {
@@ -35,7 +35,7 @@ private func readSessionMessage(_ kind: SessionKind, _ input: UnsafeRawBufferPoi
   if let written { expect(written == Array(input), "a message is written otherwise than it was read") }
 }
 
-/// Runs a node with a session and an invitation, and another node that sends arbitrary messages.
+/// Runs a node that has a session and an invitation, while another node sends it arbitrary messages.
 private func hearSessions(_ script: consuming Script, _ key: StandInCryptography) {
   var now = Instant.zero + .seconds(1)
   let point = key.identity.point

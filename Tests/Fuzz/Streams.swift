@@ -1,6 +1,7 @@
 import Link
 
-/// Splits any bytes below TLS into records and sealed frames. The result must not depend on the pieces.
+/// Splits the bytes below TLS into TLS records and sealed frames. The result must not depend on how the bytes arrive in
+/// pieces.
 func fuzzStreams(_ input: UnsafeRawBufferPointer) {
   let whole = divide(input, step: max(input.count, 1))
   for step in [1, 7] {
@@ -9,14 +10,14 @@ func fuzzStreams(_ input: UnsafeRawBufferPointer) {
     if whole.refusal == nil {
       expect(whole.kinds == pieces.kinds, "another cut, other units")
     } else {
-      // The received part of a refused unit depends on the pieces.
+      // How much of a refused unit was accepted before the refusal depends on the pieces.
       expect(pieces.kinds.starts(with: whole.kinds), "another cut, other units before the refusal")
     }
   }
 }
 
 private struct Division {
-  /// For each byte, the kind of the unit that contains it.
+  /// For each accepted byte, the kind of the unit that contains it.
   var kinds: [UInt8] = []
   var refusal: StreamDemultiplexer.Refusal?
 }

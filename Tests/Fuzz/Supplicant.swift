@@ -1,11 +1,11 @@
 @testable import WiFiDirect
 
-/// Parses any bytes from wpa_supplicant as an event and as the reply to a command. Its messages contain names and
-/// passphrases of other devices.
+/// Parses any bytes from wpa_supplicant as an event and as the reply to a command. These messages contain names and
+/// passphrases that other devices chose.
 func fuzzSupplicant(_ input: UnsafeRawBufferPointer) {
   let message = Array(input)
   let parsed = SupplicantParser.parse(message[...])
-  // The result does not depend on the position in a longer buffer.
+  // The result must be the same at another position of a longer buffer.
   let shifted = [0x3C, 0x33, 0x3E] + message
   expect(SupplicantParser.parse(shifted[3...]) == parsed, "read otherwise in another place")
   if case .groupStarted(let group) = parsed?.event {

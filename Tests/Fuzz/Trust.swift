@@ -2,8 +2,8 @@ import Frame
 import TestSupport
 @testable import Trust
 
-/// Decodes any bytes as a deny-list, and as the file that contains a node's trust state. A legal value must encode to
-/// the same bytes.
+/// Decodes any bytes as a deny-list, which revokes keys, and as the file with a node's trust state. A legal value must
+/// encode to the same bytes.
 func fuzzTrust(_ input: UnsafeRawBufferPointer) {
   readList(input)
   if let state = TrustState(Array(input)) {

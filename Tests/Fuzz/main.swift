@@ -1,8 +1,8 @@
 import CSystem
 
-/// A fuzz target: its name, which is also the name of its corpus folder, and its function of an input.
+/// The fuzz targets. The name of a target is also the name of its corpus folder. `take` runs the target on one input.
 private let targets: [(name: String, take: (UnsafeRawBufferPointer) -> Void)] = [
-  // Decoders.
+  // Decoders, which run under AddressSanitizer.
   ("frames", fuzzFrames),
   ("streams", fuzzStreams),
   ("advertisements", fuzzAdvertisements),
@@ -23,14 +23,14 @@ private let targets: [(name: String, take: (UnsafeRawBufferPointer) -> Void)] = 
   ("trust", fuzzTrust),
   ("sealing", fuzzSealing),
   ("resources", fuzzResources),
-  // Complete channels and nodes need too much memory to run fast under AddressSanitizer: see run.sh.
+  // Channels and nodes. They need so much memory for each input that they run without AddressSanitizer: see run.sh.
   ("payloads", fuzzPayloads),
   ("node", fuzzNode),
   ("network", fuzzNetwork),
 ]
 
-/// The main function of libFuzzer, for a program that has its own (llvm.org/docs/LibFuzzer.html, “Using libFuzzer as a
-/// library”). It returns only when it has nothing more to do.
+/// The main function of libFuzzer, for a program that has a main function of its own. It returns when all runs are
+/// done. See llvm.org/docs/LibFuzzer.html, “Using libFuzzer as a library”.
 @_silgen_name("LLVMFuzzerRunDriver")
 private func runDriver(
   _ count: UnsafeMutablePointer<CInt>,
@@ -38,7 +38,7 @@ private func runDriver(
   _ take: @convention(c) (UnsafePointer<UInt8>?, Int) -> CInt
 ) -> CInt
 
-// One binary contains all targets. It runs the target with the name of the called executable.
+// One binary contains all targets. The name under which the binary is called selects the target.
 private let name = CommandLine.arguments[0].split(separator: "/").last.map { String($0) } ?? ""
 guard let target = targets.first(where: { $0.name == name }) else {
   for target in targets { print(target.name) }

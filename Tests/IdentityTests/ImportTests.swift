@@ -4,7 +4,7 @@ import Testing
 
 @testable import Identity
 
-/// PEM files to import. Either all of a file is understood, or nothing is imported.
+/// The import of PEM files. A file is either understood completely, or nothing of it is imported.
 struct ImportTests {
   let scratch = Scratch()
   private let key: String
@@ -25,7 +25,7 @@ struct ImportTests {
       bytes, path: "node.pem", password: [], at: time, into: StateDirectory(scratch.file("state")))
   }
 
-  /// The subjects of the imported identity's certificates, as openssl prints them.
+  /// The subjects of the certificates in the imported identity, as openssl prints them.
   private func subjects(_ text: String, at time: Int64 = Scratch.june) throws -> [String] {
     let identity = try importing(Array(text.utf8), at: time)
     try scratch.write("out.pem", identity.pem(withKey: false))
@@ -33,7 +33,7 @@ struct ImportTests {
     return shown.split(separator: "\n").filter { $0.hasPrefix("subject") }.map(String.init)
   }
 
-  /// The error of importing. Nil if it succeeds.
+  /// The error of the import. Nil if the import succeeds.
   private func refusal(_ bytes: [UInt8], at time: Int64 = Scratch.june) -> IdentityError? {
     do throws(IdentityError) {
       _ = try importing(bytes, at: time)
@@ -46,7 +46,8 @@ struct ImportTests {
   @Test func aCertificateThatIsNotReadIsNotSkipped() throws {
     let count = key.split(separator: "\n").count
     func labelled(_ label: String) -> String { leaf.replacing("CERTIFICATE", with: label) }
-    // The text that follows the key, and the line of the error, counted from the key's last line.
+    // The text behind the key in the file, and the line that the error names. Lines are counted from the last line of
+    // the key.
     let damages: [(text: String, line: Int)] = [
       (labelled("TRUSTED CERTIFICATE"), 1), (labelled("X509 CERTIFICATE"), 1), (labelled("certificate"), 1),
       (labelled("PKCS7"), 1), (labelled("X509 CRL"), 1), (leaf.replacing("-----BEGIN", with: "----BEGIN"), 1),
@@ -61,7 +62,7 @@ struct ImportTests {
         continue
       }
     }
-    // The certificate is encoded as UTF-16.
+    // The certificate in this file is encoded as UTF-16.
     guard case .malformedPEM("node.pem", count + 1, _) = refusal(Array(key.utf8) + leaf.utf8.flatMap { [$0, 0] }) else {
       Issue.record("UTF-16 was taken")
       return
@@ -115,16 +116,16 @@ struct ImportTests {
     for file in [key + old + leaf, key + leaf + old] {
       #expect(try subjects(file).first?.hasSuffix("node") == true)
     }
-    // The old certificate was valid in January 2026.
+    // In January 2026 the old certificate was valid, so it is the one that is imported.
     #expect(try subjects(key + old, at: 1_768_000_000).first?.hasSuffix("old") == true)
-    // A certificate that becomes valid later is preferred to an expired one.
+    // A certificate that becomes valid in the future is preferred to an expired one.
     try scratch.certificate(
       "next", by: "intermediate", extensions: Scratch.node, key: "node.pem.key", from: "20280101000000Z")
     #expect(try subjects(key + old + text("next.pem")).first?.hasSuffix("next") == true)
     #expect(try subjects(key + text("next.pem") + leaf).first?.hasSuffix("node") == true)
   }
 
-  // MARK: Existing files
+  // MARK: Files that exist already
 
   @Test func aKeyWithAnUnusableChainIsNotToBeRemoved() throws {
     try scratch.certificate(

@@ -10,7 +10,7 @@ struct NodeIdentityTests {
 
   private func load() throws(IdentityError) -> NodeIdentity { try NodeIdentity.loadOrCreate(directory: scratch.path) }
 
-  /// The error of loading. Nil if it succeeds.
+  /// The error of loading the identity. Nil if loading succeeds.
   private func refusal() -> IdentityError? {
     do throws(IdentityError) {
       _ = try load()
@@ -106,7 +106,7 @@ struct NodeIdentityTests {
     try scratch.write(trace, "something")
     #expect(refusal() == .keyLost(key: scratch.file("node.key"), left: scratch.file(trace)))
     #expect(scratch.bytes("node.key") == nil)
-    // A new identity needs an explicit command.
+    // Only an explicit command makes a new identity in place of a lost one.
     _ = try NodeIdentity.create(StateDirectory(scratch.path))
     #expect(refusal() == nil)
   }

@@ -8,7 +8,7 @@ import Testing
 struct PKCS12Tests {
   let scratch = Scratch()
 
-  /// Creates a fleet's root, an intermediate, and a node certificate issued by the intermediate.
+  /// Creates a root authority, an intermediate authority, and a node certificate that the intermediate issued.
   init() throws {
     try scratch.makeFleet()
   }
@@ -43,13 +43,13 @@ struct PKCS12Tests {
     let identity = try importing("node.p12", "secret")
     try scratch.openssl("pkey -in node.pem.key -pubout -outform DER -out spki.der")
     #expect(try scratch.openssl("dgst -sha256 -r spki.der").hasPrefix(hex(identity.id)))
-    // The chain contains the leaf first, then its issuer, then the root.
+    // The chain has three certificates: the node's certificate, its issuer, and the root.
     let text = String(decoding: try identity.pem(withKey: false), as: UTF8.self)
     #expect(text.components("BEGIN CERTIFICATE") == 3)
     try scratch.write("out.pem", text)
     #expect(try scratch.openssl("x509 -in out.pem -noout -subject").contains("CN = node"))
     #expect(try scratch.openssl("verify -CAfile root.pem -untrusted out.pem out.pem").contains("OK"))
-    // The next start loads the imported identity.
+    // The next start of the daemon loads the imported identity.
     #expect(try NodeIdentity.loadOrCreate(directory: scratch.file("state")).id == identity.id)
   }
 
@@ -84,7 +84,7 @@ struct PKCS12Tests {
     for index in whole.indices {
       var changed = whole
       changed[index] ^= 0x20
-      // The result is either an error or the same contents, if the byte has no meaning.
+      // Either the change is an error, or the changed byte has no meaning and the contents are the same.
       let contents = try? PKCS12.open(changed, password: Array("secret".utf8))
       if let contents { #expect(contents.certificates.count == 3, "byte \(index)") }
     }
@@ -101,7 +101,8 @@ struct PKCS12Tests {
   }
 
   @Test func aCertificateOfAnotherKeyIsRefused() throws {
-    // OpenSSL refuses to create such a file, so it is built from a key file without the node's own certificate.
+    // OpenSSL refuses to create such a PKCS #12 file. So the test combines a key with the certificates of the
+    // authorities.
     try scratch.openssl("pkcs12 -export -inkey node.pem.key -in node.pem -out a.p12 -passout pass:secret")
     try scratch.openssl("pkcs12 -in a.p12 -nodes -nocerts -passin pass:secret -out only.key")
     let text = String(decoding: scratch.bytes("only.key")! + scratch.bytes("chain.pem")!, as: UTF8.self)
@@ -127,7 +128,7 @@ struct PKCS12Tests {
   @Test func moreRoundsThanTheLimitAreRefusedAtOnce() throws {
     try export("-iter 8000001")
     #expect(refusal("node.p12") == .tooManyIterations)
-    // The iterations of MAC, certificates and key are added up.
+    // The limit is for the sum of the iterations of the MAC, the certificates and the key.
     try export("-iter 2800000")
     #expect(refusal("node.p12") == .tooManyIterations)
   }
@@ -147,7 +148,8 @@ struct PKCS12Tests {
     }
   }
 
-  /// Converts DER to BER with indefinite lengths. Each octet string is split into parts.
+  /// Converts DER to BER. Constructed elements get an indefinite length, and each octet string is split into parts of
+  /// `partBytes`.
   private func ber(_ der: ArraySlice<UInt8>, _ partBytes: Int) -> [UInt8] {
     var reader = DERReader(der)
     var all: [UInt8] = []
@@ -186,7 +188,7 @@ struct PKCS12Tests {
     #expect(throws: PKCS12Error.unusablePassword) { try PKCS12.open([0x30, 0], password: [0xFF]) }
   }
 
-  /// RFC 7292 contains no test vectors. OpenSSL and Bouncy Castle use these.
+  /// RFC 7292 contains no test vectors. The vectors here are those that OpenSSL and Bouncy Castle use.
   @Test func derivationMatchesKnownVectors() throws {
     let sha1 = try PKCS12Key.hash(of: [0x2B, 0x0E, 0x03, 0x02, 0x1A])
     let smeg = try #require(PKCS12Key.bmpString(Array("smeg".utf8)))
@@ -205,8 +207,8 @@ struct PKCS12Tests {
   }
 
   @Test func anEncryptedPEMThatAsksForMinutesOfDerivationIsRefusedAtOnce() throws {
-    // openssl itself would need 10 s for this file. It was created with few iterations, and the iteration count was
-    // changed in its bytes.
+    // openssl would need 10 s to make a file with so many iterations. So it makes one with few iterations, and the test
+    // changes the number in the file.
     for options in ["-iter 999999", "-v1 PBE-SHA1-3DES -iter 999999"] {
       try scratch.openssl("pkcs8 -topk8 -in node.pem.key -outform DER -out locked.der -passout pass:secret \(options)")
       var der = try #require(scratch.bytes("locked.der"))
@@ -242,7 +244,7 @@ struct PKCS12Tests {
         Issue.record("\(file) was taken")
       } catch {
         #expect(error.text.contains("DER; convert it to PEM with: openssl \(kind) -inform DER"), "\(error.text)")
-        // No password is requested.
+        // The error comes before the question for a password, because the file is not recognised as encrypted.
         let bytes = try #require(scratch.bytes(file))
         #expect(throws: IdentityError.self) { try NodeIdentity.isEncrypted(bytes, path: file) }
       }
@@ -265,7 +267,7 @@ struct PKCS12Tests {
 }
 
 extension String {
-  /// How many times the text occurs in this string.
+  /// The number of times that `text` occurs in this string.
   fileprivate func components(_ text: String) -> Int { shellCount(self, text) }
 }
 

@@ -2,7 +2,8 @@ import Identity
 import TestSupport
 import Testing
 
-/// The vectors of RFC 6979, A.2.5 (P-256, SHA-256), and invalid signatures that must be rejected (FIPS 186-5, 6.4.2).
+/// Valid signatures, which are the vectors of RFC 6979, A.2.5 (P-256, SHA-256). Also invalid signatures, which must be
+/// rejected (FIPS 186-5, 6.4.2).
 @Suite struct SignatureTests {
   private static let x: [UInt8] = hex("60fed4ba255a9d31c961eb74c6356d68c049b8923b61fa6ce669622e60f29fb6")
   private static let y: [UInt8] = hex("7903fe1008b8bc99a41ae9e95628bc64f2f1b20c2d7e9f5177a3c294d4462299")

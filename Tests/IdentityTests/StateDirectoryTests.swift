@@ -49,7 +49,7 @@ struct StateDirectoryTests {
       #expect(found == .current([2]) || found == .current([3]))
       #expect(!isDone || found == .current([3]))
       outcomes.append(found)
-      // Leftovers of an interrupted write do not affect the next write.
+      // The files that an interrupted write leaves do not disturb the next write.
       try directory().writeChecked([4], to: "state")
       #expect(try directory().readChecked("state", bytesMax: 100) == .current([4]))
       if isDone { break }
@@ -89,7 +89,8 @@ struct StateDirectoryTests {
   @Test func aFullDiskIsAnErrorAndTheOldStays() throws {
     let state = try directory()
     try state.writeChecked([1], to: "state")
-    // The three steps that succeed are the directory, the removal of the leftover and the open. The write fails.
+    // Three steps succeed: the step for the directory, the removal of a leftover file, and the open of the new file.
+    // The write fails.
     state.stepsLeft = 3
     #expect(throws: IdentityError.unwritable(path: scratch.file("state"), code: EIO)) {
       try state.writeChecked([2], to: "state")

@@ -2,7 +2,7 @@
 import Primitives
 import Testing
 
-/// Page-aligned memory for one journal of `capacity` records.
+/// Page-aligned memory for one journal with `capacity` records.
 final class Memory {
   let bytes: UnsafeMutableRawBufferPointer
   init(capacity: Int) {
@@ -102,7 +102,8 @@ final class Memory {
   let reader = try memory.reader()
   #expect(reader.record(12)?.wallNanoseconds == 12_000)
   #expect(reader.record(6)?.wallNanoseconds == 6000)
-  // The journal knows the last eight boots only; older records are assigned to the oldest of them.
+  // The journal stores the clock offsets of the last eight boots. Records of earlier boots get the oldest stored
+  // offset.
   #expect(reader.record(1)?.wallNanoseconds == 5000)
 }
 

@@ -2,7 +2,7 @@ import Journal
 import Primitives
 import Testing
 
-/// A journal that counts repeated records.
+/// A journal in memory with the filter that counts repeated records.
 private final class Ring {
   let memory: Memory
   let filter = UnsafeMutablePointer<RepeatFilter>.allocate(capacity: 1)
@@ -22,7 +22,7 @@ private final class Ring {
 
   func at(_ seconds: Double) -> Instant { Instant(nanoseconds: UInt64(seconds * 1e9)) }
 
-  /// The records of one event.
+  /// All records of `event` in the journal.
   func records(_ event: Event) throws -> [JournalRecord] {
     let reader = try memory.reader()
     return (reader.oldest...max(reader.newest, 1)).compactMap { reader.record($0) }.filter {
@@ -35,7 +35,7 @@ private func node(_ number: UInt64) -> NodeID { NodeID(high: number, low: ~numbe
 
 @Test func whatRepeatsIsCountedAndTheCountIsRecorded() throws {
   let ring = Ring()
-  // One refused peer connects from a different port each time.
+  // A refused peer connects 19 times, each time from another port.
   for attempt in 0..<19 { ring.say("link: 10.0.0.7:\(40_000 + attempt): its key is revoked", Double(attempt) * 0.2) }
   #expect(try ring.memory.reader().newest == 8)
   ring.journal.recordRepeats(at: ring.at(50))
@@ -44,7 +44,7 @@ private func node(_ number: UInt64) -> NodeID { NodeID(high: number, low: ~numbe
   let count = try #require(try ring.records(.repeated).first)
   #expect(count.a == 11 && count.b == UInt64(Event.report.rawValue) && count.c == 61)
   #expect(count.level == Level.notice.rawValue && count.node.byte(0) == UInt8(ascii: "l"))
-  // A repetition that continues is logged once per interval.
+  // Ten further repeats add only one record, because a continuing repeat is logged once per interval.
   for attempt in 0..<10 { ring.say("link: 10.0.0.7:\(50_000 + attempt): its key is revoked", 62) }
   #expect(try ring.memory.reader().newest == 10)
 }

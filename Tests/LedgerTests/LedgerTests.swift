@@ -15,7 +15,7 @@ private func projectFile(_ name: String) throws -> String {
   return String(decoding: bytes[..<count], as: UTF8.self)
 }
 
-/// The cells of the table "Bounded tables" in docs/security.md, one array per row, without the heading.
+/// The cells of the table “Bounded tables” in docs/security.md. Each array is one row; the heading is omitted.
 private func boundedTables() throws -> [[String]] {
   let page = lines(try projectFile("docs/security.md"))
   let start = try #require(page.firstIndex(of: "## Bounded tables"))
@@ -61,7 +61,8 @@ private func lines(_ text: String) -> [Substring] { text.split(separator: "\n", 
 @Test func eachRowOfTheSecurityPageSaysWhoFillsItWhatIsKeptAndWhichTestShowsIt() throws {
   for row in try boundedTables() {
     #expect(row.count == 4 && row.allSatisfy { !$0.isEmpty }, "\(row)")
-    // Text between backquotes that starts with `Tests/` is the path of a test. “–” marks memory that no peer can fill.
+    // A text in backquotes that starts with `Tests/` is the path of a test. The cell “–” marks memory that no peer can
+    // fill.
     let tests = row[3].split(separator: "`").filter { $0.hasPrefix("Tests/") }
     #expect(!tests.isEmpty || row[3] == "–", "\(row[0]): which test?")
     for test in tests { #expect(throws: Never.self, "\(row[0]): \(test)") { try projectFile(String(test)) } }
