@@ -8,7 +8,8 @@ import TestSupport
 private func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }
 private let chat = bytes("chat")
 
-/// Applications on separate boxes, all connected in one session. `sessions` holds each application's number for it.
+/// Applications on separate boxes, all connected in one session. `sessions` contains the number by which each
+/// application refers to the session.
 private func joined(_ count: Int) -> (house: House, applications: [Application], sessions: [UInt32]) {
   let house = House(count)
   let applications = (0..<count).map { Application(house, $0) }
@@ -174,7 +175,7 @@ private func joined(_ count: Int) -> (house: House, applications: [Application],
   @Test func `a client receives no message beyond its window`() {
     let (_, applications, sessions) = joined(2)
     let reader = applications[1]
-    // The reader joins again with a session whose window the test grants step by step.
+    // The reader leaves and joins again. The test grants the window of the reader's new session step by step.
     _ = reader.ask(.leave(session: sessions[1], text: []))
     _ = reader.read()
     let fresh = reader.ask(.open(type: chat, SessionRules()))

@@ -6,7 +6,8 @@ import SessionSupport
 import Testing
 import TestSupport
 
-/// The packets of vectors.txt by name. An independent implementation reads the same file.
+/// The packets of vectors.txt by name. The tests of the Swift library, an independent implementation, read the same
+/// file.
 private func vectors() throws -> [String: [UInt8]] {
   let path = "\(#filePath)".replacing("CodecTests.swift", with: "vectors.txt")
   let file = try #require(fopen(path, "r"))
@@ -148,13 +149,13 @@ private let events: [(name: String, event: LocalEvent)] = [
       let packet = Array(event.packet.dropFirst(4))
       let read = try readEvent(packet)
       #expect(read.packet == event.packet, "\(name)")
-      // The decoder does not restore the daemon's handles and times.
+      // These two events contain handles and times of the daemon that are not in the packet.
       if name != "invited" && name != "ended-same" { #expect(read == event, "\(name)") }
       #expect(try readEvent(packet + [1, 2, 3]).packet == event.packet, "\(name)")
       for count in 0..<packet.count {
-        // The endpoint of a service was added to `done` by a later version.
+        // A later version appended the endpoint of a service to `done`, so a packet without the endpoint is valid.
         if name == "done-at" && count >= 7 { continue }
-        // The certificates were added by a later version too.
+        // A later version appended the certificates, so a packet without them is valid.
         if name.hasPrefix("decision-wanted") && count == 31 { continue }
         #expect(throws: LocalRefusal.truncated, "\(name) \(count)") { try readEvent(Array(packet[..<count])) }
       }
@@ -168,8 +169,8 @@ private let events: [(name: String, event: LocalEvent)] = [
         var changed = packet
         changed[index] ^= 0x55
         guard let read = try? readEvent(changed) else { continue }
-        // Capabilities belong to later versions, a message has one of two modes, and only a member that left has a
-        // reason.
+        // These bytes may change without effect: capabilities of later versions, the mode of a message, and the reason
+        // of a member that has not left.
         let isPassedOver =
           name == "welcome" && (7..<15).contains(index) || name == "message" && index == 25
           || name.hasPrefix("member") && index == 32
@@ -183,7 +184,7 @@ private let events: [(name: String, event: LocalEvent)] = [
     var member = Array(LocalEvent.member(session: 4, address, .connected, peer).packet.dropFirst(4))
     member[5 + 20 + 6] = 99
     #expect(throws: LocalRefusal.outOfRange) { try readEvent(member) }
-    // A refusal with a reason of a later version is still a refusal.
+    // A refusal whose reason comes from a later version is still read as a refusal.
     let refusal = try readEvent([128, 0, 0, 0, 7, 77, 1, 33])
     #expect(refusal == .done(request: 7, .unsupported, text: bytes("!")))
   }
@@ -191,7 +192,7 @@ private let events: [(name: String, event: LocalEvent)] = [
   @Test func `a truncated request is refused`() {
     for (name, request) in requests {
       let packet = Array(request.packet.dropFirst(4))
-      // A request of an earlier client ends before this field.
+      // An earlier client sends the request without its last field.
       let required = name.contains("postpone") ? packet.count - 1 : packet.count
       for count in 0..<required {
         #expect(throws: LocalRefusal.truncated, "\(name) \(count)") {

@@ -6,8 +6,8 @@ import Session
 import SessionSupport
 import TestSupport
 
-/// Nodes with clients of their local APIs in one process, without channels or sockets. A message arrives as soon as it
-/// is sent.
+/// Nodes in one process, each with clients of its local API. There are no channels and no sockets. A message arrives as
+/// soon as it is sent.
 final class House {
   final class Box: LocalNode {
     let cryptography: StandInCryptography
@@ -16,7 +16,7 @@ final class House {
     unowned let house: House
     let name: [UInt8]
     var told: [UInt8] = [0]
-    /// The certificate chain of every other node. Nil if their keys are not proved yet.
+    /// The certificate chain that every other node has. Nil while the keys of the other nodes are not proved.
     var chain: [[UInt8]]? = []
 
     init(_ house: House, _ number: Int, _ restrictions: [LocalRestriction]) {
@@ -63,7 +63,7 @@ final class House {
 
   private(set) var boxes: [Box] = []
   var now = Instant.zero + .seconds(1000)
-  /// Whether channels accept messages of applications.
+  /// Whether the channels between the nodes accept messages of applications.
   var hasRoom = true
 
   init(_ count: Int, _ restrictions: [LocalRestriction] = []) {
@@ -116,7 +116,7 @@ final class House {
   }
 }
 
-/// A client that reads only when the test does.
+/// A client of the local API that reads only when the test reads.
 final class Application {
   let house: House
   let box: House.Box
@@ -143,7 +143,7 @@ final class Application {
     return number
   }
 
-  /// The bytes of the next event, without its length.
+  /// The bytes of the next event without the length before it. Nil if no event is pending.
   func next() -> [UInt8]? {
     let packet = box.clients.nextPacket(for: place, now: house.now)
     house.settle()
@@ -156,10 +156,11 @@ final class Application {
     return events
   }
 
-  /// Reads all pending events. Returns those of one type.
+  /// Reads all pending events. Returns the events of one type.
   func read(_ type: UInt8) -> [[UInt8]] { read().filter { $0[0] == type } }
 
-  /// Sends a request and reads all pending events. Returns the outcome in the answer.
+  /// Sends a request and reads all pending events. Returns the outcome in the answer to the request, or nil without an
+  /// answer.
   func outcome(_ request: LocalRequest.Body, number: UInt32? = nil) -> LocalOutcome? {
     let number = ask(request, number: number)
     for event in read() where event[0] == 128 && event.word(1) == number {
@@ -168,14 +169,14 @@ final class Application {
     return nil
   }
 
-  /// The address of this client's service of a type.
+  /// The address of this client's service with the given type.
   func address(_ type: String, name: String = "test", user: UInt32 = 1000) -> MemberAddress {
     MemberAddress(
       node: box.sessions.local,
       endpoint: box.endpoint(user: user, type: Array(type.utf8), instance: Array(name.utf8)))
   }
 
-  /// The daemon's number of the next reported invitation. 0 if there is none.
+  /// The daemon's number of the first pending invitation. Reads all pending events. 0 if there is no invitation.
   func invitation() -> UInt32 { read(132).first?.word(5) ?? 0 }
 
   func open(_ type: String, _ rules: SessionRules = SessionRules()) -> UInt32 {
@@ -186,6 +187,6 @@ final class Application {
 }
 
 extension [UInt8] {
-  /// The number at an offset of an event.
+  /// The 32-bit number at a byte offset of an event.
   func word(_ offset: Int) -> UInt32 { span.bytes.word32(offset) }
 }

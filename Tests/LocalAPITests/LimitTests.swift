@@ -99,9 +99,9 @@ private let chat = bytes("chat")
   }
 }
 
-/// A client that has stopped reading, beside other clients.
+/// A client that has stopped reading, beside clients that read.
 @Suite struct LocalStalledClientTests {
-  /// Three clients in one session. The last one reads nothing.
+  /// Three clients in one session. The last client reads nothing.
   private func stalled() -> (house: House, applications: [Application], sessions: [UInt32]) {
     let house = House(3)
     let applications = (0..<3).map { Application(house, $0) }
@@ -131,7 +131,8 @@ private let chat = bytes("chat")
       #expect(applications[1].read(137).count == 1)
       house.run(seconds: 1)
     }
-    // Sixteen messages fill the share of 96 KiB and one reservation, which a stalled client does not renew.
+    // Sixteen messages fill the client's share of 96 KiB and one reservation, which is space for one message beyond the
+    // share. A client that does not read gets no second reservation.
     #expect(results == [LocalDelivery.delivered.rawValue: 40 + 16, LocalDelivery.noRoom.rawValue: 24])
     #expect(applications[2].read(137).count == 16)
     house.run(seconds: 1)
@@ -176,7 +177,7 @@ private let chat = bytes("chat")
     for _ in 0..<20 { talk() }
     let delivered = results[LocalDelivery.delivered.rawValue] ?? 0
     #expect(delivered > 80 && results[LocalDelivery.noRoom.rawValue] == 240 - delivered, "\(results)")
-    // Other clients have room for messages of maximum length.
+    // There is still space for messages of maximum length to clients that read.
     let one = Application(house, 0, user: 0, isOperator: true, name: "one")
     let two = Application(house, 0, user: 0, isOperator: true, name: "two")
     let oneSession = one.open("chat", SessionRules(membersMax: 64))
@@ -193,7 +194,7 @@ private let chat = bytes("chat")
     }
     #expect(counts[0] >= 5 && counts[0] == counts[1], "\(counts)")
     #expect(reader.read(137).count == delivered)
-    // Once the reader reads again, all senders have room again.
+    // The senders have credit again once the reader reads.
     results = [:]
     talk()
     talk()
@@ -208,14 +209,14 @@ private let chat = bytes("chat")
     let sessionsThere = house.boxes[2].sessions
     var isMessage = false
     while !isMessage, let event = applications[2].next() { isMessage = event[0] == 137 }
-    // The client leaves while the message is being sent, so only this message counts.
+    // The client leaves while the event with the message is partly written. So only this message still occupies space.
     _ = applications[2].ask(.leave(session: sessions[2], text: []))
     #expect(sessionsThere.roomGranted.shares + sessionsThere.roomGranted.loans == 65_192)
     _ = applications[2].read()
     #expect(sessionsThere.roomGranted.shares + sessionsThere.roomGranted.loans == 0)
   }
 
-  /// Adds a client to the session of another one.
+  /// Adds the client `guest` to a session of the client `host`.
   private func join(
     _ guest: Application, _ name: String, _ session: UInt32, to host: Application, _ hosts: UInt32
   ) {

@@ -5,7 +5,7 @@ import SessionSupport
 import Testing
 import TestSupport
 
-/// A client that decides on admission, and the certificates that it receives.
+/// A client that decides on the admission of members, and the certificates that it receives for its decision.
 @Suite struct QuestionTests {
   let house = House(2)
   let judge: Application
@@ -18,7 +18,7 @@ import TestSupport
 
   private func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }
 
-  /// Makes the guest a member of the judge's session. Returns both sessions.
+  /// Makes the guest a member of the judge's session. Returns the session's number at each of the two clients.
   private func join() -> (judge: UInt32, guest: UInt32) {
     let session = judge.ask(.open(type: bytes("chat"), SessionRules(), judges: true))
     _ = judge.ask(.window(session: session, limit: .max))

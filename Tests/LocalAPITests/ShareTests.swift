@@ -8,7 +8,7 @@ import TestSupport
 private func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }
 private let chat = bytes("chat")
 
-/// Shares per user. One user takes all that it gets, with any number of clients.
+/// The shares of users. A user takes as much as it gets, and the number of its clients makes no difference.
 @Suite struct ShareTests {
   let house = House(1)
 
@@ -23,8 +23,8 @@ private let chat = bytes("chat")
     return count
   }
 
-  /// Opens clients of a user one after the other and repeats a request on each until it is refused. Returns how often
-  /// it succeeded.
+  /// Attaches up to eight clients of a user, one after the other. Each client repeats a request until the request is
+  /// refused. Returns the number of accepted requests.
   private func takeAll(_ user: UInt32, _ request: (Int) -> LocalRequest.Body) -> Int {
     var count = 0
     for number in 0..<8 {
@@ -80,7 +80,7 @@ private let chat = bytes("chat")
     #expect(greedy.read(128).first?[5] == LocalOutcome.done.rawValue)
     #expect(greedy.outcome(.advertise(type: bytes("more"), info: [info[0]])) == .full)
     #expect(other.outcome(.advertise(type: bytes("other"), info: [info[0]])) == .done)
-    // An update to fewer bytes is accepted even if others have services now.
+    // An update to fewer bytes is accepted, even if other users have advertised services since.
     #expect(greedy.outcome(.advertise(type: chat, info: [info[0]]), number: service) == .done)
     #expect(greedy.outcome(.advertise(type: bytes("more"), info: [info[0]])) == .done)
   }
@@ -125,7 +125,7 @@ private let chat = bytes("chat")
   }
 }
 
-/// The places for long packets.
+/// The slots for long packets, which all clients of a box share.
 @Suite struct LongPacketTests {
   private let start = Instant.zero + .seconds(100)
 

@@ -36,7 +36,7 @@ private let chat = Array("chat".utf8)
     let turn = turns.turn(of: 1000, now: end)
     #expect(turn != .now && turn != .nextWakeUp)
     #expect(turns.turn(of: 1000, now: end + .milliseconds(50)) == .now)
-    // Another user does not wait for this turn.
+    // A client of another user does not wait for the turn of user 1000.
     #expect(turns.turn(of: 1001, now: end + .milliseconds(1)) == .now)
   }
 

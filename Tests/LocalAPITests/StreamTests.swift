@@ -10,7 +10,7 @@ import Testing
 private func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }
 private let chat = bytes("chat")
 
-/// Two clients in one session, and streams between them.
+/// Two clients in one session, and the streams from the writer to the reader.
 private final class StreamPair {
   let house = House(2)
   let writer: Application
@@ -35,8 +35,8 @@ private final class StreamPair {
 
   var to: MemberAddress { reader.address("chat") }
 
-  /// Opens a stream that the reader accepts. Returns the writer's and the reader's number, and the writer's limit in
-  /// bytes.
+  /// Opens a stream that the reader accepts. Returns the stream's number at the writer and at the reader, and the
+  /// number of bytes that the writer may send.
   func open(_ name: String = "log", limit: UInt64 = .max) -> (writer: UInt32, reader: UInt32, room: UInt64) {
     let own = writer.ask(.stream(session: sessions[0], to: to, name: bytes(name)))
     house.run(seconds: 1)
@@ -47,7 +47,7 @@ private final class StreamPair {
     return (own, taken, room)
   }
 
-  /// Writes `count` bytes as the limit allows, while the reader reads. Returns the bytes that the reader received.
+  /// Writes `count` bytes as the limit allows, while the reader reads. Returns all bytes that the reader has received.
   func write(_ stream: UInt32, _ count: Int, from first: Int = 0, room: UInt64) -> [UInt8] {
     var written = 0, room = Int(room), heard: [UInt8] = []
     for _ in 0..<100_000 where written < count {
@@ -169,7 +169,7 @@ private final class StreamPair {
       pair.house.run(seconds: 1)
       _ = pair.reader.read()
       let now = pair.house.now
-      // The node sends nothing until the reader has left.
+      // The requests bypass `Application.ask`, so that the node sends nothing before the reader has left.
       func ask(_ request: LocalRequest.Body, number: UInt32) {
         let packet = Array(LocalRequest(number, request).packet.dropFirst(4))
         box.clients.receive(packet.span.bytes, from: place, now: now)
@@ -224,7 +224,7 @@ private final class StreamPair {
     }
     let own = open(16, to: pair.to) + open(12, to: to)
     #expect(own == 28)
-    // Incoming streams of one member get the places that its outgoing streams leave.
+    // Two streams from `third` occupy two of the four slots that the writer's own 28 streams leave.
     for _ in 0..<2 { _ = third.ask(.stream(session: session, to: pair.writer.address("chat"), name: bytes("s"))) }
     pair.house.run(seconds: 1)
     let last = open(3, to: to)
@@ -255,7 +255,7 @@ private final class StreamPair {
     let invited = reader.invitation()
     _ = reader.ask(.answer(invitation: invited, into: theirs, text: []))
     house.run(seconds: 1)
-    // The reader does not take a pending message, so the event of its sender's state is pending too.
+    // The reader does not read a pending message. So the event about its sender's state stays pending too.
     _ = writer.ask(.send(session: ours, .interactive, to: [], data: [1]))
     _ = writer.ask(.stream(session: ours, to: reader.address("chat"), name: bytes("s")))
     house.run(seconds: 1)
@@ -302,7 +302,7 @@ private final class StreamPair {
       house.run(seconds: 1)
       return (reader.read(140).count, end.writer.read(143).count { $0.suffix(1) == [3] })
     }
-    // One node with several sessions and the maximum number of streams in each.
+    // One node opens the maximum number of streams in each of several sessions.
     let greedy = [join(1, "one"), join(1, "two")].map { open(16, $0) }
     #expect(greedy.map { $0.told } == [16, 0] && greedy.map { $0.noPlace } == [0, 16])
     #expect(open(16, join(2, "three")) == (8, 8))

@@ -8,7 +8,7 @@ import Testing
 
 private let chat = Array("chat".utf8)
 
-/// Invitations to a client that reads late, never, or does not need to.
+/// Invitations to a client that reads them late, or never, or that need not read them because they were cancelled.
 @Suite struct UnreadInvitationTests {
   private let house = House(2)
   private let inviter: Application
@@ -31,7 +31,7 @@ private let chat = Array("chat".utf8)
     for _ in 0..<100 {
       #expect(inviter.outcome(.cancel(invitation: invite())) == .done)
       _ = inviter.read()
-      // At most four invitations per second are accepted from one node.
+      // A node accepts at most four invitations per second from another node.
       house.run(seconds: 1)
     }
     #expect(house.boxes[1].clients.clients[invitee.place]?.received.isEmpty == true)

@@ -8,8 +8,8 @@ import TestSupport
 private func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }
 private let chat = bytes("chat")
 
-/// Three boxes and pairs of applications. Each pair has its own session, with one application on the first box and one
-/// on another.
+/// Three boxes and pairs of applications. Each pair has its own session, between an application on the first box and an
+/// application on another box.
 private final class Street {
   struct Pair {
     let writer: Application
@@ -21,7 +21,8 @@ private final class Street {
   let house = House(3)
   private var count = 0
 
-  /// Creates a pair of one user, or a pair whose writer is the operator of another box.
+  /// Creates a pair whose applications belong to `user`. With `writerIsOperatorOf`, the writer belongs to the operator
+  /// of that box instead.
   func pair(_ user: UInt32, to box: Int = 1, writerIsOperatorOf other: Int? = nil) -> Pair {
     count += 1
     let name = "pair \(count)", rules = SessionRules(membersMax: 2)
@@ -39,7 +40,7 @@ private final class Street {
     return Pair(writer: writer, reader: reader, session: session, to: to)
   }
 
-  /// Sends a message. Returns whether it reached the reader's box.
+  /// Sends a message to the reader. Returns whether the message reached the reader's box.
   func send(_ pair: Pair, _ byteCount: Int) -> Bool {
     let data = [UInt8](repeating: 1, count: byteCount)
     _ = pair.writer.ask(.send(session: pair.session, .interactive, to: [pair.to], data: data))
@@ -48,8 +49,8 @@ private final class Street {
     return isDelivered
   }
 
-  /// Opens a stream that the reader accepts but does not read. Returns the bytes that the writer may send, or 0 if the
-  /// stream was refused.
+  /// Opens a stream that the reader accepts but does not read. Returns the stream's number, and the bytes that the
+  /// writer may send: 0 if the stream was refused.
   func stream(_ pair: Pair) -> (number: UInt32, room: Int) {
     let number = pair.writer.ask(.stream(session: pair.session, to: pair.to, name: bytes("log")))
     guard pair.writer.read(128).first?[5] == LocalOutcome.done.rawValue else { return (number, 0) }
@@ -59,14 +60,14 @@ private final class Street {
     return (number, SessionLimits.streamTurnBytes)
   }
 
-  /// The bytes queued for the reader at its box.
+  /// The number of bytes that the reader's box holds for the reader.
   func waiting(_ pair: Pair) -> Int {
     pair.reader.box.clients.view(pair.reader.place)?.sessions.reduce(0) { $0 + $1.bytesWaiting } ?? 0
   }
 }
 
-/// A user whose applications read nothing, beside a user whose applications read. The number of applications does not
-/// matter.
+/// A user whose applications read nothing, beside a user whose applications read. The number of applications of a user
+/// makes no difference.
 @Suite struct UnreadShareTests {
   @Test func `a user's unread messages leave room for another user's messages of maximum length`() {
     let street = Street()
@@ -106,7 +107,7 @@ private final class Street {
   @Test func `a user with all the streams it gets leaves some to another user`() {
     let street = Street()
     var count = 0
-    // Two boxes are needed, because a box accepts 48 streams from one other box.
+    // The writers are on one box and send to two, because a box accepts at most 48 streams from one other box.
     for number in 0..<6 {
       let pair = street.pair(1000, to: 1 + number % 2)
       for _ in 0..<16 where street.stream(pair).room > 0 { count += 1 }
@@ -133,7 +134,8 @@ private final class Street {
   @Test func `members of one user's sessions leave a share to those of another user`() {
     let street = Street()
     for _ in 0..<8 { _ = street.pair(1000) }
-    // The share alone must suffice, because a reservation would have to be requested first.
+    // The message must fit into the member's share, because space beyond the share must be reserved before the message
+    // is sent.
     #expect(street.send(street.pair(1001), 60_000))
   }
 

@@ -3,7 +3,7 @@ import Monitor
 import Primitives
 import Testing
 
-/// A sample with one link and the given counter values.
+/// A sample of the status with one link, whose counters have the given values.
 func sample(
   received: UInt64 = 0, sent: UInt64 = 0, epoch: UInt64 = 1, since: UInt64 = 5, bearer: String = "bluetooth-le"
 ) -> StatusSample {
@@ -77,7 +77,7 @@ private func figures(_ later: StatusSample, _ earlier: StatusSample?, millisecon
 }
 
 @Test func theAirTimeOfLEIsThatOfItsBytes() {
-  // 20,000 bytes in 2 s are 10,000 bytes per second, at 10.2 µs each.
+  // 12,000 received and 8,000 sent bytes in 2 s are 10,000 bytes per second. Each byte takes 10.2 µs on the air.
   #expect(figures(sample(received: 12_000, sent: 8_000), sample()).radios[0].airPermille == 102)
   let other = figures(sample(received: 12_000, bearer: "ethernet"), sample(bearer: "ethernet")).radios[0]
   #expect(other.airPermille == nil && other.received == 6000)

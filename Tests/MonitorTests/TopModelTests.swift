@@ -9,7 +9,7 @@ private let start = Instant.zero + .seconds(100)
 
 private func text(_ lines: [ScreenLine]) -> [String] { lines.map { String(decoding: $0.text, as: UTF8.self) } }
 
-/// A model and its pages.
+/// The model of `causeway top`, and the pages that it shows.
 private final class Top {
   var model = TopModel()
 
@@ -17,7 +17,7 @@ private final class Top {
     for (second, sample) in samples.enumerated() { model.hear(sample, at: start + .seconds(UInt64(second))) }
   }
 
-  /// Creates a model that has taken two samples with this many links.
+  /// Creates a model that has received two samples, each with this number of links.
   convenience init(links: Int) {
     func made(_ step: UInt64) -> StatusSample {
       var all = sample()

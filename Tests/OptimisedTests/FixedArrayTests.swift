@@ -1,5 +1,5 @@
-// This target is built with -O in every configuration, because the test is about code that the optimiser produces. With
-// a bare `InlineArray` the same test passes in a debug build and fails in this one.
+// This target is built with -O in every configuration, because the tests are about code that the optimiser produces.
+// With a bare `InlineArray` instead of `FixedArray`, these tests pass in a debug build and fail in this build.
 import Primitives
 import Testing
 
@@ -8,7 +8,7 @@ private struct Stretch {
   var end: UInt64
 }
 
-/// Ascending stretches; the first ones are removed.
+/// Ascending ranges of positions. The ranges below a position can be removed.
 private struct Stretches {
   private var stretches = FixedArray<32, Stretch>(repeating: Stretch(start: 0, end: 0))
   private(set) var count = 0
@@ -37,7 +37,7 @@ private struct Stretches {
   }
 }
 
-/// Reads the first stretch, makes a call that moves the stretches, and reads the first one again.
+/// Reads the first range, makes a call that moves the ranges, and reads the first range again.
 private final class Receiver {
   private(set) var position: UInt64 = 0
   private var stretches = Stretches()

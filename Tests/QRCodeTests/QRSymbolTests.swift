@@ -15,7 +15,7 @@ private let text = Array("WIFI:T:WPA;S:attic;P:correct horse;;".utf8)
 }
 
 @Test func theMostThatAnInvitationCanSayFitsInEightyColumns() throws {
-  // Name and passphrase consist of escaped characters only, and the fingerprint is present.
+  // The longest invitation: every byte of the name and the passphrase needs an escape, and the fingerprint is present.
   let most = [UInt8](repeating: 0x5C, count: 13 + 64 + 3 + 126 + 4 + 32 + 2)
   let symbol = try #require(QRSymbol(most))
   #expect(symbol.columns <= 80)
@@ -34,9 +34,9 @@ private let text = Array("WIFI:T:WPA;S:attic;P:correct horse;;".utf8)
   #expect(lines.count == (symbol.columns + 1) / 2)
   #expect(lines.allSatisfy { $0.count == symbol.columns })
   #expect(lines[0].allSatisfy { $0 == "█" } && lines[1].allSatisfy { $0 == "█" })
-  // The top row of two finder patterns, and their second row.
+  // This line shows the first two rows of the upper finder patterns, one at each side.
   #expect(lines[2].hasPrefix("████ ▄▄▄▄▄ █") && lines[2].hasSuffix("█ ▄▄▄▄▄ ████"))
-  // The side length is odd, so only the upper half of the last line belongs to the margin.
+  // The number of rows is odd. So only the upper half of the last line belongs to the symbol's margin.
   #expect(lines[lines.count - 1].allSatisfy { $0 == "▀" })
 }
 

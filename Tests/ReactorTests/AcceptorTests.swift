@@ -4,7 +4,7 @@ import Primitives
 import Reactor
 import Testing
 
-/// A listener whose descriptor is a pipe that is always readable, and whose `accept` the test supplies.
+/// An acceptor over a pipe that is always readable. Each test supplies its own `accept`.
 @Suite struct AcceptorTests {
   private func makeAcceptor(
     _ loop: EventLoop, accept: @escaping (CInt) -> Acceptor.Outcome, shortage: @escaping (SystemError?) -> Void

@@ -18,7 +18,7 @@ import Testing
     try FileManager.default.createDirectory(at: root.appending(path: path), withIntermediateDirectories: false)
   }
 
-  /// How many times a watch on `path` calls its closure during `change`.
+  /// The number of times that a watch on `path` calls its closure during `change`.
   private func calls(_ path: String, _ change: () throws -> Void) throws -> Int {
     var calls = 0
     let watch = try DirectoryWatch(loop, root.appending(path: path).path) { calls += 1 }

@@ -3,7 +3,7 @@ import Primitives
 import Reactor
 import Testing
 
-/// A pipe end that counts its wake-ups and runs a closure in each.
+/// An event source that counts its events and runs a closure for each.
 final class Probe: EventSource {
   var count = 0
   var events: UInt32 = 0
@@ -32,7 +32,8 @@ func put(_ descriptor: CInt) {
   var order: [Priority] = []
   var ends: [(read: CInt, write: CInt)] = []
   defer { for end in ends { close(end.read); close(end.write) } }
-  // The ends become ready in the opposite order, so that the kernel's own order would show.
+  // The pipes become readable in the order opposite to their priorities. So the order of the calls cannot be that of
+  // the kernel.
   for priority in Priority.allCases.reversed() {
     let end = try makePipe()
     ends.append(end)
@@ -72,7 +73,7 @@ func put(_ descriptor: CInt) {
   killer.action = {
     loop.remove(registration)
     close(second.read)
-    // An idle pipe takes the number, the slot and the priority of the closed one.
+    // An idle pipe gets the descriptor number, the slot and the priority of the pipe that was closed.
     var ends: [CInt] = [-1, -1]
     _ = pipe2(&ends, CInt(O_NONBLOCK | O_CLOEXEC))
     reused = dup2(ends[0], second.read)
@@ -95,7 +96,7 @@ func put(_ descriptor: CInt) {
   let old = try loop.add(first.read, .read, .link, Probe())
   loop.remove(old)
   let probe = Probe()
-  _ = try loop.add(second.read, .read, .link, probe)  // takes the free slot
+  _ = try loop.add(second.read, .read, .link, probe)  // gets the slot that `old` had
   loop.modify(old, [])
   loop.remove(old)
   put(second.write)

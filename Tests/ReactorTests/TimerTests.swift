@@ -2,7 +2,7 @@ import Primitives
 import Reactor
 import Testing
 
-/// Serves wake-ups, at most one hundred, until nothing has happened for `quiet` milliseconds.
+/// Runs the loop until no event has occurred for `quiet` milliseconds, but at most one hundred passes.
 func settle(_ loop: EventLoop, quiet: CInt = 20) {
   var isBusy = true
   let before = loop.batchEnded

@@ -7,7 +7,7 @@ import Testing
 
 private let hello: [UInt8] = [22, 3, 1, 2, 0, 1]
 
-/// The decision which streams are admitted, and when, without a socket.
+/// The decision which inbound streams may begin a TLS handshake, and when. The tests use no socket.
 struct AdmissionGateTests {
   var gate = AdmissionGate()
   var now = Instant.zero + .seconds(100)
@@ -23,7 +23,7 @@ struct AdmissionGateTests {
     bytes.withUnsafeBytes { gate.receive($0, from: stream, now: now) }
   }
 
-  /// Takes all handshake places that unknown sources can get. Their sources are 1000 and up.
+  /// Starts handshakes from sources 1000 and up, until they occupy all handshake slots that unknown sources can get.
   private mutating func fillHandshakes() {
     for stream in 0..<UInt32(Admission.handshakesMax - Admission.reserved) {
       #expect(arrive(1000 + stream))
@@ -164,8 +164,9 @@ struct AdmissionGateTests {
     #expect(gate.nextStalled(now: now + .milliseconds(1)) == 1000)
   }
 
-  /// Simulates a machine with many addresses. It opens a stream from each, sends a byte every 0.4 s, and replaces each
-  /// stream that ends. Returns the time until a newcomer's stream starts its handshake. Nil if its place expires.
+  /// Simulates an attack by a machine with many addresses. It opens a stream from each address and sends a byte on each
+  /// every 0.4 s. Each stream that ends is replaced. Returns the time from the arrival of a newcomer's stream until its
+  /// handshake begins. Nil if the stream is refused or expires.
   private mutating func newcomerBegins(besides addresses: UInt32) -> TimeSpan? {
     var number: UInt32 = 0
     var lastArrival: Instant?
@@ -246,7 +247,7 @@ struct AdmissionGateTests {
     fillHandshakes()
     #expect(arrive(5))
     #expect(receive(hello, from: 5) == .waits)
-    // The handshakes of the known address are overdue, and its source has the most.
+    // Source 7 has the most handshakes, and they are overdue. But they occupy reserved slots, so none of them ends.
     #expect(gate.nextStalled(now: now) == nil)
     #expect(gate.nextStalled(now: now + .milliseconds(500)) == 1000)
   }

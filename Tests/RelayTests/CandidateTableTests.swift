@@ -7,7 +7,7 @@ import Testing
 
 @testable import Relay
 
-/// The handles by which the node refers to the endpoints found by discovery.
+/// The handles by which the node refers to the endpoints that discovery reports.
 struct CandidateTableTests {
   var table = CandidateTable()
 
@@ -49,7 +49,8 @@ struct CandidateTableTests {
     #expect(table.enter(candidate(70_000), now: .zero) != nil)
   }
 
-  /// Therefore no source can take the places of another.
+  /// The table has a slot for every candidate that the sources together can hold. So no source can take the slots of
+  /// another source.
   @Test func `the table holds what all sources may hold`() {
     #expect(
       Limits.candidatesMax == DiscoveryMemory.servicesMax + BluetoothRadios.heardMax + IPBearerSettings.entriesMax)

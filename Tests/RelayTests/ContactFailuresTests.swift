@@ -5,7 +5,7 @@ import Testing
 
 @testable import Relay
 
-/// The failures that the relay remembers.
+/// The failed dials and handshakes that the relay remembers.
 struct ContactFailuresTests {
   var failures = ContactFailures()
   let now = Instant.zero + .seconds(100)

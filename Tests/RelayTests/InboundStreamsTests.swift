@@ -10,7 +10,7 @@ import Testing
 
 private let hello: [UInt8] = [22, 3, 1, 2, 0, 1]
 
-/// Streams at the gate over socket pairs, in a real loop.
+/// Inbound streams before admission, over socket pairs and in a real event loop.
 private final class Gate: InboundStreamsDelegate {
   let loop: EventLoop
   var streams: InboundStreams!
@@ -25,7 +25,7 @@ private final class Gate: InboundStreamsDelegate {
     loop.batchEnded = { [unowned self] in wakeUps += 1 }
   }
 
-  /// Breaks the reference cycle between the gate and the loop.
+  /// Closes everything, and breaks the reference cycle between this object and the loop.
   func close() {
     streams.close()
     streams = nil
@@ -34,7 +34,7 @@ private final class Gate: InboundStreamsDelegate {
     for other in others { CSystem.close(other) }
   }
 
-  /// Opens a stream from 192.0.2.`host`. Returns the other end.
+  /// Opens a stream that comes from 192.0.2.`host`. Returns the sender's end.
   func arrive(_ host: Int, _ bytes: [UInt8] = []) throws -> CInt {
     var ends: [CInt] = [-1, -1]
     let type = CInt(bitPattern: SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue)
@@ -58,7 +58,7 @@ private final class Gate: InboundStreamsDelegate {
   }
 }
 
-/// The address 192.0.2.`host` with port 5.
+/// The address 192.0.2.`host`, port 5.
 private func address(_ host: Int) -> RemoteAddress {
   .ip(IPEndpoint(high: 0, low: 0xFFFF_C000_0200 | UInt64(host), port: 5, scope: 0))
 }
@@ -94,7 +94,7 @@ private func address(_ host: Int) -> RemoteAddress {
   @Test func `a waiting stream is admitted when a handshake has ended`() throws {
     defer { gate.close() }
     for host in 0..<Admission.handshakesMax - Admission.reserved { _ = try gate.arrive(host, hello) }
-    // The stream has sent more bytes than the gate reads.
+    // The sender sends more bytes than are read before admission.
     _ = try gate.arrive(100, hello + [1, 2, 3])
     serve(gate.loop) { gate.admitted.count == Admission.handshakesMax - Admission.reserved }
     serve(gate.loop, for: .milliseconds(100))

@@ -10,7 +10,7 @@ import Testing
 
 @testable import Relay
 
-/// Streams that become links and end, without a socket.
+/// Streams that become links and end. The streams are in memory.
 @Suite struct LinkDriverTests {
   @Test func `two drivers on one stream become a link on both nodes`() throws {
     let cable = try Cable.linked()
@@ -18,7 +18,7 @@ import Testing
     #expect(cable.server.driver.peer == cable.client.identity.id)
     #expect(cable.client.provedCount == 1 && cable.server.provedCount == 1)
     #expect(cable.client.ends == [] && cable.server.ends == [])
-    // After the handshake no timer is set.
+    // After the handshake the driver sets no timer.
     #expect(cable.client.io.wakeUp == .never && cable.server.io.wakeUp == .never)
   }
 
@@ -28,7 +28,7 @@ import Testing
     #expect(server.io.wakeUp == server.now + .seconds(5))
     server.driver.timeUp()
     #expect(server.ends == ["no TLS handshake within 5 s"] && server.io.lingers == false)
-    // The driver ignores everything after the end.
+    // After the end of the link the driver ignores every call.
     server.driver.timeUp()
     server.driver.finish()
     server.driver.transmit()
@@ -141,7 +141,7 @@ import Testing
 
   @Test func `one wake-up sends a bounded part of the queued bytes, and the next one continues`() throws {
     let cable = try Cable.linked()
-    // The channel's window must be larger than the part.
+    // These exchanges let the channel's window grow beyond the bytes that one pass sends.
     for _ in 0..<8 {
       try cable.fill()
       cable.run()
@@ -149,7 +149,7 @@ import Testing
     let before = cable.client.node.link(0).bytesOut
     try cable.fill()
     let first = cable.client.node.link(0).bytesOut - before
-    // The turn ends with the frame that reaches the limit.
+    // The pass ends with the frame that reaches the limit, so it can exceed the limit by part of a frame.
     #expect(first >= UInt64(EventLoop.callBytesMax) && first <= UInt64(2 * EventLoop.callBytesMax))
     #expect(cable.client.io.waitsForRoom)
     cable.client.driver.ready(canRead: false, canWrite: true, isBroken: false)
@@ -161,7 +161,8 @@ import Testing
     cable.client.io.room = 0
     try cable.fill()
     #expect(cable.client.io.waitsForRoom)
-    // All encrypted bytes are sent as soon as there is room. They are no more than the limit and one record.
+    // The bytes encrypted so far are sent as soon as the stream accepts bytes. They are at most the limit and two
+    // records.
     cable.client.io.other = nil
     cable.client.io.room = .max
     cable.client.io.sends = []
@@ -185,7 +186,7 @@ import Testing
     let cable = try Cable.linked(bearer: .bluetoothLE)
     let client = cable.client, io = client.io
     io.sends = []
-    // A short bulk frame would be sent together with the urgent frame.
+    // The bulk message is long, because a short bulk frame would be sent together with the urgent frame.
     try client.send(20_000, .bulk, to: cable.server)
     #expect(io.sends == [] && io.waitsForRoom)
     try client.send(100, .interactive, to: cable.server)
@@ -268,7 +269,7 @@ import Testing
 }
 
 extension Box {
-  /// Sends a message of zeros and serves the node.
+  /// Sends a message of zeros to `other`, and carries out the outputs of the node.
   func send(_ byteCount: Int, _ lane: Lane, to other: Box) throws {
     let message = [UInt8](repeating: 0, count: byteCount)
     _ = try node.send(kind: 3, message.span.bytes, to: other.identity.id, lane: lane, now: now)
@@ -277,7 +278,7 @@ extension Box {
 }
 
 extension Cable {
-  /// Advances time at the client alone. The server neither reads nor sends.
+  /// Advances time at the client for `span`. The server neither reads nor sends.
   func rest(_ span: TimeSpan) {
     let end = client.now + span
     while true {
@@ -288,7 +289,7 @@ extension Cable {
     }
   }
 
-  /// Fills the client's node with as many messages as it accepts at once. Returns their number.
+  /// Passes messages to the client's node until it accepts no more. Returns the number of messages.
   @discardableResult
   func fill() throws -> Int {
     let message = [UInt8](repeating: 1, count: 60_000)

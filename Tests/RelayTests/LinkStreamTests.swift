@@ -7,13 +7,13 @@ import Testing
 
 @testable import Relay
 
-/// How a socket is closed so that the peer can read its last bytes.
+/// The closing of a stream's socket, in such a way that the peer can read the last bytes.
 @Suite struct LinkStreamTests {
   private let loop: EventLoop
   private let scratch = LinkScratch()
   init() throws { loop = try EventLoop() }
 
-  /// A TCP connection over loopback. Unlike a socket pair, it loses received data when it is reset.
+  /// A TCP connection over the loopback interface. A reset discards received bytes on TCP, but not on a socket pair.
   private func makeConnection() throws -> (stream: LinkStream, other: CInt) {
     let listener = socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
     defer { close(listener) }
@@ -50,11 +50,11 @@ import Testing
     #expect(last.withUnsafeBytes { stream.send($0) } == .moved(7))
     stream.close(lingers: true)
     serve(loop, for: .milliseconds(50))
-    // After a reset this call would fail …
+    // If the socket had been reset, this call would fail …
     #expect(put(other, 1000) == 1000)
     serve(loop, for: .milliseconds(50))
     #expect(put(other, 1000) == 1000)
-    // … and these bytes would be lost.
+    // … and the bytes that are read here would be lost.
     var read = [UInt8](repeating: 0, count: 10)
     #expect(recv(other, &read, 10, 0) == 7)
     #expect(recv(other, &read, 10, 0) == 0)
@@ -87,7 +87,7 @@ import Testing
       sent += max(put(other, 16_384), 0)
       return scratch.lingering == 0
     }
-    // The bytes above the limit were in the sockets' own buffers when it closed.
+    // The bytes above the limit were in the buffers of the two sockets when the stream was closed.
     #expect(scratch.lingering == 0 && sent < 16 * LinkStream.lingerBytesMax)
   }
 
@@ -102,7 +102,7 @@ import Testing
     #expect(scratch.lingering == LinkStream.lingeringMax)
   }
 
-  /// A channel of whole units whose send buffer is full.
+  /// A stream over a socket that preserves datagram boundaries, with a full send buffer.
   private func makeFullChannel() throws -> (stream: LinkStream, ends: [CInt]) {
     var ends: [CInt] = [-1, -1]
     let kind = CInt(SOCK_SEQPACKET.rawValue | SOCK_NONBLOCK.rawValue)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Relay
 
-/// Another implementation computes these values with SHA-256 alone (docs/protocol.md, Sessions).
+/// Values that another implementation can compute with SHA-256 alone (docs/protocol.md, “Sessions”).
 @Suite struct SessionVectorTests {
   @Test func `session ids and endpoints are SHA-256 by the firmware's cryptography`() throws {
     let cryptography = try MbedCryptography(try makeIdentity())

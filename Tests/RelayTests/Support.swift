@@ -13,23 +13,24 @@ import Testing
 
 @testable import Relay
 
-/// A stream in memory. The test decides when bytes sent by one end can be read by the other.
+/// A stream in memory. The test decides when the bytes that one end has sent can be read at the other end.
 final class FakeIO: LinkIO {
   var now = Instant.zero + .seconds(1000)
   var segments: SegmentCounts?
   var other: FakeIO?
-  /// The bytes that the driver has not read yet.
+  /// The bytes that arrived but that the driver has not read yet.
   var incoming: [UInt8] = []
-  /// The number of bytes in each call of `send`.
+  /// The number of bytes that each call of `send` accepted.
   var sends: [Int] = []
   var receives: [Int] = []
-  /// The number of bytes that the stream still accepts.
+  /// The number of bytes that the stream accepts before it is full.
   var room = Int.max
   var hasEnded = false
   var waitsForRoom = false
   var questionsForRoom = 0
   var wakeUp = Instant.never
-  /// Nil while the stream is open. Afterwards, whether it lingers.
+  /// Nil while the stream is open. After `close`, whether the stream lingers, which means that it reads until the peer
+  /// closes.
   var lingers: Bool?
 
   func receive(into buffer: UnsafeMutableRawBufferPointer) -> TransferOutcome {
@@ -64,7 +65,7 @@ final class FakeIO: LinkIO {
   }
 }
 
-/// A box with a node and a driver for its only stream.
+/// A box with a node, and a driver for the box's only stream.
 final class Box: LinkDriverDelegate {
   let identity: NodeIdentity
   let node: Node
@@ -73,7 +74,7 @@ final class Box: LinkDriverDelegate {
   let credentials: TLSCredentials
   private(set) var driver: LinkDriver!
   var provedCount = 0
-  /// The number of messages taken from the node.
+  /// The number of received messages that were taken from the node.
   private(set) var messageCount = 0
   var ends: [String] = []
   var now: Instant { io.now }
@@ -104,7 +105,7 @@ final class Box: LinkDriverDelegate {
     if let slot = driver.slot { node.handle(.linkClosed(slot), now: now) }
   }
 
-  /// Carries out the node's outputs at the end of a wake-up, including those that follow at once.
+  /// Carries out the node's outputs at the end of a pass of the event loop, until there are none.
   func drain() {
     var hadOutput = true
     while hadOutput {
@@ -119,14 +120,14 @@ final class Box: LinkDriverDelegate {
         case .dial, .peer, .decisionWanted, .completed, .datagram, .epochRaised, .session: break
         }
       }
-      // One wake-up takes only part of the queued messages.
+      // The node sends only part of its queued messages at one instant.
       io.now = now + .microseconds(1)
     }
     driver.wakeUpEnded()
   }
 }
 
-/// Two boxes and the stream between them.
+/// Two boxes, and the stream between them.
 struct Cable {
   let client: Box
   let server: Box
@@ -139,7 +140,7 @@ struct Cable {
     for box in [client, server] { box.driver.start([], deadline: box.now + .seconds(5)) }
   }
 
-  /// Serves both boxes as a loop would, until nothing more happens or for `wakeUpsMax` wake-ups.
+  /// Serves both boxes as an event loop would, until neither has work or `wakeUpsMax` passes are made.
   func run(wakeUpsMax: Int = 10_000) {
     for _ in 0..<wakeUpsMax {
       var hasWorked = false
@@ -156,7 +157,7 @@ struct Cable {
     }
   }
 
-  /// Advances time and handles every deadline of the nodes on the way.
+  /// Advances time by `span`, and handles every deadline of both nodes on the way.
   func pass(_ span: TimeSpan) {
     let end = client.now + span
     while true {
@@ -172,7 +173,7 @@ struct Cable {
     }
   }
 
-  /// Two nodes with an established link.
+  /// Two boxes whose nodes have an established link to each other.
   static func linked(bearer: BearerKind = .ethernet, unitBytesMax: Int = .max) throws -> Cable {
     let cable = try Cable(bearer: bearer, unitBytesMax: unitBytesMax)
     cable.run()
@@ -182,7 +183,7 @@ struct Cable {
   }
 }
 
-/// A judge that can refuse every peer.
+/// A judge of peer certificates that can refuse every peer.
 final class Judge: PeerJudge {
   var refuses = false
   var checksMade = 0
