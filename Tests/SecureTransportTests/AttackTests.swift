@@ -8,11 +8,12 @@ import Trust
 
 @testable import SecureTransport
 
-/// Attacks on the TLS endpoint. They use a stock OpenSSL where it supports them. docs/security.md lists them.
+/// Attacks on the TLS endpoint. An unmodified OpenSSL performs those that it supports. docs/security.md lists the
+/// attacks.
 @Suite(.serialized) struct AttackTests {
   let scratch = Scratch()
 
-  /// Accepts peers only if the fleet's root is above them.
+  /// Accepts a peer only if its certificate chain leads to the fleet's root.
   private final class FleetJudge: PeerJudge {
     let anchors = TrustAnchors()
     let time = TrustTime(kept: 0, wall: 1_811_808_000, isSynchronised: true)  // 2027-06-01
@@ -22,8 +23,8 @@ import Trust
     }
   }
 
-  /// The end of our server's stream, if a client with this certificate connects. The server trusts the fleet's root.
-  /// Nil if it accepts the client.
+  /// The reason for which our server ends the stream of a client with this certificate. The server trusts the fleet's
+  /// root. Nil if the server accepts the client.
   private func outcome(_ leaf: String, chain: [String], version: String = "-tls1_3", lists: [String] = []) throws
     -> SecureStreamEnd?
   {
@@ -96,7 +97,7 @@ import Trust
     #expect(try outcome("fat", chain: []) != nil)
   }
 
-  /// mbedTLS stores a list node for each name for the lifetime of the link.
+  /// The limit on names is necessary, because mbedTLS stores a list element for each name as long as the link exists.
   @Test(arguments: [200, 300])
   func aCertificateOfManyNamesIsRefused(count: Int) throws {
     try scratch.certificate("root", extensions: Scratch.authority)
@@ -126,7 +127,8 @@ import Trust
     var outputs: [String] = []
     for option in ["-sess_out session", "-sess_in session"] {
       if option == "-sess_in session" && scratch.bytes("session") == nil {
-        // TLS 1.3 without tickets leaves nothing to replay.
+        // In TLS 1.3 a session can be resumed only by a ticket. The server sends no ticket, so there is nothing to
+        // replay.
         #expect(version == "-tls1_3")
         continue
       }
@@ -189,7 +191,8 @@ import Trust
       server.receive(client.take())
       client.receive(server.take())
     }
-    // The node refuses itself: see NodeTests, aLinkToThisNodeItselfIsNotOpened.
+    // The TLS layer accepts the node's own key. `Node` refuses the link: see NodeTests,
+    // aLinkToThisNodeItselfIsNotOpened.
     #expect(server.stream.peer == identity.id)
   }
 
@@ -200,7 +203,7 @@ import Trust
     #expect(pair.server.stream.state == .closed(.notAUnit(.unknownFirstByte)))
     #expect(pair.server.plaintext.isEmpty)
     let other = try Pair.established(version)
-    // A plaintext record whose type is application data.
+    // An unencrypted record of the type “application data”.
     other.server.receive([23, 3, 3, 0, 5] + Array("hello".utf8))
     guard case .closed(.library) = other.server.stream.state else {
       Issue.record("still \(other.server.stream.state)")
@@ -249,7 +252,7 @@ import Trust
   }
 }
 
-/// A TLS client whose parameters the test chooses.
+/// A TLS client whose parameters each test chooses.
 private final class RawClient {
   private let configuration: TLSConfiguration
   private let tls = UnsafeMutablePointer<mbedtls_ssl_context>.allocate(capacity: 1)

@@ -5,8 +5,8 @@ import Testing
 @testable import SecureTransport
 
 struct BypassTests {
-  /// The first tag is the vector for 56 bytes of the algorithm's reference implementation (`vectors_sip128`). The
-  /// others were computed with OpenSSL's SIPHASH.
+  /// The first tag is the test vector for 56 bytes of SipHash's reference implementation (`vectors_sip128`). The other
+  /// tags were computed by OpenSSL's SIPHASH.
   @Test func tagsMatchThoseOfOtherImplementations() {
     let key = (0..<16).map(UInt8.init)
     let header: [UInt8] =
@@ -36,7 +36,8 @@ struct BypassTests {
     }
   }
 
-  /// docs/protocol.md, “Worked example”. The bytes were computed with Python's hmac and hashlib, and with OpenSSL.
+  /// The example in docs/protocol.md, “Worked example”. Its bytes were computed with Python's hmac and hashlib, and
+  /// with OpenSSL.
   @Test func theBytesOfTheProtocolsExampleAreWrittenAndRead() throws {
     let keys = try bytes("43ec398b3b925fc6ded3b22725b4b92c366ea076789e5734c24686421790ee9a")
     let header = try bytes(
@@ -132,7 +133,7 @@ struct BypassTests {
       room.copyBytes(from: sealed)
       #expect(pair.client.stream.outgoing.isEmpty && pair.client.stream.queueSealedInPlace(sealed.count))
       let inPlace = pair.client.take()
-      // The two encodings differ only in the sequence number and the tag over it.
+      // A frame sealed in place and a copied frame differ only in the sequence number and in the tag that covers it.
       #expect(inPlace.count == copied.count && inPlace[..<48] == copied[..<48] && inPlace[72...] == copied[72...])
       pair.server.receive(copied + inPlace)
       #expect(pair.server.frames == [sealed, sealed])
@@ -153,14 +154,14 @@ struct BypassTests {
     #expect(pair.server.writeSealed(frame(payload: 5)))
     let wire = pair.client.take()
     #expect(wire[56..<72] != pair.server.take()[56..<72])
-    // A frame reflected to its sender fails authentication there.
+    // The client's frame is reflected to the client. Authentication fails, because each direction has its own key.
     pair.client.receive(wire)
     #expect(pair.client.stream.state == .closed(.sealedForged))
   }
 
   @Test func everyBitOfHeaderSequenceAndTagCounts() throws {
-    // Bits of the first byte and of the length change the framing instead. Such frames are refused earlier, or the
-    // stream waits for more bytes.
+    // The bytes 0, 6 and 7 are left out: the type and the length. A change there alters the framing, so the frame is
+    // refused earlier, or the stream waits for more bytes.
     for index in (1..<72) where index != 6 && index != 7 {
       let pair = try Pair.established(bypass: true)
       #expect(pair.client.writeSealed(frame(payload: 5)))

@@ -2,12 +2,13 @@ import CMbedTLS
 import FileSupport
 import Testing
 
-/// A certificate chain is verified before the peer is known. Therefore the cost is bounded.
+/// The cost of verifying a certificate chain. It must be bounded, because the chain is verified before the peer is
+/// known.
 @Suite(.serialized) struct CertificateCostTests {
   let scratch = Scratch()
 
-  /// Verifies the first of these certificates with the others as its chain, without an authority or as a handshake
-  /// does. Returns the number of signatures verified.
+  /// Verifies the first of these certificates, with the others as its chain. The verification is that of a handshake,
+  /// or one that has no authority. Returns the number of signatures verified.
   private func checks(_ files: [String], inHandshake: Bool = false) throws -> UInt32 {
     var chain = mbedtls_x509_crt()
     mbedtls_x509_crt_init(&chain)
@@ -28,7 +29,7 @@ import Testing
     return cmbedtls_checks()
   }
 
-  /// Whether the signature of an RSA key over a hash is accepted.
+  /// Whether a signature by this RSA key over a SHA-256 hash is accepted.
   private func isTaken(_ key: String) throws -> Bool {
     try scratch.write("text", [UInt8](repeating: 3, count: 100))
     try scratch.openssl("dgst -sha256 -sign \(key) -out signature text")

@@ -1,8 +1,8 @@
 import CMbedTLS
 import Testing
 
-/// Signatures as handshakes and certificates verify them, with `mbedtls_pk_verify`. The vectors are those of RFC 6979,
-/// A.2.5 (P-256).
+/// Signatures as handshakes and certificates verify them, by `mbedtls_pk_verify`. The valid signatures are the vectors
+/// of RFC 6979, A.2.5 (P-256).
 @Suite struct CertificateSignatureTests {
   private static let point = number(
     "60fed4ba255a9d31c961eb74c6356d68c049b8923b61fa6ce669622e60f29fb6"
@@ -17,7 +17,7 @@ import Testing
     return stride(from: 0, to: digits.count, by: 2).compactMap { UInt8(String(digits[$0...$0 + 1]), radix: 16) }
   }
 
-  /// A positive INTEGER in its shortest form.
+  /// A positive INTEGER of DER in its shortest form.
   private static func integer(_ text: String) -> [UInt8] {
     var bytes = Array(number(text).drop { $0 == 0 })
     if bytes.isEmpty || bytes[0] >= 0x80 { bytes.insert(0, at: 0) }
@@ -35,7 +35,7 @@ import Testing
     var key = mbedtls_pk_context()
     mbedtls_pk_init(&key)
     defer { mbedtls_pk_free(&key) }
-    // SubjectPublicKeyInfo of a P-256 key (RFC 5480, section 2).
+    // The SubjectPublicKeyInfo of a P-256 key (RFC 5480, section 2).
     let info = Self.number("3059301306072a8648ce3d020106082a8648ce3d030107034200") + [4] + Self.point
     var rest: UnsafeMutablePointer<UInt8>?
     var copy = info

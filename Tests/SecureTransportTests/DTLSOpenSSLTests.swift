@@ -8,12 +8,12 @@ import Testing
 
 @testable import SecureTransport
 
-/// A stock OpenSSL as the peer of an inner session, over UDP on the loopback interface. Any implementation of DTLS 1.2
-/// works.
+/// End-to-end sessions whose peer is an unmodified OpenSSL, over UDP on the loopback interface. They show that a peer
+/// may use any implementation of DTLS 1.2.
 @Suite(.serialized) struct DatagramOpenSSLTests {
   let scratch = Scratch()
 
-  /// Creates an OpenSSL key whose node id is below or above ours. Returns the id.
+  /// Creates an OpenSSL key whose node id is below or above that of `identity`. Returns the new id.
   private func makePeer(below: Bool, _ identity: NodeIdentity) throws -> NodeID {
     while true {
       try scratch.openssl("ecparam -name prime256v1 -genkey -noout -out peer.key")
@@ -59,14 +59,14 @@ import Testing
       if session?.state == .established { openssl.type("hello from openssl\n") }
       return [session]
     }
-    // One request is sent, unless a slow machine made openssl repeat its hello.
+    // The server requests a cookie once. On a slow machine openssl repeats its hello, and the server requests it again.
     #expect(heard == Array("hello from openssl\n".utf8) && verifyRequests >= 1)
     #expect(session?.peerChain.first == scratch.certificate("peer.crt"))
     socket.send(seal(try #require(session), Array("hello from the box\n".utf8)))
     socket.wait { openssl.output.contains("hello from the box") }
     #expect(openssl.output.contains("hello from the box"))
     #expect(openssl.output.contains("DTLSv1.2"))
-    // OpenSSL lists AES-GCM first.
+    // The client's hello lists AES-GCM before ChaCha20-Poly1305.
     #expect(openssl.output.contains(cmbedtls_is_better_at_aes() ? "AES256-GCM" : "POLY1305"))
   }
 
@@ -121,7 +121,7 @@ private func open(_ session: any PeerSession, _ record: [UInt8]) -> [UInt8]? {
   return count.map { [UInt8](plaintext[..<$0]) }
 }
 
-/// A UDP socket on the loopback interface that answers the sender of the last datagram.
+/// A UDP socket on the loopback interface that sends to the sender of the last received datagram.
 private final class Datagrams {
   let descriptor: Int32
   let port: UInt16
@@ -164,8 +164,8 @@ private final class Datagrams {
     }
   }
 
-  /// Passes received datagrams to `receive` and sends the datagrams of the returned sessions, for at most
-  /// `waitSecondsMax`.
+  /// Passes received datagrams to `receive`, and sends the datagrams of the sessions that it returns. Runs until
+  /// `isDone`, but at most for `waitSecondsMax`.
   func run(until isDone: () -> Bool, _ receive: ([UInt8]) -> [(any PeerSession)?]) throws {
     let end = monotonicSeconds() + waitSecondsMax
     var buffer = [UInt8](repeating: 0, count: 20_000)

@@ -7,7 +7,7 @@ import Testing
 
 @testable import SecureTransport
 
-/// Two nodes with inner sessions and a path between them that a test may impair.
+/// Two nodes with end-to-end sessions, and a path between them that can lose datagrams.
 final class Path {
   let identities: (client: NodeIdentity, server: NodeIdentity)
   let sessions: (client: DTLSSessions, server: DTLSSessions)
@@ -15,7 +15,7 @@ final class Path {
   var server: (any PeerSession)?
   var now = Instant.zero + .seconds(1000)
   var random: SplitMix
-  /// The number of datagrams lost per thousand.
+  /// The number of datagrams that the path loses per thousand.
   var lossPerThousand = 0
   private(set) var datagrams: [[UInt8]] = []
   private(set) var bytes = 0
@@ -24,7 +24,7 @@ final class Path {
     try self.init(between: [try Self.identity(try directory(0)), try Self.identity(try directory(1))], seed: seed)
   }
 
-  /// The node with the smaller id is the client.
+  /// Creates the path. The node with the smaller id is the client of the session.
   init(between nodes: [NodeIdentity], seed: UInt64 = 1) throws {
     var made = nodes
     made.sort { $0.id < $1.id }
@@ -62,7 +62,7 @@ final class Path {
     return taken
   }
 
-  /// Handles a datagram at the server as `Node` does. Returns its immediate replies.
+  /// Handles a datagram at the server as `Node` does. Returns the replies that need no session.
   func receiveAtServer(_ datagram: [UInt8]) -> [[UInt8]] {
     var reply = [UInt8](repeating: 0, count: SealLimits.handshakeBytesMax)
     let answer = reply.withUnsafeMutableBytes {
@@ -84,7 +84,7 @@ final class Path {
     return []
   }
 
-  /// Carries datagrams until none is in flight, then advances time to the next timer, while `isWaiting` holds.
+  /// While `isWaiting` holds, carries datagrams until there are none, then advances time to the next timer.
   func run(while isWaiting: () -> Bool) {
     for _ in 0..<2000 where isWaiting() {
       var isMoving = false
@@ -159,7 +159,7 @@ struct DatagramSessionTests {
     let hello = try #require(path.take(path.client).first)
     let answers = path.receiveAtServer(hello)
     #expect(answers.count == 1 && path.server == nil)
-    // The HelloVerifyRequest has the record number of the hello and is no longer than the hello.
+    // A HelloVerifyRequest repeats the record number of the hello, and is no longer than the hello.
     #expect(answers[0][0] == 22 && answers[0][13] == 3 && answers[0][5..<11] == hello[5..<11])
     #expect(answers[0].count <= hello.count)
     let request = answers[0]
@@ -181,7 +181,7 @@ struct DatagramSessionTests {
     #expect(flight > 0)
     var repeats = 0
     for number in 1...50 {
-      // A record number that the server has not received yet.
+      // Each repeated hello has a record number that the server has not received yet.
       hello[9] = UInt8(number)
       _ = path.receiveAtServer(hello)
       let again = path.take(path.server).count
@@ -211,7 +211,8 @@ struct DatagramSessionTests {
     path.lossPerThousand = 200
     path.begin()
     path.run { !path.areEstablished && path.client?.state == .handshaking }
-    // The client finishes last. Its retransmitted flight requests the server's last flight again.
+    // The client finishes last. If the server's last flight is lost, the client repeats its own flight, and the server
+    // sends its last flight again.
     #expect(path.client?.state == .established && path.server?.state == .established)
     #expect(open(path.server, seal(path.client, [1, 2, 3])) == [1, 2, 3])
     print("20 % loss, seed \(seed): \((path.now - (.zero + .seconds(1000))).milliseconds) ms, \(path.bytes) bytes")
@@ -239,7 +240,7 @@ struct DatagramSessionTests {
     let path = try Path()
     let stranger = try makeIdentity()
     let impostor = try DTLSSessions(stranger)
-    // Another node answers in place of the server.
+    // A node with another key answers in place of the server.
     path.begin()
     var hello = try #require(path.take(path.client).first)
     let answer = try #require(path.receiveAtServer(hello).first)
@@ -248,7 +249,7 @@ struct DatagramSessionTests {
     path.server = impostor.acceptSession(hello.span.bytes, path.serverName, now: path.now)
     path.run { path.client?.state == .handshaking }
     #expect(path.client?.state == .failed(.wrongIdentity))
-    // Another node sends a hello in the client's name.
+    // A node with another key sends a hello under the client's name.
     path.server = nil
     path.client = impostor.beginSession(path.clientName, now: path.now)
     path.run { path.server == nil || path.server?.state == .handshaking }
@@ -268,7 +269,7 @@ struct DatagramSessionTests {
     }
     #expect(open(path.server, [UInt8](victim.dropLast())) == nil && open(path.server, victim + [0]) == nil)
     #expect(open(path.server, []) == nil && open(path.client, victim) == nil)
-    // The session still works.
+    // After the wrong records the session still works.
     #expect(open(path.server, victim) == [5])
   }
 
@@ -287,7 +288,7 @@ struct DatagramSessionTests {
     for datagram in path.datagrams {
       path.server?.receiveHandshake(datagram.span.bytes, now: path.now)
       path.client?.receiveHandshake(datagram.span.bytes, now: path.now)
-      // The datagram is also received after a record that is skipped.
+      // The same datagram also arrives behind a record that the session skips.
       let hidden: [UInt8] = [20, 0xFE, 0xFD, 0, 0, 0, 0, 0, 0, 0, 9, 0, 1, 1] + datagram
       path.server?.receiveHandshake(hidden.span.bytes, now: path.now)
     }
@@ -328,7 +329,7 @@ struct DatagramSessionTests {
     #expect(path.now - start <= SealLimits.handshakeTime)
   }
 
-  /// The hello with the cookie.
+  /// The client's second hello, which contains the server's cookie.
   private func secondHello(_ path: Path) throws -> [UInt8] {
     path.begin()
     let first = try #require(path.take(path.client).first)

@@ -48,7 +48,8 @@ private final class GCM {
     context.deallocate()
   }
 
-  /// Encrypts or decrypts `bytes`, either in place or from `offset` on to the beginning.
+  /// Encrypts or decrypts `bytes` from `offset` on. The output begins at the first byte, so an offset of 0 means in
+  /// place.
   func crypt(_ bytes: inout [UInt8], from offset: Int = 0, mode: Int32 = MBEDTLS_GCM_ENCRYPT) -> (Int32, tag: [UInt8]) {
     var tag = [UInt8](repeating: 0, count: 16)
     let code = bytes.withUnsafeMutableBufferPointer { buffer in

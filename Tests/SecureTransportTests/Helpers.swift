@@ -6,10 +6,10 @@ import Testing
 
 @testable import SecureTransport
 
-// Foundation is not imported here, because its view of the system's headers conflicts with that of CSystem
+// This file does not import Foundation, whose import of the system headers conflicts with that of CSystem
 // (_GNU_SOURCE).
 
-/// SplitMix64, so that a seed reproduces the splits of a stream.
+/// The generator SplitMix64. Its seed determines how a stream is split, so a failure can be repeated.
 struct SplitMix: RandomNumberGenerator {
   var state: UInt64
   mutating func next() -> UInt64 {
@@ -21,7 +21,7 @@ struct SplitMix: RandomNumberGenerator {
   }
 }
 
-/// One end of a stream and the data that it received.
+/// One end of a stream, and the plaintext and frames that it received.
 final class End {
   let stream: SecureStream
   var isEstablishedFirst: Bool?
@@ -64,7 +64,7 @@ final class End {
   }
 }
 
-/// Two ends that exchange bytes in memory.
+/// The two ends of a stream, which exchange bytes in memory.
 final class Pair {
   let client: End
   let server: End
@@ -76,7 +76,7 @@ final class Pair {
     random = SplitMix(state: seed)
   }
 
-  /// Carries bytes in both directions in random pieces until none is left.
+  /// Carries bytes in both directions until neither end has any left. The bytes are split into pieces of random length.
   func pump(splitMax: Int = 40000) {
     while !client.stream.outgoing.isEmpty || !server.stream.outgoing.isEmpty {
       server.receive(client.take(Int.random(in: 1...splitMax, using: &random)))
@@ -97,7 +97,7 @@ final class Pair {
   }
 }
 
-/// A frame in the form that writeSealed takes: header and payload.
+/// A frame as `writeSealed` accepts it: header and payload.
 func frame(payload: Int, _ mark: UInt8 = 7) -> [UInt8] {
   var header = [UInt8](repeating: mark, count: 48)
   header[0] = 0x81

@@ -4,7 +4,7 @@ import Testing
 
 @testable import SecureTransport
 
-/// A running openssl process. A FIFO is its input, and its output is collected in a file.
+/// A running openssl process. Its input is a FIFO, and its output is collected in a file.
 final class OpenSSL {
   private let scratch: Scratch
   private let process: pid_t
@@ -22,7 +22,8 @@ final class OpenSSL {
   var output: String { String(decoding: scratch.bytes("output") ?? [], as: UTF8.self) }
   func type(_ text: String) { _ = CSystem.write(input, text, text.utf8.count) }
 
-  /// Whether openssl prints a text. Its report about a connection appears after the connection's end.
+  /// Waits until openssl has printed `text`. Returns false after `waitSecondsMax`. openssl reports about a connection
+  /// after the end of the connection.
   func prints(_ text: String) -> Bool {
     for _ in 0..<100 * waitSecondsMax {
       if output.contains(text) { return true }
@@ -44,7 +45,7 @@ final class OpenSSL {
     return try #require(nil, "openssl s_server does not listen: \(output)")
   }
 
-  /// SIGTERM is not sufficient, because the test runner blocks it and child processes inherit that.
+  /// Sends SIGKILL, because openssl inherits from the test runner that SIGTERM is blocked.
   func stop() { kill(process, SIGKILL) }
   deinit {
     stop()
@@ -99,7 +100,7 @@ final class Listener {
   }
 }
 
-/// Moves bytes between a stream and its socket.
+/// Moves bytes between a stream and the stream's socket.
 final class Driver {
   private let end: End
   private let descriptor: Int32
@@ -110,7 +111,7 @@ final class Driver {
   }
   deinit { close(descriptor) }
 
-  /// Runs until the condition holds, the stream has ended or `waitSecondsMax` have passed.
+  /// Runs until the condition holds, the stream has ended, or `waitSecondsMax` have passed.
   func run(until isDone: () -> Bool) {
     var buffer = [UInt8](repeating: 0, count: 65536)
     let deadline = monotonicSeconds() + waitSecondsMax
@@ -136,8 +137,8 @@ final class Driver {
   }
 }
 
-/// The timeout of a wait, in seconds. A passing test waits no longer than necessary. Other work on the machine may
-/// delay it by seconds.
+/// The limit of each wait, in seconds. A passing test waits no longer than necessary. The limit is long, because other
+/// work on the machine can delay openssl by seconds.
 let waitSecondsMax = 30
 
 func monotonicSeconds() -> Int {

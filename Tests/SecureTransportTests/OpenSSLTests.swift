@@ -6,7 +6,7 @@ import Testing
 
 @testable import SecureTransport
 
-/// A stock OpenSSL at the other end of a loopback TCP connection.
+/// TLS with an unmodified OpenSSL at the other end of a TCP connection over the loopback interface.
 @Suite(.serialized) struct OpenSSLTests {
   let scratch = Scratch()
 
@@ -73,7 +73,7 @@ import Testing
   @Test(arguments: [TLSVersion.tls12, .tls13])
   func aClientWithAnRSACertificateIsRefused(version: TLSVersion) throws {
     try scratch.openssl("req -new -x509 -newkey rsa:2048 -nodes -keyout peer.key -out peer.crt -subj /CN=rsa -days 1")
-    // OpenSSL has no suitable certificate and sends an empty certificate message.
+    // An RSA certificate does not match the server's request, so OpenSSL sends an empty certificate message.
     #expect(try refusal("-cert peer.crt -key peer.key \(flag(version))") == .noPeerCertificate)
   }
 
@@ -160,12 +160,12 @@ import Testing
     return (end, openssl)
   }
 
-  /// The end of our server's stream after a handshake with this client. The stream is never established.
+  /// The reason for which our server ends the stream of a client with these options. The stream is never established.
   private func refusal(_ options: String) throws -> SecureStreamEnd? {
     try refusalAndOutput(options).end
   }
 
-  /// The end of our server's stream and the output of the client.
+  /// The reason for which our server ends the client's stream, and the client's output.
   private func refusalAndOutput(_ options: String, until isTold: (String) -> Bool = { _ in true }) throws
     -> (end: SecureStreamEnd?, output: String)
   {

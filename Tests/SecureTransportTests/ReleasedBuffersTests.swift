@@ -5,7 +5,7 @@ import Testing
 
 @testable import SecureTransport
 
-/// The number of whole resident pages of a record buffer, without its first bytes.
+/// The number of complete pages of a record buffer that are in memory. The buffer's first 64 bytes are not counted.
 private func pagesInMemory(_ buffer: UnsafeMutablePointer<UInt8>) -> Int {
   let page = sysconf(CInt(_SC_PAGESIZE)), start = Int(bitPattern: buffer)
   let first = (start + 64 + page - 1) / page * page, end = (start + malloc_usable_size(buffer)) / page * page

@@ -5,8 +5,8 @@ import Testing
 @testable import Identity
 @testable import SecureTransport
 
-// Compares the ledger's figures for mbedTLS with the heap. Each test runs in its own process, because the memory of
-// other tests would count too.
+// The tests compare the ledger's figures for mbedTLS with the heap. Each test runs in a process of its own, so that the
+// heap contains no memory of other tests.
 
 private func heapBytes() -> Int {
   let heap = mallinfo2()
@@ -15,11 +15,12 @@ private func heapBytes() -> Int {
 
 private let count = 8
 
-/// The additional memory that a peer's chain may take. In these tests a chain is one short certificate.
+/// The memory that the limits allow for a peer's certificate chain. The chains in these tests are one short
+/// certificate, so they use almost none of it.
 private let chainBytes = 16_384 + ChainRules.entriesMax * ChainRules.entryBytes
 
-/// Connects a client and a server that share only what the streams of one node share. Returns the maximum heap size in
-/// between.
+/// Connects a client and a server, whose streams share only what all streams of a node share. Returns the greatest
+/// number of heap bytes during the handshake.
 private func connect(_ client: SecureStream, _ server: SecureStream) -> Int {
   var most = 0
   while !client.outgoing.isEmpty || !server.outgoing.isEmpty {
@@ -41,7 +42,7 @@ private func connect(_ client: SecureStream, _ server: SecureStream) -> Int {
     let credentials = (TLSCredentials(try makeIdentity()), TLSCredentials(try makeIdentity()))
     var streams: [SecureStream] = []
     var before = 0, mostInHandshake = 0
-    // The first pair creates the data that all streams share.
+    // The first pair of streams creates the data that all later streams share, so it is not part of the measurement.
     for round in 0...count {
       let client = try SecureStream(credentials.0, role: .client),
         server = try SecureStream(credentials.1, role: .server)

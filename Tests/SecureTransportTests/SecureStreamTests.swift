@@ -137,7 +137,7 @@ struct SecureStreamTests {
       Issue.record("still \(pair.server.stream.state)")
       return
     }
-    // The other side is notified by the alert bad_record_mac.
+    // The server sends the alert bad_record_mac to the client.
     pair.client.receive(pair.server.take())
     #expect(pair.client.stream.state == .closed(.alert(20)))
   }

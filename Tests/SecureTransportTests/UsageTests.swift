@@ -6,7 +6,7 @@ import Testing
 @testable import Identity
 @testable import SecureTransport
 
-/// The extensions of a certificate, and whether its node is accepted as a client and as a server.
+/// The extensions of a certificate, and whether a node with this certificate is accepted as a client and as a server.
 private let cases: [(extensions: String, client: Bool, server: Bool)] = [
   ("", true, true), ("keyUsage=digitalSignature", true, true), (Scratch.node, true, true),
   ("extendedKeyUsage=anyExtendedKeyUsage", true, true), ("extendedKeyUsage=clientAuth", true, false),
@@ -16,18 +16,18 @@ private let cases: [(extensions: String, client: Bool, server: Bool)] = [
   ("keyUsage=digitalSignature\nextendedKeyUsage=serverAuth", false, false),
 ]
 
-/// The requirements of every peer for a certificate, whatever its trust policy. They are the same in both versions of
-/// TLS, in DTLS, and in both roles.
+/// The requirements that every peer has for a certificate, whatever its trust policy. They are the same for TLS 1.2,
+/// TLS 1.3 and DTLS, and for clients and servers.
 struct UsageTests {
   let scratch = Scratch()
 
-  /// A node whose self-signed certificate has these extensions.
+  /// A node whose self-signed certificate has the given extensions.
   private func node(_ extensions: String, _ name: String = "node") throws -> NodeIdentity {
     try scratch.certificate(name, extensions: extensions)
     return try stored(name, [name + ".pem"])
   }
 
-  /// A node with the key of a certificate and this chain, loaded as a daemon does.
+  /// A node with the key of a certificate and the given chain. The node is loaded from a file, as a daemon does.
   private func stored(_ name: String, _ chain: [String]) throws -> NodeIdentity {
     _ = shell("mkdir -p -m 700 \(scratch.file("state"))")
     try scratch.openssl("ec -in \(name).pem.key -out state/node.key")
@@ -37,7 +37,8 @@ struct UsageTests {
     return try NodeIdentity.loadOrCreate(directory: scratch.file("state"))
   }
 
-  /// The states of both ends after the node's handshake with an ordinary node. The node's state comes first.
+  /// The states of both ends after a handshake between the node and an ordinary node: the end of the node, and that of
+  /// its peer.
   private func ends(
     _ node: NodeIdentity, as role: SecureStream.Role, _ version: TLSVersion
   ) throws -> (own: SecureStream.State, peer: SecureStream.State) {
@@ -57,7 +58,7 @@ struct UsageTests {
     let client = try ends(node, as: .client, version)
     #expect(client.peer == (isClient ? .established : .closed(.refused(.wrongUsage))), "\(extensions)")
     #expect(client.own == (isClient ? .established : .closed(.alert(43))), "\(extensions)")
-    // A server whose certificate is not usable for signatures presents none.
+    // A server presents no certificate if its certificate may not be used for signatures.
     let server = try ends(node, as: .server, version)
     #expect((server.peer == .established) == isServer && (server.own == .established) == isServer, "\(extensions)")
     if extensions.contains("=serverAuth") { #expect(server.peer == .closed(.refused(.wrongUsage)), "\(extensions)") }
@@ -80,9 +81,9 @@ struct UsageTests {
     }
   }
 
-  // MARK: Chains
+  // MARK: Certificate chains
 
-  /// A chain of `count` certificates: a leaf, intermediates, and a root if `withRoot`.
+  /// A chain of `count` certificates: the node's certificate, intermediates, and the root if `withRoot`.
   private func chain(_ count: Int, withRoot: Bool) throws -> [String] {
     try scratch.certificate("root", extensions: Scratch.authority)
     var files = withRoot ? ["root.pem"] : []
@@ -165,7 +166,7 @@ struct UsageTests {
           bytes, path: "odd.pem", password: [], at: Scratch.june, into: StateDirectory(scratch.file("imported")))
       }
     }
-    // The policy anyPolicy is supported.
+    // The only certificate policy that is supported is anyPolicy.
     try scratch.certificate("any", extensions: Scratch.node + "\ncertificatePolicies=critical,2.5.29.32.0")
     let bytes = ["any.pem.key", "any.pem"].flatMap { scratch.bytes($0) ?? [] }
     let node = try NodeIdentity.importing(

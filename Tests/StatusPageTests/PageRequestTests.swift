@@ -37,7 +37,7 @@ private func refusal(_ text: String) -> PageRefusal? {
   }
 }
 
-/// A foreign page in the phone's browser may use another name that resolves to this address (DNS rebinding).
+/// By DNS rebinding, a page of another site in the phone's browser reaches this server under the name of that site.
 @Test func aRequestForAnotherHostIsRefused() {
   for other in ["example.org", "192.168.49.1.example.org", "192.168.49.10", "192.168.49.1:8080", "", "[::1]"] {
     #expect(refusal("GET / HTTP/1.1\r\nHost: \(other)\r\n\r\n") == .misdirected, "\(other)")
@@ -53,7 +53,7 @@ private func refusal(_ text: String) -> PageRefusal? {
   ] { #expect(refusal(text) == .malformed, "\(text.debugDescription)") }
 }
 
-/// RFC 9112, 3.2, 5.1 and 5.2.
+/// Fields that RFC 9112 forbids (sections 3.2, 5.1 and 5.2).
 @Test func fieldsThatProxiesReadInTwoWaysAreRefused() {
   for fields in [
     "", "Host: 192.168.49.1\r\nHost: 192.168.49.1\r\n", "Host : 192.168.49.1\r\n", "Host: 192.168.49.1\r\n A: b\r\n",
@@ -86,6 +86,7 @@ private func refusal(_ text: String) -> PageRefusal? {
       if case .page = PageRequest(changed, host: host) { pages += 1 }
     }
   }
-  // Accepted changes are the same byte, another minor version, and the other case of letters in “Host”.
+  // Three kinds of change are accepted: to the same byte, to another minor version, and to the other case of a letter
+  // in “Host”.
   #expect(pages > whole.count && pages < 2 * whole.count)
 }

@@ -6,7 +6,7 @@ import Testing
 
 @testable import StatusPage
 
-/// A page server on the loopback interface, and its loop.
+/// A page server on the loopback interface, and the loop that serves it.
 private final class Box {
   let loop: EventLoop
   let server: PageServer
@@ -18,7 +18,7 @@ private final class Box {
     var peers: () -> [String] = { [] }
     server = try PageServer(
       loop, address: 0x7F00_0001, host: "127.0.0.1", port: 0, interface: "lo",
-      // Stations have the addresses 127.0.0.2 to 127.0.0.9.
+      // The addresses 127.0.0.2 to 127.0.0.9 belong to stations of the Wi-Fi group.
       station: { (2...9).contains($1 & 0xFF) ? UInt64($1) : nil },
       content: {
         PageContent(name: "attic", id: "a11c", ssid: "DIRECT-cw", peers: peers())
@@ -30,7 +30,8 @@ private final class Box {
   }
   deinit { server.close() }
 
-  /// Opens a non-blocking connection from 127.0.0.`host`. With `takesLittle` its receive buffer has the minimum size.
+  /// Opens a connection from 127.0.0.`host` and makes it non-blocking. With `takesLittle` its receive buffer has the
+  /// minimum size.
   func connect(from host: UInt32 = 1, takesLittle: Bool = false) throws -> CInt {
     let descriptor = socket(AF_INET, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     if takesLittle {
@@ -65,7 +66,7 @@ private final class Box {
     _ = CSystem.send(descriptor, bytes, bytes.count, CInt(MSG_NOSIGNAL))
   }
 
-  /// The data received up to the end. Nil if the connection does not end in time.
+  /// The data received before the end of the connection. Nil if the connection does not end in time.
   func receive(_ descriptor: CInt, atMost: TimeSpan = .seconds(30)) -> String? {
     var text: [UInt8] = []
     var hasEnded = false
@@ -135,7 +136,7 @@ private let get = "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
   @Test func oneStationTakesNotAllPlaces() throws {
     let idle = try (0..<6).map { _ in try box.connect() }
     defer { for each in idle { close(each) } }
-    // New connections take the places of the oldest ones.
+    // A new connection gets the slot of the oldest connection, which is closed.
     #expect(try box.ask(get).hasPrefix("HTTP/1.1 200 OK"))
   }
 
@@ -173,7 +174,7 @@ private let get = "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
   }
 
   @Test func whoHasAConnectionDoesNotEndTheOnlyOneOfAnother() throws {
-    // All places are taken, and no connection has sent a request.
+    // Four stations have taken all connection slots, and none has sent a request.
     var open = try [5, 2, 3, 4].map { try box.connect(from: $0) }
     defer { for each in open { close(each) } }
     serve(box.loop, for: .milliseconds(50))

@@ -1,27 +1,28 @@
 @testable import Transfer
 
-/// A sender and a receiver with files in memory. Every record is encoded and decoded.
+/// A sender and a receiver of a file transfer, with all files in memory. Every record between them is encoded and
+/// decoded.
 struct Exchange {
   var sender: TransferSender
   var receiver = TransferReceiver()
-  /// The content of the sender's files.
+  /// The contents of the sender's files.
   var source: [[UInt8]]
-  /// The content that the receiver has written, by file. Nil if there is no file.
+  /// The bytes that the receiver has written to each file. Nil if the receiver has not created the file.
   var disk: [[UInt8]?]
   var journal: [UInt8] = []
   var placed: [Int] = []
   var free = UInt64.max
   var sent: SenderOutcome?
   var received: ReceiverOutcome?
-  /// The records in both directions.
+  /// All records that were sent in either direction.
   var log: [Record] = []
-  /// The number of file bytes that were sent.
+  /// The number of bytes of files that were sent.
   var moved = 0
-  /// The size in bytes from which the receiver cannot write to a file.
+  /// The size in bytes at which each further write to a file fails.
   var diskBytesMax = Int.max
-  /// The number of sent file bytes after which the stream breaks.
+  /// The number of sent bytes of files after which the stream breaks.
   var breaksAfter = Int.max
-  /// The files that cannot be read.
+  /// The numbers of the files that the sender cannot read.
   var unreadable: Set<Int> = []
   var decision: (inout TransferReceiver, Exchange) -> Int? = { receiver, exchange in
     receiver.accept(freeBytes: exchange.free, journal: exchange.journal)
@@ -35,12 +36,12 @@ struct Exchange {
     disk = Array(repeating: nil, count: manifest.files.count)
   }
 
-  /// Creates a transfer of one file.
+  /// Creates a transfer of a single file.
   init(_ content: [UInt8], name: String = "a") throws(TransferFault) {
     try self.init([try Entry([Array(name.utf8)], size: UInt64(content.count))], [content])
   }
 
-  /// Runs the transfer on a new stream until nothing moves.
+  /// Runs the transfer over a new stream, until neither end has anything to do or the stream breaks.
   mutating func run() {
     (toReceiver, toSender, sent, received) = (RecordSplitter(), RecordSplitter(), nil, nil)
     sender.start()
@@ -53,7 +54,7 @@ struct Exchange {
     _ = stepReceiver()
   }
 
-  /// Breaks the stream. Bytes in flight are lost.
+  /// Breaks the stream. The bytes in flight are lost.
   mutating func cut() {
     receiver.restart()
     _ = stepReceiver()
@@ -71,7 +72,7 @@ struct Exchange {
       sender.handle(record)
       isMoving = true
     }
-    // The receiver handles each record before the next one is created.
+    // The sender creates its next record only after the receiver has handled the former one.
     guard let command = sender.nextCommand() else { return isMoving }
     switch command {
     case .send(let record):
@@ -131,7 +132,7 @@ struct Exchange {
   }
 }
 
-/// Content of the given size, in which every MiB differs.
+/// Content of `mebibytes` MiB and `more` bytes. Each MiB has other bytes.
 func content(_ mebibytes: Int, and more: Int = 0) -> [UInt8] {
   (0..<mebibytes * 1_048_576 + more).map { UInt8(truncatingIfNeeded: $0 &* 7 &+ $0 >> 20) }
 }

@@ -2,7 +2,7 @@ import Testing
 
 @testable import Transfer
 
-/// A receiver that accepted an offer of two files of 10 bytes each and waits for the first one.
+/// A receiver that accepted an offer of two files of 10 bytes each, and that waits for the first file.
 private func accepted() throws -> Exchange {
   var exchange = try Exchange(
     [Entry([bytes("a")], size: 10), Entry([bytes("b")], size: 10)], [Array(0..<10), Array(0..<10)])
@@ -25,7 +25,7 @@ private func hears(_ records: [Record], _ fault: TransferFault) throws {
   _ = exchange.stepReceiver()
   #expect(exchange.received == .broken(fault), "\(records)")
   #expect(exchange.placed == [])
-  // The receiver reports the fault once.
+  // The receiver has reported the violation exactly once.
   #expect(exchange.log.filter { if case .cancel(.broken, _) = $0 { true } else { false } }.count == 1)
 }
 
@@ -100,7 +100,7 @@ private func hears(_ records: [Record], _ fault: TransferFault) throws {
   #expect(exchange.received == .broken(.unexpected))
 }
 
-/// A sender of one file of 10 bytes whose offer was accepted. It has sent its manifest.
+/// A sender of one file of 10 bytes. The offer was accepted, and the sender has sent its manifest.
 private func offering() throws -> TransferSender {
   let exchange = try Exchange(content(0, and: 10))
   var sender = exchange.sender
@@ -177,7 +177,8 @@ private func answers(_ records: [Record], _ fault: TransferFault) throws {
           }
         }
       } catch {}
-      // Only the version and the name in the offer may differ. The name is only shown to people.
+      // A file may be stored only if the altered byte belongs to the version or the name in the offer. The name in the
+      // offer is only shown to people.
       #expect(!isStored || (60..<63).contains(index) || index == 6 || index == 5, "byte \(index)")
     }
   }

@@ -2,14 +2,14 @@ import Testing
 
 @testable import Transfer
 
-/// A receiver's places that senders, named by letters, take one after the other.
+/// A receiver with a limited number of transfer slots. A letter names each sender.
 private final class Receiver {
   var entries: [TransferPlaces<Character>.Entry] = []
   let capacity: Int
 
   init(_ capacity: Int) { self.capacity = capacity }
 
-  /// Returns whether there was a place, and which sender lost it.
+  /// Takes a slot for the sender. Returns whether there was a slot, and which sender lost a slot for it.
   @discardableResult
   func take(_ sender: Character, isTrusted: Bool = true) -> (isTaken: Bool, from: Character?) {
     var from: Character?

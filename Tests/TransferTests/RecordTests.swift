@@ -9,7 +9,7 @@ private let manifest = try! Manifest([
 private let root = Digest(Array(0..<32)[...])!
 private let count = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
 
-/// docs/resources.md shows the same bytes.
+/// Records and their bytes. docs/resources.md shows the same bytes.
 private let golden: [(record: Record, bytes: String)] = [
   (
     .offer(OfferRecord(manifest)),
@@ -46,7 +46,7 @@ private func read(_ bytes: [UInt8]) throws(TransferFault) -> Record? {
 
 @Test func `fields and records of later versions are skipped`() throws {
   for (record, _) in golden {
-    // A record whose content fills it has no further field.
+    // The content of these records extends to the end of the record, so they cannot have a later field.
     if case .manifest = record { continue }
     if case .bytes = record { continue }
     var longer = record.encoded + [7, 7]
@@ -86,7 +86,7 @@ private func read(_ bytes: [UInt8]) throws(TransferFault) -> Record? {
   for length in [[0, 0, 0, 0], [0, 1, 1, 0xd1], [0xff, 0xff, 0xff, 0xff]] as [[UInt8]] {
     #expect(throws: TransferFault.recordLength) { try read(length + [8]) }
   }
-  // A record carries 1 to 65,536 bytes of a file.
+  // A record of the type “bytes” contains 1 to 65,536 bytes of a file.
   #expect(throws: TransferFault.recordLength) { try read([0, 0, 0, 1, 8]) }
   #expect(throws: TransferFault.recordLength) { try read(Record.bytes([UInt8](repeating: 0, count: 65_537)).encoded) }
   #expect(throws: TransferFault.recordLength) {
@@ -101,14 +101,14 @@ private func read(_ bytes: [UInt8]) throws(TransferFault) -> Record? {
     for index in place { encoded[index] = value }
     return encoded
   }
-  // The offsets follow from the fields: length 4, type 1, version 2, digest 32, manifest bytes 4, entries 4, files 4,
-  // bytes 8, name.
+  // The offsets in these lines follow from the fields of an offer and their sizes: length 4, type 1, version 2, digest
+  // 32, manifest bytes 4, entries 4, files 4, bytes 8, name.
   #expect(throws: TransferFault.version) { try read(offer(5..<7, 0)) }
   #expect(throws: TransferFault.manifestLength) { try read(offer(39..<40, 1)) }
   #expect(throws: TransferFault.entries) { try read(offer(43..<44, 1)) }
   #expect(throws: TransferFault.entries) { try read(offer(43..<47, 0)) }
   #expect(throws: TransferFault.entries) { try read(offer(50..<51, 4)) }
-  // Folders alone contain no file.
+  // An offer without files is legal, because it can consist of folders.
   #expect(throws: Never.self) { try read(offer(47..<51, 0)) }
   #expect(throws: TransferFault.sizes) { try read(offer(51..<59, 0xff)) }
   #expect(throws: TransferFault.name) { try read(offer(60..<61, UInt8(ascii: "/"))) }

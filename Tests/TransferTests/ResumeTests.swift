@@ -2,7 +2,7 @@ import Testing
 
 @testable import Transfer
 
-/// A transfer whose stream broke after this many file bytes.
+/// A transfer whose stream broke after `bytes` bytes of files.
 private func broken(_ content: [UInt8], after bytes: Int) throws -> Exchange {
   var exchange = try Exchange(content)
   exchange.breaksAfter = bytes
@@ -25,7 +25,7 @@ private func isPrompt(_ record: Record) -> Bool { if case .prompt = record { tru
 
 @Test func `only bytes in flight are sent again`() throws {
   let exchange = try broken(content(3), after: 1_700_000)
-  // 128 KiB were in flight, so the receiver has less than was sent.
+  // At the break 128 KiB were in flight, so the receiver has fewer bytes than were sent.
   let came = exchange.disk[0]?.count ?? 0
   var other = try Exchange(exchange.source[0])
   other.breaksAfter = came - 131_072
@@ -76,7 +76,8 @@ private func isPrompt(_ record: Record) -> Bool { if case .prompt = record { tru
 
 @Test func `leaves lost in a power failure are sent again`() throws {
   var exchange = try broken(content(3), after: 2_500_000)
-  // The journal lists two leaves, but the second one contains zeros.
+  // The journal lists two leaves, which are hashed pieces of 1 MiB. The bytes of the second leaf were lost and are
+  // zeros on the disk.
   exchange.disk[0]?.replaceSubrange(1_048_576..<2_000_000, with: [UInt8](repeating: 0, count: 951_424))
   exchange.receiver = TransferReceiver()
   exchange.run()

@@ -11,7 +11,7 @@ private func hexadecimal(_ bytes: [UInt8]) -> [UInt8] {
 
 func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }
 
-/// The examples of FIPS 180-4 that NIST publishes.
+/// The example messages of FIPS 180-4 and their digests, which NIST publishes.
 private let examples: [(message: [UInt8], digest: String)] = [
   ([], "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"),
   (bytes("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"),
@@ -48,7 +48,7 @@ private let examples: [(message: [UInt8], digest: String)] = [
   for cut in 0...400 {
     var hash = SHA256()
     hash.update(message[..<cut])
-    // A copy continues independently.
+    // A copy of the state continues independently of the original.
     let copy = hash
     hash.update(message[cut...])
     #expect(hash.digest() == SHA256.digest(message) && hash.byteCount == 400)

@@ -32,7 +32,7 @@ private func entry(_ path: String, _ size: Int?) -> Entry {
   exchange.run()
   #expect(exchange.sent == .complete([]) && exchange.received == .complete([]))
   #expect(exchange.placed == [0, 1] && exchange.log.last == .ready)
-  // After a lost path the folders are already in place.
+  // The sender offers the same folders again, as after a lost path. They are not placed a second time.
   exchange.sender = TransferSender(exchange.sender.manifest)
   exchange.receiver = TransferReceiver()
   exchange.run()
@@ -98,7 +98,7 @@ private func entry(_ path: String, _ size: Int?) -> Entry {
   exchange.unreadable = [1]
   exchange.run()
   #expect(exchange.sent == .complete([.kept, .notSent, .stored]) && exchange.placed == [1])
-  // The next transfer does not resend the files that are already held.
+  // Files that the receiver already holds are not sent again.
   exchange.unreadable = []
   let before = exchange.moved
   exchange.sender = TransferSender(exchange.sender.manifest)

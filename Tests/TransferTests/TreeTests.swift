@@ -2,7 +2,7 @@ import Testing
 
 @testable import Transfer
 
-/// The leaves used in tests of Certificate Transparency, and the root over the first n of them.
+/// The leaves that tests of Certificate Transparency use, and the root of the tree over the first n leaves.
 private let leaves: [[UInt8]] = [
   [], [0x00], [0x10], [0x20, 0x21], [0x30, 0x31], Array(0x40...0x43), Array(0x50...0x57), Array(0x60...0x6f),
 ]
@@ -18,7 +18,7 @@ private let roots = [
   "5dc9da79a70659a9ad559cb701ded9a2ab9d823aad2f4960cfe370eff4604328",
 ]
 
-/// 2.5 MiB.
+/// A file of 2.5 MiB.
 private let pattern = (0..<2_621_440).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) }
 
 @Test func `the tree of RFC 6962 has the roots of its known leaves`() {

@@ -6,13 +6,13 @@ import Testing
 
 @testable import Trust
 
-/// An issuing distribution point with these fields, as `DER:` in the syntax of `openssl`.
+/// The extension “issuing distribution point” with these fields, as `DER:` in the syntax of `openssl`.
 private func point(_ fields: String) -> String {
   let count = fields.split(separator: ":").count
   return "2.5.29.28=critical,DER:30:" + hex([UInt8(count)]) + (count == 0 ? "" : ":" + fields)
 }
 
-/// Anchor directories with invalid files. A peer that such a file may revoke is refused.
+/// Directories of trust anchors with invalid files. If such a file could revoke a peer, the peer is refused.
 struct AnchorTests {
   let scratch = Scratch()
   private let june = TrustTime(kept: 0, wall: 1_811_808_000, isSynchronised: true)  // June 2027
@@ -27,14 +27,15 @@ struct AnchorTests {
 
   private var anchors: TrustAnchors { TrustAnchors(directory: scratch.file("anchors")) }
 
-  /// The decision on `node.pem`, which the intermediate issued, or on another chain.
+  /// The decision on the certificate chain in these files. The first file is the node's certificate.
   private func verdict(_ files: [String] = ["node.pem", "intermediate.pem"]) throws -> ChainVerdict {
     let chain = Certificate()
     for file in files { try chain.parse(try #require(scratch.bytes(file)), path: file) }
     return withExtendedLifetime(chain) { PeerChain(chain.context).evaluate(anchors, june) }
   }
 
-  /// Creates a revocation list of the intermediate with these extensions in ca.conf's syntax. It revokes `names`.
+  /// Creates a revocation list that the intermediate signs and that revokes `names`. `extensions` has the syntax of
+  /// ca.conf.
   private func list(_ extensions: String, revoking names: [String] = ["node"], in file: String = "list.pem") throws {
     try scratch.revocationList("plain", by: "intermediate", revoking: names)
     let text = String(decoding: try #require(scratch.bytes("ca.conf")), as: UTF8.self)
@@ -66,11 +67,12 @@ struct AnchorTests {
   @Test(arguments: [
     point("83:02:01:40"),  // onlySomeReasons
     point("85:01:FF"),  // onlyContainsAttributeCerts
-    "2.5.29.27=critical,DER:02:01:01", "2.5.29.27=DER:02:01:01",  // delta
+    "2.5.29.27=critical,DER:02:01:01", "2.5.29.27=DER:02:01:01",  // a delta list
     "2.5.29.60=critical,DER:05:00", "1.2.3.4=critical,DER:05:00", "issuerAltName=critical,DNS:ca.example",
   ])
   func aListThatIsNotUnderstoodKeepsOutThoseOfItsAuthorityAlone(extensions: String) throws {
-    // The list names no certificate, so it is unknown which certificates it would revoke.
+    // The list names no certificate. Its extension is not understood, so it could revoke any certificate of its
+    // authority.
     try list(extensions, revoking: [])
     #expect(try verdict() == .refused(.revocationUnknown))
     #expect(try verdict(["other.pem"]) == .trusted)
@@ -91,7 +93,7 @@ struct AnchorTests {
     #expect(try verdict() == .trusted)
     try list("1.2.3.4=critical,DER:05:00", revoking: [], in: "b.pem")
     #expect(try verdict() == .refused(.revocationUnknown))
-    // A valid list revokes the certificate.
+    // A valid list of the same authority revokes the certificate, which is the more exact reason.
     try list("2.5.29.20=DER:02:01:07", in: "a.pem")
     #expect(try verdict() == .refused(.revoked))
   }
@@ -106,11 +108,11 @@ struct AnchorTests {
     #expect(try verdict(["other.pem"]) == .refused(.revoked))
   }
 
-  // MARK: Entries
+  // MARK: Entries of a list
 
   @Test func extensionsOfEntriesCount() throws {
-    // The entry has serial 0x1002 and one extension: a harmless hold instruction, a certificate issuer, or an unknown
-    // one.
+    // The list has an entry with serial number 0x1002 and one extension. The extension is a harmless hold instruction,
+    // a certificate issuer, or an unknown one.
     for (name, value, isCritical, expected) in [
       ([0x55, 0x1D, 21], [0x0A, 1, 8], false, ChainVerdict.refused(.revoked)),  // removeFromCRL
       ([0x55, 0x1D, 23], [0x06, 1, 42], true, .refused(.revoked)),
@@ -127,7 +129,8 @@ struct AnchorTests {
   @Test func aSerialNumberThatMayStandForAnotherOneIsNotUnderstood() throws {
     let entry = der(0x30, try serial("other") + time("270101000000Z"))
     let number = Array(try serial("other").dropFirst(2))
-    // mbedTLS ends its search at an empty serial number and compares bytes.
+    // mbedTLS compares serial numbers byte by byte, and ends its search at an empty one. So it would not find a
+    // malformed number.
     for malformed in [[], [0] + number, [UInt8](repeating: 1, count: 21)] {
       try writeList(entries: [der(0x30, der(0x02, malformed) + time("270101000000Z")), entry])
       #expect(try verdict(["other.pem"]) == .refused(.revocationUnknown), "\(malformed)")
@@ -137,7 +140,7 @@ struct AnchorTests {
     #expect(try verdict(["other.pem"]) == .refused(.revoked))
   }
 
-  /// Writes a DER list of the root with these entries, signed with the root's key.
+  /// Writes a list of the root in DER with these entries, signed with the root's key.
   private func writeList(entries: [[UInt8]], extensions: [UInt8] = []) throws {
     let algorithm = der(0x30, der(0x06, [0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x04, 0x03, 0x02]))
     let subject = try #require(scratch.bytes("root.pem"))
@@ -195,7 +198,8 @@ struct AnchorTests {
         var changed = list
         changed[index] ^= mask
         try scratch.write("anchors/list.der", changed)
-        // A list with another issuer name does not concern this authority. Any other altered list must be refused.
+        // A change of the issuer's name makes the list irrelevant to this authority. After any other change the peer
+        // must be refused.
         let reading = RevocationList.read(changed)
         if case .list(let other) = reading, !other.issuer.isNamed(by: root.context) { continue }
         if case .refused(_, let issuer?) = reading, !issuer.isNamed(by: root.context) { continue }
@@ -226,7 +230,7 @@ struct AnchorTests {
     }
   }
 
-  /// A damaged file and the line that the fault names. Nil if any line may be named.
+  /// A damaged file, and the line that the fault must name. Nil if the fault may name any line.
   private struct Damage {
     let text: String
     let line: Int?
@@ -287,7 +291,8 @@ struct AnchorTests {
     }
   }
 
-  /// A list after a damaged certificate is lost with it. Therefore every peer that the list may contain is refused.
+  /// A list that follows a damaged certificate in the file cannot be read. It could revoke any peer, so every peer is
+  /// refused.
   @Test func aListThatIsLostBehindADamagedCertificateKeepsOutEverybody() throws {
     try list("2.5.29.20=DER:02:01:07")
     let revocations = try text("anchors/list.pem"), root = try text("root.pem")
@@ -336,7 +341,7 @@ struct AnchorTests {
     defer { closedir(stream) }
     #expect(TrustAnchors.names(in: stream).code == 0)
     rewinddir(stream)
-    // readdir fails, because the stream's descriptor no longer refers to a directory.
+    // The descriptor of the directory stream now refers to a file, so readdir fails.
     let file = try #require(fopen(scratch.file("root.pem"), "r"))
     defer { fclose(file) }
     try #require(dup2(fileno(file), dirfd(stream)) >= 0)

@@ -5,8 +5,8 @@ import Testing
 
 @testable import Trust
 
-/// Authorities above and below an anchor: the lists that concern them, the certificates they may issue, and the
-/// comparison of their names and serial numbers.
+/// Authorities above and below a trust anchor: their revocation lists, and the certificates that they may issue. Also
+/// the comparison of names and of serial numbers.
 struct AuthorityTests {
   let scratch = Scratch()
   private let june = TrustTime(kept: 0, wall: 1_811_808_000, isSynchronised: true)  // June 2027
@@ -19,7 +19,7 @@ struct AuthorityTests {
     return anchors
   }
 
-  /// The decision on the chain of these files, the leaf first.
+  /// The decision on the certificate chain in these files. The first file is the node's certificate.
   private func verdict(_ files: [String], _ anchors: TrustAnchors) throws -> ChainVerdict {
     let chain = Certificate()
     for file in files { try chain.parse(try #require(scratch.bytes(file)), path: file) }
@@ -30,7 +30,7 @@ struct AuthorityTests {
     try verdict(files, try anchors(names))
   }
 
-  /// Creates `delta.crl`, a delta list of an authority. Delta lists are not supported.
+  /// Creates `delta.crl`, a delta list of `issuer`. Delta lists are not supported.
   private func deltaList(by issuer: String) throws {
     try scratch.revocationList("plain", by: issuer, revoking: [])
     let text = String(decoding: try #require(scratch.bytes("ca.conf")), as: UTF8.self)
@@ -39,9 +39,9 @@ struct AuthorityTests {
       "ca -gencrl -config delta.conf -crlexts delta -cert \(issuer).pem -keyfile \(issuer).pem.key -out delta.crl")
   }
 
-  // MARK: Above an anchor
+  // MARK: Authorities above an anchor
 
-  /// Creates the chain root → first → second → leaf.
+  /// Creates the certificates of a chain: root → first → second → leaf.
   private func makeLine() throws {
     try scratch.certificate("first", by: "root", extensions: Scratch.authority)
     try scratch.certificate("second", by: "first", extensions: Scratch.authority)
@@ -55,7 +55,7 @@ struct AuthorityTests {
     #expect(try verdict(["leaf.pem"], anchors: all) == .trusted)
     #expect(try verdict(["leaf.pem"], anchors: all + ["above.crl"]) == .refused(.revoked))
     #expect(try verdict(["leaf.pem"], anchors: ["above.crl"] + all.reversed()) == .refused(.revoked))
-    // The peer sends the intermediate between the two anchors.
+    // The intermediate between the two anchors is not an anchor, and the peer sends it.
     let ends = ["root.pem", "second.pem", "above.crl"]
     #expect(try verdict(["leaf.pem", "first.pem"], anchors: ends) == .refused(.revoked))
     #expect(try verdict(["leaf.pem", "second.pem", "first.pem", "root.pem"], anchors: ends) == .refused(.revoked))
@@ -106,7 +106,7 @@ struct AuthorityTests {
   }
 
   @Test func anAuthorityWithANewKeyIsRevokedByTheListOfItsOldOne() throws {
-    // The certificate has the same subject and issuer without being self-signed.
+    // The certificate has the root's name as subject and as issuer, but another key. So it is not self-signed.
     try scratch.certificate("fresh", by: "root", extensions: Scratch.authority, subject: "root")
     try scratch.certificate("leaf", by: "fresh", extensions: Scratch.node)
     try scratch.certificate("old", by: "root", extensions: Scratch.node)
@@ -129,7 +129,7 @@ struct AuthorityTests {
       #expect(
         try verdict(["leaf.pem", "second.pem"], anchors: ["first.pem", "above.crl"]) == .refused(.revocationUnknown))
     }
-    // With the certificate of its authority the list can be verified.
+    // The list can be verified when the certificate of its authority is also an anchor.
     #expect(try verdict(["leaf.pem", "second.pem"], anchors: ["first.pem", "above.crl", "root.pem"]) == .trusted)
     try deltaList(by: "root")
     let trusted = try anchors(["first.pem"])
@@ -174,14 +174,14 @@ struct AuthorityTests {
     try scratch.certificate("deep", by: "sub", extensions: Scratch.node)
     #expect(try verdict(["leaf.pem", "limited.pem"], anchors: ["root.pem"]) == expected)
     #expect(try verdict(["deep.pem", "sub.pem", "limited.pem"], anchors: ["root.pem"]) == expected)
-    // The anchor itself is limited too, as for `openssl verify -purpose sslclient`.
+    // The limits in a certificate also apply to an anchor, as in `openssl verify -purpose sslclient`.
     #expect(try verdict(["leaf.pem"], anchors: ["limited.pem"]) == expected)
   }
 
-  // MARK: Names
+  // MARK: Comparison of names
 
   @Test func anAnchorsIssuerThatIsSpelledOtherwiseIsTheSameAuthority() throws {
-    // The root's name as the intermediate contains it: another string type, and upper case.
+    // The root's name as the intermediate states it, but in another string type and in upper case.
     try scratch.write("printable.conf", "[req]\nstring_mask=nombstr\ndistinguished_name=dn\n[dn]\n")
     try scratch.openssl("pkey -in root.pem.key -out spelled.pem.key")
     try scratch.openssl(
@@ -204,7 +204,7 @@ struct AuthorityTests {
     #expect(
       ListIssuer(name: name(0x14, [0x7A, 0x4F, 0xEB])[...]) == ListIssuer(name: name(0x0C, Array("Zoë".utf8))[...]))
     #expect(ListIssuer(name: name(0x1E, [0, 0x5A, 0, 0x6F, 0, 0xEA])[...]) != utf8)
-    // Incomplete characters.
+    // Names that end within a character, or that contain an illegal one.
     for (kind, bytes) in [
       (0x1E, [0x5A]), (0x1E, [0xD8, 0x3D]), (0x1E, [0xD8, 0x3D, 0, 0x5A]), (0x1E, [0xDE, 0]), (0x1C, [0, 0, 0x5A]),
       (0x1C, [0, 0, 0xD8, 0x3D]), (0x1C, [0, 0x11, 0, 0]),
@@ -213,12 +213,12 @@ struct AuthorityTests {
     }
   }
 
-  /// A Name in DER with one attribute: a common name of this string type.
+  /// A Name in DER whose only attribute is a common name of this string type.
   private func name(_ kind: UInt8, _ text: [UInt8]) -> [UInt8] {
     der(0x30, der(0x31, der(0x30, [0x06, 3, 0x55, 4, 3] + der(kind, text))))
   }
 
-  // MARK: Serial numbers
+  // MARK: Comparison of serial numbers
 
   @Test func aSerialNumberHasOneEncoding() {
     let usual: [[UInt8]] = [[0], [0x64], [0xFF], [0, 0x80], [0xFF, 0x7F], [UInt8](repeating: 1, count: 20)]
@@ -241,7 +241,7 @@ struct AuthorityTests {
     }
   }
 
-  /// A DER certificate with its serial number replaced by this element, and signed again.
+  /// A certificate in DER whose serial number is replaced by this element. The issuer's key signs it again.
   private func reissued(_ name: String, by issuer: String, serial: [UInt8]) throws -> [UInt8] {
     let certificate = Certificate()
     try certificate.parse(try #require(scratch.bytes("\(name).pem")), path: name)

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Trust
 
-/// Chains created by the openssl command, evaluated at times that the tests set.
+/// Certificate chains that the openssl command creates. The tests set the time at which each chain is evaluated.
 struct ChainEvaluationTests {
   let scratch = Scratch()
 
@@ -17,7 +17,7 @@ struct ChainEvaluationTests {
     Validity.seconds(mbedtls_x509_time(year: year, mon: month, day: 1, hour: 0, min: 0, sec: 0))
   }
 
-  /// The decision on the chain of these files, the leaf first.
+  /// The decision on the certificate chain in these files. The first file is the node's certificate.
   private func verdict(
     _ files: [String], anchors: [String] = ["root.pem"], _ time: TrustTime = ChainEvaluationTests.now
   ) throws -> ChainVerdict {
@@ -118,7 +118,7 @@ struct ChainEvaluationTests {
     let anchors = ["root.pem", "list.crl"]
     #expect(try verdict(["node.pem", "intermediate.pem"], anchors: anchors) == .refused(.revoked))
     #expect(try verdict(["other.pem", "intermediate.pem"], anchors: anchors) == .trusted)
-    // The list of an intermediate's own authority revokes it.
+    // The intermediate is revoked by a list of its own issuer, the root.
     try scratch.revocationList("above", by: "root", revoking: ["intermediate"])
     #expect(try verdict(["other.pem", "intermediate.pem"], anchors: ["root.pem", "above.crl"]) == .refused(.revoked))
   }
@@ -155,7 +155,7 @@ struct ChainEvaluationTests {
   }
 
   @Test func anAnchorOfVersion1IssuesNothing() throws {
-    // A node's self-signed certificate without extensions is an anchor for itself, but not an authority.
+    // A self-signed certificate without extensions is an anchor for its own node, but not an authority for others.
     try scratch.openssl("genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out first.pem.key")
     try scratch.openssl("req -new -key first.pem.key -subj /CN=first -out first.csr")
     try scratch.openssl("x509 -req -in first.csr -signkey first.pem.key -days 3650 -out first.pem")
@@ -190,17 +190,20 @@ struct ChainEvaluationTests {
 
   // MARK: Time without a clock
 
-  /// A certificate valid from 2026-12-15 to 2028, on a box whose earliest possible time is the release, 2026-11-21.
+  /// The certificate is valid from 2026-12-15 to 2028. The box's earliest possible time is the release date,
+  /// 2026-11-21. The first argument is the last certain time on disk, in days after the release; 0 means none. The
+  /// second argument is the clock, in days after the release; 0 means 1970. The third argument is whether the clock is
+  /// synchronised.
   @Test(arguments: [
-    (Int64(0), 0, false, ChainVerdict.trustedForNow),  // boot at 1970
-    (0, 20 * 365, false, .trustedForNow),  // 20 years ahead, unsynchronised: no evidence
+    (Int64(0), 0, false, ChainVerdict.trustedForNow),  // the clock shows 1970, as after a boot
+    (0, 20 * 365, false, .trustedForNow),  // an unsynchronised clock 20 years ahead proves nothing
     (0, -1, false, .trustedForNow),  // a day before the earliest possible time
-    (0, -1, true, .refused(.notYetValid)),  // the clock confirms that it is not later than the earliest possible time
+    (0, -1, true, .refused(.notYetValid)),  // a synchronised clock proves that the certificate is not yet valid
     (0, 30, true, .trusted),  // synchronised in January 2027
     (0, 20 * 365, true, .refused(.expired)),  // synchronised in 2046
-    (400, 0, false, .trusted),  // was once synchronised in December 2027
-    (1200, 0, false, .refused(.expired)),  // was once synchronised in 2030: expired whatever the clock shows
-    (1200, 30, true, .refused(.expired)),  // a clock set back before a certain time does not help
+    (400, 0, false, .trusted),  // the clock was once certain of December 2027
+    (1200, 0, false, .refused(.expired)),  // the clock was once certain of 2030: expired whatever it shows
+    (1200, 30, true, .refused(.expired)),  // the clock shows a time before that certain time, which does not help
   ])
   func timesWithoutAClock(keptDays: Int64, wallDays: Int, isSynchronised: Bool, expected: ChainVerdict) throws {
     try scratch.certificate(

@@ -3,11 +3,11 @@ import Testing
 
 @testable import Trust
 
-/// The influence of unknown nodes on the table of pins, and the effect of the operator's decision.
+/// The influence of unknown nodes on the table of pins, and the effect of the operator's pins.
 struct FirstUseTests {
   let box = Box()
 
-  /// Proves keys in the order of their numbers, each with its own name.
+  /// Lets nodes prove their keys in the order of their numbers. Each node has its own name.
   private func come(
     _ keeper: TrustKeeper, _ numbers: Range<UInt64>, over bearer: BearerKind = .ethernet, seconds: UInt64 = 0,
     from source: (UInt64) -> UInt64
@@ -50,7 +50,7 @@ struct FirstUseTests {
 
   @Test func bothKindsOfBluetoothAreOneBearer() throws {
     let keeper = try box.start()
-    // A hall of phones, whose addresses all count as one.
+    // The phones in a hall have different random addresses, but all of them count as one source.
     come(keeper, 100..<132, over: .bluetoothLE) { _ in 7 }
     come(keeper, 200..<201, over: .bluetoothClassic) { _ in 7 }
     #expect(keeper.pins.count == 32)
@@ -66,7 +66,7 @@ struct FirstUseTests {
 
   @Test func aFullTableGivesThePinThatWasUsedLongestAgoToTheOperatorsDecision() throws {
     let keeper = try filled()
-    // The first node proves its key again.
+    // The first node proves its key again. So the second node's pin is now the one that was used longest ago.
     #expect(keeper.refusal(of: id(1000), named: name("n0"), isProven: true) == nil)
     #expect(try keeper.pin(id(1), named: name("bob"))?.node == id(1001))
     #expect(keeper.isPinned(id(1)) && keeper.isPinned(id(1000)) && !keeper.isPinned(id(1001)))

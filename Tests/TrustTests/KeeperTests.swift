@@ -100,7 +100,7 @@ struct LiveProofTests {
     let keeper = try box.start()
     #expect(keeper.refusal(of: id(1), named: name("bob"), isProven: false) == nil)
     #expect(keeper.pins.isEmpty)
-    // Bob has a new key, while an advertisement of the old key is still in flight.
+    // Bob has proved a new key, while an advertisement that his old key signed is still in flight.
     #expect(keeper.refusal(of: id(2), named: name("bob"), isProven: true) == nil)
     #expect(keeper.refusal(of: id(1), named: name("bob"), isProven: false) == .keyChanged)
     #expect(keeper.alarms.all.isEmpty)
@@ -112,7 +112,7 @@ struct LiveProofTests {
     let keeper = try box.start()
     try keeper.pin(id(1), named: name("bob"))
     #expect(keeper.refusal(of: id(1), named: name("robert"), isProven: true) == nil)
-    // Now both names are pinned.
+    // The operator's name and the peer's own name are both pinned now.
     #expect(keeper.refusal(of: id(2), named: name("bob"), isProven: true) == .keyChanged)
     #expect(keeper.refusal(of: id(2), named: name("robert"), isProven: true) == .keyChanged)
     #expect(keeper.pins.map { $0.isByOperator } == [true, false])
@@ -149,7 +149,7 @@ struct LiveProofTests {
       ("Ill", "lI1"), ("it's", "it\u{2019}s"), ("a-b", "a\u{2010}b"), ("\u{401}", "\u{415}\u{308}"), ("Ñ", "n\u{303}"),
     ] { #expect(nameSkeleton(name(a)) == nameSkeleton(name(b)), "\(a) \(b)") }
     #expect(nameSkeleton(name("\u{200B} \u{2800}")).isEmpty)
-    // Invalid UTF-8 bytes end the skeleton and do not trap.
+    // A byte that is invalid in UTF-8 ends the skeleton, the form in which similar names are equal.
     #expect(nameSkeleton([0x62, 0xFF, 0x62]) == [0x62])
   }
 }
@@ -170,7 +170,7 @@ struct AlarmTests {
     #expect(keeper.alarms.missedCount == 996)
   }
 
-  /// An attacker pins its own names and proves other keys under them.
+  /// An attacker lets its own names be pinned, and then proves other keys under these names.
   @Test func alarmsUnderOtherNamesHideNone() throws {
     let keeper = try box.start()
     #expect(keeper.refusal(of: id(1), named: name("bob"), isProven: true) == nil)
@@ -303,7 +303,7 @@ struct WishTests {
     try keeper.pin(id(2), named: [])
     #expect(try keeper.unpin(id(1), name: []).map { $0.node } == [id(1)])
     #expect(keeper.pins.map { $0.node } == [id(2)])
-    // An empty name does not match a key that was pinned without a name.
+    // The key was pinned without a name, but an empty name must not match it.
     #expect(throws: TrustError.self) { try keeper.unpin(.none, name: []) }
   }
 }
@@ -317,7 +317,7 @@ struct DenyListTests {
     try keeper.revoke(id(1))
     #expect(keeper.refusal(of: PeerChain(nil), id(1)) == .denied)
     #expect(keeper.refusal(of: id(1), named: name("bob"), isProven: true) == .denied)
-    // Nothing more is saved, because the revocation was on disk before the call returned.
+    // The new start reads the revocation from disk, because `revoke` had written it before it returned.
     #expect(try box.start().refusal(of: PeerChain(nil), id(1)) == .denied)
   }
 
@@ -345,7 +345,7 @@ struct DenyListTests {
     try keeper.revoke(id(1))
     _ = system("chmod 500 \(box.place.path); chattr +i \(box.place.path) 2> /dev/null")
     defer { _ = system("chattr -i \(box.place.path) 2> /dev/null; chmod 700 \(box.place.path)") }
-    // Root ignores permission bits, so a directory in place of the temporary file prevents its writes too.
+    // Permissions do not stop root. A directory in place of the temporary file also stops writes by root.
     _ = system("mkdir \(box.place.path)/state.new 2> /dev/null")
     #expect(throws: TrustError.self) { try keeper.revoke(id(2)) }
     #expect(keeper.refusal(of: PeerChain(nil), id(2)) == nil)
@@ -369,7 +369,7 @@ struct DenyListTests {
     let again = try box.start()
     #expect(again.isDenied(id(1)) && again.isDenied(id(2)))
     #expect(!again.takes(older, from: op.identity.id))
-    // Lists of an operator that is no longer followed have no effect.
+    // The lists of an operator have no effect after the configuration no longer names this operator.
     box.operators = []
     #expect(try !box.start().isDenied(id(1)))
   }
@@ -419,7 +419,7 @@ struct TimeTests {
   let box = Box()
   private let day: Int64 = 86_400
 
-  /// Starts a box and runs it with a steady clock.
+  /// Starts a box and runs it for `seconds`, with a clock that is steady.
   @discardableResult
   private func run(_ seconds: Int64) throws -> TrustKeeper {
     let keeper = try box.start()
@@ -444,7 +444,7 @@ struct TimeTests {
     let keeper = try box.start()
     let start = box.watch.seconds
     for uptime in stride(from: Int64(0), through: 5 * day, by: 600) {
-      // For one hour in twenty the clock is twenty years ahead.
+      // In one hour of twenty the clock is twenty years ahead.
       let isFalse = uptime / 3600 % 20 == 1
       box.watch.seconds = start + uptime + (isFalse ? 20 * 365 * day : 0)
       try keeper.keepTime(uptimeSeconds: uptime)

@@ -17,7 +17,8 @@ struct StoreTests {
 
   private func store() throws -> TrustStore { try TrustStore(try StateDirectory(box.place.path)) }
 
-  /// The epoch of a start 15 minutes after the previous one.
+  /// The epoch of a start that takes place 15 minutes after the previous start. An epoch is the number that orders the
+  /// starts of a node.
   private func start(_ store: TrustStore) throws -> UInt64 {
     seconds += 900
     return try store.nextEpoch(wallMilliseconds: 1000 * seconds).epoch
@@ -43,7 +44,7 @@ struct StoreTests {
     try box.corrupt("state")
     try box.corrupt("state.old")
     #expect(throws: IdentityError.stateLost(path: box.place.path + "/state")) { try store() }
-    // An operator discards pins and revocations by removing the files.
+    // An operator discards pins and revocations by removing both state files.
     for file in ["/state", "/state.old"] { try #require(unlink(box.place.path + file) == 0) }
     #expect(try start(store()) >> 32 == 2)
   }
@@ -53,7 +54,7 @@ struct StoreTests {
     try keeper.revoke(id(1))
     try box.corrupt("state")
     #expect(try box.start().isDenied(id(1)))
-    // Both generations are complete again.
+    // The start writes both generations of the state again.
     _ = try start(store())
     try box.corrupt("state")
     #expect(try box.start().isDenied(id(1)))
@@ -75,7 +76,7 @@ struct StoreTests {
 
   @Test func startsOnADiskThatTakesNothingRiseToo() throws {
     var epochs = [try start(store())]
-    // A directory in place of the file that is written first prevents writes, even by root.
+    // A directory in place of the file that is written first makes every write fail, even by root.
     #expect(mkdir(box.place.path + "/state.new", 0o700) == 0)
     for _ in 0..<3 {
       let broken = try store()
@@ -84,7 +85,7 @@ struct StoreTests {
       #expect(failure != nil)
       epochs.append(epoch)
     }
-    // A second start within the same second, 250 ms later.
+    // One more start, 250 ms after the last one and within the same second.
     let (epoch, _) = try store().nextEpoch(wallMilliseconds: 1000 * seconds + 250)
     epochs.append(epoch)
     #expect(rmdir(box.place.path + "/state.new") == 0)

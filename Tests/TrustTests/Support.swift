@@ -18,13 +18,13 @@ final class Place {
   deinit { _ = system("rm -rf \(path)") }
 }
 
-/// The time that a keeper reads.
+/// The clock that a keeper reads. A test sets it.
 final class Watch {
   var seconds = TrustTime.releaseSeconds + 1000
   var isSynchronised = true
 }
 
-/// The trust of a box, which a test can start repeatedly.
+/// The trust part of a box, which a test can start repeatedly.
 final class Box {
   let place = Place()
   let watch = Watch()
@@ -47,7 +47,7 @@ final class Box {
   }
 }
 
-/// The hour of the next proof in this test process.
+/// The hour in which the next proof of this test process takes place.
 private let hours = Atomic<UInt64>(0)
 
 func proof(from source: UInt64, over bearer: BearerKind = .ethernet, seconds: UInt64 = 0) -> KeyProof {
@@ -57,8 +57,8 @@ func id(_ number: UInt64) -> NodeID { NodeID(high: number, low: ~number) }
 func name(_ text: String) -> [UInt8] { Array(text.utf8) }
 
 extension TrustKeeper {
-  /// Same as `refusal(of:named:proof:)` with a proof from this machine. It is one hour after the previous proof, so
-  /// that no rate limit applies.
+  /// Same as `refusal(of:named:proof:)`, with a proof over a link from source 0. Each proof takes place an hour after
+  /// the previous one, so that no rate limit applies.
   func refusal(of peer: NodeID, named name: [UInt8], isProven: Bool) -> PeerRefusal? {
     refusal(
       of: peer, named: name,

@@ -6,12 +6,12 @@ import Testing
 
 @testable import WiFiDirect
 
-/// A private wpa_supplicant of the test: a datagram socket that answers commands and sends events.
+/// A wpa_supplicant that belongs to the test: a datagram socket that answers commands and sends events.
 final class FakeSupplicant: EventSource {
   let path: String
-  /// All received commands, without their answers.
+  /// All commands received so far.
   private(set) var commands: [String] = []
-  /// Returns the answer to a command. Nil means no answer.
+  /// Returns the answer to a command. Nil means that the command gets no answer.
   var answer: (String) -> String? = { _ in "OK" }
   private let loop: EventLoop
   private var descriptor: CInt
@@ -53,7 +53,7 @@ final class FakeSupplicant: EventSource {
     }
   }
 
-  /// Sends a text to the sender of the last command.
+  /// Sends `text` to the client that sent the last command.
   func say(_ text: String) {
     let bytes = Array(text.utf8)
     _ = withUnsafePointer(to: client) {
@@ -63,7 +63,7 @@ final class FakeSupplicant: EventSource {
     }
   }
 
-  /// Closes the socket and leaves its file, as SIGKILL does.
+  /// Closes the socket and leaves its file, as a killed wpa_supplicant does.
   func die() {
     guard let registration else { return }
     self.registration = nil
@@ -96,7 +96,7 @@ final class Scratch {
   }
 }
 
-/// Records what the radio reports.
+/// Records what the radio reports to its delegate.
 final class Recorder: BearerDelegate {
   var found: [Candidate] = []
   var lost: [Candidate] = []

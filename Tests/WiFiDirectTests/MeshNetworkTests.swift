@@ -6,7 +6,7 @@ import Testing
 
 @testable import WiFiDirect
 
-/// A radio that is part of a mesh.
+/// A Wi-Fi radio that is part of an 802.11s mesh.
 @Suite struct MeshNetworkTests {
   let scratch: Scratch
   let loop: EventLoop

@@ -137,7 +137,7 @@ import Testing
     defer { channel.close() }
     serve(loop) { channel.isIdle }
     for _ in 0..<5 {
-      // A socket's queue holds at least ten datagrams (net.unix.max_dgram_qlen).
+      // Ten events at once always fit into a socket's queue (net.unix.max_dgram_qlen).
       for _ in 0..<10 { supplicant.say("<3>P2P-FIND-STOPPED ") }
       let before = count
       serve(loop) { count == before + 10 }

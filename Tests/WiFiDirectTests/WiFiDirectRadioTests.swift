@@ -24,7 +24,7 @@ let ownerStarted =
   let recorder = Recorder()
   let air = Air()
 
-  /// The obstacle that blocks the radio.
+  /// The obstacle that the radio meets, such as an rfkill block. Nil if nothing blocks the radio.
   final class Air {
     var obstacle: RadioObstacle?
   }
@@ -34,7 +34,7 @@ let ownerStarted =
     loop = try EventLoop()
   }
 
-  /// A wpa_supplicant that has the interface `cwtest` with a P2P device.
+  /// A wpa_supplicant with the interface `cwtest`, which has a P2P device.
   func makeSupplicant(_ socket: String = "global") throws -> FakeSupplicant {
     let supplicant = try FakeSupplicant(loop, "\(scratch.path)/\(socket)")
     supplicant.answer = { command in
@@ -59,7 +59,7 @@ let ownerStarted =
 
   // MARK: - Group owner
 
-  /// Starts the radio and lets it own the group that it requests.
+  /// Starts the radio, and reports to it that the requested group was created with the radio as its owner.
   func own(_ radio: WiFiDirectRadio, _ supplicant: FakeSupplicant) {
     radio.start()
     serve(loop) { supplicant.count("IFNAME=p2p-dev-cwtest P2P_GROUP_ADD") == 1 }
@@ -224,7 +224,7 @@ let ownerStarted =
     let radio = makeRadio()
     radio.start()
     defer { radio.stop() }
-    // Without a P2P device, the interface itself accepts the commands of Wi-Fi Direct.
+    // If the interface has no P2P device, the commands of Wi-Fi Direct are sent to the interface itself.
     serve(loop) { supplicant.count("IFNAME=cwtest P2P_GROUP_ADD") == 1 }
     #expect(supplicant.commands.filter { $0.hasPrefix("P2P_GROUP_REMOVE") } == ["P2P_GROUP_REMOVE p2p-cwtest-4"])
   }
@@ -334,7 +334,7 @@ let ownerStarted =
     #expect(supplicant.count("P2P_FIND") == 2)
   }
 
-  /// Any device can use a name that looks like a node's, own a group, and admit no station.
+  /// Any device can own a group whose name looks like that of a node, and then admit no station.
   @Test func anOwnerThatDidNotLetANodeInIsTriedAfterOthers() throws {
     let supplicant = try makeSupplicant()
     let radio = makeRadio { $0.role = .client }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import WiFiDirect
 
-/// Failures of an owner's group, and its recovery.
+/// Failures of the group of an owner, and the steps of its recovery.
 extension WiFiDirectRadioTests {
   @Test func `each attempt configures wpa_supplicant again, because a new radio has no settings`() throws {
     let supplicant = try makeSupplicant()
@@ -43,7 +43,7 @@ extension WiFiDirectRadioTests {
     radio.start()
     defer { radio.stop() }
     serve(loop) { supplicant.count("IFNAME=p2p-dev-cwtest P2P_GROUP_ADD") == 1 }
-    // The name consists of "DIRECT-", two digits of the hint, and the prefix of device names.
+    // The group's name consists of “DIRECT-”, two characters from the hint, and the prefix of device names.
     #expect(
       supplicant.commands.contains(
         "IFNAME=p2p-dev-cwtest SET_NETWORK 3 ssid \(hexadecimal(Array("DIRECT-y6-Causeway".utf8)))"))
@@ -101,8 +101,8 @@ extension WiFiDirectRadioTests {
     #expect(recorder.reports.last?.text == "no interface cwtest: is the radio plugged in? (it is used once present)")
   }
 
-  /// Lets wpa_supplicant create no group while its interface is in this state. Returns whether the state was requested
-  /// before the fourth attempt.
+  /// Makes every creation of a group fail while wpa_supplicant reports this state of its interface. Returns whether the
+  /// radio requested the state before its fourth attempt.
   private func isStateAsked(_ state: String, isRefused: Bool) throws -> Bool {
     let supplicant = try makeSupplicant()
     let usual = supplicant.answer
@@ -112,7 +112,7 @@ extension WiFiDirectRadioTests {
       if isRefused, command == "IFNAME=p2p-dev-cwtest STATUS" { return "wpa_state=\(state)" }
       return usual(command)
     }
-    // An owner creates an access point without Wi-Fi Direct.
+    // An owner would make an access point without Wi-Fi Direct, so the refused case uses a client.
     let radio = makeRadio { if isRefused { $0.role = .client } }
     radio.start()
     defer { radio.stop() }
