@@ -9,7 +9,7 @@
             print(event.data)
 
 A dedicated thread reads the socket. Every method may be called from any thread. Methods that wait take `timeout` in seconds,
-None for no limit, and raise CausewayError when it expires. An iterator has one reader, and ends with the object it belongs to.
+None for no limit, and raise CausewayError when the time has passed. An object that is iterated has one reader.
 """
 import collections
 import enum
@@ -20,16 +20,16 @@ import threading
 
 SOCKET = "/run/causeway/api.sock"
 VERSION = 1
-WINDOW = 262_144            # bytes of untaken messages of one session
-OVERHEAD = 64               # bytes that each message counts beyond its content
-STREAM_WINDOW = 131_072     # unread bytes of one stream
-STREAM_BYTES = 4_096        # bytes of a stream in one packet
+WINDOW = 262_144            # bytes of messages of a session that the application has not read
+OVERHEAD = 64               # bytes by which each message uses more of the window than its content
+STREAM_WINDOW = 131_072     # bytes of a stream that the application has not read
+STREAM_BYTES = 4_096        # bytes of a stream in a packet, at most
 
 
 class Code(enum.IntEnum):
-    """Why a request was refused."""
+    """The reason of a refusal, or DONE."""
     DONE, UNSUPPORTED, UNKNOWN, INVALID, NOT_ALLOWED, UNAVAILABLE, FULL, BUSY, INCOMPATIBLE, ALREADY_MEMBER, IN_USE = range(11)
-    TIMED_OUT, NOT_CONNECTED = 100, 101     # raised by this module
+    TIMED_OUT, NOT_CONNECTED = 100, 101     # from this module, not from the daemon
 
 
 class Mode(enum.IntEnum):
@@ -37,7 +37,7 @@ class Mode(enum.IntEnum):
 
 
 class Result(enum.IntEnum):
-    """The result of a message to one member."""
+    """The result of sending a message to one member."""
     DELIVERED, FAILED, NO_ROOM, NOT_CONNECTED = range(4)
 
 
@@ -71,7 +71,7 @@ class StreamError(CausewayError):
 
 
 class Address(collections.namedtuple("Address", "node endpoint")):
-    """The address of an application: where it is invited, and its identity in a session. Restarts do not change it."""
+    """The address of an application. It identifies a member of a session, and is the same after a restart."""
     __slots__ = ()
 
     @property
@@ -83,16 +83,16 @@ class Address(collections.namedtuple("Address", "node endpoint")):
 
 
 Peer = collections.namedtuple("Peer", "hops is_verified name")
-Sighting = collections.namedtuple("Sighting", "kind address peer info")     # found, changed, lost; allTold has only a kind
+Sighting = collections.namedtuple("Sighting", "kind address peer info")     # kind: found, changed, lost, allTold (alone)
 Member = collections.namedtuple("Member", "address peer state reason text")
 Message = collections.namedtuple("Message", "sender data is_reliable")
 Room = collections.namedtuple("Room", "address")
-Question = collections.namedtuple("Question", "address peer certificates")  # for `decide`: DER, own first
+Question = collections.namedtuple("Question", "address peer certificates")  # DER, the member's own first
 Ended = collections.namedtuple("Ended", "reason text")
 
 
 class Reader:
-    """Reads the fields of a packet. Bytes after the last known field belong to a later version."""
+    """Reads the fields of a packet in order. Bytes that are not read belong to a later version."""
 
     def __init__(self, packet):
         self.packet, self.offset = packet, 0
@@ -263,7 +263,7 @@ class Browse(_Events):
 
     def __init__(self, node, number):
         super().__init__(node, number)
-        self._places, self._known = {}, {}      # nodes by place; services by node
+        self._places, self._known = {}, {}      # nodes by table slot; services by node
 
     def _services(self, reader):
         place, id, peer, now = reader.number(2), reader.bytes(16), reader.peer(), {}
@@ -274,7 +274,7 @@ class Browse(_Events):
         if now:
             self._places[place] = id
             self._tell(id, now)
-        # A node that has moved to another place is not lost.
+        # A node that is now in another table slot is not lost.
         if former not in self._places.values():
             self._tell(former, {})
 
@@ -291,11 +291,11 @@ class Browse(_Events):
 
 
 class Advertisement(_Events):
-    """An advertised service: a sequence of invitations."""
+    """An advertised service: a sequence of the invitations to it."""
 
     def __init__(self, node, number, service):
         super().__init__(node, number)
-        self._service, self.address = service, None     # where others invite this application
+        self._service, self.address = service, None     # address: to which others send invitations
 
     def update(self, info):
         """Replaces the discovery info."""
@@ -303,7 +303,7 @@ class Advertisement(_Events):
 
 
 class Invitation:
-    """A received invitation. `context` is opaque and untrusted."""
+    """A received invitation. `context` is any bytes that the sender chose: do not trust them."""
 
     def __init__(self, node, number, reader):
         self._node, self._number = node, number
@@ -321,7 +321,7 @@ class Invitation:
         self._node._ask(answer, self._number, 0, explanation)
 
     def wait(self, timeout=None):
-        """Waits for the end; returns the outcome and the explanation."""
+        """Waits for the end of the invitation. Returns its Outcome and an explanation."""
         return _wait(self._end, timeout)
 
 
@@ -330,7 +330,7 @@ class SentInvitation:
         self._node, self._number, self._end = node, number, queue.SimpleQueue()
 
     def wait(self, timeout=None):
-        """Waits for the end; returns the outcome and the explanation."""
+        """Waits for the end of the invitation. Returns its Outcome and an explanation."""
         return _wait(self._end, timeout)
 
     def cancel(self):
@@ -344,7 +344,7 @@ class Sending:
         self._answer, self._results = queue.SimpleQueue(), {}
 
     def wait(self, timeout=None):
-        """Waits for the results, as `Session.send` returns them. Call it once."""
+        """Waits for the answer to the request. For a message, returns the results as `Session.send` does."""
         code, explanation = _wait(self._answer, timeout)
         if code != Code.DONE:
             raise CausewayError(Code(code) if code in list(Code) else code, explanation)
@@ -357,7 +357,7 @@ class _Stream:
 
     @property
     def end(self):
-        """How the stream ended; None while it is open."""
+        """The StreamEnd of the stream; None while the stream is open."""
         return self._end
 
     def _ended(self, end):
@@ -371,14 +371,14 @@ class _Stream:
                 raise CausewayError(Code.TIMED_OUT, "nothing happened in time")
 
     def reset(self):
-        """Resets the stream, for both ends."""
+        """Resets the stream. It ends for the writer and for the reader."""
         self._ask_while_open(reset, self._number)
 
     def _ask_while_open(self, *request):
         try:
             self._node._ask(*request)
         except CausewayError as error:
-            if error.code != Code.UNKNOWN:  # it has ended in the meantime
+            if error.code != Code.UNKNOWN:  # the stream has ended in the meantime
                 raise
 
 
@@ -390,7 +390,7 @@ class OutgoingStream(_Stream):
         self._limit = self._written = 0
 
     def write(self, data, timeout=None):
-        """Writes bytes, and waits until the daemon has all of them. `timeout` applies to each wait for room."""
+        """Writes bytes, and waits until all are sent to the daemon. `timeout` limits each wait for the stream's window."""
         data = memoryview(data)
         while data:
             self._wait(lambda: self._end is not None or self._written < self._limit, timeout)
@@ -402,11 +402,11 @@ class OutgoingStream(_Stream):
             self._node._write(write(self._number, bytes(part)))
 
     def finish(self, timeout=None):
-        """Finishes the stream, and waits until the other application has received all bytes."""
+        """Finishes the stream, and waits until the member's application has received all bytes."""
         try:
             self._node._ask(finish, self._number)
         except CausewayError as error:
-            if error.code != Code.UNKNOWN:  # it has ended in the meantime
+            if error.code != Code.UNKNOWN:  # the stream has ended in the meantime
                 raise
         self._wait(lambda: self._end is not None, timeout)
         if self._end != StreamEnd.FINISHED:
@@ -427,7 +427,7 @@ class IncomingStream(_Stream):
         self._bytes, self._limit, self._taken = bytearray(), 0, 0
 
     def read(self, timeout=None):
-        """The next bytes, at least one; b"" after the last. Raises StreamError if the stream ended otherwise."""
+        """The next bytes, at least one; b"" at the end of a finished stream. Raises StreamError after any other end."""
         if self._number is None and self._end is None:
             self._accept()
         self._wait(lambda: self._bytes or self._end is not None, timeout)
@@ -469,7 +469,7 @@ class IncomingStream(_Stream):
 
 
 class Session(_Events):
-    """A sequence of Member, Message, Room, IncomingStream, Question and finally Ended. Reading grants credit for messages."""
+    """A sequence of Member, Message, Room, IncomingStream, Question and finally Ended. Reading lets members send more."""
 
     def __init__(self, node, number):
         super().__init__(node, number)
@@ -496,8 +496,8 @@ class Session(_Events):
         return self._invite(invite, address, int(timeout * 1000), context)
 
     def connect(self, address, timeout=30):
-        """Connects to an application whose address is known without a service, and which connects to this one's address.
-        Nobody is prompted. Returns a SentInvitation."""
+        """Connects two applications that know each other's address. Each calls this with the address of the other, and
+        nobody is prompted. Returns a SentInvitation."""
         return self._invite(connect, address, int(timeout * 1000))
 
     def _invite(self, request, *fields):
@@ -510,16 +510,16 @@ class Session(_Events):
         return invitation
 
     def send(self, data, to=None, mode=Mode.RELIABLE, timeout=None):
-        """Sends a message to all connected members, or to the addresses in `to`, and waits for the results: a dictionary
-        from addresses to Result, empty for an unreliable message."""
+        """Sends a message to all connected members, or to the addresses in `to`, and waits for the results. Returns a
+        dictionary from addresses to Result, which is empty for an unreliable message."""
         return {} if to == [] else self.post(data, to, mode).wait(timeout)
 
     def post(self, data, to=None, mode=Mode.RELIABLE):
-        """Sends a message without waiting, so that many can be in flight. The returned Sending has the results."""
+        """Sends a message without waiting for the results, so that many messages can be in flight. Returns a Sending."""
         return self._node._request(send, self._number, mode, to or [], data)
 
     def gather(self):
-        """Joins all that offer this session's type; those that gather too are not prompted. Advertise it afterwards."""
+        """Invites all that advertise this session's type. Those that also call this join unprompted. Advertise afterwards."""
         self._node._ask(gather, self._number)
 
     def open_stream(self, name, to):
@@ -530,7 +530,7 @@ class Session(_Events):
         self._node._ask(eject, self._number, address, farewell)
 
     def decide(self, address, accepted):
-        """Answers a Question of a session that was opened with `decides`."""
+        """Answers a Question: whether the member is admitted. The session was opened with `decides`."""
         self._node._ask(decide, self._number, address, accepted)
 
     def leave(self, farewell=""):
@@ -560,11 +560,11 @@ def _wait(results, timeout):
 
 
 class Node:
-    """A connection to the daemon. When it ends, its services are withdrawn and its sessions left."""
+    """A connection to the daemon. Its end withdraws the application's services and leaves its sessions."""
 
     @classmethod
     def connect(cls, name, path=SOCKET):
-        """Connects as an application `name`: applications of one user that run at once need different names."""
+        """Connects as the application `name`. Two applications of a user that run at the same time need different names."""
         stream = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             stream.connect(path)
@@ -597,7 +597,7 @@ class Node:
         return session
 
     def gather(self, service, info={}, members_max=0):
-        """Opens a session with all that gather this service too. The service is advertised until the connection ends."""
+        """Opens a session that joins all applications which call this for `service`. Advertises it until the connection ends."""
         session = self.open_session(service, members_max)
         session.gather()
         self.advertise(service, info)
@@ -654,7 +654,7 @@ class Node:
             try:
                 self._stream.sendall(bytes)
             except OSError as error:
-                # The daemon may have sent the reason.
+                # The daemon may have sent the reason before it closed the connection.
                 self._reader.join(1)
                 raise (self.end or CausewayError(Code.NOT_CONNECTED)) from error
 

@@ -24,19 +24,19 @@ import time
 from causeway import SOCKET, CausewayError, Message, Mode, Node
 
 ASK_SECONDS, BEAT_SECONDS_MIN = 0.2, 0.05
-ANSWERS_KEPT, QUESTIONS_KEPT = 32, 64       # a reply without a request is ignored
+ANSWERS_KEPT, QUESTIONS_KEPT = 32, 64       # a reply to a request that is not kept is ignored
 DRIFT, QUESTION, ANSWER = 100e-6, struct.Struct(">cq"), struct.Struct(">cqqq")
 
 
 class Clock:
-    """Our clock, and the estimate of its skew to the clock of the leader."""
+    """This member's clock, and the estimate of its skew to the leader's clock."""
 
     def __init__(self, ahead):
         self._ahead, self._lock = round(ahead * 1e9), threading.Lock()
         self.follow(None)
 
     def now(self):
-        """Nanoseconds by our clock, which is monotonic and never set."""
+        """Nanoseconds by this member's clock, which is monotonic and never set."""
         return time.monotonic_ns() + self._ahead
 
     def follow(self, leader):
@@ -50,7 +50,7 @@ class Clock:
             return QUESTION.pack(b"?", self._asked[-1])
 
     def hear(self, sender, data, now):
-        """Returns the reply to a request, or records the reply to one of ours."""
+        """Returns the reply to a member's request. Records the leader's reply to a request of this member, and returns None."""
         if data[:1] == b"?" and len(data) == QUESTION.size:
             return ANSWER.pack(b"!", QUESTION.unpack(data)[1], now, self.now())
         if data[:1] == b"!" and len(data) == ANSWER.size and sender == self.leader:
@@ -62,7 +62,7 @@ class Clock:
                     self._answers.append((now, ((t1 - t2) + (now - t3)) / 2, trip))
 
     def estimate(self):
-        """The best estimate from the last replies: error bound, skew and round trip. None before the first reply."""
+        """The estimate with the smallest error bound: bound, skew and round trip, in ns. None before the first reply."""
         now = self.now()
         with self._lock:
             return min(((trip / 2 + DRIFT * (now - at), skew, trip) for at, skew, trip in self._answers), default=None)
@@ -76,7 +76,7 @@ def converse(session, clock):
 
 
 def beats(session, clock, every):
-    """Yields each beat: its number by the leader's clock, and the estimate; None if the leader is this member."""
+    """Yields each beat as its number by the leader's clock and the estimate. It is None if this member is the leader."""
     period, last, asked = round(max(every, BEAT_SECONDS_MIN) * 1e9), None, 0
     while True:
         leader = min([session.address, *session.connected()])

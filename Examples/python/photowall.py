@@ -21,7 +21,7 @@ from causeway import SOCKET, CausewayError, Node
 from resources import STORED, Transfers
 
 PICTURES_MAX, PICTURE_BYTES_MAX = 1_000, 64 << 20
-KINDS = {b"\x89PN": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF": "image/gif"}      # by the first bytes
+KINDS = {b"\x89PN": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF": "image/gif"}      # key: the first three bytes
 SAFETY = (("X-Content-Type-Options", "nosniff"),
           ("Content-Security-Policy", "default-src 'none'; img-src 'self'; style-src 'self'; frame-ancestors 'none'"))
 STYLE = pathlib.Path(__file__).resolve().with_name("photowall.css")
@@ -38,19 +38,19 @@ def kind(path):
 class Wall(http.server.ThreadingHTTPServer):
     def __init__(self, session, directory, port):
         super().__init__(("127.0.0.1", port), Handler)
-        self.session, self.taken = session, []          # sender and transfer, in the order of arrival
+        self.session, self.taken = session, []          # taken: name of the sender, and transfer
         self.run = f"{time.time_ns():x}"                # makes the pictures' URLs differ after a restart
         Transfers(session, directory, self.accept).start()
 
     def accept(self, incoming):
-        """The reason to decline an offer; None to accept it."""
+        """Decides on an offer: returns the reason to decline it, or None to accept it."""
         member, pictures = self.session.members.get(incoming.sender), sum(other.count for _, other in self.taken)
         if member is None or pictures + incoming.count > PICTURES_MAX or incoming.bytes > PICTURE_BYTES_MAX * incoming.count:
             return f"at most {PICTURES_MAX} pictures of {PICTURE_BYTES_MAX >> 20} MiB each"
         self.taken.append((member.peer.name, incoming))
 
     def pictures(self):
-        """The pictures that are stored or arriving: URL path, sender, file."""
+        """Yields each picture that is stored or arriving: URL path, sender (name and short id), file."""
         for number, (name, incoming) in enumerate(self.taken):
             for index, file in enumerate(incoming.files):
                 if os.path.exists(file.path) and kind(file.path) if file.path else incoming.is_running:
@@ -71,7 +71,7 @@ class Wall(http.server.ThreadingHTTPServer):
 class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         files = {address: file.path for address, _, file in self.server.pictures()} | {"/style.css": STYLE}
-        # A page of another site must not read the wall under its own host name (DNS rebinding).
+        # By DNS rebinding, a page of another site could read the wall under that site's host name.
         if not re.fullmatch(r"(127\.0\.0\.1|localhost)(:\d+)?", self.headers.get("Host", "")):
             self.send_error(421)
         elif self.path == "/":

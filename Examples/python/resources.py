@@ -24,24 +24,24 @@ STORED, DIFFERS, NOT_SENT = range(3)                                            
 CANNOT_WRITE, BROKEN = 1, 3                                                     # reasons to cancel
 LEAF, PIECE = 1 << 20, 65_536               # bytes of a file in one leaf, and in one record
 RECORD_MAX = 66_000
-FILES_MAX, ENTRY_MAX = 1_000, 266           # of an offer, either way; bytes of an entry in the manifest
-AT_ONCE_MAX = 8             # incoming transfers: one node gets no more than it leaves free
-KEPT_MAX = 32               # interrupted ones that may resume
+FILES_MAX, ENTRY_MAX = 1_000, 266           # files of an offer, sent or received; bytes of an entry in the manifest
+AT_ONCE_MAX = 8             # incoming transfers; a node gets at most as many as it leaves free
+KEPT_MAX = 32               # incoming transfers that can resume after a break
 OFFER_SECONDS, SILENCE_SECONDS, BREAK_SECONDS, ATTEMPTS_MAX = 30, 120, 3_600, 20
-BREAKS = (None, StreamEnd.LOST, StreamEnd.NO_PLACE)             # ends after which it retries
+BREAKS = (None, StreamEnd.LOST, StreamEnd.NO_PLACE)             # ends of a stream after which the sender tries again
 STREAM = re.compile("causeway:(?:resource:([0-9a-f]{16})|answer):([0-9a-f]{16})")
 ILLEGAL = re.compile("[/\0-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
 class Refused(CausewayError):
-    """The other end declined an offer, or cancelled a transfer."""
+    """The other application declined an offer, or cancelled a transfer."""
 
     def __init__(self, text):
         super().__init__(Code.NOT_ALLOWED, text or "declined")
 
 
 class Tree:
-    """The Merkle tree of a file that arrives in pieces: RFC 6962, section 2.1."""
+    """The Merkle tree of a file whose bytes are added in pieces (RFC 6962, section 2.1)."""
 
     def __init__(self):
         self.whole, self.bytes, self._last = [], 0, None
@@ -90,12 +90,12 @@ def _cut(*streams):
 
 
 def _refuse(stream):
-    with contextlib.suppress(CausewayError):        # it may have ended
+    with contextlib.suppress(CausewayError):        # the stream may have ended already
         stream.refuse()
 
 
 def _short(why):
-    """The text, made legal for a record."""
+    """The text in the legal form of a record: no control characters, and at most 200 bytes."""
     return ILLEGAL.sub(" ", why).encode()[:200].decode(errors="ignore")
 
 
@@ -107,7 +107,7 @@ def _say(stream, reason, why):
 
 
 def _find_reason(records):
-    """Raises the reason that a member sent before it reset its stream, if there is one."""
+    """Raises Refused if the member sent a reason before it reset its stream."""
     try:
         while True:
             records.next(2, HELD, READY, VERDICT, LEAVES)
@@ -118,13 +118,13 @@ def _find_reason(records):
 
 
 class _Records:
-    """Splits a stream into records."""
+    """Splits an incoming stream into records."""
 
     def __init__(self, stream):
         self._stream, self._bytes = stream, bytearray()
 
     def next(self, timeout, *kinds):
-        """The next record: its kind and its fields. Only the given kinds are allowed."""
+        """The next record, as its kind and its fields. Raises ValueError if the record is not of a given kind."""
         while True:
             body = self._next(timeout)
             if body is None:
@@ -154,13 +154,13 @@ class _Records:
             self._bytes += data
 
     def end(self, timeout):
-        """Waits for the end of the stream."""
+        """Waits for the end of the stream, and ignores records before it."""
         while self._next(timeout):
             pass
 
 
 class IncomingFile:
-    """A file of an offer. `path` is None until the file is complete; until then it has no name (O_TMPFILE)."""
+    """A file of an offer. While it is incomplete it has no name (O_TMPFILE), and `path` is None."""
 
     def __init__(self, name, size):
         self.name, self.size, self.path = name, size, None
@@ -176,7 +176,7 @@ class IncomingFile:
         self.tree.add(data)
 
     def place(self, directory):
-        """Gives the file its name, or another one if the name is taken. It replaces nothing."""
+        """Gives the complete file its name, or the name with a number if the name is taken. No existing file is replaced."""
         self.write(directory, b"")
         self._file.truncate(self.size)
         self._file.flush()
@@ -203,7 +203,7 @@ class IncomingFile:
 
 
 class Incoming:
-    """A transfer from a member. `files` is empty until the manifest has arrived; `error` is the reason of an early end."""
+    """A transfer from a member. `files` is empty before the manifest has arrived. `error` explains an early end."""
 
     def __init__(self, sender, digest, fields):
         self.sender, self._digest, self.files = sender, digest, []
@@ -249,7 +249,7 @@ class Transfers:
         self._lock, self._answers, self._kept, self._running = threading.Lock(), {}, {}, []
 
     def start(self):
-        """Reads the session's events in a thread, for an application that needs no other events."""
+        """Starts a thread that reads all events of the session. For an application that handles no event itself."""
         threading.Thread(target=self._serve, daemon=True).start()
         return self
 
@@ -259,7 +259,7 @@ class Transfers:
                 _refuse(event)
 
     def take(self, stream):
-        """Handles an incoming stream. Returns False if it carries no resource."""
+        """Handles an incoming stream. Returns False if the stream does not belong to a transfer."""
         match = STREAM.fullmatch(stream.name)
         if match is None:
             return False
@@ -285,8 +285,8 @@ class Transfers:
     # Sending
 
     def send(self, paths, to):
-        """Waits until the member has all files. Returns a verdict for each path, in their order. Raises Refused if the member
-        declines, CausewayError if it does not return within an hour."""
+        """Sends files and waits until the member has all. Returns a verdict for each path, in the order of `paths`.
+        Raises Refused if the member declines, and CausewayError if the member is away for an hour."""
         named = {os.fsencode(os.path.basename(path)): path for path in paths}
         if not 1 <= len(paths) <= FILES_MAX or len(named) < len(paths) or not all(map(_is_name, named)):
             raise CausewayError(Code.INVALID, f"an offer has 1 to {FILES_MAX} files with different, plain names")
@@ -352,7 +352,7 @@ class Transfers:
         while len(verdicts) < len(files):
             _, fields = records.next(None, VERDICT)
             verdicts |= {number(fields): fields.number(1)}
-        with contextlib.suppress(CausewayError):    # the member has all files
+        with contextlib.suppress(CausewayError):    # the member has all files, so a failure has no effect
             stream.finish(timeout=10)
         return {name: verdicts[place] for place, (name, _) in enumerate(files)}
 
@@ -370,7 +370,7 @@ class Transfers:
             with open(path, "rb") as file:
                 while tree.bytes < held <= size and (data := file.read(min(PIECE, held - tree.bytes))):
                     tree.add(data)
-                # A file that differs is sent again from the beginning.
+                # If the held bytes differ from this file, the file is sent from its beginning.
                 if held and (tree.bytes != held or tree.root != root):
                     tree = Tree()
                     file.seek(0)
@@ -412,7 +412,7 @@ class Transfers:
                 reason = BROKEN if isinstance(error, ValueError) else CANNOT_WRITE
                 _say(answers, reason, getattr(error, "strerror", None) or str(error))
         except CausewayError:
-            pass        # a break: it may resume on another stream
+            pass        # a break: the sender can resume the transfer on another stream
         finally:
             if incoming:
                 incoming.is_running = False
@@ -421,7 +421,7 @@ class Transfers:
                 self._running.remove(stream.sender.node)
 
     def _decide(self, key, offered):
-        """The transfer to receive, or None, and the answer: code and text."""
+        """Decides on an offer. Returns the transfer to receive, or None, and the answer's code and text."""
         with self._lock:
             known = self._kept.get(key)
             if known:
