@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The commands of the causeway binary with a fake daemon. usage: command_line_test.py BINARY
 
-The fake daemon has two control sockets, alice's and bob's, like two daemons with a mesh between them. The protocol is described
-in Sources/Diagnostics/ControlProtocol.swift. Tests/Daemons covers the daemons' part in chats and files.
+The fake daemon has two control sockets, alice's and bob's. It acts as two daemons that are connected. The protocol is described
+in Sources/Diagnostics/ControlProtocol.swift. Tests/Daemons tests chats and file transfers with real daemons.
 """
 import os
 import selectors
@@ -31,7 +31,7 @@ def peer(node, hops=2, info=(b"room=kitchen",)):
 
 
 class Daemon(threading.Thread):
-    """Both daemons, as far as they report peers to their clients."""
+    """The fake daemon of alice and of bob. It reports peers to the clients of each control socket."""
 
     def __init__(self, directory):
         super().__init__(daemon=True)
@@ -83,7 +83,7 @@ class Daemon(threading.Thread):
 
 
 class JournalFile:
-    """A journal as Sources/Journal/JournalLayout.swift describes it, in this machine's byte order."""
+    """A journal file in the format of Sources/Journal/JournalLayout.swift, in this machine's byte order."""
 
     CAPACITY = 64
 
@@ -230,7 +230,7 @@ class CommandLine(unittest.TestCase):
         self.assertIn("box.conf:4: ", err)
 
     def test_a_configuration_that_lets_nobody_in_by_a_certificate_is_not_good(self):
-        """`reload` refuses the same: anchors that are absent, empty, or followed by a comment."""
+        """Anchors that are absent, empty, or followed by a comment on the line. `reload` refuses the same configurations."""
         os.makedirs(self.path("anchors"))
         for anchors in (self.path("none"), self.path("anchors"), self.path("anchors") + " # the fleet"):
             with open(self.path("box.conf"), "w") as file:

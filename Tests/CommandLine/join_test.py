@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`causeway join` with a fake daemon. ZBar reads its QR code. usage: join_test.py BINARY"""
+"""`causeway join` with a fake daemon. The tests read the QR code that it draws with ZBar. usage: join_test.py BINARY"""
 import json
 import os
 import socket
@@ -17,13 +17,13 @@ BINARY = os.path.abspath(sys.argv.pop(1)) if len(sys.argv) > 1 else "build/x86_6
 ID = "a11ce000000000010000000000000001"
 ATTIC = {"name": "attic", "id": ID, "ssid": "DIRECT-cw-attic", "passphrase": "correct horse", "address": "192.168.49.1",
          "frequency": 2437}
-# For each character of the drawing: whether its upper and its lower half is light.
+# For each character of the drawing: 1 for a half that is light, the upper half first.
 HALVES = {"█": (1, 1), "▀": (1, 0), "▄": (0, 1), " ": (0, 0)}
 MODULE_PIXELS = 4
 
 
 def read_code(text):
-    """The text that ZBar reads from the lines of a drawing. Drawn parts are light."""
+    """The texts of the QR codes that ZBar finds in a drawing. The drawn parts of the characters are light."""
     lines = [line for line in text.splitlines() if line and set(line) <= set(HALVES)]
     rows = [[HALVES[character][half] for character in line] for line in lines for half in (0, 1)]
     width, height = len(rows[0]) * MODULE_PIXELS, len(rows) * MODULE_PIXELS
@@ -45,7 +45,7 @@ class Join(unittest.TestCase):
         self.listener.listen(1)
 
     def join(self, *words, answers=None, invitation=ATTIC, **options):
-        """Run the command while a daemon answers with packets or an invitation. Returns exit code, output and errors."""
+        """Run the command while a fake daemon answers with `answers`, or with `invitation`. Returns exit code, output and errors."""
         if answers is None:
             answers = [b"S" + json.dumps(invitation).encode(), b"S"]
 

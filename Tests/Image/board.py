@@ -1,5 +1,5 @@
-"""The virtual board with a card: its starts, its console, a shell on it over SSH, and the air of its two Bluetooth
-controllers."""
+"""The virtual board with a card. It can be started and cut off, and has a shell over SSH. Also the air, which connects the
+board's two Bluetooth controllers."""
 import os
 import pathlib
 import signal
@@ -20,7 +20,7 @@ def card(image, *command, **options):
 
 
 class Air:
-    """Two Bluetooth controllers in range of each other, each behind a UART of the board, from the radio lab."""
+    """Two virtual Bluetooth controllers of the radio lab, in range of each other. Each is connected to a UART of the board."""
 
     def __init__(self, directory):
         self.sockets = [directory / "uart0", directory / "uart1"]
@@ -43,15 +43,16 @@ class Air:
 
 
 class Board:
-    """One start. `air` has its Bluetooth controllers. `drive` is QEMU's card, by default the image."""
+    """One start of the board, until it is switched off or restarts. `air` contains the Bluetooth controllers. `drive` are QEMU's
+    options of the card, by default for the image."""
 
     def __init__(self, image, key, log, air, drive=None):
         self.key = key
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
-        # One connection for all commands, because a handshake takes seconds on the emulated processor. A command
-        # without that connection opens its own.
+        # All commands share one SSH connection, because a handshake takes seconds on the emulated processor. A command
+        # opens its own connection if the shared one does not exist.
         self.control, self.connection = key.parent / f"ssh-{self.port}", None
         self.began = time.monotonic()
         environment = {**os.environ, **({"CAUSEWAY_DRIVE": drive} if drive else {})}
@@ -100,11 +101,11 @@ class Board:
         raise AssertionError(f"`{command}` does not succeed within {seconds} s")
 
     def wait_end(self, seconds=900):
-        """Wait until the board is switched off or restarts."""
+        """Wait until QEMU ends, because the board was switched off or restarted."""
         self.process.wait(seconds)
 
     def cut(self):
-        """Cut the power."""
+        """Cut the power of the board, by killing QEMU."""
         if self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()

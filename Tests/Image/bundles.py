@@ -1,7 +1,7 @@
-"""Valid and false updates of a card: bundles that `rauc bundle` makes from a directory, and manipulated ones.
+"""Valid and false updates of a card. An update is a bundle that `rauc bundle` makes from a directory. Some are altered here.
 
-A bundle is a squashfs, the hash tree over its blocks, a CMS signature over the manifest with the root hash, and eight
-bytes with the signature's length."""
+A bundle has four parts: a squashfs, the hash tree over its blocks, a CMS signature, and eight bytes with the signature's length.
+The signature is over the manifest, which contains the root hash of the tree."""
 import pathlib
 import random
 import shlex
@@ -22,7 +22,7 @@ def run(*words):
 
 
 class Signer:
-    """A key and its certificate, made by board/image/update-key.sh, or by openssl with the given extensions."""
+    """A key that signs updates, and its certificate. board/image/update-key.sh makes them, or openssl if extensions are given."""
 
     def __init__(self, key, certificate=None):
         self.key, self.certificate = key, certificate or key.with_suffix(".crt")
@@ -40,7 +40,7 @@ class Signer:
 
 
 class Bundle:
-    """The bytes of a bundle in their parts."""
+    """A bundle that is split into payload and signature."""
 
     def __init__(self, data):
         length = LENGTH.unpack(data[-LENGTH.size:])[0]
@@ -54,20 +54,20 @@ class Bundle:
 
 
 class Maker:
-    """Makes bundles in its own directory. Bundles without `files` are small, and cannot start."""
+    """Makes bundles in a directory. Without `files`, a bundle contains random bytes: it is small, and no slot can start from it."""
 
     FILES = {name: random.Random(name).randbytes(20000) for name in ("slot.img", "kernel.gz", "initrd")}
 
     def __init__(self, directory, signer, root=None):
-        """`root` is another system's root, whose RAUC makes the bundles. The directory and the keys are in it."""
+        """`root`: the root directory of another system, whose RAUC makes the bundles. It must contain `directory` and the keys."""
         self.directory, self.signer, self.root = directory, signer, root
         directory.mkdir(parents=True, exist_ok=True)
 
     def make(self, name, version, board="virtual-arm64", signer=None, files=None, without=(), pseudo=(), image="slot.img", manifest="",
              bundle_format="verity"):
-        """Make a bundle and return its path. A value of `files` is bytes, or the path of a file. `pseudo` has
-        pseudo-file definitions of mksquashfs, which replace files of the same name. RAUC itself rejects links and
-        directories, but the holder of the key need not use RAUC."""
+        """Make a bundle and return its path. `files` maps a name to bytes or to the path of a file. `pseudo` contains
+        pseudo-file definitions of mksquashfs, which replace files of the same name. They are needed because `rauc bundle`
+        rejects links and directories. The holder of the key could sign a bundle of another program."""
         source, path = self.directory / f"{name}.d", self.directory / name
         shutil.rmtree(source, ignore_errors=True)
         path.unlink(missing_ok=True)
@@ -95,16 +95,16 @@ class Maker:
     def program(self, name):
         if not self.root:
             return [name]
-        # RAUC 1.8 opens its own descriptors through /proc.
+        # RAUC 1.8 opens its own descriptors through /proc, so the other root needs /proc.
         return ["unshare", "--mount", "sh", "-c", 'mount -t proc proc "$0/proc" && exec chroot "$0" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@"',
                 self.root, name]
 
     def place(self, path):
-        """A path, as RAUC sees it."""
+        """The path by which RAUC names a file: relative to the other system's root, if there is one."""
         return pathlib.Path("/", path.relative_to(self.root)) if self.root else path
 
     def content(self, path):
-        """The lines of unsquashfs for a bundle: type and permissions first, the path from `squashfs-root/` on last."""
+        """The lines that unsquashfs lists for a bundle. A line begins with type and permissions and ends with `squashfs-root/PATH`."""
         done = subprocess.run([*self.program("unsquashfs"), "-ll", self.place(path)], check=True, capture_output=True, text=True)
         return [line for line in done.stdout.splitlines() if "squashfs-root/" in line]
 

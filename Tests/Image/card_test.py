@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The card of a board that is not started here: its partitions, and the files for its firmware, kernel and radios.
+"""The card of a board, without starting the board: the partitions, and the files for firmware, kernel and radios.
 
 usage: card_test.py BOARD (after board/image/build.sh BOARD)"""
 import gzip
@@ -38,7 +38,7 @@ class Card(unittest.TestCase):
     def test_the_firmware_finds_itself_and_slot_a(self):
         names = {line.removeprefix("::/") for line in card(IMAGE, "mdir", "-b", "::", text=True).splitlines()}
         self.assertLessEqual(FILES[0] | {"config.txt"}, names)
-        # The confirmation of an update overwrites only these bytes.
+        # The confirmation of an update overwrites only these bytes, so they must have a fixed place.
         self.assertEqual(self.file("config.txt")[:13], b"os_prefix=a/\n")
         self.assertLess(len(self.file("config.txt")), SECTOR)
 

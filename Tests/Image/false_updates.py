@@ -20,7 +20,7 @@ UNEXPECTED_FILES = {
     "cmdline.txt.dtb": "a-command-line-that-ends-as-a-device-tree",
     "UPPER.dtb": "a-device-tree-in-capital-letters",
 }
-# Entries that are not regular files, as mksquashfs pseudo-file definitions.
+# Entries of a bundle that are not regular files. A value is the entry's name and its pseudo-file definition for mksquashfs.
 NO_REGULAR_FILES = {
     "a-link-for-a-kernel": ("kernel.gz", "s 777 0 0 /usr/bin/busybox"),
     "a-link-for-a-kernel-within": ("kernel.gz", "s 777 0 0 initrd"),
@@ -34,12 +34,12 @@ NO_REGULAR_FILES = {
 
 
 def exchanged(data, place):
-    """The bytes with one byte changed."""
+    """A copy of the bytes in which the byte at `place` is changed."""
     return data[:place] + bytes([data[place] ^ 1]) + data[place + 1:]
 
 
 def false_updates(maker):
-    """Yield pairs of a file's path and a part of the refusal. None of them may change anything on the card."""
+    """Yield the path of each false update, and a part of the message that refuses it. No false update may change the card."""
     stranger = Signer.new(maker.directory, "stranger")
     good = maker.make("good.update", NEWER).read_bytes()
     own = Bundle(good)
@@ -56,7 +56,7 @@ def false_updates(maker):
         yield "a-changed-hash-tree", own.data(payload=exchanged(own.payload, len(own.payload) - BLOCK)), broken
         yield "a-payload-cut-short", own.data(payload=own.payload[BLOCK:]), broken
         yield "a-payload-that-was-never-signed", own.data(payload=foreign.payload), broken
-        # RAUC's service exits when a payload is not a multiple of its block size.
+        # Here the payload is not a multiple of RAUC's block size, so RAUC's service exits.
         yield "a-stranger-s-update-before-it", foreign.data() + good, "RAUC stopped without a result"
         yield "a-stranger-s-update-behind-it", good + foreign.data(), unsigned
         yield "a-stranger-s-signature", own.data(signature=foreign.signature), unsigned
@@ -94,7 +94,7 @@ def false_updates(maker):
 
 
 def archive(maker, data):
-    """An archive with two members of the same name, in the former format of updates."""
+    """An update in the former format: a tar archive, which contains each name twice."""
     directory = maker.directory / "archive"
     directory.mkdir()
     (directory / "manifest").write_text("board virtual-arm64\nversion 9.0.0\n")
@@ -105,7 +105,7 @@ def archive(maker, data):
     return path
 
 
-# Names without a regular file: a way to make them on the board, and the name.
+# Names that are not regular files: the command that makes the name on the board, and the name.
 NO_FILES = [
     ("mkfifo /run/no/pipe", "/run/no/pipe"),
     ("ln -s pipe /run/no/link-to-a-pipe", "/run/no/link-to-a-pipe"),

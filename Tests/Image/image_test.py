@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The image of the virtual board: from the card's first start to false updates, and to a valid one cut off at every write.
+"""The image of the virtual board: the card's first start, false updates, and a valid update that is cut off after every write.
 
-usage: image_test.py (after board/image/build.sh virtual-arm64; CAUSEWAY_UPDATE_KEY as there). KEEP=DIRECTORY keeps the
-logs of a failure."""
+usage: image_test.py, after board/image/build.sh virtual-arm64 with the same CAUSEWAY_UPDATE_KEY. KEEP=DIRECTORY keeps the logs of
+a failure."""
 import contextlib
 import hashlib
 import json
@@ -22,7 +22,7 @@ from writes import writes
 BUILT = PROJECT / "build/image/virtual-arm64"
 BEGAN = time.monotonic()
 MIB = 1 << 20
-# The partitions of board/image/build.sh: boot, slot a, slot b, data.
+# The offsets of the partitions that board/image/build.sh makes: boot, slot a, slot b, data.
 BOOT, SLOT_A, SLOT_B, DATA = 4 * MIB, 132 * MIB, 228 * MIB, 324 * MIB
 
 
@@ -43,7 +43,7 @@ def check(is_right, what, got=""):
 
 
 class Card:
-    """A copy of the image in its own directory, and a key for SSH."""
+    """A copy of the image, and a key for SSH that the copy accepts."""
 
     def __init__(self, directory, air):
         self.directory, self.air = directory, air
@@ -58,7 +58,7 @@ class Card:
         return self.board
 
     def digest(self):
-        """The digest of the partitions from which the board starts."""
+        """The digest of the partitions that an update can change: boot, slot a and slot b."""
         with open(self.image, "rb") as file:
             file.seek(BOOT)
             return hashlib.sha256(file.read(DATA - BOOT)).hexdigest()
@@ -109,8 +109,7 @@ def identity(board):
 
 
 def configuration_is_missed(board, former):
-    """Replace the card's first partition with a file without a file system, and check the start without and with the
-    configuration."""
+    """Check the box with a first partition that cannot be read: it does not start without its configuration, and starts with it."""
     with step("without its configuration, and with a first partition that cannot be read, the box does not run"):
         board.shell("systemctl stop causeway && mv /etc/causeway/causeway.conf /data/away.conf && readlink /dev/causeway-boot > /run/boot-device"
                     " && ln -sf /dev/null /dev/causeway-boot")
@@ -132,7 +131,7 @@ def restart(board, board_card):
 
 
 def text_of(image, name):
-    """The text of a file on the first partition, or empty."""
+    """The text of a file on the first partition. Empty if there is no such file."""
     try:
         return card(image, "mtype", f"::{name}", text=True)
     except subprocess.CalledProcessError:
@@ -145,7 +144,7 @@ def started_slot(image):
 
 
 def boot_files(image, slot):
-    """Digests of a slot's kernel and initial RAM disk, or None if the slot cannot be started."""
+    """The digests of a slot's kernel and initial RAM disk. None if the slot cannot be started."""
     command_line = text_of(image, f"{slot}/cmdline.txt")
     if not command_line:
         return None
@@ -160,7 +159,7 @@ def root_of(image, slot, size):
 
 
 def contents(directory):
-    """Extract the files of the built update with unsquashfs, without RAUC."""
+    """Extract the files of the built update with unsquashfs, so that they do not depend on RAUC. Returns the directory."""
     subprocess.run(["unsquashfs", "-quiet", "-no-progress", "-d", directory, BUILT / "causeway.update"], check=True, stdout=subprocess.DEVNULL)
     return directory
 
@@ -170,7 +169,7 @@ def digest(path):
 
 
 def refused(text, reason, what):
-    """Check that the output has exactly one refusal, with this reason."""
+    """Check that the output of causeway-update contains exactly one refusal, and that the refusal states this reason."""
     sentences = [line for line in text.splitlines() if line.startswith("causeway-update: ")]
     check(len(sentences) == 1 and reason in sentences[0], f"{what} is refused: {reason}", text)
 
@@ -210,7 +209,7 @@ def refuse_false_updates(board, board_card, maker):
     check("slot a runs" in (text := board.shell("causeway-update --status")) and "and is started" in text, "slot a runs, and is started", text)
 
 
-# Manual edits of config.txt, as sed commands, and whether the file still names a slot.
+# Manual edits of config.txt, as sed commands. The value is whether the edited file still names a slot.
 EDITS = {"s/$/\\r/": True, "1s/$/ /": True, "$a [pi4]\\nos_prefix=a/": False, "1d": False, "s,a/,c/,": False}
 
 
@@ -227,7 +226,7 @@ def edit_configuration(board):
                 check(code == 1 and text.startswith("slots: config.txt names no slot") and len(text.splitlines()) == 1, f"after {edit} it is an error", text)
             code, text = board.shell("causeway-update --confirm", check=False)
             check((code == 0) == is_right, f"after {edit} --confirm ends with {code}", text)
-            # The timer has no effect ten minutes after a start.
+            # This unit restarts the board ten minutes after the start of a trial. No slot is on trial, so its condition fails.
             board.shell("systemctl start causeway-slot-failed", check=False)
             result = board.shell("systemctl show --value --property Result causeway-slot-failed").strip()
             check(result == "exec-condition", f"after {edit} the board does not restart", result)
@@ -259,13 +258,13 @@ def update(board, board_card, maker, built):
             if number == 0:
                 board.send(BUILT / "causeway.update", "/run/u")
                 board.send(foreign, "/run/foreign")
-                # Another file takes the name once the update is open. The checked file must be the installed one.
+                # Once the update is checked, another file gets its name. RAUC must install the file that was checked.
                 text = board.shell("causeway-update /run/u > /run/out 2>&1 & until grep -q 'is checked' /run/out; do sleep 0.1; done; "
                                    "mv -f /run/foreign /run/u; wait $!; cat /run/out", timeout=600)
                 check("on trial" in text, "the other slot is started on trial", text)
                 board.wait_end()
             else:
-                # Stop the process that waits a minute before the confirmation.
+                # Stop the process that would confirm the trial after a minute, so that the trial lasts.
                 board.wait("test \"$(systemctl is-active causeway-slot)\" = activating && systemctl kill --signal STOP causeway-slot")
                 board.send(small, "/run/small")
                 text = board.shell("causeway-update --status; causeway-update /run/small; rauc install /run/small; causeway-update --back; "
@@ -306,7 +305,7 @@ def update(board, board_card, maker, built):
 
 
 def refuse_broken_installations(board, board_card):
-    """Slot b runs, and slot a is good."""
+    """Check installations that are killed or disturbed. Slot b runs, and slot a can be started."""
     with step("an installation that is killed leaves nothing to start: not even what was there before"):
         board.send(BUILT / "causeway.update", "/run/u")
         check(board.shell("/usr/lib/causeway/slots get-state a") == "good\n", "slot a can be started")

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """The shell scripts of an image, tested without a board: slots_test.py [CLASS…]
 
-`slots` and `causeway-update` run in a directory, with stubs in place of mount, rauc and systemctl. RAUC of Debian 12
-and of 13 makes the bundles. `Bundles` needs root for the roots of the two releases, which mmdebstrap fetches from the
-archive that apt uses."""
+`slots` and `causeway-update` run in a directory, with stubs in place of mount, rauc and systemctl. The class `Bundles` makes
+bundles with RAUC of Debian 12 and of Debian 13. It needs root: mmdebstrap fetches the root of each release from the archive
+that apt uses."""
 import os
 import pathlib
 import shutil
@@ -25,7 +25,7 @@ CONFIG = "os_prefix=a/\narm_64bit=1\nkernel=kernel.gz\n"
 PROGRAMS = {
     "mount": "exit 0", "umount": "exit 0", "sync": "exit 0", "blockdev": "echo 100000", "busctl": "exit 1",
     "systemctl": 'echo "$*" >> "$STAND/systemctl"; [ ! -e "$STAND/hold" ] || sleep 3',
-    # RAUC's calls of its handlers. The board's test covers RAUC's own checks.
+    # This stub calls the handlers as RAUC does. image_test.py tests RAUC's own checks on a board.
     "rauc": """
         case "$*" in
             "status mark-good") exec "$STAND/slots" set-state $(sed 's/.*slot=//' "$STAND/cmdline") good ;;
@@ -36,7 +36,7 @@ PROGRAMS = {
 
 
 class Stand(unittest.TestCase):
-    """A directory in which slot a runs, and both slots can be started."""
+    """A simulated system in a directory. Slot a runs, and both slots can be started."""
 
     def setUp(self):
         self.path = pathlib.Path(tempfile.mkdtemp(prefix="causeway-slots-"))
@@ -86,7 +86,7 @@ class Stand(unittest.TestCase):
         return path.read_text() if path.exists() else ""
 
     def slot_failed(self):
-        """Whether causeway-slot-failed.service restarts the board ten minutes after a start."""
+        """Whether causeway-slot-failed.service would restart the board, which it checks ten minutes after a start."""
         unit = (ROOT / "usr/lib/systemd/system/causeway-slot-failed.service").read_text()
         condition = next(line for line in unit.splitlines() if line.startswith("ExecCondition=")).split("'")[1]
         self.assertIn("/usr/sbin/causeway-update", condition)
@@ -112,7 +112,7 @@ class Configuration(Stand):
                 self.assertIn("and is started", self.call("causeway-update", "--status"))
                 self.assertEqual(self.call("causeway-update", "--confirm"), "")
                 self.assertFalse(self.slot_failed())
-                # A trial of the other slot, and its confirmation.
+                # Slot b is started on trial, and then confirmed.
                 self.call("causeway-update", "--back")
                 trial = (self.boot / "tryboot.txt").read_bytes().decode()
                 self.assertEqual(trial.split("\n")[0].rstrip(), "os_prefix=b/")
@@ -154,7 +154,7 @@ class Configuration(Stand):
         while "stop rauc.service" not in self.calls_of_systemctl():
             self.assertLess(time.monotonic(), end)
             time.sleep(0.05)
-        # Slot b is confirmed, and RAUC's service is being stopped.
+        # At this moment slot b is confirmed, and the command waits for the stop of RAUC's service.
         self.assertEqual(self.call("slots", "get-primary"), "b\n")
         self.assertIn("another update is running", self.call("causeway-update", str(self.path / "image.conf"), code=1))
         self.assertNotIn("rauc install", self.calls_of_systemctl())
@@ -170,7 +170,7 @@ class Configuration(Stand):
 
 
 class Contents(Stand):
-    """The files that before-install and after-install accept, from an update in a directory."""
+    """The files of an update that the handlers before-install and after-install accept. The update is a directory."""
 
     def setUp(self):
         super().setUp()
@@ -183,7 +183,7 @@ class Contents(Stand):
                          RAUC_IMAGE_NAME_1=image, RAUC_BUNDLE_MOUNT_POINT=str(self.update))
 
     def refused(self, reason, **options):
-        """Check that both handlers refuse, and write no file."""
+        """Check that both handlers refuse the update for this reason, and that they write no file for slot b."""
         for name in ("before-install", "after-install"):
             self.assertEqual(self.handler(name, code=1, **options), f"{name}: {reason}\n")
             self.assertEqual((self.path / "causeway-update.reason").read_text(), reason + "\n")
@@ -238,7 +238,7 @@ class Contents(Stand):
 
 
 class Bundles(unittest.TestCase):
-    """Bundles that a release's RAUC makes from the files of an update, and the false updates."""
+    """The bundles that RAUC of each Debian release makes, valid ones and false updates."""
 
     def bundles(self, suite):
         root = Root(suite, "rauc", "squashfs-tools").path

@@ -1,13 +1,13 @@
-"""The writes to a card in order, as QEMU's driver blklogwrites recorded them (the format of the kernel's dm-log-writes)."""
+"""Reads the writes to a card that QEMU's driver blklogwrites recorded, in the format of the kernel's dm-log-writes."""
 import struct
 
-SUPER = struct.Struct("<QQQI")  # Magic number, version, entries, bytes of a sector.
-ENTRY = struct.Struct("<QQQQ")  # Sector, sectors, flags, bytes that follow.
+SUPER = struct.Struct("<QQQI")  # Header: magic number, version, number of entries, bytes of a sector.
+ENTRY = struct.Struct("<QQQQ")  # Entry: first sector, number of sectors, flags, bytes of data.
 MAGIC, DISCARD, MARK = 0x6A736677736872, 4, 8
 
 
 def writes(path):
-    """The writes of a log in order: offset and bytes."""
+    """Yield the writes of a log in their order, each as the offset on the card and the bytes."""
     with open(path, "rb") as log:
         magic, version, entries, sector = SUPER.unpack(log.read(SUPER.size))
         if (magic, version) != (MAGIC, 1):

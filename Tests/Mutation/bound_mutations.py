@@ -1,4 +1,4 @@
-"""Limits of what other nodes send and of the places they may fill: see mutate.py."""
+"""Mutations of the limits on what other nodes send, and on the table slots that they can fill: see mutate.py."""
 from row import Row
 
 SCREEN = "Sources/Discovery/PacketScreen.swift"

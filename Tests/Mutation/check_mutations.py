@@ -1,4 +1,4 @@
-"""Mutations of the budget for signature checks that other nodes cause: see mutate.py."""
+"""Mutations of the limit on the signature checks that other nodes cause: see mutate.py."""
 
 from row import Row
 

@@ -1,4 +1,4 @@
-"""Checks of the services of a box for the stations of its Wi-Fi group: see mutate.py."""
+"""Mutations of the services for the stations of a box's Wi-Fi group, such as DHCP and the status page: see mutate.py."""
 from row import Row
 
 ROWS = [

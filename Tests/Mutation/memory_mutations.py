@@ -1,4 +1,4 @@
-"""Mutations of the release of memory, and of compact data structures."""
+"""Mutations of the release of memory, and of compact data structures: see mutate.py."""
 
 from row import Row
 

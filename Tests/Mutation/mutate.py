@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Disables one check after the other and expects a test to fail.
+"""Disables the checks of the sources one by one, and expects a test to fail each time.
 
 mutate.py [--workers N] [--seeds N] [--only TEXT] [--apart]
 
-All rows of mutations.py are put into one copy of the project and built once (together.py). Then the program runs each row's
-tests: the unit tests that the row names, or the simulator over some seeds. Rows that cannot be built together are built
-separately; with --apart, all are. Each suite first runs once without a mutation, because a suite that fails without one proves
-nothing. A row whose tests pass is a check without a test. The exit status is 1 if there is such a row, or if a row's text no
-longer occurs in the sources.
+A row of mutations.py is one mutation: it disables one check. All rows are put into one copy of the project and built once
+(together.py). Then the program runs each row's tests: the unit tests that the row names, or the simulator over some seeds. Rows
+that cannot be built together are built separately; with --apart, all rows are. Each suite first runs once without a mutation,
+because a suite that fails without a mutation proves nothing. A row whose tests pass is a check without a test. The exit status
+is 1 if there is such a row, or if a row's text no longer occurs in the sources.
 """
 import argparse
 import os
@@ -32,10 +32,10 @@ ENVIRONMENT = {**os.environ, "SWIFT_BACKTRACE": "enable=no", "SWIFT_SECONDS_MAX"
                "SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH": str(2 * (os.cpu_count() or 1))}
 BUILD_SECONDS_MAX = 3600
 RUN_SECONDS_MAX = 300
-# Memory of one process: a mutation may create a test that never ends and keeps growing.
+# The limit on the memory of one process, because a mutation can cause a test that never ends and uses more and more memory.
 PROCESS_BYTES_MAX = 8 << 30
 COMPLAINT = re.compile(r"recorded an issue.* at (\S+\.swift:\d+.*)")
-# Builds of all rows together. Each build leaves out the rows about which the compiler complained.
+# The limit on the attempts to build all rows together. Each attempt leaves out the rows for which the compiler reported errors.
 BUILDS_MAX = 12
 
 
@@ -61,7 +61,7 @@ def copy_project(suites):
     for name in files:
         write(COPY / name, (ROOT / name).read_bytes())
         (COPY / name).chmod((ROOT / name).stat().st_mode)
-    # Package.swift leaves out everything else.
+    # Package.swift builds only these targets.
     ENVIRONMENT["CAUSEWAY_ONLY"] = " ".join(sorted({target(suite) for suite in suites}))
     (COPY / "build").mkdir(exist_ok=True)
     if not (COPY / "build/sysroot").exists():
@@ -72,7 +72,7 @@ def bound_memory():
     resource.setrlimit(resource.RLIMIT_DATA, (PROCESS_BYTES_MAX, PROCESS_BYTES_MAX))
 
 
-# Running builds and tests. They have their own process groups, and end with this program.
+# The running builds and tests. Each is a process group of its own, which is killed when this program ends.
 RUNNING = set()
 
 
@@ -84,7 +84,7 @@ def end_group(process):
 
 
 def run(command, seconds, number=0, until=None):
-    """Run a command. Returns (status, output). Ends it early, with status 1, at the first line that matches `until`."""
+    """Run a command. Returns (status, output). The first line that matches `until` ends the command early, with status 1."""
     process = subprocess.Popen(command, cwd=COPY, env={**ENVIRONMENT, together.VARIABLE: str(number)}, text=True, errors="replace",
                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, preexec_fn=bound_memory, process_group=0)
     RUNNING.add(process)
@@ -102,7 +102,7 @@ def run(command, seconds, number=0, until=None):
             process.wait()
     finally:
         timer.cancel()
-        # Processes that a test has started end with it.
+        # The group also contains the processes that a test has started.
         end_group(process)
         process.wait()
         RUNNING.discard(process)
@@ -128,7 +128,7 @@ def test(suite, seeds, number=0):
 
 
 def first_complaint(output):
-    """A failed expectation, a failed seed, or the other end of the run."""
+    """The first failed expectation or failed seed in the output, or else how the run ended."""
     for line in output.splitlines():
         found = COMPLAINT.search(line) or re.search(r"(^seed .*|Fatal error.*|still running.*)", line)
         if found:
@@ -138,7 +138,7 @@ def first_complaint(output):
 
 
 def build_together(rows, is_simulator):
-    """Build the copy with these rows, {number: row}. Returns the numbers of the rows that were left out, each with a reason."""
+    """Build the copy with these rows, {number: row}. Returns the rows that were left out, {number: reason}."""
     left = {}
     for name in {row.file.split("/")[1] for row in rows.values() if row.file.endswith(".swift")}:
         write(COPY / f"Sources/{name}/MutationInForce.swift", together.DECLARATION.encode())
@@ -156,8 +156,8 @@ def build_together(rows, is_simulator):
         refused = {}
         for file, line, complaint in re.findall(r"(Sources/\S+\.swift):(\d+):\d+: error: (.*)", output):
             fitting = [place for place in places.get(file, []) if int(line) in place.lines]
-            # The smallest place is a row's own text. For errors outside of all rows' texts it is the function with all
-            # its rows.
+            # The smallest place is the text of one row. For an error outside of these texts, it is a function with all rows
+            # that change the function.
             for number in min(fitting, key=lambda place: len(place.lines)).numbers if fitting else []:
                 refused[number] = complaint
         if not refused:
@@ -168,7 +168,7 @@ def build_together(rows, is_simulator):
 
 
 def judge(suite, seeds, number=0):
-    """Run a suite. Returns (colour, observation)."""
+    """Run a suite with the mutation `number`, 0 for none. Returns (colour, observation)."""
     status, output = test(suite, seeds, number)
     if re.search(r"Test run with 0 tests", output):
         return "broken", f"{suite} has no test"
@@ -212,7 +212,7 @@ class Run:
         self.tell(row, colour, seen, time.monotonic() - start)
 
     def all(self, rows):
-        """Run rows of one kind: of the simulator, or of unit tests."""
+        """Run rows that are all for the simulator, or all for unit tests."""
         is_simulator = any(row.suite == SIMULATOR for row in rows.values())
         start = time.monotonic()
         left = {number: "" for number in rows} if self.options.apart else build_together(rows, is_simulator)
@@ -220,7 +220,7 @@ class Run:
             print(f"built {len(rows) - len(left)} rows together in {time.monotonic() - start:.0f} s; left out:", *sorted(
                 f"{rows[number].what} ({reason})" for number, reason in left.items()), sep="\n    ", flush=True)
         waiting = queue.Queue()
-        # Rows of one suite are adjacent. Otherwise two workers would both run the suite without a mutation.
+        # The rows of a suite are adjacent, so that seldom two workers both run the suite without a mutation.
         for number in sorted(rows, key=lambda number: rows[number].suite):
             if number not in left:
                 waiting.put(number)

@@ -1,4 +1,4 @@
-"""The checks that mutate.py disables."""
+"""The mutations that mutate.py runs. Each row disables one check of the sources."""
 import bound_mutations
 import check_mutations
 import group_mutations

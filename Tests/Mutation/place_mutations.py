@@ -1,4 +1,4 @@
-"""Checks of evictions where members share places, and of the log lines that they cause."""
+"""Mutations of evictions from tables that members share, and of the log lines that evictions cause: see mutate.py."""
 from row import Row
 
 ROWS = [

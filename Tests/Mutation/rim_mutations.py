@@ -1,4 +1,4 @@
-"""Checks of the rim modules: refusals, limits and reports. See mutate.py."""
+"""Mutations of the rim modules, which make the system calls: refusals, limits and reports. See mutate.py."""
 from row import Row
 
 SHOWN = "Sources/Configuration/ShownLine.swift"

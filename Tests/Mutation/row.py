@@ -1,4 +1,4 @@
-"""A check that mutate.py disables: file, text, replacement, and the tests that should detect it.
+"""A mutation, which disables one check: in `file`, the text `before` is replaced by `after`. See mutate.py.
 
 `suite` is "simulator", or the prefix of the names of the unit tests that should fail. `what` names the faulty behaviour."""
 import collections

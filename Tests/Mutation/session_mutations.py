@@ -1,4 +1,4 @@
-"""Checks of sessions, and of their use by applications and people."""
+"""Mutations of sessions, and of their use by commands and applications: see mutate.py."""
 from row import Row
 
 ROWS = [

@@ -1,4 +1,4 @@
-"""Checks of the shares of a box's users: see mutate.py."""
+"""Mutations of the shares that the users of a box get of its tables and memory: see mutate.py."""
 from row import Row
 
 RULE, CLIENTS, REQUESTS = "Sources/Primitives/ShareRule.swift", "Sources/LocalAPI/LocalClients.swift", "Sources/LocalAPI/LocalRequests.swift"

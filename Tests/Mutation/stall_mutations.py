@@ -1,4 +1,4 @@
-"""Mutations of a link whose neighbour receives nothing."""
+"""Mutations of the rules for a link whose neighbour does not read: see mutate.py."""
 
 from row import Row
 

@@ -1,25 +1,25 @@
 """Puts many mutations into one build.
 
-In the copy, each function that rows change occurs once for each of its rows, and once unchanged. The environment variable
-CAUSEWAY_MUTATION selects the variant that runs. So the project is built once, and not once for each row. Only changes outside
-of functions, or in C, need separate builds.
+A row is one mutation. In the copy of the project, the body of a function that rows change occurs once for each of these rows,
+and once unchanged. The environment variable CAUSEWAY_MUTATION selects the variant that runs. So the project is built once, and
+not once for each row. Only changes outside of functions, or in C, need separate builds.
 """
 import collections
 import re
 
 VARIABLE = "CAUSEWAY_MUTATION"
 NUMBER = "mutationInForce"
-# One declaration in each module, because inlinable functions of a module may use it too.
+# Each module has this declaration of its own, because the module's inlinable functions must be able to use it.
 DECLARATION = f"""import Glibc
 
 @usableFromInline let {NUMBER} = getenv("{VARIABLE}").map {{ Int(atoi($0)) }} ?? 0
 """
 MODIFIERS = r"(?:public|private|fileprivate|internal|package|static|mutating|nonmutating|final|override|borrowing|consuming|convenience|nonisolated)"
-# The sources are formatted by `swift format`: a body ends with the brace below the beginning of its declaration.
+# The sources are formatted by `swift format`: the brace that ends a body has the indentation of the declaration.
 FUNCTION = re.compile(rf"\s*(?:@\w+(?:\([^)]*\))?\s+)*(?:{MODIFIERS}(?:\(\w+\))?\s+)*(?:(?:func|subscript)\b|(?:init|deinit)\b(?!\s*=)|var [^=]*{{)")
 ACCESSOR = re.compile(r"\s*(?:mutating |nonmutating )?(?:get|set|didSet|willSet|_read|_modify)(?: throws\(\w+\))? \{")
 
-# `lines` of a composed file, from 1, and the numbers of the rows to which a compiler error in these lines belongs.
+# A compiler error in these `lines` of a composed file (the first is 1) is caused by one of the rows with these `numbers`.
 Place = collections.namedtuple("Place", "lines numbers")
 
 
@@ -28,8 +28,8 @@ def indentation(line):
 
 
 def changed(row):
-    """The difference between before and after: (number of equal characters at the front, number of equal characters at
-    the end)."""
+    """Where `before` and `after` of a row differ: (number of equal characters at the front, number of equal characters at the
+    end)."""
     before, after = row.before, row.after
     least = min(len(before), len(after))
     front = next((i for i in range(least) if before[i] != after[i]), least)
@@ -38,7 +38,8 @@ def changed(row):
 
 
 def body(text, start, end):
-    """The body of the innermost function around these characters, without its braces: (start, end), or None."""
+    """The body of the innermost function that contains the characters from `start` to `end`. Returns the offsets of the body
+    without its braces, (first, last), or None."""
     lines = text.split("\n")
     offsets = [0]
     for line in lines:
@@ -65,8 +66,8 @@ def body(text, start, end):
 
 
 def compose(text, rows):
-    """Compose a file with all of these rows, {number: row}. Returns (text, places, numbers of the rows that do not fit
-    into it)."""
+    """Compose a file that contains all of these rows, {number: row}. Returns (text, places, numbers of the rows outside of
+    functions)."""
     bodies, left = {}, set()
     for number, row in rows.items():
         place = text.index(row.before)

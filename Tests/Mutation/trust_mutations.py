@@ -1,4 +1,4 @@
-"""Checks of keys, certificates, signatures and users: see mutate.py."""
+"""Mutations of the checks of keys, certificates, signatures and users: see mutate.py."""
 from row import Row
 
 CHAIN = "Sources/Trust/ChainEvaluation.swift"

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""The package on Debian 12 and 13, installed, upgraded, removed and purged in temporary roots: deb_test.py
+"""The Debian package on Debian 12 and 13: it is installed, upgraded, removed and purged in temporary roots. usage: deb_test.py
 
-Packages build/ARCH/causeway with board/deb.sh. Needs root. mmdebstrap fetches the roots from the archive that apt uses."""
+The test packages build/ARCH/causeway with board/deb.sh. It needs root. mmdebstrap fetches the root directory of each release from
+the archive that apt uses."""
 import os
 import pathlib
 import re
@@ -12,7 +13,7 @@ import unittest
 
 from debian import PROJECT, Root, run
 
-# Files that dpkg, apt and the user tools leave on every system.
+# Files that dpkg, apt and the tools for accounts leave on every system, so they are not those of this package.
 NOT_OURS = re.compile(r"/(run/systemd/|var/(lib/dpkg|log|cache|lib/systemd/deb-systemd)|etc/(passwd|group|shadow|gshadow|subuid|subgid|\.pwd\.lock))")
 
 
@@ -22,7 +23,7 @@ def package(version, architecture="amd64"):
 
 
 class Installation(Root):
-    """A Debian release for the installation of packages."""
+    """A Debian release in a directory, in which the test installs packages."""
 
     def __init__(self, suite):
         super().__init__(suite, "systemd", "init-system-helpers", "passwd")
@@ -47,7 +48,7 @@ class Installation(Root):
         return self.run("stat", "--format=%a %U:%G", path).strip()
 
     def identity(self):
-        """Run the daemon as the unit would. Returns the node id of its identity."""
+        """Run the daemon as the systemd unit would, with the same user. Returns its node id."""
         for place in ("var/lib/causeway", "run/causeway"):
             (self.path / place).mkdir(parents=True, exist_ok=True)
             self.run("chown", "causeway:causeway", f"/{place}")

@@ -1,4 +1,4 @@
-"""A Debian release in a directory, for the tests of this directory. mmdebstrap fetches it from the archive that apt uses."""
+"""A Debian release in a directory, for the tests beside this file. mmdebstrap fetches it from the archive that apt uses."""
 import pathlib
 import re
 import subprocess
@@ -17,13 +17,13 @@ def run(*words, **options):
 
 
 def mirror():
-    """The archive of the host's own apt."""
+    """The archive from which the host's own apt fetches packages."""
     uris = re.findall(r"'(\S+?)/+dists/\S+?/InRelease'", run("apt-get", "update", "--print-uris"))
     return next(uri for uri in uris if re.search(r"/debian$", uri))
 
 
 class Root:
-    """The smallest Debian of a release, and some packages."""
+    """A temporary directory with the smallest installation of a Debian release, and some packages."""
 
     def __init__(self, suite, *packages):
         self.path = pathlib.Path(tempfile.mkdtemp(prefix=f"causeway-{suite}-"))

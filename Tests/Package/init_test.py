@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""config/causeway.openrc and config/causeway.init, on machines whose process 1 starts the daemon with them: init_test.py
+"""The scripts config/causeway.openrc and config/causeway.init, by which process 1 starts the daemon. usage: init_test.py
 
-OpenRC of Debian 12 and 13, BusyBox alone, and Debian with sysvinit's way of starting. Uses build/x86_64/causeway. Needs
-root. mmdebstrap fetches the roots from the archive that apt uses."""
+The machines are OpenRC of Debian 12 and 13, BusyBox alone, and Debian that starts as under sysvinit. The test uses
+build/x86_64/causeway and needs root. mmdebstrap fetches the root directories from the archive that apt uses."""
 import functools
 import pathlib
 import re
@@ -21,7 +21,7 @@ OPENRC = "::sysinit:/sbin/openrc sysinit\n::wait:/sbin/openrc boot\n::wait:/sbin
 
 @functools.lru_cache
 def debian(suite):
-    """A root that is fetched once, and copied."""
+    """The root directory of a Debian release. It is fetched once, and each test uses a copy."""
     root = Root(suite, "openrc", "busybox-static", "passwd")
     unittest.addModuleCleanup(shutil.rmtree, root.path)
     return root
@@ -29,7 +29,7 @@ def debian(suite):
 
 class InitTest(unittest.TestCase):
     def root(self, suite=None):
-        """A temporary root with the daemon and its users. Without a suite it has only BusyBox."""
+        """A temporary root directory with the daemon and its users. Without `suite`, BusyBox is the only other program."""
         path = pathlib.Path(tempfile.mkdtemp(prefix="causeway-init-"))
         self.addCleanup(shutil.rmtree, path)
         if suite:
@@ -52,7 +52,8 @@ class InitTest(unittest.TestCase):
         return path
 
     def install(self, root, script, place):
-        """Install the script, changed to check for a hanging daemon every second instead of every minute, with one attempt."""
+        """Install the script in the root. It is changed so that it checks every second, instead of every minute, whether the daemon
+        answers, and so that one missing answer suffices."""
         text, minutes = re.subn(r"(?<=[ =])60\b", "1", (PROJECT / "config" / script).read_text())
         text, tries = re.subn(r"\b1 2 3 4 5 6;", "1;", text)
         self.assertTrue(minutes and tries, "the script looks otherwise than this test knows")
@@ -85,12 +86,12 @@ class InitTest(unittest.TestCase):
         self.assertEqual(status["NoNewPrivs"], "1")
 
     def led(self, machine):
-        """The milliseconds lit that were written last."""
+        """The milliseconds for which the LED is lit, as they were written last."""
         return (machine.root / LED / "delay_on").read_text()
 
     def story(self, machine, *script, tells_death=False):
-        """An operator's actions, and failures of the daemon. `script` is the service command without its verb.
-        `tells_death`: the LED shows at once that the daemon died."""
+        """Check the script through an operator's commands and failures of the daemon. `script` is the service command without its
+        verb, such as “start”. `tells_death`: the LED shows at once that the daemon died."""
         def verb(word, code=0):
             found, said = machine.run(*script, word)
             self.assertEqual(found, code, f"{word}: {said}")

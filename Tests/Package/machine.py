@@ -1,4 +1,4 @@
-"""A root directory as a separate machine: BusyBox's init is its process 1, and its network has no radio and no cable."""
+"""Runs a root directory as a separate machine. BusyBox's init is its process 1, and its network has no interface but loopback."""
 import os
 import pathlib
 import signal
@@ -7,13 +7,13 @@ import time
 
 from debian import ENVIRONMENT, run
 
-# Plain files that stand for the board's LED, and for the version 2 control groups in which OpenRC 0.45 and 0.56 start it.
+# Plain files in place of the board's LED, and of the version 2 control groups in which OpenRC 0.45 and 0.56 start the daemon.
 LED = "sys/class/leds/ACT"
 CONTROL_GROUPS = {"bookworm": "sys/fs/cgroup/causeway", "trixie": "sys/fs/cgroup/openrc.causeway"}
 
 
 def wait(what, predicate, seconds=20):
-    """Poll until the predicate is true. Returns its value. A timeout raises an AssertionError."""
+    """Call the predicate until its value is true. Returns that value. Raises AssertionError after `seconds`."""
     end = time.monotonic() + seconds
     while not (found := predicate()):
         if time.monotonic() > end:
@@ -27,7 +27,7 @@ def command_line(pid):
 
 
 class Machine:
-    """A machine that runs the root's /etc/inittab until `end`."""
+    """A machine that runs /etc/inittab of a root directory until `end` is called."""
 
     def __init__(self, root):
         self.root = root
@@ -48,7 +48,7 @@ class Machine:
         child = self.process.pid
         children = pathlib.Path(f"/proc/{child}/task/{child}/children")
         wait("process 1 is there", lambda: children.read_text() and command_line(children.read_text().strip()) == "/bin/busybox init")
-        # The process number in the outer namespace.
+        # The number that the host gives to process 1 of the machine.
         self.first = int(children.read_text())
 
     def _write(self, path, text):
@@ -57,33 +57,33 @@ class Machine:
         file.write_text(text)
 
     def end(self):
-        # unshare ignores SIGTERM. Its end is that of process 1, and thus of all other processes.
+        # unshare ignores SIGTERM. When it is killed, the kernel kills process 1 (--kill-child), and thus all other processes.
         self.process.kill()
         self.process.wait(10)
 
     def run(self, *words):
-        """Run a command inside. Returns the exit status and all output."""
+        """Run a command in the machine. Returns the exit status, and output and errors together."""
         done = subprocess.run(["nsenter", f"--target={self.first}", "--mount", "--pid", "--net", "--uts", "--ipc", "--root", "--wd", *ENVIRONMENT,
                                *words], text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60)
         return done.returncode, done.stdout
 
     def path(self, name):
-        """A path inside, as seen from outside, mounts included."""
+        """The path by which the host reaches a file of the machine, also below the machine's mounts."""
         return pathlib.Path(f"/proc/{self.first}/root/{name}")
 
     def processes(self):
-        """Command lines by outer process number, without process 1."""
+        """The command lines of the machine's processes, by the process number that the host uses. Process 1 is left out."""
         found = {}
         for entry in filter(str.isdigit, os.listdir("/proc")):
             try:
                 if int(entry) != self.first and os.readlink(f"/proc/{entry}/ns/pid") == os.readlink(f"/proc/{self.first}/ns/pid"):
                     found[int(entry)] = command_line(entry)
             except OSError:
-                pass            # it has just ended
+                pass            # the process has just ended
         return found
 
     def daemon(self):
-        """The process of the only daemon, or 0."""
+        """The process number of the daemon on the host, or 0. There must not be a second daemon."""
         daemons = [pid for pid, words in self.processes().items() if words == "/usr/bin/causeway run"]
         assert len(daemons) <= 1, daemons
         return daemons[0] if daemons else 0
@@ -93,7 +93,7 @@ class Machine:
 
 
 def busybox_root(path, debian):
-    """Make a root with only BusyBox, from the static binary of a Debian root."""
+    """Make a root directory that contains only BusyBox, with the static binary of a Debian root."""
     for directory in ("bin", "sbin", "usr/bin", "usr/sbin", "etc/init.d", "proc", "run", "dev", "var/lib"):
         os.makedirs(f"{path}/{directory}")
     run("cp", f"{debian}/bin/busybox", f"{path}/bin/")

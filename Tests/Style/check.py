@@ -4,7 +4,7 @@
 check.py          print findings as file:line: message; exit status 1 if there are any
 check.py --fix    first format the Swift sources with `swift format`
 
-A line that begins with "warning:" after its place is a guess of a heuristic and does not fail the check.
+A finding whose message begins with "warning:" is the guess of a heuristic. It does not fail the check.
 """
 import pathlib
 import re
@@ -13,19 +13,19 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LINES_MAX = 500
-# The Python client is meant to be copied, so it is one file.
+# Applications copy the Python client, so it is one file.
 LINES_MAX_OF = {"Examples/python/causeway.py": 750}
 
-# What Swift itself brings.
+# Modules of the Swift toolchain that any module may import.
 SWIFT = {"Synchronization"}
-# The library for applications stands alone: what it needs of the system is in these files.
+# The library for applications is used without the firmware. These of its files may import the system's C library.
 PLATFORM = {f"Sources/{name}.swift": {"Glibc", "Musl", "Darwin"}
             for name in ("Causeway/Platform", "TransferFiles/Files", "TransferFiles/ChildProcess", "TransferFiles/DiskQuota")}
 
 SOURCE_SUFFIXES = {".swift", ".c", ".h", ".py", ".sh"}
 TEXT_SUFFIXES = SOURCE_SUFFIXES | {".md", ".conf", ".service", ".json", ".yml", ".yaml", ""}
 
-# Split into pieces, so that this file does not match itself.
+# The words in these patterns are split, so that this file does not match its own patterns.
 UNFINISHED = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b")
 FOREIGN = [
     (re.compile(r"(?<![\w.])/wo" r"rk/"), "a path of one machine"),
@@ -34,7 +34,7 @@ FOREIGN = [
      "a package server's name: use whatever the host is set to"),
 ]
 
-# Arbitrary bytes, independent of any rule.
+# The fuzzers' inputs are arbitrary bytes, so no rule applies to them.
 INPUTS = "Tests/Fuzz/corpus/"
 
 findings = 0
@@ -47,7 +47,7 @@ def report(path, line, message, warning=False):
 
 
 def tracked_files():
-    """The files that git tracks or would add, without build products."""
+    """The files that git tracks or would add. Build products and the fuzzers' inputs are left out."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     names = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split("\0")
     return [ROOT / name for name in sorted(set(names)) if name and (ROOT / name).is_file() and not name.startswith(INPUTS)]
@@ -79,8 +79,8 @@ TARGET = re.compile(r'\b(core|rim|support|tests|target|testTarget|executableTarg
 
 
 def check_modules():
-    """Package.swift is the module graph. A module imports only what it declares there, and a core module only core modules:
-    SwiftPM itself finds an undeclared module that happens to be built already."""
+    """Check that a module imports only modules that it declares in Package.swift, and a core module only core modules. SwiftPM does
+    not check this: it finds an undeclared module if another target has caused it to be built."""
     package = ROOT / "Package.swift"
     text = package.read_text(encoding="utf-8")
     found = list(TARGET.finditer(text, text.index("let package")))
@@ -114,7 +114,7 @@ PUBLIC_TYPE = re.compile(r"^\s*(?:@\w+(?:\([^)]*\))?\s+)*public\s+(?:\w+\s+)*?(?
 
 
 def check_documentation(path, lines):
-    """A public type must have a doc comment. Reviewers decide whether its members need one."""
+    """Check that every public type has a doc comment. Reviewers decide whether its members need one."""
     covered = False
     for number, line in enumerate(lines, 1):
         text = line.strip()
@@ -126,7 +126,7 @@ def check_documentation(path, lines):
             covered = False
 
 
-# Output for people may contain untrusted text, which TextBuilder makes harmless.
+# Output for people may contain untrusted text. TextBuilder removes control sequences from such text.
 OUTPUT = re.compile(r"\b(?:CSystem\.)?d?(?:write|printf|puts)\((?:STDOUT_FILENO|STDERR_FILENO|[12]),|\bprint\(|\bfputs\(")
 OUTPUT_ALLOWED = {"Sources/Diagnostics/Print.swift", "Sources/Diagnostics/Panic.swift"}
 
@@ -140,7 +140,7 @@ def check_output(path, lines):
 
 
 def check_default(path, lines):
-    """Find `default:` beside cases like `.name`: it may be one of our enums, whose cases should be named."""
+    """Warn about `default:` beside cases like `.name`. The enum may be one of this project, whose cases should be named."""
     for number, line in enumerate(lines, 1):
         match = re.match(r"^(\s*)default:", line)
         if not match:
@@ -160,8 +160,8 @@ INLINE_ARRAY = re.compile(r"(\w+)(?:: (?:inout )?| = )InlineArray<")
 
 
 def check_inline_arrays(path, lines):
-    """Allow InlineArray only for bytes that are written as a whole. FixedArray.swift describes the optimiser fault
-    behind this rule."""
+    """Check that InlineArray is used only for bytes that are written all at once. FixedArray.swift describes the defect of the
+    optimiser that is the reason."""
     if path.name == "FixedArray.swift":
         return
     names = set()
@@ -190,7 +190,7 @@ def check_format(swift_files):
 
 
 def check_mutations():
-    """A row of the mutation run whose text no longer occurs proves nothing."""
+    """Check that the text which each mutation replaces still occurs in the sources. Otherwise the mutation proves nothing."""
     sys.path.insert(0, str(ROOT / "Tests/Mutation"))
     from mutations import ROWS
     for row in ROWS:
@@ -199,7 +199,7 @@ def check_mutations():
             report(ROOT / "Tests/Mutation/mutations.py", 1, f"“{row.what}”: {row.file} has no such text any more")
 
 
-# House language that readers had to read twice, with the field's word. Prose only: comments and papers.
+# Words that readers of comments and papers had to read twice, and the words to use instead.
 WORDS = [(re.compile(pattern, re.IGNORECASE), advice) for pattern, advice in [
     (r"\bnone any " r"more\b|(?<!there )\bis none\b", "“no longer” or “there is no”"),
     (r"\bas long as it is " r"there\b", "“while it exists”"),
@@ -211,7 +211,7 @@ WORDS = [(re.compile(pattern, re.IGNORECASE), advice) for pattern, advice in [
     (r"\b(?:is|are|was|were) " r"told\b", "“is notified” or “receives”"),
     (r"\b(?:it|node|peer|box|end|link|member|neighbour) (?:tells|hears|says)\b", "“reports”, “receives”, “sends”"),
 ]]
-# A sentence begins with its subject.
+# A sentence must begin with its subject, and not with one of these words.
 OPENING = re.compile(r"(?:^|[.:;]\s+)(Of|Who|Who" r"ever|What|So many|As its word)\s[a-z]")
 PROSE = {".swift": r"(?:^|\s)//+\s?(.*)", ".c": r"(?:^|\s)(?:///?|\*)\s(.*)", ".h": r"(?:^|\s)(?:///?|\*)\s(.*)",
          ".py": r"(?:^|\s)#\s(.*)", ".sh": r"(?:^|\s)#\s(.*)", ".conf": r"(?:^|\s)#\s(.*)", ".md": r"^(?!#|    |\||<)(.*)"}
@@ -237,7 +237,7 @@ def check_words(path, lines):
 
 
 def check_targets():
-    """Every target of `make help` is run by `make test-all`: a target that nothing runs breaks unseen."""
+    """Check that CI or `make test-all` runs every target of `make help`. A target that nothing runs could break unnoticed."""
     makefile = ROOT / "Makefile"
     rules = re.findall(r"^([a-z-]+):([^\n#]*)(?:## [^\n]*)?\n((?:\t[^\n]*\n|ifdef[^\n]*\n|else\n|endif\n)*)",
                        makefile.read_text(encoding="utf-8"), re.MULTILINE)
@@ -252,7 +252,7 @@ def check_targets():
 
 def main():
     files = tracked_files()
-    # The manifest is formatted by hand, as a table.
+    # Package.swift is formatted by hand, because it is a table.
     swift_files = [f for f in files if f.suffix == ".swift" and f.name != "Package.swift"]
     if sys.argv[1:] == ["--fix"]:
         command = ["swift", "format", "--in-place", "--configuration", str(ROOT / ".swift-format")]
