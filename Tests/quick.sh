@@ -12,7 +12,7 @@ if [ -z "$module" ] || [ ! -d "Tests/${module}Tests" ]; then
   exit 2
 fi
 export CAUSEWAY_ONLY=${module}Tests SWIFT_SCRATCH=.build/quick
-# A module of the core needs none of the libraries, and so no package of Debian.
+# A module of the core needs no C library from Debian's packages, so the sysroot is not built.
 if grep -q "^ *core(\"$module\"" Package.swift; then export CAUSEWAY_CORE=1; fi
 mkdir -p build
 log=build/quick.log

@@ -1,14 +1,13 @@
 #!/usr/bin/env bash
-# The unit tests, in normal Swift. The script lists failed tests again at the end, because tests run in parallel and
-# hundreds of passing ones follow a failure's output. The build has no debugger information, which takes a tenth of the
-# time. At most two tests per processor run at once. If all began together, tests that wait for another process would
-# queue behind hundreds that only compute.
+# The unit tests, built as normal Swift. The script lists failed tests again at the end, because hundreds of passing tests
+# follow the output of a failure. The build has no debugger information, which would take a tenth of the time. At most two
+# tests per processor run at the same time. Otherwise tests that wait for a process would queue behind tests that compute.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 mkdir -p build
 log=build/unit-tests.log
 export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH=$((2 * $(nproc)))
-# Built separately: the compiler and the tests each have the time limit of swift.sh. A cold build takes ten minutes on
+# The build is a separate call, so that the tests have the full time limit of swift.sh. A first build takes ten minutes on
 # two processors.
 case " $* " in
   *" --skip-build "*) ;;

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # board/deb.sh amd64|arm64 [VERSION]   package build/ARCH/causeway as build/causeway_VERSION_ARCH.deb
 #
-# Uses dpkg-deb alone, because there is nothing to configure or to link. The same input gives the same bytes (SOURCE_DATE_EPOCH).
+# Uses only dpkg-deb, because the binary is complete: debhelper would have nothing to do. The same input gives the same bytes
+# (SOURCE_DATE_EPOCH).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -29,7 +30,8 @@ put 644 config/causeway.sysusers usr/lib/sysusers.d/causeway.conf
 put 644 config/sshd/causeway.sysusers usr/lib/sysusers.d/causeway-diag.conf
 put 644 config/causeway.conf etc/causeway/causeway.conf
 put 644 config/sshd/causeway.conf etc/ssh/sshd_config.d/causeway.conf
-# Both scripts are examples: each would be /etc/init.d/causeway. Debian starts services by systemd and requires neither (Policy 9.3).
+# The scripts for OpenRC and sysvinit are only examples, because both would be /etc/init.d/causeway. Debian starts services by
+# systemd, and requires no such script (Policy 9.3).
 put 644 config/causeway.openrc usr/share/doc/causeway/examples/causeway.openrc
 put 644 config/causeway.init usr/share/doc/causeway/examples/causeway.init
 put 644 config/grafana/causeway.json usr/share/causeway/grafana.json
@@ -38,9 +40,9 @@ put 644 board/deb/copyright usr/share/doc/causeway/copyright
 put 644 NOTICE usr/share/doc/causeway/NOTICE
 put 644 board/deb/lintian-overrides usr/share/lintian/overrides/causeway
 
-# Manual pages, from the help texts of the program.
+# The manual pages are made from the program's help texts.
 mkdir -p "$root/usr/share/man/man1"
-page() { # NAME SUMMARY COMMAND. help2man takes the first word of a command as its name.
+page() { # NAME SUMMARY COMMAND: a page with this name. help2man itself would use the first word of COMMAND as the name.
   local title
   title=$(tr a-z A-Z <<< "$1")
   help2man --no-info --no-discard-stderr --source="Causeway $version" --manual=Causeway --version-string="$version" \

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# board/docs.sh: builds the library's reference from its comments and Sources/Causeway/Causeway.docc, into build/docs. A warning is an
-# error: a broken link, a symbol without a topic. It needs only the Swift toolchain.
+# board/docs.sh: builds the library's reference in build/docs, from the library's comments and Sources/Causeway/Causeway.docc.
+# Warnings are errors, such as a broken link, or a symbol without a topic. The script needs only the Swift toolchain.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 rm -rf build/docs
 mkdir -p build/docs/symbols build/docs/module
-# The sources that Package.swift gives each module outside of the firmware.
+# Compiles a module from the sources that Package.swift lists for it in a normal build, not in the firmware's.
 module() { # NAME OPTION…
   local name=$1 sources
   shift

@@ -3,7 +3,7 @@
 # board/swift.sh development ARCH          the same sources in seconds, not optimised, into build/development/ARCH/causeway
 # board/swift.sh host ARGUMENTS…           swift with the third-party libraries of the sysroot (build, test, run)
 #
-# Every compiler run is limited in memory and time, because a bug with generics can otherwise exhaust the machine.
+# Every run of the compiler is limited in memory and time, because a compiler bug with generics can exhaust the machine.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -15,7 +15,7 @@ swift_lib=$(realpath "$swift_bin/../lib/swift")
 
 capped() { (ulimit -v "$SWIFT_MEMORY_KB_MAX"; exec timeout --kill-after=10 "$SWIFT_SECONDS_MAX" "$@"); }
 
-# The toolset gives SwiftPM the paths of a sysroot: headers for C and Swift, libraries for the linker.
+# Writes the toolset file, which names the paths of a sysroot for SwiftPM: headers for C and Swift, libraries for the linker.
 write_toolset() {
   local arch=$1 sysroot=$2
   cat > "$root/build/toolset-$arch.json" <<JSON
@@ -42,14 +42,14 @@ firmware() { # firmware|development ARCH
     out=build/development/$arch scratch=build/.development-$arch
     export CAUSEWAY_DEVELOPMENT=1
   else
-    # Link-time optimisation: our modules and the shims in C are compiled to bitcode, and to machine code together at link
-    # time. The linker then inlines across modules, and keeps one copy of identical functions. Without it the firmware is an
-    # eighth larger on aarch64, and a forwarded frame takes a quarter more instructions. Debian's libraries are not affected.
-    # The link takes a minute and 1.2 GB.
+    # Link-time optimisation: all Swift modules and the C shims are compiled to bitcode, and the linker makes their machine
+    # code. It inlines across modules, and keeps one copy of identical functions. Without link-time optimisation the firmware
+    # is an eighth larger on aarch64, and a forwarded frame takes a quarter more instructions. Debian's libraries are linked
+    # as they are. The link takes a minute and 1.2 GB of memory.
     optimised=(--experimental-lto-mode full -Xlinker --icf=all)
   fi
-  # board/firmware.ld lists the parts that are left out, with the reasons. The linker must find this archive before the
-  # compiler's own.
+  # This empty archive replaces the compiler's libgcc_eh.a, so the linker must find it first. board/firmware.ld lists the parts
+  # that the firmware leaves out, with the reasons.
   mkdir -p "$scratch/without"
   "$swift_bin/llvm-ar" rc "$scratch/without/libgcc_eh.a"
   CAUSEWAY_EMBEDDED=1 capped swift build -c release --product causeway --disable-local-rpath --omit-frame-pointers \
@@ -63,9 +63,9 @@ firmware() { # firmware|development ARCH
   mv "$out/causeway.new" "$out/causeway"
 }
 
-# _GNU_SOURCE for all modules: CSystem and the toolchain's own Glibc module must see the same declarations of glibc.
+# All modules are compiled with _GNU_SOURCE, because CSystem and the toolchain's module Glibc must see the same declarations.
 host() {
-  # Tests of the core alone need no library.
+  # Tests of core modules need no library, so the sysroot is not built for them.
   [ "${CAUSEWAY_CORE:-}" = 1 ] || board/sysroot.sh x86_64 > /dev/null
   local third=$root/build/sysroot/x86_64/third-party command=$1
   shift

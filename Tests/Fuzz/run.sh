@@ -2,13 +2,13 @@
 # Tests/Fuzz/run.sh SECONDS [TARGET…]   run each target (default: all) in libFuzzer for SECONDS, two at a time
 # Tests/Fuzz/run.sh keep [TARGET…]      add new inputs of earlier runs to Tests/Fuzz/corpus, in as few files as possible
 #
-# A target is a function of the input, in a file of this folder. main.swift lists its name, and a folder of corpus/ holds
-# its initial inputs. New inputs of a run are stored in build/fuzz/corpus. A finding stores its input in
-# build/fuzz/crashes and fails the script, which prints how to replay it.
+# A target is a function of the input, in a file of this folder. main.swift lists its name, and a folder of corpus/ contains
+# its initial inputs. New inputs of a run are stored in build/fuzz/corpus. The input of a finding is stored in
+# build/fuzz/crashes. A finding also fails the script, which prints how to replay the input.
 #
-# Decoders run under AddressSanitizer, which detects reads just outside a buffer. Channels and nodes run without it: they
-# need megabytes per input, which would make them thirty times slower. Their memory is one block, in which it detects
-# little. Both builds enable Swift's own checks of unsafe pointers, which are otherwise limited to debug builds.
+# Decoders run under AddressSanitizer, which detects reads just outside a buffer. Channels and nodes run without
+# AddressSanitizer. They need megabytes per input, so it would make them thirty times slower. It would also detect little,
+# because their memory is one block. Both builds enable Swift's checks of unsafe pointers, as a debug build does.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -28,7 +28,7 @@ if [ "$(ulimit -v)" != unlimited ]; then
   exit 2
 fi
 
-# There is one build per sanitizer, and both run at once. Each target is a link to the same binary.
+# There are two builds, with AddressSanitizer and without, which run at the same time. Each target is a link to its binary.
 build() { # address|plain
   local variant=$1 sanitizers=fuzzer c_options=() name
   if [ "$variant" = address ]; then
@@ -71,7 +71,7 @@ run_target() {
   return 1
 }
 
-# Only the coverage of edges counts, so that few files are kept.
+# An input is kept only if it covers a new edge of the code. How often an edge is executed does not matter.
 keep() {
   local target=$1 merged
   merged=$(mktemp -d)

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# build.sh BOARD: builds a card for a board in build/image/BOARD: causeway.img to flash, causeway.update for cards in use.
+# build.sh BOARD: builds a board's card in build/image/BOARD: causeway.img to write to a card, causeway.update for cards in use.
 #
 # Uses Debian's arm64 packages and build/causeway_VERSION_arm64.deb (board/deb.sh), without a loop device or a mount on the host. Needs
 # root, and the packages that board/virtual/host-packages.sh installs for “image”.
 # CAUSEWAY_UPDATE_KEY=NAME.key signs updates. board/image/update-key.sh creates this key and NAME.crt beside it. Without the key there is
-# no causeway.update, and the card accepts no update. The card trusts every certificate in NAME.crt; the first one is the key's own.
-# CAUSEWAY_CACHE moves the cache.
+# no causeway.update, and the card accepts no update. The card trusts every certificate in NAME.crt. The first is that of the key.
+# CAUSEWAY_CACHE is the directory of the package cache.
 set -euo pipefail
 update_key='' update_certificate=''
 if [ -n "${CAUSEWAY_UPDATE_KEY:-}" ]; then
@@ -24,7 +24,7 @@ here=$PWD/board/image
 . "board/$board/image.conf"
 . board/virtual/image/apt-root.sh
 
-# RAUC compares semantic versions. The time of the commit in UTC, to the second, orders two versions of one release.
+# RAUC compares semantic versions. Two builds of the same release are ordered by the time of their commit (UTC, seconds).
 version=$(sed -n 's/.*causewayVersion = "\(.*\)"/\1/p' Sources/Diagnostics/Version.swift)
 version+=-$(TZ=UTC0 git log -1 --format=%cd --date=format-local:%Y%m%d%H%M%S)+$(git rev-parse --short HEAD)
 package=$(ls build/causeway_*_arm64.deb)
@@ -33,7 +33,7 @@ out=$PWD/build/image/$board
 started=$SECONDS
 step() { printf 'image: [%3d s] %s\n' $((SECONDS - started)) "$*" >&2; }
 mkdir -p "$cache" "$out"
-# The radio lab shares the cached packages.
+# The lock is that of the radio lab, which uses the same cached packages.
 exec 9> "$cache/lab.lock"
 flock 9
 work=$(mktemp -d "$cache/image.XXXXXX")
@@ -151,7 +151,8 @@ rm -f "$out/causeway.update"
 if [ -n "$update_key" ]; then
     step "update"
     bundle=$work/bundle
-    # All files are in one directory, because RAUC 1.13 makes no bundle with a subdirectory. `slots` accepts only these names.
+    # All files are in one directory, because RAUC 1.13 makes no bundle with a subdirectory. The script `slots` on the card
+    # accepts only these names.
     mkdir "$bundle"
     mv "$work/slot" "$bundle/slot.img"
     cp "$work"/boot/a/* "$bundle/"

@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # boot.sh IMAGE [QEMU-OPTION…]: starts the virtual board once with a card, on this terminal, until it is switched off or restarts.
 #
-# The script replaces a board's firmware. config.txt on the card's first partition names the slot. tryboot.txt names it once if the
-# system requested that by the file tryboot; a Raspberry Pi uses a register. CAUSEWAY_DRIVE replaces the options of QEMU's -blockdev.
+# The script acts as the firmware of a board. config.txt on the card's first partition names the slot to start. If the system has
+# made the file tryboot, tryboot.txt names the slot for one start; on a Raspberry Pi a register requests this. CAUSEWAY_DRIVE
+# replaces the options of QEMU's -blockdev.
 set -euo pipefail
 
 image=$1
 shift
-card() { printf '%s' "$image@@4M"; }   # The first partition begins there.
+card() { printf '%s' "$image@@4M"; }   # The first partition begins at 4 MiB.
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 

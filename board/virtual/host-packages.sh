@@ -2,18 +2,19 @@
 # host-packages.sh: installs the packages that the radio lab needs on a Debian 12 or 13 host, if they are missing.
 #
 # usage: board/virtual/host-packages.sh [amd64|arm64|package ...]     (default: both guests)
-#        package: for building and testing the Debian package; image: for building and testing a board's card
-#        load: for compiling the load generator of the benchmarks; peers: other relays in the benchmarks (Debian starts their services)
-#        bench: for counting instructions
+#        package: to build and test the Debian package; image: to build and test a board's card
+#        load: to compile the load generator of the benchmarks
+#        peers: the relays with which the benchmarks compare Causeway (Debian starts them as services)
+#        bench: to count the instructions of a forwarded frame
 set -euo pipefail
 
 architectures=("$@")
 [ ${#architectures[@]} -gt 0 ] || architectures=(amd64 arm64)
 
-# xz-utils unpacks the kernel source, python3-pip fetches the Bluetooth controller model, util-linux has flock. openssl, strace and curl
-# are for the tests of identity, state and files. python3-pyte reads the screen of a test's terminal, python3-zbar reads QR codes,
-# chromium-headless-shell (amd64) the status page, tshark (amd64) captures. busybox-static (amd64) has a DHCP client. iproute2 creates
-# the interfaces of the daemons' tests.
+# xz-utils unpacks the kernel source, python3-pip fetches the Bluetooth controller model, util-linux has flock. The tests of identity,
+# state and files use openssl, strace and curl. python3-pyte reads the screen of a test's terminal, and python3-zbar reads QR codes.
+# chromium-headless-shell (amd64) shows the status page, and tshark (amd64) reads captures. busybox-static (amd64) has a DHCP client.
+# iproute2 creates the interfaces of the tests with daemons.
 wanted=(ca-certificates coreutils curl debian-archive-keyring iproute2 openssl python3 python3-pip python3-pyte python3-zbar strace util-linux xz-utils)
 for architecture in "${architectures[@]}"; do
     case $architecture in
@@ -40,5 +41,5 @@ export DEBIAN_FRONTEND=noninteractive
 install_missing() {
     apt-get -qq -y -o Dpkg::Use-Pty=0 --no-install-recommends install "${missing[@]}" >/dev/null
 }
-# A fresh machine may have no package lists, or stale ones. They are fetched only if the first attempt fails.
+# A new machine can lack package lists, or have old ones. So the lists are fetched if the first attempt fails.
 install_missing 2>/dev/null || { apt-get -qq update && install_missing; }

@@ -7,9 +7,9 @@
 # Exit status: the scenario's; 125 if the machine hung, panicked or ran out of time; 126 for a wrong call.
 # Result: DIRECTORY (default build/lab/SCENARIO-ARCH) with console.log (kernel), scenario.log and the logs of the nodes.
 #
-# The guest gets Tests/Lab, config, README.md, Examples/python, the Bluetooth air and the firmware: FIRMWARE, or
-# build/ARCH/causeway if it exists. systemd runs a scenario with the line `# init: systemd`, as one of its services. Runs share only the read-only image, so any number
-# of them can run at the same time.
+# The guest gets Tests/Lab, config, README.md, Examples/python, the virtual air for Bluetooth, and the firmware. The firmware is
+# FIRMWARE, or build/ARCH/causeway if it exists. A scenario with the line `# init: systemd` runs as a service of systemd. Runs
+# share only the read-only image, so any number of runs can take place at the same time.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -71,7 +71,7 @@ install -m 755 "$here/guest/init" "$work/overlay/init"
 cp -r "$project/Tests/Lab/." "$here/air" "$project/config" "$project/README.md" "$project/Examples/python/." "$lab/"
 find "$lab" -name __pycache__ -prune -exec rm -rf {} +
 cp "$scenario" "$lab/"
-# The guest cannot see whether this output is a terminal. See no-color.org.
+# The guest cannot see whether the output of this script is a terminal, so NO_COLOR is set here (no-color.org).
 [ -t 1 ] && [ -z "${NO_COLOR:-}" ] || printf 'export NO_COLOR=1; ' > "$lab/command"
 printf 'exec %s %q' "$interpreter" "/lab/$(basename "$scenario")" >> "$lab/command"
 [ $# -eq 0 ] || printf ' %q' "$@" >> "$lab/command"
@@ -90,7 +90,7 @@ accelerator=tcg,thread=multi,tb-size=512
 case $arch in
     amd64)
         board=(qemu-system-x86_64 -M q35) cpu=max serial=ttyS0
-        # A /dev/kvm without either flag (nested, paravirtual) creates machines, but cannot run a stock kernel.
+        # Without either flag (nested or paravirtual), /dev/kvm creates machines but cannot run Debian's kernel.
         if [ "$(uname -m)" = x86_64 ] && [ -w /dev/kvm ] && grep -qwE 'vmx|svm' /proc/cpuinfo; then
             accelerator=kvm cpu=host
         fi
@@ -98,12 +98,13 @@ case $arch in
     arm64) board=(qemu-system-aarch64 -M virt) cpu=cortex-a72 serial=ttyAMA0 ;;
 esac
 
-# The scenario's output goes through a pipe of our own, because QEMU would make the caller's stdout non-blocking. stdin is a pipe that
-# never ends, because at its end QEMU would consider the scenario's port unplugged.
+# The scenario's output goes through a pipe, because QEMU would make the caller's stdout non-blocking. QEMU's stdin is a pipe that
+# never ends, because at the end of stdin QEMU would treat the scenario's port as unplugged.
 mkfifo "$work/story" "$work/silence"
 cat "$work/story" &
 relay=$!
-# no_timer_check, nowatchdog: on a busy host an emulated timer is so late that the kernel would panic or complain.
+# On a busy host an emulated timer can be so late that the kernel would panic or print warnings. no_timer_check and nowatchdog
+# prevent this.
 kernel_options="console=$serial panic=-1 quiet loglevel=4 rdinit=/init net.ifnames=0"
 kernel_options+=" random.trust_cpu=on mitigations=off no_timer_check nowatchdog $boot"
 timeout --kill-after=5 "$seconds" "${board[@]}" -accel "$accelerator" -cpu "$cpu" -smp "$cpus" -m "$memory" \
