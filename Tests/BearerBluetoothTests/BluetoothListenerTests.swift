@@ -13,7 +13,8 @@ import Testing
     let loop = try EventLoop()
     var wakeUps = 0
     loop.batchEnded = { wakeUps += 1 }
-    // This end has data to read, so the loop calls `accept`. It fails with EINVAL, because the socket does not listen.
+    // This end has data to read, so the loop calls `accept`. `accept` fails with EINVAL, because the socket does not
+    // listen.
     var ends: [CInt] = [-1, -1]
     try #require(socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue), 0, &ends) == 0)
     var byte: UInt8 = 1

@@ -30,7 +30,8 @@ private func after(_ seconds: UInt64) -> Instant { Instant.zero + .seconds(secon
   _ = table.heard(device(1), hint: 7, .zero)
   let change = table.heard(device(1), hint: 7, relays: false, after(1))
   #expect(change.lost == candidate(1, 7) && change.found?.relays == false)
-  // The scan response contains the hint and the role. An advertisement without it has hint 0 and changes neither.
+  // The scan response contains the hint and the role. Without the scan response an advertisement has hint 0, and the
+  // table keeps the known hint and role.
   #expect(table.heard(device(1), hint: 0, after(2)) == .none)
 }
 

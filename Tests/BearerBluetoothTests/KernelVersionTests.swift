@@ -2,7 +2,8 @@ import CSystem
 import Glibc
 import Testing
 
-/// The check of the kernel version. From Linux 6.9 on, the credits of an L2CAP channel follow its receive buffer.
+/// The check of the kernel version. From Linux 6.9 on, the credits that an L2CAP channel grants follow its receive
+/// buffer.
 @Suite struct KernelVersionTests {
   /// Major and minor version from uname(2).
   private static var numbers: [UInt] {

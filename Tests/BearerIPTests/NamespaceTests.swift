@@ -8,8 +8,9 @@ import Testing
 @testable import BearerIP
 @testable import Netlink
 
-/// Runs `body` in a private network namespace. Returns false, without running it, if this process may not create one.
-/// Only the calling thread changes its namespace, and the thread returns to its former namespace afterwards.
+/// Runs `body` in a private network namespace. Returns false, without running it, if this process is not allowed to
+/// create a namespace. Only the calling thread changes its namespace, and the thread returns to its former namespace
+/// afterwards.
 private func inPrivateNamespace(_ body: () throws -> Void) rethrows -> Bool {
   let home = csystem_open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC, 0)
   guard home >= 0, unshare(CLONE_NEWNET) == 0 else { return false }

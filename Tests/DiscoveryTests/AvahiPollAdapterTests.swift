@@ -7,8 +7,8 @@ import Testing
 
 @testable import Discovery
 
-/// Stands in for the Avahi client library. It holds the adapter's table of functions, counts the callbacks, and runs
-/// the test's closure in each.
+/// Stands in for the Avahi client library. It holds the adapter's table of functions, and records the callbacks. It
+/// runs the test's closure inside each callback.
 private final class Client {
   let loop: EventLoop
   let adapter: AvahiPollAdapter

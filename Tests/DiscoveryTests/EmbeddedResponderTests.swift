@@ -106,8 +106,8 @@ extension Listener {
   }
 
   @Test func `a box whose name is taken publishes under another name`() throws {
-    // The display names and the ids in the settings are the same. The boxes themselves have other ids, so each one
-    // reports the other one.
+    // The display names and the ids in the settings are the same. The boxes themselves have other ids, so each box
+    // reports the other box.
     let taken = DiscoverySettings(node: NodeID(high: 3, low: 0), port: 7002, displayName: "box")
     let boxes = try Boxes(nearSettings: taken, farSettings: taken)
     let renamed = Array("\(taken.instanceName) #2".utf8)

@@ -74,7 +74,8 @@ struct RecordSharesTests {
     let long = packet(PacketBuilder.name(type), PacketBuilder.name(["N"] + type))
     let short = packet(PacketBuilder.name(["_CAUSEWAY", "_tcp", "local"]), [1, 0x6E, 0xC0, 12])
     #expect(admits(&shares, long, from: v4(1)) && admits(&shares, short, from: v4(1)))
-    // The two spellings are one record. A machine gets half of the cache, so it may add that many records less one.
+    // The two spellings are one record. A machine gets half of the cache, and this record occupies one slot of its
+    // half.
     let admitted = (0..<600).count { number in
       var packet = PacketBuilder()
       packet.record(PacketBuilder.name(["x\(number)", "local"]), type: 16, [0])

@@ -107,7 +107,7 @@ private final class Street {
   @Test func `a user with all the streams it gets leaves some to another user`() {
     let street = Street()
     var count = 0
-    // The writers are on one box and send to two, because a box accepts at most 48 streams from one other box.
+    // The writers are on one box and the readers on two, because a box accepts at most 48 streams from one other box.
     for number in 0..<6 {
       let pair = street.pair(1000, to: 1 + number % 2)
       for _ in 0..<16 where street.stream(pair).room > 0 { count += 1 }

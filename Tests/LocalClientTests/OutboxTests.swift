@@ -91,7 +91,7 @@ private let carol = MemberAddress(node: NodeID(high: 2, low: 2), endpoint: 1)
     outbox.add(bytes("one"))
     #expect(outbox.gone(bob) == 1)
     _ = outbox.nextSend(as: 1)
-    // The line is being sent to carol when she leaves. So it is kept until the result is known.
+    // The line is being sent to carol when she leaves. So the line is kept until the result is known.
     #expect(outbox.gone(carol) == 0)
     #expect(outbox.sent(1, to: carol, .failed) == 0)
     #expect(outbox.hasNobody && outbox.waitingCount == 1)

@@ -247,7 +247,7 @@ struct AdmissionGateTests {
     fillHandshakes()
     #expect(arrive(5))
     #expect(receive(hello, from: 5) == .waits)
-    // Source 7 has the most handshakes, and they are overdue. But they occupy reserved slots, so none of them ends.
+    // Source 7 has the most handshakes, and they are overdue. But they occupy reserved slots, so none of them is ended.
     #expect(gate.nextStalled(now: now) == nil)
     #expect(gate.nextStalled(now: now + .milliseconds(500)) == 1000)
   }

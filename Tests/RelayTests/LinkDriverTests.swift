@@ -289,7 +289,7 @@ extension Cable {
     }
   }
 
-  /// Passes messages to the client's node until it accepts no more. Returns the number of messages.
+  /// Passes messages to the client's node until the node accepts no more. Returns the number of messages.
   @discardableResult
   func fill() throws -> Int {
     let message = [UInt8](repeating: 1, count: 60_000)

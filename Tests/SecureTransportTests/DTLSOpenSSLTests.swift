@@ -59,7 +59,8 @@ import Testing
       if session?.state == .established { openssl.type("hello from openssl\n") }
       return [session]
     }
-    // The server requests a cookie once. On a slow machine openssl repeats its hello, and the server requests it again.
+    // The server requests a cookie once. On a slow machine openssl repeats its hello, and the server requests the
+    // cookie again.
     #expect(heard == Array("hello from openssl\n".utf8) && verifyRequests >= 1)
     #expect(session?.peerChain.first == scratch.certificate("peer.crt"))
     socket.send(seal(try #require(session), Array("hello from the box\n".utf8)))

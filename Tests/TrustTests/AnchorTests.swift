@@ -129,8 +129,8 @@ struct AnchorTests {
   @Test func aSerialNumberThatMayStandForAnotherOneIsNotUnderstood() throws {
     let entry = der(0x30, try serial("other") + time("270101000000Z"))
     let number = Array(try serial("other").dropFirst(2))
-    // mbedTLS compares serial numbers byte by byte, and ends its search at an empty one. So it would not find a
-    // malformed number.
+    // mbedTLS compares serial numbers byte by byte, and ends its search at an empty one. So a malformed number could
+    // hide a revocation.
     for malformed in [[], [0] + number, [UInt8](repeating: 1, count: 21)] {
       try writeList(entries: [der(0x30, der(0x02, malformed) + time("270101000000Z")), entry])
       #expect(try verdict(["other.pem"]) == .refused(.revocationUnknown), "\(malformed)")
