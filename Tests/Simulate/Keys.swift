@@ -7,7 +7,7 @@ import Simulator
   import SecureTransport
 #endif
 
-/// Selects the cryptography that a seed runs with.
+/// Selects the cryptography of a seed's run.
 enum Keys {
   static func maker(for options: Options) -> KeyMaker {
     #if canImport(SecureTransport)
@@ -16,7 +16,7 @@ enum Keys {
     return Simulation.standInKey
   }
 
-  /// The name of the library that signs in seeds with real cryptography.
+  /// The name of the library that is used in seeds with real cryptography.
   static var realName: String {
     #if canImport(SecureTransport)
       "mbedTLS"

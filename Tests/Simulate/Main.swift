@@ -32,7 +32,7 @@ struct Simulate {
     }
   }
 
-  /// Prints each seed when it begins, so that a crash shows which seed caused it.
+  /// Runs `count` seeds. Prints each seed before its run, so that the last printed seed caused a crash.
   private static func run(first: UInt64, count: UInt64) {
     say("cryptography=\(Keys.realName)")
     for seed in first..<first + count {
@@ -110,7 +110,7 @@ struct Simulate {
     let report = Report(options, keys: Keys.maker(for: options), isVerbose: true)
     print(report.line)
     print("trace \(report.hash)")
-    // Session scenarios are played for the whole seed only.
+    // Session scenarios have no reductions, so they run only for the complete seed.
     if less.isEmpty { print("sessions in this network") }
     let network = less.isEmpty ? SessionStory(Options(seed: seed), isVerbose: true) : nil
     let wrong = network?.play()
@@ -153,7 +153,7 @@ struct Simulate {
     }
   }
 
-  /// Prints a line and flushes it, so that it is not lost when the process dies.
+  /// Prints a line and flushes it at once, so that it is not lost if the process dies.
   private static func say(_ line: String) {
     print(line)
     fflush(nil)

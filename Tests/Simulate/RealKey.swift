@@ -8,8 +8,8 @@
   import SecureTransport
   import Simulator
 
-  /// The key and the sessions of a node with mbedTLS, as in the firmware. Only the source of random numbers differs. It
-  /// is for simulations only: anybody who knows the seed knows the key.
+  /// A node's key and sealed sessions with mbedTLS, as in the firmware, but with random numbers from the seed of the
+  /// simulation. A seed determines its keys, so they give no security and must not be used outside of simulations.
   final class RealKey: SimulatedKey {
     let id: NodeID
     let point: [UInt8]
@@ -18,8 +18,8 @@
     private let identity: NodeIdentity
     private let sessions: DTLSSessions
 
-    /// Makes the keys of one network in order, beginning with number 0. The keys of the previous network must no longer
-    /// be used.
+    /// Makes the keys of one network. The caller requests them in order, from number 0, which restarts the random
+    /// numbers. From then on keys of an earlier network must not be used.
     static func make(_ seed: UInt64, _ number: Int) -> any SimulatedKey {
       if number == 0 { SeededEntropy.restart(seed) }
       do {
@@ -77,8 +77,8 @@
     }
   }
 
-  /// The seed of mbedTLS's generator in a simulation. Its numbers follow from the seed of the network, so a seed always
-  /// gives the same keys, hellos and signature lengths.
+  /// The source of random numbers for mbedTLS in a simulation. They are determined by the network's seed, so a seed
+  /// always gives the same keys, hellos and signature lengths.
   private enum SeededEntropy {
     nonisolated(unsafe) private static var random = SeededRandom(seed: 0)
 
@@ -102,7 +102,8 @@
     }
   }
 
-  /// Replaces time() of the C library, because mbedTLS puts the time of day into its hellos (RFC 5246, 7.4.1.2).
+  /// Replaces time() of the C library by a constant, because mbedTLS puts the time of day into its hellos (RFC 5246,
+  /// 7.4.1.2).
   @_cdecl("time") public func simulatedTime(_ result: UnsafeMutablePointer<Int>?) -> Int {
     result?.pointee = 0
     return 0

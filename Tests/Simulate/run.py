@@ -17,13 +17,14 @@ import time
 
 SHRUNK_MAX = 3
 PROGRESS_SECONDS = 15
-# The number of seeds that a process runs before it asks for more. Some seeds take as long as fifty others.
+# The number of seeds in a chunk, which a worker takes at once. Some seeds take as long as fifty others.
 CHUNK = 10
-# The bounds of Liar.swift in milliseconds: until a newcomer is a peer, messages have arrived, and all is as before.
-# VERIFIED_MAX is the number of signatures that a machine may verify per second beside costly session tables.
+# The bounds of Liar.swift in milliseconds: until a newcomer is a peer, until messages have arrived, and until the
+# network is as before the attack. VERIFIED_MAX limits the signatures that a machine verifies per second during the
+# attack by session tables.
 LIAR_BOUNDS = (5000, 70000, 5000)
 VERIFIED_MAX = 200
-# The state that a newcomer waits for, by the kind of attack.
+# The state that a newcomer has to reach, by the kind of attack.
 PEER = "everybody's peer"
 SERVED = {
     "handshakes": f"{PEER}, with an answer of each victim",
@@ -134,7 +135,7 @@ def report(totals, options, seconds):
 
 
 def worker(options, chunks, results, children):
-    """Runs chunks of seeds. If a process dies, another one continues after the seed that killed it."""
+    """Runs chunks of seeds. If a process dies, starts a new process after the seed at which the first one died."""
     while True:
         try:
             seed, end = chunks.get_nowait()

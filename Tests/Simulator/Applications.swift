@@ -14,12 +14,14 @@ extension Simulation {
     let size = Int(random.below(random.chance(perThousand: options.isBusy ? 500 : 100) ? 60_000 : 1500))
     let isReliable = random.chance(perThousand: 850)
     if choice.isEmpty { return }
-    // All pairs would take too much memory in a large network, so there each machine has few associations.
+    // In a network of more than 16 machines each machine sends to few others, because channels between all pairs would
+    // take too much memory.
     let to = machines.count > 16 ? choice[(from * 5) % choice.count] : choice[Int(random.below(UInt64(choice.count)))]
     if isReliable { send(from, to, lane, size) } else { sendUnreliably(from, to, size % 1200) }
   }
 
-  /// Sends a message of slightly more than `fillerBytes` from an application. Returns false if its node refused it.
+  /// Sends a message with `fillerBytes` bytes after its head, from the application of machine `from` to that of machine
+  /// `to`. Returns false if the sender's node refused the message.
   @discardableResult
   public func send(_ from: Int, _ to: Int, _ lane: Lane, _ fillerBytes: Int) -> Bool {
     guard let node = machines[from].node, machines[from].frozenUntil <= now else { return false }
@@ -53,28 +55,30 @@ extension Simulation {
 
   // MARK: Agreed encryption
 
-  /// The agreement of two machines, computed here independently of the core's table.
+  /// The encryption that two machines agree on. It is computed here without the core's table of agreements.
   func agreement(_ one: Int, _ other: Int) -> EncryptionPreference.Agreement {
     let wishes = [machines[one].encryption, machines[other].encryption]
     if !wishes.contains(.none) { return .sealed }
     return wishes.contains(.required) ? .refused : .clear
   }
 
-  /// Whether the machine is the malicious relay, which may have advertised a false preference in its own name.
+  /// Whether the machine is the relay that misbehaves in this run. It may have advertised a false encryption preference
+  /// for itself.
   private func mayHaveLied(_ machine: Int) -> Bool {
     options.faults.contains(.falseLinks) && machines[machine].number == villain
   }
 
-  /// Whether data from `one` to `other` may be sent unencrypted. That is so if both advertise it, or if `other` may
-  /// have advertised it falsely and `one` does not require encryption.
+  /// Whether data from `one` to `other` may be sent unencrypted: if one machine does not encrypt and neither requires
+  /// it. Unencrypted data is also allowed if `other` may have advertised a false preference and `one` does not require
+  /// encryption.
   func mayBeClear(_ one: Int, _ other: Int) -> Bool {
     agreement(one, other) == .clear || mayHaveLied(other) && machines[one].encryption != .required
   }
 
   // MARK: Certificates
 
-  /// Starts the decision of the application of `machine`, which takes a while. While faults happen, it sometimes
-  /// rejects.
+  /// Lets the application of `machine` decide on a peer's certificate after up to two seconds. While faults happen, it
+  /// rejects some certificates.
   func decisionWanted(_ machine: Int, _ peer: NodeID, _ chain: [[UInt8]]) {
     let from = number(of: peer)
     trace.add(now, .asked, machine, from, chain.count)
@@ -92,7 +96,8 @@ extension Simulation {
     touched(machine)
   }
 
-  /// Checks, when data passes between two applications, that the one of `machine` has accepted the other's certificate.
+  /// Called when data passes between the applications of `machine` and `peer`. Checks that the application of `machine`
+  /// has accepted the certificate of `peer`.
   private func checkDecision(_ machine: Int, _ peer: Int) {
     if machines[machine].asksApplication, peer >= 0, !mayBeClear(machine, peer), !mayBeClear(peer, machine),
       !machines[machine].accepted.contains(peer)
@@ -109,7 +114,8 @@ extension Simulation {
     trace.add(now, .completed, machine, to, completion.outcome == .delivered ? 1 : 0)
     if claim.completed(machine, machines[machine].life, to, completion) { return }
     if completion.outcome == .delivered { checkDecision(machine, to) }
-    // A stream with room accepts acknowledgements before the end of the wake-up in which the application is notified.
+    // The receiver's node acknowledges a message as soon as its buffer has space. It notifies the application only when
+    // it is drained.
     let isYetToRead = to >= 0 && machines[to].eventsSinceDrain > 0
     let wrong = ledger.completed(
       by: machines[machine].number, life: machines[machine].life, peer: to, completion, readerLife: machines[to].life,
@@ -124,7 +130,7 @@ extension Simulation {
     if let wrong { fail("machine \(machine) \(wrong)") }
   }
 
-  /// Takes the waiting messages if the application reads. Returns whether there was a message.
+  /// Lets the application read its waiting messages, unless it pauses reading. Returns whether messages were waiting.
   func takeMessages(_ machine: Int, _ node: Node) -> Bool {
     if machines[machine].readsFrom > now { return false }
     let waiting = machines[machine].waiting

@@ -36,8 +36,8 @@ extension Simulation {
     }
   }
 
-  /// Adds a machine with the key of another machine. It is off at first, and in reach of a third machine or of the
-  /// owner of the key.
+  /// Adds a clone: a machine with the key of another machine. The clone is off at first. It has a wire to a third
+  /// machine or to the machine that owns the key.
   private func buildClone() {
     let victim = Int(random.below(UInt64(machines.count)))
     let clone = Machine(
@@ -72,8 +72,8 @@ extension Simulation {
     }
   }
 
-  /// Lets a radio forget a peer some time after it stops receiving its advertisements (`CandidateTable` in
-  /// BearerBluetooth).
+  /// Plans that the radios at both ends of a Bluetooth wire forget each other, 30 to 50 s after the last received
+  /// advertisement. The firmware does this in `CandidateTable` of BearerBluetooth.
   func fallSilent(_ wire: Int) {
     if wires[wire].model.bearer != .bluetoothLE { return }
     for machine in [wires[wire].ends.0, wires[wire].ends.1] {
@@ -89,7 +89,7 @@ extension Simulation {
 
   func start(_ machine: Int) {
     if machines[machine].node != nil || machines[machine].isOut { return }
-    // The upper half is a counter, the lower half a random number.
+    // The upper half of an epoch counts the starts of the node, and the lower half is random.
     machines[machine].epoch = (machines[machine].epoch >> 32 + 1) << 32 | random.below(1 << 32)
     lives += 1
     machines[machine].start(life: lives, now: now)
@@ -197,7 +197,7 @@ extension Simulation {
     plan(.lightAgain(wire: wire), after: after)
   }
 
-  /// One step of a flap: cuts the streams of a wire, or takes the wire down, or brings it up.
+  /// One step of a flap. If the wire is down, brings it up. If it is up, cuts its streams or takes it down.
   func flapStep(_ wire: Int) {
     if isHealed { return }
     if !wires[wire].isUp { return lightAgain(wire) }
@@ -217,7 +217,7 @@ extension Simulation {
       + Int(random.below(UInt64(Limits.framePayloadBytesMax - Limits.framePayloadBytesFloor + 1)))
   }
 
-  /// Brings a better or alternative wire into reach for a while.
+  /// Brings a latent wire up, or takes it down for `length` if it is up. It is a second wire between two machines.
   private func handOver(_ length: TimeSpan) {
     let latent = network.wires.indices.filter { network.wires[$0].isLatent }
     if latent.isEmpty { return }
@@ -246,7 +246,8 @@ extension Simulation {
     if let length { plan(.start(machine: machine), after: length) }
   }
 
-  /// Crashes half of the machines of a broadcast domain at once. All of them start again at once.
+  /// Crashes each machine of a random broadcast domain with a chance of one half, all at once. They all start again
+  /// together after `length`.
   func leaveHall(_ length: TimeSpan) {
     let parts = network.wires.filter { $0.domain != 0 }
     if parts.isEmpty { return }
@@ -282,6 +283,6 @@ extension Simulation {
     wasVillain = true
   }
 
-  /// The streams of a wire that at least one end still considers open.
+  /// The open streams of a wire. A stream is open until both ends are notified of its end.
   private func liveStreams(_ wire: Int) -> [Int] { open.filter { streams[$0].wire == wire } }
 }

@@ -3,7 +3,8 @@ import Primitives
 
 /// Inspects every frame that a node hands to a stream, and reports a violation of the protocol.
 struct FrameObserver {
-  /// Whether tables are full. A node with a full table evicts advertisements, and forwards them again when they return.
+  /// Whether the tables of nodes are full. A node with a full table evicts advertisements, and forwards an evicted one
+  /// again when it arrives again.
   var tablesAreFull = false
   private struct Place: Hashable {
     var machine: Int
@@ -27,24 +28,25 @@ struct FrameObserver {
     var receiver: Int
   }
 
-  /// The number of frames that each node has forwarded, in total and for each frame.
+  /// The number of frames that each node has forwarded, in total (`forwardCounts`) and for each frame (`forwarded`).
   private var forwardCounts: [Place: Int] = [:]
   private var forwarded: [Name: Int] = [:]
-  /// The number of copies of a frame that each node received, and the highest remaining hop count among them.
+  /// For each frame and each receiving node: the number of copies received, and the highest remaining hop count among
+  /// them.
   private var copies: [Name: (count: Int, hops: UInt8)] = [:]
-  /// For each advertisement that a node sent to a neighbour: the number of times, the last age, and when the copy
-  /// expires. `streams` holds the streams over which both have communicated, `requests` the number of requests of the
-  /// neighbour.
+  /// For each advertisement that a node sent to a neighbour: the number of times, the last age in milliseconds, and the
+  /// time at which the neighbour's copy expires. `streams` holds the streams over which the node has sent to this
+  /// neighbour. `requests` holds the number of requests for advertisements that the neighbour has sent to the node.
   private var told: [News: (count: Int, age: UInt64, until: Instant)] = [:]
   private var streams: [Pair: Set<Int>] = [:]
   private var requests: [[Int]: Int] = [:]
   private var windows = WindowObserver()
-  /// The latest topology of each node, by its machine.
+  /// The latest topology advertisement of each node, by the number of the machine.
   private(set) var topologies: [Int: Topology] = [:]
   private(set) var frameCount = 0
   private(set) var sealedCount = 0
 
-  /// A topology as its node has sent it.
+  /// The contents of a topology advertisement as its own node sent it.
   struct Topology {
     var life: Int
     var sequence: UInt64
@@ -60,7 +62,7 @@ struct FrameObserver {
     frameCount += 1
     if header.knownType == .sealed { sealedCount += 1 }
     let place = Place(machine: sender, life: life)
-    // Every stream counts, even one that carried nothing but a hello: while it carried, new advertisements had to go
+    // A stream that carried only a hello is counted, too. While it was up, the node had to send its new advertisements
     // over it.
     streams[Pair(sender: place, receiver: receiver), default: []].insert(stream)
     if header.isRouted { return routed(header, payload, place, id) }
@@ -70,7 +72,7 @@ struct FrameObserver {
     return header.source == id ? nil : "sends a frame between neighbours in another's name"
   }
 
-  /// Records a frame on its way to `receiver`, from any source.
+  /// Records that `receiver` is sent a frame, from any source.
   mutating func heard(_ header: FrameHeader, by receiver: Int, life: Int) {
     guard header.isRouted else { return }
     let name = Name(
@@ -93,8 +95,8 @@ struct FrameObserver {
     forwarded[name, default: 0] += 1
     guard let known = copies[name] else { return "forwards a frame that it never got" }
     if forwarded[name, default: 0] > known.count { return "forwards a frame more often than it came" }
-    // Together with the rule above, this limits a frame to `Limits.hopsMax` transmissions, even if routes contradict
-    // each other.
+    // Each copy has fewer hops left than a received copy. With the rule above, this limits the transmissions of a frame
+    // to `Limits.hopsMax`, even if routes form a loop.
     return header.ttl < min(known.hops, Limits.hopsMax) ? nil : "sends a frame on with as many hops as it had"
   }
 
@@ -108,9 +110,9 @@ struct FrameObserver {
       sender: place, receiver: receiver, source: header.source, kind: view.kind.rawValue, epoch: view.epoch,
       sequence: view.sequence)
     var known = told[news, default: (0, .max, .zero)]
-    // Expired advertisements are forgotten everywhere.
+    // After its expiry no node knows the advertisement, so it may be sent once more.
     if known.until <= now { known.count = 0 }
-    // A copy with a much longer remaining lifetime is sent again.
+    // A repetition with at least 5 s more remaining lifetime is allowed, so it does not increase the number.
     if known.count == 0 || header.identifier + 5_000 > known.age { known.count += 1 }
     known.age = header.identifier
     let lifetime = UInt64(view.lifetimeSeconds) * 1000

@@ -3,9 +3,9 @@ import Link
 import Node
 import Primitives
 
-/// The properties that every node must have after every event.
+/// The properties that every node must have after every drain.
 extension Simulation {
-  /// Checks after a drain that nothing exceeds its limit and no counter has decreased.
+  /// Checks after a drain that no queue of the node exceeds its limit, and that no counter has decreased.
   func checkNode(_ machine: Int, _ node: Node) {
     for slot in machines[machine].streams.indices where machines[machine].streams[slot] != nil {
       checkQueues(node.link(slot), machine)
@@ -33,7 +33,7 @@ extension Simulation {
     }
   }
 
-  /// Checks that the byte counters of a link equal the bytes that its stream carried.
+  /// Checks that a link's byte counters equal the numbers of bytes that its stream carried.
   func checkBytes(_ stream: Int, _ side: Int) {
     let end = streams[stream][end: side]
     guard !end.isGone, let slot = end.slot, let node = machines[end.machine].node,

@@ -4,41 +4,44 @@ import Node
 import Primitives
 import TestSupport
 
-/// The behaviour of a hostile member of the mesh: a relay with a proven key that attacks in one way all the time.
+/// The attack of a hostile relay. The relay is a member of the mesh with a proven key, and attacks in one way all the
+/// time.
 public enum Lie: String, CaseIterable, Sendable {
   /// Sends 1,000 advertisements a second with wrong signatures.
   case forgery
-  /// Forwards all advertisements as nearly expired.
+  /// Forwards all advertisements with an age close to their expiry.
   case age
-  /// Sends 3,000 frames a second of 48 invented pairs of source and destination.
+  /// Sends 3,000 frames a second from 48 invented sources, each to one destination.
   case flows
   /// Sends 1,000 advertisements a second of 250 invented nodes, with valid signatures.
   case invention
-  /// Like `invention` with 300 invented nodes that the hostile relay's own advertisement makes reachable: more than a
-  /// table holds.
+  /// As `invention`, but with 300 invented nodes that the hostile relay's own advertisement makes reachable. A node's
+  /// table holds fewer.
   case subtree
-  /// Lets 60 invented neighbours begin sealed sessions all the time and stop half way.
+  /// Lets 60 invented neighbours begin sealed sessions with the victims all the time. Each handshake stops half way.
   case handshakes
-  /// Has 60 nodes behind itself, each of which keeps a channel to every victim in use.
+  /// Has 60 nodes behind the hostile relay. Each keeps a channel to every victim in use.
   case channels
-  /// Sends 15 session tables a second of a session that it founded, each with 300 new valid signatures.
+  /// Founds a session and sends 15 of its member tables a second, each with 300 new valid signatures.
   case tables
-  /// Keeps four invitations of an hour each at one application from each of 12 nodes, itself among them.
+  /// Uses 12 nodes: the hostile relay and 11 nodes behind it. Each keeps four invitations of an hour at one
+  /// application.
   case invitations
 
   private static let floods: [Lie] = [.forgery, .age, .flows, .invention, .subtree]
   private static let claims: [Lie] = [.handshakes, .channels, .tables, .invitations]
 
-  /// The attack of a seed, or nil: a flood in every tenth seed, and a claim on places or work in every twentieth.
+  /// The attack in a seed's run, or nil. Every tenth seed has a flood, and every twentieth a claim on slots or work.
   static func of(_ seed: UInt64) -> Lie? {
     if seed % 10 == 6 { return floods[Int(seed / 10 % UInt64(floods.count))] }
     return seed % 20 == 12 ? claims[Int(seed / 20 % UInt64(claims.count))] : nil
   }
 
-  /// Whether it claims places or work of machines that are its neighbours or further away.
+  /// Whether the attack claims table slots or work of its victims, which are neighbours of the hostile relay or further
+  /// away.
   var isClaim: Bool { Self.claims.contains(self) }
 
-  /// The number of nodes of the hostile relay that are linked with it alone.
+  /// The number of nodes that have a link only with the hostile relay.
   var followers: Int {
     switch self {
     case .channels: 60
@@ -49,35 +52,37 @@ public enum Lie: String, CaseIterable, Sendable {
 
   var isOfSessions: Bool { self == .tables || self == .invitations }
 
-  /// Whether its own advertisement lists invented neighbours.
+  /// Whether the hostile relay's own advertisement lists invented neighbours.
   var listsInvented: Bool { self == .subtree || self == .handshakes }
 }
 
-/// The effects of a hostile relay on the others, in milliseconds.
+/// The measured effects of a hostile relay on the other machines. Times are in milliseconds.
 public struct LiarReport: Sendable {
   public let lie: Lie
-  /// The time that hops add to each bound.
+  /// The time that is added to each bound for the hops of the network and for decisions of applications.
   public let slack: TimeSpan
-  /// The time until a newcomer was everybody's peer. Beside a claim, the newcomer also had to get the claimed kind of
-  /// place: an answer over a sealed session, or a place in a session of applications.
+  /// The time until a newcomer was a peer of all machines near it. In an attack that claims slots, it also needed a
+  /// slot of the claimed kind. That is an answer over a sealed session, or membership in a session of applications.
   public var newcomer: UInt64 = 0
-  /// The time until the messages of the others had arrived.
+  /// The time until the messages that the honest machines sent each other had arrived.
   public var delivery: UInt64 = 0
-  /// The time from the departure of the hostile relay until everything was as before. Leaves that first wait for
-  /// another relay are not counted.
+  /// The time from the departure of the hostile relay until routes and peers were as before the attack. Zero if
+  /// Bluetooth leaves first had to wait for another relay, because that wait has another bound.
   public var after: UInt64 = 0
   /// The maximum number of signatures that a machine verified per second of the attack.
   public var verified: UInt64 = 0
 }
 
 extension Simulation {
-  /// The bounds without the time for hops, each counted from the start of a process.
+  /// The bounds for `newcomer` and `after` of the report, without `slack`. Each starts when the newcomer starts or the
+  /// hostile relay leaves.
   static let newcomerMax = TimeSpan.seconds(5)
   static let liarGoneMax = TimeSpan.seconds(5)
-  /// The limit of signatures that a machine verifies per second. It covers 150 for one link plus the burst beside them,
-  /// over an attack of at least four seconds. It also covers the signatures of the newcomer and those of renewals.
+  /// The limit of signatures that a machine verifies per second. 150 are allowed for one link, and a burst is added to
+  /// these; an attack lasts at least four seconds. The rest is for the signatures of the newcomer and of renewed
+  /// advertisements.
   static let verifiedMax: UInt64 = 200
-  /// The maximum time in which the applications of both ends decide on a certificate, one after the other.
+  /// The maximum time in which two applications decide on each other's certificate, one after the other.
   private static let decisionMax = TimeSpan.seconds(4)
   private static let restBefore = TimeSpan.seconds(15)
   static let lieInterval = TimeSpan.milliseconds(10)
@@ -89,10 +94,11 @@ extension Simulation {
   private static let flows: UInt64 = 48
   private static let bytesBelowMax = 200_000
 
-  /// Adds a hostile relay to a whole network, and then a newcomer. The others send messages; then both leave.
+  /// Adds a hostile relay to a complete network, and a newcomer after three seconds. The other machines send messages.
+  /// Then the hostile relay and the newcomer leave.
   func endureLiar(_ lie: Lie) {
-    // A link over the wire that failed last may be dead without having been noticed. That is not an effect of the
-    // attack.
+    // The wire that failed last may have a dead link that its ends have not detected. This wait keeps its loss apart
+    // from the effects of the attack.
     run(until: now + Self.restBefore)
     if violation != nil { return }
     let homes = network.relays.indices.filter { machines[$0].node != nil }
@@ -100,13 +106,15 @@ extension Simulation {
     guard let first = homes.randomElement(using: &random),
       let host = homes.filter({ network.relays[$0] }).randomElement(using: &random)
     else { return }
-    // The guest must not connect parts of the network that had no connection.
+    // The hostile relay gets wires to two machines that are peers already, because it must not connect separate parts
+    // of the network.
     let second = machines[first].found.sorted().randomElement(using: &random) ?? first
     let before = homes.map { machines[$0].found }
     let nearBefore = near(host)
     let leafLinksBefore = leafLinks
     let guestsFirst = machines.count
-    // The hostile relay claims places at its neighbour and at machines behind it. No route of others leads through it.
+    // The victims are the neighbour of the hostile relay and machines behind that neighbour. The relay has one wire, so
+    // no other machine's route leads through it.
     let victims = lie.isClaim ? victims(near: host) : []
     let hosts = victims.first.map { [$0] } ?? (first == second ? [first] : [first, second])
     let slack =
@@ -132,7 +140,8 @@ extension Simulation {
     let newcomer = addGuest([host])
     trace.note(now, "newcomer \(newcomer) next to \(host)")
     start(newcomer)
-    // Some machines may be near only through the hostile relay, whose link is closed once the attack is detected.
+    // Some machines may be near only through the hostile relay, whose link its neighbours close when they detect the
+    // attack.
     let expected = near(host).intersection(nearBefore).union([host])
     report.newcomer = until(Self.newcomerMax, slack, "the newcomer is not everybody's peer beside \(lie)") { [self] in
       machines[newcomer].found.isSuperset(of: expected)
@@ -141,9 +150,10 @@ extension Simulation {
     let ways = referenceByStatements(of: machines.indices)
     for (place, home) in homes.enumerated() {
       for other in before[place].subtracting(machines[home].found).sorted() {
-        // The route through the hostile relay may be the cheapest one and longer than frames travel.
+        // The cheapest route may lead through the hostile relay and have more hops than a frame can travel.
         if let way = ways.way(from: home, to: other), way.hops > Int(Limits.hopsMax) { continue }
-        // In a full table the peer counts as one of the nodes behind the hostile relay, which are the largest part.
+        // A full table evicts nodes of the largest subtree, here that of the hostile relay. A peer behind the relay may
+        // be among them.
         if lie == .subtree, ways.leads(from: home, to: other, through: liar) { continue }
         fail("machine \(home) has lost its peer \(other) beside \(lie)")
       }
@@ -161,8 +171,8 @@ extension Simulation {
     }
     liarAtWork = nil
     claim = Claim()
-    // Leaves that were linked with each other over Bluetooth gave that up for the hostile relay, and now wait for a
-    // relay again.
+    // Bluetooth leaves closed their links with each other when the hostile relay gave them a route. When it leaves,
+    // they wait for a relay before they link again.
     let search = leafLinksBefore.isSubset(of: leafLinks) ? TimeSpan(nanoseconds: 0) : Self.leafMax + Self.returnMax
     for guest in guestsFirst..<machines.count { crash(guest, nil, isPowerCut: false) }
     let after = until(Self.liarGoneMax, slack + search, "not as before after \(lie)") { [self] in
@@ -178,7 +188,8 @@ extension Simulation {
     return UInt64(most) * 1000 / max((now - lying.since).milliseconds, 1)
   }
 
-  /// One machine that a newcomer next to `host` reaches and, if that machine relays, up to three others.
+  /// The victims of a claim: one machine that a newcomer next to `host` reaches and, if that machine relays, up to
+  /// three peers of it.
   private func victims(near host: Int) -> [Int] {
     let choice = near(host).union([host]).filter { network.relays.indices.contains($0) }.sorted()
     guard let first = choice.randomElement(using: &random) else { return [] }
@@ -186,7 +197,7 @@ extension Simulation {
     return [first] + choice.filter { $0 != first && machines[first].found.contains($0) }.prefix(3)
   }
 
-  /// Whether the newcomer has what it requests from the victims, beside a claim.
+  /// Whether the newcomer has the slots that the attack claims. True for attacks that claim no slots.
   private func isServed(_ newcomer: Int, beside lie: Lie) -> Bool {
     switch lie {
     case .handshakes, .channels: hasAnswers(newcomer)
@@ -195,7 +206,8 @@ extension Simulation {
     }
   }
 
-  /// Runs until the condition holds. Returns how long that took in milliseconds.
+  /// Runs until the condition holds, and returns the time in milliseconds. Fails if the time exceeds `most` plus
+  /// `slack`.
   private func until(_ most: TimeSpan, _ slack: TimeSpan, _ otherwise: String, _ holds: () -> Bool) -> UInt64 {
     let start = now
     while violation == nil, !holds() {
@@ -205,12 +217,13 @@ extension Simulation {
     return (now - start).milliseconds
   }
 
-  /// The peers of a machine that are also peers of its neighbours: frames travel at most `Limits.hopsMax` links.
+  /// The peers of a machine that its neighbours can reach too: their distance leaves one of the `Limits.hopsMax` hops
+  /// of a frame.
   private func near(_ host: Int) -> Set<Int> {
     Set((machines[host].node?.peers ?? []).filter { $0.hops < Limits.hopsMax - 1 }.map { number(of: $0.id) })
   }
 
-  /// The wires over which a leaf is linked over Bluetooth.
+  /// The Bluetooth wires of the network that carry a link with a leaf.
   private var leafLinks: Set<Int> {
     let carrying = machines.flatMap { machine in machine.streams.compactMap { $0.map { streams[$0].wire } } }
     return Set(
@@ -221,7 +234,7 @@ extension Simulation {
       })
   }
 
-  /// Adds a machine next to these hosts. It is new to the network and off at first.
+  /// Adds a machine with wires to `hosts`. It has a new key and is off at first.
   private func addGuest(_ hosts: [Int]) -> Int {
     let number = machines.count
     machines.append(
@@ -233,7 +246,7 @@ extension Simulation {
     return number
   }
 
-  /// Plays the next step of the attack.
+  /// Runs the next step of the attack.
   func lieAgain() {
     guard let (liar, lie) = liarAtWork, machines[liar].node != nil else { return }
     plan(.lie, after: Self.lieInterval)
@@ -246,7 +259,7 @@ extension Simulation {
     }
   }
 
-  /// Sends the next frames of the attack on each link of the hostile relay.
+  /// Sends the next frames of the attack over each link of the hostile relay.
   private func flood(_ liar: Int, _ lie: Lie) {
     guard let node = machines[liar].node else { return }
     for (slot, stream) in machines[liar].streams.enumerated() {
@@ -279,7 +292,7 @@ extension Simulation {
     return bytes
   }
 
-  /// The invented neighbours of a hostile relay.
+  /// At most `room` invented neighbours, for the advertisement of the hostile relay.
   func branches(room: Int) -> [Neighbour] {
     (0..<min(room, Self.branches)).map { link(to: Self.inventedIdentity($0).id) }
   }
@@ -295,7 +308,8 @@ extension Simulation {
       neighbours = [Self.inventedIdentity((number - Self.branches) / Self.leavesOfBranch).id]
     }
     let identity = Self.inventedIdentity(number)
-    // Renewals come every six seconds only, so that the victims verify new nodes until the table is full.
+    // The sequence number rises only once in six seconds. Until the table is full, the victims therefore verify new
+    // nodes instead of renewals.
     let sequence = UInt64(round / 20 + 1)
     return frame(
       .advertisement, ttl: 16, from: identity.id,

@@ -10,7 +10,7 @@ import Session
 import SessionSupport
 import TestSupport
 
-/// The places that a hostile relay claims from its victims, and those that a newcomer got beside it.
+/// The table slots that a hostile relay claims from its victims, and the slots that a newcomer got during the attack.
 struct Claim {
   struct Pair: Hashable {
     var from: Int
@@ -22,15 +22,15 @@ struct Claim {
     var message: MessageID
   }
 
-  /// The hostile relay and the nodes that it has behind it.
+  /// The hostile relay, followed by the nodes behind it.
   let machines: Range<Int>
   let victims: [Int]
-  /// The keys of invented nodes, and the handshakes that they have begun with victims and not continued.
+  /// The keys of invented nodes, and the handshakes that these nodes have begun with victims and not continued.
   private(set) var keys: [StandInCryptography] = []
   fileprivate var handshakes: [Pair: any PeerSession] = [:]
-  /// The bytes that the hostile relay received after the last whole frame, by stream.
+  /// The bytes of an incomplete frame at the end of what the hostile relay received, by stream.
   fileprivate var unread: [Int: [UInt8]] = [:]
-  /// The sessions of the applications; see `openSessions`.
+  /// The sessions of the applications during an attack on sessions, which `openSessions` opens.
   var sessions = ClaimedSessions()
 
   private var lastIdentifier: UInt64 = 0
@@ -44,13 +44,14 @@ struct Claim {
     keys = (0..<invented).map { StandInCryptography(Simulation.inventedIdentity($0)) }
   }
 
-  /// An identifier that no other frame of the same source has.
+  /// A frame identifier that no earlier call returned.
   mutating func nextIdentifier() -> UInt64 {
     lastIdentifier += 1
     return lastIdentifier
   }
 
-  /// Whether one machine has received an answer to a probe of another machine.
+  /// Whether machine `pair.from` has received an answer of machine `pair.to` to a probe. A probe is a message whose
+  /// acknowledgement is the answer.
   func isAnswered(_ pair: Pair) -> Bool { answers.contains(pair) }
   func isAsking(_ pair: Pair) -> Bool { probes.contains { $0.pair == pair } }
 
@@ -58,7 +59,7 @@ struct Claim {
     probes.insert(Probe(pair: pair, life: life, message: message))
   }
 
-  /// Returns whether a completion belongs to a probe or to anything else that a machine of the hostile relay sent.
+  /// Whether a completed message is a probe, or was sent by the hostile relay or a node behind it.
   mutating func completed(_ machine: Int, _ life: Int, _ peer: Int, _ completion: Completion) -> Bool {
     let pair = Pair(from: machine, to: peer)
     guard probes.remove(Probe(pair: pair, life: life, message: completion.message)) != nil else {
@@ -69,13 +70,13 @@ struct Claim {
   }
 }
 
-/// Claims that occupy places: handshakes of invented nodes that stop, and channels that are kept in use.
+/// Attacks that occupy slots: handshakes that invented nodes begin and abandon, and channels that are kept in use.
 extension Simulation {
   // MARK: The newcomer's requests
 
-  /// Returns whether the newcomer has an answer from each victim, and probes the victims that have not answered. Places
-  /// are shared by the link that brings the frames. So no bound holds for a newcomer behind the hostile relay's own
-  /// link.
+  /// Whether each victim has answered the newcomer. Probes the victims that have not answered. A victim divides its
+  /// slots among its links. So a victim that reaches the newcomer over the hostile relay's link is left out: no bound
+  /// holds there.
   func hasAnswers(_ newcomer: Int) -> Bool {
     claim.victims.count { victim in
       let pair = Claim.Pair(from: newcomer, to: victim)
@@ -85,7 +86,7 @@ extension Simulation {
     } == 0
   }
 
-  /// Whether a victim reaches a machine over the link over which it reaches the hostile relay.
+  /// Whether a victim's routes to the machine and to the hostile relay begin with the same link.
   func sharesTheLiarsLink(_ machine: Int, at victim: Int) -> Bool {
     guard claim.victims.contains(victim), let node = machines[victim].node,
       let link = node.route(to: machines[machine].key.id)?.link
@@ -103,7 +104,7 @@ extension Simulation {
 
   // MARK: The attack
 
-  /// Lets each node behind the hostile relay keep its channels in use.
+  /// Lets each node behind the hostile relay probe every victim, which keeps its channels in use.
   func keepChannels() {
     for machine in claim.machines.dropFirst() {
       for victim in claim.victims { probe(Claim.Pair(from: machine, to: victim)) }
@@ -111,8 +112,8 @@ extension Simulation {
   }
 
   /// The next frames of invented nodes: every two seconds their advertisements, otherwise the first messages of
-  /// handshakes. A node with the higher id asks for a handshake or sends a record that nobody can open, and the victim
-  /// begins it.
+  /// handshakes. An invented node with the higher id is the DTLS server. It requests a handshake or sends a record that
+  /// nobody can open, so that the victim begins.
   func halfHandshakes(of liar: Int) -> [UInt8] {
     if lieTicks % 200 == 1 {
       return claim.keys.reduce(into: []) { bytes, key in
@@ -142,8 +143,8 @@ extension Simulation {
     return handshakes(of: session, name)
   }
 
-  /// Answers the victims' cookies, which ask an invented client to prove that it receives data sent to its id. Then the
-  /// client stops.
+  /// Answers the cookie requests of the victims. A cookie proves that an invented client receives data sent to its id.
+  /// After its answer the client stops.
   func answerVictims(_ bytes: [UInt8], _ stream: Int, _ side: Int) {
     let received = claim.unread[stream, default: []] + bytes
     let whole = frames(in: received)

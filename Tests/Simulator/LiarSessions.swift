@@ -4,29 +4,31 @@ import Session
 import SessionSupport
 import TestSupport
 
-/// The sessions of applications beside a hostile relay that claims their places or the work of their node.
+/// The sessions of applications during an attack that claims slots in sessions, or the work of the victim's node.
 struct ClaimedSessions {
-  /// The sessions of the first victim's application by endpoint, and those of the hostile nodes by machine.
+  /// The sessions of the first victim's application by endpoint, and the sessions of the hostile nodes by machine.
   var ofVictim: [UInt32: SessionHandle] = [:]
   var ofMachines: [Int: SessionHandle] = [:]
-  /// The session of the newcomer, and its standing invitation.
+  /// The newcomer's session, and its pending invitation to the victim.
   var ofNewcomer: SessionHandle?
   var invitation: InvitationHandle?
-  /// The version of the tickets in the last table of the hostile relay.
+  /// The version of the tickets in the last table that the hostile relay sent. A ticket is a member's signed admission.
   var version: UInt32 = 0
 }
 
-/// Claims with session tables that are costly to verify, and with invitations that stay.
+/// Attacks on sessions: member tables that are costly to verify, and invitations that stay unanswered.
 extension Simulation {
-  /// The endpoint that the hostile relay claims, and another endpoint of the same application.
+  /// The endpoint of the victim's application that the hostile relay attacks, and a second endpoint of that
+  /// application.
   private static let claimedEndpoint: UInt32 = 1
   private static let otherEndpoint: UInt32 = 2
   private static let rules = SessionRules(onlySealed: false, membersMax: SessionLimits.membersMax)
-  /// The number of members of the hostile session that have left. With three signatures each, a table has 31 kB.
+  /// The number of invented members that have left the hostile session. Each has three signatures, so a table has 31
+  /// kB.
   private static let membersInvented: UInt64 = 100
 
-  /// Lets the victim's application offer two services with an open session for each. The hostile nodes open sessions,
-  /// too.
+  /// Lets the first victim's application offer two services, each with an open session. Each hostile node opens a
+  /// session, too.
   func openSessions(_ lie: Lie, _ liar: Int) {
     guard let victim = claim.victims.first, let node = machines[victim].node else { return }
     for endpoint in [Self.claimedEndpoint, Self.otherEndpoint] {
@@ -44,7 +46,8 @@ extension Simulation {
     MemberAddress(node: machines[machine].key.id, endpoint: endpoint)
   }
 
-  /// Sends an invitation of an hour. Returns false if the inviter's node accepts no more of them.
+  /// Invites the first victim's application for an hour. Returns false if the inviter's node allows no further
+  /// invitation.
   @discardableResult
   private func invite(_ endpoint: UInt32, from machine: Int) -> Bool {
     guard let victim = claim.victims.first, let session = claim.sessions.ofMachines[machine] else { return false }
@@ -54,15 +57,15 @@ extension Simulation {
     return invitation != nil
   }
 
-  /// Lets each hostile node have as many invitations at the victim as its own node allows.
+  /// Lets each hostile node send the victim's application as many invitations as the hostile node's own limit allows.
   func keepInvitations() {
     for machine in claim.machines { while invite(Self.claimedEndpoint, from: machine) {} }
   }
 
   // MARK: The newcomer
 
-  /// Returns whether the newcomer is connected in a session with the victim's application. If not, the newcomer invites
-  /// it.
+  /// Whether the newcomer is connected with the victim's application in a session. If it is not, the newcomer invites
+  /// that application.
   func isInSession(_ newcomer: Int, beside lie: Lie) -> Bool {
     answerInvitations(newcomer, lie)
     guard let victim = claim.victims.first, let node = machines[newcomer].node else { return true }
@@ -70,7 +73,7 @@ extension Simulation {
       claim.sessions.ofNewcomer = try? node.sessions.open(1, Self.rules, now: now)
     }
     guard let session = claim.sessions.ofNewcomer else { return false }
-    // The victim's session for the claimed endpoint belongs to the hostile relay.
+    // During the attack `tables` the victim's session for the claimed endpoint is the session of the hostile relay.
     let address = address(victim, lie == .tables ? Self.otherEndpoint : Self.claimedEndpoint)
     if node.sessions.members(of: session).contains(where: { $0.address == address && $0.state == .connected }) {
       return true
@@ -82,7 +85,8 @@ extension Simulation {
     return false
   }
 
-  /// Lets the victim's application accept all invitations except those that must stay.
+  /// Lets the victim's application accept all invitations, except that those of the hostile nodes stay open in the
+  /// attack `invitations`.
   private func answerInvitations(_ newcomer: Int, _ lie: Lie) {
     let events = sessionEvents
     sessionEvents = []
@@ -104,7 +108,7 @@ extension Simulation {
 
   // MARK: Tables
 
-  /// Sends a table of the hostile session. Since the last table all of its members have joined and left once more.
+  /// Sends a table of the hostile session. Every invented member has joined and left once more since the last table.
   func sendTable(_ liar: Int) {
     answerInvitations(-1, .tables)
     guard let victim = claim.victims.first, let node = machines[liar].node,
@@ -127,7 +131,7 @@ extension Simulation {
     touched(liar)
   }
 
-  /// The record of a member that has accepted a ticket with this version and has left.
+  /// The record of an invented member that was admitted by a ticket with this version and has left.
   private func record(
     of identity: Identity, in session: SessionID, admittedBy liar: Int, _ version: UInt32
   ) -> MemberRecord {

@@ -5,49 +5,53 @@ import Mesh
 import Node
 import Primitives
 
-/// The times until the nodes agreed with the naive router, in milliseconds; nil where nothing was measured.
+/// The times until the nodes agreed with the naive router of `Reference`, in milliseconds. A time is nil if it was not
+/// measured.
 public struct Convergence: Sendable {
-  /// The time after all faults were over.
+  /// The time from the end of all faults until the network had converged.
   public var healed: UInt64?
-  /// The times after one wire of a network at rest had failed silently: for the routes, and then for the displayed
-  /// peers.
+  /// After one wire of a network at rest has failed silently: the time until the routes are correct (`rerouted`), and
+  /// from then until the displayed peers are (`lost`).
   public var rerouted: UInt64?
   public var lost: UInt64?
-  /// The time after the wire had come back.
+  /// The time from the return of that wire until the network had converged.
   public var returned: UInt64?
-  /// The length of the longest path, in links, when everything had recovered.
+  /// The number of links on the longest path after the recovery.
   public var diameter = 0
 }
 
-/// Checks after the faults are over. A part of the network or all of it is connected again, and in it everything must
-/// work.
+/// The checks after the end of the faults. All or part of the network is connected again, and everything must work in
+/// this part.
 extension Simulation {
-  /// Covers the longest pause between two dials, the detection of a dead link, and a handshake.
+  /// The longest pause between two dials, plus the time to detect a dead link, plus a handshake.
   static let convergenceMax = TimeSpan.seconds(60)
-  /// Two holders of a key supersede each other after pauses that double, or an advertisement expires.
+  /// The bound if two machines used one key. They supersede each other's advertisements after pauses that double, until
+  /// the later epoch's advertisement expires.
   static let ageMax = TimeSpan.seconds(870)
-  /// The maximum time for routes to follow a change on a path of `diameter` links. It covers the detection of a dead
-  /// link. For each hop it adds the slowest wire's delay and the pause between two advertisements of a node.
+  /// The maximum time for routes to follow a change on a path of `diameter` links. It is the time to detect a dead
+  /// link, plus `hopTime` for each link. `hopTime` covers the slowest wire's delay and the pause between two
+  /// advertisements of a node.
   static func rerouteMax(over bearer: BearerKind, diameter: Int) -> TimeSpan {
     Liveness.unnoticedMax(over: bearer) + hopTime * UInt64(diameter)
   }
   static let hopTime = TimeSpan.milliseconds(250)
-  /// An unreachable peer is still displayed for 3 s.
+  /// A node displays an unreachable peer for 3 s longer.
   static let graceMax = TimeSpan.seconds(4)
-  /// Covers the longest dial without an answer, the middle pause, discovery, and the dial deferral of the higher id.
+  /// The longest dial without an answer, a pause of medium length, and discovery. To these it adds the 2 s for which the
+  /// node with the higher id defers its dial.
   static let returnMax = TimeSpan.seconds(20)
   /// The maximum number of links of a relay with other relays of one broadcast domain, at rest.
   static let hallLinksMax = 8
-  /// The time that leaves with relays wait before they dial each other over Bluetooth.
+  /// The time for which leaves that have found relays wait before they dial each other over Bluetooth.
   static let leafMax = TimeSpan.seconds(45)
-  /// The maximum time for which a parked neighbour's departure may go unnoticed. It ends when the neighbour has been
-  /// silent for long, or when the dials of a call have failed.
+  /// The maximum time for which the departure of a parked neighbour may remain undetected. A parked neighbour has a
+  /// link without a connection. The link ends after long silence, or when dials for waiting frames have failed.
   static let parkedMax = TimeSpan.seconds(130)
   private var parkedSpan: TimeSpan { network.bluetoothPlaces == nil ? TimeSpan(nanoseconds: 0) : Self.parkedMax }
-  /// The maximum time for the delivery of the last messages.
+  /// The maximum time until the last messages are delivered.
   static let deliveryMax = TimeSpan.seconds(70)
 
-  /// Runs everything: faults, healing, and all checks afterwards.
+  /// Runs the faults, the recovery, and all checks after it.
   public func runAll() {
     run(until: faultsEnd)
     heal()
@@ -60,10 +64,10 @@ extension Simulation {
     if violation == nil { checkAlarms() }
   }
 
-  /// Whether a key was used under an epoch that is later than a following one.
+  /// Whether a machine ran under an earlier epoch while the network knew a later epoch of its key.
   private var hadLaterEpoch: Bool { faultCounts[.epochLost] != nil || faultCounts[.clone] != nil }
 
-  /// Whether neighbours refuse the key of a relay that forwarded wrong signatures, for one or two minutes.
+  /// Whether a relay forwarded wrong signatures. Its neighbours refuse its key for one or two minutes after that.
   private var hadForgery: Bool { faultCounts[.alter] != nil || faultCounts[.downgrade] != nil }
 
   func heal() {
@@ -87,7 +91,7 @@ extension Simulation {
         announce(wire)
       }
     }
-    // An honest machine replaces the malicious one.
+    // Ends the misbehaviour: the relay starts again and behaves correctly.
     if let villain, wasVillain { crash(villain, nil) }
     for machine in machines.indices {
       machines[machine].readsFrom = .zero
@@ -96,7 +100,8 @@ extension Simulation {
     }
   }
 
-  /// Keeps some machines and wires down.
+  /// Chooses some machines and wires that stay down after the faults. Their number is random, and at least two machines
+  /// stay up.
   private func chooseCore() {
     for machine in network.relays.indices where random.chance(perThousand: 120) {
       if machines[..<network.relays.count].count(where: { !$0.isOut }) > 2 { leaveOut(machine) }
@@ -117,7 +122,7 @@ extension Simulation {
     let start = now
     var missing: String?
     repeat {
-      // One check per second is enough after 30 s and in large networks.
+      // After 30 s, or with more than 64 machines, one check per second is enough.
       run(until: now + .milliseconds(now - start > .seconds(30) || machines.count > 64 ? 1000 : 100))
       missing = whatIsMissing(routesOnly: routesOnly)
     } while violation == nil && missing != nil && now - start < most
@@ -141,7 +146,7 @@ extension Simulation {
       for other in homes where other != one {
         let way = reference.way(from: one, to: other)
         let route = node.route(to: machines[other].key.id)
-        // Frames do not travel further; the naive router ignores that limit.
+        // Frames travel at most `Limits.hopsMax` hops. The naive router has no such limit.
         if let way, way.hops > Int(Limits.hopsMax) { continue }
         let names = "machine \(one) to \(other)"
         if (truth.way(from: one, to: other) != nil) != (way != nil) {
@@ -159,14 +164,14 @@ extension Simulation {
     return routesOnly ? nil : doubleOrMissingLink()
   }
 
-  /// Whether the machine keeps its routes up to date. A parked leaf is not notified of changed routes (protocol,
-  /// “Parking”): it knows the reachable nodes, and its relays know the routes.
+  /// Whether the routes of the machine are kept up to date. A parked leaf is not notified of changed routes (protocol,
+  /// “Parking”). It knows which nodes are reachable, and the relay that parked it knows the routes.
   private func hearsOfWays(_ machine: Int) -> Bool { network.bluetoothPlaces == nil || network.relays[machine] }
 
-  /// The naive router for the advertisements of these machines; the first machine has number 0.
+  /// The naive router for the latest advertisements of these machines. Machine 0 must be the first.
   func referenceByStatements(of numbers: Range<Int>) -> Reference {
     let topologies = numbers.map { machine -> FrameObserver.Topology? in
-      // A node without a link cannot advertise anything.
+      // A node without any link cannot send an advertisement, so the last one that it sent is outdated.
       guard let node = machines[machine].node, let told = observer.topologies[machine],
         told.life == machines[machine].life,
         machines[machine].streams.indices.contains(where: { node.link($0).isStanding })
@@ -186,7 +191,7 @@ extension Simulation {
     return "shown as \(peer.name.text) with \(peer.hops) hops, it is \(name)"
   }
 
-  /// Follows the routes from node to node. Each hop must bring the frame nearer to its destination.
+  /// Follows the routes of each node on the path. Each hop must have a lower remaining cost than the hop before.
   private func loop(from one: Int, to other: Int) -> String? {
     var place = one
     var left = UInt32.max
@@ -201,8 +206,9 @@ extension Simulation {
     return nil
   }
 
-  /// Checks the links of machines that discover each other: one link per bearer, with both ends on the same stream. In
-  /// a broadcast domain, and over Bluetooth with a leaf, there is at most one.
+  /// Checks the links between each two machines that discover each other. They have exactly one link per bearer, and
+  /// both ends must use the same stream. In a broadcast domain, and over Bluetooth with a leaf, they may also have no
+  /// link.
   private func doubleOrMissingLink() -> String? {
     for wire in wires where wire.isUp {
       let ends = [wire.ends.0, wire.ends.1]
@@ -224,22 +230,25 @@ extension Simulation {
     return nil
   }
 
-  /// Checks that an idle mesh does not change and sends little: each node renews its two advertisements every 200 s.
+  /// Checks that a mesh at rest does not change and sends little. Each node renews its two advertisements only every
+  /// 200 s.
   private func stayWhole() {
-    // A link without routes may have died unnoticed just before the end of the faults. After this time its measurements
-    // are forgotten, and no link is in quarantine.
+    // The link of a wire that failed last may be dead and not used by any route. After this time nodes have forgotten
+    // its measured cost, and no link is in quarantine.
     run(until: now + .seconds(150))
     let found = machines.map(\.found)
     let changes = changeCount
     let signed = machines.map(\.key.signCount)
     run(until: now + .seconds(60))
     if violation != nil { return }
-    // In a room two ends may just be calling each other; then one of the two links stays.
+    // In a room, where all machines discover each other over Bluetooth LE, both ends of a parked link may just have
+    // dialled. One of these two links is closed soon.
     let end = now + (network.bluetoothPlaces == nil ? TimeSpan(nanoseconds: 0) : Self.hopTime * 8)
     while now < end, whatIsMissing() != nil { run(until: now + Self.hopTime) }
     if let missing = whatIsMissing() { fail("was whole and is no longer: \(missing)") }
     if let wrong = tooManyLinks() { fail(wrong) }
-    // Parked leaves receive renewals in turn. A leaf that another relay serves may then leave the relay that parked it.
+    // Relays send renewed advertisements to their parked leaves one after the other. A leaf that gets them from another
+    // relay may leave the relay that parked it.
     let leaves = network.bluetoothPlaces == nil ? 0 : network.relays.count { !$0 }
     let isChanged = leaves == 0 && changeCount != changes
     if machines.map(\.found) != found || isChanged { fail("the peers changed in a mesh at rest") }
@@ -248,7 +257,8 @@ extension Simulation {
     }
   }
 
-  /// Checks that at rest a relay has few links with the other relays of its broadcast domain, whatever their number.
+  /// Checks that a relay at rest has few links with the other relays of its broadcast domain, however many relays there
+  /// are.
   private func tooManyLinks() -> String? {
     for machine in network.relays.indices where network.relays[machine] && machines[machine].node != nil {
       var counts: [UInt32: Int] = [:]
@@ -264,8 +274,9 @@ extension Simulation {
   }
 
   private func deliverToAll() {
-    // After an epoch was lost, the first messages discover that and fail, and twice if they cross. The same holds after
-    // a refusal: it ends the messages begun on one of the channels, but not those on the other.
+    // A lost epoch is discovered by the first messages, which then fail. They fail twice if both ends send at once. A
+    // refused session ends the messages that were begun on one channel, but not those that the other machine began on
+    // its own channel.
     if hadLaterEpoch || hadRefusal {
       for _ in 0..<3 where violation == nil {
         _ = sendToAll()
@@ -292,43 +303,46 @@ extension Simulation {
     checkAcknowledged()
   }
 
-  /// Checks that every acknowledged message was read, once all messages have been read.
+  /// Checks at the end, when all messages have been read, that each message completed as delivered was read.
   func checkAcknowledged() {
     if faultCounts[.clone] == nil, let unpaid = ledger.unpaid(livingLife) {
       fail("\(unpaid) completed as delivered and was never read")
     }
   }
 
-  /// The incarnation of the node that runs on a machine, or -1 if none runs; then everything delivered to it is gone.
+  /// The incarnation of the node that runs on a machine. It is -1 if no node runs, because messages delivered to
+  /// earlier incarnations are lost with them.
   private func livingLife(_ machine: Int) -> Int { machines[machine].node == nil ? -1 : machines[machine].life }
 
-  /// Lets every machine send to all others, in a large network to a few. Returns how many messages were accepted.
+  /// Lets every machine send one message per lane to each of its peers. In a network of more than 16 machines it sends to
+  /// three of them. Returns the number of accepted messages.
   func sendToAll() -> Int {
     var asked = 0
     let reference = referenceByStatements(of: machines.indices)
     for from in network.relays.indices where machines[from].node != nil {
       let all = machines[from].found.filter(network.relays.indices.contains).sorted()
-      // All pairs would take too much memory.
+      // In a large network channels between all pairs would take too much memory.
       for place in 0..<min(all.count, machines.count > 16 ? 3 : all.count) {
         let to = all[machines.count > 16 ? (from * 7 + place * 11) % all.count : place]
-        // Each relay chooses the cheapest route. If a route has too many hops, frames do not arrive in one or both
-        // directions.
+        // Each relay chooses the cheapest route, whatever its length. A route with too many hops loses the messages of
+        // one direction and the acknowledgements of the other.
         let ways = [reference.way(from: from, to: to), reference.way(from: to, to: from)]
         if ways.contains(where: { ($0?.hops ?? 0) > Int(Limits.hopsMax) }) { continue }
-        // A flooding relay forwards the frames of others in its own turn.
+        // A relay that floods in the attack `flows` gives the frames of each flow only a small part of its link.
         if let (liar, lie) = liarAtWork, lie == .flows,
           reference.leads(from: from, to: to, through: liar) || reference.leads(from: to, to: from, through: liar)
         {
           continue
         }
-        // Places are shared by the link that brings the frames, so behind the hostile relay's own link no bound holds.
+        // A victim divides its slots among its links. No bound holds for machines that it reaches over the hostile
+        // relay's link.
         if liarAtWork?.lie == .channels, sharesTheLiarsLink(from, at: to) || sharesTheLiarsLink(to, at: from) {
           continue
         }
         for lane in Lane.allCases {
           let isTaken = send(from, to, lane, lane == .bulk ? 5000 : 20)
           if isTaken { asked += 1 }
-          // In larger networks the table of associations may be full.
+          // In a network of more than 16 machines the table of channels may be full.
           if !isTaken, machines.count <= 16, agreement(from, to) != .refused {
             fail("machine \(from) does not take a message for \(to) in a whole mesh")
           }
@@ -338,7 +352,7 @@ extension Simulation {
     return asked
   }
 
-  /// Lets one wire fail silently and come back.
+  /// Lets one wire fail silently and later brings it up again. Checks routes and peers after each change.
   private func changeOneWire() {
     let carrying = Set(machines.flatMap { machine in machine.streams.compactMap { $0.map { streams[$0].wire } } })
     let live = wires.indices.filter { wire in
@@ -349,7 +363,7 @@ extension Simulation {
     let wire = live[Int(random.below(UInt64(live.count)))]
     trace.note(now, "wire \(wire) \(wires[wire].ends) dies")
     darken(wire, nil)
-    // A leaf may have to look for other neighbours.
+    // In a broadcast domain a leaf that lost its relay may have to link with another one.
     var search = wires[wire].domain == 0 ? TimeSpan(nanoseconds: 0) : Self.returnMax
     if mayLeavesDialLate { search = Self.returnMax + Self.leafMax }
     let most = Self.rerouteMax(over: wires[wire].model.bearer, diameter: convergence.diameter) + search
@@ -364,7 +378,8 @@ extension Simulation {
     convergence.returned = untilWhole("after wire \(wire) returned", within: Self.returnMax + wait)
   }
 
-  /// Whether there are Bluetooth wires to leaves. A leaf links over such a wire only when no other route leads to it.
+  /// Whether there are Bluetooth wires to leaves. Two leaves link over such a wire only when no other route leads from
+  /// one to the other.
   private var mayLeavesDialLate: Bool {
     network.wires.contains { wire in
       wire.model.bearer == .bluetoothLE && (!network.relays[wire.ends.0] || !network.relays[wire.ends.1])

@@ -1,19 +1,20 @@
 import Channel
 import Primitives
 
-/// Whether the loop of costs that follow load, load that follows routes, and routes that follow costs comes to rest.
+/// Measures whether link costs come to rest under load. Costs follow load, load follows routes, and routes follow
+/// costs, so they form a loop.
 ///
-/// Some machines always have more to send, over saturated wires. The loop gain is the ratio of cost changes between the
-/// last and the first of several equal spans. At 1 or more the costs never come to rest.
+/// Some machines always have more to send, over saturated wires. The loop gain is the number of cost changes in the
+/// last of several equal spans, divided by that in the first. At a gain of 1 or more the costs never come to rest.
 public struct LoopGain: Sendable {
   public let name: String
-  /// The number of cost changes of all machines' links in each of several equal spans.
+  /// The number of cost changes in each span, over the links of all machines.
   public let changes: [Int]
   public let span: TimeSpan
   /// The first violation, or nil.
   public let violation: String?
 
-  /// The changes of the last span in percent of those in the first.
+  /// The number of changes in the last span, in percent of that in the first span.
   public var percent: Int { changes[changes.count - 1] * 100 / max(changes[0], 1) }
 
   public var line: String {
@@ -21,21 +22,22 @@ public struct LoopGain: Sendable {
       + "loop gain \(percent) %"
   }
 
-  /// Two paths of two wires each. Waiting data is delayed by six times its waiting time.
+  /// Two parallel paths of two wires each. Data that waits for a wire is delayed by five times its waiting time in
+  /// addition.
   public static func ofLoadedDelays() -> LoopGain {
     LoopGain(
       "two ways whose delay grows with load", diamond(.bluetoothLE.delayed(byLoad: 5)), from: [0], spans: 2,
       of: .seconds(60))
   }
 
-  /// The same with wires ten times slower than is usual for their bearer.
+  /// The same network with wires that are ten times slower than usual for their bearer.
   public static func ofSlowWays() -> LoopGain {
     var slow = WireModel.bluetoothLE
     slow.bytesPerSecond = (12_000, 12_000)
     return LoopGain("two ways slower than usual", diamond(slow), from: [0], spans: 3, of: .seconds(600))
   }
 
-  /// A broadcast domain where a third of the machines send much, and where delays grow with load.
+  /// A broadcast domain in which a third of the machines always send, and where delays grow with load.
   public static func ofHall() -> LoopGain {
     var slow = WireModel.wifi
     slow.bytesPerSecond = (50_000, 50_000)
@@ -51,7 +53,8 @@ public struct LoopGain: Sendable {
       wires: [.init(0, 1, model), .init(0, 2, model), .init(1, 3, model), .init(2, 3, model)])
   }
 
-  /// Each sender sends to the machine with the mirrored number: the first to the last, the second to the last but one.
+  /// Sends from each machine of `senders` to the machine with the mirrored number: from the first to the last, from the
+  /// second to the last but one.
   private init(_ name: String, _ plan: NetworkPlan, from senders: [Int], spans: Int, of span: TimeSpan) {
     self.name = name
     self.span = span
@@ -78,14 +81,14 @@ public struct LoopGain: Sendable {
 }
 
 extension Simulation {
-  /// Sends as much as the node accepts.
+  /// Sends messages until the sender's node accepts no more.
   fileprivate func fill(_ sender: Int, _ receiver: Int) {
     while machines[sender].node?.canSend(byteCount: 16_384, to: machines[receiver].key.id, lane: .bulk) == true {
       if !send(sender, receiver, .bulk, 16_000) { return }
     }
   }
 
-  /// The cost that a machine advertises for its link with a neighbour, or nil without a link.
+  /// The cost that a machine advertises for its link with a neighbour, or nil if it has no such link.
   fileprivate func cost(from one: Int, to other: Int) -> UInt16? {
     machines[one].node?.carrier(to: machines[other].key.id)?.cost
   }

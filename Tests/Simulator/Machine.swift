@@ -26,7 +26,8 @@ extension StandInCryptography: SimulatedKey {
   public var point: [UInt8] { identity.point }
 }
 
-/// A machine of the network. It outlives the nodes that run on it one after the other.
+/// A machine of the network. Nodes run on it one after the other; the machine remains when a node stops. Each run of a
+/// node is an incarnation, here called life.
 struct Machine {
   let key: any SimulatedKey
   let relays: Bool
@@ -34,43 +35,46 @@ struct Machine {
   let asksApplication: Bool
   let bluetoothPlaces: Int
   let sessionLifetime: SessionLifetime
-  /// The machine whose name and key this machine uses: itself, or another machine for a clone.
+  /// The number of the machine whose name and key this machine uses. It is its own number, unless the machine is a
+  /// clone.
   let number: Int
-  /// Nil between a crash and the next start.
+  /// The running node, or nil between a crash and the next start.
   var node: Node?
-  /// The number of the current start, counted over all machines, and so unique in a run.
+  /// The number of the machine's last start. Starts are counted over all machines, so this number is unique in a run.
   var life = 0
   var epoch: UInt64
-  /// The planned time of the node's next deadline.
+  /// The time of the planned event for the node's next deadline.
   var timerAt = Instant.never
-  /// The maximum number of events that a wake-up of the firmware's event loop handles.
+  /// The maximum number of events that the firmware's event loop handles in one pass.
   static let wakeEventsMax: UInt64 = 64
-  /// The number of events since the node's last drain, and the maximum for the current wake-up.
+  /// The number of events since the node's last drain, and the number after which the node is drained next.
   var eventsSinceDrain = 0
   var wakeEvents = 1
-  /// The time of the last deadline that the node handled, if it has not been drained since.
+  /// The time of the last deadline that the node handled since its last drain, or zero if there was none or another
+  /// event followed.
   var timedOutAt = Instant.zero
-  /// Messages that the application was notified of and has not read.
+  /// The messages whose arrival the application was notified of and that it has not read.
   var waiting: [(peer: NodeID, lane: Lane)] = []
-  /// The stream behind each link slot.
+  /// The number of the stream of each link slot, or nil for a free slot.
   var streams = [Int?](repeating: nil, count: Limits.linksMax)
   /// The peers that the node reported as found.
   var found: Set<Int> = []
-  /// The peers whose certificates the application was asked about, and the peers that it has accepted.
+  /// The peers whose certificates the application was asked about (`asked`), and those whose certificates it accepted
+  /// (`accepted`).
   var asked: Set<Int> = []
   var accepted: Set<Int> = []
-  /// The bytes of messages that the applications have read.
+  /// The total bytes of the messages that the application has read.
   var bytesRead = 0
   /// The application reads no messages before this time.
   var readsFrom = Instant.zero
-  /// The machine does nothing before this time.
+  /// The machine handles no events before this time.
   var frozenUntil = Instant.zero
-  /// Whether the machine stays off.
+  /// Whether the machine stays off for the rest of the run.
   var isOut = false
   var mischief = Mischief()
-  /// The node's counters at the last check.
+  /// The node's counters after its previous drain.
   var counted: NodeCounters?
-  /// The memory of the journal, for a machine whose alarms matter.
+  /// The memory of the node's journal. It is nil if the run does not check this machine's alarms.
   private let journalMemory: Borrowed?
   private(set) var journal = Journal.none
 
@@ -129,7 +133,7 @@ struct Machine {
     timerAt = .never
   }
 
-  /// Whether the node reported that its key is used twice.
+  /// Whether the node's journal has the alarm that the key is used twice.
   var hasRaisedAlarm: Bool {
     guard let memory = journalMemory, let reader = try? JournalReader(UnsafeRawBufferPointer(memory.bytes)) else {
       return false

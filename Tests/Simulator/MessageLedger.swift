@@ -1,8 +1,8 @@
 import Channel
 import Primitives
 
-/// Every message of a run: what was sent, what arrived, and how each send ended. A machine has the number that belongs
-/// to its key; an incarnation has a number counted over all machines.
+/// Records every message of a run: what was sent, what was read, and how each send completed. Machines are identified
+/// by the number of the machine that owns their key. Incarnations are numbered over all machines.
 struct MessageLedger {
   struct Route: Hashable {
     var from: Int
@@ -28,32 +28,36 @@ struct MessageLedger {
   private var taken: [Route: UInt32] = [:]
   private var pending: [Send: (name: Name, readerLife: Int)] = [:]
   private var received: Set<Name> = []
-  /// The sends that have completed.
+  /// The messages whose sends have completed, as delivered or failed.
   private var ended: Set<Name> = []
   private var lastRead: [Reading: UInt32] = [:]
-  /// Messages that completed as delivered but were not read yet, with the incarnation of the receiver.
+  /// The messages that completed as delivered before they were read, each with the incarnation of the receiver at that
+  /// time.
   private var acknowledged: [(name: Name, readerLife: Int)] = []
   private(set) var deliveredCount = 0
   private(set) var failedCount = 0
 
-  /// The unreliable messages that were sent, and those that arrived.
+  /// The number of unreliable messages sent on each route, and the unreliable messages that arrived.
   private var unreliable: [Route: UInt32] = [:]
   private var receivedUnreliably: Set<Name> = []
   private(set) var unreliableCount = 0
 
-  /// Begins every 256 bytes of filler in every message. If it is found on a wire, the content is readable there.
+  /// The bytes at the beginning of every 256 bytes of filler in a message. Their appearance on a wire shows that the
+  /// content is not encrypted.
   static let canary = [UInt8]("canary at noon !".utf8)
 
   /// The number of bytes before the filler.
   static let headBytes = 17
 
-  /// The next message on a route. It names its route and number, and every filler byte follows from these.
+  /// The next message on a route, which `sent` must confirm. It names its route and number, and all filler bytes are
+  /// computed from these.
   mutating func next(on route: Route, fillerBytes: Int) -> [UInt8] {
     let number = taken[route, default: 0]
     return Self.message(Name(route: route, number: number), fillerBytes)
   }
 
-  /// Records that the node accepted the message from `next`. `readerLife` is the incarnation of its reader.
+  /// Records that the sender's node accepted the message from `next`. `readerLife` is the current incarnation of the
+  /// receiver.
   mutating func sent(on route: Route, _ id: MessageID, readerLife: Int) -> String? {
     let number = taken[route, default: 0]
     taken[route] = number + 1
@@ -62,7 +66,7 @@ struct MessageLedger {
       ? nil : "gives one id to two sends"
   }
 
-  /// The next unreliable message on a route.
+  /// The next unreliable message on a route. It has its own sequence of numbers.
   mutating func nextUnreliable(from: Int, life: Int, to: Int, fillerBytes: Int) -> [UInt8] {
     let route = Route(from: from, life: life, to: to, lane: .interactive)
     let number = unreliable[route, default: 0]
@@ -82,7 +86,7 @@ struct MessageLedger {
     return receivedUnreliably.insert(name).inserted ? nil : "reads an unreliable message twice"
   }
 
-  /// The number of sends of an incarnation that have not completed.
+  /// The number of sends of an incarnation that are not yet complete.
   func pendingCount(life: Int) -> Int { pending.keys.count { $0.life == life } }
 
   mutating func completed(
@@ -99,7 +103,8 @@ struct MessageLedger {
       deliveredCount += 1
       if received.contains(name) { return nil }
       if !readerIsSlow { return "completes message \(name.number) as delivered, which did not arrive" }
-      // It may have been delivered to a former incarnation of the receiver, whose acknowledgement was in flight.
+      // If the incarnations differ, a former incarnation of the receiver may have read the message, and its
+      // acknowledgement was in flight.
       if readerLife == readerLifeBefore { acknowledged.append((name, readerLife)) }
     }
     return nil
@@ -128,14 +133,14 @@ struct MessageLedger {
     return nil
   }
 
-  /// The first message that was acknowledged and never read, or nil. It is valid at the end, when all messages were
-  /// read. `lifeOf` returns the current incarnation of a machine.
+  /// The first message that completed as delivered and was never read, or nil. Use it at the end of a run, when all
+  /// messages have been read. `lifeOf` returns the current incarnation of a machine.
   func unpaid(_ lifeOf: (Int) -> Int) -> String? {
     let name = acknowledged.first { !received.contains($0.name) && lifeOf($0.name.route.to) == $0.readerLife }?.name
     return name.map { "message \($0.number) of \($0.route.from) to \($0.route.to) in lane \($0.route.lane)" }
   }
 
-  /// Parses the head of a message.
+  /// Parses the first `headBytes` bytes of a message.
   private static func name(_ bytes: [UInt8], _ lane: Lane) -> Name? {
     guard bytes.count >= headBytes else { return nil }
     func word(_ place: Int) -> UInt32 { (0..<4).reduce(0) { $0 << 8 | UInt32(bytes[place + $1]) } }

@@ -2,18 +2,18 @@ import Frame
 import Primitives
 import TestSupport
 
-/// The faults that a relay currently applies to the frames that leave it.
+/// The faults that a misbehaving relay currently applies to the frames that it sends.
 struct Mischief {
   var kinds: [Fault] = []
   var until = Instant.zero
-  /// Sent frames that may be sent again, the newest last.
+  /// The last frames sent, with the newest at the end. The fault `replay` sends them again.
   var kept: [[UInt8]] = []
-  /// Frames held back so that others overtake them.
+  /// Frames held back by the fault `frameReorder`, so that later frames overtake them.
   var held: [[UInt8]] = []
 
-  /// Whether it forwards advertisements as if they had nearly expired.
+  /// Whether the relay raises the ages of the advertisements that it forwards close to their lifetimes.
   var raisesAges = false
-  /// Whether it lists invented neighbours in its own topology.
+  /// Whether the relay lists invented neighbours in its own topology.
   var listsInvented = false
 
   static let keptMax = 16
@@ -24,10 +24,10 @@ struct Mischief {
   }
 }
 
-/// An overloaded or malicious relay. Frames between neighbours are not changed, because TLS protects them. Payload
-/// bytes that only the end nodes can check are changed only if a signature covers them.
+/// An overloaded or malicious relay. It does not change frames between neighbours, because TLS protects these. It
+/// changes payload bytes only if a signature covers them, because no relay could detect other changes.
 extension Simulation {
-  /// The frames that leave `machine` in place of those from its node.
+  /// The frames that `machine` sends in place of `bytes`, which its node has sent.
   func mischief(_ bytes: [UInt8], _ machine: Int) -> [UInt8] {
     if machines[machine].mischief.isIdle(now) { return bytes }
     var result: [UInt8] = []
@@ -80,8 +80,8 @@ extension Simulation {
     return result
   }
 
-  /// A frame with one changed byte in a signed payload, more hops, or another id. No change may have an effect beyond
-  /// the loss of this frame.
+  /// The frame with one changed byte in a signed payload, with more hops, or with another id. The change may have no
+  /// effect but the loss of this frame.
   private func altered(_ header: FrameHeader, _ payload: [UInt8]) -> [UInt8] {
     var header = header
     var payload = payload
@@ -98,7 +98,7 @@ extension Simulation {
     return encoded { output in header.write(to: &output) } + payload
   }
 
-  /// An advertisement with an age shortly before its expiry, or long after it.
+  /// The advertisement with an age up to one second below its lifetime, or in one of five cases with the highest age.
   private func aged(_ header: FrameHeader, _ payload: [UInt8]) -> [UInt8] {
     guard let view = try? AdvertisementView(payload.span.bytes) else { return [] }
     var header = header
@@ -107,7 +107,7 @@ extension Simulation {
     return encoded { output in header.write(to: &output) } + payload
   }
 
-  /// Another node's topology with a changed encryption preference and the old signature.
+  /// Another node's topology with a changed encryption preference and its old signature, which no longer matches.
   private func downgraded(_ header: FrameHeader, _ payload: [UInt8]) -> [UInt8]? {
     guard let view = try? AdvertisementView(payload.span.bytes), view.kind == .topology else { return nil }
     let flags = payload.count - Self.signatureBytes - view.body.byteCount
@@ -128,8 +128,8 @@ extension Simulation {
 
   func anyID() -> NodeID { machines[Int(random.below(UInt64(machines.count)))].key.id }
 
-  /// The machine's own topology with links that do not exist, false costs, and a random encryption preference. The
-  /// signature is valid, and each neighbour gets another version.
+  /// The machine's own topology with invented links, false costs, and a random encryption preference. Its signature is
+  /// valid, and each neighbour gets a different version.
   private func falseLinks(_ header: FrameHeader, _ payload: [UInt8], _ machine: Int) -> [UInt8]? {
     let wish: [EncryptionPreference] = [.required, .optional, .none]
     return restated(header, payload, machine, wish[Int(random.below(3))]) { neighbours in
@@ -144,7 +144,7 @@ extension Simulation {
     }
   }
 
-  /// The machine's own topology with other neighbours and a valid signature, or nil for any other frame.
+  /// The machine's own topology with changed neighbours and a valid signature, or nil if the frame is not a topology.
   private func restated(
     _ header: FrameHeader, _ payload: [UInt8], _ machine: Int, _ encryption: @autoclosure () -> EncryptionPreference,
     _ change: (inout [Neighbour]) -> Void

@@ -2,15 +2,15 @@ import Primitives
 
 /// The machines of a network and the wires between them.
 public struct NetworkPlan {
-  /// A wire between two machines, by their numbers.
+  /// A wire between two machines, which are given by their numbers.
   public struct Wire {
     public var ends: (Int, Int)
     public var model: WireModel
-    /// Whether discovery learns the id of the other end before anybody dials.
+    /// Whether discovery gives each end the id of the other end before a dial.
     public var announcesID: Bool
-    /// Whether the wire is out of reach at first. It comes and goes with the fault `handOver`.
+    /// Whether the wire is down at first. The fault `handOver` brings it up and takes it down.
     public var isLatent = false
-    /// The broadcast domain of the wire, or 0.
+    /// The number of the wire's broadcast domain, or 0 if it is in none.
     public var domain: UInt32
 
     public init(_ one: Int, _ other: Int, _ model: WireModel, announcesID: Bool = true, domain: UInt32 = 0) {
@@ -21,10 +21,10 @@ public struct NetworkPlan {
     }
   }
 
-  /// Whether each machine forwards for others.
+  /// For each machine, whether it forwards frames for others.
   public var relays: [Bool]
   public var wires: [Wire]
-  /// The maximum number of simultaneous Bluetooth links of each machine, or nil for as many as there are slots.
+  /// The maximum number of simultaneous Bluetooth links of each machine, or nil for no limit but that of link slots.
   public var bluetoothPlaces: Int?
 
   public init(relays: [Bool], wires: [Wire]) {
@@ -32,36 +32,36 @@ public struct NetworkPlan {
     self.wires = wires
   }
 
-  /// A row of relays 0 … n, with one wire of each model after the other.
+  /// A line of relays. Wire n has model n and connects relay n with relay n + 1.
   public static func line(_ models: [WireModel]) -> NetworkPlan {
     NetworkPlan(
       relays: [Bool](repeating: true, count: models.count + 1),
       wires: models.indices.map { Wire($0, $0 + 1, models[$0]) })
   }
 
-  /// All machines in one broadcast domain.
+  /// All machines in one broadcast domain, called a hall.
   public static func hall(relays: [Bool], _ model: WireModel = .ethernet) -> NetworkPlan {
     var plan = NetworkPlan(relays: relays, wires: [])
     plan.addHall(Array(relays.indices), model, domain: 1)
     return plan
   }
 
-  /// Adds wires between all members, and from each member to each of `guests`.
+  /// Adds a wire between each two members of a domain, and from each member to each of `guests`.
   private mutating func addHall(_ members: [Int], guests: [Int] = [], _ model: WireModel, domain: UInt32) {
     for (place, one) in members.enumerated() {
       for other in members[..<place] + guests { wires.append(Wire(other, one, model, domain: domain)) }
     }
   }
 
-  /// Adds wires between all members, which discover each other over Bluetooth LE.
+  /// Adds a Bluetooth LE wire between each two members, so that all members discover each other.
   mutating func addRoom(_ members: [Int]) {
     for (place, one) in members.enumerated() {
       for other in members[..<place] { wires.append(Wire(other, one, .bluetoothLE)) }
     }
   }
 
-  /// Adds broadcast domains in a row. Two neighbouring domains share a machine, or a chain of wires with up to three
-  /// relays connects them. In half of the domains delays grow with load.
+  /// Adds `count` broadcast domains in a row. A shared machine connects two neighbouring domains, or a chain of wires
+  /// with up to three relays. In half of the domains delays grow with load.
   private mutating func addHalls(_ count: Int, _ random: inout SeededRandom) {
     func any<Element>(_ all: [Element]) -> Element { all[Int(random.below(UInt64(all.count)))] }
     func model() -> WireModel {
@@ -92,7 +92,7 @@ public struct NetworkPlan {
     }
   }
 
-  /// The network of a seed.
+  /// The random network of a seed. `random` must be a generator for this seed.
   static func random(_ options: Options, _ random: inout SeededRandom) -> NetworkPlan {
     let count = options.nodeCount
     var plan = NetworkPlan(relays: (0..<count).map { _ in random.chance(perThousand: 800) }, wires: [])
@@ -109,8 +109,8 @@ public struct NetworkPlan {
     case .line: for number in 1..<count { wire(number - 1, number) }
     case .ring: for number in 0..<count where count > 2 || number == 0 { wire(number, (number + 1) % count) }
     case .star:
-      // A large star has several centres: a node holds `Limits.linksMax` links, and two per neighbour for a moment when
-      // both ends dial.
+      // A node has `Limits.linksMax` links. While both ends dial, it needs two for each neighbour, so a star has a
+      // centre for every `linksMax / 2` machines.
       let arms = Limits.linksMax / 2
       for number in 1..<count { wire((number - 1) / arms, number) }
     case .grid:
@@ -135,7 +135,7 @@ public struct NetworkPlan {
       plan.bluetoothPlaces = boxes + 3 + Int(random.below(4))
       return plan
     }
-    // Some pairs have a second wire, over another bearer or under another address.
+    // Some pairs of machines have a second wire, with another bearer or another address.
     let second: UInt64 = !options.shape.isOfHalls ? 200 : count > 32 ? 2 : 20
     for single in plan.wires where random.chance(perThousand: second) {
       wire(single.ends.0, single.ends.1)

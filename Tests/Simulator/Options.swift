@@ -1,16 +1,16 @@
 import Frame
 import Primitives
 
-/// The parameters of one simulated network. All follow from the seed and from the reductions of a regression.
+/// The parameters of one simulated network. They are determined by the seed, and may be reduced for a regression.
 public struct Options: Sendable {
   public enum Shape: String, Sendable {
     case line, ring, star, grid, random
-    /// One broadcast domain, or several in a row.
+    /// One broadcast domain with wires between all machines (`hall`), or several in a row (`halls`).
     case hall, halls
-    /// Leaves and a few relays that discover each other over Bluetooth LE, with few places.
+    /// Up to 16 leaves and relays in Bluetooth LE range of each other, each with few slots for Bluetooth links.
     case room
 
-    /// The shapes that are drawn at random; the other ones depend on the seed.
+    /// The shapes that are drawn at random. The seed's number decides about the other shapes.
     static let drawn: [Shape] = [.line, .ring, .star, .grid, .random]
     var isOfHalls: Bool { self == .hall || self == .halls }
   }
@@ -18,52 +18,53 @@ public struct Options: Sendable {
   public let seed: UInt64
   public private(set) var shape: Shape
   public private(set) var nodeCount: Int
-  /// The faults that may happen.
+  /// The faults that may happen in this run.
   public private(set) var faults: [Fault]
-  /// The time during which faults happen.
+  /// The time during which faults and messages happen.
   public private(set) var faultSpan: TimeSpan
-  /// The mean time between two faults, and between two messages of the whole network.
+  /// The mean time between two faults (`faultPause`), and between two messages in the network (`messagePause`).
   private(set) var faultPause: TimeSpan
   private(set) var messagePause: TimeSpan
-  /// Whether messages of up to 60 KB are common.
+  /// Whether half of the messages have up to 60 KB, instead of a tenth.
   private(set) var isBusy: Bool
-  /// Whether some machines and wires stay down when the others recover.
+  /// Whether some machines and wires stay down when the faults end.
   private(set) var healsPartly: Bool
-  /// The machines' encryption preferences.
+  /// The encryption preferences of the machines.
   public let sealing: Sealing
-  /// Whether applications decide on the certificate of each peer.
+  /// Whether the applications of every second machine decide on the certificate of each peer.
   let asksApplications: Bool
-  /// Whether keys between two machines are renewed all the time.
+  /// Whether the session keys between two machines are renewed after 40 records or some seconds.
   let renewsKeys: Bool
-  /// The maximum length of a wake-up. Events that come to a machine within a random part of it are handled together.
+  /// The maximum length of one pass of a machine's event loop. The node is drained after a random part of it, and
+  /// handles the events of that time together.
   let wakeSpan: TimeSpan
-  /// The attack of a hostile relay at the end, in three of twenty networks.
+  /// The attack of a hostile relay at the end of the run. Three of twenty networks have one.
   let lie: Lie?
-  /// Whether signatures and sealing use mbedTLS, if the program is built with it.
+  /// Whether signatures and sealing use mbedTLS instead of the stand-in. The program must be built with mbedTLS.
   public let wantsRealCryptography: Bool
 
   public enum Sealing: String, Sendable {
-    /// All machines require it.
+    /// All machines require encryption.
     case required
-    /// None does.
+    /// No machine encrypts.
     case none
     /// Each machine has its own preference.
     case mixed
   }
 
-  /// Every n-th seed signs and seals with the real library.
+  /// Every n-th seed signs and seals with mbedTLS. The stand-in is used in the others.
   public static let realCryptographyEvery: UInt64 = 50
 
-  /// Whether a seed is run a second time to check that its trace is the same: one in twenty, and some of those with the
-  /// real library.
+  /// Whether a seed runs twice, to check that both runs have the same trace. These are one in twenty seeds, and one in
+  /// ten of the seeds with mbedTLS.
   public static func isRunTwice(_ seed: UInt64) -> Bool { seed % 20 == 7 || seed % (10 * realCryptographyEvery) == 0 }
 
-  /// Every n-th seed uses broadcast domains; none of them uses the real library.
+  /// Every n-th seed has broadcast domains. No seed has both these and mbedTLS.
   static let hallsEvery: UInt64 = 5
-  /// Every n-th seed uses large broadcast domains. Such a seed takes as long as fifty others.
+  /// Every n-th seed has large broadcast domains. One such seed takes as long as fifty others.
   static let largeHallsEvery: UInt64 = 250
 
-  /// Options without faults and without random messages.
+  /// The options of a network without faults and without random messages.
   init(quiet seed: UInt64, nodeCount: Int) {
     self.seed = seed
     shape = .random
@@ -110,18 +111,20 @@ public struct Options: Sendable {
     if seed % Self.roomsEvery == 8 { makeRoom() }
   }
 
-  /// Every n-th seed is a room.
+  /// Every n-th seed is a room: leaves and relays in Bluetooth LE range of each other.
   static let roomsEvery: UInt64 = 20
 
   private mutating func makeRoom() {
     var random = SeededRandom(seed: seed ^ 0x4007)
     shape = .room
     nodeCount = 6 + Int(random.below(11))
-    // A leaf without a relay may have fewer places than leaves to link with.
+    // All relays start again after the faults. Without a relay a leaf might have fewer Bluetooth slots than leaves that
+    // it must link with.
     healsPartly = false
   }
 
-  /// These options use a generator of their own, so that the networks of all other seeds do not depend on them.
+  /// Changes the options for broadcast domains. Their random numbers come from a separate generator, so that the
+  /// networks of other seeds stay the same.
   private mutating func makeHalls() {
     var random = SeededRandom(seed: seed ^ 0x4a11)
     shape = random.chance(perThousand: 500) ? .hall : .halls
@@ -142,7 +145,8 @@ public struct Options: Sendable {
 
   static let largestHall = 128
 
-  /// The same seed with less: only these faults, at most `nodeCount` machines, and a shorter time with faults.
+  /// The options of the same seed with only these faults, at most `nodeCount` machines, and at most `faultSeconds`
+  /// seconds of faults.
   public func reduced(faults: [Fault]? = nil, nodeCount: Int? = nil, faultSeconds: UInt64? = nil) -> Options {
     var options = self
     if let faults { options.faults = self.faults.filter(faults.contains) }
@@ -152,15 +156,15 @@ public struct Options: Sendable {
   }
 }
 
-/// The faults of a run; each seed enables some of them.
+/// The faults of the simulator. Each seed enables some of them.
 public enum Fault: String, CaseIterable, Sendable {
-  // Below the links: streams stay reliable or break.
+  // Faults of wires, below the links: streams stay reliable or break.
 
-  /// All streams of a wire end, and both ends are notified.
+  /// All streams of a wire end, and both ends of each stream are notified.
   case cut
-  /// A wire delivers nothing for a while and then everything.
+  /// A wire delivers nothing for a while, and delivers all delayed data after that.
   case stall
-  /// A wire fails silently for a while; its streams never recover.
+  /// A wire fails silently for a while. Its streams carry nothing from then on.
   case darkness
   /// One direction of a wire fails silently for a while.
   case oneWay
@@ -170,65 +174,66 @@ public enum Fault: String, CaseIterable, Sendable {
   case isolation
   /// A wire goes down and up several times while its ends complete handshakes.
   case flap
-  /// A wire's rate falls to a hundredth for a while.
+  /// A wire's rate falls to one hundredth for a while.
   case clog
-  /// Bytes take up to a second longer.
+  /// All data of a wire takes up to a second longer for a while.
   case delay
-  /// Packets are lost and retransmitted below the link; all later data waits for them.
+  /// Packets are lost and retransmitted below the link. All data behind a lost packet waits for it.
   case loss
-  /// As `loss`, but half of all packets are lost in short bursts.
+  /// As `loss`, but packets are lost in short bursts, each with half of the packets.
   case bursts
-  /// A byte changes, which makes TLS end the stream.
+  /// One byte changes in flight, so the receiver's TLS ends the stream.
   case corrupt
-  /// From its next stream on, a wire has another frame length limit.
+  /// A wire gets another limit for the length of frames. Streams that are opened later use it.
   case frameLength
-  /// A second wire between two machines comes into reach and goes again.
+  /// A second wire between two machines comes up or goes down.
   case handOver
-  /// Discovery loses the other end of a wire for a while.
+  /// Discovery at both ends of a wire loses the other end for a while.
   case discoveryFlap
 
-  // Machines.
+  // Faults of machines.
 
-  /// A machine loses power or its process dies, and starts again with a later epoch.
+  /// A machine loses power or its process dies. It starts again with a later epoch.
   case crash
-  /// As `crash`, but the machine has lost its epoch: it starts with an earlier one.
+  /// As `crash`, but the machine has lost its stored epoch and starts with an earlier one.
   case epochLost
-  /// A machine does nothing for a while and then continues.
+  /// A machine handles no events for a while and then continues.
   case freeze
-  /// A second machine runs with the key of another one for a while.
+  /// A second machine, the clone, runs with the key of another machine for a while.
   case clone
-  /// The application of a machine takes no messages for a while.
+  /// The application of a machine reads no messages for a while.
   case slowReader
-  /// The application of a machine takes no messages until all faults are over.
+  /// The application of a machine reads no messages until all faults are over.
   case noReader
   /// The wall clock of a machine jumps by up to ten years.
   case clockStep
 
-  // Frames: an overloaded or malicious relay.
+  // Faults of frames, which one overloaded or malicious relay causes.
 
   case frameLoss
   case frameDouble
   case frameReorder
-  /// Forwards nothing, but otherwise behaves normally.
+  /// The relay forwards no frames, and otherwise behaves normally.
   case blackHole
-  /// Sends frames again that it has sent before.
+  /// The relay sends frames again that it has sent before.
   case replay
-  /// Changes advertisements, hop counts, and the ids in frames.
+  /// The relay changes advertisements, hop counts, and the ids in frames.
   case alter
-  /// Sends forged frames in other nodes' names.
+  /// The relay sends forged frames in other nodes' names.
   case spoof
-  /// Advertises links that it does not have, false costs, and a false encryption preference.
+  /// The relay advertises links that it does not have, false costs, and a false encryption preference of its own.
   case falseLinks
-  /// Changes other nodes' encryption preferences in their topologies.
+  /// The relay changes other nodes' encryption preferences in their topologies.
   case downgrade
 
-  /// Half of the machines in a broadcast domain crash at once, and start again at once.
+  /// Half of the machines in a broadcast domain crash at once, and start again together.
   case hallLeaves
 
-  /// Whether a key was used under a later epoch. That epoch must expire, which takes a quarter of an hour.
+  /// Whether the fault leaves advertisements of a later epoch than the current one. These must expire, which takes a
+  /// quarter of an hour.
   var isSlow: Bool { self == .epochLost || self == .clone }
 
-  /// Whether one relay applies the fault to frames. All other faults concern wires or machines.
+  /// Whether one misbehaving relay applies the fault to frames. All other faults concern wires or machines.
   var isMischief: Bool {
     switch self {
     case .frameLoss, .frameDouble, .frameReorder, .blackHole, .replay, .alter, .spoof, .falseLinks, .downgrade: true

@@ -1,8 +1,8 @@
 import Frame
 import Primitives
 
-/// The naive router: the cheapest paths of all pairs (Floyd 1962, Warshall 1962), and the shortest among equally cheap
-/// ones. Paths lead through relays only.
+/// The naive router. It computes the cheapest paths of all pairs (Floyd 1962, Warshall 1962), and the shortest of
+/// equally cheap paths. Only relays can be in the middle of a path.
 struct Reference {
   struct Way: Equatable {
     var cost: UInt32
@@ -16,8 +16,8 @@ struct Reference {
 
   private var ways: [[Way?]]
 
-  /// Uses the links that both ends advertise, at the cost that the sending end advertises. `topologies` has nil for a
-  /// machine that advertises nothing.
+  /// Computes paths from the links that both ends advertise, at the cost that the sending end advertises. `topologies`
+  /// has an element for each machine; it is nil for a machine that advertises nothing.
   init(_ topologies: [FrameObserver.Topology?], number: (NodeID) -> Int) {
     let count = topologies.count
     ways = [[Way?]](repeating: [Way?](repeating: nil, count: count), count: count)
@@ -33,7 +33,8 @@ struct Reference {
     spread(topologies.map { $0?.relays ?? false })
   }
 
-  /// Uses the existing wires between `running` machines. It gives reachability only, without costs.
+  /// Computes paths from the wires that are up between `running` machines. The result shows which machines are
+  /// reachable, but has no real costs.
   init(wires: [Wire], relays: [Bool], running: [Bool]) {
     let count = relays.count
     ways = [[Way?]](repeating: [Way?](repeating: nil, count: count), count: count)
@@ -67,6 +68,6 @@ struct Reference {
     return first.cost + second.cost == way.cost
   }
 
-  /// The number of links on the longest path.
+  /// The number of links on the longest of all paths.
   var diameter: Int { ways.reduce(0) { max($0, $1.reduce(0) { max($0, $1?.hops ?? 0) }) } }
 }

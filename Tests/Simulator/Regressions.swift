@@ -1,4 +1,4 @@
-/// A seed that once failed, reduced to the options that it needs to fail. Regressions are never removed.
+/// A network seed that once failed, reduced to the options with which it still failed. Regressions are never removed.
 public struct Regression: Sendable {
   /// The defect, as a sentence.
   public let name: String
@@ -10,7 +10,7 @@ public struct Regression: Sendable {
     options = Options(seed: seed).reduced(faults: faults, nodeCount: nodeCount, faultSeconds: faultSeconds)
   }
 
-  /// `make sim` prints the line for a new regression.
+  /// The regressions of networks. `make sim` prints the line to add here when a seed fails.
   public static let all: [Regression] = [
     Regression(
       "acknowledgements under way while the reader restarts", seed: 1161,
@@ -33,7 +33,7 @@ public struct StoryRegression: Sendable {
   public let name: String
   public let seed: UInt64
 
-  /// Scenarios of single steps, played by `Story`.
+  /// Scenarios of a few nodes that `Story` of SessionStories runs one event at a time, without a network.
   public static let steps: [StoryRegression] = [
     StoryRegression(name: "who was ejected does not tell the others for a founder that is gone", seed: 1126),
     StoryRegression(name: "two in both of two merged sessions keep other meetings: no stream comes", seed: 1411),
@@ -47,7 +47,7 @@ public struct StoryRegression: Sendable {
     StoryRegression(name: "what becomes known while two meet is never told", seed: 9824),
   ]
 
-  /// Scenarios in a network, played by `SessionStory`.
+  /// Scenarios that `SessionStory` runs in a simulated network with faults.
   public static let networks: [StoryRegression] = [
     StoryRegression(name: "a route back has more hops than a frame", seed: 3758),
     StoryRegression(name: "an invitation stands when its node is alone", seed: 2835),

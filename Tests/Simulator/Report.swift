@@ -12,18 +12,18 @@ public struct Report: Sendable {
   public let convergence: Convergence
   public let faultCounts: [Fault: Int]
   public let alarms: Int
-  /// The number of unencrypted payloads with the canary, all of them where both ends wanted that, and the number of
-  /// sealed payloads.
+  /// The number of unencrypted payloads with the canary of `MessageLedger`, and the number of sealed frames. Both ends
+  /// of each counted canary allowed unencrypted data.
   public let canaries: Int
   public let sealed: Int
   /// The number of unreliable messages that arrived.
   public let unreliable: Int
-  /// The effects of a hostile relay on the others.
+  /// The effects of a hostile relay on the other machines, or nil if the run had none.
   public let liar: LiarReport?
   /// The first violation, or nil.
   public let violation: String?
 
-  /// Runs a whole seed.
+  /// Runs a seed from its start to the end of all checks.
   public init(_ options: Options, keys: @escaping KeyMaker = Simulation.standInKey, isVerbose: Bool = false) {
     let simulation = Simulation(options, keys: keys, isVerbose: isVerbose)
     let start = simulation.now
@@ -45,7 +45,7 @@ public struct Report: Sendable {
     violation = simulation.violation
   }
 
-  /// The violation without its numbers. Two runs fail in the same way if these are equal.
+  /// The violation without its numbers. Two runs failed in the same way if these texts are equal.
   public var kindOfViolation: String? {
     violation.map { text in
       String(
@@ -54,7 +54,7 @@ public struct Report: Sendable {
     }
   }
 
-  /// One line for a program to read: `name=value`, separated by spaces.
+  /// One line that run.py parses: `name=value`, separated by spaces.
   public var line: String {
     func text(_ value: UInt64?) -> String { value.map { "\($0)" } ?? "-" }
     let faults = Fault.allCases.compactMap { fault in faultCounts[fault].map { "\(fault):\($0)" } }

@@ -1,24 +1,26 @@
 import Primitives
 
-/// The cost of a network that forms and then rests, without faults and messages.
+/// The traffic and work of a network that forms and then rests, without faults and messages.
 public struct Rest: Sendable {
   public let nodes: Int
-  /// The milliseconds until every node was a peer of every other node, or nil if that took too long.
+  /// The milliseconds until every node was a peer of every other node, or nil if that took more than `wholeMax`.
   public let wholeAfter: UInt64?
   public let links: Int
-  /// The least and the greatest number of links of a node, at rest.
+  /// The lowest and the highest number of links of a node at rest.
   public let linksPerNode: (least: Int, most: Int)
   /// The number of links on the longest route.
   public let longestWay: Int
-  /// The bytes that a node sends per minute, averaged over the time in which all nodes renew all advertisements once.
+  /// The mean number of bytes that a node sends per minute at rest. It is measured while every node renews each
+  /// advertisement once.
   public let bytesPerNodeAndMinute: UInt64
-  /// The signatures that a node verified until the network was whole, and per minute at rest.
+  /// The signatures that all nodes verified until the network was complete (`verifiedAtFirst`), and per minute at rest.
   public let verifiedAtFirst: Int
   public let verifiedPerMinute: Int
   /// The first violation, or nil.
   public let violation: String?
 
-  /// A ring with chords: four links per node, or three in a small mesh.
+  /// A ring of nodes. With more than eight nodes it has random links across it, so that nodes have eight links on
+  /// average.
   public static func ofMesh(_ count: Int) -> Rest {
     var random = SeededRandom(seed: UInt64(count))
     var plan = NetworkPlan(relays: [Bool](repeating: true, count: count), wires: [])
@@ -38,9 +40,9 @@ public struct Rest: Sendable {
   public static func ofHall(_ count: Int) -> Rest { Rest(.hall(relays: [Bool](repeating: true, count: count))) }
 
   private static let wholeMax = TimeSpan.seconds(300)
-  /// In this time nodes close the links that they do not need.
+  /// The time in which nodes close surplus links after the network is complete.
   private static let settling = TimeSpan.seconds(90)
-  /// In this time every node renews all its advertisements once.
+  /// The time in which every node renews each of its advertisements once.
   private static let renewal = TimeSpan.seconds(200)
 
   private init(_ plan: NetworkPlan) {
@@ -78,7 +80,7 @@ public struct Rest: Sendable {
 extension Simulation {
   fileprivate var verifyCount: Int { machines.reduce(0) { $0 + $1.key.verifyCount } }
 
-  /// The bytes that all current links have sent.
+  /// The number of bytes that all current links have sent.
   fileprivate var bytesOut: UInt64 {
     machines.reduce(0) { sum, machine in
       machine.streams.indices.reduce(sum) { $0 + (machine.node?.link($1).bytesOut ?? 0) }

@@ -4,30 +4,32 @@ import Session
 import SessionSupport
 import TestSupport
 
-/// Applications with sessions in a random network. They invite each other, connect to each other's addresses, accept,
-/// leave and send messages while the faults last.
+/// Runs applications with sessions in a random network. While the faults last, they invite each other, connect to each
+/// other's addresses, accept, leave and send messages.
 ///
-/// `checkSessions` checks the network afterwards. `Story` in SessionStories does the same for single steps.
+/// `checkSessions` checks the sessions after the faults. `Story` in SessionStories runs such scenarios without a
+/// network.
 public final class SessionStory {
-  /// The maximum number of machines with applications.
+  /// The maximum number of machines that run an application.
   static let machinesMax = 8
 
   let simulation: Simulation
   private var random: SeededRandom
-  /// The open session of each machine in its current incarnation.
+  /// The open session of each machine, with the incarnation of the node that opened it.
   private var open: [Int: (life: Int, handle: SessionHandle)] = [:]
-  /// Invitations that have not ended, by machine, incarnation and handle.
+  /// The time at which each open invitation or introduction ends, by machine, incarnation and handle.
   private var standing: [String: Instant] = [:]
-  /// The machine incarnations that have connected to an address. They invite and accept without an event for the
-  /// application.
+  /// The incarnations of machines that have connected to an address. For an introduction their nodes invite and accept
+  /// by themselves, without an event for the application.
   private var introducers: Set<String> = []
-  /// Checks the streams between members.
+  /// Checks the bytes of all streams between members.
   public let witness = StreamWitness(
     pool: Int(SessionLimits.streamBytesMax) - SessionLimits.streamsMax * Int(SessionLimits.streamWindowSure))
   /// The number of times that two members connected.
   public private(set) var connectedCount = 0
 
-  /// Nil for networks in which some machines may not talk with each other.
+  /// Returns nil for a network in which some machines may not communicate: encryption preferences differ, or
+  /// applications reject certificates.
   public init?(_ options: Options, isVerbose: Bool = false) {
     if options.sealing == .mixed || options.asksApplications { return nil }
     simulation = Simulation(options, isVerbose: isVerbose)
@@ -35,7 +37,7 @@ public final class SessionStory {
     random = SeededRandom(seed: options.seed ^ 0x5e55)
   }
 
-  /// Plays the scenario. Returns the first violation, or nil.
+  /// Runs the scenario with all checks. Returns the first violation, or nil.
   public func play() -> String? {
     while simulation.now < simulation.faultsEnd, simulation.violation == nil {
       advance(.milliseconds(100))
@@ -43,7 +45,8 @@ public final class SessionStory {
     }
     simulation.heal()
     _ = simulation.untilWhole("of health", within: Simulation.ageMax)
-    // Standing invitations expire. Then the connected members must agree on one view within twenty quiet seconds.
+    // The longest open invitation ends within this time. Then at least twenty quiet seconds remain in which connected
+    // members must agree on one view.
     for _ in 0..<90 { advance(.seconds(1)) }
     if simulation.violation == nil { checkSessions() }
     if simulation.violation == nil { simulation.checkAcknowledged() }
@@ -168,7 +171,7 @@ public final class SessionStory {
     }
   }
 
-  /// Describes the state of every open session as text. It helps when a seed is replayed.
+  /// Text that describes every open session, for the replay of a failed seed.
   public func report() -> String {
     var lines: [String] = []
     for machine in stage {
@@ -181,8 +184,8 @@ public final class SessionStory {
     return lines.joined(separator: "\n")
   }
 
-  /// Checks that every invitation of a current incarnation has ended, and that members in reach of each other have the
-  /// same view.
+  /// Checks that every invitation of a running incarnation has ended. Checks that members that are peers of each other
+  /// list the same members.
   private func checkSessions() {
     witness.check { place in
       simulation.machines[place.node].node != nil && UInt64(simulation.machines[place.node].life) == place.life
@@ -201,18 +204,21 @@ public final class SessionStory {
       let others = stage.filter { other in
         other != machine && isMutual(machine, other) && companies[machine] == companies[other]
       }
-      // A member that is not a peer of this machine cannot notify it of its departure.
+      // A member that left cannot notify this machine while the two are not peers of each other, so such members are
+      // not compared.
       let seen = view.map { simulation.number(of: $0.address.node) }.filter { isMutual(machine, $0) }.sorted()
       if seen != others { simulation.fail("machine \(machine) sees \(seen) in a session of \(others)") }
     }
   }
 
-  /// Whether two machines are peers of each other. One of the two routes between them may have too many hops.
+  /// Whether each of two machines is a peer of the other. One of the two routes may have too many hops, so that only
+  /// one is.
   private func isMutual(_ one: Int, _ other: Int) -> Bool {
     simulation.machines[one].found.contains(other) && simulation.machines[other].found.contains(one)
   }
 
-  /// The machines with a session, each with the first machine of its group of members that must have one view.
+  /// The machines with a session. The value of each is the first machine of its group, whose members must all have one
+  /// view.
   private var companies: [Int: Int] {
     var machines: [Int] = []
     var members: [(address: MemberAddress, table: SessionTable)] = []

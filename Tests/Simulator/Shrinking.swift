@@ -1,6 +1,6 @@
 import Primitives
 
-/// Makes a failing run smaller while it fails in the same way.
+/// Finds smaller options of a failing seed with which it still fails in the same way.
 public struct Shrinker {
   public private(set) var faults: [Fault]
   public private(set) var nodeCount: Int
@@ -12,7 +12,7 @@ public struct Shrinker {
   private let kind: String
   private let keys: KeyMaker
 
-  /// Nil if `report` has no violation.
+  /// Returns nil if `report` has no violation.
   public init?(_ report: Report, keys: @escaping KeyMaker) {
     guard let kind = report.kindOfViolation else { return nil }
     self.kind = kind
@@ -23,7 +23,7 @@ public struct Shrinker {
     faultSeconds = report.options.faultSpan.milliseconds / 1000
   }
 
-  /// Reduces the machines, then the faults, then the time, each as far as possible.
+  /// Removes machines first, then faults, then seconds of faults. Each is reduced as far as the run still fails.
   public mutating func shrink() {
     for count in 2..<max(nodeCount, 2) where fails(faults, count, faultSeconds) {
       nodeCount = count
@@ -40,7 +40,7 @@ public struct Shrinker {
     }
   }
 
-  /// The line for Tests/Simulator/Regressions.swift.
+  /// The failing seed as a line for Tests/Simulator/Regressions.swift.
   public var regression: String {
     let list = faults.map { ".\($0)" }.joined(separator: ", ")
     return

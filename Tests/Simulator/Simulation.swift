@@ -9,11 +9,11 @@ import Session
 import SessionSupport
 import TestSupport
 
-/// A whole network of real nodes in one thread. Clock, wires, streams, crashes and applications are simulated, and all
-/// randomness comes from one seed.
+/// A complete network of the firmware's nodes in one thread. The clock, wires, streams, crashes and applications are
+/// simulated. All random numbers come from one seed.
 ///
-/// docs/protocol.md defines what the nodes must do. Safety is checked at every step, and liveness once the faults are
-/// over (Liveness.swift).
+/// docs/protocol.md defines what the nodes must do. Safety properties are checked at every step, and liveness after the
+/// faults (Liveness.swift).
 public final class Simulation {
   enum Event {
     case deadline(machine: Int)
@@ -25,7 +25,7 @@ public final class Simulation {
     case streamEnds(stream: Int, side: Int)
     case seen(machine: Int, life: Int, wire: Int)
     case unseen(machine: Int, life: Int, wire: Int)
-    /// The radio has not received the other end's advertisements for long.
+    /// A radio has not received the advertisements of the wire's other end for long, so discovery loses this end.
     case unheard(machine: Int, life: Int, wire: Int)
     case fault
     case flap(wire: Int)
@@ -46,62 +46,63 @@ public final class Simulation {
   public internal(set) var now = Instant.zero + .seconds(1000)
   var events = EventHeap<Event>()
   var machines: [Machine] = []
-  /// The machine that owns each id; a clone owns none.
+  /// The machine that owns each id. Clones are left out, because they use the id of another machine.
   var numbers: [NodeID: Int] = [:]
   var wires: [Wire] = []
   var streams: [Stream] = []
-  /// The streams whose end at least one end has not been notified of.
+  /// The streams that are open at one end at least. Each end is notified separately that a stream has ended.
   var open: [Int] = []
   var observer = FrameObserver()
   var ledger = MessageLedger()
-  /// Whether a node may hold back received messages. A session message with signatures waits for their verification,
-  /// together with everything behind it in its lane, although all of it was acknowledged.
+  /// Whether a node may hold back received messages. A session message waits until its signatures are verified, and so
+  /// do the messages behind it in its lane. All of them are acknowledged earlier, so a completed message may be unread.
   var holdsMessages = false
   public internal(set) var trace: Trace
-  /// The relay that misbehaves in this run, or nil.
+  /// The relay that applies the faults of frames in this run (`Mischief`), or nil. `wasVillain` is true once it has
+  /// done so.
   var villain: Int?
   var wasVillain = false
-  /// The hostile relay that currently attacks, and the number of its steps.
+  /// The hostile relay that attacks now and its attack, or nil. `lieCount` counts its lies, and `lieTicks` its steps.
   var liarAtWork: (machine: Int, lie: Lie)?
   var lieCount = 0
   var lieTicks = 0
-  /// The places that a hostile relay claims from its victims, and those that others got.
+  /// The slots that a hostile relay claims from its victims, and the slots that other machines got meanwhile.
   var claim = Claim()
   public internal(set) var liarReport: LiarReport?
-  /// The number of machine starts so far.
+  /// The number of starts of machines so far.
   var lives = 0
-  /// Whether the faults are over.
+  /// Whether all faults have ended.
   var isHealed = false
-  /// The number of unencrypted payloads that hold the canary of `MessageLedger`.
+  /// The number of unencrypted payloads that contained the canary of `MessageLedger`.
   var canaryCount = 0
-  /// Whether a session was refused although its keys were right: by an application, or because two nodes contradict
-  /// each other.
+  /// Whether a node refused a session although the peer's key was right. An application rejected the certificate, or
+  /// two nodes contradicted each other.
   var hadRefusal = false
-  /// The number of machines that reported that their key is used twice.
+  /// The number of machines whose node reported that its key is used twice.
   public internal(set) var alarmCount = 0
   /// The number of times that each fault was applied.
   public internal(set) var faultCounts: [Fault: Int] = [:]
   /// The measured times, in milliseconds.
   public internal(set) var convergence = Convergence()
-  /// The highest number of Bluetooth connections that a machine had when it made another one.
+  /// The highest number of Bluetooth connections of a machine at the time of a dial.
   var placesTaken = 0
   /// The session events that the applications received.
   var sessionEvents: [(machine: Int, life: Int, event: SessionEvent)] = []
-  /// The number of peers that a node reported as changed.
+  /// The number of events in which a node reported a changed peer.
   private(set) var changeCount = 0
   /// The first violation.
   public private(set) var violation: String?
-  /// Faults and messages happen until this time.
+  /// The time at which faults and random messages end.
   let faultsEnd: Instant
   var scratch = [UInt8](repeating: 0, count: 4 * Limits.frameBytesMax)
 
-  /// The network and the faults of a seed.
+  /// Simulates the random network of a seed with its faults.
   public convenience init(_ options: Options, keys: @escaping KeyMaker = standInKey, isVerbose: Bool = false) {
     var random = SeededRandom(seed: options.seed ^ 0x0a11)
     self.init(.random(options, &random), options, keys, isVerbose: isVerbose)
   }
 
-  /// A network of the caller's design, without faults and without random messages.
+  /// Simulates a network that the caller designed, without faults and without random messages.
   public convenience init(_ network: NetworkPlan, seed: UInt64 = 1, isVerbose: Bool = false) {
     self.init(
       network, Options(quiet: seed, nodeCount: network.relays.count), Self.standInKey, isVerbose: isVerbose)
@@ -117,7 +118,7 @@ public final class Simulation {
     build()
   }
 
-  /// The fast stand-in for a key. It is the same for a seed and a number on every machine.
+  /// A fast stand-in for a key. The same seed and number give the same key on every computer.
   public static func standInKey(_ seed: UInt64, _ number: Int) -> any SimulatedKey {
     StandInCryptography(Identity(seed &* 1000 &+ UInt64(number)))
   }
@@ -127,7 +128,7 @@ public final class Simulation {
     trace.note(now, "VIOLATION \(what)")
   }
 
-  /// Runs all events up to `end`.
+  /// Handles all events up to `end`, or up to the first violation.
   public func run(until end: Instant) {
     while violation == nil, events.nextInstant <= end {
       now = max(now, events.nextInstant)
@@ -174,7 +175,7 @@ public final class Simulation {
     }
   }
 
-  /// The machine that an event is for.
+  /// The machine whose node handles the event, or nil. A frozen machine delays such events.
   private func machine(of event: Event) -> Int? {
     switch event {
     case .deadline(let machine), .wakeEnds(let machine, _), .dialEnds(let machine, _, _, _), .seen(let machine, _, _),
@@ -204,10 +205,11 @@ public final class Simulation {
     touched(machine, timedOut: isDue)
   }
 
-  /// Called when the node has handled an event. As in the firmware, the node is drained once per wake-up: after a
-  /// random number of events, or when no more come for a moment.
+  /// Called after the node has handled an event. As in the firmware, the node is drained once per pass of the event
+  /// loop: after a random number of events, or after a pause without events.
   func touched(_ machine: Int, timedOut: Bool = false) {
-    // Any event after the timeout may make something due, for example a route for a waiting message.
+    // An event after the deadline may have made another action due, for example a route for a waiting message. The node
+    // may then report a deadline that is now.
     machines[machine].timedOutAt = timedOut ? now : .zero
     guard machines[machine].node != nil, machines[machine].frozenUntil <= now else { return }
     machines[machine].eventsSinceDrain += 1
@@ -217,7 +219,8 @@ public final class Simulation {
     if machines[machine].eventsSinceDrain >= machines[machine].wakeEvents { drain(machine) }
   }
 
-  /// Drains a node according to its drain rule.
+  /// Drains a node by the rule in the comment of `Node`: takes its outputs until there are no more, and then reads its
+  /// next deadline.
   func drain(_ machine: Int) {
     guard let node = machines[machine].node else { return }
     machines[machine].eventsSinceDrain = 0
@@ -240,7 +243,7 @@ public final class Simulation {
     case .dial(let handle):
       trace.add(now, .dial, machine, Int(handle))
       let wire = wires[Int(handle)]
-      // A handshake takes three round trips. Without an answer it lasts until its timeout.
+      // A handshake takes three round trips. Over a wire that is down it lasts until the dial's timeout.
       let delay = wire.model.delay
       let span = wire.isUp ? span(delay.least * 4, delay.most * 6) : span(.milliseconds(50), .seconds(4))
       plan(.dialEnds(machine: machine, life: machines[machine].life, wire: Int(handle), until: nil), after: span)

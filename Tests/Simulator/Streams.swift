@@ -5,13 +5,14 @@ import Node
 import Primitives
 import TestSupport
 
-/// Streams over wires: handshakes, bytes in flight, and the ends of streams.
+/// Streams over wires: dials and handshakes, bytes in flight, and how streams end.
 extension Simulation {
   func side(of stream: Int, _ machine: Int, _ slot: Int) -> Int {
     streams[stream].ends.0.machine == machine && streams[stream].ends.0.slot == slot ? 0 : 1
   }
 
-  /// The time that a dial waits for a machine that has no place and so does not advertise.
+  /// The time for which a dial waits while the other machine has no free Bluetooth slot and therefore does not
+  /// advertise.
   static let placeWait = TimeSpan.seconds(8)
 
   func dialEnds(_ machine: Int, _ life: Int, _ wire: Int, until end: Instant? = nil) {
@@ -28,16 +29,16 @@ extension Simulation {
     )
     open.append(streams.count)
     streams.append(Stream(wire: wire, ends: ends, diallingSide: wires[wire].side(machine)))
-    // Streams that both ends have closed are removed.
+    // `open` may keep streams that both ends have closed, so these are removed from time to time.
     if open.count > 256 { open.removeAll { streams[$0].ends.0.isGone && streams[$0].ends.1.isGone } }
-    // Either end may be the first to learn that the handshake is over.
+    // The end of a handshake reaches each node at a different time, in either order.
     for side in 0...1 {
       plan(.opens(stream: streams.count - 1, side: side), after: span(.milliseconds(0), wires[wire].model.delay.most))
     }
   }
 
-  /// Whether a machine's radio accepts another connection. A connection occupies a place while one of its ends knows
-  /// it.
+  /// Whether a machine's radio accepts another Bluetooth connection. A connection occupies a slot while at least one of
+  /// its ends considers it open.
   private func hasPlace(_ machine: Int) -> Bool {
     let taken = open.count { stream in
       wires[streams[stream].wire].model.bearer == .bluetoothLE && !isOver(stream)
@@ -72,7 +73,7 @@ extension Simulation {
     touched(end.machine)
   }
 
-  /// Moves frames from a link into its stream, while there is room below the link or, if `all`, until none is left.
+  /// Moves frames from a link into its stream while the wire's buffer has space. If `all`, moves all frames.
   func send(_ stream: Int, _ side: Int, all: Bool) {
     let end = streams[stream][end: side]
     guard let slot = end.slot, let node = machines[end.machine].node else { return }
@@ -102,7 +103,7 @@ extension Simulation {
     }
   }
 
-  /// Handles that bytes have left, which makes room below the link of `side`.
+  /// Continues to send frames of a link whose stream was full, because bytes have left the wire's buffer.
   func room(_ stream: Int, _ side: Int) {
     let end = streams[stream][end: side]
     guard streams[stream][from: side].isFull, !streams[stream][from: side].isDead, !end.isGone,
@@ -113,10 +114,10 @@ extension Simulation {
     touched(end.machine)
   }
 
-  /// Sends bytes that no node made.
+  /// Sends bytes over a stream that no node has produced.
   func inject(_ bytes: [UInt8], _ stream: Int, _ side: Int) { if !bytes.isEmpty { put(bytes, stream, side) } }
 
-  /// Sends bytes. A stream keeps their order, but not the boundaries between pieces.
+  /// Sends bytes over a stream. They arrive in order, but in pieces of random sizes.
   private func put(_ bytes: [UInt8], _ stream: Int, _ side: Int) {
     let receiver = streams[stream][end: 1 - side]
     for frame in frames(in: bytes) {
@@ -133,7 +134,7 @@ extension Simulation {
     }
   }
 
-  /// The times at which bytes that are sent now leave and arrive.
+  /// The piece for bytes that are sent now, with the times at which they leave and arrive.
   private func travel(_ bytes: [UInt8], _ stream: Int, _ side: Int) -> Stream.Piece {
     let wire = streams[stream].wire
     let end = streams[stream].wireSide(side)
@@ -155,7 +156,8 @@ extension Simulation {
     return Stream.Piece(leavesAt: start + busy, arrivesAt: arrives, bytes: bytes, isCorrupt: isCorrupt)
   }
 
-  /// The number of packets in a sequence that are lost, and the maximum number of retransmissions of one packet.
+  /// The number of packets lost by the weather of a wire, out of `packets`, and the maximum number of retransmissions
+  /// of one packet.
   private func losses(_ packets: Int, _ weather: inout Weather) -> (packets: Int, rounds: Int) {
     if weather.isBursty, now >= weather.burstTurnsAt {
       weather.isInBurst.toggle()
@@ -173,7 +175,8 @@ extension Simulation {
     return (sum, rounds)
   }
 
-  /// Delays a piece by its losses. Lost packets are retransmitted, and the last of them delays everything behind it.
+  /// Delays a piece by the losses that its wire model always has. Lost packets are retransmitted, and the last one
+  /// delays all data behind it.
   private func repair(_ piece: inout Stream.Piece, _ stream: Int, _ side: Int) {
     let wire = streams[stream].wire
     let end = streams[stream].wireSide(side)
@@ -193,7 +196,8 @@ extension Simulation {
     piece.arrivesAt = max(piece.arrivesAt, repaired)
   }
 
-  /// Cuts the frame length in hellos, for a wire whose ends accept shorter frames than the bearer allows.
+  /// Reduces the frame length that a hello offers to `most`, for a wire whose ends accept shorter frames than its
+  /// bearer.
   private func hellosCut(_ bytes: [UInt8], _ most: Int) -> [UInt8] {
     guard most < Limits.framePayloadBytesMax, let (header, payload) = frames(in: bytes).first,
       header.knownType == .hello, var hello = try? Hello(payload.span.bytes)
@@ -222,8 +226,8 @@ extension Simulation {
     }
   }
 
-  /// Checks that no payload leaves unencrypted if a machine requires encryption or both ends support it. The check
-  /// looks at the frame type and at the content.
+  /// Checks that a payload is encrypted if one of its end nodes requires encryption or both support it. The check uses
+  /// the frame type and searches for the canary.
   private func checkSecrecy(_ header: FrameHeader, _ payload: [UInt8], _ machine: Int) {
     guard header.isRouted else { return }
     let ends = (number(of: header.source), number(of: header.destination))
@@ -235,7 +239,7 @@ extension Simulation {
     }
     guard Self.contains(payload, MessageLedger.canary) else { return }
     canaryCount += 1
-    // A relay that changes ids makes a payload look like one of two other nodes.
+    // A relay with the fault `alter` changes ids in frames, so a payload may seem to belong to two other nodes.
     if isOpen || !isOwn && options.faults.contains(.alter) { return }
     fail("the canary of \(ends.0) to \(ends.1) is in clear on a wire of machine \(machine)")
   }
@@ -285,14 +289,14 @@ extension Simulation {
     if streams[stream][from: side].hasEnded, streams[stream][from: side].isEmpty { streamEnds(stream, 1 - side) }
   }
 
-  /// TLS at the end `side` closes the stream, and the other end is notified.
+  /// Ends a stream because TLS at the end `side` found an error. The other end is notified after the wire's delay.
   private func breaks(_ stream: Int, seenBy side: Int) {
     streams[stream].isDead = true
     plan(.streamEnds(stream: stream, side: 1 - side), after: wires[streams[stream].wire].model.delay.most)
     streamEnds(stream, side)
   }
 
-  /// Notifies the end `side` that the stream is gone.
+  /// Marks the stream as ended at the end `side`, and notifies the node there.
   func streamEnds(_ stream: Int, _ side: Int) {
     let end = streams[stream][end: side]
     guard !end.isGone, machines[end.machine].life == end.life else { return }

@@ -2,8 +2,8 @@ import Channel
 import Frame
 import Primitives
 
-/// Checks flow control between two ends. No end sends bytes beyond the other's window, and no end offers a larger
-/// window than a lane's ring. It sees unsealed payloads only.
+/// Checks flow control between two nodes: no sender exceeds the receiver's window, and no receiver offers a window
+/// larger than the lane's ring buffer. Only unencrypted payloads can be checked.
 struct WindowObserver {
   private struct Lane: Hashable {
     var sender: NodeID
@@ -13,7 +13,7 @@ struct WindowObserver {
     var lane: UInt8
   }
 
-  /// The highest offset that each receiver has granted.
+  /// The highest byte offset that each receiver has allowed its sender.
   private var offered: [Lane: UInt64] = [:]
 
   /// Checks a payload that a node sends in its own name. Returns the violation, or nil.
@@ -23,7 +23,7 @@ struct WindowObserver {
     case .segment: return segment(header, payload)
     case .acknowledgement: return acknowledgement(header, payload)
     case .hello, .ping, .pong, .goodbye, .request, .advertisement, .denyList, .handshake, .sealed, .datagram, .reset,
-      // These types are always sealed.
+      // A node sends `joined` only inside sealed frames. The other types carry no window.
       .joined, nil:
       return nil
     }
@@ -35,7 +35,7 @@ struct WindowObserver {
       sender: header.source, receiver: header.destination, senderEpoch: segment.epochs.source,
       receiverEpoch: segment.epochs.destination, lane: segment.lane.rawValue)
     let end = segment.offset + UInt64(view.data.byteCount)
-    // One byte beyond the window is the probe of a closed window.
+    // A sender probes a closed window with one byte beyond it.
     let most = max(offered[lane, default: 0], ChannelLimits.initialWindowBytes) + 1
     return end <= most ? nil : "sends bytes up to \(end) where room is up to \(most - 1)"
   }

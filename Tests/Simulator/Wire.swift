@@ -1,40 +1,40 @@
 import Primitives
 
-/// Impairments of one direction of a wire, below any link.
+/// The impairments of one direction of a wire. They act below the links, until the time `until`.
 struct Weather {
   var until = Instant.zero
-  /// Packets that are lost and retransmitted.
+  /// The rate of packets that are lost and retransmitted.
   var lossPerThousand: UInt64 = 0
-  /// Whether half of all packets are lost for a few milliseconds, and then none for a while.
+  /// Whether losses come in bursts: half of the packets are lost for some milliseconds, and then none for a while.
   var isBursty = false
   var isInBurst = false
   var burstTurnsAt = Instant.zero
   var extraDelay = TimeSpan.milliseconds(0)
-  /// Pieces of a stream with a changed byte.
+  /// The rate of pieces in which one byte is changed.
   var corruptPerThousand: UInt64 = 0
-  /// The divisor of the rate.
+  /// The factor by which the wire is slower than its model.
   var slowness: UInt64 = 1
 }
 
-/// A medium that connects two machines: a cable, or radios in range. A pair may have several wires.
+/// A medium that connects two machines: a cable, or two radios in range. Two machines may share several wires.
 struct Wire {
   /// The current state of one direction of a wire.
   struct Direction {
     var isUp = true
-    /// Nothing leaves or arrives before this time.
+    /// Nothing is transmitted or delivered before this time.
     var stalledUntil = Instant.zero
-    /// The time by which everything sent so far has left.
+    /// The time at which all data sent so far has been transmitted.
     var busyUntil = Instant.zero
     var weather = Weather()
   }
 
   let ends: (Int, Int)
   var model: WireModel
-  /// Whether discovery learns the id of the other end before anybody dials.
+  /// Whether discovery gives each end the id of the other end before a dial.
   let announcesID: Bool
-  /// The broadcast domain of the wire, or 0.
+  /// The number of the wire's broadcast domain, or 0 if it is in none.
   let domain: UInt32
-  /// Whether the wire stays down when the faults are over.
+  /// Whether the wire stays down after the faults.
   var staysDown = false
   private var directions = FixedArray<2, Direction>(repeating: Direction())
 
@@ -45,13 +45,13 @@ struct Wire {
     self.domain = domain
   }
 
-  /// The direction from end `side`.
+  /// The direction that starts at the end `side`.
   subscript(from side: Int) -> Direction {
     get { directions[side] }
     set { directions[side] = newValue }
   }
 
-  /// Whether both directions are up, so that a handshake is possible.
+  /// Whether both directions are up. Only then a handshake is possible.
   var isUp: Bool {
     get { directions[0].isUp && directions[1].isUp }
     set {
@@ -65,49 +65,49 @@ struct Wire {
   func joins(_ one: Int, _ other: Int) -> Bool { ends == (one, other) || ends == (other, one) }
 }
 
-/// One authenticated byte stream over a wire, in both directions.
+/// An authenticated byte stream over a wire, with both its directions.
 struct Stream {
   struct End {
     let machine: Int
-    /// The incarnation of the machine that the stream belongs to.
+    /// The incarnation of the node that this end belongs to.
     let life: Int
-    /// The link slot, or nil until the node of this end is notified of the stream.
+    /// The slot of the link at this end. It is nil until the node is notified of the stream.
     var slot: Int?
-    /// The bytes that the link sent and received.
+    /// The numbers of bytes that the link has sent and received.
     var bytesOut: UInt64 = 0
     var bytesIn: UInt64 = 0
-    /// Whether the node of this end was notified that the stream is gone, or closed it.
+    /// Whether the node at this end closed the stream or was notified that it has ended.
     var isGone = false
   }
 
-  /// Bytes that leave the sender and arrive together.
+  /// Bytes that are transmitted together and arrive together.
   struct Piece {
     var leavesAt: Instant
     var arrivesAt: Instant
     var bytes: [UInt8]
-    /// Whether the piece was changed in flight; then the receiver's TLS ends the stream.
+    /// Whether a byte was changed in flight, so that the receiver's TLS ends the stream.
     var isCorrupt = false
   }
 
-  /// The bytes that one end sent and the other has not received.
+  /// The bytes in one direction that one end has sent and the other end has not received.
   struct Direction {
     private var pieces: [Piece] = []
-    /// The first piece that has not arrived, and the first that has not left.
+    /// The indices of the first piece that has not arrived and of the first piece that is not transmitted.
     private var arrivals = 0
     private var departures = 0
-    /// The bytes that were handed down and have not left.
+    /// The number of bytes in the buffer below the sender's link, which are not transmitted yet.
     private(set) var bytesBelow = 0
     private(set) var lastArrival = Instant.zero
-    /// Whether the sender waits for room.
+    /// Whether the sender waits for space in the buffer below its link.
     var isFull = false
-    /// Whether the sender has sent its last byte.
+    /// Whether the sender has sent its last byte and closed.
     var hasEnded = false
-    /// Whether nothing sent from now on leaves or arrives.
+    /// Whether everything sent from now on is lost.
     var isDead = false
 
     var isEmpty: Bool { arrivals == pieces.count }
     var first: Piece? { isEmpty ? nil : pieces[arrivals] }
-    /// The time at which there is room again, if anything leaves at all.
+    /// The time at which the buffer has space again, or nil if it is empty. A dead direction never transmits.
     var nextDeparture: Instant? { departures == pieces.count ? nil : pieces[departures].leavesAt }
 
     mutating func append(_ piece: Piece) {
@@ -126,7 +126,7 @@ struct Stream {
       }
     }
 
-    /// Removes the pieces that had left by `now` from the bytes below the sender's link.
+    /// Removes the pieces transmitted by `now` from the buffer below the sender's link.
     mutating func depart(_ now: Instant) {
       if isDead { return }
       while departures < pieces.count, pieces[departures].leavesAt <= now {
@@ -135,14 +135,14 @@ struct Stream {
       }
     }
 
-    /// The bytes that were handed down and have not arrived.
+    /// The number of bytes that were sent and have not arrived.
     var bytesUnderWay: Int { pieces[arrivals...].reduce(0) { $0 + $1.bytes.count } }
   }
 
   let wire: Int
-  /// The end that dialled, followed by the other end.
+  /// The end of the machine that dialled, followed by the end of the other machine.
   var ends: (End, End)
-  /// The side of the wire on which the dialling end is.
+  /// The wire's side of the machine that dialled.
   let diallingSide: Int
   private var directions = [Direction(), Direction()]
 
@@ -156,13 +156,13 @@ struct Stream {
     get { side == 0 ? ends.0 : ends.1 }
     set { if side == 0 { ends.0 = newValue } else { ends.1 = newValue } }
   }
-  /// The direction from end `side`.
+  /// The direction that starts at the stream's end `side`.
   subscript(from side: Int) -> Direction {
     _read { yield directions[side] }
     _modify { yield &directions[side] }
   }
 
-  /// Whether nothing sent from now on leaves or arrives, in both directions.
+  /// Whether everything sent from now on is lost in both directions.
   var isDead: Bool {
     get { directions[0].isDead && directions[1].isDead }
     set {
@@ -171,6 +171,6 @@ struct Stream {
     }
   }
 
-  /// The side of the wire for a side of the stream.
+  /// The wire's side for a side of the stream.
   func wireSide(_ side: Int) -> Int { side == 0 ? diallingSide : 1 - diallingSide }
 }

@@ -1,23 +1,24 @@
 import Primitives
 
-/// The properties of a wire: bearer, rate, delay, and the buffer below a link.
+/// The properties of a wire: its bearer, rate and delay, and the buffer below each link.
 public struct WireModel: Sendable {
   public var bearer: BearerKind
-  /// Bytes per second for all streams of the wire together: from its first end, and from its second end.
+  /// The rate in bytes per second that all streams of the wire share: from its first end, and from its second end.
   public var bytesPerSecond: (UInt64, UInt64)
-  /// The time from the last bit sent to the last bit received.
+  /// The delay between the transmission of a bit and its reception. It varies between `least` and `most`.
   public var delay: (least: TimeSpan, most: TimeSpan)
   /// The unit of loss: a radio packet or a TCP segment.
   public var packetBytes: Int
-  /// The time until a lost packet has been retransmitted and has arrived.
+  /// The additional delay of a lost packet: its retransmission and the delivery of the copy.
   public var repairDelay: TimeSpan
-  /// The share of packets in thousandths that are always lost and retransmitted.
+  /// The rate at which packets are lost and retransmitted, in thousandths, without any fault.
   public var lossPerThousand: UInt64 = 0
-  /// Data that waits for the wire is delayed further by this factor times its wait, as on a medium with many users.
+  /// The delay that load adds on a shared medium: this factor times the time for which the data waited for the wire.
   public var loadDelayFactor: UInt64 = 0
-  /// The bytes that a link may hand down before they are on the wire. One frame may exceed the limit.
+  /// The size in bytes of the buffer below a link. The link sends while the buffer holds less, so one frame may exceed
+  /// it.
   public var bytesBelowMax: Int
-  /// The longest frame payload that the ends accept; longer offers in hellos are cut to it.
+  /// The longest frame payload that the ends accept. Longer offers in hellos are reduced to this length.
   public var framePayloadBytesMax = Limits.framePayloadBytesMax
 
   public init(
@@ -36,7 +37,8 @@ public struct WireModel: Sendable {
   public static let bluetoothLE = WireModel(
     .bluetoothLE, bytesPerSecond: 125_000, delay: (.milliseconds(8), .milliseconds(8)), packetBytes: 247,
     repairDelay: .milliseconds(15), bytesBelowMax: 12_288)
-  /// Bluetooth BR/EDR at 2 Mbit/s with packets of 1021 bytes (3-DH5). It has the routing cost of every Bluetooth link.
+  /// Bluetooth BR/EDR at 2 Mbit/s with packets of 1021 bytes (3-DH5). Its bearer is that of LE, because both have the
+  /// same routing cost.
   public static let bluetoothClassic = WireModel(
     .bluetoothLE, bytesPerSecond: 250_000, delay: (.milliseconds(4), .milliseconds(4)), packetBytes: 1021,
     repairDelay: .milliseconds(8), bytesBelowMax: 12_288)
@@ -55,28 +57,28 @@ public struct WireModel: Sendable {
 
   public static let all: [WireModel] = [.bluetoothLE, .bluetoothClassic, .wifi, .wifiDirect, .ethernet]
 
-  /// The same wire with delays that vary between the model's delay and ten times that delay.
+  /// The same wire with a delay that varies between once and ten times the model's least delay.
   public var jittery: WireModel {
     var model = self
     model.delay.most = delay.least * 10
     return model
   }
 
-  /// The same wire with packets that are lost below the link.
+  /// The same wire with packets that are always lost and retransmitted at this rate.
   public func losing(perThousand: UInt64) -> WireModel {
     var model = self
     model.lossPerThousand = perThousand
     return model
   }
 
-  /// The same wire with a delay that grows with its load.
+  /// The same wire with a delay that grows with load, by `loadDelayFactor`.
   public func delayed(byLoad factor: UInt64) -> WireModel {
     var model = self
     model.loadDelayFactor = factor
     return model
   }
 
-  /// The time for which `byteCount` bytes from end `side` occupy the wire.
+  /// The time in which `byteCount` bytes from the end `side` are transmitted.
   func time(for byteCount: Int, from side: Int) -> TimeSpan {
     let rate = side == 0 ? bytesPerSecond.0 : bytesPerSecond.1
     return TimeSpan(nanoseconds: UInt64(byteCount) * 1_000_000_000 / max(rate, 1))

@@ -6,7 +6,7 @@ import Testing
 @testable import Simulator
 
 extension Simulation {
-  /// The neighbours of a machine over links that are up.
+  /// The neighbours with which a machine has a link that is up.
   func neighbours(of machine: Int) -> [Int] {
     machines[machine].streams.indices.compactMap { slot -> Int? in
       guard machines[machine].streams[slot] != nil, let link = machines[machine].node?.link(slot), link.state == .up
@@ -15,7 +15,7 @@ extension Simulation {
     }.sorted()
   }
 
-  /// Whether all machines of a group are peers of each other.
+  /// Whether each machine of a group is a peer of all others.
   func isWhole(_ group: [Int]) -> Bool {
     group.allSatisfy { one in group.allSatisfy { $0 == one || machines[one].found.contains($0) } }
   }
@@ -30,7 +30,7 @@ extension Simulation {
     }.max() ?? 0
   }
 
-  /// The time until the condition holds, or nil after `limit` or a violation.
+  /// The time until the condition holds, or nil if `limit` passes or a violation occurs first.
   func time(until limit: TimeSpan, _ condition: () -> Bool) -> TimeSpan? {
     let start = now
     while !condition() {
@@ -41,7 +41,7 @@ extension Simulation {
   }
 }
 
-/// Long enough for surplus links to be closed.
+/// A time in which nodes close all surplus links.
 private let rest = TimeSpan.seconds(60)
 
 private func expectRest(_ simulation: Simulation, of count: Int) {

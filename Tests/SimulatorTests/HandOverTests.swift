@@ -4,8 +4,8 @@ import Testing
 
 @testable import Simulator
 
-/// A sender, a relay, and a receiver that has Bluetooth and Wi-Fi to the relay. Wi-Fi fails and the receiver notices.
-/// The relay must detect the failure itself, and until then its frames are lost.
+/// The network has a sender, a relay and a receiver. The receiver is linked with the relay over Bluetooth and Wi-Fi.
+/// Wi-Fi fails, and the receiver notices first. Frames are lost until the relay detects the failure by itself.
 @Test func aTransferGoesOnAsSoonAsARelayHasFoundAnotherWay() {
   let plan = NetworkPlan(
     relays: [true, true, true], wires: [.init(0, 1, .wifi), .init(1, 2, .bluetoothLE), .init(1, 2, .wifi)])
@@ -34,6 +34,6 @@ import Testing
   run(for: .seconds(30)) { simulation.bytesRead(by: 2) > before }
   let took = simulation.now - cutAt
   print("a link died unnoticed by the relay before the receiver: bytes again after \(took.milliseconds) ms")
-  // The relay keeps a silent link for 5 s.
+  // The relay closes a link after 5 s without a received frame.
   #expect(simulation.violation == nil && took < .seconds(6))
 }

@@ -5,12 +5,12 @@ import Testing
 @testable import Node
 @testable import Simulator
 
-/// The transit times of small interactive messages from the first machine of a line to the last, in microseconds,
-/// sorted.
+/// The transit times of small interactive messages from the first machine of a line to the last: in microseconds, in
+/// ascending order.
 private func pings(_ models: [WireModel], withBulk: Bool) -> [UInt64] {
   let models = models.map { model in
-    // Only one frame is under way at a time, because data encrypted ahead and data in the kernel are outside of the
-    // core.
+    // Each stream accepts only one frame at a time. Data that is already encrypted or in the kernel is outside of the
+    // core, and would hide its scheduling.
     var model = model
     model.bytesBelowMax = 1
     return model
@@ -21,7 +21,7 @@ private func pings(_ models: [WireModel], withBulk: Bool) -> [UInt64] {
   var took: [UInt64] = []
   let receiver = simulation.machines[last].key.id
   func keepBusy() {
-    // `canSend` is called first, because a refused message costs as much to make as an accepted one.
+    // `canSend` is called first, because to make a message that is refused costs as much time as one that is accepted.
     while withBulk, simulation.machines[0].node?.canSend(byteCount: 16_384, to: receiver, lane: .bulk) == true {
       if !simulation.send(0, last, .bulk, 16_000) { return }
     }
@@ -37,7 +37,8 @@ private func pings(_ models: [WireModel], withBulk: Bool) -> [UInt64] {
   }
   for number in 0..<200 {
     keepBusy()
-    // This pause is not a multiple of the time that a frame takes.
+    // The length of this pause is unrelated to the transmission time of a frame, so messages arrive at all phases of a
+    // frame.
     simulation.run(until: simulation.now + TimeSpan(nanoseconds: 1000 * (50_000 + UInt64(number)) * 1_237 % 40_000))
     keepBusy()
     let before = received()

@@ -5,7 +5,8 @@ import Testing
 
 @testable import Simulator
 
-/// Leaves around boxes in one room. All discover each other over Bluetooth LE, and a radio has seven places.
+/// The simulation of boxes and leaves that all discover each other over Bluetooth LE. Each radio has seven slots for
+/// connections.
 private func room(boxes: Int, leaves: Int) -> Simulation {
   var plan = NetworkPlan(relays: (0..<boxes + leaves).map { $0 < boxes }, wires: [])
   plan.addRoom(Array(0..<boxes + leaves))
@@ -14,12 +15,12 @@ private func room(boxes: Int, leaves: Int) -> Simulation {
 }
 
 extension Simulation {
-  /// The number of parked leaves of a machine.
+  /// The number of parked links of a machine. A parked link keeps its slot, but has no connection.
   fileprivate func parked(at machine: Int) -> Int {
     (0..<Limits.linksMax).count { machines[machine].node?.link($0).state == .parked }
   }
 
-  /// Sends a message from one machine to another. Returns the time until it is delivered, or nil.
+  /// Sends a short message from one machine to another. Returns the time until it is delivered, or nil.
   fileprivate func timeOfLine(from: Int, to: Int) -> TimeSpan? {
     let before = ledger.deliveredCount
     guard send(from, to, .interactive, 40) else { return nil }
@@ -45,7 +46,7 @@ func sixteenLeavesAroundABoxWithSevenPlacesMeetAndTalk(_ boxes: Int, _ leaves: I
   let whole = try #require(simulation.time(until: .seconds(30)) { simulation.isWhole(all) })
   simulation.run(until: simulation.now + .seconds(10))
   #expect(simulation.isWhole(all))
-  // Leaves do not occupy each other's places.
+  // Leaves link only with boxes, and so occupy no Bluetooth slots of other leaves.
   #expect(all.dropFirst(boxes).allSatisfy { leaf in simulation.neighbours(of: leaf).allSatisfy { $0 < boxes } })
   #expect(all.prefix(boxes).allSatisfy { simulation.neighbours(of: $0).count <= 7 })
   var slowest = TimeSpan(nanoseconds: 0)
@@ -64,7 +65,7 @@ func sixteenLeavesAroundABoxWithSevenPlacesMeetAndTalk(_ boxes: Int, _ leaves: I
   let simulation = room(boxes: 1, leaves: 16)
   simulation.run(until: simulation.now + .seconds(60))
   let found = simulation.machines.map(\.found)
-  // Each node renews two advertisements every 200 s.
+  // Each of the 17 nodes renews its two advertisements once in 200 s.
   #expect(simulation.changes(during: .seconds(200)) <= 2 * 17)
   #expect(simulation.isWhole(Array(0..<17)) && simulation.machines.map(\.found) == found)
   #expect(simulation.parked(at: 0) == 11 && simulation.violation == nil)
@@ -73,7 +74,7 @@ func sixteenLeavesAroundABoxWithSevenPlacesMeetAndTalk(_ boxes: Int, _ leaves: I
 @Test func whereEverybodyTalksAllTheTimeNobodyStarves() throws {
   let simulation = room(boxes: 1, leaves: 16)
   simulation.run(until: simulation.now + .seconds(30))
-  // Each leaf sends a message to the next one every second.
+  // Each leaf sends one message a second to the next leaf.
   var read = [Int](repeating: 0, count: 17)
   var longest = [TimeSpan](repeating: TimeSpan(nanoseconds: 0), count: 17)
   var last = [Instant](repeating: simulation.now, count: 17)

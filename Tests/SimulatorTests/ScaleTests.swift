@@ -2,7 +2,7 @@ import Testing
 
 @testable import Simulator
 
-/// Prints a few figures; docs/measurements/figures.md has the figures of large networks.
+/// Prints the cost of small networks at rest. docs/measurements/figures.md has the figures of large networks.
 @Test(arguments: [Rest.ofMesh, Rest.ofHall]) func whatANetworkSaysAtRest(kind: @Sendable (Int) -> Rest) {
   let rest = kind(16)
   print(rest.line)

@@ -6,14 +6,14 @@ import Testing
 
 @testable import Simulator
 
-/// Applications on the machines of a line, one endpoint each.
+/// A line of machines, each with one application on one endpoint.
 private final class Line {
   let simulation: Simulation
   var sessions: [SessionHandle] = []
 
   init(_ models: [WireModel]) throws {
     simulation = Simulation(.line(models))
-    // The machines start at different times.
+    // The machines start at different times, and all run after ten seconds.
     simulation.run(until: simulation.now + .seconds(10))
     for machine in simulation.machines.indices {
       let node = try #require(simulation.machines[machine].node)
@@ -26,7 +26,7 @@ private final class Line {
     MemberAddress(node: simulation.machines[machine].key.id, endpoint: 1)
   }
 
-  /// Runs the simulation while every machine accepts its invitations.
+  /// Runs the simulation for `span`. The application of every machine accepts all invitations.
   func run(_ span: TimeSpan) {
     let end = simulation.now + span
     while simulation.now < end, simulation.violation == nil {

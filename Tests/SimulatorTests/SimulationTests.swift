@@ -2,7 +2,7 @@ import Testing
 
 @testable import Simulator
 
-/// Runs a few seeds only, because this build is not optimised. `make test` runs `make sim` as well.
+/// Runs only a few seeds, because test builds are not optimised. `make test` also runs `make sim` with many seeds.
 @Test func randomNetworksHealAfterRandomFaults() {
   for seed in 1...12 as ClosedRange<UInt64> {
     let report = Report(Options(seed: seed))

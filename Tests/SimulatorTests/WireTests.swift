@@ -4,8 +4,8 @@ import Testing
 
 @testable import Simulator
 
-/// The bytes of messages that cross a row of machines in `span`, while the first machine always has more to send to the
-/// last.
+/// The number of message bytes that a line of machines delivers in `span`, while the first machine always has more to
+/// send to the last.
 private func goodput(_ models: [WireModel], over span: TimeSpan) -> Int {
   let simulation = Simulation(.line(models))
   let last = models.count
@@ -14,7 +14,7 @@ private func goodput(_ models: [WireModel], over span: TimeSpan) -> Int {
   let end = simulation.now + span
   let receiver = simulation.machines[last].key.id
   while simulation.now < end {
-    // `canSend` is called first, because a refused message costs as much to make as an accepted one.
+    // `canSend` is called first, because to make a message that is refused costs as much time as one that is accepted.
     while simulation.machines[0].node?.canSend(byteCount: 16_384, to: receiver, lane: .bulk) == true {
       if !simulation.send(0, last, .bulk, 16_000) { break }
     }
@@ -30,7 +30,7 @@ private let ways: [(name: String, models: [WireModel])] = [
   ("Ethernet, LE, Wi-Fi", [.ethernet, .bluetoothLE, .wifi]),
 ]
 
-/// The clock is simulated, so the figures describe the protocol and not a machine.
+/// The clock is simulated, so the figures depend on the protocol and not on the computer.
 @Test(arguments: [(0, 90), (20, 60)] as [(UInt64, Int)])
 func aWayCarriesMostOfWhatItsSlowestWireCouldAlsoIfPacketsAreLost(lossPerThousand: UInt64, percentLeast: Int) {
   for (name, models) in ways {
