@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Unauthenticated connections to a box, tested with the causeway binary: admission_test.py BINARY
 
-Measures what they cost the box and checks that a refused client receives the reason. The openssl command makes the
-certificates."""
+Measures the processor time that these connections cost the box, and checks that a refused client receives the reason.
+The openssl command makes the certificates."""
 import os
 import resource
 import socket
@@ -27,7 +27,7 @@ class AdmissionTest(DaemonsTest):
             connection.close()
 
     def connect(self, host, message=b""):
-        """Connect from 127.2.0.`host`."""
+        """Connect to the box from the loopback address 127.2.0.`host`, and send `message`."""
         connection = socket.socket()
         connection.settimeout(5)
         connection.bind((f"127.2.0.{host}", 0))
@@ -37,7 +37,8 @@ class AdmissionTest(DaemonsTest):
         return connection
 
     def load(self, seconds=1.0):
-        """The share of the time in which the box runs or is ready to run, independent of the machine's other load."""
+        """The share of `seconds` in which the box runs or is ready to run. Other load of the machine does not change
+        it."""
         def busy():
             with open(f"/proc/{self.box.process.pid}/schedstat") as file:
                 return sum(int(word) for word in file.read().split()[:2]) / 1e9
@@ -68,7 +69,8 @@ class AdmissionTest(DaemonsTest):
             connection.close()
         time.sleep(1.5)
         self.assertEqual(self.box.log("warning").count("cannot accept connections"), 1)
-        # The box accepts connections again: this client sends no TLS and receives an alert.
+        # The box accepts connections again. A client that does not send TLS receives an alert, as before the limit was
+        # reached.
         self.assertEqual(self.connect(50, b"GET / HTTP/1.1").recv(7), INTERNAL_ERROR)
 
     def test_who_is_refused_reads_why_although_it_was_still_talking(self):
@@ -82,7 +84,8 @@ class AdmissionTest(DaemonsTest):
         for options, alert in (("-tls1_3", 116), ("-tls1_3 -cert rsa.pem -key rsa.key", 116),
                                ("-tls1_2", 40), ("-tls1_2 -cert rsa.pem -key rsa.key", 40)):
             with self.subTest(options):
-                # The client's data is still in flight when the box ends the connection.
+                # The box ends the connection while data of the client is in flight. The client must receive the alert
+                # nevertheless.
                 done = self.openssl(f"s_client -connect 127.0.0.1:{self.box.port} -ign_eof {options}", input="hello\n" * 1000)
                 self.assertIn(f"SSL alert number {alert}", done.stderr)
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Anchors that a box cannot parse admit nobody: anchors_test.py BINARY
+"""A box whose trust anchors cannot be parsed admits no node: anchors_test.py BINARY
 
-Real daemons on the loopback interface with the policy `ca`. The openssl command makes the keys, certificates and
+Real daemons run on the loopback interface with the policy `ca`. The openssl command makes the keys, certificates and
 revocation lists."""
 import os
 import subprocess
@@ -66,7 +66,7 @@ class AnchorsTest(DaemonsTest):
         return done.stdout
 
     def certificate(self, name, section, issuer="root"):
-        """Make NAME.pem, and NAME.both, which also holds the key."""
+        """Make the certificate NAME.pem, and NAME.both, which contains the certificate and its key."""
         signer = f"-selfsign -keyfile {name}.key" if name == issuer else f"-cert {issuer}.pem -keyfile {issuer}.key"
         self.openssl(
             f"openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out {name}.key"
@@ -75,7 +75,8 @@ class AnchorsTest(DaemonsTest):
             f" -startdate 20260101000000Z -enddate 20360101000000Z && cat {name}.key {name}.pem > {name}.both")
 
     def list(self, section, revoking=(), file="list.pem", issuer="root"):
-        """Make a revocation list of the root, or of another authority, in the anchors directory."""
+        """Make a revocation list of the root, or of authority `issuer`, in the anchors directory. It lists
+        `revoking`."""
         signer = f"-config ca.conf -cert {issuer}.pem -keyfile {issuer}.key"
         for name in revoking:
             self.openssl(f"openssl ca -batch {signer} -revoke {name}.pem")
@@ -129,7 +130,7 @@ class AnchorsTest(DaemonsTest):
             code, _, err = box.run("config", "check")
             self.assertEqual(code, 1)
             self.assertIn("list.pem:1: an unusable revocation list", err)
-            # The corrected list takes effect at once.
+            # The box uses the corrected list after a reload, without a restart.
             self.list("plain")
             self.assertEqual(box.run("reload")[0], 0)
             wait("the good one is linked", lambda: box.neighbours() == ["good"], 40)
@@ -139,7 +140,8 @@ class AnchorsTest(DaemonsTest):
             good.stop()
 
     def test_a_bundle_that_is_cut_within_a_certificate_lets_nobody_in(self):
-        """The cut loses the revocation list behind it, and with it the revoked certificates."""
+        """The revocation list follows the cut certificate in the same file, so the list and its revocations are lost,
+        too."""
         box = self.box()
         bad = self.member("bad", box)
         self.certificate("other", "authority", "other")
@@ -238,12 +240,14 @@ class AnchorsTest(DaemonsTest):
             box = self.member(f"box-{policy}", trust=f"policy = {policy}\nanchors = {self.path('anchors')}").start()
             for section in ("server", "agreement"):
                 name = f"{section}-{policy}"
-                # The member dials the box, and a second one is dialled.
+                # One member dials the box. A second member with such a certificate is dialled by a node of the same
+                # policy.
                 dials = self.member(name, box, section).start()
                 is_dialled = self.member(name + "2", section=section).start()
                 asks = self.member(f"asks-{name}", is_dialled, trust=f"policy = {policy}\nanchors = {self.path('anchors')}").start()
                 wait("it is refused", lambda: "its certificate does not allow this use" in box.log("notice"))
-                # A server whose certificate is not valid for signatures presents none.
+                # A TLS server presents no certificate if its certificate does not allow signatures, so the handshake
+                # fails.
                 why = "its certificate does not allow this use" if section == "server" else "handshake_failure"
                 wait("it is refused when it is dialled", lambda: why in asks.log("notice"))
                 self.assertEqual((box.neighbours(), asks.neighbours(), is_dialled.neighbours()), ([], [], []), name)
@@ -264,7 +268,7 @@ class AnchorsTest(DaemonsTest):
         box = self.daemon("long")
         self.assertIn("more than 8 certificates", self.refused(box, "identity", "import", self.path("chain.pem")))
         self.assertFalse(os.path.exists(box.state + "/node.key"))
-        # A chain that is already in the state directory.
+        # The second case: the chain is already in the state directory when the box starts.
         os.makedirs(box.state, mode=0o700, exist_ok=True)
         self.openssl(f"cp chain.pem {box.state}/node.key && chmod 600 {box.state}/node.key")
         box.start()

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Announcements of nodes that do not exist: announcements_test.py BINARY
 
-Daemons behind ports of one bridge, each in its own network namespace. A stranger announces 300 services with all their
-records by multicast DNS once a second, or claims every name of a box. Needs root."""
+The daemons are connected by ports of one bridge, each in its own network namespace. By multicast DNS a stranger
+announces 300 services with all their records once a second, or claims every name of a box. Needs root."""
 import itertools
 import os
 import socket
@@ -29,7 +29,7 @@ def record(name, kind, data, flush=FLUSH):
 
 
 def service(number):
-    """The records of an invented node. No host has its address."""
+    """The DNS records of an invented node. No host has the node's address."""
     instance, host = f"{(number * 0x9E3779B97F4A7C15) % 2**64:016x}{number:016x}.{TYPE}", f"invented{number}.local"
     address = socket.inet_aton(f"10.77.{100 + number // 200}.{number % 200 + 1}")
     return [record(TYPE, PTR, labels(instance), 0), record(instance, SRV, struct.pack(">HHH", 0, 0, 7000) + labels(host)),
@@ -37,7 +37,7 @@ def service(number):
 
 
 def announce():
-    """Announce all services once a second, six in each packet, until standard input is closed."""
+    """Announce all services once a second, six services per packet, until standard input is closed."""
     sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     sender.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     sender.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
@@ -53,7 +53,7 @@ def announce():
 
 
 def open_socket():
-    """A multicast DNS socket with the address 10.77.0.9, of a machine that may claim names."""
+    """A multicast DNS socket with the address 10.77.0.9, for a machine that claims names of others."""
     udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     udp.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     udp.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
@@ -64,7 +64,7 @@ def open_socket():
 
 
 def read_name(packet, offset):
-    """Return the labels of a name and the offset behind it."""
+    """Return the labels of the name at `offset`, and the offset behind the name."""
     found, end = [], None
     while length := packet[offset]:
         if length >= 0xC0:
@@ -76,7 +76,7 @@ def read_name(packet, offset):
 
 
 def read_records(packet):
-    """Yield (labels, type, whether it is a question, offset of its data) for all questions and records."""
+    """Yield each question and record of a packet as (labels, type, whether it is a question, offset of the data)."""
     _, _, questions, *others = struct.unpack(">6H", packet[:12])
     offset = 12
     for number in range(questions + sum(others)):
@@ -89,7 +89,8 @@ def read_records(packet):
 
 
 def claim():
-    """Answer each claim and each use of an instance name of our type with a record of another host."""
+    """Answer each packet that claims or uses an instance name of our service type. The answer gives the name to another
+    host."""
     udp = open_socket()
     print("claims", flush=True)
     while True:
@@ -105,7 +106,7 @@ def claim():
 
 
 def browse():
-    """Print the instance names of our type that 10.77.0.1 sends within 3 s."""
+    """Print the instance names of our service type that 10.77.0.1 sends within 3 s."""
     udp, found, end = open_socket(), set(), time.monotonic() + 3
     udp.sendto(struct.pack(">6H", 0, 0, 1, 0, 0, 0) + labels(TYPE) + struct.pack(">HH", PTR, 1), (GROUP, PORT))
     while (left := end - time.monotonic()) > 0:
@@ -121,7 +122,7 @@ def browse():
 
 
 class Box(Daemon):
-    """A daemon without configured peers, behind a port of the bridge."""
+    """A daemon at a port of the bridge. It has no configured peers, so it finds others only by discovery."""
 
     def __init__(self, root, name, network):
         self.network = network
@@ -153,7 +154,7 @@ class AnnouncementsTest(DaemonsTest):
         return network
 
     def plug(self, number):
-        """A network namespace with a cable to the bridge."""
+        """A new network namespace that is connected with the bridge by a virtual cable."""
         network = self.network()
         self.bridge.run("ip", "link", "add", f"port{number}", "type", "veth", "peer", "name", "eth0", "netns", network.keeper.pid)
         self.bridge.run("ip", "link", "set", f"port{number}", "master", "bridge", "up")
@@ -167,13 +168,13 @@ class AnnouncementsTest(DaemonsTest):
         return box
 
     def stranger(self, number):
-        """The network namespace of a host that sends multicast."""
+        """The network namespace of a host that can send multicast but runs no daemon."""
         network = self.plug(number)
         network.run("ip", "route", "add", "224.0.0.0/4", "dev", "eth0")
         return network
 
     def begin(self, network, mode):
-        """Start this file in `mode` in a network namespace. It runs once its first line has arrived."""
+        """Start this file in `mode` in a network namespace, and wait for the first line of its output."""
         other = subprocess.Popen(network.command(sys.executable, os.path.abspath(__file__), BINARY, mode), stdout=subprocess.PIPE, text=True)
         self.addCleanup(other.stdout.close)
         self.addCleanup(other.wait)
@@ -196,7 +197,7 @@ class AnnouncementsTest(DaemonsTest):
         first, second = self.box("first", 1).start(), self.box("second", 2)
         self.bridge.run("ip", "link", "set", "port2", "down")
         second.start()
-        # Each box has sent a query 15 s after its start, and sends the next one after 31 s.
+        # Each box sends a query 15 s after its start, and the next one 31 s after its start.
         time.sleep(17)
         begun = time.monotonic()
         self.bridge.run("ip", "link", "set", "port2", "up")

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""The local API as an application uses it, tested with the causeway binary: applications_test.py BINARY
+"""The local API as applications use it, tested with the causeway binary: applications_test.py BINARY
 
-Two real daemons on the loopback interface, and clients written from docs/local-api.md (Examples/python/causeway.py)."""
+Two real daemons run on the loopback interface. Their clients are written from docs/local-api.md
+(Examples/python/causeway.py)."""
 import os
 import re
 import signal
@@ -30,7 +31,7 @@ def path(daemon):
 
 
 def following(session, kind, timeout=20, **fields):
-    """The next event of a kind with these fields. Earlier events are skipped."""
+    """The next event of a kind whose fields have these values. Earlier events are discarded."""
     end = time.monotonic() + timeout
     while True:
         event = session.next(timeout=max(0.01, end - time.monotonic()))
@@ -67,7 +68,7 @@ class ApplicationsTest(unittest.TestCase):
         return stream
 
     def found(self, node, name):
-        """The address of the “story” service of the application with this name."""
+        """The address at which the application `name` offers the service “story”."""
         browse = node.browse("story")
         while True:
             sighting = browse.next(timeout=20)
@@ -76,7 +77,8 @@ class ApplicationsTest(unittest.TestCase):
                 return sighting.address
 
     def joined(self, name):
-        """Two applications, one on each box, in one session."""
+        """Connect two applications, one on each box, in one session. Returns both sessions and the second one's
+        address."""
         a, b = self.connect(self.a, name), self.connect(self.b, name)
         service = b.advertise("story", {"name": name})
         ours, theirs = a.open_session("story"), b.open_session("story")
@@ -143,7 +145,7 @@ class ApplicationsTest(unittest.TestCase):
             following(session, Message)
             following(session, Message)
             old = session.connected()[0]
-            # An old client ignores features of a later version.
+            # The old client does not know streams. This attempt to open one must not disturb it.
             try:
                 session.open_stream("new", old)
             except CausewayError:
@@ -177,7 +179,7 @@ class ApplicationsTest(unittest.TestCase):
         stream.sendall(causeway.hello(1, "raw"))
         welcome = answers.read(int.from_bytes(answers.read(4)))
         self.assertEqual(welcome[:5], b"\x81\0\0\0\1")
-        # First one byte at a time, then two packets in one write.
+        # A packet arrives one byte at a time. After it two packets arrive in one write.
         for byte in causeway.packet(99, 2, b"later"):
             stream.sendall(bytes([byte]))
         stream.sendall(causeway.packet(99, 3) + causeway.packet(99, 4))
@@ -319,7 +321,7 @@ class ApplicationsTest(unittest.TestCase):
         following(theirs, Member, state=State.CONNECTED, address=z)
         process.send_signal(signal.SIGSTOP)
 
-        # Longer than the operator's socket keeps a silent client.
+        # This is longer than the time after which the daemon closes silent clients of the control socket.
         end, sent, delivered = time.monotonic() + 35, 0, []
         while time.monotonic() < end:
             results = ours.send(sent.to_bytes(8) * 1250, timeout=5)
@@ -333,8 +335,8 @@ class ApplicationsTest(unittest.TestCase):
             sent += 1
             time.sleep(0.1)
         self.assertGreater(sent, len(delivered))
-        # The quota of 96 KiB in messages of 10,000 bytes, the memory borrowed once, 64 KiB, and the room of its socket
-        # and of one write: 64 and 32 KiB.
+        # The daemon holds 96 KiB of unread messages for a client, and lends it 64 KiB more once. The client's socket
+        # buffers 64 KiB, and one write holds 32 KiB. A message has 10,000 bytes.
         self.assertIn(len(delivered), range(16, 28))
 
         process.send_signal(signal.SIGCONT)
@@ -465,7 +467,7 @@ class ApplicationsTest(unittest.TestCase):
         time.sleep(0.5)
         self.assertEqual(ours.send(bytes(LONG), timeout=20), {address: Result.DELIVERED})
         self.assertEqual(len(following(theirs, Message).data), LONG)
-        # The daemon closed one of them and kept the others.
+        # The daemon closed one of the clients with an incomplete packet, and kept the connections of the others.
         closed = 0
         for stream in stuck:
             stream.settimeout(0.1)

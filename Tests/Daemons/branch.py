@@ -1,5 +1,5 @@
-"""Invented nodes behind one member. Their keys are real, and they begin end-to-end sessions with that member's box.
-Written from docs/protocol.md, “Sealing”."""
+"""A branch: invented nodes behind one member of the mesh. Their keys are real, and they begin end-to-end sessions with
+the box that the member is linked with. Written from docs/protocol.md, “Sealing”."""
 import os
 import struct
 import sys
@@ -19,7 +19,8 @@ HELLO_VERIFY_REQUEST, MESSAGE_TYPE = 3, 13
 
 
 class End(Conversation):
-    """A conversation with long segments, two in flight, whose sealed hello announces that its node reads the refusal “busy”."""
+    """A conversation with long segments, two of them in flight. Its sealed hello announces that its node reads the
+    refusal “busy”."""
 
     data_bytes_max, segments_max = 16_000, 2
 
@@ -32,8 +33,9 @@ class End(Conversation):
 
 
 def invent(count, box, stops, idle=lambda: None):
-    """Make identities whose ids are below the box's, because the lower id is the DTLS client. Identities that stop
-    share one certificate. Takes some seconds, during which `idle` is called repeatedly."""
+    """Make identities whose ids are below the box's, because the node with the lower id is the DTLS client. With
+    `stops` all identities share one certificate, because no handshake of theirs completes. Calls `idle` repeatedly,
+    because this takes some seconds."""
     found, shared = [], Identity() if stops else None
     while len(found) < count:
         idle()
@@ -46,9 +48,9 @@ def invent(count, box, stops, idle=lambda: None):
 
 
 class Branch:
-    """Nodes behind a member. With `stops` they begin a handshake, show that they receive, and send nothing more.
-    Otherwise they open a session and send a probe in it. `take(identity, kind, message)` receives the messages to a
-    node."""
+    """Invented nodes behind a member. With `stops` each node begins a handshake, answers the box's cookie, and sends
+    nothing more. Otherwise each node opens a session and sends a probe in it. `take(identity, kind, message)` is called
+    with the messages that a node receives."""
 
     def __init__(self, member, identities, stops, take=lambda identity, kind, message: None):
         self.member, self.identities, self.stops, self.number, self.take = member, identities, stops, 0, take
@@ -56,7 +58,7 @@ class Branch:
         self.will_stop = False
 
     def announce(self, sequence=1):
-        """Advertise the links between the member and its nodes."""
+        """Advertise links between the member and the invented nodes, in the names of both."""
         me = self.member
         ids = [identity.id for identity in self.identities]
         me.stream.send(advertisement(me.identity, TOPOLOGY, sequence, topology([me.box, *ids[:63]])))
@@ -65,13 +67,14 @@ class Branch:
             self.serve(ADVERTISEMENT_SECONDS)
 
     def introduce(self):
-        """Send the nodes' profiles, because only peers take part in sessions of applications."""
+        """Send the profiles of the invented nodes. Only nodes with a profile are peers, and only peers join sessions of
+        applications."""
         for number, identity in enumerate(self.identities):
             profile = text_field(f"invented {number}") + text_field("causeway") + b"\0"
             self.member.stream.send(advertisement(identity, PROFILE, 1, profile))
 
     def begin(self):
-        """Begin a handshake for every node, one after the other."""
+        """Begin a handshake with the box for one node after the other."""
         end = time.monotonic() + 10
         while self.box_epoch is None or self.box_flags is None:
             assert time.monotonic() < end, "the box does not advertise its links"
@@ -86,16 +89,16 @@ class Branch:
             self.serve(ADVERTISEMENT_SECONDS)
 
     def stop(self):
-        """From the next `serve` on, every node gives up its session, begins another handshake, and stops."""
+        """From the next call of `serve` on, every node drops its session, begins another handshake, and stops in it."""
         self.will_stop = True
 
     @property
     def open(self):
-        """The number of nodes with a session."""
+        """The number of invented nodes that have a session with the box."""
         return sum(1 for key, end in self.ends.items() if not self.stops and end.is_open and key not in self.refused)
 
     def serve(self, seconds=0.0):
-        """Read what arrived and answer it."""
+        """Read the frames that arrived, and answer them in the name of the member and of the invented nodes."""
         if self.will_stop:
             self.will_stop, self.stops, self.refused = False, True, set()
             self.ends = {each.id: Session(each.certificate, each.key, True) for each in self.identities}
@@ -122,7 +125,7 @@ class Branch:
             elif kind == SEALED:
                 end.take_sealed(payload)
         except (RuntimeError, ValueError):
-            # The box has no room for the session, or has evicted it.
+            # The box has no slot for the session, or has given the slot to another node.
             self.refused.add(node)
 
     def _tick(self, identity):
@@ -149,9 +152,9 @@ class Branch:
 
 
 def behind(member, count, stops, **options):
-    """A branch of `count` nodes that has begun, and reads the frames for the member and for the nodes."""
+    """A branch of `count` nodes that have begun handshakes. From now on `member.serve` serves the branch, too."""
     branch = Branch(member, [], stops, **options)
-    # Serve the branch from here on, because the box advertises its links only once.
+    # The member serves the branch while the keys are made, because the box advertises its links only once.
     member.serve = branch.serve
     branch.identities = invent(count, member.box, stops, branch.serve)
     branch.announce(2)

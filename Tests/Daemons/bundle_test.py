@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""The contents of `causeway bundle`, and above all what it must not contain: bundle_test.py BINARY
+"""The contents of `causeway bundle`, the report for a bug, and mainly the secrets that it must not contain:
+bundle_test.py BINARY
 
-Two real daemons on the loopback interface, with canaries in everything that may hold a secret."""
+Two real daemons run on the loopback interface. Everything that may hold a secret contains a canary, a text that the
+test searches in the report."""
 import base64
 import io
 import os
@@ -20,12 +22,12 @@ PARTS = ["README.txt", "configuration.txt", "version.txt", "status.json", "statu
 
 
 def encodings(secret):
-    """Yield a secret as it is and in the encodings that a file may use."""
+    """Yield a secret unchanged and in each encoding that a file may use."""
     yield secret
     yield secret.hex().encode()
     yield secret.hex().upper().encode()
     yield secret.hex(":").encode()
-    for before in range(3):     # at each offset of base64's groups
+    for before in range(3):     # at each offset within a group of base64
         text = base64.b64encode(b"\0" * before + secret)
         yield text[4 if before else 0:-4]
         yield text[4 if before else 0:-4].replace(b"+", b"-").replace(b"/", b"_")
@@ -33,7 +35,8 @@ def encodings(secret):
 
 class BundleTest(DaemonsTest):
     def boxes(self, extra=""):
-        # The configuration names their directories, and the report contains the configuration.
+        # The display names are canaries, so the directories need other names: the report contains the configuration,
+        # and this contains the directory.
         box = self.daemon("one", display="casa-mia", extra=extra)
         box.start()
         other = self.daemon("two", box, display="bertrand")
@@ -42,7 +45,7 @@ class BundleTest(DaemonsTest):
         return box, other
 
     def bundle(self, box, *words, **options):
-        """The names and contents of the parts, and the archive."""
+        """Run `causeway bundle`. Returns the names and contents of the report's files, and all of the archive."""
         done = subprocess.run([BINARY, "bundle", "--output", "-", "--config", box.config, *words], capture_output=True, timeout=60, **options)
         self.assertEqual((done.returncode, done.stderr), (0, b""))
         with tarfile.open(fileobj=io.BytesIO(done.stdout)) as archive:
@@ -80,7 +83,7 @@ class BundleTest(DaemonsTest):
     def test_no_secret_is_in_it(self):
         box, other = self.boxes(f"[wifi-direct]\npassphrase = {PASSPHRASE}\n#passphrase = {FORMER}\nssid = {SSID}\n"
                                 "[node]\ndiscovery-info = room=canary-room\n")
-        # Typical use: a chat, a file, and an invitation with a context.
+        # Traffic that leaves traces in the daemon: a chat, a file, and an invitation with a context.
         into = self.path("into")
         os.mkdir(into)
         chats = [Command(each, "chat") for each in (box, other)]
@@ -99,7 +102,7 @@ class BundleTest(DaemonsTest):
         self.assertEqual((sender.end(), receiver.end()), (0, 0), (sender.heard, receiver.heard))
         node = Node.connect("canary of an application", f"{box.directory}/run/api.sock")
         self.addCleanup(node.close)
-        # The environment may hold secrets, too.
+        # The environment of the command contains a canary, because environment variables may hold secrets.
         parts, archive = self.bundle(box, env={**os.environ, "PASSWORD": "canary-of-the-environment"})
         secrets = [PASSPHRASE, FORMER, SSID, "canary-room", "canary in a message", "canary-holiday", "canary in a file",
                    "canary-of-the-environment", "casa-mia", "bertrand", box.id, other.id]
@@ -112,7 +115,7 @@ class BundleTest(DaemonsTest):
         self.assertNotIn("PRIVATE", "".join(parts.values()))
 
     def keys(self, box):
-        """The private key: as files contain it, and as a number."""
+        """Yield the box's private key in the forms that a report could contain: as in the file, and as a number."""
         found = False
         for entry in os.scandir(box.state):
             with open(entry.path, "rb") as file:

@@ -1,6 +1,6 @@
-"""The client's end of a link over TCP: TLS and the sealed frames beside its records. TLS is the system's OpenSSL,
-libssl through ctypes, because Python's `ssl` has no exporter. Written only from docs/protocol.md, “TLS”, “Frame” and
-“Bypass”."""
+"""The client's end of a link over TCP: TLS, and the sealed frames that bypass TLS beside its records. TLS is the
+system's OpenSSL, called by ctypes because Python's `ssl` has no exporter. Written only from docs/protocol.md, “TLS”,
+“Frame” and “Bypass”."""
 import ctypes
 import ctypes.util
 import functools
@@ -53,7 +53,7 @@ LABEL = b"EXPORTER-causeway-bypass-v2"
 
 
 def tag_of(key, sequence, header):
-    """SipHash-2-4 with 128 bits, over the header and the sequence number."""
+    """The tag of a sealed frame: SipHash-2-4 with 128 bits over the header and the sequence number."""
     head, tag, count = header + struct.pack(">Q", sequence), ctypes.create_string_buffer(TAG_BYTES), SIZE()
     assert _crypto.EVP_Q_mac(
         None, b"SIPHASH", None, None, None, key, len(key), head, len(head), tag, TAG_BYTES, ctypes.byref(count))
@@ -62,13 +62,13 @@ def tag_of(key, sequence, header):
 
 
 def sealed_unit(key, sequence, frame):
-    """A sealed frame as it is sent beside the TLS records."""
+    """A sealed frame with its sequence number and tag, as it is sent between TLS records."""
     header = frame[:HEADER_BYTES]
     return header + struct.pack(">Q", sequence) + tag_of(key, sequence, header) + frame[HEADER_BYTES:]
 
 
 class Ended(Exception):
-    """The end of the stream: by close_notify, by a TLS alert, or cut."""
+    """The end of the stream. `how` says whether it ended by close_notify, by a TLS alert, or without either."""
 
     def __init__(self, how):
         super().__init__(how)
@@ -86,7 +86,8 @@ def tls_context(certificate, key, version):
 
 
 class Stream:
-    """One connection. `send` takes whole frames; `receive` returns them, each with its way: beside the records or inside."""
+    """One connection to a box. `send` sends complete frames. `receive` returns frames, each with whether it came beside
+    the TLS records."""
 
     def __init__(self, port, identity, version="TLSv1.3", source="127.0.0.1"):
         self._tls = _ssl.SSL_new(tls_context(str(identity.certificate), str(identity.key), version))
@@ -142,7 +143,7 @@ class Stream:
         return ready
 
     def until_end(self, seconds=10):
-        """How the stream ended, and the frames before the end."""
+        """Wait for the end of the stream. Returns how it ended, and the frames that arrived before the end."""
         frames, end = [], time.monotonic() + seconds
         while time.monotonic() < end:
             try:
@@ -178,7 +179,7 @@ class Stream:
                 self._take_record(unit)
 
     def _next_unit(self):
-        """Cut one whole TLS record or sealed frame off the stream."""
+        """Remove one complete TLS record or sealed frame from the beginning of the received bytes, and return it."""
         if len(self._raw) < 8:
             if len(self._raw) < RECORD_HEADER_BYTES or self._raw[0] == 0x81:
                 return None

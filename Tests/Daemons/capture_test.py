@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""`causeway capture` on a box between two peers, all of them real daemons: capture_test.py BINARY
+"""`causeway capture` on a box between two peers, with real daemons: capture_test.py BINARY
 
-Messages travel near – box – far, on the loopback interface. tshark reads the captures."""
+Messages travel from the daemon `near` through the box to the daemon `far`, on the loopback interface. tshark reads the
+captures."""
 import os
 import pty
 import select
@@ -47,14 +48,14 @@ class CaptureTest(DaemonsTest):
                 stream.close()
 
     def begun(self, *words):
-        """A running capture, and its file."""
+        """Start a capture into a file. Returns its process, and the path of the file."""
         path = self.path(f"capture-{len(os.listdir(self.root))}")
         process = self.capture("--output", path, *words)
         wait("the capture begins", lambda: os.path.exists(path) and os.path.getsize(path) >= len(FILE_HEADER))
         return process, path
 
     def ended(self, process, path):
-        """Interrupt a capture. Returns its records and its standard error."""
+        """Interrupt a capture. Returns the records of its file, and its standard error."""
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=10)
         self.assertEqual(process.returncode, 0, err)

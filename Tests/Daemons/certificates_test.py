@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Applications that decide the admission of members by their nodes' certificates: certificates_test.py BINARY
+"""Applications that admit members to sessions by the certificates of the members' nodes: certificates_test.py BINARY
 
-Real daemons on the loopback interface. The openssl command makes the keys and certificates."""
+Real daemons run on the loopback interface. The openssl command makes the keys and certificates."""
 import os
 import subprocess
 import sys
@@ -34,7 +34,7 @@ class CertificatesTest(unittest.TestCase):
         return done.stdout
 
     def boxes(self, extra=""):
-        """Box a, with a self-signed certificate, and box b, with a certificate issued by an authority."""
+        """Start box a with a self-signed certificate, and box b with a certificate that an authority issued."""
         self.a = Daemon(self.root, "a", extra=extra)
         self.b = Daemon(self.root, "b", [self.a], extra=extra)
         self.b.identity("import", f"{self.root}/b.p12", "--password-file", f"{self.root}/password")
@@ -48,14 +48,14 @@ class CertificatesTest(unittest.TestCase):
         return node.open_session("story", decides=True, **options)
 
     def questions(self, **options):
-        """Connect two applications that both decide admission to each other's addresses. Returns their sessions and
-        questions."""
+        """Connect two applications to each other's addresses. Both want to decide on the certificates. Returns the two
+        sessions, the pending connections, and the question that each application received."""
         ours, theirs = self.session(self.a, **options), self.session(self.b, **options)
         waits = [ours.connect(theirs.address), theirs.connect(ours.address)]
         return ours, theirs, waits, following(ours, Question), following(theirs, Question)
 
     def node_of(self, certificate):
-        """The node id that belongs to a certificate's key."""
+        """The node id of a certificate's key."""
         digest = self.openssl(
             "openssl x509 -inform DER -noout -pubkey | openssl pkey -pubin -outform DER | openssl dgst -sha256 -r",
             input=certificate)
@@ -64,13 +64,13 @@ class CertificatesTest(unittest.TestCase):
     def test_both_get_the_others_certificates_and_verify_them(self):
         self.boxes()
         ours, theirs, waits, about_b, about_a = self.questions()
-        # b sends the issued certificate and the authority's.
+        # b sends its own certificate and that of the authority.
         self.assertEqual(len(about_b.certificates), 2)
         self.assertEqual(self.node_of(about_b.certificates[0]), theirs.address.node)
         self.openssl("cat > leaf.der", input=about_b.certificates[0])
         self.openssl("openssl x509 -inform DER -in leaf.der -out leaf.pem && openssl verify -CAfile ca.pem leaf.pem")
         self.assertEqual(about_b.certificates[1], self.openssl("openssl x509 -in ca.pem -outform DER"))
-        # a sends its self-signed certificate.
+        # a sends one certificate, which is self-signed.
         self.assertEqual(len(about_a.certificates), 1)
         self.assertEqual(self.node_of(about_a.certificates[0]), ours.address.node)
         self.openssl("cat > own.der", input=about_a.certificates[0])

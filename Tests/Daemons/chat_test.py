@@ -23,7 +23,7 @@ class ChatTest(PeopleTest):
         a.wait("bob is here")
         a.say("hello, bob\n\nsecond \x1b[2Jline\n")
         self.assertEqual(b.wait("^<"), "<alice> hello, bob")
-        # Control characters from a member do not reach the terminal.
+        # Control characters in a member's message are replaced before it is printed.
         self.assertEqual(b.wait("^<"), "<alice> second ?[2Jline")
         b.say("hello, alice")
         self.assertEqual(b.end(), 0)
@@ -160,7 +160,8 @@ class ChatTest(PeopleTest):
     # chat on a terminal
 
     def typing(self, service, **options):
-        """alice's chat on a terminal, and bob's without one."""
+        """Start a chat of alice on a terminal, and a chat of bob without a terminal, and wait until each sees the
+        other."""
         b = self.command(self.b, "chat", service)
         a = self.terminal(self.a, "chat", service, **options)
         b.wait("alice is here")

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """A client written only from docs/protocol.md, tested with a real daemon: client_test.py BINARY
 
-The client uses TLS, the bypass and DTLS of the system's OpenSSL over TCP on the loopback interface, and shares no code
-with the firmware. The error cases of docs/protocol.md are tested as well."""
+The client speaks TLS, the bypass and DTLS over TCP on the loopback interface, with the system's OpenSSL. It shares no
+code with the firmware. The tests include the error cases of docs/protocol.md."""
 import concurrent.futures
 import hashlib
 import hmac
@@ -38,7 +38,7 @@ REQUIRED = 0
 
 
 class Node:
-    """The client's node. It outlives its links, and its counters continue."""
+    """The client's node. Its frame identifiers and sequence numbers continue from one link to the next."""
 
     def __init__(self, name):
         self.name, self.identity, self.counter, self.sequences = name, Identity(), 0, {}
@@ -48,7 +48,7 @@ class Node:
         return self.identity.id
 
     def hello(self, capabilities, **changes):
-        """The frame of a hello. `changes` are fields with wrong values."""
+        """A hello frame. `changes` replaces some of its fields by wrong values."""
         fields = {"lowest": 1, "highest": 1, "id": self.id, "payload_max": PAYLOAD_MAX, **changes}
         return frame(HELLO, struct.pack(">BBHI", fields["lowest"], fields["highest"], fields["payload_max"], capabilities)
                      + self.identity.epoch + fields["id"] + text_field(self.name), self.id)
@@ -65,7 +65,7 @@ class Node:
 
 
 class Link:
-    """One link of a node to the box. `wait_for` handles frames until a predicate is true."""
+    """A link of the client's node with the box. `wait_for` handles frames until a predicate is true."""
 
     def __init__(self, node, port, version="TLSv1.3", capabilities=BYPASS):
         self.node, self.stream = node, Stream(port, node.identity, version)
@@ -93,14 +93,15 @@ class Link:
         return result
 
     def announce(self):
-        """Advertise the link and the node's profile, and wait until the box lists the node."""
+        """Advertise the link to the box and the profile of the node."""
         link = self.box + struct.pack(">HHB3x", 1, PAYLOAD_MAX, LOOPBACK)
         self.stream.send(self.node.advertisement(TOPOLOGY, bytes([REQUIRED, 1, 0, 0]) + link))
         self.stream.send(self.node.advertisement(
             PROFILE, text_field(self.node.name) + text_field("causeway") + b"\1" + text_field("speaks=text")))
 
     def converse(self):
-        """A sealed conversation with the box itself."""
+        """Begin a sealed conversation with the box itself, once the box has advertised its links. Returns the
+        conversation."""
         body = self.wait_for(lambda: self.advertisements.get((self.box, TOPOLOGY)))
 
         def send(kind, payload):
@@ -147,7 +148,8 @@ class Link:
 
 
 def exported(secret):
-    """The exporter of RFC 8446, section 7.5, with SHA-256. 32 bytes are one block of HKDF-Expand (RFC 5869)."""
+    """The exporter value of RFC 8446, section 7.5, with SHA-256. Its 32 bytes are one block of HKDF-Expand (RFC
+    5869)."""
     def expand_label(secret, label, context):
         label = b"tls13 " + label
         info = struct.pack(">HB", 32, len(label)) + label + bytes([len(context)]) + context
@@ -278,7 +280,7 @@ class ClientTest(unittest.TestCase):
             self.assertGreater(link.beside, 0)
 
     def beside(self, link, work):
-        """Serve the link while `work` runs. Returns the result of `work`."""
+        """Run `work` in a thread and serve the link meanwhile. Returns the result of `work`."""
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
             result = pool.submit(work)
             link.wait_for(result.done, 20)
@@ -353,7 +355,7 @@ class ClientTest(unittest.TestCase):
         link = self.link()
         link.announce()
         link.converse().say(UNASSIGNED, b"too long", length=65537)
-        # One reset for each transmission of the message.
+        # The box answers each transmission of the message with a reset. All resets name the same two epochs.
         resets = {(int(reset["meant"], 16), int(reset["current"], 16)) for reset in link.wait_told("reset")}
         box = int.from_bytes(link.advertisements[link.box, TOPOLOGY][4:12])
         self.assertEqual(resets, {(box, box + 1)})
@@ -361,7 +363,7 @@ class ClientTest(unittest.TestCase):
     def test_a_message_of_a_kind_that_is_not_assigned_is_taken_and_keeps_up_nothing(self):
         link = self.link()
         link.announce()
-        # More unassigned messages than a lane holds.
+        # These are more unassigned messages than a lane's buffer holds, so the box must have discarded the first ones.
         ends = [link.converse().say(UNASSIGNED, bytes(1000))]
         for _ in range(149):
             link.wait_for(ends[-1])

@@ -72,9 +72,9 @@ class CommandsTest(PeopleTest):
     # accept
 
     def invited(self, *words, service, terminal=False):
-        """Run `accept` on alice's box and invite it from an application on bob's. Returns the command, session and
-        invitation. Each call needs its own service: the address of an ended application is found until its box has
-        reported it lost."""
+        """Run `accept` on alice's box and invite it from an application on bob's box. Returns the command, the session
+        and the invitation. Each call needs its own service, because an ended application is found until its box has
+        withdrawn its service."""
         accept = (self.terminal if terminal else self.command)(self.a, "accept", service, *words)
         node = self.application(self.b)
         session = node.open_session(service)
@@ -142,8 +142,8 @@ class CommandsTest(PeopleTest):
         self.assertEqual(hashlib.sha256(self.content("whole")).digest(), hashlib.sha256(data).digest())
 
     def test_a_listener_that_leaves_at_once_does_not_undo_the_end(self):
-        # Bytes of another stream wait on the way back to alice, and the acknowledgement of the end waits behind them.
-        # The listener's goodbye does not wait for bytes of streams.
+        # Bytes of another stream fill the way back to alice, and the acknowledgement of the stream's end waits behind
+        # them. The goodbye of the listener does not wait for bytes of streams, so it overtakes that acknowledgement.
         with open(os.devnull, "wb") as nothing, open("/dev/zero", "rb") as zeros:
             reader = self.command(self.a, "pipe", "--listen", "flood", "--from", self.b_id, output=nothing)
             writer = self.command(self.b, "pipe", "alice", "flood", input=zeros)

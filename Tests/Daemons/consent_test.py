@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Questions to a person on a terminal, and input that does not answer them: consent_test.py BINARY"""
+"""Questions to a person on a terminal, and input that must not answer them: consent_test.py BINARY"""
 import tempfile
 import time
 import unittest
@@ -19,7 +19,7 @@ class ConsentTest(PeopleTest):
         return f"c{zlib.crc32(self._testMethodName.encode())}"
 
     def asks(self, command, *words):
-        """A command of bob's on a terminal that offers the test's service."""
+        """Run a command of bob's on a terminal, and wait until alice finds the service that the command offers."""
         terminal = self.terminal(self.b, command, *words, columns=200)
         wait("it is there", lambda: self.type in self.a.run("browse", "--for", "1")[1])
         return terminal
@@ -37,7 +37,7 @@ class ConsentTest(PeopleTest):
         return session
 
     def type_ahead(self, terminal, keys):
-        """Type before a question is asked, and wait until the terminal has echoed it."""
+        """Type before a question is asked, and wait until the terminal has echoed the keys."""
         terminal.type(keys)
         terminal.wait("it is echoed", lambda: keys.strip() in terminal.raw)
 
@@ -159,7 +159,7 @@ class ConsentTest(PeopleTest):
         terminal.wait_line("was accepted")
         self.invite("two")
         terminal.wait("the next is asked", lambda: "invites to" in terminal.line)
-        # The two sides of a connection notice it at different moments.
+        # The two ends of a connection become connected at different moments.
         wait("it is connected", first.connected)
         self.assertEqual([*first.send(b"a line meanwhile", timeout=20).values()], [Result.DELIVERED])
         terminal.wait_line("> a line meanwhile$")

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """The cost of security: costs.py BINARY
 
-Measures a link's handshake with a Python TLS client; a sealed channel's handshake between two nodes, over one link and
-through two relays; and the memory of idle links. Processor time is the kernel scheduler's count for each process. Bytes
-are the payload of TCP on the links, TLS records included."""
+Measures three things: the handshake of a link, with a Python TLS client; the handshake of a sealed channel between two
+nodes, over one link and through two relays; and the memory of idle links. Processor time is what the kernel's scheduler
+counts for each process. Bytes are the payload of TCP on the links, including TLS records."""
 
 import os
 import socket
@@ -20,7 +20,7 @@ PEERS_FEW, PEERS_MANY = 4, 44
 
 
 def link_handshake(root):
-    """Full mutual handshakes, one after the other, each from its own address."""
+    """Measure complete handshakes with certificates of both ends, one after the other, each from its own address."""
     box = Daemon(root, "door").start()
     try:
         for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
@@ -32,7 +32,8 @@ def link_handshake(root):
 
 
 def client_context(root, version):
-    """The TLS context of a client with its own certificate, which remains in cert.pem and key.pem."""
+    """The TLS context of a client with its own certificate. The certificate and key are in cert.pem and key.pem of
+    `root`."""
     subprocess.run(
         f"openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout {root}/key.pem -out {root}/cert.pem"
         " -days 30 -subj /CN=client", shell=True, check=True, capture_output=True)
@@ -44,7 +45,8 @@ def client_context(root, version):
 
 
 def handshake_cost(box, context):
-    """The box's processor seconds without the cost of accepting and closing; bytes to the box, and back."""
+    """The box's processor seconds for one handshake, without accepting and closing the connection; the bytes to the
+    box, and the bytes back."""
     idle = per_round(box, lambda number: plain(box, number))
     sizes = []
     spent = per_round(box, lambda number: sizes.append(handshake(context, box, number)))
@@ -65,7 +67,7 @@ def plain(box, number):
 
 
 def handshake(context, box, number):
-    """Bytes sent and received until both ends have completed the handshake."""
+    """Complete one handshake. Returns the numbers of bytes that the client has sent and received until then."""
     with socket.create_connection(("127.0.0.1", box.port), 5, (f"127.3.1.{number + 1}", 0)) as connection:
         incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         tls = context.wrap_bio(incoming, outgoing)
@@ -87,7 +89,7 @@ def handshake(context, box, number):
 
 
 def channel_handshake(root, relays):
-    """The cost of a first probe between two nodes, which needs a handshake, and of a second one, which does not."""
+    """Measure a first probe between two nodes, which needs a handshake, and a second probe, which needs none."""
     line = [Daemon(root, f"relay{relays}-{number}") for number in range(relays)]
     for near, far in zip(line, line[1:]):
         near.peers = [far]
@@ -127,7 +129,7 @@ def traffic(daemon):
 
 
 def idle_links(root):
-    """Resident memory of a box with few and with many neighbours, each a real node."""
+    """Measure the resident memory of a box with few neighbours and with many. Each neighbour is a real node."""
     box = Daemon(root, "hub").start()
     peers = []
     try:

@@ -1,5 +1,5 @@
-"""Causeway daemons on the loopback interface, each with its own directory, and applications that connect to them. The
-tests and measurements of this directory use them. The first argument of each program is the binary."""
+"""Causeway daemons on the loopback interface, each with its own directory. The tests and measurements of this directory
+use them. The first argument of each of these programs is the binary."""
 import errno
 import json
 import os
@@ -13,15 +13,15 @@ import time
 import unittest
 
 BINARY = os.path.abspath(sys.argv.pop(1)) if len(sys.argv) > 1 and not sys.argv[1].startswith("-") else "build/x86_64/causeway"
-# The first 11 bytes of a TLS record of 512 bytes.
+# The first 11 bytes of a ClientHello, in a TLS record of 512 bytes.
 CLIENT_HELLO_PREFIX = bytes([22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3])
 PORTS, PORTS_OF_A_RUN = range(20_000, 32_000), 400
 
 
 def _own_ports():
-    """Reserve ports for this run, below the kernel's ephemeral range. The first port of the block stays bound, so a
-    parallel run takes another block. A block with a listener is skipped, because a daemon of a killed run may own
-    it."""
+    """Reserve a block of ports for this run, below the kernel's ephemeral range. The block's first port stays bound, so
+    that a parallel run takes another block. A block with a listener is skipped, because a daemon of a killed run may
+    still use the block."""
     for first in PORTS[::PORTS_OF_A_RUN]:
         guard = socket.socket()
         try:
@@ -35,13 +35,13 @@ def _own_ports():
 
 
 def _is_free(port):
-    """Whether no process listens on a port of this machine, over IPv4 or IPv6. Connections that have just ended do not
-    count."""
+    """Whether no process listens on a port of this machine, over IPv4 or IPv6. A port of connections that have just
+    ended is free."""
     for family, address in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")):
         try:
             probe = socket.socket(family)
         except OSError:
-            continue                # no IPv6 on this machine
+            continue                # this machine has no IPv6
         with probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
@@ -56,9 +56,10 @@ _guard, _ports = _own_ports()
 
 
 class Daemon:
-    """One node: `start` it, then read and change it with the commands of the same binary.
+    """One node. `start` runs its daemon; the commands of the same binary read and change the node.
 
-    peers: the daemons that it dials; trust: lines of its section [trust]; extra: whole sections."""
+    peers: the daemons that the node dials; trust: the lines of its section [trust]; extra: more sections of its
+    configuration."""
 
     def __init__(self, root, name, peers=(), trust="", display=None, relay=True, extra=""):
         self.directory = os.path.join(root, name)
@@ -87,13 +88,14 @@ class Daemon:
         return self.directory + "/state"
 
     def run(self, *words, **options):
-        """Run a command with this box's configuration and no terminal. Returns the exit status, output and errors."""
+        """Run a command with this box's configuration and without a terminal. Returns its exit status, output and
+        errors."""
         done = subprocess.run(
             [BINARY, *words, "--config", self.config], capture_output=True, text=True, timeout=30, start_new_session=True, **options)
         return done.returncode, done.stdout, done.stderr
 
     def identity(self, *words):
-        """Run an `identity` command that must succeed. Returns its output."""
+        """Run an `identity` command that must succeed. Returns its standard output."""
         code, out, err = self.run("identity", *words)
         assert code == 0, (words, code, err)
         return out
@@ -103,7 +105,7 @@ class Daemon:
         return re.search(r"^node +(\w+)$", self.identity("show"), re.M).group(1)
 
     def start(self):
-        # The daemon ends with this process, however that ends.
+        # The kernel kills the daemon when this process ends for any reason.
         command = ["setpriv", "--pdeathsig", "KILL", BINARY, "run", "--config", self.config]
         self.process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
         wait(f"{self.name} answers", lambda: self.run("status")[0] == 0)
@@ -122,12 +124,12 @@ class Daemon:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
     def processor_seconds(self):
-        """User and system time since the start, at a resolution of nanoseconds."""
+        """The processor seconds of the daemon since its start, in user and system mode, with nanosecond resolution."""
         with open(f"/proc/{self.process.pid}/schedstat") as file:
             return int(file.read().split()[0]) / 1e9
 
     def wake_ups(self):
-        """The number of voluntary context switches since the start, one for each wait."""
+        """The number of times that the daemon has waited since its start: its voluntary context switches."""
         with open(f"/proc/{self.process.pid}/status") as file:
             return next(int(line.split()[1]) for line in file if line.startswith("voluntary"))
 
@@ -145,7 +147,7 @@ class Daemon:
 
 
 class Watch:
-    """A client that follows the list of peers: one connection to a daemon's control socket
+    """A client that receives the updates of the list of peers, over one connection to a daemon's control socket
     (Sources/Diagnostics/ControlProtocol.swift)."""
 
     def __init__(self, daemon):
@@ -177,7 +179,7 @@ class Watch:
         return self.peers[name]
 
     def probe(self, to):
-        """Send an empty message and wait until the peer has acknowledged it."""
+        """Send an empty message to a peer and wait until the peer has acknowledged it."""
         self.socket.send(b"Q" + struct.pack(">I16s", 1, to))
         while (packet := self.next())[:1] != b"C":
             pass
@@ -195,7 +197,7 @@ def wait(what, predicate, seconds=15):
 
 
 class DaemonsTest(unittest.TestCase):
-    """A test with a temporary directory. Its daemons end with the test."""
+    """A test with a temporary directory, whose daemons are stopped after the test."""
 
     def setUp(self):
         directory = tempfile.TemporaryDirectory(prefix="causeway-")
@@ -211,7 +213,7 @@ class DaemonsTest(unittest.TestCase):
         return daemon
 
     def refused(self, daemon, *words):
-        """Run a command that must fail with one line. Returns that line."""
+        """Run a command that must fail with one line on standard error. Returns that line."""
         code, out, err = daemon.run(*words)
         self.assertEqual((code, out), (1, ""), err)
         self.assertEqual(err.count("\n"), 1, err)

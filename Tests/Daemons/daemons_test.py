@@ -14,7 +14,7 @@ PORT = "import daemons; print(next(daemons._ports), flush=True)"
 
 
 def another_run(program):
-    """Start another Python process that uses the daemons."""
+    """Start another Python process that uses the module `daemons`."""
     return subprocess.Popen([sys.executable, "-c", program, BINARY], cwd=HERE, stdout=subprocess.PIPE, text=True)
 
 
@@ -31,7 +31,7 @@ class DaemonsTests(DaemonsTest):
                 listener.bind((address, port))
                 listener.listen()
                 self.assertGreaterEqual(self.first_port(), first + PORTS_OF_A_RUN)
-        # A block that another run has reserved is skipped too, even before that run starts a daemon.
+        # A block that another run has reserved is also skipped if that run has not started a daemon yet.
         other = another_run(PORT + "; import time; time.sleep(60)")
         try:
             taken = int(other.stdout.readline())

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Addresses in a Wi-Fi group, requested with BusyBox's client: dhcp_test.py BINARY
+"""Addresses in a Wi-Fi group, requested by the DHCP client of BusyBox: dhcp_test.py BINARY
 
-A real daemon, and a cable in place of the radio. Needs root and busybox."""
+A real daemon serves the addresses. A virtual cable replaces the radio. Needs root and busybox."""
 import os
 import re
 import subprocess
@@ -11,13 +11,13 @@ import unittest
 from daemons import DaemonsTest
 from group import ADDRESS, Owner
 
-# udhcpc runs this script for each event, and sets no address itself.
+# udhcpc runs this script for each of its events, and does not set the address itself.
 SCRIPT = """#!/bin/sh
 [ "$1" = bound ] && ip address replace "$ip/$mask" dev "$interface"
 echo "$1 $ip/$mask router=$router dns=$dns server=$serverid lease=$lease"
 """
-# Sends one message from wlan0 over a raw socket, as udhcpc does. Arguments: source Ethernet address, kind, chaddr,
-# client address, wanted address.
+# Sends one DHCP message from wlan0 over a raw socket, as udhcpc does. The arguments are the source Ethernet address,
+# the message type, the hardware address in the message (chaddr), the client's address and the wanted address.
 CLIENT = """import socket, struct, sys
 source, kind, hardware, has, wanted = sys.argv[1:]
 mac = lambda text: bytes.fromhex(text.replace(":", ""))
@@ -52,7 +52,7 @@ class DHCPTest(DaemonsTest):
         return owner.start() if start else owner
 
     def ask(self, owner, *options):
-        """Run the client. Returns its exit status, 0 if it got an address, and the line of its last event."""
+        """Run udhcpc. Returns its exit status, which is 0 if it got an address, and the line of its last event."""
         command = owner.phone.command("busybox", "udhcpc", "-i", "wlan0", "-f", "-n", "-q", "-t", "4", "-T", "1", "-s", self.script, *options)
         done = subprocess.run(command, capture_output=True, text=True, timeout=30)
         return done.returncode, done.stdout.splitlines()[-1] if done.stdout else ""
@@ -82,14 +82,14 @@ class DHCPTest(DaemonsTest):
         first, second = "02:00:00:00:07:01", "02:00:00:00:07:02"
         owner.phone.run("ip", "link", "set", "wlan0", "address", first)
         self.assertIn("bound 192.168.49.201/", self.ask(owner)[1])
-        # Another station writes the first station's address into its message.
+        # A second station sends RELEASE and DECLINE messages that contain the first station's hardware address.
         self.send(owner, second, RELEASE, first, has="192.168.49.201")
         self.send(owner, second, DECLINE, first, wanted="192.168.49.201")
         owner.phone.run("ip", "link", "set", "wlan0", "address", second)
         self.assertIn("bound 192.168.49.202/", self.ask(owner, "-r", "192.168.49.201")[1])
         owner.phone.run("ip", "link", "set", "wlan0", "address", first)
         self.assertIn("bound 192.168.49.201/", self.ask(owner)[1])
-        # The station itself may release its address.
+        # The first station releases its own address, so another station may get it.
         self.send(owner, first, RELEASE, first, has="192.168.49.201")
         owner.phone.run("ip", "link", "set", "wlan0", "address", "02:00:00:00:07:03")
         self.assertIn("bound 192.168.49.201/", self.ask(owner, "-r", "192.168.49.201")[1])

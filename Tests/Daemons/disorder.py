@@ -1,8 +1,9 @@
 """Applications that send requests in random order: disorder.py SOCKET SEED SECONDS [CLIENTS]
 
-Each is a client of docs/local-api.md that opens, invites, gathers, sends and streams at random, mostly within the
-protocol. It writes its packets in pieces, pauses its reads, and disconnects in the middle. For the last two seconds the
-clients only read. At the end the program prints one line: the requests and the events, counted by kind."""
+Each application is a client of docs/local-api.md. It opens sessions, invites, auto-joins, sends and streams at random,
+mostly as the protocol allows. It writes its packets in pieces, pauses its reads, and disconnects in the middle of
+packets. For the last two seconds the clients only read. At the end the program prints one line: its requests and the
+received events, counted by kind."""
 import collections
 import os
 import random
@@ -20,7 +21,7 @@ TYPES = ["story", "tale"]
 UNSENT_MAX, UNREAD_ROUNDS = 400_000, [5, 50, 500]
 REST_SECONDS = 2
 LIMITS = [0, 100, 41_000, 200_000, 2**40, 2**64 - 1]
-# The requests and their relative frequency.
+# The kinds of requests, each with its relative frequency.
 WISHES = {"open": 4, "advertise": 4, "invite": 8, "answer": 8, "stream": 8, "take": 8, "write": 24, "end": 4, "send": 16, "leave": 2,
           "close": 1, "eject": 1, "decide": 1, "connect": 1, "cancel": 1, "window": 2, "browse": 0.3, "pause": 1, "go": 0.5,
           "spoil": 0.3}
@@ -63,7 +64,7 @@ class Client:
     # Events
 
     def move(self):
-        """Write and read one piece each."""
+        """Write one piece of the waiting packets and read one piece, unless the client pauses its reads."""
         try:
             if self.unsent:
                 self.unsent = self.unsent[self.socket.send(self.unsent[:self.chance.choice([1, 100, 4096, 300_000])]):]
@@ -168,7 +169,7 @@ class Client:
                 self.ask(bytes(packet))
 
     def write(self, number, stream):
-        """Write up to the limit of the stream, and rarely more."""
+        """Write bytes up to the window of the stream, and in one of 50 calls more than that."""
         if not stream.is_own:
             return self.ask(causeway.stream_window(number, stream.count + self.chance.choice(LIMITS[:4])))
         room = stream.limit - stream.count + self.chance.choice([0] * 49 + [5_000])

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Two applications exchange data while others send requests in random order (disorder.py): disorder_test.py BINARY"""
+"""Two applications exchange data while other clients send requests in random order (disorder.py): disorder_test.py
+BINARY"""
 import os
 import random
 import subprocess
@@ -23,7 +24,8 @@ class DisorderTest(DaemonsTest):
         self.b = self.daemon("b", self.a).start()
 
     def talkers(self):
-        """A session with one application on each box, and the address of the second one."""
+        """Two applications in a session, one on each box. Returns both sessions and the address of the second
+        application."""
         ours, theirs = (Node.connect("talker", path(daemon)) for daemon in (self.a, self.b))
         for node in (ours, theirs):
             self.addCleanup(node.close)
@@ -37,7 +39,7 @@ class DisorderTest(DaemonsTest):
         return session, there, service.address
 
     def stream(self, session, there, to, number):
-        """Send a stream and check that it arrives complete."""
+        """Send a stream to the second application, and check that it arrives complete."""
         data, came = random.Random(number).randbytes(500_000), []
         out = session.open_stream(f"s{number}", to)
         into = following(there, IncomingStream, name=f"s{number}")
@@ -59,7 +61,7 @@ class DisorderTest(DaemonsTest):
             number += 1
             self.stream(session, there, to, number)
             self.assertEqual(session.send(bytes([number % 256]), timeout=20), {to: Result.DELIVERED})
-        # The clients only read now, so no traffic remains.
+        # The random clients only read in their last two seconds, so the daemons should be nearly idle.
         time.sleep(0.5)
         before = [daemon.processor_seconds() for daemon in (self.a, self.b)]
         time.sleep(1)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""docs/wireshark/causeway.lua in tshark, with the golden bytes of the unit tests: dissector_test.py
+"""The dissector docs/wireshark/causeway.lua in tshark, with the golden bytes of the unit tests: dissector_test.py
 
-Needs tshark, and root because tshark runs as another user."""
+Needs tshark. Needs root, because tshark runs as another user."""
 import os
 import re
 import struct
@@ -26,7 +26,7 @@ def routed(kind, payload, priority=2):
 
 
 HELLO = bytes.fromhex("01 01 4100 00000009 0000000700000009" + HERE.hex() + "03 626f62")
-# The golden bytes of FrameTests and ChannelTests: frame → field → value.
+# The golden bytes of FrameTests and ChannelTests, with the fields that the dissector must find: frame → field → value.
 GOLDEN = {
     frame(1, HELLO): {
         "hello.lowest": "1", "hello.highest": "1", "hello.payload_max": "16640", "hello.capabilities": "0x00000009", "hello.relays": "1",
@@ -82,7 +82,7 @@ class DissectorTest(unittest.TestCase):
         for (sent, values), row in zip(GOLDEN.items(), rows):
             seen = dict(zip(names, row))
             for name, value in values.items():
-                # tshark may print a boolean as a word.
+                # tshark prints booleans as numbers or as words, depending on its version.
                 self.assertEqual(seen[name].replace("True", "1").replace("False", "0"), value, (sent[1], name))
 
     def test_no_legal_frame_is_called_malformed(self):
@@ -100,7 +100,7 @@ class DissectorTest(unittest.TestCase):
         self.assertNotEqual(row[1], "")
 
     def test_payloads_that_are_cut_are_called_incomplete(self):
-        # A hello has no optional byte. The length in the header is that of the cut payload.
+        # All bytes of a hello are required. The frame header has the length of the cut payload.
         cut = [record(frame(1, HELLO[:count])) for count in range(1, len(HELLO))]
         for row in fields(capture(*cut), "causeway.bad.short"):
             self.assertNotEqual(row[0], "")

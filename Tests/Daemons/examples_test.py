@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The examples in Python, tested with the causeway binary: examples_test.py BINARY
 
-Real daemons on the loopback interface, and the programs of Examples/python, started as their users start them. The
-Python client, applications of its kind and the commands exchange files."""
+Real daemons run on the loopback interface. The programs of Examples/python are started as their users start them.
+Applications with the Python client exchange files with each other and with the commands."""
 import html
 import os
 import re
@@ -29,7 +29,7 @@ SCHEDULING_SECONDS = 0.05
 
 
 def png(width, height, pixel):
-    """A picture as PNG. `pixel` returns the red, green and blue of a position."""
+    """A picture in the format PNG. `pixel` returns the red, green and blue values of a position."""
     def chunk(kind, data):
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
@@ -39,7 +39,7 @@ def png(width, height, pixel):
 
 
 class Timed(Command):
-    """A command whose lines begin with their time of arrival."""
+    """A command that stores each line with the time of its arrival in front of the line."""
 
     def shown(self, line):
         return f"{time.monotonic():.6f} {line}"
@@ -47,7 +47,7 @@ class Timed(Command):
 
 class ExamplesTest(DaemonsTest):
     def daemons(self, *names, display=None):
-        """Start daemons that dial the first one."""
+        """Start daemons. All but the first one dial the first one."""
         all = [self.daemon(names[0]).start()]
         for name in names[1:]:
             all.append(self.daemon(name, all[0], display=(display or {}).get(name)).start())
@@ -69,7 +69,7 @@ class ExamplesTest(DaemonsTest):
     # The photo wall
 
     def wall(self, daemon):
-        """The wall's folder and its URL."""
+        """Start the photo wall on a daemon. Returns its folder and its URL."""
         folder = self.path("wall")
         return folder, self.program("photowall", daemon, "show", folder, "--port", "0").wait("^http://127.0.0.1")
 
@@ -137,7 +137,7 @@ class ExamplesTest(DaemonsTest):
             self.assertEqual(program.end(40), 0, program.heard)
             heard[name] = [beat.match(line) for line in program.heard]
             self.assertNotIn(None, heard[name], program.heard)
-        # One metronome follows the other.
+        # One of the two metronomes sets its beat by the other one. Only its lines have a skew.
         follower, = [name for name in heard if any(line[3] for line in heard[name])]
         leader, = set(heard) - {follower}
         there = {int(line[2]): float(line[1]) for line in heard[leader]}
@@ -150,14 +150,15 @@ class ExamplesTest(DaemonsTest):
                 if int(line[2]) in there:
                     apart.append(abs(float(line[1]) - there[int(line[2])]))
         self.assertGreater(len(skews), 20)
-        # A program may be late on a busy machine, so only the median counts.
+        # On a busy machine single beats may be late, so the test compares the median.
         self.assertLess(sorted(apart)[len(apart) // 2], max(bound for _, bound in skews) + SCHEDULING_SECONDS)
         print(f"metronome: {skews[-1][0] * 1e6:.0f} us wrong, and at most {skews[-1][1] * 1e6:.0f} by its own word", flush=True)
 
     # Resources in Python
 
     def transfers(self, daemon, service="files", **options):
-        """An application that takes part in transfers, in a session that gathers."""
+        """An application that sends and receives files, in a session with auto-join: it joins all applications of its
+        service."""
         node = Node.connect("application", f"{daemon.directory}/run/api.sock")
         self.addCleanup(node.close)
         session = node.open_session(service, members_max=64)
@@ -166,7 +167,7 @@ class ExamplesTest(DaemonsTest):
         return node, session, transfers
 
     def pair(self, a, b, accept):
-        """A sender on a, a receiver on b, and the receiver's address."""
+        """Connect a sender on daemon a with a receiver on daemon b. Returns both, and the receiver's address."""
         os.makedirs(self.path("in"), exist_ok=True)
         sender, receiver = self.transfers(a, "pair"), self.transfers(b, "pair", directory=self.path("in"), accept=accept)
         for node, *_ in (sender, receiver):
@@ -260,7 +261,7 @@ class ExamplesTest(DaemonsTest):
         for name in ("../x", "a/b", "..", "a\nb", ""):
             with self.subTest(name), self.assertRaises(CausewayError):
                 sender._attempt([(name.encode(), 1)], [path], address)
-        # The sender sends more bytes than it offered.
+        # A changed sender sends more bytes than it has offered, which the receiver must refuse.
         original = resources.Transfers._send_file
 
         def more(self, stream, number, path, size, *held):

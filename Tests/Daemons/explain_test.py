@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """`causeway explain` and `causeway sessions`: explain_test.py BINARY
 
-Real daemons on the loopback interface with one fault between them, and the explanation of that fault."""
+Real daemons run on the loopback interface with one fault between them, which `causeway explain` must name."""
 import json
 import os
 import shutil
@@ -21,15 +21,15 @@ CAN, CANNOT, UNKNOWN = 0, 1, 4
 
 class ExplainTest(DaemonsTest):
     def explain(self, daemon, *names):
-        """Return the exit status, the daemon's answer, and the output for people, which fits 80 columns. The two
-        outputs come from two requests: a change in between appears only in the answer."""
+        """Run `explain` twice: for people, which must fit 80 columns, and with JSON. Returns the exit status, the JSON
+        answer and the text. A change between the two runs appears in the JSON answer only."""
         _, out, err = daemon.run("explain", *names)
         self.assertEqual([line for line in out.split("\n") if len(line) > 80], [], out)
         code, answer, _ = daemon.run("explain", *names, "--json")
         return code, json.loads(answer) if answer else {}, out + err
 
     def cannot(self, daemon, names, cause, remedy):
-        """Wait until the command reports that the nodes cannot talk, with this cause and this remedy."""
+        """Wait until `explain` reports that the nodes cannot communicate, with this cause and this remedy."""
         seen = []
 
         def is_said():
@@ -49,7 +49,8 @@ class ExplainTest(DaemonsTest):
         return text
 
     def meet(self, daemon, name):
-        """Wait until a neighbour is a peer. Its name comes with its advertisement, which follows the link."""
+        """Wait until a neighbour is also a peer. Its name comes with an advertisement, which arrives after the link is
+        up."""
         wait("they are linked", lambda: daemon.neighbours() == [name])
         wait("they can talk", lambda: self.explain(daemon, name)[0] == CAN)
 
@@ -163,7 +164,7 @@ class ExplainTest(DaemonsTest):
         bob_id = bob.id
         wait("it was refused", lambda: box.status["box"]["refused_strangers"] != [])
         self.cannot(box, (bob_id,), "no authority in the anchors directory issued its certificate", f"causeway identity trust {bob_id}")
-        # The refused end knows the refusal.
+        # The refused node knows the refusal, too, and names the command for the other node.
         self.cannot(bob, (box.id[:8],), "it refuses this box: none of its authorities issued this box's certificate",
                     f"causeway identity trust {bob_id}")
         box.identity("trust", bob_id, "--name", "bob")
@@ -182,7 +183,8 @@ class ExplainTest(DaemonsTest):
         self.cannot(near, (far.id,), "far is refused here: no authority in the anchors directory issued its certificate",
                     f"causeway identity trust {far.id}")
         self.cannot(far, (near.id,), "near refuses this box", f"on near: causeway identity trust {far.id}")
-        # The box between them does not know the refusal, and names the node that does.
+        # The box between the two nodes does not know the refusal. It names the node that refuses, and the command to
+        # run there.
         code, answer, text = self.explain(middle, near.id, far.id)
         self.assertEqual((code, answer["outcome"]), (CAN, "unknown"))
         self.assertNotIn("they can talk", text)
@@ -215,18 +217,18 @@ class ExplainTest(DaemonsTest):
         self.assertEqual((code, answer["outcome"], answer["remedy"]), (CAN, "can-talk", ""))
         self.assertIn("they can talk: 2 links", text)
         self.assertIn("sealed end to end", [finding["text"] for finding in answer["findings"]])
-        # Both ends report a refusal at once.
+        # Both ends of the pair report a refusal as soon as one of them revokes the other's key.
         bob.identity("revoke", alice.id)
         self.cannot(bob, (alice.id,), "its key is revoked", "on alice: causeway identity new --replace")
         self.cannot(alice, (bob.id,), "bob refuses this box", "on bob: causeway identity trust")
 
     def certificate(self, daemon, authority, *dates):
-        """Give the box a new key and a certificate that the authority issues for it."""
+        """Give the daemon a new key, and a certificate that the authority issues for the key."""
         key, request, made = (self.path(f"{daemon.name}.{kind}") for kind in ("key", "csr", "pem"))
         self.openssl("ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", key)
         self.openssl("req", "-new", "-key", key, "-subj", f"/CN={daemon.name}", "-out", request)
         self.openssl("ca", "-batch", "-config", authority, "-in", request, "-out", made, *dates)
-        # The certificate is imported before it expires, because the box refuses an expired one.
+        # The key file is written directly: `identity import` would refuse a certificate that is expired.
         os.makedirs(daemon.state, mode=0o700)
         with open(daemon.state + "/node.key", "wb", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
             for part in (key, made):
@@ -268,7 +270,7 @@ class ExplainTest(DaemonsTest):
         wait("the alarm is there", lambda: box.status["box"]["alarms"] != [])
         self.cannot(box, (false.id[:8],), "another key is pinned under its name", f"causeway identity trust {false.id} --name")
         self.assertEqual(self.explain(box, bob.id[:8])[0], CAN)
-        # The refused node reports it from its end.
+        # The refused node reports the refusal, too.
         self.cannot(false, (box.id[:8],), "it refuses this box: it does not trust this box's key or name", false.id)
 
     def test_a_key_that_is_revoked(self):

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The URLs that `causeway send` fetches before it offers a file, with real daemons and a web server: fetch_test.py BINARY"""
+"""URLs that `causeway send` fetches before it offers their contents, with real daemons and a web server: fetch_test.py
+BINARY"""
 import base64
 import contextlib
 import http.server
@@ -22,7 +23,7 @@ BODY = os.urandom(3_000_000)
 
 
 class Server(http.server.BaseHTTPRequestHandler):
-    """Answer /ANY/NAME with BODY, except for the first path components below."""
+    """Answer each path with BODY. Some words as the first part of the path select another answer."""
     protocol_version = "HTTP/1.1"
 
     def do_GET(self):
@@ -38,7 +39,7 @@ class Server(http.server.BaseHTTPRequestHandler):
             self.send_header("Content-Length", "0")
             return self.end_headers()
         self.send_response(200)
-        # The client ignores the name that the server suggests.
+        # The command names the file by its URL, and must ignore the name that the server suggests.
         self.send_header("Content-Disposition", "attachment; filename=../../evil")
         if word == "huge":
             self.send_header("Content-Length", str(1 << 50))
@@ -47,7 +48,7 @@ class Server(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         if word == "empty":
             return None
-        with contextlib.suppress(ConnectionError):      # the client closes the connection early
+        with contextlib.suppress(ConnectionError):      # the client may close the connection early
             self.wfile.write(BODY[:1_000_000])
             if word in ("silent", "endless"):
                 self.wfile.flush()

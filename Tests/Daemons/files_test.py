@@ -18,7 +18,7 @@ MEBIBYTE = 1 << 20
 
 
 class Plain(Command):
-    """The lines of a command that needs a whole command line."""
+    """A command that is given as a complete command line, instead of words for the binary."""
 
     def __init__(self, command):
         super().__init__(None, command=command)
@@ -38,7 +38,7 @@ class FilesTest(PeopleTest):
         return path
 
     def receive(self, *words, daemon=None, wanted=True, into=None, verb="receive", **options):
-        """A receiver on bob's box for alice's files. Each test has its own service type."""
+        """Start a receiver on bob's box that accepts alice's files. Each test has its own service type."""
         wanted = ("--from", self.a_id) if wanted else ()
         return self.command(daemon or self.b, verb, into or self.into, *wanted, *self.type, *words, **options)
 
@@ -53,7 +53,8 @@ class FilesTest(PeopleTest):
         self.assertEqual((sender.end(seconds), receiver.end(seconds)), codes, (sender.heard, receiver.heard))
 
     def same(self, *names):
-        """Check that the receiver has exactly these files and folders, with equal contents."""
+        """Check that the receiver has exactly these files and folders, and that their contents are equal to the sent
+        ones."""
         for name in names:
             subprocess.run(["diff", "-r", self.out / name, self.into / name], check=True)
         self.assertEqual(sorted(path.name for path in self.into.iterdir()), sorted(names))
@@ -80,7 +81,7 @@ class FilesTest(PeopleTest):
         receiver = self.receive("--count", "1")
         sender = self.send(self.file("x", MEBIBYTE + 1), self.out / "photos", self.out / "-notes")
         self.ends(sender, receiver)
-        # The receiver renames a file that a command would read as an option.
+        # The receiver has replaced the leading hyphen, because commands would read such a name as an option.
         (self.into / "_notes").rename(self.into / "-notes")
         self.same("x", "photos", "-notes")
 
@@ -113,7 +114,7 @@ class FilesTest(PeopleTest):
         self.same(*map(str, sizes))
 
     def test_a_name_of_any_length_that_disks_have_arrives(self):
-        # The partial of an offer has the name of the offer's first entry.
+        # While an offer arrives, its partial file has the name of its first entry and a suffix.
         for lengths in ((255,), (231, 240), (221, 222), (200, 230, 254)):
             names = ["x" * (length - 4) + ".bin" for length in lengths]
             receiver = self.receive("--count", "1")
@@ -233,7 +234,7 @@ class FilesTest(PeopleTest):
         self.same()
 
     def full(self, script, *words):
-        """A receiver with its own disk of 30 MB."""
+        """Start a receiver whose folder is on its own disk of 30 MB. `script` runs before it."""
         mount = 'mount -t tmpfs -o size=30m tmpfs "$1" || exit 1; '
         command = ["unshare", "-m", "sh", "-c", mount + script + 'exec "$0" receive "$@"', BINARY, str(self.into),
                    "--config", self.b.config, "--from", self.a_id, "--count", "1", *self.type]
@@ -258,7 +259,7 @@ class FilesTest(PeopleTest):
         self.assertFalse([line for line in sender.heard + receiver.heard if "ioctl" in line])
 
     def test_a_sender_waits_for_a_disk_that_takes_two_minutes(self):
-        # A receiver that waits for a disk does nothing else. A stopped process stands for it.
+        # A receiver that waits for its disk does nothing else, so a stopped process behaves in the same way.
         receiver = self.receive("--count", "1")
         sender, _ = self.slow()
         self.middle(MEBIBYTE)
@@ -274,7 +275,7 @@ class FilesTest(PeopleTest):
     # Interruptions
 
     def middle(self, least=4 * MEBIBYTE):
-        """Wait until a partial has `least` bytes."""
+        """Wait until the partial files of the receiver have at least `least` bytes."""
         def came():
             files = [path for path in self.into.rglob("*") if path.is_file() and "causeway-part" in str(path)]
             return sum(path.stat().st_size for path in files) >= least
@@ -284,7 +285,7 @@ class FilesTest(PeopleTest):
             time.sleep(0.005)
 
     def again(self, what, events, size):
-        """Check the bytes that were sent again, as the sender counts them: at most one block."""
+        """Check the number of bytes that were sent twice, by the sender's own count. The limit is one block."""
         count = sum(events) - size
         print(f"{what}: {count} bytes sent again", flush=True)
         self.assertLessEqual(count, MEBIBYTE)
@@ -293,7 +294,7 @@ class FilesTest(PeopleTest):
         return max([json.loads(line)["moved"] for line in command.heard if '"moved"' in line] or [0])
 
     def slow(self, size=192 * MEBIBYTE):
-        """A sender of a large file with JSON output, and the file's size."""
+        """Start the sender of a large file with JSON output. Returns the sender and the size of the file."""
         path = self.file("big", size)
         return self.command(self.a, "send", str(path), "bob", "--json", *self.type), size
 
@@ -430,7 +431,8 @@ class FilesTest(PeopleTest):
         path = self.file("big", 192 * MEBIBYTE)
         terminal = self.terminal(self.a, "send", str(path), "bob", *self.type, columns=80)
         self.middle(MEBIBYTE)
-        # The line is not refreshed at once, and the whole file may arrive before it is.
+        # The progress line is refreshed after a pause. The receiver stops, because the file might arrive completely
+        # before that.
         receiver.process.send_signal(signal.SIGSTOP)
         terminal.wait_line("^[0-9]+ %, [0-9.]+ .B of 201 MB", 30)
         receiver.process.send_signal(signal.SIGCONT)

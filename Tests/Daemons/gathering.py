@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Many applications that gather at once: gathering.py BINARY [--applications N[,N...]] [--settle SECONDS] [--rest SECONDS]
+"""Many applications that auto-join at once: gathering.py BINARY [--applications N[,N...]] [--settle SECONDS] [--rest SECONDS]
 
-Four daemons on the loopback interface, each linked with all others. The applications are clients written from
-docs/local-api.md (Examples/python/causeway.py), all in this process. For each N the program measures the time until all
-are in one session and each sees all others. Then each sends one message to all others at once. Resource use is the
-median of the four daemons."""
+Four daemons run on the loopback interface, each linked with all others. All applications are in this process. Each is a
+client written from docs/local-api.md (Examples/python/causeway.py). For each N the program measures the time until all
+applications are in one session and each sees all others. Then each sends one message to all others at once. The printed
+resource use is the median of the four daemons."""
 import argparse
 import os
 import queue
@@ -25,7 +25,7 @@ MESSAGE_BYTES = 100
 
 
 class Application:
-    """One client, which reads all its events."""
+    """One client, whose thread reads all its events."""
 
     def __init__(self, daemon, number):
         self.node = Node.connect(f"application {number}", f"{daemon.directory}/run/api.sock")
@@ -47,7 +47,8 @@ class Application:
                 self.ended = event
 
     def say(self):
-        """Send one message to each other member. Members without room receive it when they have room."""
+        """Send one message to each other member. If a member's buffer has no space, send it again when the space is
+        reported."""
         data = f"{time.monotonic()} ".encode().ljust(MESSAGE_BYTES, b".")
         results = self.session.send(data, timeout=WAIT_SECONDS)
         waiting = {address for address, result in results.items() if result == Result.NO_ROOM}
@@ -66,7 +67,7 @@ class Application:
 
 
 def until(condition):
-    """Seconds until the condition is true, or None after WAIT_SECONDS."""
+    """Wait until the condition is true. Returns the seconds, or None after WAIT_SECONDS."""
     start = time.monotonic()
     while time.monotonic() - start < WAIT_SECONDS:
         if condition():
@@ -137,7 +138,7 @@ def main():
     for count in map(int, options.applications.split(",")):
         with tempfile.TemporaryDirectory(prefix="causeway-") as root:
             good = measure(root, count, options.settle, options.rest) and good
-    # Exit at once: the client threads would report that their daemons are gone.
+    # The program exits without stopping the client threads, because these would report that their daemons are gone.
     sys.stdout.flush()
     os._exit(0 if good else 1)
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Applications that gather, tested with the causeway binary: gathering_test.py BINARY
+"""Applications that form sessions by auto-join, tested with the causeway binary: gathering_test.py BINARY
 
-Two real daemons on the loopback interface, and clients written from docs/local-api.md (Examples/python/causeway.py)."""
+Two real daemons run on the loopback interface. Their clients are written from docs/local-api.md
+(Examples/python/causeway.py)."""
 import threading
 import unittest
 
@@ -17,7 +18,8 @@ class GatheringTest(DaemonsTest):
         self.b = self.daemon("b", self.a).start()
 
     def gather(self, count, type):
-        """Open `count` applications on both daemons in turn, which gather at once. Returns their services and sessions."""
+        """Open `count` applications with auto-join, alternately on both daemons. Returns their sessions and
+        services."""
         services, sessions = [], []
         for number in range(count):
             client = Node.connect(f"{type} {number}", path((self.a, self.b)[number % 2]))
@@ -31,11 +33,12 @@ class GatheringTest(DaemonsTest):
         return sessions, services
 
     def hear(self, sessions):
-        """Every member sends one message to all others. Members without room receive it when they have room."""
+        """Let every member send one message to all others. If a member's buffer has no space, send it when the space is
+        reported."""
         came = [[] for _ in sessions]
 
         def next_room(number):
-            """Return the address of the next `Room` event, or None after a message, which is recorded."""
+            """Read one event. Returns the address of a `Room` event. Records a message and returns None for it."""
             event = sessions[number].next(timeout=20)
             if isinstance(event, Message):
                 came[number].append(event.data[0])
@@ -66,7 +69,8 @@ class GatheringTest(DaemonsTest):
             client = Node.connect(f"guest {number}", path(daemon))
             self.addCleanup(client.close)
             guest, ended = client.open_session("nothing", 64), []
-            # A thread of its own: if the daemon does not answer, the test fails instead of hanging.
+            # The invitation waits in its own thread. If the daemon does not answer, the test fails instead of waiting
+            # forever.
             threading.Thread(target=lambda: ended.append(guest.invite(services[0].address).wait(20)), daemon=True).start()
             wait("it is accepted", lambda: ended, 15)
             self.assertEqual(ended, [(Outcome.CONNECTED, "")])

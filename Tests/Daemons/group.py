@@ -1,6 +1,6 @@
-"""A Wi-Fi group without Wi-Fi, for the tests of this directory. A cable stands for the radio, and a fake wpa_supplicant
-reports a group. The box's end has the name and address of a group's interface. The phone is the network namespace at
-the other end. Needs root."""
+"""A Wi-Fi group without Wi-Fi, for the tests of this directory. A virtual cable replaces the radio, and a fake
+wpa_supplicant reports the group. The box's end of the cable has the name and address of a group's interface. The phone
+is the network namespace at the other end. Needs root."""
 import socket
 import subprocess
 import threading
@@ -12,7 +12,7 @@ SSID, PASSPHRASE = "DIRECT-J8-Causeway", "Tl7Xdiji"
 
 
 class Network:
-    """A network namespace."""
+    """A network namespace, which a waiting process keeps alive."""
 
     def __init__(self):
         self.keeper = subprocess.Popen(["unshare", "--net", "sh", "-c", "ip link set lo up && echo ready && exec cat"],
@@ -33,7 +33,7 @@ class Network:
 
 
 class Supplicant(threading.Thread):
-    """A fake of wpa_supplicant's global socket, with the requests that a group owner sends."""
+    """A fake of wpa_supplicant's global socket. It answers the requests of a group owner."""
 
     def __init__(self, path):
         super().__init__(daemon=True)
@@ -53,7 +53,7 @@ class Supplicant(threading.Thread):
             try:
                 self.socket.sendto(answers.get(verb, "OK").encode(), self.client)
             except OSError:
-                continue            # the daemon has ended meanwhile
+                continue            # the daemon has closed its socket
             if verb == "P2P_GROUP_ADD":
                 self.tell(f'P2P-GROUP-STARTED {INTERFACE} GO ssid="{SSID}" freq=2437 passphrase="{PASSPHRASE}" '
                           "go_dev_addr=02:00:00:00:00:00")
@@ -63,13 +63,13 @@ class Supplicant(threading.Thread):
 
 
 class Owner(Daemon):
-    """A daemon with a group, in its own network namespace, and the phone's namespace."""
+    """A daemon that owns a group, in its own network namespace, and a second namespace for the phone."""
 
     def __init__(self, root, name, extra="", **options):
         self.wifi = extra
         super().__init__(root, name, **options)
         self.network, self.phone = Network(), Network()
-        # A stand-in for the radio: only its name matters.
+        # The interface replaces the radio in the daemon's configuration. No frames go over it.
         self.network.run("ip", "link", "add", "wlan0", "type", "veth", "peer", "name", "nothing")
         self.network.run("ip", "link", "add", INTERFACE, "type", "veth", "peer", "name", "wlan0", "netns", self.phone.keeper.pid)
         self.network.run("ip", "link", "set", INTERFACE, "up")
@@ -91,7 +91,7 @@ class Owner(Daemon):
         return self
 
     def bearer(self, name):
-        """The last status entry of a bearer, or None."""
+        """The last entry of a bearer in the daemon's status, or None."""
         return next((bearer for bearer in reversed(self.status["bearers"]) if bearer["name"] == name), None)
 
     def stop(self):

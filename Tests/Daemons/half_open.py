@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """10,000 half-open connections to a box while two peers move a file through it: half_open.py BINARY [--count N]
 
-Prints the box's resident memory before, during and after, the fate of the connections, and the transfer's rate without and
-with the flood. The flood costs all processes of this machine processor time. To isolate the box's own share, the program
-also measures the rate while the same flood hits a decoy that accepts and closes. With --prefix each connection sends the
-first bytes of a ClientHello and stops. The program asserts only that the transfers succeed and that the box admits an honest
-node during the flood.
+Prints the box's resident memory before, during and after the flood, how the connections ended, and the transfer's rate
+with and without the flood. The flood takes processor time from all processes of this machine. The program
+also measures the rate while the same flood goes to a decoy, a process that accepts and closes. The difference is the
+part that the box causes. With --prefix each connection sends the first bytes of a ClientHello and stops. The program asserts only that the
+transfers succeed, and that the box admits an honest node during the flood.
 """
 import argparse
 import collections
@@ -29,7 +29,7 @@ HELLO = bytes([22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3])
 
 
 def transfer(sender, receiver, path, size, into):
-    """Send a file and return the rate in MB/s."""
+    """Send a file of `size` bytes to a receiver. Returns the rate in MB/s."""
     os.makedirs(into, exist_ok=True)
     receiving = subprocess.Popen(
         [BINARY, "receive", into, "--from", sender.id, "--count", "1", "--config", receiver.config],
@@ -46,29 +46,30 @@ def transfer(sender, receiver, path, size, into):
 
 
 class Flood:
-    """A process that opens connections from many loopback addresses and keeps each until the box closes it.
+    """A process that opens connections from many loopback addresses. It holds `count` of them, and closes the oldest
+    ones beyond that; the box may close others.
 
-    When it is asked to end, it prints how many connections it has opened."""
+    At its end the process prints how many connections it has opened, and in how many seconds."""
 
     def __init__(self, port, options):
         words = ["--port", str(port), "--count", str(options.count)] + ["--prefix"] * options.prefix
         self.process = subprocess.Popen(
             [sys.executable, __file__, BINARY, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.process.stdout.readline()               # it has opened the first tenth
+        self.process.stdout.readline()               # the line comes after the first tenth of the connections
 
     def stop(self):
-        """Returns the number of opened connections, and the rate per second."""
+        """Stop the process. Returns the number of connections that it opened, and their number per second."""
         opened, seconds = self.process.communicate("\n")[0].split()
         return int(opened), int(opened) / float(seconds)
 
 
 def flood(options):
-    """The flood's process."""
+    """Open connections until a line arrives on standard input. This runs in the flood's own process."""
     held, opened, start = collections.deque(), 0, time.monotonic()
     while not select.select([sys.stdin], [], [], 0)[0]:
         connection = socket.socket()
         connection.setblocking(False)
-        # 127.2.0.0/16 is loopback too, so every connection comes from another address.
+        # All of 127.0.0.0/8 is loopback, so every connection can have its own source address.
         connection.bind((f"127.2.{opened // 250 % 250}.{opened % 250 + 1}", 0))
         connection.connect_ex(("127.0.0.1", options.port))
         held.append(connection)
@@ -85,7 +86,7 @@ def flood(options):
 
 
 def decoy(port):
-    """Accept and close connections for ever."""
+    """Accept connections and close each at once, without end."""
     with socket.create_server(("127.0.0.1", port), backlog=1024) as listener:
         while True:
             listener.accept()[0].close()

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Many daemons on one LAN: hall.py BINARY [--nodes N[,N...]] [--settle SECONDS] [--rest SECONDS] [--leave K]
 
-Each daemon has its own network namespace, whose one interface is a port of a bridge. No traffic leaves this
-machine. For each N the program measures the time until all nodes see each other, and the cost of a node at rest. It also
-measures the time until all see each other again after K nodes left at once and came back. Needs root."""
+Each daemon has its own network namespace with one interface, which is a port of a bridge. No traffic leaves this
+machine. For each N the program measures the time until every node sees all others, and the cost of a node at rest. Then
+K nodes leave at once and come back, and the program measures the time until every node sees all others again. Needs
+root."""
 import argparse
 import ctypes
 import itertools
@@ -19,13 +20,13 @@ from daemons import BINARY, Daemon, Watch
 
 CLONE_NEWNET = 0x40000000
 WAIT_SECONDS = 120
-# Open files for the client connections and the daemons' pipes.
+# The limit of open files. It covers the connections of the clients and the pipes to the daemons.
 FILES_MIN = 4096
 _ports = itertools.count()
 
 
 class Attendee(Daemon):
-    """A daemon behind a port of the bridge, and a client of it that counts the peers."""
+    """A daemon at a port of the bridge, and a client of the daemon that follows the number of peers."""
 
     def __init__(self, root, number):
         super().__init__(root, f"n{number}", trust="policy = open")
@@ -39,8 +40,8 @@ class Attendee(Daemon):
                 "[bluetooth]\nenabled = no\n[wifi-direct]\nenabled = no\n")
 
     def plug_in(self):
-        """Make the namespace. The daemon itself begins on `start`: all begin at once, independent of the time that
-        namespaces take."""
+        """Make the namespace with its port. The daemon itself begins in `start`, so that all daemons can begin at
+        once."""
         self.process = subprocess.Popen(
             ["unshare", "--net", "sh", "-c",
              f"read _; ip link set lo up; ip address add 10.77.{self.number >> 8}.{(self.number & 255)}/16 dev eth0;"
@@ -49,7 +50,8 @@ class Attendee(Daemon):
         hall = os.readlink("/proc/self/ns/net")
         while os.readlink(f"/proc/{self.process.pid}/ns/net") == hall:
             time.sleep(0.002)
-        # A new port name each time, because the kernel removes the port of an ended namespace late.
+        # The port has a new name each time, because the kernel removes the port of an ended namespace only after a
+        # while.
         port = f"port{next(_ports)}"
         ip("link", "add", port, "type", "veth", "peer", "name", "eth0", "netns", str(self.process.pid))
         ip("link", "set", port, "master", "bridge", "up")
@@ -79,14 +81,15 @@ class Attendee(Daemon):
             self.peers_seen.discard(packet[1:17])
 
     def costs(self):
-        """Processor seconds, bytes sent, and wake-ups since the start."""
+        """The processor seconds, the bytes sent, and the waits of the daemon since its start."""
         with open(f"/proc/{self.process.pid}/net/dev") as file:
             sent = next(int(line.split()[9]) for line in file if line.strip().startswith("eth0:"))
         return self.processor_seconds(), sent, self.wake_ups()
 
 
 def make_network():
-    """Move this process into its own namespace with the bridge. Both end with the process."""
+    """Move this process into a new network namespace and make the bridge there. Namespace and bridge end with the
+    process."""
     resource.setrlimit(resource.RLIMIT_NOFILE, (FILES_MIN, FILES_MIN))
     if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNET):
         raise SystemExit(f"no namespace of its own: {os.strerror(ctypes.get_errno())}; run it as root")
@@ -100,7 +103,8 @@ def ip(*words):
 
 
 def follow(attendees, is_done, seconds):
-    """Read the clients' events until `is_done` is true. Returns the seconds, or None after `seconds`."""
+    """Read the clients' events until `is_done` returns true. Returns the seconds that this took, or None after
+    `seconds`."""
     selector = selectors.DefaultSelector()
     for attendee in attendees:
         selector.register(attendee.watch.socket, selectors.EVENT_READ, attendee)
@@ -115,7 +119,7 @@ def follow(attendees, is_done, seconds):
 
 
 def begin(attendees):
-    """Start all attendees at once. Returns the time when the first one began."""
+    """Start all attendees at once. Returns the time before the first one began."""
     for attendee in attendees:
         attendee.plug_in()
     start = time.monotonic()
@@ -152,8 +156,8 @@ def measure(count, settle, rest, leave):
 
 
 def come_back(attendees, leave):
-    """Stop the first `leave` attendees without a goodbye, and start them again when the others have noticed. Returns
-    the seconds until all see each other."""
+    """Kill the first `leave` attendees, and start them again when the others have noticed. Returns the seconds from
+    this start until every attendee sees all others."""
     leavers, stayers = attendees[:leave], attendees[leave:]
     for attendee in leavers:
         attendee.stop()

@@ -26,7 +26,7 @@ class HallTest(unittest.TestCase):
     def test_everybody_sees_everybody_over_few_links_also_after_half_of_them_left_and_came_back(self):
         hall.begin(self.attendees)
         self.assertTrue(self.becomes_whole(self.attendees))
-        # Surplus links from the start are closed after 10 s.
+        # Links that are surplus after the start are closed after 10 s.
         hall.follow(self.attendees, lambda: False, 15)
         self.assertLessEqual(max(len(attendee.neighbours()) for attendee in self.attendees), LINKS_MAX)
         leavers, stayers = self.attendees[:NODES // 2], self.attendees[NODES // 2:]

@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
-"""The cost of a hostile member for others: hostile.py BINARY [--attacks NAME[,NAME...]] [--rounds N] [--messages N]
-[--round-trips N]
+"""The cost of a hostile member of the mesh for other nodes: hostile.py BINARY [--attacks NAME[,NAME...]] [--rounds N]
+[--messages N] [--round-trips N]
 
-The network is a – box – b as in relay.py, with two applications at the box. The attacker is a process with its own key
-that links with the box and violates the protocol. For each attack the program measures the time of 50 MB from a to b,
-the round trips of messages, and the box's processor time. The comparison, in turn, is an honest neighbour that sends as
-many frames of the same length. Attacks that do not rely on frames are compared with no attacker. Names joined by + are
-several attacks at once, each from its own address. During the attack the program measures how long a new node takes to
-become everybody's peer, and its applications to join sessions with those at the box. After the attack it measures the
-time until the network is as before. hostile_test.py asserts; this program only prints."""
+The network is a – box – b as in relay.py, with two more applications at the box. The attacker is a process with its own
+key. It links with the box and violates the protocol.
+
+For each attack the program measures the time of 50 MB from a to b, the round trips of messages, and the box's processor
+time. In turn with the attack it measures the same beside an honest neighbour, which sends as many frames of the same
+length. Attacks that do not rely on frames are compared with a network without an attacker. Names joined by + are
+several attacks at once, each from its own address.
+
+During the attack the program measures two times of a new node: until it is everybody's peer, and until its applications
+are in sessions with those at the box. After the attack it measures the time until the network is as before. The assertions are in hostile_test.py; this program only prints."""
 import argparse
 import dataclasses
 import itertools
@@ -33,13 +36,13 @@ from talk import Mode
 
 HOSTILE_ADDRESS, HONEST_ADDRESS, SINK_ADDRESS = "127.9.0.{}", "127.8.0.{}", "127.7.0.{}"
 SEGMENT, INTERACTIVE_CLASS, BULK_CLASS = 32, 2, 3
-# 50 MB take half a second. Shorter transfers vary by half.
+# A transfer of 50 MB takes half a second. The times of shorter transfers vary by half.
 MESSAGES, MESSAGE_BYTES = 3_200, 16_384
 TRANSFERS = 4
 ROUND_TRIPS = 1000
 BATCH_SECONDS = 0.01
 FULL_SPEED = 100_000
-# An honest neighbour, whose frames are forwarded, can reach this rate, too.
+# The highest rate that an honest neighbour, whose frames are forwarded, reaches as well.
 FAST = 50_000
 WAIT_SECONDS = 30
 
@@ -48,13 +51,13 @@ WAIT_SECONDS = 30
 
 
 def spoofed(me, port, sender, receiver):
-    """Frames with another node's id, and with the identifiers that its next messages will have."""
+    """Frames with the id of another node. Their identifiers are those that the other node's next messages will have."""
     for number in itertools.cycle(range(1, 61)):
         yield frame(SEALED, os.urandom(64), sender, struct.pack(">Q", number), receiver, SEALED_FLAG, INTERACTIVE_CLASS)
 
 
 def forged(me, port, sender, receiver):
-    """Advertisements of invented nodes with wrong signatures."""
+    """Advertisements of invented nodes whose signatures are wrong."""
     keys = [Key() for _ in range(250)]
     for sequence in itertools.count(1):
         for key in keys:
@@ -62,7 +65,7 @@ def forged(me, port, sender, receiver):
 
 
 def invented(me, port, sender, receiver):
-    """Advertisements of invented nodes with valid signatures. None of the nodes has a route."""
+    """Advertisements of invented nodes with valid signatures. None of these nodes is reachable."""
     keys = [Key() for _ in range(250)]
     for sequence in itertools.count(1):
         for key in keys:
@@ -70,7 +73,7 @@ def invented(me, port, sender, receiver):
 
 
 def subtree(me, port, sender, receiver):
-    """300 invented nodes that the attacker's own topology makes reachable."""
+    """Advertisements of 300 invented nodes. The attacker's own topology makes them reachable."""
     branches = [(Key(), [Key() for _ in range(4)]) for _ in range(60)]
     for sequence in itertools.count(2):
         yield advertisement(me.identity, TOPOLOGY, sequence, topology([me.box] + [branch.id for branch, _ in branches]))
@@ -81,7 +84,7 @@ def subtree(me, port, sender, receiver):
 
 
 def flows(me, port, sender, receiver):
-    """Long frames from 48 invented sources."""
+    """Long frames from 48 invented sources to the receiver."""
     payload = os.urandom(1200)
     for number in itertools.count():
         source = struct.pack(">QQ", number % 48 + 1, 1)
@@ -89,14 +92,14 @@ def flows(me, port, sender, receiver):
 
 
 def replays(me, port, sender, receiver):
-    """The attacker's own first advertisement, repeated after the second one."""
+    """The first advertisement of the attacker, sent again and again after its second one."""
     old = advertisement(me.identity, TOPOLOGY, 1, topology([me.box]))
     me.announce(2)
     yield from itertools.repeat(old)
 
 
 def keys(me, port, sender, receiver):
-    """No frames: 64 keys at one address, each of which wants a link."""
+    """No frames: 64 keys at one address open one link after the other."""
     identities = [Identity() for _ in range(64)]
     members = []
     while True:
@@ -109,7 +112,7 @@ def keys(me, port, sender, receiver):
 
 
 def branch(count, stops):
-    """No frames of the attacker itself: invented nodes behind it begin end-to-end sessions with the box."""
+    """No frames of the attacker itself. Invented nodes behind the attacker begin end-to-end sessions with the box."""
 
     def frames(me, port, sender, receiver):
         behind(me, count, stops)
@@ -119,13 +122,13 @@ def branch(count, stops):
 
 
 def honest(length):
-    """The comparison: sealed frames to a neighbour that takes them."""
+    """The comparison: sealed frames of `length` bytes to an honest neighbour that reads them."""
 
     def frames(me, port, sender, receiver):
         sink = Member(port, SINK_ADDRESS.format(me.place))
         sink.announce()
         payload = os.urandom(max(length - 48, 1))
-        # The frames are made in advance, because making them takes longer than sending them.
+        # The frames are made in advance, because to make a frame takes longer than to send it.
         made = [frame(SEALED, payload, me.identity.id, struct.pack(">Q", number), sink.identity.id, SEALED_FLAG,
                       INTERACTIVE_CLASS) for number in range(1, 1001)]
         while True:
@@ -137,7 +140,8 @@ def honest(length):
     return frames
 
 
-# name: (frames, frames per second, length of a frame, or None if no honest neighbour sends comparable frames)
+# Each attack: its generator of frames, the frames per second, and the length of a frame in bytes. None as
+# the length means that no honest neighbour sends comparable frames.
 ATTACKS = {
     "spoofed": (spoofed, 1000, 112), "forged": (forged, 1000, 201), "invented": (invented, 800, 201),
     "subtree": (subtree, 800, 240), "flows": (flows, 3000, 1248), "replays": (replays, FAST, 225),
@@ -150,8 +154,8 @@ ATTACKS = {
 
 
 def misbehave(port, name, rate, length, place, sender, receiver, root):
-    """Send until standard input is closed, and link again when the box closes. Prints a line at the first frame and
-    then five times a second: frames so far, seconds, and links."""
+    """Send frames until standard input is closed, and link again when the box closes the link. Prints a line at the
+    first frame and five lines a second after that: the frames sent so far, the seconds, and the number of links."""
     address = (HONEST_ADDRESS if name == "honest" else HOSTILE_ADDRESS).format(place)
     make = honest(length) if name == "honest" else ATTACKS[name][0]
     identity, me, frames, links, sent, start, told = Identity(), None, None, 0, 0, None, 0
@@ -179,11 +183,12 @@ def misbehave(port, name, rate, length, place, sender, receiver, root):
         except (Ended, OSError):
             me = None
             if start is None:
-                frames = None                           # the box closed during the preparation
+                frames = None                           # the box closed the link before the first frame
 
 
 class Process:
-    """A sender's process, created when its first frame is sent. `place` distinguishes simultaneous senders."""
+    """The process of one sender. The constructor returns when the process has sent its first frame. `place` gives each
+    simultaneous sender its own address."""
 
     def __init__(self, network, name, rate, length, place=1):
         root = os.path.dirname(network.box.directory)
@@ -195,13 +200,13 @@ class Process:
             raise SystemExit(f"{name}: he did not begin")
 
     def stop(self):
-        """Stop the process. Returns frames per second and links, or None if it was stopped before."""
+        """Stop the process. Returns its frames per second and links, or None if it was stopped before."""
         if self.process.returncode is not None:
             return None
         try:
             told = self.process.communicate("", timeout=2)[0]
         except subprocess.TimeoutExpired:
-            # The box does not read, and the process is blocked in a write.
+            # The process is blocked in a write, because the box does not read.
             self.process.kill()
             told = self.process.communicate()[0]
         sent, seconds, links = (told.splitlines() or ["0 1 1"])[-1].split()
@@ -209,7 +214,8 @@ class Process:
 
 
 class Processes:
-    """Several senders at once. Each is a name, frames per second, and the length of a frame."""
+    """Several sender processes at once. Each sender is given as its name, its frames per second, and the length of a
+    frame."""
 
     def __init__(self, network, senders):
         self.processes = []
@@ -233,8 +239,8 @@ def parts(attack):
 
 @dataclasses.dataclass
 class Costs:
-    """The seconds of each transfer from a to b; the mean microseconds of each round of messages and the microseconds of
-    each round trip; and the box's share of a processor in each round."""
+    """Measurements in several rounds: the seconds of each transfer from a to b; the mean microseconds of the messages
+    of each round; the microseconds of each round trip; and the share of a processor that the box used in each round."""
     transfers: list = dataclasses.field(default_factory=list)
     means: list = dataclasses.field(default_factory=list)
     round_trips: list = dataclasses.field(default_factory=list)
@@ -245,32 +251,33 @@ class Costs:
         used, start = network.box.processor_seconds(), time.monotonic()
         times = network.round_trips(round_trips)
         self.loads.append((network.box.processor_seconds() - used) / (time.monotonic() - start))
-        # A message meets a burst or does not, so the median of a round is meaningless and the mean is not.
+        # Some messages meet a burst of the attacker and others do not. So a round is represented by the mean and not by
+        # the median.
         self.means.append(statistics.fmean(times))
         self.round_trips += times
 
     def compared(self, other):
-        """The ratios of the other's transfer and message times to these."""
+        """The ratios of `other` to these costs: for transfer times, and for message times."""
         return [statistics.median(theirs) / statistics.median(own) for own, theirs in (
             (self.transfers, other.transfers), (self.means, other.means))]
 
     def __str__(self):
-        """Milliseconds of a round trip, median and 95th percentile, and the box's load."""
+        """The median and the 95th percentile of the round trips in milliseconds, and the box's load."""
         times = sorted(self.round_trips)
         return (f"{statistics.median(times) / 1000:7.2f} {times[int(len(times) * 0.95)] / 1000:7.2f} ms"
                 f"{statistics.median(self.loads):5.0%}")
 
 
 def measure(network, attack, rounds, *amounts):
-    """The costs beside the attacker, and beside an honest neighbour or none; frames per second and links of the
-    attackers; frames per second of the honest neighbours."""
+    """Measure in turn beside the attackers, and beside honest neighbours or nobody. Returns the costs of both cases,
+    the attackers' frames per second and links, and the honest neighbours' frames per second."""
     hostile, honest_pace = parts(attack), 0
     beside_him, beside_other = Costs(), Costs()
     told = [(rate, 1) for _, rate, _ in hostile]
     for number in range(rounds):
         honest_ones = [("honest", pace, length) for (pace, _), (_, _, length) in zip(told, hostile) if length]
         turns = [(beside_him, hostile), (beside_other, honest_ones)]
-        # Each comes first in turn, so other load of the machine affects both alike.
+        # Each case is first in every second round, so that other load of the machine affects both cases alike.
         for costs, senders in turns if number % 2 == 0 else reversed(turns):
             processes = Processes(network, senders)
             try:
@@ -285,7 +292,7 @@ def measure(network, attack, rounds, *amounts):
 
 
 def join(network, newcomer):
-    """Seconds from the start of a new node until it and all others see each other."""
+    """Start a new node. Returns the seconds until the new node and all others are peers of each other."""
     start = time.monotonic()
     watch = Watch(newcomer.start())
     with watch.socket:
@@ -300,14 +307,15 @@ def names(daemon):
 
 
 def state(network, newcomer):
-    """The state to restore: everybody's peers and the box's links, without the new node."""
+    """The state that must return after the attack: the peers of every node, and the neighbours of the box. The new node
+    is left out."""
     return [names(each) - {newcomer.name} for each in (network.a, network.b, network.box)] + [
         set(network.box.neighbours()) - {newcomer.name}]
 
 
 def disturb(network, applications, newcomer, before, name):
-    """Attack, and let a new node join. Returns the seconds until it is everybody's peer, the seconds until it is in
-    sessions, and the seconds after the attack until the state is restored."""
+    """Attack, and let a new node join. Returns three times in seconds: until the new node is everybody's peer, until
+    its applications are in sessions, and from the end of the attack until the state is as before."""
     process = Processes(network, parts(name))
     try:
         start = time.monotonic()
@@ -322,7 +330,8 @@ def disturb(network, applications, newcomer, before, name):
 
 
 def recover(network, applications, newcomer, before):
-    """The seconds until the peers and links are as before, and applications can exchange data again."""
+    """Wait until peers and links are as before and applications can exchange data. Returns the seconds that this
+    took."""
     start = time.monotonic()
     wait("all is as before", lambda: state(network, newcomer) == before, WAIT_SECONDS)
     applications.visit(network.a)
@@ -330,7 +339,8 @@ def recover(network, applications, newcomer, before):
 
 
 def stage(root):
-    """The network, the applications at the box, a new node that has not started, and the state before."""
+    """Start the network and the applications at the box. Returns both, a new node that is not started, and the state
+    before attacks."""
     network = Network(root, IS_SEALED)
     others = [Daemon(root, name, [network.box], relay=False) for name in ("newcomer", STALLER)]
     for other in others:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A hostile member beside honest nodes, all real daemons: hostile_test.py BINARY. hostile.py measures the cost."""
+"""A hostile member beside honest nodes, all with real daemons: hostile_test.py BINARY. hostile.py measures its cost."""
 import tempfile
 import unittest
 
@@ -16,8 +16,8 @@ class HostileTest(unittest.TestCase):
         cls.addClassCleanup(cls.applications.stop)
 
     def suffer(self, attack):
-        """During the attack messages arrive, and a new node becomes everybody's peer and joins sessions. Afterwards the
-        state is as before."""
+        """Check that during the attack messages arrive, and a new node becomes everybody's peer and joins sessions.
+        Check that after the attack the state is as before."""
         process = Process(self.network, attack, *ATTACKS[attack][1:])
         self.addCleanup(self.newcomer.stop)
         self.addCleanup(process.stop)

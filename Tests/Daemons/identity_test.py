@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Identity, trust and revocation, tested with the causeway binary: identity_test.py BINARY
 
-Real daemons on the loopback interface. The openssl command makes the keys and certificates.
+Real daemons run on the loopback interface. The openssl command makes the keys and certificates.
 """
 import collections
 import contextlib
@@ -27,7 +27,8 @@ class IdentityTest(DaemonsTest):
             " -subj '/CN=Fleet' -addext keyUsage=keyCertSign,cRLSign")
 
     def certificate(self, name):
-        """Make NAME.p12 with the password “secret”: a key with a certificate from the authority."""
+        """Make NAME.p12 with the password “secret”. It contains a key, and a certificate that the authority issued for
+        it."""
         self.openssl(
             f"openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout {name}.key -out {name}.csr -subj /CN={name}"
             f" && openssl x509 -req -in {name}.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 3650 -out {name}.pem"
@@ -69,7 +70,8 @@ class IdentityTest(DaemonsTest):
         self.assertIn("certificate  CN=Fleet (CA), by itself, ", box.identity("show"))
 
     def test_a_key_is_read_under_each_encryption_that_openssl_writes(self):
-        """The firmware includes only the mbedTLS ciphers that it uses. The ciphers of these files are among them."""
+        """The firmware includes only some ciphers of mbedTLS. All ciphers that openssl uses in such files must be among
+        these."""
         self.authority()
         self.certificate("node")
         with open(self.path("password"), "w") as file:
@@ -174,7 +176,7 @@ class IdentityTest(DaemonsTest):
         for number in range(10_000):
             connection = socket.socket()
             connection.setblocking(False)
-            # 127.2.0.0/16 is loopback too, so each connection comes from another address.
+            # All of 127.0.0.0/8 is loopback, so each connection can have its own source address.
             connection.bind((f"127.2.{number // 250}.{number % 250 + 1}", 0))
             connection.connect_ex(("127.0.0.1", box.port))
             with contextlib.suppress(OSError):
@@ -206,7 +208,7 @@ class IdentityTest(DaemonsTest):
         self.assertEqual(box.neighbours(), [])
         self.assertIn("is " + first, box.log("error"))
         self.assertIn("ALARM", box.run("status")[1])
-        # The operator accepts the new key.
+        # The operator accepts bob's new key.
         box.identity("accept", bob.id)
         self.assertEqual(box.status["box"]["alarm"], "")
         bob.stop()
@@ -240,7 +242,7 @@ class IdentityTest(DaemonsTest):
         operator.identity("revoke", bob.id)
         wait("bob is cut off two links away", lambda: "bob" not in far.neighbours(), 3)
         self.assertIn(f"revoked      {bob.id}", far.identity("show"))
-        # The revocation is on the far node's disk, and applies without the operator's node.
+        # The far node has stored the revocation, and applies it while the operator's node is off.
         for daemon in (operator, far):
             daemon.stop()
         far.start()
@@ -266,7 +268,7 @@ class IdentityTest(DaemonsTest):
         wait("the member is linked", lambda: box.neighbours() == ["member"])
         wait("the stranger is refused", lambda: "no authority in the anchors directory" in box.log("notice"))
         self.assertIn("its certificate chain ends at one", box.identity("show"))
-        # The operator may pin a node without such a certificate.
+        # The operator pins the node, which needs no certificate of the authority after that.
         box.identity("trust", stranger.id, "--name", "stranger")
         wait("the stranger is linked", lambda: "stranger" in box.neighbours(), 40)
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Applications that know each other's addresses without a service: introduction_test.py BINARY"""
+"""Applications that connect by each other's addresses, without a service: introduction_test.py BINARY"""
 import os
 import sys
 import tempfile
@@ -41,7 +41,7 @@ class IntroductionTest(unittest.TestCase):
         left = following(ours, Member, state=State.LEFT, address=theirs.address)
         print(f"a box that was killed: its member is gone {time.monotonic() - start:.2f} s after it starts again: ", end="")
         self.assertEqual(left.reason, 2)
-        # The application returns with the same address.
+        # The second application connects again and has the same address as before.
         again = self.session(self.b, "ghost")
         self.assertEqual(again.address, theirs.address)
         second = ours.connect(again.address)
@@ -50,7 +50,8 @@ class IntroductionTest(unittest.TestCase):
 
     def test_two_that_know_each_others_addresses_connect_without_a_service(self):
         ours, theirs = self.session(self.a, "introduced"), self.session(self.b, "introduced")
-        # The peer's application is not asked. Without a connect on its own side the attempt times out.
+        # The application at the other address is not asked. The attempt times out, because that application does not
+        # connect, too.
         first = ours.connect(theirs.address, timeout=2)
         self.assertEqual(first.wait(20)[0], Outcome.TIMED_OUT)
         first = ours.connect(theirs.address)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Kill the real binary at every system call of every write of its state: kill_writes.py BINARY
 
-Each command runs under strace, which kills it (SIGKILL) on entry to the N-th call of one kind. All kinds of calls that writing
-uses are tested, with every N until the call is not reached. After each kill the state must load, and must be the old or the
-new one. Needs strace.
+Each command runs under strace, which kills the command (SIGKILL) on entry to the N-th call of one kind. The program
+tests all kinds of calls that a write uses, and every N up to the number of calls. After each kill the state must load,
+and must be the old or the new state. Needs strace.
 """
 import collections
 import re
@@ -19,7 +19,7 @@ ID = "00112233445566778899aabbccddeeff"
 
 
 def look(box):
-    """The readable state: the node, its pins and revocations, or None without a key."""
+    """The state as `identity show` prints it: the node, its pins and its revocations. None if there is no key."""
     code, out, err = box.run("identity", "show")
     if code != 0 and "there is no key yet" in err:
         return None
@@ -29,7 +29,7 @@ def look(box):
 
 
 def kill(box, words, call, number):
-    """Run the command. Returns whether strace killed it at this call."""
+    """Run the command under strace. Returns whether strace killed the command at call `number` of this kind."""
     command = ["strace", "-f", "-o", "/dev/null", "-e", f"trace={call}", "-e", f"inject={call}:signal=KILL:when={number}"]
     from daemons import BINARY
     done = subprocess.run(command + [BINARY, *words, "--config", box.config], capture_output=True, text=True, timeout=60)
@@ -71,10 +71,11 @@ def main():
                     points[title] += 1
                     found = look(box)
                     outcomes["old" if found == old else "new"] += 1
-                    # A new key may be any key. Pins and revocations must be the old or the new ones, never a mixture.
+                    # A new key has no expected value. Pins and revocations must be all old or all new.
                     if title in ("pin", "forget a pin", "revoke") and found != old:
                         assert found == new(box, before, words, kept), (title, call, number, found)
-                    # Leftover files do not prevent a second run. The second run fails only if the first one took effect.
+                    # A second run succeeds beside the files that the kill has left. It fails only if the first run has
+                    # already taken effect.
                     again = box.run(*words, *(["--replace"] if title == "make a key" else []))
                     isDone = title in ("pin", "forget a pin", "revoke") and found != old
                     assert again[0] == (1 if isDone else 0), (title, call, number, again)
@@ -89,7 +90,7 @@ _expected = {}
 
 
 def new(box, before, words, kept):
-    """The state after the command without a kill."""
+    """The expected state after the command, from a run without a kill."""
     key = tuple(words)
     if key not in _expected:
         saved = box.state + ".saved"

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """The Swift library as its users get it, tested with the causeway binary: library_test.py BINARY
 
-A temporary package outside the project depends on a version of a clone by URL, and builds with only the Swift
-toolchain. Its programs are those of Examples. Two real daemons on the loopback interface connect two of them. A folder
-is sent while an application or a daemon is killed, and the test counts the bytes that are sent again."""
+A temporary package outside of the project depends on a version of a clone by URL. It builds with the Swift toolchain
+alone. Its programs are those of Examples. Two of these programs are connected by two real daemons on the loopback
+interface. One sends a folder while an application or a daemon is killed, and the test counts the bytes sent twice."""
 import os
 import pathlib
 import queue
@@ -31,12 +31,12 @@ def run(*command, cwd, **options):
 
 
 def clone(place):
-    """Make a repository with version 0.1.0 of the current sources. SwiftPM rejects targets with unsafe flags in a
-    versioned dependency, but not in a branch or a folder."""
+    """Make a repository with version 0.1.0 of the current sources. Only a dependency on a version tests what users get:
+    SwiftPM rejects unsafe flags there, but not in a dependency on a branch or a folder."""
     names = run("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", cwd=ROOT).split("\0")
     for name in sorted(set(names)):
         source = ROOT / name
-        # Packages and the files that they name, because the manifest requires each target's folder.
+        # These are the sources and all folders that the manifest names, because SwiftPM requires each target's folder.
         if name.startswith(("Sources/", "Tests/", "Package.swift")) and source.is_file():
             target = place / name
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -49,7 +49,7 @@ def clone(place):
 
 
 class Program:
-    """A running program."""
+    """A running program, whose output lines are stored as they arrive."""
 
     def __init__(self, *command):
         self.process = subprocess.Popen(
@@ -69,7 +69,7 @@ class Program:
         self.process.stdin.flush()
 
     def wait(self, pattern, seconds=20):
-        """Wait for the next line that matches `pattern`."""
+        """Wait for the next line that matches `pattern`. Earlier lines are skipped."""
         end = time.monotonic() + seconds
         while True:
             try:
@@ -108,7 +108,7 @@ class LibraryTest(unittest.TestCase):
         assert both != by_url
         shutil.copytree(FILES, package / "Files")
         (package / "Package.swift").write_text(both)
-        # Build as a user would, without the variables that this project's own builds set.
+        # The environment is that of a user: variables for builds of this project are removed.
         environment = {key: value for key, value in os.environ.items() if not key.startswith(("CAUSEWAY_", "SWIFT_"))}
         run("swift", "build", "--disable-sandbox", "--cache-path", root / "cache", "-Xswiftc", "-gnone", cwd=package,
             env=environment, timeout=BUILD_SECONDS_MAX)
@@ -134,7 +134,7 @@ class LibraryTest(unittest.TestCase):
         b.wait("^-- a: connected")
         a.say("hello, bob")
         b.wait("^<a> hello, bob$")
-        # Control characters from a member do not reach the terminal.
+        # Control characters in a member's message are replaced before it is printed.
         b.say("hello \x1b[2Jalice")
         a.wait("^<b> hello \ufffd\\[2Jalice$")
         b.process.stdin.close()
@@ -167,7 +167,7 @@ class LibraryTest(unittest.TestCase):
     # Resources
 
     def folder(self, name, big=24 * MEBIBYTE):
-        """Make a folder to send. Returns it, the receiver's folder and the total bytes of its files."""
+        """Make a folder to send. Returns this folder, the receiver's folder, and the total bytes of the files."""
         place = pathlib.Path(self.root.name) / name / "out"
         (place / "deep/er").mkdir(parents=True)
         (place / "empty").mkdir()
@@ -186,12 +186,12 @@ class LibraryTest(unittest.TestCase):
         return self.program(self.files, "receive", name, f"{daemon.directory}/run/api.sock", into)
 
     def middle(self, program, least):
-        """Wait until at least `least` bytes have arrived."""
+        """Wait until the program reports that at least `least` bytes have arrived."""
         while int(program.wait(r"^moving: \d+ of", 60).split()[1]) < least:
             pass
 
     def moved(self, program):
-        """The file bytes that a program has sent or received, as it counts them."""
+        """The file bytes that a program has sent or received, by its own count."""
         return max(int(line.split()[4]) for line in program.heard if " moved" in line)
 
     def same(self, place, into):
@@ -270,7 +270,7 @@ class LibraryTest(unittest.TestCase):
 
     def test_a_disk_that_fills_up_is_named_at_both_ends(self):
         place, into, size = self.folder("full")
-        # The receiver has its own disk, which another program fills after the first 4 MiB.
+        # The receiver's folder is on its own disk. A second program fills the disk when 4 MiB have arrived.
         script = ('mount -t tmpfs -o size=30m tmpfs "$3" || exit 1; '
                   '(until [ "$(du -sm "$3" | cut -f1)" -ge 4 ]; do sleep 0.02; done; cat /dev/zero > "$3/filler") 2>/dev/null & '
                   'exec "$1" receive full "$2" "$3"')

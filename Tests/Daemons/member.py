@@ -1,5 +1,5 @@
-"""A member of the mesh that is not a daemon. It links with a box over TCP and sends whatever a test wants, true or not.
-Written from docs/protocol.md. The system's libcrypto makes the keys and signatures, because thousands are needed."""
+"""A member of the mesh that is not a daemon. It links with a box over TCP and sends what a test needs, even false data.
+Written from docs/protocol.md. Tests need thousands of keys and signatures, so the system's libcrypto makes them."""
 import ctypes
 import os
 import struct
@@ -30,7 +30,8 @@ for name, result, arguments in [
 
 
 class Key:
-    """A P-256 key with its node's id. It has no certificate, because its node never links itself."""
+    """A P-256 key and the node id that belongs to it. It has no certificate, because an invented node makes no
+    links."""
 
     def __init__(self):
         self._key = POINTER(_crypto.EVP_PKEY_Q_keygen(None, None, b"EC", b"P-256"))
@@ -41,7 +42,7 @@ class Key:
         self.epoch = struct.pack(">I", 1) + os.urandom(4)
 
     def sign(self, message):
-        """Return r and s, 32 bytes each."""
+        """Sign a message. Returns the numbers r and s of the signature, 32 bytes each."""
         context, count = _crypto.EVP_MD_CTX_new(), SIZE(80)
         signature = ctypes.create_string_buffer(80)
         try:
@@ -49,7 +50,7 @@ class Key:
             assert _crypto.EVP_DigestSign(context, signature, ctypes.byref(count), message, len(message)) == 1
         finally:
             _crypto.EVP_MD_CTX_free(context)
-        numbers, rest = [], signature.raw[2:]            # SEQUENCE { INTEGER r, INTEGER s }, shorter than 128 bytes
+        numbers, rest = [], signature.raw[2:]            # DER: SEQUENCE { INTEGER r, INTEGER s }, lengths of one byte
         for _ in range(2):
             numbers.append(int.from_bytes(rest[2 : 2 + rest[1]]))
             rest = rest[2 + rest[1] :]
@@ -57,19 +58,20 @@ class Key:
 
 
 def topology(neighbours):
-    """The body of a topology advertisement: a relay that requires sealing, with links to these ids."""
+    """The body of a topology advertisement. The node relays, requires sealing, and has links with these ids."""
     links = b"".join(each + struct.pack(">HHB3x", 1, PAYLOAD_MAX, LOOPBACK) for each in neighbours)
     return bytes([RELAYS, len(neighbours), 0, 0]) + links
 
 
 def advertisement(who, kind, sequence, body, sign=None):
-    """The frame of an advertisement by `who`, a `Key` or an `Identity`. `sign` replaces its own signature function."""
+    """The frame of an advertisement of `who`, a `Key` or an `Identity`. `sign` replaces the signature function of
+    `who`."""
     message = (struct.pack(">BBH", kind, 0, LIFETIME_SECONDS) + who.epoch + struct.pack(">Q", sequence) + who.point + body)
     return frame(ADVERTISEMENT, message + (sign or who.sign)(message), who.id)
 
 
 class Member:
-    """One link to the box that listens on `port`."""
+    """A node with one link, to the box that listens on `port`."""
 
     def __init__(self, port, source, identity=None, capabilities=RELAYS, name="member"):
         self.identity = identity or Identity()
@@ -81,11 +83,11 @@ class Member:
         self.stream.may_bypass = bool(capabilities & BYPASS)
 
     def announce(self, sequence=1):
-        """Advertise the link to the box."""
+        """Advertise the member's link with the box."""
         self.stream.send(advertisement(self.identity, TOPOLOGY, sequence, topology([self.box])))
 
     def serve(self, seconds=0.0):
-        """Read the frames that arrived, and answer pings."""
+        """Read the frames that arrived, and answer pings. Other frames are ignored."""
         for each, _ in self.stream.receive(seconds):
             if each[1] == PING:
                 self.stream.send(frame(PONG, each[48:], self.identity.id))

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Neighbours that die, and nodes that lose their state: mesh_test.py BINARY
+"""Neighbours that die, and nodes that lose their stored state: mesh_test.py BINARY
 
-Real daemons on the loopback interface."""
+Real daemons run on the loopback interface."""
 import os
 import shutil
 import signal
@@ -22,7 +22,7 @@ class MeshTest(DaemonsTest):
         stopped = time.monotonic()
         try:
             wait("it is given up", lambda: box.neighbours() == [])
-            # The timeout is 2.9 s; the rest allows for a busy machine.
+            # A silent link is closed after 2.9 s. The remaining time is for a busy machine.
             self.assertLess(time.monotonic() - stopped, 7)
         finally:
             os.kill(peer.process.pid, signal.SIGCONT)
@@ -62,7 +62,7 @@ class MeshTest(DaemonsTest):
         told, outs = "reports a link to another node that uses this node's key", []
 
         def is_told():
-            # The other node stays linked and cannot detect the copy.
+            # Only one of the two daemons with this key detects the copy. The other one stays linked and cannot.
             outs[:] = [each for each in (first, second) if told in each.log("error")]
             return outs
 

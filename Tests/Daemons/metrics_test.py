@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""`causeway metrics`, its description in docs/operations/read-the-box.md, and the dashboard in config/grafana: metrics_test.py BINARY
+"""The output of `causeway metrics`, its description in docs/operations/read-the-box.md, and the dashboard in
+config/grafana: metrics_test.py BINARY
 
-Two real daemons on the loopback interface."""
+Two real daemons run on the loopback interface."""
 import json
 import os
 import re
@@ -12,12 +13,13 @@ from daemons import DaemonsTest, wait
 PROJECT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
 LABEL = r'[a-z]+="(?:[^"\\\n]|\\["\\n])*"'
 SAMPLE = re.compile(rf"([a-z_]+)(?:\{{({LABEL}(?:,{LABEL})*)\}})? (\d+)")
-# The suffix of a family's samples by type (OpenMetrics 1.0, Metric Types).
+# The suffix of sample names for each type of metric (OpenMetrics 1.0, “Metric Types”).
 SUFFIX = {"gauge": "", "counter": "_total", "info": "_info"}
 
 
 def parse(text):
-    """Parse OpenMetrics text. Returns family → its type and samples as (labels, value). Raises an error on invalid text."""
+    """Parse OpenMetrics text. Returns family → (type, samples), where a sample is (labels, value). Invalid text raises
+    an error."""
     lines = text.split("\n")
     assert lines[-2:] == ["# EOF", ""], lines[-3:]
     families, helped, current = {}, None, None

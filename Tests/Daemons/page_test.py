@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The status page of a Wi-Fi group, in a browser and with hostile clients: page_test.py BINARY
 
-A real daemon, a cable in place of the radio, and headless Chromium at the other end. With SCREENSHOT=FILE the test
-makes the picture of docs/operations/radios.md. Needs root."""
+A real daemon serves the page. A virtual cable replaces the radio, and headless Chromium runs at its other end. With
+SCREENSHOT=FILE the test makes the picture of docs/operations/radios.md. Needs root."""
 import os
 import re
 import shutil
@@ -17,7 +17,7 @@ from group import ADDRESS, PASSPHRASE, SSID, Network, Owner
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium-headless-shell", "chromium"))), "chromium-headless-shell")
 PAGE = f"http://{ADDRESS}/"
-# Sends its arguments, one piece each, and prints the answer up to its end, at most 64 KiB.
+# A client that sends each of its arguments as one piece, and prints the answer: all of it, or its first 64 KiB.
 CLIENT = """
 import socket, sys, time
 s = socket.create_connection((sys.argv[1], 80), timeout=20)
@@ -32,7 +32,8 @@ except ConnectionResetError:
     came += b"reset"
 sys.stdout.buffer.write(came)
 """
-# Opens some 250 connections per second from eight addresses of one station until it is ended. The last 50 stay open.
+# A station that opens some 250 connections per second from eight addresses until it is killed. It holds the last 50 of
+# them.
 CROWD = """
 import socket, time
 print("crowd", flush=True)
@@ -68,7 +69,7 @@ class PageTest(DaemonsTest):
         return owner.phone.run(sys.executable, "-c", CLIENT, address, *pieces)
 
     def browse(self, owner, *options):
-        """The page as HTML after a browser has loaded it."""
+        """Load the page in a browser. Returns the page as HTML after its loading."""
         with tempfile.TemporaryDirectory() as profile:
             return owner.phone.run(BROWSER, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={profile}",
                                    "--window-size=412,915", *options, PAGE)
@@ -136,7 +137,7 @@ class PageTest(DaemonsTest):
         self.addCleanup(victim.end)
         for number in range(8):
             owner.phone.run("ip", "address", "add", f"192.168.49.{20 + number}/24", "dev", "wlan0")
-        # Both stations share one cable, each with its own Ethernet address.
+        # Two stations share the one cable. The second one has its own Ethernet address.
         owner.phone.run("ip", "link", "add", "link", "wlan0", "name", "victim", "netns", victim.keeper.pid, "type", "macvlan", "mode", "bridge")
         victim.run("ip", "link", "set", "victim", "up")
         script = self.path("lease.sh")

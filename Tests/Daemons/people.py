@@ -1,5 +1,5 @@
-"""Commands as people use them: with their lines in a file or a pipe, or on a pseudo-terminal. Two boxes, alice's and
-bob's, run on the loopback interface. Other applications are written from docs/local-api.md
+"""Commands as people use them: with input and output in a file, in a pipe, or on a pseudo-terminal. Two boxes, alice's
+and bob's, run on the loopback interface. Other applications are written from docs/local-api.md
 (Examples/python/causeway.py)."""
 import codecs
 import fcntl
@@ -25,8 +25,9 @@ SEQUENCE = re.compile(r"\x1b\[([0-9;]*)([A-Za-z])")
 
 
 class Command:
-    """A running command without a terminal. `heard` has its lines of standard output and error as they arrive. The
-    order between the two streams is unknown, so `wait` consumes only lines of the stream with the match."""
+    """A running command without a terminal. `heard` contains its lines of standard output and standard error as they
+    arrive. The order of lines from different streams is unknown. So `wait` consumes only lines of the stream that has
+    the match."""
 
     def __init__(self, daemon, *words, input=subprocess.PIPE, output=subprocess.PIPE, command=None):
         self.process = subprocess.Popen(
@@ -54,7 +55,7 @@ class Command:
         self.process.stdin.flush()
 
     def wait(self, pattern, seconds=20):
-        """Wait for the next line of a stream that matches `pattern`."""
+        """Wait for the next line that matches `pattern`, in either stream. Returns the line."""
         with self.arrived:
             match = self.arrived.wait_for(lambda: self._next(pattern), seconds)
             assert match, f"no line “{pattern}” in {seconds} s, but {self.heard[-20:]}"
@@ -69,7 +70,7 @@ class Command:
         return None
 
     def end(self, seconds=20):
-        """Return the exit status. All output is in `heard`."""
+        """Close the command's input and wait for its end. Returns the exit status. `heard` is complete then."""
         if self.process.stdin:
             try:
                 self.process.stdin.close()
@@ -95,7 +96,8 @@ class Command:
 
 
 class Terminal:
-    """A command on a pseudo-terminal. `screen` has its lines, as far as these commands use terminal control codes."""
+    """A command on a pseudo-terminal. `screen` contains the lines that a person sees. It knows only the terminal
+    control codes that these commands use."""
 
     def __init__(self, command, columns=60, rows=24, environment=None):
         self.master, slave = pty.openpty()
@@ -119,7 +121,7 @@ class Terminal:
         os.write(self.master, keys.encode())
 
     def answer(self, keys):
-        """Type an answer. A question takes answers only after it has been visible for more than a second."""
+        """Type an answer to a question. A question ignores what is typed in its first second, so this waits longer."""
         end = time.monotonic() + 1.3
         while time.monotonic() < end:
             self.read()
@@ -178,7 +180,7 @@ class Terminal:
 
     @property
     def line(self):
-        """The line with the cursor."""
+        """The line of the screen on which the cursor is."""
         return self.screen[self.row]
 
     def wait(self, what, predicate, seconds=20):
@@ -188,12 +190,12 @@ class Terminal:
             self.read()
 
     def wait_line(self, pattern, seconds=20):
-        """Wait for a matching line on the screen. Returns the line."""
+        """Wait for a line on the screen that matches. Returns the line."""
         self.wait(pattern, lambda: any(re.search(pattern, line) for line in self.screen), seconds)
         return next(line for line in self.screen if re.search(pattern, line))
 
     def end(self, seconds=20):
-        """The exit status, after the last output."""
+        """Wait for the command's end and read its last output. Returns the exit status."""
         end = time.monotonic() + seconds
         while self.process.poll() is None:
             assert time.monotonic() < end, f"it does not end: {self.screen}"
@@ -203,7 +205,7 @@ class Terminal:
         return self.process.returncode
 
     def is_restored(self):
-        """Whether the terminal has the same modes as before the command."""
+        """Whether the terminal has the same modes as before the start of the command."""
         return termios.tcgetattr(self.slave) == self.before
 
     def close(self):
@@ -244,7 +246,7 @@ class PeopleTest(unittest.TestCase):
         return node
 
     def address(self, node, service):
-        """The first address that offers a service."""
+        """The address of the first application found that offers a service."""
         for sighting in node.browse(service):
             if sighting.kind == "found":
                 return sighting.address

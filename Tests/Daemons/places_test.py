@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Invented nodes behind one link try to occupy all places for sessions, and honest nodes still get theirs:
+"""Invented nodes behind one link try to occupy all slots for sealed sessions, and honest nodes still get slots:
 places_test.py BINARY"""
 import struct
 import threading
@@ -13,14 +13,14 @@ from daemons import DaemonsTest, wait
 from member import PING, PONG, Key, Member, advertisement, topology
 
 HOSTILE_ADDRESS, OTHER_HOSTILE_ADDRESS = "127.9.0.1", "127.9.0.2"
-# Each hub's advertisement lists the member and as many nodes as fit.
+# A hub is an invented node with many links. Its advertisement lists the member and as many nodes as fit.
 HUBS, BEHIND_HUB = 3, 60
 REQUESTS_A_SECOND = 1_000
 
 
 class PlacesTest(DaemonsTest):
     def branch(self, box, count, stops, address=HOSTILE_ADDRESS):
-        """Nodes behind a hostile member, served by a thread until the end of the test."""
+        """Start a branch: invented nodes behind a hostile member. A thread serves them until the end of the test."""
         identities = invent(count, bytes.fromhex(box.id), stops)
         branch = Branch(Member(box.port, address), identities, stops)
         self.addCleanup(branch.member.stream.close)
@@ -45,7 +45,8 @@ class PlacesTest(DaemonsTest):
         return box, others
 
     def pings(self, one, other):
-        """Check that the first message, which opens the session, is answered within five seconds."""
+        """Check that a first message from `one` to `other`, which opens the session, is answered within five
+        seconds."""
         start = time.monotonic()
         code, out, err = one.run("ping", other.id, "--count", "1")
         self.assertEqual(code, 0, out + err)
@@ -66,7 +67,8 @@ class PlacesTest(DaemonsTest):
         wait("most of them have a session", lambda: branch.open >= 60, 60)
         self.pings(ann, box)
         self.pings(box, bob)
-        # Nodes that have not yet proven their key give way first, and are not told. There are at most twelve of them.
+        # A new session first replaces a session with a node that has not proven its key, and such a node is not
+        # notified. There are at most twelve of these, so a later session replaces one that is open.
         for number in range(13):
             if branch.refused:
                 break
@@ -82,15 +84,15 @@ class PlacesTest(DaemonsTest):
         for each in branches:
             each.stop()
         time.sleep(1)
-        # A node that the box has never seen.
+        # This node is new to the box, so it has no session and no proven key there.
         late = self.daemon("late", box).start()
         wait("it is linked", lambda: "late" in box.neighbours())
         self.pings(late, box)
         self.pings(box, ann)
 
     def test_requests_in_many_names(self):
-        """Requests for sessions and undecryptable records from invented nodes. Their ids are above the box's, so the
-        box is the DTLS client."""
+        """Requests for sessions, and records that nobody can open, from invented nodes. Their ids are above the box's,
+        so the box is the DTLS client and must begin each handshake."""
         box, (ann, bob) = self.linked()
         flood = Requests(box)
         self.addCleanup(flood.stop)
@@ -100,12 +102,12 @@ class PlacesTest(DaemonsTest):
         self.assertEqual(box.neighbours().count("ann") + box.neighbours().count("bob"), 2)
         sent = flood.sent
         self.assertGreater(sent, 1_000)
-        # A link may have 128 handshakes at once, and then at most ten per second.
+        # The box allows a link 128 handshakes at once, and ten per second after these.
         wait("all but these are refused", lambda: box.status["box"]["refusals"].get("too-many", 0) > sent - 128 - 10 * 20)
 
 
 class Requests:
-    """A member with invented nodes in its subtree that request sessions from the box, in a thread."""
+    """A hostile member, whose invented nodes request sessions from the box. It runs in a thread."""
 
     def __init__(self, box):
         self.member, self.sent, self.box_epoch = Member(box.port, HOSTILE_ADDRESS), 0, None
@@ -139,7 +141,7 @@ class Requests:
 
     def _tell(self, who, neighbours):
         self.member.stream.send(advertisement(who, TOPOLOGY, 1, topology(neighbours)))
-        # No faster than the box verifies the advertisements of one link.
+        # This pause is as long as the box takes to verify one advertisement, by its limit for one link.
         self._read(0.01)
 
     def _read(self, seconds):

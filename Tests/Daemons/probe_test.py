@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`causeway ping` and `causeway trace` with real daemons: probe_test.py BINARY
+"""`causeway ping` and `causeway trace`, with real daemons: probe_test.py BINARY
 
 The network is near – box – far, on the loopback interface."""
 import json

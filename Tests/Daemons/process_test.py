@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The daemon under ordinary faults of its environment: process_test.py BINARY
 
-Closed descriptors, outputs that block or fail, idle clients, files that vanish, full disks. Real daemons on the loopback
-interface. Needs strace, and root for other users and private mounts.
+The faults are closed descriptors, outputs that block or fail, idle clients, files that vanish, and full disks. Real
+daemons run on the loopback interface. Needs strace. Needs root, to act as other users and to mount disks.
 """
 import os
 import shutil
@@ -18,7 +18,7 @@ NOBODY = 65534
 ID = "00112233445566778899aabbccddeeff"
 class ProcessTest(DaemonsTest):
     def noisy(self, name="box"):
-        """A daemon that writes a fault to standard error as soon as it starts."""
+        """A daemon that reports a fault on standard error right after its start: its Wi-Fi socket does not exist."""
         box = self.daemon(name)
         with open(box.config) as file:
             text = file.read().replace("[wifi-direct]\nenabled = no",
@@ -240,8 +240,8 @@ class ProcessTest(DaemonsTest):
     # The disk
 
     def starts(self, box, break_disk, mend_disk):
-        """Start the box four times on its own disk: before the disk fails, twice while it fails, and after it works
-        again. Checks that the epochs rise."""
+        """Start the box four times with its state on a separate disk: before the disk fails, twice while it fails, and
+        after it works again. Checks that the epoch is higher at each start."""
         os.makedirs(box.state, exist_ok=True)
         holder = subprocess.Popen(["unshare", "-m", "sh", "-c", 'mount -t tmpfs -o size=64k tmpfs "$1" && echo ok && exec cat',
                                    "sh", box.state], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -298,7 +298,7 @@ class ProcessTest(DaemonsTest):
     # The log
 
     def knock(self, box):
-        """Connect with the first eleven bytes of a ClientHello."""
+        """Open a connection, send the first eleven bytes of a ClientHello, and close the connection."""
         with socket.create_connection(("127.0.0.1", box.port), timeout=5) as stream:
             stream.sendall(CLIENT_HELLO_PREFIX)
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Offers that stall at a receiver, and several receivers at one box, with real daemons: receivers_test.py BINARY"""
+"""Offers that stall at a receiver, and several receivers on one box, with real daemons: receivers_test.py BINARY"""
 import os
 import pathlib
 import re
@@ -78,7 +78,7 @@ class ReceiversTest(PeopleTest):
         for number in range(9):
             try:
                 stalled.append(Offer(self.application(self.a, f"stalls {number}"), self.type, f"f{number}", [f"f{number}"], 3))
-            except Exception:                       # one box has a limit
+            except Exception:                       # the limit of offers from one box is reached
                 break
         self.assertGreaterEqual(len(stalled), 3)
         sender = self.send(self.file("x"), daemon=carol)
@@ -92,8 +92,8 @@ class ReceiversTest(PeopleTest):
         return daemon
 
     def stall(self, daemon, letter):
-        """Make one member of a session occupy all places it can get, with accepted files of three bytes. It sends none
-        of their bytes."""
+        """Let one member of a session occupy all transfer slots that it can get. It offers files of three bytes, which
+        the receiver accepts, and sends none of the bytes."""
         node, offers = self.application(daemon, f"stalls {letter}"), []
         for number in range(15):
             try:
@@ -101,7 +101,7 @@ class ReceiversTest(PeopleTest):
                 offer = Offer(node, self.type, name, [name], 3, before=offers[0] if offers else None)
                 offer.send_manifest()
                 offers.append(offer)
-            except (AssertionError, CausewayError, StreamError):    # no place is left for this offer
+            except (AssertionError, CausewayError, StreamError):    # there is no slot for this offer
                 break
         return offers
 

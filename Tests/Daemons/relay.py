@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """The cost of relaying: relay.py BINARY [BYTES]
 
-Three daemons on the loopback interface, a – box – b; a and b know only the box. Messages go from a to b. The program
-measures the box's processor time and the data that arrives, with and without sealing in turn. For comparison it
-measures round trips of an echo over a plain TCP connection, the limit of this machine."""
+Three daemons run on the loopback interface: a – box – b. a and b are linked only with the box. Messages are sent from a
+to b. The program measures the box's processor time and the rate of the data, in turn with and without sealing. For
+comparison it measures round trips over a plain TCP connection, which are the fastest that this machine allows."""
 
 import os
 import socket
@@ -21,7 +21,7 @@ SEALED, CLEAR = "sealed", "in clear"
 
 
 class Network:
-    """The network a – box – b, and an application at each end."""
+    """The network a – box – b, with an application at a and at b."""
 
     def __init__(self, root, title):
         extra = "[peer]\nencryption = none\n" if title == CLEAR else ""
@@ -34,7 +34,7 @@ class Network:
         self.talk = Talk(self.a, self.b, unsealed=title == CLEAR)
 
     def round_trips(self, count=1000, pause=0.002):
-        """The microseconds of each round trip."""
+        """Measure `count` round trips. Returns the microseconds of each."""
         times = []
         for _ in range(count):
             times.append(self.talk.round_trip() * 1e6)
@@ -42,7 +42,8 @@ class Network:
         return times
 
     def send(self, count, size, mode):
-        """Send messages. Returns the seconds, the box's processor seconds, and the frames that it forwarded."""
+        """Send `count` messages. Returns the seconds, the processor seconds of the box, and the frames that the box
+        forwarded."""
         frames = self.box.status["box"]["frames_forwarded"]
         before, start = self.box.processor_seconds(), time.monotonic()
         self.talk.send_many(count, size, mode)
@@ -56,7 +57,8 @@ class Network:
 
 
 def echo_round_trips(count=1000, pause=0.002):
-    """The limit: two processes, one TCP connection on the loopback interface, twice there and back."""
+    """Measure the limit of this machine: two processes and one TCP connection on the loopback interface. Each value is
+    the microseconds of two round trips, because a relayed message crosses two links."""
     listener = socket.create_server(("127.0.0.1", 0))
     if os.fork() == 0:
         connection = listener.accept()[0]

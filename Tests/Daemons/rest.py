@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """The cost of an idle box: rest.py BINARY [--seconds N]
 
-A box with its default configuration, on a machine without Bluetooth, wpa_supplicant and avahi-daemon. The program
-measures its wake-ups and processor time, alone and then with three peers on the loopback interface. Run it in a network
-namespace."""
+The box has its default configuration, on a machine without Bluetooth, wpa_supplicant and avahi-daemon. The program
+measures how often the box wakes up and its processor time, first alone and then with three peers on the loopback
+interface. Run it in a network namespace."""
 import argparse
 import tempfile
 import time
@@ -14,7 +14,7 @@ SETTLE_SECONDS = 20
 
 
 class Box(Daemon):
-    """A daemon that looks for all radios and for discovery, unlike the peers of the tests."""
+    """A daemon with all radios and discovery enabled, unlike the other daemons of these tests."""
 
     def write(self):
         super().write()

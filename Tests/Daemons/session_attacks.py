@@ -1,6 +1,6 @@
-"""A hostile member in sessions of applications, for hostile.py: tables that are expensive to verify, invitations that
-nobody answers, transfers that stall. The victims are two applications at one box. Written from docs/protocol.md,
-“Sessions”, and docs/resources.md."""
+"""The attacks of a hostile member on sessions of applications, for hostile.py: tables that are expensive to verify,
+invitations that nobody answers, and transfers that stall. The victims are two applications at one box. Written from
+docs/protocol.md, “Sessions”, and docs/resources.md."""
 import itertools
 import os
 import struct
@@ -23,16 +23,16 @@ from membership import (
 from stranger import STORED, Offer, leaf
 
 SERVICE, FILES, VICTIM = "claimed", "claimed-files", "victim"
-# The application leaves invitations with this context unanswered, like an absent person.
+# The context of invitations that must stay unanswered. The victim ignores them, like an absent person.
 STAYS = b"stays"
 STALLER = "staller"
 ENDPOINT = struct.pack(">I", 1)
 INVITATION_SECONDS, INVITATION_SECONDS_MAX = 30, 3600
-# The rules: members connect only over sealed traffic, and are 8 at most, like the sessions of the applications.
+# The rules of the hostile sessions: only sealed traffic, and at most 8 members, as in the victims' sessions.
 RULES = bytes([2, 8])
-# With this many inviters, each with its own session, a node reaches its limit of pending invitations.
+# The number of inviters. Each has its own session, and together they reach the limit of a node's pending invitations.
 INVITERS = 9
-# With three signatures each, these make a table of 31 kB.
+# The number of members that have left. Each has three signatures, so a table has 31 kB.
 FORMER_MEMBERS = 100
 TABLES_MADE = 20
 TRANSFERS = 15
@@ -45,8 +45,8 @@ WAIT_SECONDS = 30
 
 
 class Applications:
-    """Two applications at the box. The first accepts each invitation that is not meant to stay, into a new session. The
-    second is `causeway receive`, which accepts files from these daemons."""
+    """Two applications at the box. The first accepts every invitation into a new session, except those that must stay
+    unanswered. The second is `causeway receive`, which accepts files from the daemons `senders`."""
 
     def __init__(self, root, box, senders):
         self.node = Node.connect(VICTIM, api(box))
@@ -64,8 +64,8 @@ class Applications:
         self.addresses, self.visits = (self.invitations.address, found.address), itertools.count()
 
     def visit(self, daemon):
-        """Wait until an application of this daemon has joined a session with the first application, and the second has
-        stored its file."""
+        """Wait until a new application of this daemon has joined a session with the first application. Wait until the
+        second application has stored a file from this daemon."""
         for attempt in (self._enter, self._store):
             insist(lambda: attempt(daemon))
 
@@ -82,7 +82,7 @@ class Applications:
             sessions.append(self.node.open_session(SERVICE))
             try:
                 invitation.accept(sessions[-1])
-            except CausewayError:                       # the invitation has ended meanwhile
+            except CausewayError:                       # the invitation is no longer open
                 pass
             if len(sessions) > SESSIONS_KEPT:
                 sessions.pop(0).leave()
@@ -101,7 +101,7 @@ class Applications:
 
 
 class Visitor:
-    """An application that is in a session with the one at `address`."""
+    """An application on a daemon that joins a session with the application at `address`."""
 
     def __init__(self, name, daemon, service, address):
         self.node, self.address = Node.connect(name, api(daemon)), address
@@ -139,8 +139,8 @@ def insist(attempt):
 
 
 class Host(Membership):
-    """A member of a session that admits the victim to it. The session's founder has no node. It is a key, because the
-    libcrypto key signs fast."""
+    """A hostile member that admits the victim to its session. The session's founder is a key without a node, because a
+    key of libcrypto signs fast."""
 
     def __init__(self, identity, send):
         super().__init__(identity, ENDPOINT, send, lambda *_: True, lambda word, **pairs: None)
@@ -158,8 +158,8 @@ class Host(Membership):
         self._send(node, INVITE, invitation(INVITATION_SECONDS, self.victim, self.origin, b""))
 
     def table(self, version, serve=lambda: None):
-        """A table in which all former members have been admitted again since the last version, and have left. Signing
-        takes seconds on a slow machine: `serve` answers pings meanwhile."""
+        """Make a table in which all former members were admitted again since the last version, and have left. The
+        signatures take seconds on a slow machine, so `serve` is called meanwhile to answer pings."""
         table = Table()
         table.origins[self.session] = self.origin
         for number, member in enumerate(self.members):
@@ -173,7 +173,7 @@ class Host(Membership):
 
     def take(self, node, kind, payload):
         if kind != ANSWER:
-            # Once connected, the host ignores all tables but its own.
+            # After it is connected, the host ignores the tables of other members.
             return None if self.connected() else super().take(node, kind, payload)
         if payload[4] == ACCEPTED:
             ticket = Ticket(1, 2, self.address, b"", b"")
@@ -181,7 +181,7 @@ class Host(Membership):
             self._send(node, WELCOME, payload[:4] + struct.pack(">BIB", 1, 1, 2) + admits + b"\0" + self._table.bytes())
 
     def _ticket(self, member, version, depth):
-        """A key's address, and its ticket from the founder."""
+        """The address of a key, and the ticket with which the founder admits it. A ticket is a signed admission."""
         address, ticket = member.id + ENDPOINT, Ticket(version, depth, self.founder.id + ENDPOINT, b"", b"")
         text = ticket.text(self.session, address)
         return address, replace(ticket, admits=self.founder.sign(b"causeway-admits-1" + text),
@@ -193,12 +193,12 @@ def invitation(seconds, invitee, origin, context):
 
 
 def tables(me, port, sender, receiver):
-    """The tables of an invented node, with valid signatures, 300 each. The next table goes when the box has taken the
-    last one."""
+    """Tables of an invented node, each with 300 valid signatures. Each table is sent when the box has acknowledged the
+    table before."""
     nodes = behind(me, 1, False, take=lambda _, kind, message: host.take(me.box, kind, message))
     nodes.introduce()
     end = nodes.ends[nodes.identities[0].id]
-    # The founder has no node, so frames to it are dropped.
+    # The founder has no node, so the host's frames to it are dropped here.
     host = Host(nodes.identities[0], lambda to, kind, payload: end.say(kind, payload) if to == me.box else lambda: False)
     host.invite(me.box)
     end_of_wait = time.monotonic() + WAIT_SECONDS
@@ -220,7 +220,8 @@ def tables(me, port, sender, receiver):
 
 
 def invitations(me, port, sender, receiver):
-    """Invitations for an hour from invented nodes. Nobody answers them, and a new one replaces each that has ended."""
+    """Invitations for an hour from invented nodes. Nobody answers them, and each node invites again when its invitation
+    has ended."""
     nodes, victim = behind(me, INVITERS, False), me.box + endpoint(SERVICE, VICTIM, os.getuid())
     nodes.introduce()
     for identity in itertools.cycle(nodes.identities):
@@ -233,8 +234,8 @@ def invitations(me, port, sender, receiver):
 
 
 def stalls(me, port, sender, receiver):
-    """A daemon that the receiver accepts. Its application occupies all places for transfers that it can get, and sends
-    no bytes of the files."""
+    """Offers of a daemon that the receiver accepts. Its application occupies all transfer slots that it can get, and
+    sends no bytes of the files."""
     daemon = Daemon(me.root, STALLER, [SimpleNamespace(port=port)], relay=False).start()
     node, offers = Node.connect(STALLER, api(daemon)), []
 
@@ -248,12 +249,13 @@ def stalls(me, port, sender, receiver):
                     offer.send_manifest()
                     offers.append(offer)
                     continue
-            except (AssertionError, CausewayError):     # no place is left for this offer
+            except (AssertionError, CausewayError):     # there is no slot for this offer
                 pass
             time.sleep(1)
 
     threading.Thread(target=stall, daemon=True).start()
-    # An offer without a place learns it late.
+    # The receiver refuses an offer without a slot only after a while. So this waits until the number of offers stays
+    # the same.
     count, end = 0, time.monotonic() + WAIT_SECONDS
     while not offers or len(offers) > count:
         assert time.monotonic() < end, "nothing of his was accepted"

@@ -1,6 +1,6 @@
 """An application in its own process, which a test can stop and kill: session_member.py SOCKET NAME
 
-Accepts each invitation to “story” into one session, and prints one line per event."""
+It offers the service “story”, accepts each invitation into one session, and prints one line per event."""
 import os
 import sys
 import threading

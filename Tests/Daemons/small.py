@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """The cost of short messages: small.py BINARY [BYTES]
 
-Three daemons on the loopback interface, a – box – b. An application at a keeps as many messages in flight to one at b
-as a client may. Both read and write the packets of the local API themselves, many in one call. The program prints
-messages per second, messages per frame (the box forwards one frame back for each, with the acknowledgement), and each
-daemon's processor time per message."""
+Three daemons run on the loopback interface: a – box – b. An application at a sends to one at b, with as many messages
+in flight as the local API allows. Both applications write and read many packets of the local API in one system call.
+
+The program prints messages per second, messages per frame, and the processor time of each daemon per message. Frames
+are half of those that the box forwards, because each one from a is acknowledged by one from b."""
 import os
 import signal
 import socket
@@ -24,7 +25,7 @@ DONE, WELCOME, INVITED, INVITATION_ENDED, SENT, ROOM = 128, 129, 132, 133, 138, 
 
 
 class Application:
-    """A client with a service and a session that accepts all messages."""
+    """A client with a service, and with a session whose messages all arrive here."""
 
     def __init__(self, daemon):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -40,7 +41,7 @@ class Application:
         self.socket.sendall(b"".join(packets))
 
     def packets(self):
-        """The packets of one receive call: type, number and rest of each."""
+        """Receive once. Returns the complete packets: the type, the number, and the rest of each."""
         data, offset, found = self.rest + self.socket.recv(65_536), 0, []
         while len(data) - offset >= 4:
             end = offset + 4 + int.from_bytes(data[offset:offset + 4])
@@ -52,7 +53,7 @@ class Application:
         return found
 
     def wait(self, kind, number=None):
-        """The fields of the next event of a type, about an object."""
+        """Wait for the next event of a type, about the object `number` or about any. Returns the event's fields."""
         while True:
             for index, event in enumerate(self.heard):
                 if event[0] == kind and number in (None, event[1]):
@@ -60,17 +61,17 @@ class Application:
             self.heard += self.packets()
 
     def meet(self, other):
-        """Join one session with another application."""
+        """Invite another application into a session, and wait until it has joined."""
         while True:
             self.say(causeway.invite(INVITATION, SESSION, other.address, 30_000, b""))
             if self.wait(DONE, INVITATION)[0] == 0:
                 break
-            time.sleep(0.2)                 # the other node is not in reach yet
+            time.sleep(0.2)                 # the other node is not a peer yet
         other.say(causeway.answer(INVITATION, int.from_bytes(other.wait(INVITED)[:4]), SESSION, ""))
         assert self.wait(INVITATION_ENDED, INVITATION)[4] == 0, "the invitation is not accepted"
 
     def send_for(self, seconds, data):
-        """Send one message repeatedly. Returns the number of delivered messages, and the seconds."""
+        """Send the same message repeatedly. Returns the number of delivered messages and the seconds."""
         delivered, waiting, hears_of_room, number = 0, 0, True, FIRST_MESSAGE
         start = time.monotonic()
         while (more := time.monotonic() - start < seconds) or waiting:
@@ -91,7 +92,7 @@ class Application:
 
 
 def reader_of(application):
-    """A process that reads all packets to an application. The caller kills it."""
+    """Start a process that reads and discards all packets to an application. The caller kills the process."""
     reader = os.fork()
     if reader == 0:
         while application.socket.recv(262_144):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The output of `status`, `log` and similar commands, as read over SSH: status_test.py BINARY"""
+"""The output of `status`, `log` and similar commands, as an operator reads it over SSH: status_test.py BINARY"""
 import json
 import os
 import socket
@@ -45,7 +45,7 @@ class StatusTest(DaemonsTest):
         self.assertEqual([line.split("  ", 1)[0].split()[0] for line in plain], [record["time"] for record in records])
 
     def test_an_answer_that_is_no_status_is_refused_in_one_line(self):
-        # The firmware's JSON has only integers.
+        # The daemon's JSON contains only integers, so the command does not parse other numbers.
         for answer in (b'{"name": "box", "uptime": 1.5}', b'{"uptime": 1e999}', b'[1', b'"\xff"'):
             path = f"{self.box.directory}/other.sock"
             with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as server:

@@ -1,4 +1,4 @@
-"""An application that offers or receives files as docs/resources.md specifies, or in violation of it."""
+"""An application that offers or receives files. It follows docs/resources.md, or violates it for a test."""
 import hashlib
 import os
 import struct
@@ -22,30 +22,30 @@ def name(text):
 
 
 def manifest(path, size):
-    """The manifest of one file, from the names of its path."""
+    """The manifest of one file. `path` contains the names of its folders and its own name."""
     return bytes([0, len(path)]) + b"".join(map(name, path)) + struct.pack(">Q", size)
 
 
 def folder(told, count):
-    """The manifest of a folder with `count` files of one byte. The names are as long as the manifest's limit allows for
-    65,000 files."""
+    """The manifest of a folder with `count` files of one byte. The names of the files have the greatest length with
+    which 65,000 files are within the limit of a manifest."""
     files = (bytes([0, 2]) + name(told) + name(f"{number:06d}".ljust(112, "n")) + struct.pack(">Q", 1) for number in range(count))
     return bytes([1, 1]) + name(told) + b"".join(files)
 
 
 def leaf(data):
-    """The hash tree's root over a file of at most one leaf."""
+    """The root of the hash tree of a file that has at most one leaf."""
     return hashlib.sha256(b"\0" + data).digest()
 
 
 class Records:
-    """The records of a stream."""
+    """The records that arrive on a stream."""
 
     def __init__(self, stream):
         self.stream, self.data = stream, b""
 
     def next(self, kind):
-        """The fields of the next record of this kind. Other records are skipped."""
+        """Read records up to the next one of this kind. Returns its fields."""
         while True:
             while len(self.data) < 4 or len(self.data) < 4 + int.from_bytes(self.data[:4]):
                 more = self.stream.read(20)
@@ -58,7 +58,7 @@ class Records:
 
 
 def next_stream(session):
-    """The next stream that a member opens."""
+    """Wait for the next stream that a member opens, for at most 20 s."""
     end = time.monotonic() + 20
     while time.monotonic() < end:
         if isinstance(event := session.next(20), IncomingStream):
@@ -67,11 +67,11 @@ def next_stream(session):
 
 
 class Offer:
-    """A file on its way to a receiver. The offered values are independent of the sent ones."""
+    """An offer of a file to a receiver. The values in the offer may differ from what is sent."""
 
     def __init__(self, node, service, told, path, size, files=0, before=None):
-        """`told` is the name in the offer, `path` the names in the manifest. With `files`, the offer is a folder of the
-        name `told`. With `before`, the offer uses the session of that other offer."""
+        """`told` is the name in the offer, and `path` the names in the manifest. With `files`, the offer is a folder
+        `told` with that many files. With `before`, the offer uses the session of that earlier offer."""
         self.session = before.session if before else node.open_session(service)
         address = self.address = before.address if before else self._come_to(service, node)
         self.manifest = folder(told, files) if files else manifest(path, size)
@@ -85,8 +85,8 @@ class Offer:
         self.records = Records(answer)
 
     def _come_to(self, service, node):
-        """Invite an application that offers the service, and return its address. A restarted application may be absent
-        for a moment without having been reported lost."""
+        """Invite an application that offers the service, and return its address. Tries again if the invitation fails,
+        because the service of an application that restarts may be found although the application is absent."""
         address = next(each.address for each in node.browse(service) if each.kind == "found")
         end = time.monotonic() + 20
         while time.monotonic() < end:
@@ -101,19 +101,19 @@ class Offer:
         self.stream.write(record(kind, *fields), timeout=20)
 
     def send_manifest(self):
-        """Send the manifest once the offer is accepted."""
+        """Wait until the offer is accepted, and send the manifest."""
         assert self.records.next(ANSWER)[0] == ACCEPTED
         for start in range(0, len(self.manifest), 32_768):
             self.send(MANIFEST, self.manifest[start:start + 32_768])
         self.records.next(READY)
 
     def send_file(self, data, root):
-        """Send the manifest and the file once the offer is accepted. Returns the verdict."""
+        """Wait until the offer is accepted, and send the manifest and the file. Returns the receiver's verdict."""
         self.send_manifest()
         return self.send_bytes(data, root)
 
     def send_bytes(self, data, root):
-        """Send the file behind the manifest. Returns the verdict."""
+        """Send the file after the manifest. Returns the receiver's verdict."""
         self.send(BEGIN, struct.pack(">IQ", 0, 0))
         self.send(BYTES, data)
         self.send(ROOT, struct.pack(">I", 0), root)
@@ -121,7 +121,7 @@ class Offer:
 
 
 def answer_offer(invitations, session, *records):
-    """Accept the next invitation, read the offer, and answer with these records."""
+    """Accept the next invitation, read the offer that follows, and answer it with these records."""
     invitations.next(20).accept(session)
     offered = next_stream(session)
     Records(offered).next(OFFER)
@@ -130,7 +130,7 @@ def answer_offer(invitations, session, *records):
 
 
 def wait_member(session):
-    """The address of the first member that is connected."""
+    """Wait for the first member that is connected. Returns its address."""
     end = time.monotonic() + 20
     while time.monotonic() < end:
         event = session.next(20)

@@ -1,4 +1,4 @@
-"""Two applications in one session, each on its own daemon, with Examples/python."""
+"""Two applications in one session, each on its own daemon. They use the client of Examples/python."""
 import collections
 import os
 import queue
@@ -16,7 +16,8 @@ OUTSTANDING = 32
 
 
 class Talk:
-    """`a` and `b` are daemons that reach each other. b's application sends back each message that begins with “echo”."""
+    """The two applications. `a` and `b` are daemons that are peers. The application on b returns each message that
+    begins with “echo”."""
 
     def __init__(self, a, b, unsealed=False):
         self.ends = [causeway.Node.connect(SERVICE, f"{daemon.directory}/run/api.sock") for daemon in (a, b)]
@@ -32,7 +33,7 @@ class Talk:
         threading.Thread(target=self._answer, daemon=True).start()
 
     def round_trip(self):
-        """The seconds of one round trip."""
+        """Send one message and wait for its echo. Returns the seconds that this took."""
         start = time.perf_counter()
         sending = self.session.post(b"echo")
         self.echoes.get(timeout=30)
@@ -41,14 +42,15 @@ class Talk:
         return seconds
 
     def send_many(self, count, size, mode=Mode.RELIABLE):
-        """Send `count` messages and wait until all have arrived."""
+        """Send `count` messages of `size` bytes and wait until all have arrived."""
         message, on_their_way = os.urandom(size), collections.deque()
         while count or on_their_way:
             if count and len(on_their_way) < OUTSTANDING:
                 on_their_way.append(self.session.post(message, mode=mode))
                 count -= 1
             elif self._result(on_their_way.popleft()) == Result.NO_ROOM:
-                # One event reports room again, however many messages were refused for lack of it.
+                # One event reports new buffer space for all refused messages together. So the results of all messages
+                # in flight are read before the wait.
                 count += 1 + sum(self._result(sending) == Result.NO_ROOM for sending in on_their_way)
                 on_their_way.clear()
                 self.room.wait(60)

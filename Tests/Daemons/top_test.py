@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""`causeway top` on pseudo-terminals, read by a terminal emulator (pyte): top_test.py BINARY
+"""`causeway top` on pseudo-terminals, whose output a terminal emulator (pyte) reads: top_test.py BINARY
 
-Real daemons on the loopback interface."""
+Real daemons run on the loopback interface."""
 import json
 import os
 import re
@@ -14,7 +14,7 @@ import unittest
 from daemons import BINARY, DaemonsTest, wait
 from people import Terminal
 
-# Debian's package is made for Debian's Python, but is pure Python that any version can run.
+# Debian installs pyte for its own Python. It is pure Python, so other versions of Python can import it, too.
 sys.path.append("/usr/lib/python3/dist-packages")
 import pyte
 
@@ -22,7 +22,7 @@ FOOT = " q quit  s sort  space pause  ? help"
 
 
 class Screen(Terminal):
-    """A terminal whose `screen` has all lines that a person sees."""
+    """A terminal whose `screen` contains all lines as a person sees them."""
 
     def __init__(self, command, columns=80, rows=24, environment=None):
         self.pyte = pyte.Screen(columns, rows)
@@ -40,7 +40,8 @@ class Screen(Terminal):
         self.pyte.resize(rows, columns)
 
     def is_left(self):
-        """Whether the command restored the terminal: the cursor, the main screen, the modes."""
+        """Whether the command restored the terminal: the cursor is visible, the main screen is shown, and the modes are
+        as before."""
         return self.raw.endswith("\x1b[m\x1b[?25h\x1b[?1049l") and self.is_restored()
 
 
@@ -69,7 +70,7 @@ class TopTest(DaemonsTest):
             return file.read().split()[2]
 
     def whole(self, screen):
-        """Check that the page fills the screen, each line in its place."""
+        """Check that the page fills the screen: its title is in the first line, and its keys are in the last line."""
         self.assertEqual(len(screen.screen), screen.rows)
         self.assertTrue(screen.screen[0].startswith("box "), screen.screen)
         self.assertTrue(screen.screen[-1].startswith(FOOT[:screen.columns - 1]), screen.screen)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Trust in peers, and untrusted text in the output, tested with the causeway binary: trust_test.py BINARY
+"""Trust in peers, and untrusted text in outputs, tested with the causeway binary: trust_test.py BINARY
 
-Real daemons on the loopback interface, one of which has an application that sends hostile text."""
+Real daemons run on the loopback interface. An application on one of them sends hostile text."""
 import os
 import subprocess
 import sys
@@ -16,15 +16,17 @@ from daemons import BINARY, DaemonsTest, wait
 from member import Identity, Member
 from stranger import ANSWER, CANCEL, DECLINED, STORED, Offer, answer_offer, leaf, name, record, wait_member
 
-# Escape sequences, a window title, a carriage return, direction marks, an invisible character, an 8-bit CSI in UTF-8.
+# It contains escape sequences, a window title, a carriage return, direction marks, an invisible character, an 8-bit CSI
+# in UTF-8, and DEL.
 NASTY = "\x1b[2J\x1b]0;owned\x07\rgone\u202e\u2066\u200b\x9b31m\x7f"
-# Invisible characters that are allowed in names and in texts of resources.
+# Invisible characters that are legal in names and in texts of transfers.
 UNSEEN = "owned\u200b\u00ad\ufeff"
 NASTY_NAME = "ev\u202eil\u200b"
 
 
 def steering(text):
-    """The characters of an output that a terminal must not receive, or that are invisible."""
+    """The characters of an output that are invisible or steer a terminal. An output for people must contain none of
+    them."""
     invisible = {*range(0x20), *range(0x7F, 0xA0), 0xAD, 0x61C, *range(0x200B, 0x2010), *range(0x2028, 0x202F),
                  *range(0x2060, 0x2070), 0xFEFF, 0xFFFD} - {0x0A}
     return sorted({hex(ord(character)) for character in text if ord(character) in invisible})
@@ -32,7 +34,7 @@ def steering(text):
 
 class TrustTest(DaemonsTest):
     def begin(self, daemon, *words):
-        """A command that keeps running. `end` returns its output."""
+        """Start a command that keeps running. `end` closes its input, waits for its end, and returns its output."""
         process = subprocess.Popen(
             [BINARY, *words, "--config", daemon.config], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT)
@@ -53,7 +55,7 @@ class TrustTest(DaemonsTest):
         node = Node.connect("stranger", f"{evil.directory}/run/api.sock")
         self.addCleanup(node.close)
         shown = {}
-        # A chat with invisible characters in its lines.
+        # Hostile text in a chat: control and invisible characters in its lines.
         chat = self.begin(box, "chat")
         session = node.open_session("chat", members_max=64)
         session.gather()
@@ -64,7 +66,8 @@ class TrustTest(DaemonsTest):
         shown["chat"] = self.end(chat)
         self.assertIn("]0;owned", shown["chat"])
         session.leave()
-        # A file that the box offers and the stranger declines, once with an invalid text and once with a valid one.
+        # Hostile text in an answer: the box offers a file, and the stranger declines with a text. The first text is
+        # invalid, the second one valid.
         path = os.path.join(self.root, "file")
         with open(path, "wb") as file:
             file.write(b"contents")
@@ -77,7 +80,8 @@ class TrustTest(DaemonsTest):
             self.assertIn(expected, shown["send " + expected])
             session.leave()
         invitations.close()
-        # Files that the stranger offers under such names. It cancels one with an explanation.
+        # Hostile text in offers: the stranger offers files under such names, and cancels one offer with such an
+        # explanation.
         into = self.path("in")
         os.makedirs(into)
         receiving = self.begin(box, "receive", into, "--from", evil_id)
@@ -168,7 +172,7 @@ class TrustTest(DaemonsTest):
         alice.start()
         wait("alice is back", lambda: bob.id in alice.run("status", "--json")[1])
         self.assertEqual(alice.status["box"]["alarm"], "")
-        # Traffic in a session proves the peer's key.
+        # Traffic in a session proves bob's key, so alice's box pins the key.
         reading = self.begin(bob, "chat", "--for", "20")
         code, _, err = alice.run("chat", "--with", bob.id, "--wait", "15", input="hello\n")
         self.assertEqual(code, 0, err)
@@ -199,7 +203,7 @@ class TrustTest(DaemonsTest):
             self.assertIn(f"“{name}” is {first[name].id}, pinned", listed)
             self.assertIn(f"causeway identity accept {others[name].id}", listed)
         self.assertNotIn("untrust", listed)
-        # Each of the three commands that the listing suggests works.
+        # The listing of the alarms suggests three commands. Each of them must work.
         bob2, carol2 = others["bob"].id, others["carol"].id
         self.assertIn("alarm ended", box.identity("keep", bob2[:8]))
         self.assertEqual([alarm["offered"] for alarm in box.status["box"]["alarms"]], [carol2])
@@ -219,7 +223,7 @@ class TrustTest(DaemonsTest):
     # Strangers with many keys
 
     def come(self, box, name, address, identity=None, seconds=0.5):
-        """Link with a key under this name. Returns whether the link lasts for `seconds`."""
+        """Link with the box under this name and key. Returns whether the link is still up after `seconds`."""
         try:
             member = Member(box.port, address, identity, name=name)
             self.addCleanup(member.stream.close)

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """The daemon as an unprivileged user, and the rights of other users: users_test.py BINARY
 
-A real daemon on the loopback interface, started as config/causeway.service does. Needs root to act as other users."""
+A real daemon runs on the loopback interface, started as config/causeway.service does. Needs root, to act as other
+users."""
 import json
 import os
 import shutil
@@ -24,7 +25,7 @@ DONE, WELCOME, SERVICES, INVALID, FULL = 128, 129, 130, 3, 6
 
 
 class Raw:
-    """A connection to a daemon's api.sock that sends raw packets and reads one event for each."""
+    """A connection to a daemon's api.sock that sends raw packets and reads their answers."""
 
     def __init__(self, box):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -32,7 +33,7 @@ class Raw:
         self.socket.connect(f"{box.directory}/run/api.sock")
 
     def ask(self, packet):
-        """Send a packet and return the answer: the code of `done` or None for a welcome, and the text."""
+        """Send a packet. Returns its answer: the code of `done`, or None for a welcome, and the text."""
         self.socket.sendall(packet)
         return self.next()
 
@@ -58,18 +59,18 @@ class Raw:
 
 
 def greet(box, name):
-    """A connection after its hello, or None and the reason of the refusal."""
+    """Connect and send a hello. Returns the connection and an empty text, or None and the reason of the refusal."""
     raw = Raw(box)
     try:
         code, text = raw.ask(causeway.hello(1, name))
     except OSError:
-        code, text = raw.next()         # the daemon refused it before the hello
+        code, text = raw.next()         # the daemon refused the connection before the hello
     return (raw, "") if code is None else (None, text)
 
 
 class Other:
-    """A process of another user. It runs `work` with a list for open objects, reports the result, and keeps those
-    objects open until `end`."""
+    """A process of another user. It calls `work` with a list for open objects and reports the result. The objects stay
+    open until `end`."""
 
     def __init__(self, user, groups, work):
         result, tell = os.pipe()
@@ -110,13 +111,13 @@ class Other:
 class UsersTest(DaemonsTest):
     def setUp(self):
         super().setUp()
-        # In a place where every user can run it.
+        # The program is copied into a directory that every user can enter, so that every user can run it.
         self.program = self.path("causeway")
         shutil.copy(BINARY, self.program)
         os.chmod(self.root, 0o755)
 
     def box(self, extra="", peers=()):
-        """A daemon with its own user and group that has run once."""
+        """A daemon that runs with its own user and group."""
         box = self.daemon("box", *peers, extra=extra)
         for path in (box.directory, box.directory + "/run"):
             os.chown(path, DAEMON, DAEMON)
@@ -131,7 +132,8 @@ class UsersTest(DaemonsTest):
         return box
 
     def as_user(self, box, *words, groups=(), user=ANYBODY):
-        """Run a command as a user who is neither root nor the daemon's user."""
+        """Run a command as a user who is neither root nor the user of the daemon. Returns exit status, output and
+        errors."""
         done = subprocess.run([self.program, *words, "--config", box.config], capture_output=True, text=True, timeout=30,
                               user=user, group=user, extra_groups=groups)
         return done.returncode, done.stdout, done.stderr
@@ -175,7 +177,8 @@ class UsersTest(DaemonsTest):
         box = self.box()
         with open(box.config) as file:
             good = file.read()
-        # The group cannot read the configuration file itself.
+        # The user's group may use the socket, but cannot read the daemon's configuration. So the user has a separate
+        # configuration.
         os.chown(box.config, DAEMON, DAEMON)
         os.chmod(box.config, 0o600)
         config = self.path("member.conf")
@@ -213,7 +216,7 @@ class UsersTest(DaemonsTest):
 
     def test_a_configuration_that_its_group_may_not_read_is_no_fault(self):
         box = self.box()
-        # The default places of the configuration and the socket, mounted for this one command only.
+        # The configuration and the socket are at their default places. These are mounted for this one command only.
         places = ("mount -t tmpfs none /etc && mount -t tmpfs none /run && mkdir /etc/causeway /run/causeway && "
                   f"cp {box.config} /etc/causeway/causeway.conf && chmod 600 /etc/causeway/causeway.conf && "
                   f"mount --bind {box.directory}/run /run/causeway && "
@@ -311,7 +314,7 @@ class UsersTest(DaemonsTest):
         begun = time.monotonic()
         self.assertEqual(silent.next(), (INVALID, "no hello within 5 s; send it first"))
         self.assertTrue(4.9 <= time.monotonic() - begun <= 8)
-        # A client may stay silent after its hello.
+        # The time limit is only for the hello: a client may be silent after it.
         raw, _ = greet(box, "quiet")
         time.sleep(6)
         self.assertEqual(raw.ask(causeway.browse(2, "chat"))[0], 0)
@@ -410,7 +413,7 @@ class UsersTest(DaemonsTest):
 
         def invited(user, groups):
             codes = self.other(user, groups, invite).result
-            # A node accepts four invitations per second from another node.
+            # The pause keeps each user below the limit: a node accepts four invitations per second from another node.
             time.sleep(1)
             return codes
 
@@ -431,7 +434,7 @@ class UsersTest(DaemonsTest):
                 try:
                     client.send(b"A")
                     packet = client.recv(70_000)
-                except OSError:         # the daemon has refused it already, and the reason can still be read
+                except OSError:         # the daemon has refused the client, which can still read the reason
                     packet = client.recv(70_000)
                 if packet[:1] == b"E":
                     refusal = packet[2:].decode()

@@ -1,4 +1,4 @@
-"""pcap files of causeway's frames, and the fields that tshark reads from them with docs/wireshark/causeway.lua."""
+"""pcap files with frames of Causeway, and the fields that tshark finds in them with docs/wireshark/causeway.lua."""
 import os
 import shutil
 import struct
@@ -11,7 +11,7 @@ NOBODY = 65534
 
 
 class Record:
-    """One record of a capture."""
+    """One record of a capture file."""
 
     def __init__(self, data):
         seconds, nanoseconds, included, self.length = struct.unpack_from(">IIII", data)
@@ -47,7 +47,7 @@ def record(frame, captured=None, sent=True, link=3, bearer=4, neighbour=bytes(ra
 
 
 def tshark(capture, *options):
-    """Return tshark's output. tshark runs as another user, because as root it silently ignores the script."""
+    """Run tshark. Returns its output. tshark runs as another user, because it silently ignores the script as root."""
     with tempfile.TemporaryDirectory() as directory:
         os.chmod(directory, 0o755)
         script, path = os.path.join(directory, "causeway.lua"), os.path.join(directory, "capture")
@@ -63,6 +63,6 @@ def tshark(capture, *options):
 
 
 def fields(capture, *names):
-    """One tuple of values for each frame. Commas separate several values of one field."""
+    """The values of these fields, as one tuple for each frame. Several values of one field are separated by commas."""
     options = [word for name in names for word in ("-e", name)]
     return [tuple(line.split("\t")) for line in tshark(capture, "-T", "fields", *options).splitlines()]
