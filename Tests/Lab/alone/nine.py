@@ -1,5 +1,5 @@
 """Nine applications in one session through one box: three on Bluetooth LE, three on Wi-Fi Direct, three on Ethernet.
-Each of the 72 directed pairs exchanges a message, a stream of 100 KiB, and a file of 100 KiB."""
+Each application sends each other one a message, a stream of 100 KiB, and a file of 100 KiB: 72 directed pairs."""
 
 import hashlib
 import pathlib
@@ -16,7 +16,7 @@ STREAM_BYTES = 100 << 10
 
 
 def stage():
-    """The box's node, and the nodes of the nine peers."""
+    """Start the box and the nine peers. Returns the box's node and the nodes of the peers."""
     air = BluetoothAir(controllers=4, wait=False)
     load_radios(4)
     box = Box("box")
@@ -41,7 +41,8 @@ def stage():
 
 
 def between_all(applications, work):
-    """Call work(sender, receiver) for all pairs. The pairs of one sender run one after the other."""
+    """Call work(sender, receiver) for all pairs. Senders work in parallel, and each handles its receivers one after the
+    other."""
     failures = []
 
     def begin(sender):
@@ -49,7 +50,7 @@ def between_all(applications, work):
             for receiver in applications:
                 if receiver is not sender:
                     work(sender, receiver)
-        except Exception as failure:                    # reported by the scenario, not by the thread
+        except Exception as failure:                    # the scenario reports it, not this thread
             failures.append((sender.name, failure))
 
     senders = [threading.Thread(target=begin, args=[one], daemon=True) for one in applications]

@@ -1,6 +1,6 @@
-"""Sixteen peers on Bluetooth LE around a box whose radio has room for seven links. Every node sees all others, pings
-between any two peers are answered, and when all ping at once every ping is answered. Argument: relay: one of the
-sixteen peers forwards, too."""
+"""Sixteen peers on Bluetooth LE around a box whose radio allows seven connections. Every node sees all others. A ping
+between any two peers is answered, and so are all pings when every peer pings at once. With the argument `relay` one of
+the sixteen peers forwards, too."""
 
 import json
 import subprocess
@@ -14,16 +14,18 @@ from lab.stage import links_up, peer_names
 LEAVES = 16
 PLACES = 7
 SEEN_SECONDS, LINE_SECONDS = 30, 3
-# The slowest question against the middle one of the same run. The emulator's speed changes by a third between runs and
-# all questions with it; a peer that waits for its turn too long stands out in each.
+# The allowed ratio of the slowest question to the median of the same run. The emulator's speed differs by a third
+# between runs, which changes all questions alike. A peer that waits too long for its turn exceeds the ratio in each
+# run.
 SLOWEST_RATIO = 4
 
 
 class Question:
-    """`causeway ping` from one node to another, in parallel with the scenario."""
+    """A run of `causeway ping` from one node to another, in parallel with the scenario."""
 
     def __init__(self, node, other, count=1):
-        # The box's directories are shared, so the control socket is reachable without entering a namespace.
+        # The command reaches the control socket without entering a namespace, because all boxes share the node's
+        # directory.
         words = ["causeway", "ping", "--config", node.configuration_file, "--count", count, "--timeout", 60, "--json",
                  other.name]
         self.child = subprocess.Popen([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -39,7 +41,7 @@ class Question:
         self.failure = self.child.stderr.read().decode(errors="replace").strip()
 
     def seconds(self):
-        """The seconds until the first answer."""
+        """Wait until the command ends. Returns the seconds until the first answer."""
         self.thread.join(90)
         check(self.answers and self.answers[0][1]["event"] == "answer", "there is an answer",
               self.answers or self.failure)
@@ -67,7 +69,7 @@ def scenario():
         up = time.monotonic()
 
     with step("everybody sees everybody") as remark:
-        # One node after the other, because simultaneous commands of all nodes would keep the machine busy.
+        # The nodes are asked one after the other, because commands of all nodes at once would keep the machine busy.
         for node in nodes:
             others = set(names) - {node.name}
             wait_until(f"{node.name} sees everybody", lambda: others <= peer_names(node.status()), 120, 0.5)
@@ -91,7 +93,7 @@ def scenario():
     for shift in (1, 6):
         pairs = [(node, ends[(number + shift) % len(ends)]) for number, node in enumerate(ends)]
         with step(f"a question of each to the peer {shift} further on and its answer, one after the other") as remark:
-            time.sleep(8)                            # idle leaves are parked
+            time.sleep(8)                            # by then idle leaves are parked: linked without a connection
             times = [Question(node, other).seconds() for node, other in pairs]
             middle = sorted(times)[len(times) // 2]
             remark(f"{middle:.2f} s in the middle, {max(times):.2f} s at most")

@@ -1,24 +1,24 @@
-"""The library for the scenarios of the radio lab. Standard library only; runs inside the lab's machine.
+"""The library for the scenarios of the radio lab. It uses only the standard library, and runs inside the lab's machine.
 
-    story.py        prints, checks and waits; the frame of a scenario
-    process.py      programs: start, log, kill, resident memory
+    story.py        output, checks and waiting; the main function of a scenario
+    process.py      programs: start, log, end, resident memory
     box.py          "computers": namespaces, cables and networks between them, Wi-Fi radios
     wifi.py         wpa_supplicant and its control sockets
     hotplug.py      radios that are blocked, unplugged and plugged in
     mdns.py         Avahi
     bluetooth.py    the virtual Bluetooth air; the kernel's management and L2CAP sockets
-    phone.py        a program: a Bluetooth host that is not Linux, for Process
-    client.py       a program: a Causeway client on such a host, over RFCOMM or TCP, written from docs/protocol.md
+    phone.py        a program for Process: a Bluetooth host other than Linux
+    client.py       a program: a Causeway client over such a host, RFCOMM or TCP, written from docs/protocol.md
     classic.py      Bluetooth classic through the kernel: inquiry, service records, RFCOMM
     panu.py         a peer that joins a network over Bluetooth classic
-    carrier.py      a program: carries a node's streams over RFCOMM, for a peer with only Bluetooth classic
-    le_carrier.py   a program: the same over LE, from a host that is not Linux and grants few credits
-    told.py         the output of client.py
+    carrier.py      a program: carries a node's streams over RFCOMM, for a peer whose only radio is Bluetooth classic
+    le_carrier.py   a program: carries a node's streams over LE, from a host other than Linux that grants few credits
+    told.py         the events that client.py prints
     station.py      a phone as an ordinary station, and its address
     membership.py   the session member of client.py
     node.py         a Causeway daemon on a box
     application.py  applications: clients of the local API, with Examples/python
-    bystander.py    a program: an application that a scenario can stop, for Process
+    bystander.py    a program for Process: an application that a scenario can stop
     service.py      the daemon as config/causeway.service runs it
     clock.py        the kernel's clock, as the machine's NTP client would set it
     stage.py        the nodes of the main scenarios: a box and its peers

@@ -1,4 +1,5 @@
-"""Applications of a scenario: clients of the local API, with Examples/python. They gather in one session."""
+"""The applications of a scenario: clients of the local API, with Examples/python. Auto-join connects them in one
+session."""
 
 import threading
 import time
@@ -12,8 +13,8 @@ SERVICE = "story"
 
 
 class Application:
-    """A client of the local API with a thread that handles the events of its session. Offered files are stored in
-    `directory`."""
+    """A client of the local API. Its thread handles the events of its session. Files that are offered to it are stored
+    in `directory`."""
 
     def __init__(self, node, members_max=0, unsealed=False, directory=None):
         self.name, self.directory = node.name, directory
@@ -44,8 +45,8 @@ class Application:
 
 
 def everybody_sends_to_everybody(applications):
-    """Send a message between each directed pair. Returns the milliseconds from each request to the receiver's
-    acknowledgement."""
+    """Send a message between each directed pair of applications, one after the other. Returns the milliseconds of each
+    message, from the request to the acknowledgement by the receiver."""
     times = []
     for sender in applications:
         for receiver in applications:

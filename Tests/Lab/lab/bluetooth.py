@@ -1,6 +1,6 @@
-"""The virtual Bluetooth air, and the kernel's Bluetooth for scenarios that play a peer themselves.
+"""The virtual Bluetooth air, and the kernel's Bluetooth sockets for scenarios that act as a peer themselves.
 
-Python cannot express L2CAP addresses with an LE address type, so bind and connect go through the C library."""
+Python cannot express L2CAP addresses with an LE address type, so bind and connect are called in the C library."""
 
 import ctypes
 import json
@@ -30,7 +30,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 class BluetoothAir:
     """The process behind the controllers hci0, hci1, ... Each name in `sockets` adds a controller at the unix socket
-    /run/air-NAME, for a host that is not this kernel."""
+    /run/air-NAME, for a host other than this kernel."""
 
     def __init__(self, controllers=3, sockets=(), legacy=False, rate=None, forget_duplicates=None, wait=True):
         run("modprobe", "hci_vhci", timeout=120)
@@ -50,8 +50,8 @@ class BluetoothAir:
             self.wait_ready()
 
     def wait_ready(self, timeout=180):
-        """Wait until the kernel has taken over all controllers. The air takes seconds to start, so a scenario can do
-        other work between the constructor with wait=False and this call."""
+        """Wait until the kernel has initialised all controllers. The air takes seconds to start. With wait=False in the
+        constructor a scenario can do other work before this call."""
 
         def started():
             if not self.process.is_running():
@@ -67,7 +67,7 @@ class BluetoothAir:
         return f"/run/air-{name}"
 
     def command(self, text):
-        """Send a command to the control socket (see air/control.py). Returns the answer."""
+        """Send a command to the control socket of the air (see air/control.py). Returns the answer."""
         if not self._control:
             self._control = socket.socket(socket.AF_UNIX)
             self._control.settimeout(10)
@@ -82,14 +82,15 @@ class BluetoothAir:
         return answer
 
     def set_range(self, a, b, distance):
-        """"far" (out of range of each other), "near", or a signal strength in dBm; in both directions."""
+        """Set the signal between two controllers in both directions: "far" (out of range), "near", or a strength in
+        dBm."""
         self.command(f"range {a} {b} {distance}")
 
     def set_range_one_way(self, sender, receiver, distance):
         self.command(f"range {sender}>{receiver} {distance}")
 
     def cut(self, a, b):
-        """End the links between two controllers as if they had been out of range for long."""
+        """End the links between two controllers as after a long time out of range. Returns the number of links."""
         return self.command(f"cut {a} {b}")["cut"]
 
     def nodes(self):
@@ -105,7 +106,7 @@ class BluetoothAir:
         self.command(f"rate {bits_per_second or 'none'}")
 
     def set_events(self, are_on):
-        """Whether data waits for the connection events of its link. Requires a rate."""
+        """Set whether data waits for the next connection event of its link. This requires a rate."""
         self.command(f"events {'on' if are_on else 'off'}")
 
 
@@ -118,7 +119,7 @@ def address_text(raw):
 
 
 class Management:
-    """The kernel's Bluetooth management socket. A thread collects replies and events."""
+    """The kernel's Bluetooth management socket. A thread collects the replies and events."""
 
     READ_INDEX_LIST, READ_INFO = 0x0003, 0x0004
     SET_POWERED, SET_CONNECTABLE, SET_BONDABLE, SET_LE = 0x0005, 0x0007, 0x0009, 0x000D
@@ -131,7 +132,7 @@ class Management:
     CONNECTED, DISCONNECTED, CONNECT_FAILED, FOUND, DISCOVERING = 0x000B, 0x000C, 0x000D, 0x0012, 0x0013
     ADVERTISING_ADDED, ADVERTISING_REMOVED = 0x0023, 0x0024
 
-    LE_ADDRESSES = b"\x06"                           # address types of discovery: public and random LE addresses
+    LE_ADDRESSES = b"\x06"                           # address types of a discovery: public and random LE addresses
     NO_INDEX = 0xFFFF
 
     def __init__(self):
@@ -155,7 +156,7 @@ class Management:
                 if not select.select([self._socket], [], [], 0.5)[0]:
                     continue
                 packet = self._socket.recv(4096)
-            except (OSError, ValueError):            # closed
+            except (OSError, ValueError):            # the socket was closed
                 return
             event, index, _ = struct.unpack_from("<HHH", packet)
             parameters = packet[6:]
@@ -168,7 +169,7 @@ class Management:
                 self._changed.notify_all()
 
     def command(self, opcode, index=NO_INDEX, parameters=b"", check=True, timeout=10):
-        """Return the return parameters, or (status, return parameters) with check=False."""
+        """Send a command. Returns the return parameters, or (status, return parameters) with check=False."""
         with self._changed:
             self._replies.pop((opcode, index), None)
             self._socket.send(struct.pack("<HHH", opcode, index, len(parameters)) + parameters)
@@ -182,7 +183,7 @@ class Management:
         return result
 
     def wait_event(self, event, index=None, predicate=lambda parameters: True, timeout=10):
-        """Wait for an event. Returns the parameters of the first match that no earlier call has returned."""
+        """Wait for an event. Returns the parameters of the first matching event that no earlier call has returned."""
 
         def take():
             for position, (number, where, parameters) in enumerate(self._events):
@@ -212,11 +213,11 @@ class Management:
         return address_text(self.command(self.READ_INFO, index)[:6])
 
     def settings(self, index):
-        """(supported, current)"""
+        """The supported settings and the current settings of a controller, each as a bit mask."""
         return struct.unpack_from("<II", self.command(self.READ_INFO, index), 9)
 
     def power_on(self, index):
-        """Switch LE on and bonding off, power on, make connectable."""
+        """Enable LE, disable bonding, switch the controller's power on, and make it connectable."""
         for opcode, value in (
             (self.SET_LE, 1), (self.SET_BONDABLE, 0), (self.SET_POWERED, 1), (self.SET_CONNECTABLE, 1),
         ):
@@ -226,7 +227,7 @@ class Management:
         self.command(self.SET_POWERED, index, b"\0")
 
     def advertise(self, index, data, response=b"", instance=1):
-        """Advertise as connectable and discoverable with this advertising data."""
+        """Advertise this data as a connectable and discoverable device."""
         connectable, discoverable, managed_flags = 1, 2, 8
         head = struct.pack(
             "<BIHHBB", instance, connectable | discoverable | managed_flags, 0, 0, len(data), len(response)
@@ -240,12 +241,13 @@ class Management:
         self.command(self.STOP_DISCOVERY, index, self.LE_ADDRESSES, check=False)
 
     def discover(self, index, address, timeout=20):
-        """Scan until a device with this address is found. Returns its signal strength and its advertising data."""
+        """Scan until a device with this address is found. Returns the strength of its signal and its advertising
+        data."""
         deadline = time.monotonic() + timeout
         self.forget_events()
         while True:
             self.start_discovery(index)
-            try:                                     # the kernel itself ends a discovery after ten seconds
+            try:                                     # the kernel ends each discovery after ten seconds
                 left = min(10.5, deadline - time.monotonic())
                 found = self.wait_event(self.FOUND, index, lambda p: p[:6] == address_bytes(address), left)
                 return struct.unpack_from("b", found, 7)[0], found[14:]
@@ -256,7 +258,7 @@ class Management:
                 self.stop_discovery(index)
 
     def connections(self, index):
-        """The addresses of the devices with a link."""
+        """The addresses of the devices that have a link with the controller."""
         result = self.command(self.GET_CONNECTIONS, index)
         count = struct.unpack_from("<H", result)[0]
         return [address_text(result[2 + 7 * number :][:6]) for number in range(count)]
@@ -265,7 +267,7 @@ class Management:
         self.command(self.DISCONNECT, index, address_bytes(address) + bytes([address_type]))
 
     def wait_disconnected(self, index, address, timeout=10):
-        """Return the reason: 1 timeout, 2 local host, 3 remote host."""
+        """Wait for the end of a link. Returns the reason: 1 timeout, 2 local host, 3 remote host."""
         return self.wait_event(self.DISCONNECTED, index, lambda p: p[:6] == address_bytes(address), timeout)[7]
 
 
@@ -291,21 +293,22 @@ def _l2cap_socket(own_address, psm=0, channel=0, mtu=None):
     new = socket.socket(AF_BLUETOOTH, socket.SOCK_SEQPACKET, BTPROTO_L2CAP)
     new.setsockopt(SOL_BLUETOOTH, BT_SECURITY, struct.pack("BB", BT_SECURITY_LOW, 0))
     _bind(new, _l2cap_address(own_address, psm, channel))
-    if not channel:                                  # credit-based channels; the mode can be set only after bind
+    if not channel:                                  # the mode of a credit-based channel can be set only after bind
         new.setsockopt(SOL_BLUETOOTH, BT_MODE, bytes([BT_MODE_LE_FLOWCTL]))
         new.setsockopt(SOL_BLUETOOTH, BT_RCVMTU, struct.pack("<H", mtu or 2048))
     return new
 
 
 def listen_channel(own_address, psm, mtu=2048, backlog=8):
-    """A listener for LE credit-based channels."""
+    """Listen for LE credit-based channels at this PSM."""
     listener = _l2cap_socket(own_address, psm, mtu=mtu)
     listener.listen(backlog)
     return listener
 
 
 def att_listener(own_address, backlog=8):
-    """A listener for the ATT channel. It must exist before a link comes up, or that link's channel never arrives."""
+    """Listen for the ATT channel. The listener must exist before a link is up, or it never gets the channel of that
+    link."""
     listener = _l2cap_socket(own_address, channel=ATT_CHANNEL)
     listener.listen(backlog)
     return listener
@@ -321,7 +324,7 @@ def accept(listener, timeout=20):
 
 
 def begin_connect(own_address, address, psm=0, channel=0, address_type=LE_PUBLIC, mtu=2048):
-    """Start to connect. The socket becomes writable when the attempt has ended (see finish_connect)."""
+    """Start to connect. The socket becomes writable when the attempt has succeeded or failed (see finish_connect)."""
     connecting = _l2cap_socket(own_address, channel=channel, mtu=mtu)
     connecting.setblocking(False)
     target = _l2cap_address(address, psm, channel, address_type)
@@ -344,18 +347,18 @@ def finish_connect(connecting, timeout=20):
 
 
 def connect_channel(own_address, address, psm, address_type=LE_PUBLIC, mtu=2048, timeout=20):
-    """An LE credit-based channel to a peer. Opens the link if necessary."""
+    """Connect an LE credit-based channel to a peer. The kernel makes the link if there is none."""
     return finish_connect(begin_connect(own_address, address, psm, address_type=address_type, mtu=mtu), timeout)
 
 
 def connect_att(own_address, address, address_type=LE_PUBLIC, timeout=20):
-    """The ATT channel to a peer."""
+    """Connect the ATT channel to a peer."""
     connecting = begin_connect(own_address, address, channel=ATT_CHANNEL, address_type=address_type)
     return finish_connect(connecting, timeout)
 
 
 def close_hard(*sockets):
-    """Close sockets at once, without sending pending data."""
+    """Close sockets at once and discard their pending data."""
     for each in sockets:
         each.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         each.close()

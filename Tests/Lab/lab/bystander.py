@@ -1,5 +1,5 @@
-"""A program, bystander.py SOCKET: an application that a scenario can stop. It gathers with the scenario's applications.
-It prints its endpoint and then each received message, one per line."""
+"""A program, bystander.py SOCKET: an application that a scenario can stop. It joins the scenario's applications by
+auto-join. It prints its endpoint, and then each received message in a line."""
 
 import pathlib
 import sys

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """carrier.py PORT OWN BOX CHANNEL: carries TCP connections over RFCOMM.
 
-It accepts TCP connections at PORT of this machine, one at a time. It carries their bytes from the controller with the
-address OWN to the channel of the controller BOX. With it a node without support for Bluetooth classic acts as a peer that
-has no other radio. When one of the two connections ends, so does the other."""
+The program lets a node without support for Bluetooth classic act as a peer whose only radio is Bluetooth classic. It
+accepts TCP connections at PORT of this machine, one at a time. It carries their bytes from the controller with the
+address OWN to the channel of the controller BOX. The end of either connection ends the other one."""
 
 import pathlib
 import select
@@ -16,7 +16,7 @@ from lab.classic import connect_rfcomm  # noqa: E402
 
 
 def carry(one, other):
-    """Carry bytes in both directions until either connection ends."""
+    """Carry bytes in both directions until one of the two connections ends."""
     routes = {one: other, other: one}
     while True:
         for source in select.select(list(routes), [], [])[0]:

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""client.py SOCKET|hciN|ADDRESS:PORT NAME [SECONDS [PEER TEXT]]: a Causeway client that shares no code with the
-firmware, written only from docs/protocol.md. Its radio is bumble's Bluetooth host as a phone, Bluetooth classic at a
-controller of this kernel, or a box's address in a network of the phone. TLS is Python's `ssl`; keys and signatures
-are made by the `openssl` command; DTLS is its libssl.
+"""client.py SOCKET|hciN|ADDRESS:PORT NAME [SECONDS [PEER TEXT]]: a Causeway client that is written only from
+docs/protocol.md and shares no code with the firmware.
 
-The client looks for a box, links with it, and announces itself and a service with signed advertisements. It verifies
-the advertisements of others, answers pings, joins a session that it is invited to, and sends TEXT to the member on the
-node called PEER. It prints the received messages. After SECONDS it leaves the session with a farewell and ends the link
-with a goodbye. Each event is a line on stdout: a word, then `key=value` pairs."""
+The first argument is its medium: SOCKET is bumble's Bluetooth host in the role of a phone; hciN is Bluetooth classic at
+a controller of this kernel; ADDRESS:PORT is a box in an IP network. TLS is Python's `ssl`. The `openssl` command makes
+keys and signatures, and its libssl does DTLS.
+
+The client searches for a box, links with it, and announces itself and a service with signed advertisements. It verifies
+the advertisements of others, answers pings, joins a session that invites it, and sends TEXT to the member on the node
+PEER. It prints the messages that it receives. After SECONDS it leaves the session with a farewell and ends the link
+with a goodbye. Each event is a line on stdout: a word, followed by `key=value` pairs."""
 
 import asyncio
 import base64
@@ -35,14 +37,14 @@ ADVERTISEMENT_BYTES_MAX = 2048
 HELLO, PING, PONG, GOODBYE, ADVERTISEMENT = 1, 2, 3, 4, 16
 TTL, CONTROL, INTERACTIVE = 16, 0, 2
 SEALED_FLAG = 1
-# Does not relay, requires sealing.
+# The node does not relay, and requires sealing.
 OWN_FLAGS = 0
 NOBODY = bytes(16)
 TOPOLOGY, PROFILE, SERVICES = 1, 2, 3
 SERVICE_TYPE, FAREWELL = "story", "the battery is empty"
 LIFETIME_SECONDS = 180
 SHUTTING_DOWN = 1
-# Bearer, cost, and longest frame payload.
+# Each medium: the number of its bearer, its cost, and its longest frame payload in bytes.
 BLUETOOTH_LE, BLUETOOTH_CLASSIC, WIFI_DIRECT = (4, 8000, 4096), (4, 9000, 4096), (3, 120, PAYLOAD_BYTES_MAX)
 
 SPKI_PREFIX = bytes.fromhex("3059301306072a8648ce3d020106082a8648ce3d030107034200")
@@ -68,7 +70,7 @@ def node_id(point):
 
 
 def point_of(certificate):
-    """The public key in a DER certificate."""
+    """The public key in a DER certificate, as an uncompressed point."""
     start = certificate.find(SPKI_PREFIX)
     if start < 0:
         raise ValueError("the certificate's key is not P-256")
@@ -79,7 +81,7 @@ def point_of(certificate):
 
 
 class Identity:
-    """A new key with a self-signed certificate."""
+    """The identity of a new node: a key with a self-signed certificate."""
 
     def __init__(self):
         self.directory = pathlib.Path(tempfile.mkdtemp())
@@ -88,7 +90,7 @@ class Identity:
                 "-out", self.certificate, "-days", "3650", "-subj", "/CN=phone", "-sha256")
         self.point = point_of(ssl.PEM_cert_to_DER_cert(self.certificate.read_text()))
         self.id = node_id(self.point)
-        # The first start of this node, so its stored counter is 1.
+        # The stored counter in the upper half is 1, because the node starts for the first time.
         self.epoch = struct.pack(">I", 1) + os.urandom(4)
 
     @staticmethod
@@ -96,9 +98,9 @@ class Identity:
         return node_id(point_of(certificate))
 
     def sign(self, message):
-        """Return r and s, 32 bytes each."""
+        """Sign a message. Returns the numbers r and s of the signature, 32 bytes each."""
         signature = openssl("dgst", "-sha256", "-sign", self.key, input=message)
-        numbers, rest = [], signature[2:]            # SEQUENCE { INTEGER r, INTEGER s }, shorter than 128 bytes
+        numbers, rest = [], signature[2:]            # DER: SEQUENCE { INTEGER r, INTEGER s }, lengths of one byte
         for _ in range(2):
             length = rest[1]
             numbers.append(int.from_bytes(rest[2 : 2 + length]))
@@ -130,12 +132,12 @@ def is_signed(message, signature, point):
 
 
 class SecureChannel:
-    """The client's end of mutual TLS. `write` sends bytes to the channel below."""
+    """The client's end of mutual TLS. `write` is called with the bytes for the channel below."""
 
     def __init__(self, identity, write):
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE          # no authority vouches for the key, which itself is the identity
+        context.verify_mode = ssl.CERT_NONE          # the key itself is the identity, so no authority has to confirm it
         context.load_cert_chain(identity.certificate, identity.key)
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._incoming, self._outgoing)
@@ -152,7 +154,7 @@ class SecureChannel:
         return f"{self._tls.version()}/{self._tls.cipher()[0]}"
 
     def receive(self, data):
-        """Take bytes of the channel. Returns their plaintext."""
+        """Decrypt bytes that arrived on the channel. Returns their plaintext."""
         self._incoming.write(data)
         if not self.is_established:
             self._go_on()
@@ -186,7 +188,7 @@ class SecureChannel:
 
 
 def frame(kind, payload, source, identifier=bytes(8), destination=NOBODY, flags=0, priority=CONTROL):
-    """A frame of this node. An identifier of zero in an advertisement means that it was made just now."""
+    """A frame of this node. In an advertisement the identifier is its age, and zero means that it is new."""
     return FRAME.pack(MARKER, kind, flags, TTL, priority, 0, len(payload), destination, source, identifier) + payload
 
 
@@ -196,7 +198,7 @@ def text_field(text):
 
 
 class Client:
-    """The frames of a link. `send` takes bytes of the TLS stream."""
+    """The frames of a link. `send` is called with the bytes for the TLS stream."""
 
     def __init__(self, identity, name, peer_id, send, medium):
         self.identity, self.name, self.peer_id, self._send = identity, name, peer_id, send
@@ -211,7 +213,7 @@ class Client:
 
     def _write(self, what, data):
         self.last_sent = time.monotonic()
-        if what not in self._shown:                  # the first of each kind, for the protocol's worked example
+        if what not in self._shown:                  # prints one frame of each kind, for the protocol's worked example
             self._shown.add(what)
             tell("sent", what=what, bytes=data.hex())
         self._send(data)
@@ -255,7 +257,7 @@ class Client:
     # --- conversations -------------------------------------------------------------------------------------------------
 
     def conversation(self, peer):
-        """The conversation with a node whose topology is known, else None."""
+        """The conversation with a node, or None if the node has not advertised its topology."""
         if peer not in self._states:
             return None
         flags, epoch = self._states[peer]
@@ -282,7 +284,7 @@ class Client:
         return conversation.say(kind, message) if conversation else lambda: False
 
     def say(self, text, name):
-        """Send a text to the member on the node with this name. Returns false if it is not connected."""
+        """Send a text to the member on the node with this name. Returns false if there is no such connected member."""
         node = next((peer for peer, its_name in self._names.items() if its_name == name), None)
         to = next((address for address in self.membership.connected() if address[:16] == node), None)
         return to is not None and self.membership.say(text, to)
@@ -339,7 +341,7 @@ class Client:
     def _take_advertisement(self, source, payload, whole):
         message, signature = payload[:-64], payload[-64:]
         kind, _, lifetime = struct.unpack_from(">BBH", message)
-        age = message[4:20]                          # epoch and sequence number: greater is newer
+        age = message[4:20]                          # epoch and sequence number; the greater is newer
         point, body = message[20:85], message[85:]
         if len(payload) > ADVERTISEMENT_BYTES_MAX or node_id(point) != source:
             raise ValueError(f"an advertisement that nobody should send: {whole.hex()}")
@@ -373,7 +375,7 @@ class Client:
 
 
 async def open_channel(path):
-    """Find a box by its service, read the PSM from it, open the channel."""
+    """Find a box by its service, read the PSM of its channel from it, and open the channel."""
     from bumble import core, hci, l2cap
     from bumble.device import Device, Peer
     from bumble.transport.unix import open_unix_client_transport
@@ -391,7 +393,7 @@ async def open_channel(path):
         if service not in offered:
             return
         hint = data.get(core.AdvertisingData.SERVICE_DATA_128_BIT_UUID)
-        # The scan response, which has the start of the id, arrives in a separate report.
+        # The beginning of the box's id is in the scan response, which arrives as a separate report.
         if hint and not found.done():
             found.set_result((advertisement.address, hint[1]))
 
@@ -413,7 +415,7 @@ async def open_channel(path):
 
 
 async def open_rfcomm(index):
-    """Find a box by an inquiry, read the channel from its service records, connect."""
+    """Find a box by an inquiry, read the channel from its service records, and connect."""
     sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
     from lab import Management, classic
 
@@ -421,7 +423,8 @@ async def open_rfcomm(index):
     with Management() as kernel:
         own = kernel.address(index)
         address, response = classic.find(kernel, index, service)
-        # A second UUID is 8A1C0002-6F5B-4E0B and the start of the id. All UUIDs are in little-endian order.
+        # The second UUID in the response is 8A1C0002-6F5B-4E0B followed by the beginning of the box's id. All UUIDs are
+        # little-endian.
         start = response.index(bytes.fromhex("8a1c00026f5b4e0b")[::-1])
         hint = response[start - 8 : start][::-1]
         tell("found", address=address, hint=hint.hex())
@@ -433,7 +436,7 @@ async def open_rfcomm(index):
 
 
 class Stream:
-    """A TCP or RFCOMM connection with the interface of `open_channel`'s radio channel."""
+    """A TCP or RFCOMM connection with the same interface as the Bluetooth channel that `open_channel` returns."""
 
     def __init__(self, reader, writer):
         self.write, self.drain, self.sink = writer.write, writer.drain, None

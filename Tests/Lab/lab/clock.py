@@ -8,7 +8,7 @@ STA_UNSYNC = 0x0040
 
 
 class _Timex(ctypes.Structure):
-    """struct timex up to its status, and room for the rest."""
+    """The C type struct timex up to its member `status`, with space for the remaining members."""
 
     _fields_ = [
         ("modes", ctypes.c_uint), ("offset", ctypes.c_long), ("frequency", ctypes.c_long),
@@ -21,8 +21,8 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def set_synchronised(is_synchronised):
-    """Declare the clock synchronised, or not. The state lasts for hours, because the kernel raises the clock's maximum
-    error every second."""
+    """Declare the kernel's clock synchronised or not synchronised. A synchronised clock stays so for hours, while the
+    kernel raises the maximum error every second."""
     timex = _Timex(modes=ADJ_STATUS | ADJ_MAXERROR | ADJ_ESTERROR, status=0 if is_synchronised else STA_UNSYNC)
     if _libc.adjtimex(ctypes.byref(timex)) < 0:
         code = ctypes.get_errno()

@@ -1,5 +1,5 @@
-"""A client's conversation with one other node, written from docs/protocol.md, “Sealing” and “Delivery”: messages in the
-interactive lane, sealed by a DTLS stack that is not the firmware's."""
+"""A client's conversation with one other node, written from docs/protocol.md, “Sealing” and “Delivery”. Its messages
+use the interactive lane, and are sealed by a DTLS stack that the firmware does not use."""
 
 import struct
 import time
@@ -20,10 +20,10 @@ RETRY_SECONDS = 1.0
 
 
 class Conversation:
-    """A conversation. `send(kind, payload)` sends a frame to the peer, `tell(word, **pairs)` reports an event, and
-    `take(kind, message)` receives the peer's messages."""
+    """A conversation. It calls `send(kind, payload)` to send a frame to the peer. It calls `tell(word, **pairs)` to
+    report an event, and `take(kind, message)` with each message of the peer."""
 
-    # Bytes of a segment, and segments in flight.
+    # The maximum number of data bytes in a segment, and of segments in flight.
     data_bytes_max, segments_max = DATA_BYTES_MAX, 1
 
     def __init__(self, identity, peer_id, own_flags, peer_flags, peer_epoch, send, tell, take):
@@ -32,20 +32,21 @@ class Conversation:
         self.is_client = identity.id < peer_id
         self._peer_channel_epoch = peer_epoch
         self._session, self._accepted, self._is_told = None, False, False
-        # The unacknowledged bytes, and the offset of the first one.
+        # The bytes that are not acknowledged, and the stream offset of the first one. Then the received segments by
+        # offset, and the first offset that was not read.
         self._outgoing, self._acknowledged, self._incoming, self._read = b"", 0, {}, 0
         self._stream, self._due = b"", 0.0
 
     def say(self, kind, data, length=None):
-        """Send a message. `length` replaces the announced length. Returns a function that returns whether the message
-        is acknowledged."""
+        """Send a message. `length` replaces the length in the message's header. Returns a function that tells whether
+        the message is acknowledged."""
         self._outgoing += struct.pack(">IB", len(data) if length is None else length, kind) + data
         end, self._due = self._acknowledged + len(self._outgoing), 0.0
         self.tick()
         return lambda: self._acknowledged >= end
 
     def tick(self):
-        """Begin the session and retransmit. Call it several times a second."""
+        """Begin the session if there is none, and retransmit what is due. Call it several times a second."""
         if self._session:
             self._session.time_passed()
             self._flush()
@@ -81,7 +82,7 @@ class Conversation:
     def take_handshake(self, payload):
         if payload[:16] != EPOCHS.pack(self.identity.epoch, self.peer_epoch):
             return
-        # Without a datagram the frame asks this end, the client, to begin.
+        # A handshake frame without a datagram requests that this end, the DTLS client, begins.
         if self._session is None:
             self._begin()
         if datagram := payload[16:]:

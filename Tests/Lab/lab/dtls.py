@@ -1,5 +1,5 @@
-"""DTLS 1.2 in memory with the system's OpenSSL (libssl through ctypes), because Python's `ssl` has only TLS. Implements
-one end of an inner session as docs/protocol.md, “Sealing”, describes it, without any code of the firmware."""
+"""DTLS 1.2 in memory with the system's OpenSSL. libssl is called by ctypes, because Python's `ssl` has only TLS. The
+module implements one end of a sealed session of docs/protocol.md, “Sealing”, without code of the firmware."""
 
 import ctypes
 import ctypes.util
@@ -46,12 +46,12 @@ SUITES = b"ECDHE-ECDSA-CHACHA20-POLY1305:ECDHE-ECDSA-AES128-GCM-SHA256"
 RECORD_HEADER_BYTES = 13
 DATAGRAM_BYTES_MAX = 2032
 
-# The key in the certificate identifies the peer. The user of the session compares it with the node id.
+# Every certificate is accepted here: its key is the peer's identity, and the caller compares the key with the node id.
 _accept_any = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, POINTER)(lambda _ok, _store: 1)
 
 
 def records_of(data):
-    """Split consecutive DTLS records."""
+    """Split consecutive DTLS records. Returns them as a list."""
     records = []
     while data:
         end = RECORD_HEADER_BYTES + int.from_bytes(data[11:13])
@@ -61,7 +61,7 @@ def records_of(data):
 
 
 class Session:
-    """One end of a session. After each call, `outgoing()` returns the datagrams to send."""
+    """One end of a session. After each call of a method, `outgoing()` returns the datagrams to send."""
 
     def __init__(self, certificate, key, is_client):
         context = _ssl.SSL_CTX_new(_ssl.DTLS_method())
@@ -82,15 +82,15 @@ class Session:
             self._shake_hands()
 
     def receive(self, datagram):
-        """Take a datagram of the handshake."""
+        """Process a handshake datagram from the peer."""
         _crypto.BIO_write(self._in, datagram, len(datagram))
         if self.is_established:
-            self._read()                             # a retransmitted flight
+            self._read()                             # the peer has retransmitted its last flight
         else:
             self._shake_hands()
 
     def open(self, record):
-        """The plaintext of a record, or None."""
+        """Decrypt a record. Returns its plaintext, or None if it has none."""
         _crypto.BIO_write(self._in, record, len(record))
         return self._read()
 
@@ -105,7 +105,7 @@ class Session:
         return records_of(buffer.raw[:count]) if count > 0 else []
 
     def time_passed(self):
-        """Retransmit the last flight when it is due. Call it regularly."""
+        """Retransmit the last flight of the handshake when its timer has expired. Call it regularly."""
         _ssl.SSL_ctrl(self._ssl, HANDLE_TIMEOUT, 0, None)
 
     @property

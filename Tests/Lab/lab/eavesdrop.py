@@ -1,4 +1,4 @@
-"""The view of an eavesdropper on every bearer of a box, and of an attacker who reads a program's memory."""
+"""What an eavesdropper sees on every bearer of a box, and what an attacker finds who reads a program's memory."""
 
 import ctypes
 import os
@@ -14,13 +14,14 @@ from .story import check
 ETH_P_ALL = 3
 CLONE_NEWNET = 0x40000000
 HCI_DEV_NONE, HCI_CHANNEL_MONITOR = 0xFFFF, 2
-MONITOR_ACL = (4, 5)                                 # opcodes of the monitor's frames: data to and from a controller
+MONITOR_ACL = (4, 5)                                 # opcodes of the monitor for data to and from a controller
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Capture:
-    """All traffic of a box's interfaces, and of every Bluetooth controller of the machine, from now on."""
+    """A capture of the traffic of all interfaces of a box, and of all Bluetooth controllers of the machine. It begins
+    at once."""
 
     def __init__(self, box):
         self.packets, self.radio = bytearray(), bytearray()
@@ -29,14 +30,14 @@ class Capture:
             threading.Thread(target=self._read, args=(source, take), daemon=True).start()
 
     def find(self, words):
-        """How often these bytes were captured: {"ip": times, "bluetooth": times}."""
+        """The number of times that these bytes were captured: {"ip": times, "bluetooth": times}."""
         return {"ip": self.packets.count(words), "bluetooth": self.radio.count(words)}
 
     def sizes(self):
         return {"ip": len(self.packets), "bluetooth": len(self.radio)}
 
     def keep(self):
-        """Write the captured bytes to the logs."""
+        """Write the captured bytes to the scenario's logs."""
         (LOGS / "capture-ip.bin").write_bytes(self.packets)
         (LOGS / "capture-bluetooth.bin").write_bytes(self.radio)
 
@@ -50,12 +51,12 @@ class Capture:
     def _take_radio(self, packet):
         opcode, _, length = struct.unpack_from("<HHH", packet)
         if opcode in MONITOR_ACL:
-            # Cut off the HCI and L2CAP headers of the ACL packet, so the contents of one SDU are contiguous.
+            # The HCI and L2CAP headers of each ACL packet are removed, so that the contents of one SDU are contiguous.
             self.radio += packet[6 + 4 : 6 + length]
 
 
 def find_in_memory(process, words):
-    """How often these bytes occur in the writable memory of a process."""
+    """The number of times that these bytes occur in the writable memory of a process."""
     found = 0
     pid = process.pid
     with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
@@ -69,10 +70,10 @@ def find_in_memory(process, words):
 
 
 def _packet_socket(box):
-    """A packet socket for all interfaces of a box, including future ones."""
+    """A packet socket for all interfaces of a box. It also receives from interfaces that are added later."""
     made = []
 
-    def work():                                      # setns changes only the calling thread
+    def work():                                      # in its own thread, because setns changes the calling thread
         with open(f"/proc/{box.pid}/ns/net") as space:
             if _libc.setns(space.fileno(), CLONE_NEWNET) < 0:
                 return

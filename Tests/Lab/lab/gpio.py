@@ -1,4 +1,4 @@
-"""A GPIO chip of the lab's machine: the kernel's gpio-sim (Linux, Documentation/admin-guide/gpio/gpio-sim.rst)."""
+"""A GPIO chip of the lab's machine, by the kernel's gpio-sim (Linux, Documentation/admin-guide/gpio/gpio-sim.rst)."""
 
 import os
 import pathlib
@@ -14,8 +14,8 @@ KEYS = {"status-gpio": f"{LABEL}:{LIGHT}", "button-gpio": f"{LABEL}:{BUTTON}, ac
 
 
 class Chip:
-    """The chip with the light and button of board/virtual/README.md. `changes` has (seconds, value) for each change of
-    the light. Only root may open the chip, because the lab has no udev."""
+    """The chip with the light and the button of board/virtual/README.md. `changes` contains (time, value) for each
+    change of the light. Only root may open the chip, because the lab has no udev that would grant access to others."""
 
     def __init__(self):
         run("modprobe", "configfs", timeout=120)
@@ -32,7 +32,7 @@ class Chip:
         threading.Thread(target=self._watch, daemon=True).start()
 
     def plug(self, connected):
-        """Plug or unplug the chip."""
+        """Add the chip to the machine, or remove it."""
         (self._configuration / "live").write_text(str(int(connected)))
         if connected:
             name = (self._configuration / "bank0/chip_name").read_text().strip()
@@ -40,7 +40,8 @@ class Chip:
             self._lines = pathlib.Path("/sys/devices/platform") / (self._configuration / "dev_name").read_text().strip() / name
 
     def consumer(self, line):
-        """The consumer of a line as the kernel's own tools report it, or None."""
+        """The name of the program that uses a line, as the kernel's own tools report it. None if no program uses the
+        line."""
         info = run("gpioinfo", "--chip", self.device, line, check=False)
         return info.split("consumer=")[1].split()[0].strip('"') if "consumer=" in info else None
 
@@ -48,7 +49,7 @@ class Chip:
         (self._lines / f"sim_gpio{line}/pull").write_text(f"pull-{direction}")
 
     def press(self, seconds):
-        """Connect the button's line to ground for `seconds`."""
+        """Press the button: connect its line to ground for `seconds`."""
         self.pull(BUTTON, "down")
         time.sleep(seconds)
         self.pull(BUTTON, "up")
@@ -62,20 +63,21 @@ class Chip:
             return False
 
     def pattern(self, seconds=3):
-        """How often the light goes on within `seconds`, and whether it is lit at the end."""
+        """Watch the light for `seconds`. Returns how many times it was switched on, and whether it is lit at the
+        end."""
         before = len(self.changes)
         time.sleep(seconds)
         return sum(1 for _, value in self.changes[before:] if value), self.is_lit()
 
     def lit_seconds(self, seconds):
-        """The duration of each time that the light is lit within `seconds`."""
+        """Watch the light for `seconds`. Returns the duration of each time that it was lit."""
         before = len(self.changes)
         time.sleep(seconds)
         changes = self.changes[before:]
         return [end - start for (start, value), (end, _) in zip(changes, changes[1:]) if value]
 
     def _watch(self):
-        """Poll the light often, because the kernel reports no changes."""
+        """Record the changes of the light. The kernel does not report them, so this polls the line often."""
         shown = False
         while True:
             if (value := self.is_lit()) != shown:

@@ -13,7 +13,7 @@ _OPERATION_ADD, _OPERATION_CHANGE = 0, 2
 
 
 def switches(kind):
-    """The numbers of the kernel's rfkill switches of one kind, in the order in which the radios appeared."""
+    """The numbers of the kernel's rfkill switches of one kind of radio, in the order in which the radios appeared."""
     found = []
     descriptor = os.open("/dev/rfkill", os.O_RDONLY | os.O_NONBLOCK)
     try:
@@ -28,18 +28,18 @@ def switches(kind):
 
 
 def block(number, blocked):
-    """Set one of the kernel's switches, as `rfkill block` does."""
+    """Block or unblock a radio by its rfkill switch, as the command `rfkill` does."""
     with open("/dev/rfkill", "wb", buffering=0) as switch:
         switch.write(struct.pack("<IBBBB", number, 0, _OPERATION_CHANGE, blocked, 0))
 
 
 def pull_radio(box, name):
-    """Unplug a Wi-Fi radio (phy0 …) of a box."""
+    """Unplug the Wi-Fi radio `name` (phy0, phy1, ...) of a box."""
     box.run("python3", "-m", "lab.hotplug", "del", name)
 
 
 def plug_radio(box, name, interface):
-    """Plug a new Wi-Fi radio into a box, where its interface gets this name."""
+    """Plug a new Wi-Fi radio into a box. Its interface there is named `interface`."""
     run("python3", "-m", "lab.hotplug", "new", name)
     place = pathlib.Path(f"/sys/class/ieee80211/{name}/device/net")
     own = wait_until(f"{name} has an interface", lambda: place.exists() and [entry.name for entry in place.iterdir()])[0]
@@ -74,7 +74,7 @@ def _ask(asked, family, command, attributes):
     body = struct.pack("<BBH", command, 1, 0) + attributes
     asked.send(struct.pack("<IHHII", 16 + len(body), family, 5, 1, 0) + body)
     reply = asked.recv(65536)
-    if struct.unpack_from("<H", reply, 4)[0] == 2:   # NLMSG_ERROR: an acknowledgement, or an errno
+    if struct.unpack_from("<H", reply, 4)[0] == 2:   # NLMSG_ERROR: an acknowledgement (0), or an errno
         number = -struct.unpack_from("<i", reply, 16)[0]
         if number > 0:
             raise CheckFailed(f"hwsim: {os.strerror(number)}")

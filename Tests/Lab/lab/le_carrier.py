@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""le_carrier.py SOCKET PORT CREDITS: carries TCP connections over a credit-based channel.
+"""le_carrier.py SOCKET PORT CREDITS: carries TCP connections over an LE credit-based channel.
 
-It accepts TCP connections at PORT of this machine, one at a time, finds a box by its service, and carries their bytes to
-it. The Bluetooth host is not Linux's and grants CREDITS credits. With it a node without Bluetooth support acts as a phone
-with little memory. SIGUSR1: grant no more credits; SIGUSR2: grant them again."""
+The program lets a node without Bluetooth act as a phone with little memory. Its Bluetooth host is not Linux's, and
+grants CREDITS credits. It accepts TCP connections at PORT of this machine, one at a time. For each it finds a
+box by its service, and carries the bytes to this box. SIGUSR1: grant no more credits; SIGUSR2: grant credits again."""
 
 import asyncio
 import contextlib
@@ -26,7 +26,7 @@ class Carrier:
         self.channel, self.is_stalled = None, False
 
     async def dial(self):
-        """Find a box and open a channel to it."""
+        """Find a box and open a channel to it. Returns the connection and the channel."""
         found = asyncio.get_running_loop().create_future()
 
         def on_advertisement(advertisement):
@@ -51,7 +51,7 @@ class Carrier:
         return connection, await connection.create_l2cap_channel(spec=spec)
 
     async def carry(self, reader, writer):
-        """Carry one connection until either end is closed."""
+        """Carry one TCP connection until it or its channel is closed."""
         connection, channel = await self.dial()
         print(f"connected, {self.credits} credits", flush=True)
         self.channel = channel
@@ -81,7 +81,7 @@ class Carrier:
         self.apply()
 
     def apply(self):
-        """Grant credits when few are left, and none while the carrier is stalled."""
+        """Grant credits when few are left. Grant none while the carrier is stalled by SIGUSR1."""
         if self.channel is None:
             return
         self.channel.peer_credits_threshold = -1 if self.is_stalled else self.credits // 2

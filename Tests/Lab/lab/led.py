@@ -1,4 +1,5 @@
-"""LEDs of the lab's machine: the kernel's LED class, with this module as the hardware (Linux, Documentation/leds/uleds.rst)."""
+"""LEDs of the lab's machine: the kernel's LED class, with this module in place of hardware (Linux,
+Documentation/leds/uleds.rst)."""
 
 import os
 import pathlib
@@ -12,7 +13,7 @@ NAME_BYTES = 64
 
 
 class LED:
-    """/sys/class/leds/NAME. `changes` has (seconds, brightness) for each change."""
+    """The LED /sys/class/leds/NAME. `changes` contains (time, brightness) for each change."""
 
     def __init__(self, name):
         run("modprobe", "uleds", timeout=120)
@@ -29,7 +30,8 @@ class LED:
             self.changes.append((time.monotonic(), brightness))
 
     def pattern(self, seconds=3):
-        """How often it goes on within `seconds`, and whether it is lit at the end. A steady LED goes on 0 times."""
+        """Watch the LED for `seconds`. Returns how many times it was switched on, which is 0 for a steady LED, and
+        whether it is lit at the end."""
         before = len(self.changes)
         time.sleep(seconds)
         return sum(1 for _, brightness in self.changes[before:] if brightness), self.is_lit()

@@ -1,10 +1,10 @@
-"""Avahi with its D-Bus on a box."""
+"""Avahi on a box, with the D-Bus that it needs."""
 
 from .story import wait_until
 
 
 class MulticastDNS:
-    """dbus-daemon and avahi-daemon of a box. Both are ready when the constructor returns."""
+    """The dbus-daemon and avahi-daemon of a box. Both are ready when the constructor returns."""
 
     def __init__(self, box):
         self.box = box
@@ -24,17 +24,17 @@ class MulticastDNS:
         wait_until(f"{self.box.name}: Avahi", lambda: self.box.path("/run/avahi-daemon/socket").exists())
 
     def is_ready(self):
-        """Whether the daemon has its host name."""
+        """Whether avahi-daemon has registered its host name since its last start."""
         return self.daemon.output().count("Server startup complete") == self._starts
 
     def publish(self, instance, service, port, *text):
-        """Announce a service until the returned process ends."""
+        """Announce a service. The announcement lasts until the returned process ends."""
         announcer = self.box.spawn("avahi-publish", "avahi-publish", "-s", instance, service, port, *text)
         wait_until(f"{self.box.name} announces", lambda: "Established" in announcer.output())
         return announcer
 
     def browse(self, service, seconds=10):
-        """The services on the network, resolved: [(interface, family, instance, host, address, port)]."""
+        """Find the services of a type on the network. Returns [(interface, family, instance, host, address, port)]."""
         output = self.box.run(
             "timeout", seconds, "avahi-browse", "--resolve", "--terminate", "--parsable", service,
             check=False, timeout=seconds + 10,

@@ -1,6 +1,6 @@
-"""A member of a session, written only from docs/protocol.md, “Sessions”. It accepts an invitation, performs the
-handshake with the other members, and exchanges messages with them. It founds no session, admits no member, and opens
-no stream."""
+"""A member of a session, written only from docs/protocol.md, “Sessions”. It accepts an invitation, completes the
+handshake with each other member, and exchanges messages with them. It founds no session, admits no member, and opens no
+stream."""
 
 import hashlib
 import os
@@ -54,7 +54,7 @@ class Ticket:
         return self.depth, self.version, self.admitter, self.admits, self.accepts
 
     def text(self, session, member):
-        """The text that both sign, after a prefix."""
+        """The text that the admitting and the admitted member both sign. Each puts its own prefix in front."""
         return session + member + struct.pack(">IB", self.version, self.depth) + self.admitter
 
 
@@ -66,7 +66,7 @@ class Record:
     departure: bytes = b"\0"
 
     def merged(self, other):
-        """Merge two records of one address in one session."""
+        """Merge two records of the same address in the same session into one."""
         tickets = (self.newest, self.nearest, other.newest, other.nearest)
         last = min(self, other, key=lambda record: (
             -record.newest.version, -record.departure[0], record.newest.nearness))
@@ -105,7 +105,7 @@ class Table:
         return table
 
     def bytes(self, only=None):
-        """The whole table, or only the records of one address."""
+        """The table as bytes, with all its records or only those of one address."""
         ids = sorted(self.origins)
         records = {key: record for key, record in self.records.items() if only in (None, key[1])}
         parts = [bytes([len(ids), len(self.merges), len(records)]), *(self.origins[id] for id in ids)]
@@ -122,7 +122,8 @@ class Table:
         return hashlib.sha256(self.bytes()).digest()[:16]
 
     def take(self, other, is_signed):
-        """Add the entries of another table. `is_signed(text, signature, point)` verifies a signature."""
+        """Add the entries of another table whose signatures are valid. `is_signed(text, signature, point)` verifies a
+        signature."""
         self.origins.update(other.origins)
         self.merges |= other.merges
         points = {address: record.point for table in (self, other) for (_, address), record in table.records.items()}
@@ -139,7 +140,7 @@ class Table:
         return {address for (_, address), record in self.records.items() if record.departure[0] == 0}
 
     def session_of(self, address):
-        """The session of an address: the one of its newest record."""
+        """The session in which an address has the record with the highest version."""
         sessions = [session for session, each in self.records if each == address]
         return max(sessions, key=lambda session: self.records[session, address].newest.version, default=min(self.origins))
 
@@ -151,17 +152,18 @@ class Table:
 class Meeting:
     number: bytes
     other: bytes = NO_NUMBER
-    # Whether a meet has arrived that repeats this end's number.
+    # Whether a meet message has arrived that repeats the number of this end.
     is_repeated: bool = False
-    # Returns whether the last meet that repeats the other's number was acknowledged.
+    # A function that tells whether the other end has acknowledged the last meet message with the other end's number.
     is_acknowledged: object = None
     due: float = 0.0
-    # Bytes allowed to send, sent, received, and granted.
+    # The flow control in bytes: what this end is allowed to send, what it has sent and received, and what it has
+    # granted.
     limit: int = 0
     sent: int = 0
     taken: int = 0
     granted: int = WINDOW_BYTES
-    # When a different digest arrived that has not been answered.
+    # The time at which the other end's table first had a different digest. None if that was answered.
     differs_since: float | None = None
 
     @property
@@ -170,8 +172,8 @@ class Meeting:
 
 
 class Membership:
-    """A membership. `send(node, kind, payload)` sends a message and returns a function that returns whether it is
-    acknowledged. `tell(word, **pairs)` reports an event."""
+    """The member. It calls `send(node, kind, payload)` to send a message; `send` returns a function that tells whether
+    the message is acknowledged. It calls `tell(word, **pairs)` to report an event."""
 
     def __init__(self, identity, endpoint, send, is_signed, tell):
         self.identity, self.address = identity, identity.id + endpoint
@@ -182,7 +184,7 @@ class Membership:
         return [address for address, meeting in self._meetings.items() if meeting.is_connected]
 
     def say(self, text, to):
-        """Send a text to a connected member. Returns false if the member has no room."""
+        """Send a text to a connected member. Returns false if the member has no buffer space for it."""
         meeting, data = self._meetings[to], text.encode()
         if meeting.sent + len(data) + MESSAGE_COST > meeting.limit:
             return False
@@ -208,7 +210,8 @@ class Membership:
             self._tell("session-message", kind=kind, bytes=payload.hex())
 
     def tick(self):
-        """Retransmit meets, and answer digests that still differ. Call it several times a second."""
+        """Retransmit meet messages, and send the table to members whose digest still differs. Call it several times a
+        second."""
         now = time.monotonic()
         for address in self._others():
             meeting = self._meeting(address)
@@ -227,7 +230,7 @@ class Membership:
             return
         self._invites[node, number] = (node + inviter, session_id(origin))
         self._tell("invited", by=(node + inviter).hex(), seconds=seconds, context=context.decode())
-        # The answer has no explanation and no attached message.
+        # The zeros of the answer stand for an empty explanation and no attached message.
         self._send(node, ANSWER, number + bytes([ACCEPTED, 0, 0]))
 
     def _take_welcome(self, node, payload):
@@ -244,7 +247,8 @@ class Membership:
         known = self._table.records.get((session, self.address))
         self._table.records[session, self.address] = known.merged(own) if known else own
         self._tell("joined", session=session.hex(), members=len(self._table.members()))
-        # The table goes out before the first meet.
+        # The table is sent before the first meet message, because other members accept that only from members that they
+        # know.
         self._tell_others(newcomers)
         self.tick()
 
@@ -296,7 +300,7 @@ class Membership:
             self._table.session_of(address), self.address[16:], address[16:], 0, self._table.digest) + table)
 
     def _tell_others(self, newcomers=()):
-        """Send the records that this member has signed."""
+        """Send all members the records that this member has signed."""
         own = self._table.bytes(self.address)
         for address in sorted((self._table.members() | set(newcomers)) - {self.address}):
             self._send_table(address, own)

@@ -14,12 +14,12 @@ NODES = pathlib.Path("/tmp/nodes")
 
 
 class Node:
-    """One daemon. Its state outlives restarts. `kill` is a power cut, `stop` an orderly end.
+    """One daemon. Its state remains when it is restarted. `kill` acts as a power cut, and `stop` ends it in order.
 
-        adapter:    the Bluetooth controller ("hci0"), or None for a node without Bluetooth
-        wifi:       the interface for Wi-Fi Direct ("wlan0"; a Supplicant must run in the box), or None
-        interfaces: the IP interfaces (["eth0"]), or None for a node without IP
-        extra:      {section: {key: value}}, added to or replacing the values derived from the above"""
+      adapter:    the Bluetooth controller ("hci0"), or None for a node without Bluetooth
+      wifi:       the interface for Wi-Fi Direct ("wlan0"; a Supplicant must run in the box), or None
+      interfaces: the IP interfaces (["eth0"]), or None for a node without IP
+      extra:      {section: {key: value}} in addition to, or in place of, the values that follow from the other arguments"""
 
     def __init__(self, box, name=None, adapter=None, wifi=None, interfaces=None, extra=None, start=True):
         self.box = box
@@ -66,7 +66,7 @@ class Node:
         self.configuration_file.write_text("\n".join(lines))
 
     def reconfigure(self, extra):
-        """Add to the configuration. It takes effect at the next start."""
+        """Add these values to the configuration. They take effect at the next start."""
         self.configure(self.wifi, self.interfaces, {**self.extra, **extra})
 
     # --- start and end -------------------------------------------------------------------------------------------------
@@ -87,11 +87,11 @@ class Node:
             return False
 
     def stop(self):
-        """Send SIGTERM. Returns the exit status."""
+        """Send SIGTERM to the daemon and wait. Returns its exit status."""
         return self.process.terminate()
 
     def kill(self):
-        """Send SIGKILL."""
+        """Send SIGKILL to the daemon and wait for its end."""
         return self.process.kill()
 
     def restart(self):
@@ -99,20 +99,20 @@ class Node:
         self.start()
 
     def forget(self):
-        """Remove the state of a node that does not run. It restarts as a new node."""
+        """Remove the state of a node that does not run. At its next start it is a new node."""
         shutil.rmtree(self.state)
         self.state.mkdir()
 
     def keep_journal(self):
-        """Write the journal to the scenario's logs. It can be read after a kill, too."""
+        """Write the journal to the scenario's logs. The journal can be read even after the daemon was killed."""
         journal = self.cli("log", "--level", "debug", check=False)
         (LOGS / f"{self.name}.journal.log").write_text(journal)
 
     # --- the command line --------------------------------------------------------------------------------------------
 
     def cli(self, *arguments, check=True, timeout=30, input=None):
-        """Run `causeway ARGUMENTS` against this daemon and return its output."""
-        # In a group such as `causeway identity VERB` the options follow the verb.
+        """Run `causeway ARGUMENTS` with the configuration of this daemon. Returns the output."""
+        # The options follow both words of a command such as `causeway identity VERB`.
         words = 2 if arguments[0] in ("peer", "identity") else 1
         command, rest = arguments[:words], arguments[words:]
         return self.box.run(
@@ -120,11 +120,11 @@ class Node:
         )
 
     def status(self):
-        """`causeway status --json`, parsed."""
+        """The output of `causeway status --json`, parsed."""
         return json.loads(self.cli("status", "--json"))
 
     def wait_status(self, description, predicate, timeout=20):
-        """Wait until predicate(status) is true. Returns its value."""
+        """Wait until predicate(status) is true. Returns the predicate's value."""
         try:
             return wait_until(f"{self.name}: {description}", lambda: predicate(self.status()), timeout, 0.2)
         except CheckFailed as failure:
@@ -135,7 +135,7 @@ class Node:
 
 
 def bearer(status, name):
-    """A bearer's status. For Wi-Fi Direct this is the radio, not the interface of its group."""
+    """The status of a bearer. For Wi-Fi Direct it is that of the radio, and not that of the group's interface."""
     return [bearer for bearer in status["bearers"] if bearer["name"] == name][-1]
 
 

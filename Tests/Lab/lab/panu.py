@@ -1,6 +1,6 @@
-"""A peer that joins a network over Bluetooth classic: the role PANU of the PAN profile with the kernel's BNEP, for
-programs without Causeway. One kernel has one such interface for each access point, so further peers hold their
-channels and read nothing."""
+"""A peer that joins a network over Bluetooth classic, for programs without Causeway. It is the role PANU of the PAN
+profile, with the kernel's BNEP. One kernel makes only one such interface for each access point. Further peers therefore
+hold their channels and read nothing."""
 
 import ctypes
 import fcntl
@@ -22,12 +22,12 @@ BNEPCONNADD = 0x400442C8
 
 
 def load():
-    """Load the kernel's BNEP, which a kernel with modprobe loads on demand."""
+    """Load the kernel's module for BNEP. On other machines the kernel loads it on demand by modprobe."""
     run("modprobe", "bnep", timeout=60)
 
 
 def connect(own_address, address, timeout=20):
-    """Open a channel to an access point. No message is sent yet."""
+    """Open a channel to an access point, without sending a message."""
     new = socket.socket(AF_BLUETOOTH, socket.SOCK_SEQPACKET, BTPROTO_L2CAP)
     new.setsockopt(SOL_BLUETOOTH, BT_SECURITY, struct.pack("BB", BT_SECURITY_LOW, 0))
     options = bytearray(new.getsockopt(SOL_L2CAP, L2CAP_OPTIONS, 12))
@@ -42,7 +42,7 @@ def connect(own_address, address, timeout=20):
 
 
 def ask(channel, request=REQUEST, timeout=10):
-    """Send a request. Returns the response, or empty bytes if the channel ends."""
+    """Send a request. Returns the response, or empty bytes if the channel was closed."""
     channel.settimeout(timeout)
     try:
         channel.send(request)
@@ -52,7 +52,7 @@ def ask(channel, request=REQUEST, timeout=10):
 
 
 def is_sent_away(own_address, address):
-    """Whether the access point closes a new channel at once."""
+    """Whether the access point refuses this device: it closes a new channel without a response."""
     try:
         with connect(own_address, address) as channel:
             return ask(channel) == b""
@@ -61,7 +61,8 @@ def is_sent_away(own_address, address):
 
 
 def join(own_address, address, box, timeout=20):
-    """Join the access point with an interface in a box. Returns (channel, interface name). The channel must be kept."""
+    """Join the access point with an interface in a box. Returns (channel, interface name). The channel must stay
+    open."""
     channel = connect(own_address, address, timeout)
     answer = ask(channel)
     check(answer == SUCCESS, "the access point lets it in", answer)
@@ -72,7 +73,7 @@ def join(own_address, address, box, timeout=20):
 
 
 def ends(channel, timeout):
-    """Whether the other side ends the channel."""
+    """Whether the other end closes the channel within `timeout` seconds."""
     channel.settimeout(timeout)
     try:
         while channel.recv(2048):
@@ -80,5 +81,5 @@ def ends(channel, timeout):
         return True
     except TimeoutError:
         return False
-    except OSError:                      # also when the kernel's BNEP has closed the channel
+    except OSError:                      # also if the kernel's BNEP has closed the channel
         return True

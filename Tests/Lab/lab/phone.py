@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """phone.py central|peripheral SOCKET SERVICE CHARACTERISTIC: a Bluetooth host that shares no code with Linux.
 
-It is bumble's host stack on a controller of the virtual air, at a random address. As a central it looks for the
-service, reads the PSM from the characteristic and opens a credit-based channel. As a peripheral it offers the same. In
-both roles it sends received text back in capital letters. UUIDs are 32 hexadecimal digits."""
+It is bumble's host stack on a controller of the virtual air, with a random address. As a central it finds the service,
+reads the PSM from the characteristic and opens a credit-based channel. As a peripheral it offers service,
+characteristic and channel. In both roles it returns received text in capital letters. UUIDs are given as 32 hexadecimal
+digits."""
 
 import asyncio
 import struct

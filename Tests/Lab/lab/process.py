@@ -1,5 +1,5 @@
-"""Programs on the lab's machine. Their output is kept in /tmp/log (memory) and copied out when the machine stops.
-Writing directly to the shared directory would slow daemons down enough to miss their deadlines."""
+"""Programs on the lab's machine. Their output is collected in /tmp/log, in memory, and copied out when the machine
+stops. To write it directly to the shared directory would slow daemons so much that they miss their deadlines."""
 
 import os
 import pathlib
@@ -12,7 +12,7 @@ LOGS = pathlib.Path("/tmp/log")
 
 
 def run(*command, check=True, timeout=30, input=None):
-    """Run a command to its end and return its output (stdout and stderr), stripped."""
+    """Run a command until it ends. Returns its output (stdout and stderr) without surrounding space."""
     words = [str(word) for word in command]
     done = subprocess.run(
         words, text=True, input=input, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=timeout
@@ -23,7 +23,7 @@ def run(*command, check=True, timeout=30, input=None):
 
 
 class Process:
-    """A program that runs in parallel with the scenario. Its output goes to /tmp/log/NAME.log, appended over restarts."""
+    """A program that runs in parallel with the scenario. Its output is appended to /tmp/log/NAME.log at each start."""
 
     def __init__(self, name, *command, environment=None):
         self.name = name
@@ -38,7 +38,8 @@ class Process:
 
     @property
     def pid(self):
-        """The program itself, also under nsbt, or None if it has ended."""
+        """The process id of the program, or None if it has ended. For a program under nsbt it is the id of nsbt's
+        child."""
         if not self.is_running():
             return None
         pid = self.child.pid
@@ -51,42 +52,42 @@ class Process:
         return self.child.poll() is None
 
     def terminate(self, timeout=10):
-        """Ask the program to end (SIGTERM) and return its exit status."""
+        """Send SIGTERM, which asks the program to end. Returns its exit status."""
         if self.is_running():
             self.child.send_signal(signal.SIGTERM)
         return self.wait(timeout)
 
     def kill(self):
-        """Kill the program with SIGKILL. The program gets no notice, as in a power cut of its box."""
+        """Send SIGKILL. As in a power cut, the program cannot react. Returns its exit status."""
         if pid := self.pid:
             os.kill(pid, signal.SIGKILL)
             wait_until(f"{self.name} is gone", lambda: not os.path.exists(f"/proc/{pid}") or _is_zombie(pid))
         return self.wait(10)
 
     def wait(self, timeout=30):
-        """Wait until the program has ended. Returns the exit status."""
+        """Wait until the program has ended. Returns its exit status."""
         try:
             return self.child.wait(timeout)
         except subprocess.TimeoutExpired:
             raise CheckFailed(f"{self.name} still runs after {timeout} s") from None
 
     def resident_kib(self):
-        """Resident memory in KiB."""
+        """The resident memory of the program in KiB."""
         return _status_kib(self.pid, "VmRSS")
 
     def peak_resident_kib(self):
         return _status_kib(self.pid, "VmHWM")
 
     def descriptors(self):
-        """The number of the program's open files."""
+        """The number of open files of the program."""
         return len(os.listdir(f"/proc/{self.pid}/fd"))
 
     def output(self):
         return self.log.read_text(errors="replace")
 
     def lines(self):
-        """The complete lines. The last one may be partial, because a write across a page of the file is visible in two
-        parts."""
+        """The complete lines of the output. The last line is left out: a write that crosses a page of the file becomes
+        visible in two parts."""
         return self.output().split("\n")[:-1]
 
 

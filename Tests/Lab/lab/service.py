@@ -1,5 +1,5 @@
-"""The daemon as config/causeway.service runs it, on a machine with systemd as process 1: for scenarios with the line `#
-init: systemd`."""
+"""The daemon as config/causeway.service runs it, on a machine whose process 1 is systemd. For scenarios with the line
+`# init: systemd`."""
 
 import json
 import os
@@ -16,7 +16,7 @@ PROGRAM = "/usr/bin/causeway"
 
 
 class Service:
-    """The machine's only daemon, with all paths at their defaults."""
+    """The only daemon of the machine. All its paths have their default values."""
 
     def __init__(self):
         keep_at_end(self.keep_journals)
@@ -26,23 +26,23 @@ class Service:
 
     @property
     def pid(self):
-        """The daemon's process, or 0."""
+        """The process id of the daemon, or 0 if it does not run."""
         return int(self.show("MainPID"))
 
     def control(self, verb):
-        """`systemctl VERB causeway`."""
+        """Run `systemctl VERB causeway`."""
         run("systemctl", verb, NAME, timeout=60)
 
     def configure(self, sections):
-        """Write /etc/causeway/causeway.conf. It takes effect at the next start."""
+        """Write /etc/causeway/causeway.conf. It is read at the next start of the daemon."""
         lines = []
         for section, keys in sections.items():
             lines += [f"[{section}]", *(f"{key} = {value}" for key, value in keys.items())]
         CONFIGURATION_FILE.write_text("\n".join(lines) + "\n")
 
     def drop_in(self, text):
-        """Write an operator's settings on top of the unit (`systemctl edit`). They take effect at the next start. None
-        removes them."""
+        """Write an operator's changes of the unit, as `systemctl edit` does. They take effect at the next start. With
+        None they are removed."""
         directory = pathlib.Path(f"{UNIT_FILE}.d")
         directory.mkdir(exist_ok=True)
         file = directory / "override.conf"
@@ -52,16 +52,16 @@ class Service:
         run("systemctl", "daemon-reload", timeout=60)
 
     def inside(self, *command):
-        """Run a command with the daemon's view of the file system. Returns its output, also on failure."""
+        """Run a command in the daemon's mount namespace and root. Returns its output, even if it fails."""
         return run("nsenter", "--target", self.pid, "--mount", "--root", *command, check=False)
 
     def mounts(self):
-        """The mount options in the daemon's view of the file system: {"/usr": ["ro", ...]}."""
+        """The options of each mount in the daemon's mount namespace: {"/usr": ["ro", ...]}."""
         lines = pathlib.Path(f"/proc/{self.pid}/mountinfo").read_text().splitlines()
         return {words[4]: words[5].split(",") for words in map(str.split, lines)}
 
     def cgroup(self):
-        """The directory of the service's control group."""
+        """The directory of the control group in which the service runs."""
         return pathlib.Path(f"/sys/fs/cgroup{self.show('ControlGroup')}")
 
     # --- the command line --------------------------------------------------------------------------------------------
@@ -70,7 +70,7 @@ class Service:
         return run(PROGRAM, *arguments, check=check, timeout=timeout)
 
     def status(self):
-        """`causeway status --json`, parsed, or None while no daemon answers."""
+        """The output of `causeway status --json`, parsed, or None if no daemon answers."""
         try:
             return json.loads(self.cli("status", "--json"))
         except (CheckFailed, ValueError):
@@ -92,20 +92,20 @@ class Service:
         return self.cli("log", *arguments)
 
     def keep_journals(self):
-        """Write the box's journal and systemd's to the scenario's logs."""
+        """Write the daemon's journal and the journal of systemd to the scenario's logs."""
         (LOGS / "box.journal.log").write_text(self.cli("log", "--level", "debug", check=False))
         (LOGS / "systemd.log").write_text(run("journalctl", "--no-pager", "--boot", check=False))
 
 
 def readme_commands():
-    """The commands of the README's "Plain binary", for a board whose name is `box`."""
+    """The commands of the section “Plain binary” in the README. They are for a board with the host name `box`."""
     section = pathlib.Path("/lab/README.md").read_text().split("\n### Plain binary\n")[1].split("\n## ")[0]
     return [line.strip() for line in section.splitlines() if line.startswith("    ")]
 
 
 def carry_out_on_board(command):
-    """Run an ssh or scp to root@box, from the project's directory, on this machine instead. Returns the output. Like
-    scp, cp makes no directories."""
+    """Run an ssh or scp command for root@box on this machine instead, in the project's directory. Returns the output.
+    `cp` replaces scp, and makes no directories either."""
     words = shlex.split(command)
     if words[:2] == ["ssh", "root@box"]:
         return run("bash", "-c", " ".join(words[2:]), timeout=60)

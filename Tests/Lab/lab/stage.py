@@ -1,8 +1,8 @@
-"""The nodes of the main scenarios: a relay box, and three peers of which no two share a radio or a cable.
+"""The nodes of the main scenarios: a relay box and three peers. No two peers share a radio or a cable.
 
-    bob   ── Bluetooth LE ──┐
-    carol ── Wi-Fi Direct ──┤ box
-    dave  ── Ethernet ──────┘
+  bob   ── Bluetooth LE ──┐
+  carol ── Wi-Fi Direct ──┤ box
+  dave  ── Ethernet ──────┘
 """
 
 from .bluetooth import BluetoothAir
@@ -14,7 +14,7 @@ from .wifi import Supplicant
 
 class Stage:
     def __init__(self, legacy=False, peers=("bob", "carol", "dave"), controllers=2):
-        """`controllers`: the number of controllers of the air. box and bob have the first two."""
+        """`controllers` is the number of Bluetooth controllers in the air. box and bob use the first two."""
         self.air = BluetoothAir(controllers=controllers, legacy=legacy, wait=False)
         load_radios(2)
         self.boxes = {name: Box(name) for name in ("box", *peers)}
@@ -50,7 +50,7 @@ class Stage:
         return self.nodes[name]
 
     def wait_acquainted(self, timeout=60):
-        """Wait until every node sees every other one."""
+        """Wait until all other nodes are peers of every node."""
         for name, node in self.nodes.items():
             others = set(self.nodes) - {name}
             node.wait_status(
@@ -60,7 +60,7 @@ class Stage:
 
 
 def look_for_doubles(nodes):
-    """Check that no node lists a peer twice. Returns the status of each node, by name."""
+    """Check that no node lists a peer twice. Returns the status of each node by the node's name."""
     found = {}
     for node in nodes:
         status = found[node.name] = node.status()
@@ -75,5 +75,5 @@ def peer_names(status):
 
 
 def links_up(status, bearer=None):
-    """The links that are up, to any peer, over `bearer` if it is named."""
+    """The links of a status that are up. With `bearer` only the links over that bearer."""
     return [link for link in status["links"] if link["state"] == "up" and bearer in (None, link["bearer"])]

@@ -1,10 +1,10 @@
-"""A phone as an ordinary station: it joins a network by name and passphrase, and requests an address with BusyBox's
-DHCP client."""
+"""A phone as an ordinary Wi-Fi station. It joins a network by name and passphrase, and requests an address with
+BusyBox's DHCP client."""
 
 import os
 import re
 
-# udhcpc runs this script for each event, and sets no address itself.
+# udhcpc runs this script for each of its events, and does not set the address itself.
 SCRIPT = """#!/bin/bash
 [ "$1" = bound ] && ip address replace "$ip/$mask" dev "$interface"
 echo "$1 $ip/$mask router=$router dns=$dns server=$serverid lease=$lease"
@@ -12,7 +12,8 @@ echo "$1 $ip/$mask router=$router dns=$dns server=$serverid lease=$lease"
 
 
 def network(control, ssid, passphrase):
-    """Join, as a user does in a phone's settings. `control` belongs to the station's interface."""
+    """Join a network by its name and passphrase, as in a phone's settings. `control` is the control socket of the
+    station's interface."""
     number = control.command("ADD_NETWORK")
     for key, value in (("ssid", f'"{ssid}"'), ("psk", f'"{passphrase}"'), ("key_mgmt", "WPA-PSK"), ("scan_freq", 2437)):
         control.command(f"SET_NETWORK {number} {key} {value}")
@@ -21,7 +22,8 @@ def network(control, ssid, passphrase):
 
 
 def lease(phone, interface="wlan1"):
-    """Request an address and set it. Returns address, router, name servers, server, seconds."""
+    """Request an address and set it. Returns the address, the router, the name servers, the DHCP server, and the
+    seconds of the lease."""
     with open("/tmp/lease.sh", "w") as script:
         script.write(SCRIPT)
     os.chmod("/tmp/lease.sh", 0o755)

@@ -1,4 +1,4 @@
-"""The output of a scenario, its checks and its waits."""
+"""The output of a scenario, its checks, and its waiting."""
 
 import contextlib
 import os
@@ -11,11 +11,11 @@ _keepers = []
 
 
 class CheckFailed(AssertionError):
-    """An expected event did not happen, or an unexpected one did."""
+    """The scenario fails: an expected event did not happen, or an unexpected event happened."""
 
 
 def say(text=""):
-    """Print one line (or several) exactly as given."""
+    """Print one or several lines without changes."""
     print(text, flush=True)
 
 
@@ -25,8 +25,8 @@ def elapsed():
 
 @contextlib.contextmanager
 def step(title):
-    """A part of the scenario. Prints its title with the time it took, or that it failed. The block may call the yielded
-    object with a remark for that line."""
+    """A part of the scenario. Prints its title with the seconds that it took, or with FAILED. The block may call the
+    yielded function with a remark that is appended to this line."""
     remarks = []
     start = time.monotonic()
     try:
@@ -39,7 +39,8 @@ def step(title):
 
 
 def check(condition, what, detail=None):
-    """`what` names the expected condition. `detail` (a value, or a function that returns one) is shown if it is false."""
+    """Fail if `condition` is false. `what` names the condition. `detail`, a value or a function that returns one, is
+    printed with the failure."""
     if not condition:
         if callable(detail):
             detail = detail()
@@ -47,7 +48,7 @@ def check(condition, what, detail=None):
 
 
 def wait_until(description, predicate, timeout=10.0, interval=0.05):
-    """Poll the predicate until its value is true, and return the value. Fails after `timeout` seconds."""
+    """Poll the predicate until its value is true. Returns this value. Fails after `timeout` seconds."""
     deadline = time.monotonic() + timeout
     while True:
         if result := predicate():
@@ -58,13 +59,13 @@ def wait_until(description, predicate, timeout=10.0, interval=0.05):
 
 
 def keep_at_end(keeper):
-    """Call `keeper` when the scenario ends, in any way. It saves information that explains a failure."""
+    """Call `keeper` when the scenario ends, even if it fails. A keeper saves what explains a failure."""
     _keepers.append(keeper)
 
 
 def main(scenario):
-    """Run the scenario and exit with 0 if it completed, 1 if a check failed, 2 on any other error."""
-    # Unbuffered output would split every line into two writes, each a trip through the machine's port.
+    """Run the scenario and exit: with 0 if it completed, 1 if a check failed, or 2 for any other error."""
+    # Output is buffered by line: unbuffered output splits each line into two slow writes to the machine's serial port.
     sys.stdout.reconfigure(line_buffering=True, write_through=False)
     try:
         scenario()
@@ -85,5 +86,5 @@ def main(scenario):
         with contextlib.suppress(Exception):
             keeper()
     sys.stdout.flush()
-    # Threads of a failed scenario may still block in a system call. The machine stops anyway.
+    # Threads of a failed scenario may block in a system call, so the process exits without waiting for them.
     os._exit(status)

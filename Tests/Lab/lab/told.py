@@ -1,4 +1,4 @@
-"""The output of a phone's program while it runs: see client.py."""
+"""The output of client.py, the phone's program, while it runs."""
 
 import re
 
@@ -8,7 +8,7 @@ from .story import check, wait_until
 
 
 class Story:
-    """The events that client.py prints, as [(word, {key: value})]."""
+    """The events that client.py has printed, as a list of (word, {key: value})."""
 
     def __init__(self, process):
         self.process = process
@@ -33,8 +33,8 @@ class Story:
 
 
 def invite(node, phone):
-    """An application of `node` finds the phone's application and invites it, until both are in one session. Returns the
-    session and the sighting."""
+    """Let an application on `node` find the phone's application and invite it, and wait until both are in one session.
+    Returns the session and the phone's service as it was found."""
     application = causeway.Node.connect("story", str(node.runtime / "api.sock"))
     session, sightings = application.open_session("story"), application.browse("story")
     while (sighting := sightings.next(40)).kind != "found":

@@ -1,4 +1,4 @@
-"""File transfers between nodes, and checks that files arrive unaltered."""
+"""File transfers between nodes, with checks that the files arrive unchanged."""
 
 import contextlib
 import hashlib
@@ -9,15 +9,15 @@ from .command import Command
 from .story import check, wait_until
 
 FILES = pathlib.Path("/tmp/files")
-# The limit of bytes sent again after an interruption: records that were made and had not arrived.
+# The maximum number of bytes sent twice after an interruption: records that had been sent and had not arrived.
 AGAIN_BYTES_MAX = 320 << 10
 
 
 class Transfer:
-    """One file of random bytes from `causeway send` to `causeway receive`, started by the constructor."""
+    """One file of random bytes from `causeway send` to `causeway receive`. The constructor starts both commands."""
 
     def __init__(self, sender, receiver, byte_count, name="photo.bin", data=None, timeout=120, asks=False):
-        """`asks`: the receiver has a terminal, and waits for its answer."""
+        """With `asks` the receiver runs on a terminal and asks whether to accept the file."""
         self.byte_count = byte_count
         self.directory = FILES / receiver.name
         self.file = self.directory / name
@@ -32,12 +32,12 @@ class Transfer:
         self.sending = Command(sender, "send", source, receiver.name, "--wait", timeout)
 
     def arrived(self):
-        """The bytes that the receiver has written."""
+        """The number of bytes that the receiver has written."""
         if self.file.exists():
             return self.byte_count
         with contextlib.suppress(FileNotFoundError):
             return sum(path.stat().st_size for path in self.directory.glob(".*.causeway-part/files/*"))
-        return self.byte_count                       # it was moved to its destination meanwhile
+        return self.byte_count                       # the complete file was moved after the first look
 
     def wait_arrived(self, byte_count, timeout=60):
         wait_until(f"{byte_count} bytes have arrived", lambda: self.arrived() >= byte_count or self.is_over(), timeout, 0.02)
@@ -50,7 +50,8 @@ class Transfer:
         check(not self.is_over(), "the transfer is under way", lambda: (self.sending.report(), self.receiving.report()))
 
     def finish(self, timeout=120):
-        """Wait for the end. Returns the seconds from the offer until the sender knew that the file was stored."""
+        """Wait for the end, and check the file. Returns the seconds from the offer until the sender reports that the
+        file is stored."""
         self.sending.end(0, timeout)
         self.receiving.end(0, timeout)
         for command, word in ((self.sending, "asking"), (self.sending, "sent"), (self.receiving, "received")):
@@ -68,5 +69,5 @@ def digest(path):
 
 
 def send_file(sender, receiver, byte_count, timeout=120, name="photo.bin"):
-    """Send a file of random bytes and check its hash at the receiver. Returns the seconds."""
+    """Send a file of random bytes and check its hash at the receiver. Returns the seconds that this took."""
     return Transfer(sender, receiver, byte_count, name, timeout=timeout).finish(timeout)

@@ -1,7 +1,7 @@
 """wpa_supplicant and its control sockets.
 
-Events of Wi-Fi Direct arrive at the global socket and at p2p-dev-wlanN, but not at wlanN itself. At the global socket,
-events of one group have a prefix IFNAME=p2p-wlanN-M."""
+wpa_supplicant reports events of Wi-Fi Direct at its global socket and at that of p2p-dev-wlanN, but not at that of
+wlanN. At the global socket, the events of a group have the prefix IFNAME=p2p-wlanN-M."""
 
 import itertools
 import os
@@ -34,14 +34,14 @@ ip_addr_end=192.168.49.200
 
 
 class WPAControl:
-    """A control socket of wpa_supplicant or hostapd: commands, and the events it announces."""
+    """A control socket of wpa_supplicant or hostapd: sends commands and collects events."""
 
     _numbers = itertools.count()
 
     def __init__(self, path, events=True):
         wait_until(f"control socket {path}", lambda: os.path.exists(path))
         self.path = str(path)
-        self.events = []                             # events that no call has consumed yet, oldest first
+        self.events = []                             # events that no call has returned or dropped yet, the oldest first
         self._commands = self._connect()
         self._events = self._connect() if events else None
         if events:
@@ -58,7 +58,7 @@ class WPAControl:
             try:
                 connected.connect(self.path)
             except (ConnectionRefusedError, FileNotFoundError):
-                return False                         # left behind by a killed process, or not bound yet
+                return False                         # a killed process left the file, or no process is bound yet
             return True
 
         wait_until(f"control socket {self.path} answers", connect)
@@ -74,7 +74,7 @@ class WPAControl:
             self.events.append(answer)
 
     def request(self, command):
-        """Send a command and return the answer, including errors."""
+        """Send a command. Returns the answer, which may be an error."""
         return self._ask(self._commands, command)
 
     def command(self, command):
@@ -85,11 +85,12 @@ class WPAControl:
         return answer
 
     def status(self):
-        """The answer to STATUS as a dictionary."""
+        """Send the command STATUS. Returns its answer as a dictionary."""
         return dict(line.split("=", 1) for line in self.request("STATUS").splitlines() if "=" in line)
 
     def wait_event(self, pattern, timeout=30):
-        """The next event that matches the regular expression, as a match object. Drops earlier events."""
+        """Wait for the next event that matches the regular expression. Returns the match. Earlier events are
+        dropped."""
         deadline = time.monotonic() + timeout
         while True:
             while self.events:
@@ -103,9 +104,9 @@ class WPAControl:
 
 
 class Supplicant:
-    """wpa_supplicant on a box that owns a radio, set up for Wi-Fi Direct. Its sockets are at their default place, the
-    box's /run/wpa_supplicant: one per interface, and `global`. Other devices see the device name. A Causeway group
-    owner's name begins with "Causeway"."""
+    """wpa_supplicant on a box that has a radio, configured for Wi-Fi Direct. Its sockets are in the box's
+    /run/wpa_supplicant, the default: one per interface, and `global`. `device_name` is the name that other devices see.
+    The name of a Causeway group owner begins with "Causeway"."""
 
     def __init__(self, box, interface, device_name=None, configuration=""):
         self.box = box
@@ -127,22 +128,22 @@ class Supplicant:
         self.control(self.interface, events=False)
 
     def control(self, name="global", events=True):
-        """A client of one of the control sockets: "global" or the name of an interface."""
+        """Connect to one of the control sockets: that of an interface, or "global"."""
         return WPAControl(self.box.path(f"{CONTROL_DIRECTORY}/{name}"), events)
 
 
 def group_started(control, timeout=30):
-    """Wait for a group. Returns its interface, role and the event's key=value pairs."""
+    """Wait for the start of a group. Returns its interface, the own role, and the event's pairs of key and value."""
     match = control.wait_event(r"P2P-GROUP-STARTED (\S+) (GO|client) (.*)", timeout)
     fields = dict(re.findall(r'(\w+)=("[^"]*"|\S+)', match[3]))
     return match[1], match[2], fields
 
 
 def join_group(owner, member, frequency=2437):
-    """Form a group of two Supplicants: the first opens its own group (unless it has one), the second joins it by push
-    button. Returns (owner's interface, member's interface) with their addresses set."""
+    """Form a group of two Supplicants by push button. The first one opens its own group, and the second one joins it.
+    Returns the interfaces of owner and member, which then have addresses."""
     host, guest = owner.control(), member.control()
-    host.command("P2P_SET disallow_freq 5000-6000")  # 2.4 GHz only: shorter scans
+    host.command("P2P_SET disallow_freq 5000-6000")  # only 2.4 GHz, so that scans are short
     guest.command("P2P_SET disallow_freq 5000-6000")
     host.command(f"P2P_GROUP_ADD freq={frequency}")
     owner_interface, _, fields = group_started(host)

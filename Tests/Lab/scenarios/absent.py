@@ -1,5 +1,5 @@
-"""A box without Bluetooth adapter, wpa_supplicant and avahi-daemon. It reports each absence in one line and runs. It
-uses whatever appears later without a restart."""
+"""A box without Bluetooth adapter, wpa_supplicant and avahi-daemon. The box reports each absence in one line and runs.
+When one of the three appears later, the box uses it without a restart."""
 
 import time
 
@@ -10,7 +10,7 @@ SOURCES = ("bluetooth", "wifi-direct", "dns-sd")
 
 
 def lines(node):
-    """The daemon's lines on standard error, by source."""
+    """The daemon's lines on standard error, by the source that they begin with."""
     said = {source: [] for source in SOURCES}
     for line in node.process.lines():
         for source in SOURCES:
@@ -27,10 +27,11 @@ def scenario():
         radio = computer.take_radio(0)
 
     with step("the box starts, and says what is missing in a line each"):
-        # The controller hci7 does not exist. The machine has others, because without any it has no Bluetooth at all.
+        # The controller hci7 does not exist. The machine has other controllers, because without any it has no Bluetooth
+        # at all.
         box = Node(computer, adapter="hci7", wifi=radio, interfaces=[near, "p2p-*"])
         dave = Node(neighbour, interfaces=[far])
-        time.sleep(6)                                # several attempts to find each
+        time.sleep(6)                                # time for several attempts to find each
         check(box.process.is_running(), "the box runs")
         said = lines(box)
         for source, text in said.items():

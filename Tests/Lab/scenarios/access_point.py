@@ -1,6 +1,6 @@
-"""A radio without Wi-Fi Direct: the box opens an ordinary access point. A phone joins it by name and passphrase, gets
-an address, and an app on it becomes a peer. When wpa_supplicant is killed the access point comes back with the same
-name."""
+"""A radio without Wi-Fi Direct: the box opens an ordinary access point. A phone joins the access point by name and
+passphrase, gets an address, and an app on the phone becomes a peer. When wpa_supplicant is killed, the access point
+comes back with the same name."""
 
 # seconds: 90
 

@@ -1,5 +1,5 @@
-"""A box with two Bluetooth adapters in different places: bob is in range of one, erin of the other. One is switched
-off, and comes back."""
+"""A box with two Bluetooth adapters in different places. bob is in range of the first, erin is in range of the second.
+One adapter is switched off, and comes back."""
 
 import time
 

@@ -1,5 +1,5 @@
-"""The machine's mDNS responder starts late, in each possible order: after D-Bus, with it, and after a D-Bus that is
-dead but left its socket behind. The box uses it within seconds, and its own until then."""
+"""The machine's mDNS responder starts late, in each possible order: after D-Bus, together with D-Bus, and after a D-Bus
+that died and left its socket. The box uses the responder within seconds, and its built-in responder until then."""
 # seconds: 150
 
 import time
@@ -9,7 +9,7 @@ from lab.node import bearer
 from lab.stage import links_up
 
 SECONDS_MAX = 10
-# Longer than the box waits for the responder.
+# This is longer than the time for which the box waits for the machine's responder.
 ABSENT_SECONDS = 45
 
 
@@ -23,7 +23,8 @@ def scenario():
     slow = []
 
     def wait_used(remark):
-        """Measure from the moment when avahi-daemon has its host name, because it serves no client earlier."""
+        """Measure how soon the box uses avahi-daemon. The time begins when avahi-daemon has its host name, because it
+        serves no client before."""
         wait_until("avahi-daemon is ready", machine.is_ready, 60)
         started = time.monotonic()
         box.wait_status("uses avahi-daemon", lambda status: bearer(status, "dns-sd")["state"] == "avahi-daemon", 90)

@@ -1,12 +1,13 @@
-"""Boxes that reach each other over a mesh of Wi-Fi radios: a diamond of four. a and d are in range only of b and c, and b
-and c are out of range of each other. The daemons form the mesh from their configuration. Argument: the forwarding layer.
+"""Boxes that reach each other over a mesh of Wi-Fi radios: a diamond of four. a and d are in range only of b and c. b
+and c are out of range of each other. The daemons form the mesh from their configuration. Argument: the layer that
+forwards.
 
-    mesh      the radios (802.11s): every box is everybody's neighbour
-    links     Causeway alone: neighbours are those in radio range
-    batman    batman-adv over the mesh, whose own forwarding is off
+  mesh      the radios (802.11s): every box is a neighbour of all others
+  links     Causeway alone: neighbours are the boxes in radio range
+  batman    batman-adv over the mesh, whose own forwarding is off
 
-A file goes from a to d, a box on its way falls silent, and its wpa_supplicant is killed. In a mesh, box a has a group for
-phones on the same radio.
+A file is sent from a to d. Meanwhile a box on its way falls silent, and wpa_supplicant of a box is killed. With `mesh`,
+box a has a group for phones on the same radio.
 """
 
 # variants: mesh
@@ -28,8 +29,8 @@ MESH = {"enabled": "yes", "ssid": "cw-backbone", "passphrase": "backbone secret"
 
 
 def use_batman(box, radio):
-    """Set up bat0 over the mesh. Its header takes up to 60 bytes. Loop avoidance would hold back all broadcasts for 30
-    s after bat0 came up, and only a bat0 in a bridge needs it."""
+    """Set up bat0 over the mesh. Loop avoidance is disabled: it is needed only for a bat0 in a bridge, and would hold
+    back broadcasts for 30 s."""
     box.run("ip", "link", "add", "bat0", "type", "batadv")
     box.run("batctl", "meshif", "bat0", "bridge_loop_avoidance", "0")
     join_batman(box, radio)
@@ -37,7 +38,8 @@ def use_batman(box, radio):
 
 
 def join_batman(box, radio):
-    """Add the mesh interface to bat0. Repeat this for a recreated interface."""
+    """Add the mesh interface to bat0, with room for its header of up to 60 bytes. Repeat this when the interface was
+    recreated."""
     box.run("ip", "link", "set", radio, "mtu", "1560")
     box.run("ip", "link", "set", radio, "master", "bat0")
 
@@ -56,7 +58,7 @@ def neighbours(node):
 
 
 def longest_standstill(transfer):
-    """The longest pause of a transfer from now until its end, in seconds."""
+    """The longest time without progress of a transfer, from now until its end, in seconds."""
     arrived, longest, last = transfer.arrived(), 0.0, time.monotonic()
     while not transfer.is_over():
         time.sleep(0.05)
@@ -128,7 +130,7 @@ def scenario():
             longest = longest_standstill(transfer)
             remark(f"{transfer.finish():.1f} s in all, longest standstill {longest:.1f} s")
         with step(f"{silent} is heard again"):
-            # wpa_supplicant may have kept it as a peer all the time.
+            # The neighbours may have kept the box as a mesh peer all the time, so no new membership is required.
             range_of(silent, GROUPS[silent])
             nodes[silent].wait_status("has its neighbours", lambda status: is_member(status, 2), 60)
             sees_all(nodes)

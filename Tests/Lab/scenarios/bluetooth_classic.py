@@ -1,7 +1,7 @@
 """Peers with only Bluetooth classic. A phone, a program written only from docs/protocol.md, finds the box by an inquiry
-and its service record, and joins a session with dave on Ethernet. A node behind RFCOMM receives a file from dave,
-goes out of range and comes back. Then an attacker sends malformed requests for service records, leaves streams open,
-and opens and closes streams without end."""
+and its service record. The phone joins a session with dave on Ethernet. A node behind RFCOMM receives a file from dave,
+goes out of range and comes back. Then an attacker sends malformed requests for service records and leaves streams open.
+Last, the attacker opens and closes streams without end."""
 
 # seconds: 150
 
@@ -137,7 +137,8 @@ def scenario():
 
 
 def answer_to(addresses, request):
-    """Send one request. Returns the kind of the answer's PDU, or the end of the channel."""
+    """Send one request to the box's service records. Returns the kind of the answer's PDU, or “closed” if the channel
+    ends."""
     with classic.connect_sdp(addresses[MALLORY], addresses[BOX]) as records:
         records.settimeout(5)
         records.send(request)

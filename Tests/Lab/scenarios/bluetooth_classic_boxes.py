@@ -1,6 +1,6 @@
-"""Two boxes with only Bluetooth classic find each other by an inquiry, chat, send a file, part and meet again. Then a
-device answers inquiries with the service but never a request for its record: the boxes dial it three times and give
-up. With Low Energy beside it the two link over LE only."""
+"""Two boxes with only Bluetooth classic find each other by an inquiry, chat, send a file, lose each other and meet
+again. Then a device answers inquiries with the service, but does not answer the request for its service record. The
+boxes dial this device three times and give up. When the boxes also have Low Energy, they link over LE only."""
 
 # seconds: 180
 
@@ -113,7 +113,8 @@ def acquainted(box, bob):
 
 
 def told(box, what, mallory):
-    """How often this start's journal reports failed dials over classic, or the loss of this device."""
+    """The number of failed dials over classic, or of losses of mallory, in the journal since the daemon's last
+    start."""
     lines = box.cli("log", "--level", "info").splitlines()
     lines = lines[max(number for number, line in enumerate(lines) if " started: epoch " in line) :]
     marks = {"candidate lost": f"claimed {mallory.hint}", "failed": "dial "}
@@ -125,8 +126,8 @@ def inquiries_begun(kernel):
 
 
 class Mallory:
-    """A device that lists the service in its inquiry response. It accepts channels to its service records, and sends
-    nothing."""
+    """A device whose inquiry response lists the service. It accepts channels to its service records, and sends nothing
+    on them."""
 
     hint = CLAIM[8:12].hex()
 
@@ -147,7 +148,7 @@ class Mallory:
             self._calls.append((time.monotonic(), address))
 
     def calls_of(self, address):
-        """The times of this controller's calls."""
+        """The times at which this controller has opened a channel."""
         return [at for at, caller in self._calls if caller == address]
 
     def leave(self, kernel):

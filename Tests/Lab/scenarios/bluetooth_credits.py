@@ -1,7 +1,7 @@
-"""Peers over Bluetooth LE that limit what the box may send. bob is behind a phone's Bluetooth host, which grants 1, 2, 5 or
-12 credits. He receives a file, and chat lines beside it. Then he stalls in the middle of a file, once for as long as a
-phone may stop an application, and once for longer. carol's kernel gives sockets short receive buffers, which would yield
-fewer credits than a unit needs."""
+"""Peers over Bluetooth LE that limit what the box may send. bob is behind a phone's Bluetooth host, which grants 1, 2,
+5 or 12 credits. bob receives a file, and chat lines during the transfer. Then bob stalls in the middle of a file: once
+for as long as a phone may stop an application, and once for longer. carol's kernel has short receive buffers for
+sockets, for which it would grant fewer credits than a unit needs."""
 
 # seconds: 110
 
@@ -19,14 +19,14 @@ from lab.transfer import Transfer
 PORT, RATE = 5000, 1_000_000
 FEW, USUAL = (1, 2, 5), 12
 FILE_BYTES, LINES, LINE_MILLISECONDS_MAX = 128 << 10, 4, 2000
-UNDER_WAY_BYTES = 8 << 10                            # bytes of the file that have left when the first line is sent
+UNDER_WAY_BYTES = 8 << 10                            # the bytes of the file that were sent before the first line
 PAUSE_SECONDS, STALL_SECONDS_MAX = 15, 30
-# Twice 5700. The current kernel needs 14 KB for the units that the box sends.
+# The short buffer is twice 5700 bytes. The current kernel needs 14 KB for the units that the box sends.
 RECEIVE_BUFFER, SHORT_BUFFER = pathlib.Path("/proc/sys/net/core/rmem_default"), 11400
 
 
 class Phone:
-    """bob, and the Bluetooth host of his phone."""
+    """bob's node, and the Bluetooth host of bob's phone."""
 
     def __init__(self, box, air):
         self.box, self.air = box, air
@@ -34,7 +34,7 @@ class Phone:
             "node": {"relay": "no"}, "ip": {"loopback": "yes", "peers": f"127.0.0.1:{PORT}"}})
 
     def switch_on(self, credits):
-        # The network is bob's, and the sockets of the air are the machine's.
+        # The host runs in bob's network, where it accepts connections. The socket of the air is in the machine's /run.
         self.host = Process(f"host-{credits}", "nsenter", "-t", self.box.pid, "-n", "python3", "/lab/lab/le_carrier.py",
                             self.air.socket_path("phone"), PORT, credits)
 
@@ -51,12 +51,12 @@ class Phone:
 
 
 def links_made(box):
-    """The number of links over Bluetooth LE that have come up so far."""
+    """The number of links over Bluetooth LE that have been up so far, from the journal."""
     return box.cli("log", "--level", "notice").count(": up over bluetooth-le with ")
 
 
 def bytes_sent(box):
-    """The bytes sent over the Bluetooth LE link."""
+    """The bytes that the box has sent over its Bluetooth LE link."""
     return sum(link["bytes_sent"] for link in links_up(box.status(), "bluetooth-le"))
 
 
@@ -70,7 +70,8 @@ def wait_seen(box, dave, name):
 
 
 def file_with_lines(box, dave, bob, name):
-    """Send a file, and lines beside it. Returns the file's bytes per second and the milliseconds of each line."""
+    """Send a file, and chat lines during the transfer. Returns the file's bytes per second and the milliseconds of each
+    line."""
     talks = talk, heard = [Talk(a, b, "--wait", 60) for a, b in ((dave, bob), (bob, dave))]
     talk.say_line("first")
     heard.wait_line("first")

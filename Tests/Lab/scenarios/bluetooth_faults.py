@@ -1,5 +1,5 @@
-"""Faults of a box's Bluetooth, one after the other. The status names each in one line, and bob is linked again within
-seconds of its end."""
+"""Faults of a box's Bluetooth, one after the other. The status names each fault in one line. bob is linked again within
+seconds of the end of a fault."""
 # seconds: 280
 
 import os
@@ -13,7 +13,8 @@ from lab.node import bearer
 from lab.stage import Stage
 
 BACK_SECONDS_MAX = 10
-# By then power cycles have pauses of up to a minute, and kernel and controller are out of sync.
+# After a silent controller this takes longer: pauses between power cycles are up to a minute, and kernel and controller
+# are out of sync.
 BACK_SECONDS_MAX_SILENT = 60
 stage = None
 
@@ -27,7 +28,7 @@ def is_linked(status):
 
 
 def wait_problem(text, timeout=15):
-    """Wait until the box's status names the problem with these words."""
+    """Wait until the status of the box contains `text` as its Bluetooth problem. Prints the problem."""
     started = time.monotonic()
     problem = stage["box"].wait_status(
         f"says “{text}”", lambda status: text in bluetooth(status)["problem"] and bluetooth(status)["problem"], timeout)
@@ -48,7 +49,7 @@ def wait_back(remark, limit=BACK_SECONDS_MAX):
 
 def restarted():
     for rest in (0, 35):
-        # The ATT channel is closed after 30 s.
+        # 35 s are longer than the 30 s after which the box closes the ATT channel, so both states are tested.
         time.sleep(rest)
         with step(f"the daemon is restarted {rest} s after bob was linked") as remark:
             stage["box"].restart()

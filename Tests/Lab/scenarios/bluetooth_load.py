@@ -1,6 +1,6 @@
-"""A chat beside a file over Bluetooth LE at 1 Mbit/s. Measures the latency of a line from box to bob, at rest and beside the
-file, and the file's share of a bare channel's rate. The bare channel uses the same kernel, between two other controllers
-of the same air."""
+"""A chat during a file transfer over Bluetooth LE at 1 Mbit/s. The scenario measures the latency of a line from dave to
+bob, at rest and during the transfer. It also measures the file's share of the rate of a bare channel. The same kernel
+opens this channel between two other controllers of the same air."""
 
 # alone
 
@@ -20,18 +20,18 @@ FILE_BYTES = 3 << 20
 BARE_BYTES = 1 << 20
 UNIT_BYTES = 4096                                    # the largest frame payload
 LINES_AT_REST, LINES_MAX = 25, 40
-SETTLING_SECONDS = 3                                 # the window grows at the beginning of a file
+SETTLING_SECONDS = 3                                 # the window grows at the beginning of a transfer
 FRAME_MILLISECONDS = 4096 / 247 * (251 + 14) * 8 / RATE * 1000
 LINE_SHARE_GOAL, GOODPUT_SHARE_GOAL = 1.5, 0.9
-# The limits for an emulated machine under other load. Before the kernel's buffer was bounded a line took 254 ms, and
-# the file had a share of 0.65.
+# The limits are wide, because the machine is emulated and has other load. With an unbounded buffer in the kernel a line
+# took 254 ms, and the file had a share of 0.65.
 FRAMES_MAX, GOODPUT_SHARE_MIN = 4, 0.7
 PSM = 0x0081
 ADVERTISEMENT = b"\x05\xff\xff\xff\x01\x02"
 
 
 def bare_rate(kernel):
-    """The bytes per second of a bare channel between hci2 and hci3."""
+    """Measure the rate of a bare L2CAP channel between hci2 and hci3, in bytes per second."""
     for index in (2, 3):
         kernel.power_on(index)
     ends = [kernel.address(index) for index in (2, 3)]
@@ -56,7 +56,8 @@ def bare_rate(kernel):
 
 
 def lines(talk, heard, count, goes_on=lambda: True):
-    """The latency of lines in milliseconds, sent at random moments to avoid a rhythm of the radio."""
+    """Send `count` lines, and measure each latency in milliseconds. The moments are random, to avoid a rhythm of the
+    radio."""
     took = []
     while len(took) < count and goes_on():
         time.sleep(random.uniform(0.2, 0.5))
@@ -67,7 +68,7 @@ def lines(talk, heard, count, goes_on=lambda: True):
 
 
 class Traffic:
-    """The traffic between box and bob."""
+    """The traffic over the link of box and bob: counters at the time of the constructor."""
 
     def __init__(self, stage):
         (link,) = links_up(stage["box"].status(), "bluetooth-le")

@@ -1,6 +1,6 @@
-"""bob goes out of Bluetooth range twice in the middle of a file. The first absence is short, and the link layer bridges it.
-The second is long enough that the link is lost and bob is reported lost. Each time he comes back, and the same transfer
-continues to the last byte."""
+"""bob is out of Bluetooth range twice in the middle of a file. The first absence is short, and the link layer
+retransmits what was lost. During the second absence the link ends and bob is reported lost. Each time bob comes back,
+and the same transfer continues to the last byte."""
 
 import time
 
@@ -10,7 +10,7 @@ from lab.transfer import Transfer
 
 FILE_BYTES = 1 << 20
 MOMENT_SECONDS = 0.2                                 # shorter than any supervision timeout
-AWAY_SECONDS = 6                                     # longer than a peer without a route is still shown
+AWAY_SECONDS = 6                                     # a lost peer is still shown for a shorter time
 
 
 def scenario():

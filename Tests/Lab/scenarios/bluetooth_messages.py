@@ -1,6 +1,6 @@
-"""Short messages over Bluetooth LE. Measures the packets on the air for each message: when each waits for the result of the
-one before, and when many are in flight and share frames. An application of dave, on Ethernet, sends them to one of bob, on
-Bluetooth LE at 1 Mbit/s."""
+"""Short messages over Bluetooth LE. The scenario measures the packets on the air for each message in two cases: each
+message waits for the result of the one before, or many messages are in flight and share frames. An application of dave,
+on Ethernet, sends them to an application of bob, on Bluetooth LE at 1 Mbit/s."""
 
 import threading
 import time
@@ -17,7 +17,7 @@ SPEAKERS, EACH = 32, 10
 
 
 class Air:
-    """The packets that the controllers of box and bob have sent since this object was made."""
+    """The packets that the controllers of box and bob send after this object was made."""
 
     def __init__(self, stage):
         self.stage, self.began = stage, time.monotonic()
@@ -28,7 +28,8 @@ class Air:
         return nodes["hci0"]["packets_sent"], nodes["hci1"]["packets_sent"], nodes["hci0"]["busy_seconds"]
 
     def of_each(self, count):
-        """Packets there and back for one of `count` messages, and the milliseconds of air time."""
+        """For one of `count` messages: the packets to bob, the packets back, and the milliseconds for which the air was
+        busy."""
         there, back, busy = (now - then for now, then in zip(self.counts(), self.before))
         return there / count, back / count, busy / count * 1000
 

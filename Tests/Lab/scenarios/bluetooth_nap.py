@@ -1,6 +1,7 @@
-"""IP over Bluetooth classic for programs without Causeway. A phone with only Bluetooth joins the box's bridge by PAN,
-gets an address from the Ethernet's DHCP server, pings a host there and measures with iperf3. It goes out of range
-and comes back, and the daemon is killed. Then the attacks: a malformed setup, a silent channel, an eighth peer."""
+"""IP over Bluetooth classic for programs without Causeway. A phone with only Bluetooth joins the box's bridge by PAN
+and gets an address from the DHCP server of the Ethernet. It pings a host there and measures with iperf3. The phone goes
+out of range and comes back, and the daemon is killed. Then come the attacks: a malformed setup, a silent channel, and
+an eighth peer."""
 
 import json
 import os
@@ -13,7 +14,7 @@ from lab.node import bearer
 BOX, PHONE = 0, 1
 PLACES = 7
 FAR_ADDRESS, SUBNET = "10.9.0.2", "10.9.0"
-EDR_BITS_PER_SECOND = 2_178_100          # rate of the fastest packets, 3-DH5, one way (Core 5.4, Vol 2, Part B, 6.5.4.1)
+EDR_BITS_PER_SECOND = 2_178_100          # of 3-DH5 packets, one way (Core 5.4, Vol 2, Part B, 6.5.4.1)
 SETUP_SECONDS = 5
 LEASES = f"""start {SUBNET}.100
 end {SUBNET}.120
@@ -49,7 +50,7 @@ def scenario():
 
     with step("without BNEP in the kernel the box says so once, lives on, and doctor has the command") as remark:
         run("rmmod", "bnep", check=False)
-        # A kernel loads the module on demand, unless modprobe is missing.
+        # The kernel loads the module on demand as long as it finds modprobe, so the scenario moves modprobe away.
         os.rename("/sbin/modprobe", "/sbin/modprobe.away")
         box = Node(machine, adapter="hci0", interfaces=["br0"], extra={"bluetooth": {"classic": "yes", "nap": "br0"}})
         status = box.wait_status("is discoverable", lambda status: is_discoverable(status) and status)
@@ -72,7 +73,7 @@ def scenario():
         addresses = [kernel.address(index) for index in range(2 + PLACES)]
 
     with step("an inquiry and BlueZ's sdptool tell of the access point, and of the box as before") as remark:
-        # The kernel announces new services after two seconds.
+        # The kernel announces a new service only after two seconds, so the first answers may lack it.
         wait_until("NAP is in the answer", lambda: b"\x16\x11" in classic.inquire(kernel, PHONE, addresses[BOX]), 15, 1)
         record = run("sdptool", "-i", f"hci{PHONE}", "browse", addresses[BOX], timeout=60)
         for part in ("Service Name: Causeway", '"RFCOMM" (0x0003)', '"Network Access Point" (0x1116)', '"BNEP" (0x000f)', "PSM: 15", "Version: 0x0100"):
@@ -207,7 +208,8 @@ def scenario():
 
 
 def make_bridge(machine, ethernet):
-    """Make the bridge as an administrator does: with a fixed address, or it would take that of a peer's interface."""
+    """Make the bridge as an administrator does, with a fixed address. Otherwise it would get the address of a peer's
+    interface."""
     address = json.loads(machine.run("ip", "-j", "link", "show", ethernet))[0]["address"]
     machine.run("ip", "link", "add", "br0", "address", address, "type", "bridge", "forward_delay", "0")
     machine.run("ip", "address", "flush", "dev", ethernet)
@@ -217,7 +219,7 @@ def make_bridge(machine, ethernet):
 
 
 def ports(machine):
-    """The interfaces of Bluetooth peers in the bridge."""
+    """The names of the bridge's interfaces of Bluetooth peers."""
     return re.findall(r"^\d+: (bnep\d+)", machine.run("ip", "-o", "link", "show", "master", "br0", check=False), re.MULTILINE)
 
 

@@ -1,7 +1,7 @@
-"""IP over Bluetooth classic into the Wi-Fi group, from inside the unit's sandbox. A phone with only Bluetooth gets its
-address from the box, pings an ordinary Wi-Fi station of the group and measures with iperf3. The group is removed,
-then the bridge, and the daemon is killed. Then a hostile peer requests every address, sends false ones, and claims
-the box's own."""
+"""IP over Bluetooth classic into the Wi-Fi group, with the daemon in the sandbox of its unit. A phone with only
+Bluetooth gets its address from the box, pings an ordinary Wi-Fi station of the group and measures with iperf3. The
+group is removed, the bridge is removed, and the daemon is killed. Then a hostile peer requests every address, sends
+false DHCP offers, and claims the address of the box."""
 
 # init: systemd
 # seconds: 200
@@ -18,9 +18,9 @@ from lab.node import bearer
 from lab.service import CONFIGURATION_FILE, UNIT_FILE, Service
 
 BRIDGE, OWN = "p2p-causeway", "192.168.49.1"
-EDR_BITS_PER_SECOND = 2_178_100          # as in bluetooth_nap
+EDR_BITS_PER_SECOND = 2_178_100          # the rate of 3-DH5 packets, as in bluetooth_nap
 BACK_SECONDS_MAX = 10
-ADDRESSES = 54                           # the addresses that the box assigns, 192.168.49.201 to .254
+ADDRESSES = 54                           # the number of addresses that the box assigns: 192.168.49.201 to .254
 FALSE_LEASES = """start 192.168.49.60
 end 192.168.49.69
 interface {interface}
@@ -28,7 +28,7 @@ lease_file /tmp/leases
 option subnet 255.255.255.0
 """
 READ_PAGE = f"import urllib.request;print(urllib.request.urlopen('http://{OWN}/',timeout=20).read().decode())"
-# Two ARP announcements of the box's address (RFC 5227, 3), as a host sends them when it takes over an address.
+# Sends two ARP announcements of the box's address (RFC 5227, 3), like a host that takes over the address.
 CLAIM = """
 import socket, sys, time
 claim = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
@@ -182,12 +182,12 @@ def is_serving(status):
 
 
 def group_ports(machine):
-    """The group's interface in the bridge."""
+    """The names of the bridge's interfaces of the Wi-Fi group."""
     return re.findall(r"^\d+: (p2p-wlan0-\d+)", machine.run("ip", "-o", "link", "show", "master", BRIDGE, check=False), re.MULTILINE)
 
 
 def go(air, place, machine):
-    """Move the phone out of range, until the box has noticed, or back."""
+    """Move the phone out of range and wait until the box has noticed, or move it back into range."""
     air.set_range("hci0", "hci1", place)
     if place == "far":
         wait_until("its interface is gone", lambda: "bnep" not in machine.run("ip", "-o", "link"), 20)
@@ -198,13 +198,13 @@ def linked(status):
 
 
 def neighbour(box):
-    """The Ethernet address that this box has cached for the relay box's address."""
+    """The Ethernet address that `box` has in its neighbour cache for the relay box, or None."""
     found = re.search(r"lladdr (\S+)", box.run("ip", "neighbour", "show", OWN))
     return found and found[1]
 
 
 def discover(box, interface, number):
-    """Request an address (DHCPDISCOVER) with an unused Ethernet address."""
+    """Request a DHCP offer (DHCPDISCOVER) with an Ethernet address that no other request uses."""
     packet = struct.pack(">BBBBIHH16x", 1, 1, 6, 0, number, 0, 0x8000) + bytes([2, 0, 0, 0, 1, number]) + bytes(10 + 192)
     packet += b"\x63\x82\x53\x63" + bytes([53, 1, 1, 255])
     script = (

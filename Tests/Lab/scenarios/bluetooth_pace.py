@@ -1,5 +1,6 @@
-"""The intervals of a Bluetooth LE connection follow the load: long at rest, short beside a file, long again. Data waits
-for connection events here, at 1 Mbit/s. dave, on Ethernet, sends lines and a file to bob, on Bluetooth LE."""
+"""The connection interval of a Bluetooth LE link follows the load: long at rest, short during a file, long again. In
+this scenario data waits for connection events, at 1 Mbit/s. dave, on Ethernet, sends lines and a file to bob, on
+Bluetooth LE."""
 
 # seconds: 100
 
@@ -16,7 +17,7 @@ from lab.transfer import Transfer
 RATE = 1_000_000                                     # bit/s
 FILE_BYTES = 1 << 20
 LINES = 15
-INITIAL, FAST, SLOW = 0.015, 0.0075, 0.09            # s; the air's controllers take the shortest allowed interval
+INITIAL, FAST, SLOW = 0.015, 0.0075, 0.09            # seconds; the air's controllers choose the shortest allowed one
 FAST_WITHIN_SECONDS, SLOW_WITHIN_SECONDS = 3, 16
 REST_SECONDS = 10
 
@@ -43,7 +44,8 @@ def lines(stage, talk, heard, count):
 
 
 def shown(stage, word):
-    """The radio details of box and bob that contain this word. Only the node that made the connection shows it."""
+    """The radio details of box and bob that contain this word. Only the node that made the connection shows the
+    interval."""
     return [bearer(stage[name].status(), "bluetooth-le")["detail"] for name in ("box", "bob")
             if word in bearer(stage[name].status(), "bluetooth-le")["detail"]]
 

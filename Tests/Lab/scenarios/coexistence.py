@@ -1,5 +1,5 @@
-"""Bluetooth beside Wi-Fi: while dave sends carol a file through the box's Wi-Fi group, the box scans little. bob, on
-Bluetooth LE, arrives during the transfer and is linked all the same."""
+"""Bluetooth and Wi-Fi at once. While dave sends carol a file through the box's Wi-Fi group, the box scans little. bob,
+on Bluetooth LE, arrives during the transfer and gets a link nevertheless."""
 
 # seconds: 120
 
@@ -12,12 +12,12 @@ from lab.transfer import Transfer
 
 FILE_BYTES = 64 << 20
 IDLE_SECONDS, BUSY_SECONDS = 20, 10
-SCAN_SHARE_MAX = 0.35                                # one scan of 3 s may fall into this time
+SCAN_SHARE_MAX = 0.35                                # one scan of 3 s may be part of this time
 WORD = "few scans beside Wi-Fi"
 
 
 class Scans:
-    """The shares of time in which the box scanned and dialled since this object was made."""
+    """Measures the shares of time in which the box scans and dials, from the constructor on."""
 
     def __init__(self, box):
         self.box, self.began, self.before = box, time.monotonic(), bearer(box.status(), "bluetooth-le")

@@ -1,5 +1,5 @@
-"""The main use of the firmware: three peers without a common radio meet through a relay box, invite, chat in a session,
-send a file and a stream."""
+"""The main use of the firmware. Three peers without a common radio meet through a relay box, invite each other, chat in
+a session, send a file and send a stream."""
 
 import os
 import subprocess
@@ -60,7 +60,7 @@ def scenario():
 
 
 def meet(stage):
-    """Print who sees whom as it happens, until everybody sees everybody."""
+    """Print which node sees which peer as it happens, until every node sees all others."""
     names = set(stage.nodes)
     seen = set()
 
@@ -82,7 +82,7 @@ def meet(stage):
 
 
 def invite(carol, dave):
-    """dave runs no chat. A peer that wants to reach him invites him, and he decides."""
+    """carol invites dave, who runs no chat. The command `accept` asks dave, who decides."""
     door = Command(dave, "accept", "notes", on_terminal=True)
     notes = Talk(carol, dave, "notes", "--wait", 60)
     tell(f"dave is asked: {door.wait_question()}")
@@ -99,7 +99,7 @@ def invite(carol, dave):
 
 
 def talk(bob, carol):
-    """A session: the two find each other by their service, and nobody types an address."""
+    """A chat in a session. The two find each other by their service, so nobody types an address."""
     talks = [Talk(bob, carol, "--wait", 60), Talk(carol, bob, "--wait", 60)]
     began = time.monotonic()
     for one, other in zip(talks, (carol, bob)):
@@ -117,7 +117,8 @@ def talk(bob, carol):
 
 
 def give(dave, bob):
-    """A file, and the question to the receiver. The file's name exists there, and no file is replaced."""
+    """Send a file, which the receiver has to accept. A file of this name exists at the receiver, and is not
+    replaced."""
     directory = FILES / "bob"
     directory.mkdir(parents=True)
     (directory / NAME).write_text("bob's own")
@@ -132,7 +133,7 @@ def give(dave, bob):
 
 
 def pipe(bob, dave):
-    """A stream: bytes in order, as they are written, from one program's output to another's input."""
+    """Send a stream: the output of one program becomes the input of another, with the bytes in order."""
     def begin(node, *words, **files):
         return subprocess.Popen([PROGRAM, "pipe", "--config", node.configuration_file, *words], **files)
 

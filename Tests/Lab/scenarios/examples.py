@@ -1,6 +1,6 @@
-"""The examples in Python over three radios. bob on Bluetooth LE, carol on Wi-Fi Direct and dave on Ethernet each push a
-picture to a photo wall at the box, whose own page shows them. Metronomes of bob and dave agree on a clock through
-the box."""
+"""The examples in Python over three radios. bob on Bluetooth LE, carol on Wi-Fi Direct and dave on Ethernet each send a
+picture to a photo wall at the box. The wall's web page shows the pictures. Metronomes of bob and dave synchronise their
+clocks through the box."""
 # seconds: 90
 
 import os

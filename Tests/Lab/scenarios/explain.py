@@ -1,4 +1,4 @@
-"""The diagnoses of `causeway explain` for radios: a peer out of range, a killed wpa_supplicant, a missing adapter."""
+"""What `causeway explain` finds about radios: a peer out of range, a killed wpa_supplicant, a missing adapter."""
 
 import json
 
@@ -11,7 +11,7 @@ def explain(node, *names):
 
 
 def wait_cause(node, names, cause, timeout=60):
-    """Wait until a node reports that two cannot talk for this cause. Prints the text for people."""
+    """Wait until a node reports that two nodes cannot communicate for this cause. Prints the output for people."""
     wait_until(f"{node.name} says “{cause}”",
                lambda: not (said := explain(node, *names))["can_talk"] and cause in said["verdict"], timeout)
     text = node.cli("explain", *names, check=False)

@@ -1,6 +1,8 @@
-"""Figures of the main scenario: from start to every bearer on the air, goodput over Wi-Fi Direct and Bluetooth LE, memory.
+"""Figures of the main scenario: the time from start until every bearer is on the air, goodput over Wi-Fi Direct and
+Bluetooth LE, and memory.
 
-Rates and times of virtual radios under emulation compare runs with each other. They do not measure real radios."""
+Rates and times of virtual radios in an emulated machine are only for comparisons between runs. Real radios have other
+figures."""
 
 from lab import main, say, step, wait_until
 from lab.stage import Stage
@@ -11,7 +13,7 @@ FILE_BYTES = 1 << 20
 
 
 def bearers_up(node):
-    """The bearers on the air, from the status."""
+    """The bearers that are on the air according to the status."""
     up = set()
     for bearer in node.status()["bearers"]:
         if bearer["name"] == "bluetooth-le" and "advertising" in bearer["detail"]:

@@ -1,5 +1,5 @@
-"""A light and a button at GPIO lines. The light, read from the chip, while the box is alone, linked, has a fault, has
-been killed and has been stopped; and the effects of a short and a long press."""
+"""A light and a button at GPIO lines. The light is read from the chip in five states: the box is alone, linked, has a
+fault, was killed, and was stopped. The button is pressed for a short and for a long time."""
 
 # seconds: 100
 

@@ -1,7 +1,7 @@
-"""bob has Bluetooth and Wi-Fi. A file begins over Bluetooth. When Wi-Fi appears the file continues over it, faster. When Wi-Fi
-goes the file completes over Bluetooth. It is one transfer, without a lost byte.
+"""bob has Bluetooth and Wi-Fi. A file begins over Bluetooth. When Wi-Fi appears, the file continues over Wi-Fi and is
+faster. When Wi-Fi disappears, the file completes over Bluetooth. All of this is one transfer, and no byte is lost.
 
-    dave ── Ethernet ── box ══ Bluetooth LE and, at times, Wi-Fi Direct ══ bob
+  dave ── Ethernet ── box ══ Bluetooth LE and, at times, Wi-Fi Direct ══ bob
 """
 
 import time
@@ -13,20 +13,20 @@ from lab.transfer import Transfer
 
 KIB = 1 << 10
 FILE_BYTES = 1536 * KIB
-OVER_WIFI_BYTES = 900 * KIB                          # the bytes that have arrived when Wi-Fi goes
-PACE_BYTES = 128 * KIB                               # over which goodput is measured
+OVER_WIFI_BYTES = 900 * KIB                          # the bytes that have arrived when Wi-Fi is switched off
+PACE_BYTES = 128 * KIB                               # goodput is measured while this many bytes arrive
 BLUETOOTH_RATE = 500_000                             # bit/s
-CABLE_RATE = "2mbit"                                 # dave's: slow enough that Wi-Fi goes before the file is complete
-TOGETHER, APART = 1, 2                               # groups of radios
+CABLE_RATE = "2mbit"                                 # of dave's cable: the file takes longer than Wi-Fi lasts
+TOGETHER, APART = 1, 2                               # the groups of two radios that are in range or out of range
 
 
 def received(node, bearer):
-    """The bytes received over the link of a bearer."""
+    """The bytes that a node has received over its links of a bearer."""
     return sum(link["bytes_received"] for link in links_up(node.status(), bearer))
 
 
 def pace(transfer):
-    """The bytes per second, measured while `PACE_BYTES` arrive."""
+    """Measure the bytes per second while `PACE_BYTES` arrive."""
     began, before = time.monotonic(), transfer.arrived()
     transfer.wait_arrived(before + PACE_BYTES)
     return (transfer.arrived() - before) / (time.monotonic() - began)

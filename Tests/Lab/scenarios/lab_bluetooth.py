@@ -1,5 +1,5 @@
-"""Test of the lab: Bluetooth LE between three controllers of one kernel. Argument: legacy or extended (the default),
-the style of advertising that the controllers support."""
+"""Test of the lab: Bluetooth LE between three controllers of one kernel. The argument is the kind of advertising that
+the controllers support: `legacy` or `extended`, which is the default."""
 
 # variants: extended legacy
 
@@ -12,12 +12,12 @@ from lab import BluetoothAir, Management, accept, check, close_hard, connect_cha
 from lab.bluetooth import att_listener, begin_connect, connect_att, finish_connect
 
 PSM = 0x0081
-SERVICE_DATA = b"\x05\xff\xff\xff\x01\x02"           # manufacturer data, 6 bytes of advertising data
+SERVICE_DATA = b"\x05\xff\xff\xff\x01\x02"           # 6 bytes of advertising data: manufacturer data
 HUB, LEFT, RIGHT = 0, 1, 2
 
 
 def exchange(a, b, text):
-    """Send data both ways over a channel."""
+    """Send data over a channel in both directions, and check that it arrives."""
     a.send(b"to " + text)
     check(b.recv(2048) == b"to " + text, "data arrives")
     b.send(b"back " + text)
@@ -25,7 +25,7 @@ def exchange(a, b, text):
 
 
 def bulk(sender, receiver, size=200_000, piece=1000):
-    """The kbit/s of a long transfer: no figure of real radios, only proof that much data arrives in order."""
+    """Check that much data arrives in order. Returns the kbit/s, which say nothing about real radios."""
     start = time.monotonic()
     pattern = bytes(range(250)) * 4
     feeder = threading.Thread(target=lambda: [sender.send(pattern[:piece]) for _ in range(size // piece)])
@@ -40,7 +40,7 @@ def bulk(sender, receiver, size=200_000, piece=1000):
 
 
 def ends_with(channel, *allowed):
-    """Wait for a channel to end, and check how it ended."""
+    """Wait until a channel ends, and check how it ended."""
     try:
         data = channel.recv(2048)
         outcome = "end of file" if not data else data
@@ -143,11 +143,11 @@ def scenario():
         kernel.advertise(HUB, SERVICE_DATA)
         client = connect_att(address[LEFT], address[HUB])
         server = accept(att)
-        client.send(b"\x02\xf7\x00")                 # Exchange MTU Request, 247
+        client.send(b"\x02\xf7\x00")                 # Exchange MTU Request: 247 bytes
         check(server.recv(100) == b"\x02\xf7\x00", "the request arrives")
         server.send(b"\x03\xf7\x00")
         check(client.recv(100) == b"\x03\xf7\x00", "the response arrives")
-        channel, accepted = connect(LEFT, HUB)       # a second channel on the same link
+        channel, accepted = connect(LEFT, HUB)       # a second channel over the same link
         exchange(channel, accepted, b"beside ATT")
         close_hard(channel, accepted)
 

@@ -1,5 +1,5 @@
-"""Test of the lab: boxes on a switch, and nsbt. nsbt gives an unmodified program in a box Bluetooth sockets, and passes
-on signals, the exit status and sudden death."""
+"""Test of the lab: boxes on a switch, and nsbt. nsbt lets an unmodified program in a box open Bluetooth sockets. It
+passes on signals and the exit status, and the program ends when nsbt is killed."""
 
 import os
 import signal

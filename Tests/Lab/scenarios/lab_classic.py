@@ -1,5 +1,5 @@
-"""Test of the lab: Bluetooth classic with inquiry, RFCOMM without questions and without a bond, range, and the end of a
-link."""
+"""Test of the lab: Bluetooth classic with inquiry, RFCOMM without questions or bonds, controllers out of range, and the
+end of a link."""
 
 import threading
 import time

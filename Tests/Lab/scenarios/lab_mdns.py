@@ -1,4 +1,4 @@
-"""Test of the lab: Avahi on two boxes; one finds the service of the other over Ethernet."""
+"""Test of the lab: Avahi on two boxes. One box finds the service of the other box over Ethernet."""
 
 from lab import Box, MulticastDNS, cable, check, main, step
 

@@ -1,6 +1,6 @@
-"""Test of the lab: a phone, that is a Bluetooth host that is not Linux (bumble's), meets this kernel in both roles. It
-connects from a random address, reads a PSM by GATT, opens a credit-based channel, and is killed while linked. Then
-it is the peripheral."""
+"""Test of the lab: a phone meets this kernel in both roles. The phone is a Bluetooth host other than Linux, bumble's.
+As the central it connects from a random address, reads a PSM by GATT, opens a credit-based channel, and is killed while
+linked. Then it is the peripheral."""
 
 import struct
 import threading
@@ -15,11 +15,11 @@ PSM = 0x0081
 SERVICE = bytes.fromhex("6e400001b5a3f393e0a9e50e24dcca9e")
 CHARACTERISTIC = bytes.fromhex("6e400002b5a3f393e0a9e50e24dcca9e")
 COMPLETE_128_BIT_SERVICES = 0x07
-PHONE_ADDRESS = "C0:FF:EE:00:00:01"              # a random (static) one
+PHONE_ADDRESS = "C0:FF:EE:00:00:01"              # a random address of the static kind
 
 
 def serve_att(channel):
-    """A GATT server of one service with one readable characteristic, which holds the PSM."""
+    """Serve GATT: one service with one readable characteristic, whose value is the PSM."""
     service, characteristic = SERVICE[::-1], CHARACTERISTIC[::-1]
 
     def refuse(opcode, handle):
@@ -35,15 +35,15 @@ def serve_att(channel):
             return
         opcode = request[0]
         first = struct.unpack_from("<H", request, 1)[0] if len(request) >= 3 else 0
-        if opcode == 0x02:                           # Exchange MTU
+        if opcode == 0x02:                           # Exchange MTU Request
             channel.send(struct.pack("<BH", 0x03, 247))
-        elif opcode == 0x10 and first <= 1:          # Read By Group Type: the service, handles 1 to 3
+        elif opcode == 0x10 and first <= 1:          # Read By Group Type Request: the service has handles 1 to 3
             channel.send(bytes([0x11, 20]) + struct.pack("<HH", 1, 3) + service)
-        elif opcode == 0x06 and first <= 1 and request[7:] == service:        # Find By Type Value
+        elif opcode == 0x06 and first <= 1 and request[7:] == service:        # Find By Type Value Request
             channel.send(b"\x07" + struct.pack("<HH", 1, 3))
-        elif opcode == 0x08 and request[5:] == b"\x03\x28" and first <= 2:    # Read By Type: the declaration
+        elif opcode == 0x08 and request[5:] == b"\x03\x28" and first <= 2:    # Read By Type Request: the declaration
             channel.send(bytes([0x09, 21]) + struct.pack("<HBH", 2, 0x02, 3) + characteristic)
-        elif opcode == 0x0A and first == 3:          # Read
+        elif opcode == 0x0A and first == 3:          # Read Request: the characteristic's value
             channel.send(b"\x0b" + struct.pack("<H", PSM))
         else:
             refuse(opcode, first)
@@ -87,7 +87,7 @@ def scenario():
         _, data = kernel.discover(0, PHONE_ADDRESS)
         check(SERVICE[::-1] in data, "the phone offers the service", data)
         client = connect_att(own, PHONE_ADDRESS, LE_RANDOM)
-        client.send(b"\x08\x01\x00\xff\xff" + CHARACTERISTIC[::-1])           # Read By Type over all handles
+        client.send(b"\x08\x01\x00\xff\xff" + CHARACTERISTIC[::-1])           # Read By Type Request over all handles
         answer = client.recv(600)
         check(answer[0] == 0x09, "the phone's GATT server answers", answer)
         psm = struct.unpack_from("<H", answer, 4)[0]

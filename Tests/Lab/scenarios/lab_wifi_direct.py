@@ -1,4 +1,5 @@
-"""Test of the lab: a Wi-Fi Direct group by push button, IP traffic within it, a member whose supplicant is killed."""
+"""Test of the lab: a Wi-Fi Direct group by push button, IP traffic within it, and a member whose wpa_supplicant is
+killed."""
 
 from lab import Box, Supplicant, check, load_radios, main, step
 from lab.wifi import join_group

@@ -1,5 +1,5 @@
-"""The box's LED: occasional flashes while the box is alone, lit while a peer is linked, fast blinking when a key has
-changed, dark when the box does not run."""
+"""The LED of the box. It flashes now and then while the box is alone, is lit while a peer is linked, and blinks fast
+when a peer's key has changed. It is dark when the daemon does not run."""
 
 from lab import Box, Node, cable, check, main, step, wait_until
 from lab.led import LED

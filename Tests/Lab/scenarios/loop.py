@@ -1,7 +1,8 @@
-"""Two boxes joined twice, by a cable and by Wi-Fi: a loop. No frame circulates in it and none arrives twice. When the cable is
-cut in the middle of a file, the file continues over Wi-Fi, and over the cable once it is back.
+"""Two boxes that are linked twice, by a cable and by Wi-Fi, form a loop. No frame circulates in the loop, and no frame
+arrives twice. When the cable is cut in the middle of a file, the file continues over Wi-Fi. It continues over the cable
+when that is back.
 
-    ann ── Ethernet ── box1 ══ Ethernet and Wi-Fi Direct ══ box2 ── Ethernet ── dave
+  ann ── Ethernet ── box1 ══ Ethernet and Wi-Fi Direct ══ box2 ── Ethernet ── dave
 """
 
 import time
@@ -37,7 +38,7 @@ def build():
 
 
 def between(node, other):
-    """The bearers of one node's links to another."""
+    """The bearers of the links that are up between a node and another node."""
     return sorted(link["bearer"] for link in links_up(node.status()) if link["name"] == other.name)
 
 
@@ -46,7 +47,7 @@ def is_complete(nodes):
 
 
 def forwarded(node):
-    """The bytes that a box forwarded, and the duplicate frames that it refused."""
+    """The number of bytes that a box has forwarded, and of duplicate frames that it has refused."""
     box = node.status()["box"]
     return box["bytes_forwarded"], sum(box["refusals"].get(name, 0) for name in ("duplicate", "looped-source"))
 
@@ -74,7 +75,8 @@ def scenario():
             now = forwarded(node)
             share = (now[0] - byte_count) / SMALL_BYTES
             check(1 <= share < 1.3, f"{node.name} forwarded the file once", share)
-            # Flooded frames return over the second path, and a renewal may fall into this time.
+            # Some duplicates are allowed: flooded frames return over the second path, and advertisements may be renewed
+            # in this time.
             check(now[1] - doubles < 8, f"{node.name} met no frame of it twice", now[1] - doubles)
 
     with step("dave sends ann a file; the cable between the boxes is cut in the middle") as remark:

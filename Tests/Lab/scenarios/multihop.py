@@ -1,7 +1,7 @@
-"""Two boxes in a row: bob on Bluetooth LE and dave on another cable meet over three hops, chat, and send a file. The relays
-forward it without an error in their journals.
+"""Two boxes in a row. bob on Bluetooth LE and dave on a cable at the second box meet over three hops, chat, and send a
+file. The boxes forward the file without an error in their journals.
 
-    bob ── Bluetooth LE ── box1 ── Ethernet ── box2 ── Ethernet ── dave
+  bob ── Bluetooth LE ── box1 ── Ethernet ── box2 ── Ethernet ── dave
 """
 
 from lab import BluetoothAir, Box, Node, cable, check, main, say, step

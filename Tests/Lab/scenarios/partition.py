@@ -1,5 +1,6 @@
-"""The network is partitioned and heals, once in the air and once at a cable. The separated peer is reported lost. A
-line to it is refused with a reason, or held, and afterwards everybody is back. No node ever lists a peer twice."""
+"""The network is partitioned and becomes whole again, once in the air and once at a cable. The separated peer is
+reported lost. A chat line to that peer is refused with a reason, or held. When the partition ends all peers are back.
+No node ever lists a peer twice."""
 
 import time
 
@@ -9,11 +10,11 @@ from lab.command import Command, Talk, chat, end_talks
 from lab.stage import Stage, links_up, look_for_doubles, peer_names
 
 HELD, ANSWER = "Are you there?", "Now I am."
-TOGETHER, APART = 1, 2                               # groups of radios
+TOGETHER, APART = 1, 2                               # the groups of two radios that are in range or out of range
 
 
 class Cut:
-    """One way to separate a peer. The checks are the same for all ways."""
+    """A way to separate one peer from the network. The checks are the same for all ways."""
 
     def __init__(self, stage, name, other, apart, heal):
         self.stage, self.name, self.other = stage, name, other

@@ -1,8 +1,10 @@
-"""A phone is a full client with only its system's Bluetooth and TLS. A program written only from docs/protocol.md,
-without code of the firmware or Linux's Bluetooth (lab/client.py), finds the box, links, and is a peer of dave on
-Ethernet. It joins a session of an application there, and the two exchange sealed messages, with OpenSSL's DTLS at
-one end. Prints the frames of the page's worked example. Argument: legacy or extended (the default), the style of
-advertising that the box's controller supports."""
+"""A phone is a full client with only the Bluetooth and TLS of its system. The phone is lab/client.py: it is written
+only from docs/protocol.md, without code of the firmware or Linux's Bluetooth. It finds the box, links with it, and
+becomes a peer of dave on Ethernet. It joins a session of an application there, and exchanges sealed messages with it,
+using OpenSSL's DTLS.
+
+The scenario prints the frames of the worked example in docs/protocol.md. The argument is the kind of advertising that
+the box's controller supports: `legacy` or `extended`, which is the default."""
 
 # variants: extended legacy
 # seconds: 100
@@ -87,7 +89,7 @@ def scenario():
         phone.wait("pong", 40)
 
     with step("the phone leaves the session with a farewell"):
-        # On a slow machine the two may have reconnected before.
+        # On a slow machine the two may have lost each other and reconnected before, so earlier events are skipped.
         while not (isinstance(event := session.next(60), causeway.Member) and event.state == causeway.State.LEFT):
             pass
         check(event.text == FAREWELL, "dave's application hears it", event)

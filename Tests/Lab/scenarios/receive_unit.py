@@ -1,6 +1,6 @@
 """config/causeway-receive.service in a user's own systemd. Files of a pinned peer arrive in ~/Downloads of an
-unprivileged user, and those of other peers do not. Also: the sandbox, a disk quota, and the unit's return after it
-or the box was killed."""
+unprivileged user, and files of other peers do not. The scenario also checks the sandbox, a disk quota, and that the
+unit runs again after it or the box was killed."""
 # init: systemd
 # seconds: 90
 
@@ -34,7 +34,7 @@ def show(name):
 
 
 def wait_running(former=0):
-    """Wait until the service waits for offers in a process other than the former one. Returns the process id."""
+    """Wait until the service runs in a process other than `former`. Returns the process id."""
     def running():
         pid = int(show("MainPID"))
         return pid if pid not in (0, former) and show("ActiveState") == "active" else None
@@ -43,7 +43,8 @@ def wait_running(former=0):
 
 
 def send(peer, name, code):
-    """Send a file from a peer to the box and check the exit code. Returns whether the file arrived in the folder."""
+    """Send a file from a peer to the box and check the exit code of `causeway send`. Returns whether the file is in the
+    folder."""
     file = pathlib.Path(f"/tmp/{name}")
     file.write_bytes(os.urandom(300_000))
     said = peer.box.run("bash", "-c", f'causeway send --config {peer.configuration_file} --wait 30 {file} box; echo "exit $?"', timeout=60)
@@ -53,7 +54,7 @@ def send(peer, name, code):
 
 
 def mount_with_quota(folder, user, kibibytes):
-    """Mount a file system of 16 MiB with a quota for a user."""
+    """Mount a file system of 16 MiB on the folder, with a quota for a user."""
     image = pathlib.Path("/tmp/quota.img")
     image.write_bytes(b"")
     os.truncate(image, 16 << 20)
@@ -61,7 +62,7 @@ def mount_with_quota(folder, user, kibibytes):
     run("mount", "-o", "loop,usrquota", image, folder)
     run("rmdir", folder / "lost+found")
     device = run("findmnt", "--noheadings", "--output", "SOURCE", folder).strip()
-    # quotactl(2): Q_SETQUOTA for a user, with only block limits (QIF_BLIMITS).
+    # quotactl(2): the command Q_SETQUOTA for a user. Only the block limits are valid (QIF_BLIMITS).
     limits = struct.pack("@8QI4x", kibibytes, kibibytes, 0, 0, 0, 0, 0, 0, 1)
     result = ctypes.CDLL(None, use_errno=True).quotactl(0x800008 << 8, device.encode(), user, limits)
     check(result == 0, "the quota is set", os.strerror(ctypes.get_errno()))
@@ -126,7 +127,7 @@ def scenario():
 
     with step("what the user's disk quota does not leave is refused before a byte of it comes"):
         as_user("systemctl", "--user", "stop", NAME)
-        # The quota applies to this mounted file system, which has more room.
+        # The quota is less than the free space of the file system on which it is set.
         mount_with_quota(HOME / "Downloads", NUMBER, kibibytes=250)
         as_user("systemctl", "--user", "start", NAME)
         pid = wait_running(pid)

@@ -1,5 +1,5 @@
-"""The box loses power in the middle of a file and comes back. Within 5 s its peers see it again under the same id. They
-never list a peer twice, and the file arrives complete."""
+"""The box loses power in the middle of a file and comes back. Within 5 s its peers see it again under the same id. No
+peer lists another one twice at any time, and the file arrives complete."""
 
 import time
 
@@ -14,13 +14,13 @@ DARK_SECONDS = 1
 
 
 class Watch:
-    """Reads the peers' status, and fails if one ever lists a peer twice."""
+    """Reads the status of the peers repeatedly, and fails if a peer is listed twice."""
 
     def __init__(self, peers, box_id):
         self.peers, self.box_id = peers, box_id
 
     def look(self, node):
-        """Whether the node has a link to the box that is up, and the box among its peers."""
+        """Whether the node has a link with the box that is up, and whether the box is among its peers."""
         status = look_for_doubles([node])[node.name]
         ids = {peer["id"] for peer in status["peers"] if peer["name"] == "box"}
         check(ids <= {self.box_id}, f"{node.name} sees the box under its id", ids)
@@ -32,7 +32,7 @@ class Watch:
 
 
 def check_browsing(browsing):
-    """Check that a service is found again only after it was lost. Returns the events."""
+    """Check that a service is found again only after it was lost. Returns descriptions of the events."""
     present, story = set(), []
     for _, event in list(browsing.events):
         if event["event"] not in ("found", "changed", "lost"):
@@ -56,7 +56,7 @@ def scenario():
         stage.wait_acquainted()
         box_id = box.status()["box"]["id"]
         watch = Watch((bob, dave), box_id)
-        # A service on the box, before the cut and after it.
+        # The box offers a service before the power cut, and offers it again after its restart.
         serving = Command(box, "accept", "door")
         browsing = Command(dave, "browse")
         browsing.wait_told("found", 20, name="box", type="door")
@@ -87,7 +87,7 @@ def scenario():
         wait_until("both see the box", look, 30, 0.1)
         remark(", ".join(f"{name} sees it after {value:.1f} s" for name, value in seconds.items()))
         remark(f"{time.monotonic() - cut:.1f} s after the cut")
-        if max(seconds.values()) > BACK_SECONDS:  # a figure, not a failure: machines are noisy
+        if max(seconds.values()) > BACK_SECONDS:  # only remarked, because an emulated machine may be slow
             remark(f"slower than the {BACK_SECONDS} s promised")
         check(box.status()["box"]["id"] == box_id, "the box has the id that it had")
         serving.end(1, 10)

@@ -1,7 +1,7 @@
-"""A relaying box cannot read what it forwards. An eavesdropper captures all its bearers and reads its memory while
-peers exchange a chat line, a file, and all kinds of session data, full of canaries. Not one canary is visible. The
-same run without sealing proves that the capture works. There applications send the data, because the commands refuse
-to send without sealing."""
+"""A relaying box cannot read what it forwards. Peers exchange a chat line, a file, and all kinds of session data, all
+with canaries. Meanwhile an eavesdropper captures all bearers of the box and reads its memory. No canary is visible. A
+second run without sealing proves that the capture works. In this run applications send the data, because the commands
+send only sealed data."""
 
 import threading
 
@@ -35,7 +35,8 @@ def scenario():
     with step("the listener has seen it all, and who speaks with whom, but no canary") as remark:
         sizes = capture.sizes()
         check(sizes["ip"] > FILE_BYTES and sizes["bluetooth"] > FILE_BYTES, "all was captured", sizes)
-        # Sealed frames leave unencrypted by the link, behind a header that names both ends.
+        # By the bypass, links do not encrypt sealed frames again. Their headers, which name both ends, are therefore
+        # visible.
         for bearer, times in capture.find(bytes.fromhex(bob.status()["box"]["id"])).items():
             check(times > 10, f"frames to bob are seen on {bearer}", times)
         for name, canary in (("canary", CANARY), ("id of the session, which its table names", session)):
@@ -71,7 +72,7 @@ def scenario():
 
 
 def canaries_of_a_session(inviter, declines, accepts):
-    """Send canaries in everything that a session carries. Returns the id of the session."""
+    """Send canaries in everything that a session can carry. Returns the id of the session."""
     canary = CANARY.decode()
     ours, *others = (causeway.Node.connect("canaries", str(node.runtime / "api.sock")) for node in (inviter, declines, accepts))
     services = [other.advertise("canaries") for other in others]
@@ -114,7 +115,7 @@ def words(canary):
 
 
 def canaries(sender, receiver, canary):
-    """A file that consists of canaries and has one as its name, in transfer from one node to the other."""
+    """Start the transfer of a file that consists of canaries and has a canary as its name."""
     data = words(canary)
     return Transfer(sender, receiver, len(data), canary.decode().strip() + "txt", data)
 

@@ -1,5 +1,5 @@
-"""Two nodes begin a sealed session over the worst LE hop: slow, silent for more than half of the time, and cut in the
-middle of their handshake. The handshake completes, and their messages arrive."""
+"""Two nodes begin a sealed session over the worst LE hop. The hop is slow, silent for more than half of the time, and
+cut in the middle of their handshake. The handshake completes, and their messages arrive."""
 
 import re
 import threading
@@ -14,7 +14,7 @@ SILENT_SECONDS, AUDIBLE_SECONDS = 0.3, 0.2
 
 
 class Fading:
-    """The two ends are in range only now and then, until the end of the block."""
+    """A context in which two controllers are in range of each other only now and then."""
 
     def __init__(self, air, a, b):
         self.air, self.ends, self.times = air, (a, b), 0
@@ -62,7 +62,7 @@ def scenario():
         talk, answer = Talk(dave, bob, "--wait", 60), Talk(bob, dave, "--wait", 60)
         talk.say_line("Are you there?")
         answer.say_line("I am.")
-        # The first frames that the box forwards are those of the handshake.
+        # The first frames that the box forwards after this point belong to the handshake.
         wait_until("they begin", lambda: box.status()["box"]["frames_forwarded"] > forwarded, 30, 0.02)
         check(stage.air.cut("hci0", "hci1") >= 1, "there was a link to cut")
         check(len(sessions(bob)) == before, "they had not finished", sessions(bob))
@@ -75,7 +75,7 @@ def scenario():
 
 
 def sessions(node):
-    """The sessions in the journal, each by the milliseconds of its handshake."""
+    """The sealed sessions in the journal. Each is represented by the milliseconds of its handshake."""
     told = re.findall(r"established, (\d+) ms", node.cli("log", "--level", "debug"))
     return [int(milliseconds) for milliseconds in told]
 

@@ -1,7 +1,7 @@
 """One session of three applications that share no radio: bob on Bluetooth LE, carol on Wi-Fi Direct, dave on Ethernet.
-Each uses its own daemon through the client in Examples/python. They gather, all send to all, and dave opens a stream
-to bob. A fourth application is stopped for a minute, as in a debugger. carol's daemon is killed, the others see her
-leave and continue, and she returns."""
+Each uses its own daemon through the client in Examples/python. They form the session by auto-join, all send messages to
+all others, and dave opens a stream to bob. A fourth application is stopped for a minute, as in a debugger. carol's
+daemon is killed, the others see that carol left and continue, and carol returns."""
 
 # seconds: 150
 

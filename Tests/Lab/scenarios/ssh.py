@@ -1,5 +1,5 @@
-"""config/sshd: an account that reads the box over SSH and has no other rights. A real sshd; every known way to escape
-is tried."""
+"""config/sshd: an account that reads the state of the box over SSH and has no other rights. A real sshd runs, and the
+scenario tries every known way to get more rights."""
 # init: systemd
 # seconds: 140
 
@@ -20,7 +20,7 @@ ACCOUNT = "causeway-diag@127.0.0.1"
 KEY, OTHER_KEY = "/tmp/key", "/tmp/other"
 OPTIONS = ("-F", "none", "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR",
            "-o", "BatchMode=yes", "-o", "IdentitiesOnly=yes")
-# The traces of an escape in any form: the output of “id”, a file's contents, a file.
+# The traces that a successful escape leaves: a new file, the output of `id`, or the contents of a protected file.
 CANARY = pathlib.Path("/tmp/escaped")
 SECRETS = ("uid=", "root:x:0", "PRIVATE KEY", "ESCAPED")
 
@@ -28,7 +28,7 @@ service = Service()
 
 READING = ("status", "peers", "links", "routes", "radios", "log", "leds", "version", "help", "", "status --json", "links --json",
            "routes --json", "sessions", "sessions --json", "metrics", "capture --seconds 1", "top --once", "top --once --json", "log --level=debug --since 1h", "log  --level  warning", "status --help")
-# None of these commands may run.
+# Commands that the account must not be able to run.
 WORDS = ("version; id", "version\nid", "version\rid", "version $(id)", "version `id`", "version | sh", "version && id", "version || id",
          "version & id", "version > /tmp/escaped", "version < /etc/passwd", "version /etc/*", "version 'a", "version \\\nid", "/bin/sh",
          "sh -c id", "bash", "-c id", "env", "exec sh", "../../bin/sh", "causeway status", "diagnose", "run", "reload", "selftest",
@@ -44,7 +44,7 @@ WORDS = ("version; id", "version\nid", "version\rid", "version $(id)", "version 
 
 
 def ssh(*words, key=KEY, options=(), timeout=30, input=""):
-    """Run ssh. Returns the exit status and all output."""
+    """Run ssh. Returns the exit status, or None after a timeout, and all output."""
     command = ["ssh", *OPTIONS, "-i", key, *options, ACCOUNT, *words]
     try:
         done = subprocess.run(command, input=input, text=True, errors="replace", stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -52,7 +52,7 @@ def ssh(*words, key=KEY, options=(), timeout=30, input=""):
     except subprocess.TimeoutExpired as stopped:
         return None, (stopped.stdout or b"").decode(errors="replace")
     except OSError as error:
-        return 255, error.strerror       # longer than the kernel accepts
+        return 255, error.strerror       # the command line is longer than the kernel accepts
     return done.returncode, done.stdout
 
 
@@ -61,7 +61,7 @@ def escaped(said):
 
 
 def connects(port):
-    """Whether a server answers at a port of the loopback interface."""
+    """Whether a server answers at this port of the loopback interface."""
     with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 2) as stream:
         stream.settimeout(2)
         return bool(stream.recv(20))
@@ -84,7 +84,7 @@ def scenario():
         for key in (KEY, OTHER_KEY, "/etc/ssh/host"):
             run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key)
         shutil.copy(f"{KEY}.pub", "/etc/causeway/diagnose_keys")
-        # The distribution's part: Debian's packages create these files during installation.
+        # These files belong to the distribution: Debian's packages create them during installation.
         pathlib.Path("/etc/ssh/sshd_config.d").mkdir(exist_ok=True)
         shutil.copy("/lab/config/sshd/causeway.conf", "/etc/ssh/sshd_config.d/")
         pathlib.Path("/etc/ssh/sshd_config").write_text(
@@ -100,7 +100,7 @@ def scenario():
     with step(f"{len(READING)} commands read the box"):
         for words in READING:
             code, said = ssh(*([words] if words else []))
-            # The box has no peers, so `routes --json` prints no objects.
+            # The box has no peers, so `routes --json` prints nothing.
             check(code == 0 and (said or words == "routes --json"), f"“{words}” is carried out", (code, said))
         check(json.loads(ssh("status", "--json")[1])["box"]["name"] == "box", "it is this box's status")
         code, said = ssh("ping", "nobody")

@@ -1,5 +1,5 @@
-"""The box's wpa_supplicant dies and is started again. The box reports this in one line of its status and recreates its
-group, and carol rejoins it."""
+"""wpa_supplicant of the box dies and is started again. The box reports this in one line of its status and makes its
+group again. carol rejoins the group."""
 
 import time
 

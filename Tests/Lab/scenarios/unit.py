@@ -1,5 +1,5 @@
 """config/causeway.service under a real systemd: the README's installation on a fresh board, and everything that the
-daemon needs inside its sandbox. Arguments: the parts to run, default all of them in this order."""
+daemon needs inside its sandbox. The arguments are the parts to run. Without arguments all parts run in this order."""
 # init: systemd
 # seconds: 280
 
@@ -31,7 +31,7 @@ service = Service()
 
 def install():
     with step("a fresh board follows the README"):
-        # The README's aarch64 stands for the board's architecture.
+        # The README installs the binary for aarch64. The binary for this machine is moved to that path.
         shutil.move(PROGRAM, "/lab/build/aarch64/causeway")
         check(not os.path.exists("/etc/causeway"), "the board is fresh")
         for command in readme_commands():
@@ -136,7 +136,7 @@ def radios():
         for number in numbers:
             block(number, True)
         service.wait_status("both are blocked", lambda status: all("rfkill unblock" in bearer(status, name)["problem"] for name in names))
-        # Long enough that a retry with back-off would come late.
+        # After this time a retry with growing pauses would come late, and an event from the kernel comes at once.
         time.sleep(20)
         for number in numbers:
             block(number, False)
@@ -144,7 +144,7 @@ def radios():
         service.wait_status("both are up", lambda status: [bearer(status, name)["state"] for name in names] == ["up", "group-owner"], 30)
         remark(f"after {time.monotonic() - began:.1f} s")
     with step("SIGKILL: the LED blinks fast until the daemon is back") as remark:
-        # systemd waits before it restarts the daemon, which leaves time to check the LED.
+        # systemd waits 10 s before it restarts the daemon, so that there is time to check the LED.
         service.drop_in("[Service]\nRestartSec=10\n")
         os.kill(service.pid, signal.SIGKILL)
         wait_until("systemd knows that it died", lambda: service.show("SubState") == "auto-restart", 15, 0.2)
@@ -160,7 +160,7 @@ def radios():
 
 
 def clock():
-    """From here on the wall clock of this machine is 400 days ahead."""
+    """Test certificates with a wrong clock. From here on the wall clock of this machine is 400 days ahead."""
     flag = pathlib.Path("/run/systemd/timesync/synchronized")
     with step("the clock is not synchronised: a certificate that may have expired is good enough"):
         make_certificates("dave", days=100)
@@ -197,7 +197,8 @@ def clock():
 
 
 def make_certificates(name, days):
-    """Make /tmp/NAME.pem: a key with a certificate valid for `days`, from an authority that the box trusts."""
+    """Make /tmp/NAME.pem: a key and its certificate, which is valid for `days`. The issuer is an authority that the box
+    trusts."""
     pathlib.Path("/etc/causeway/anchors").mkdir(exist_ok=True)
     key = "-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes"
     run("bash", "-ec", f"""cd /tmp
@@ -249,7 +250,8 @@ def restarts():
         check(service.wait_status("answers again")["box"]["uptime_seconds"] < 60, "it is a new one")
         check("watchdog" in run("journalctl", "--no-pager", "--unit", "causeway").lower(), "systemd says why")
     with step("a configuration with a mistake: six failures in a row, then the mistake is corrected: the box comes back") as remark:
-        # systemd's own limit is five starts within 10 s. An emulated machine is slower.
+        # The default limit of systemd is five starts within 10 s. An emulated machine needs longer for them, so the
+        # interval is longer.
         directory = pathlib.Path("/run/systemd/system.conf.d")
         directory.mkdir()
         (directory / "slow.conf").write_text("[Manager]\nDefaultStartLimitIntervalSec=2min\n")
@@ -270,7 +272,7 @@ def restarts():
 def board():
     with step("a light and a button at a GPIO chip work from inside, for the group of the rule for udev"):
         chip = Chip()
-        # The lab has no udev, so the scenario applies the rule.
+        # The scenario applies the udev rule of config/causeway.udev itself, because the lab has no udev.
         group, mode = re.search(r'GROUP="(\w+)", MODE="(\d+)"', pathlib.Path("/lab/config/causeway.udev").read_text()).groups()
         service.configure({"board": KEYS, "wifi-direct": {"control-socket": "/run/nowhere"}})
         service.control("restart")

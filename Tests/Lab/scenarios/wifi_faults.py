@@ -1,5 +1,5 @@
-"""Faults of a box's Wi-Fi, one after the other. The status names each in one line, and carol is back in the group
-within seconds of its end. The group keeps its name and passphrase through all of them."""
+"""Faults of a box's Wi-Fi, one after the other. The status names each fault in one line. carol is in the group again
+within seconds of the end of a fault. The group keeps its name and passphrase through all faults."""
 # seconds: 240
 
 import re
@@ -24,13 +24,13 @@ def is_linked(status):
 
 
 def group(status):
-    """The group's name and passphrase."""
+    """The name and passphrase of the box's group, or None if there is no group."""
     match = re.fullmatch(r"\S+ (.+), \d+ MHz, \d+ stations, passphrase (\S+)", wifi(status)["detail"])
     return match and match.groups()
 
 
 def wait_problem(text, timeout=15):
-    """Wait until the box's status names the problem with these words."""
+    """Wait until the status of the box contains `text` as its Wi-Fi problem. Prints the problem."""
     started = time.monotonic()
     problem = stage["box"].wait_status(
         f"says “{text}”", lambda status: text in wifi(status)["problem"] and wifi(status)["problem"], timeout)
@@ -39,7 +39,7 @@ def wait_problem(text, timeout=15):
 
 
 def wait_back(remark, before, limit=BACK_SECONDS_MAX):
-    """Wait until carol is in the same group again."""
+    """Wait until carol is in the same group as before the fault."""
     box, carol = stage["box"], stage["carol"]
     started = time.monotonic()
     status = box.wait_status(
@@ -53,7 +53,7 @@ def wait_back(remark, before, limit=BACK_SECONDS_MAX):
 
 
 def wait_lost():
-    """Wait until both have noticed."""
+    """Wait until carol has noticed that the link with the box is gone."""
     stage["carol"].wait_status("has lost the box", lambda status: not is_linked(status), 30)
 
 

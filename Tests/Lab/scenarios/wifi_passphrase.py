@@ -1,5 +1,5 @@
 """A device without Wi-Fi Direct, such as every iPhone. carol joins the box's group as an ordinary station, with the
-network name and passphrase from the box's status, and meets the box and dave on Ethernet."""
+network name and passphrase that the box's status shows. She becomes a peer of the box and of dave on Ethernet."""
 
 import re
 
@@ -25,7 +25,7 @@ def scenario():
 
     with step("carol joins as a station and sees both") as remark:
         computer = stage.boxes["carol"] = Box("carol")
-        # p2p_disabled: this radio has no Wi-Fi Direct.
+        # With p2p_disabled wpa_supplicant acts as if the radio did not support Wi-Fi Direct.
         stage.supplicants["carol"] = Supplicant(
             computer, computer.take_radio(1), configuration="p2p_disabled=1\n"
         )

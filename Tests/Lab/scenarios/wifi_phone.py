@@ -1,7 +1,7 @@
-"""An ordinary phone: no Wi-Fi Direct, no Causeway, no address. It joins the box's group as a WPA2 station with the
-output of `causeway join`, and gets an address by DHCP (BusyBox's client). An app on it, a program written only from
-docs/protocol.md, connects to an application of dave on Ethernet. The phone gets the same address again later, and
-reads the status page."""
+"""An ordinary phone, without Wi-Fi Direct, without a daemon and without an address. It joins the box's group as a WPA2
+station with the output of `causeway join`, and gets an address by DHCP (BusyBox's client). An app on the phone, a
+program written only from docs/protocol.md, connects to an application of dave on Ethernet. The phone gets the same
+address again later, and reads the status page."""
 
 # seconds: 90
 
