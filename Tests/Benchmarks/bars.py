@@ -1,4 +1,4 @@
-"""A figure of horizontal bars with a logarithmic axis, as SVG."""
+"""A chart of horizontal bars with a logarithmic axis, as SVG."""
 import html
 import math
 
@@ -7,7 +7,7 @@ COLOURS = ("#1b6ca8", "#e08e0b", "#4c9f70")
 
 
 def bars(title, series, rows):
-    """`rows`: a label and one positive value for each of the series. The line is at 1."""
+    """`rows` maps a label to one positive value for each of the `series`. A vertical line marks the value 1."""
     values = [value for row in rows.values() for value in row]
     low, high = math.floor(min(0, *map(math.log10, values))), math.ceil(max(0.01, *map(math.log10, values)))
 

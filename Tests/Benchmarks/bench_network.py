@@ -1,6 +1,6 @@
-"""Three network namespaces A – R – B with a cable between neighbours, and the processes in them. R does not forward by
-itself, so all traffic from A to B passes a relay in R. Everything ends with the program: the namespaces end with
-their keepers' standard input."""
+"""Three network namespaces A – R – B with a cable between neighbours, and the processes in them. The kernel of R does
+not forward, so a relay in R has to carry all traffic from A to B. Each namespace ends when the standard input of its
+keeper process is closed, so everything ends with this program."""
 import os
 import pathlib
 import subprocess
@@ -14,12 +14,14 @@ from group import Network  # noqa: E402
 __all__ = ["BINARY", "Daemon", "wait", "Place", "Places", "Node", "processor_seconds", "resident_bytes", "RELAY_IN", "RELAY_OUT", "FAR"]
 
 NEAR, RELAY_IN, RELAY_OUT, FAR = "10.77.1.2", "10.77.1.1", "10.77.2.1", "10.77.2.2"
-# More addresses, one for each node of the generator, because a box limits the new keys of one address.
+# The networks of further addresses: one address for each node of the generator, because a box limits the new keys of
+# one address.
 NODES_A, NODES_B = "10.77.8", "10.77.9"
 
 
 class Place(Network):
-    """A namespace with the congestion control reno. The pacing of other algorithms would hide the cost of relays."""
+    """A namespace that uses the congestion control `reno`. Other algorithms pace the traffic, which would hide the cost
+    of relays."""
 
     def __init__(self, nodes=None):
         super().__init__()
@@ -29,7 +31,7 @@ class Place(Network):
             self.run("ip", "route", "add", "local", f"{nodes}.0/24", "dev", "lo")
 
     def start(self, *words, **options):
-        """A process in this namespace, which ends with this program."""
+        """Start a process in this namespace. The process ends with this program."""
         return subprocess.Popen(["setpriv", "--pdeathsig", "KILL", *self.command(*words)], **options)
 
 
@@ -53,7 +55,7 @@ class Places:
 
 
 class Node(Daemon):
-    """A daemon in a namespace."""
+    """A daemon that runs in a namespace."""
 
     def __init__(self, root, name, place, peer=None, port=41820, **options):
         self.place, self.peer, self.fixed_port = place, peer, port
@@ -74,7 +76,8 @@ class Node(Daemon):
 
 
 def processor_seconds(pid):
-    """User and system time of all threads of a process, ended ones included, from the scheduler's clock of this process."""
+    """The user and system time of all threads of a process, including ended ones. The source is the scheduler's clock
+    of the process."""
     return time.clock_gettime((~pid << 3) | 2)
 
 

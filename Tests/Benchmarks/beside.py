@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
-"""The relay beside comparable relays: beside.py BINARY [--quick] [--rounds N]
+"""The relay in comparison with similar relays: beside.py BINARY [--quick] [--rounds N]
 
-The network is three namespaces, A – R – B. The box and the other relays run in R on one machine and take turns. In each
-round every case is measured with all relays, one after the other, and every second round runs in the opposite order.
-Ratios are taken within a round; the tables show their median and extremes. generator.c makes the load: it is an
-independent node, and a client of every other relay, and verifies each message and each tag. A lost message fails the
-run. Processor time is user and system time of all threads of the relay.
+The network is three namespaces, A – R – B. The box and the other relays all run in R on this machine, and are measured
+in turn. A round measures every case with each relay, one after the other. Every second round runs in the opposite
+order. Ratios are computed within a round; the tables show their median and extremes.
 
-The whole run writes its tables into docs/measurements/benchmarks.md and its figure into docs/images. --quick prints one short round
-and writes build/benchmarks."""
+generator.c makes the load. It is an independent node of Causeway and a client of every other relay, and verifies each
+message and each tag. The run fails if a message is lost. Processor time is the user and system time of all threads of
+the relay.
+
+A complete run writes its tables into docs/measurements/benchmarks.md and its chart into docs/images. With --quick the
+program measures one short round, prints the tables, and writes only below build/benchmarks."""
 import argparse
 import pathlib
 import sys
@@ -34,7 +36,7 @@ def say(text):
 
 
 def measure_relays(report, bench, systems, mode):
-    """The measurements for which all relays run."""
+    """Make the measurements during which all relays run."""
     for system in systems:
         system.start(bench.workshop, bench.places)
     application = Application(bench.workshop.directory, bench.places, systems[0].box)
@@ -98,7 +100,7 @@ def main():
     build = PROJECT / "build/benchmarks"
     build.mkdir(parents=True, exist_ok=True)
     begin = time.monotonic()
-    # In memory if possible, so that no disk is measured.
+    # The files are in memory if the machine has /dev/shm, so that the speed of a disk is not measured.
     shared = "/dev/shm" if pathlib.Path("/dev/shm").is_dir() else None
     with tempfile.TemporaryDirectory(prefix="causeway-", dir=shared) as root:
         workshop, places = Workshop(root, build, BINARY), Places()

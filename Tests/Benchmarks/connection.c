@@ -66,11 +66,11 @@ SSL_CTX *mutual_tls(bool server, const char *pem) {
       SSL_CTX_load_verify_file(context, pem) != 1)
     fail("the certificate cannot be read");
   SSL_CTX_set_verify(context, SSL_VERIFY_PEER | (server ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0), NULL);
-  // One cipher suite, so all systems encrypt alike.
+  // There is only one cipher suite, so that all compared systems encrypt in the same way.
   SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION);
   SSL_CTX_set_ciphersuites(context, "TLS_AES_128_GCM_SHA256");
   SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-  // Read several records in one system call.
+  // Read-ahead reads several records with one system call.
   SSL_CTX_set_read_ahead(context, 1);
   SSL_CTX_set_default_read_buffer_len(context, 65536);
   return context;
@@ -136,7 +136,7 @@ bool flush(struct connection *connection) {
 }
 
 static bool fill_by_tls(struct connection *connection) {
-  // Read until nothing is left, because poll does not report bytes that TLS has read ahead.
+  // TLS may have read more than it returned. poll does not report such bytes, so this reads until nothing is left.
   for (;;) {
     int got = SSL_read(connection->tls, room(&connection->in, RECORD_BYTES), RECORD_BYTES);
     if (got > 0) {

@@ -1,11 +1,12 @@
-// A non-blocking TCP connection, plain or inside mutual TLS 1.3, and its two buffers. Used by the generator and the hub.
+// A non-blocking TCP connection, plain or with mutual TLS 1.3, and its two buffers. The generator and the hub use it.
 #pragma once
 #include <openssl/ssl.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-// Pending bytes: those between first and end. The memory grows as needed and is never released.
+// A buffer of pending bytes, which are those between `first` and `end`. Its memory grows as needed and is never
+// released.
 struct buffer {
   uint8_t *bytes;
   size_t first, end, capacity;
@@ -13,42 +14,45 @@ struct buffer {
 
 struct connection {
   int socket;
-  SSL *tls;  // null: plain
+  SSL *tls;  // null for a plain connection
   struct buffer in, out;
   bool ended;
 };
 
-// Prints the error and ends the program with status 2. The second function also prints the kernel's error.
+// Print the error and end the program with status 2. `fail_with_errno` also prints the kernel's error.
 _Noreturn void fail(const char *what);
 _Noreturn void fail_with_errno(const char *what);
 
-// Seconds of a monotonic clock, and the processor seconds of this process.
+// The seconds of a monotonic clock, and the processor seconds of this process.
 double now(void);
 double processor_seconds(void);
 
 static inline size_t held(const struct buffer *buffer) { return buffer->end - buffer->first; }
 static inline uint8_t *start(const struct buffer *buffer) { return buffer->bytes + buffer->first; }
-// Makes room for `size` bytes at the end. The caller adds the written bytes to `end`.
+// Makes space for `size` bytes at the end of the buffer. The caller writes there, and adds the number of written bytes
+// to `end`.
 uint8_t *room(struct buffer *buffer, size_t size);
 void append(struct buffer *buffer, const void *bytes, size_t size);
 
-// A context whose only certificate, key and authority are in one PEM file. The other side must present the same authority.
+// A TLS context from one PEM file, which contains its certificate, its key and its only authority. The peer's
+// certificate must be from this authority.
 SSL_CTX *mutual_tls(bool server, const char *pem);
 
-// Starts TLS over the connection's socket.
+// Starts TLS on the connection's socket.
 void secure(struct connection *connection, SSL_CTX *context, bool server);
 
-// Makes a socket non-blocking, without Nagle's algorithm.
+// Makes a socket non-blocking and disables Nagle's algorithm.
 void prepare(int socket);
 
-// Connects, from address `from` unless it is null. Fails after 5 s of refusals.
+// Connects to a host, from the local address `from` unless that is null. Fails if the host refuses for 5 s.
 struct connection dial(const char *host, int port, const char *from);
 
-// Sends pending bytes as far as the socket accepts them. False: the connection ended.
+// Sends pending bytes until the socket accepts no more. Returns false if the connection has ended.
 bool flush(struct connection *connection);
 
-// Receives pending bytes, at most 256 KiB for plain connections. False: the connection ended.
+// Receives the bytes that have arrived, at most 256 KiB from a plain connection. Returns false if the connection has
+// ended.
 bool fill(struct connection *connection);
 
-// Waits until bytes can be received, or pending bytes can be sent.
+// Waits until bytes can be received, or until pending bytes can be sent.
 void await_socket(const struct connection *connection, int milliseconds);

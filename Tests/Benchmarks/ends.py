@@ -1,5 +1,5 @@
-"""Whole daemons beside comparable programs: messages of one application through a box; a file from daemon to daemon
-beside scp and magic-wormhole over the same cable; and handshakes beside OpenSSL's own."""
+"""Complete daemons in comparison with similar programs: messages of one application through a box; a file from one
+daemon to another, with scp and magic-wormhole over the same cable; and handshakes, with OpenSSL's own."""
 import os
 import pathlib
 import re
@@ -22,7 +22,7 @@ SSHD = shutil.which("sshd", path=os.environ["PATH"] + ":/usr/sbin")
 
 
 def missing():
-    """The comparison programs for whole daemons that are not installed."""
+    """The names of the programs for these comparisons that are not installed."""
     return [name for name, there in (("sshd", SSHD and shutil.which("scp")), ("magic-wormhole", (WORMHOLE / "wormhole").exists())) if not there]
 
 
@@ -30,8 +30,8 @@ MESSAGE = os.urandom(64)
 
 
 class Application:
-    """Messages of 64 bytes from an application in A to one in B, with as many in flight as a client may have. Their
-    daemons know only the box."""
+    """Messages of 64 bytes from an application in A to an application in B. As many messages are in flight as the local
+    API allows. The daemons of both are linked only with the box."""
 
     def __init__(self, root, places, box):
         self.box = box
@@ -43,7 +43,8 @@ class Application:
         self.reader = small.reader_of(there)
 
     def measure(self, seconds):
-        """The box's processor seconds per message, and its frames per message, acknowledgements included."""
+        """Measure the box's processor seconds per message, and its forwarded frames per message, including those with
+        acknowledgements."""
         frames, before = self.box.status["box"]["frames_forwarded"], self.box.processor_seconds()
         count, _ = self.here.send_for(seconds, MESSAGE)
         used = self.box.processor_seconds() - before
@@ -57,7 +58,7 @@ class Application:
 
 
 class Files:
-    """One file from A to R. All programs read and write the same directory, which is in memory if the machine has /dev/shm."""
+    """One file from A to R. All programs use the same directory, which is in memory if the machine has /dev/shm."""
 
     def __init__(self, root, places, size):
         self.root, self.places, self.size = pathlib.Path(root), places, size
@@ -81,7 +82,8 @@ class Files:
             self.ways["magic-wormhole"] = self.by_wormhole
 
     def measure(self):
-        """The bytes per second of each program, from the start of the sender's command to its end, with the file complete."""
+        """Measure the bytes per second of each program. The time is that of the sender's command, and the file must
+        then be complete."""
         return {title: self.pass_on(way) for title, way in self.ways.items()}
 
     def pass_on(self, way):
@@ -142,7 +144,8 @@ class Files:
 
 
 class Handshakes:
-    """Full mutual handshakes of TLS 1.3 with P-256: processor seconds of the dialled side."""
+    """Complete mutual handshakes of TLS 1.3 with keys of P-256. The measured processor seconds are those of the dialled
+    end."""
 
     def __init__(self, root):
         self.box = Daemon(root, "door").start()

@@ -1,4 +1,5 @@
-"""The measurements of one system: a flow of messages, round trips, memory, start. Figures are in seconds and bytes."""
+"""The measurements of one system: a flow of messages, round trips, memory, and its start. Results are in seconds and
+bytes."""
 import json
 import pathlib
 import subprocess
@@ -29,7 +30,7 @@ class Bench:
         return process
 
     def ready(self, process):
-        """The id of an end that waits."""
+        """Wait until an end of the generator is ready. Returns its id."""
         line = process.stdout.readline()
         if not line.startswith("ready "):
             raise SystemExit(f"the generator failed: {process.communicate()[1].strip()}")
@@ -48,7 +49,8 @@ class Bench:
         self.running = []
 
     def flow(self, system, size, receivers=1, one_by_one=False, seconds=1.0):
-        """Send messages from one publisher to all receivers. Each message is verified."""
+        """Send messages from one publisher to all receivers, which verify each message. Returns the measured
+        figures."""
         window = system.window(size, receivers)
         if system.title == "kernel":
             self.places.forward(True)
@@ -73,7 +75,7 @@ class Bench:
                 "cipher": sent["cipher"]}
 
     def round_trips(self, system, seconds=2.0):
-        """Round trips of messages of 64 bytes, 500 per second."""
+        """Measure round trips of messages of 64 bytes, at 500 per second."""
         if system.title == "kernel":
             self.places.forward(True)
         try:
@@ -85,7 +87,8 @@ class Bench:
             self.places.forward(False)
 
     def memory(self, system):
-        """Resident memory without a link, with 8, with 64, and after all have left. The system runs and has not been used."""
+        """Measure the resident memory without a link, with 8 links, with 64 links, and after all links have ended. The
+        system must be running and unused."""
         figures = [resident_bytes(system.process.pid)]
         for count in LINKS:
             try:
@@ -105,6 +108,7 @@ def clock(system):
 
 
 def machine_seconds():
-    """The busy time of all processors, and its share of softirqs outside of processes, as the kernel counts them in ticks."""
+    """The busy time of all processors, and the part of it in softirqs outside of processes. The kernel counts both in
+    ticks."""
     values = [int(word) / 100 for word in pathlib.Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
     return sum(values) - values[3] - values[4], values[6]

@@ -1,10 +1,13 @@
-// Messages through a relay: generator publish|receive|ping|echo|idle|hold --OPTION VALUE …
+// Sends and receives messages through a relay: generator publish|receive|ping|echo|idle|hold --OPTION VALUE …
 //
-// publish sends numbered messages to all receivers for --seconds, with at most --window of them unacknowledged by the
-// slowest one. receive checks that each arrives once, in order and complete. A missing message ends the program with
-// status 2. ping sends --rate messages per second to an echo. idle keeps --count ends open, and hold accepts all
-// connections; both run until standard input ends. An end that waits for others prints “ready” and its id. Results are
-// one line of JSON.
+// - publish sends numbered messages to all receivers for --seconds. At most --window of them are not yet acknowledged
+//   by the slowest receiver.
+// - receive checks that each message arrives once, in order and complete. A missing message ends the program with
+//   status 2.
+// - ping sends --rate messages per second to an echo and measures the round trips.
+// - idle keeps --count ends open, and hold accepts all connections. Both run until standard input ends.
+//
+// An end that waits for others prints “ready” and its id. The results are one line of JSON.
 #define _GNU_SOURCE
 #include <openssl/rand.h>
 #include <poll.h>
@@ -42,7 +45,7 @@ static void say_ready(const char *id) {
   fflush(stdout);
 }
 
-// Sends pending bytes, and serves the connection a moment longer.
+// Sends pending bytes, and serves the connection for LINGER_SECONDS.
 static void linger(struct endpoint *endpoint) {
   const uint8_t *bytes;
   size_t size;
@@ -54,8 +57,8 @@ static void linger(struct endpoint *endpoint) {
   }
 }
 
-// A message is its number, with a 1 at byte 8 of the last one. An acknowledgement is the count of received messages,
-// and the receiver's number.
+// A message begins with its number, and byte 8 of the last message is 1. An acknowledgement is the number of messages
+// that the receiver has received, followed by the receiver's own number.
 
 static void publish(void) {
   struct endpoint endpoint;
@@ -153,7 +156,7 @@ static void ping(void) {
   static double times[ROUND_TRIPS_MAX];
   endpoint_open(&endpoint, protocol, PUBLISHER, &settings);
   uint8_t *message = calloc(1, message_size);
-  // The first quarter of a second does not count.
+  // The round trips of the first quarter of a second are not counted, because the system is not yet in a steady state.
   int total = (int)(rate * seconds), first = rate / 4;
   if (total > ROUND_TRIPS_MAX || total <= first) fail("--rate and --seconds");
   double begin = now();
@@ -192,7 +195,7 @@ static void idle(void) {
   for (bool said = false;;) {
     if (open < count) {
       settings.number = open;
-      // Each end has its own key and address, because a relay may limit the keys of one address.
+      // Each end has a separate key and address, because a relay may limit the number of keys at one address.
       if (keys) snprintf(key, sizeof key, "%s-%d", keys, open), settings.key = key;
       if (network) snprintf(from, sizeof from, "%s.%d", network, open + 1), settings.from = from;
       endpoint_open(&endpoints[open], protocol, IDLE, &settings);
@@ -215,7 +218,7 @@ static void idle(void) {
   }
 }
 
-// The far end of a proxy's idle connections.
+// Accepts the connections that a proxy opens for idle ends, and holds them.
 static void hold(void) {
   static struct endpoint endpoint;
   static struct connection connections[IDLE_MAX];
@@ -254,7 +257,7 @@ static void take_option(const char *name, const char *value) {
   else if (!strcmp(name, "--one-by-one")) one_by_one = atoi(value);
   else if (!strcmp(name, "--receivers")) settings.receivers = atoi(value);
   else if (!strcmp(name, "--to")) {
-    // Ids separated by commas. Other relays use no ids, only dashes.
+    // The value has ids separated by commas. With relays that use no ids, each id is a dash.
     for (int i = 0; i < RECEIVERS_MAX && *value; i++) {
       sodium_hex2bin(settings.to[i], ID_BYTES, value, strcspn(value, ","), NULL, NULL, NULL);
       value += strcspn(value, ",");

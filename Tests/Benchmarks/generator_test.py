@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The generator of the benchmarks with a real box, the hub, and relays that violate the protocol: generator_test.py BINARY"""
+"""The generator of the benchmarks, with a real box, the hub, and relays that violate the protocol: generator_test.py
+BINARY"""
 import pathlib
 import socket
 import subprocess
@@ -17,7 +18,7 @@ HUB_DATA, HUB_HEADER_BYTES = 0, 6
 
 
 class Relay(threading.Thread):
-    """Forwards bytes between a client and a port, and passes the answers through `change`."""
+    """Forwards bytes from a client to a port. The bytes from the port are passed through `change` first."""
 
     def __init__(self, port, change):
         super().__init__(daemon=True)
@@ -38,12 +39,12 @@ class Relay(threading.Thread):
             while data := source.recv(65_536):
                 target.sendall(change(data))
         except OSError:
-            pass                    # the other direction has ended
+            pass                    # the connection in the other direction has ended
         target.close()
 
 
 class Units:
-    """Cuts a box's output into records and sealed frames, and changes the header of the third sealed frame."""
+    """Splits a box's output into TLS records and sealed frames, and changes the header of the third sealed frame."""
 
     def __init__(self):
         self.bytes, self.sealed = b"", 0
@@ -65,7 +66,7 @@ class Units:
 
 
 class Losses:
-    """Cuts a hub's output into frames, and drops the tenth message."""
+    """Splits a hub's output into frames, and drops the tenth message."""
 
     def __init__(self):
         self.bytes, self.messages = b"", 0
@@ -99,7 +100,7 @@ class GeneratorTest(DaemonsTest):
         process.communicate()
 
     def flow(self, port, near_port, *words, receivers=1):
-        """Send messages for a tenth of a second. Returns the generator's processes after their end."""
+        """Send messages for a tenth of a second. Returns the processes of the generator, which have ended."""
         ends = []
         for number in range(receivers):
             own = ["--from", f"127.0.0.{number + 20}", "--key", self.path(f"to{number}")]

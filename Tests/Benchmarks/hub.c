@@ -1,8 +1,8 @@
-// The limit: hub PORT [PEM], a relay with only frames and topics, on epoll with one thread.
+// The lower limit of the cost of a relay: hub PORT [PEM]. The hub forwards frames by topic, with epoll in one thread.
 //
-// A frame is a length (four bytes, little-endian, not counted), a type, a topic, and a payload. Type 0 goes to all
-// subscribers of the topic. Type 1 subscribes, and is sent back when that is done. The hub has no back-pressure and no
-// memory limits, unlike a relay for real use.
+// A frame consists of a length (four bytes, little-endian, of the rest of the frame), a type, a topic, and a payload. A
+// frame of type 0 is sent to all subscribers of the topic. A frame of type 1 subscribes, and is returned to the client
+// when that is done. Unlike a relay for real use, the hub has no back-pressure and no limits of memory.
 #define _GNU_SOURCE
 #include <netinet/in.h>
 #include <signal.h>
@@ -25,7 +25,7 @@ static SSL_CTX *context;
 static struct client *subscribers[TOPICS][CLIENTS_MAX], *marked[CLIENTS_MAX];
 static int subscriber_count[TOPICS], marked_count;
 
-// Marks a client that has bytes to send at the end of this wake-up.
+// Marks a client that has bytes to send. They are sent at the end of the current pass of the event loop.
 static void mark(struct client *client) {
   if (!client->marked && marked_count < CLIENTS_MAX) {
     client->marked = true;
@@ -44,7 +44,7 @@ static void admit(int listener) {
   epoll_ctl(events, EPOLL_CTL_ADD, socket, &event);
 }
 
-// Ends a client. Its memory is freed at the end of the wake-up, because pending events may still name it.
+// Ends a client. Its memory is freed at the end of the pass, because pending events may still point to the client.
 static void part(struct client *client) {
   for (int topic = 0; topic < TOPICS; topic++)
     for (int i = subscriber_count[topic] - 1; i >= 0; i--)

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""The relay's instructions per forwarded frame, beside a budget: instructions.py [--write] [ARCHITECTURE...]
+"""The instructions of the relay per forwarded frame, compared with a budget: instructions.py [--write]
+[ARCHITECTURE...]
 
-The firmware runs under QEMU's user mode, which counts its instructions. Two independent peers link with it over the
-loopback interface. One sends the other sealed frames beside TLS, some in one write, and waits until all have arrived,
-so each round is the same work. The median of the rounds counts. More than 5 % above the budget (budget.json) is a
-failure; --write makes the current figures the budget.
+The firmware runs under QEMU's user mode, which counts its instructions. Two independent peers link with the firmware
+over the loopback interface. One peer sends sealed frames beside TLS to the other, one or several in a write, and waits
+until all have arrived. So the work is the same in each round. The result is the median of the rounds. More than 5 %
+above the budget (budget.json) is a failure. With --write the results become the budget.
 
-QEMU's processors have instructions for AES here. The tags of sealed frames use none, and links inside TLS are not
-measured."""
+QEMU's processors have instructions for AES, but the tags of sealed frames do not use AES. Links with sealed frames
+inside TLS are not measured."""
 import argparse
 import json
 import mmap
@@ -23,7 +24,7 @@ import time
 
 PROJECT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(PROJECT / "Tests/Daemons"))
-sys.argv.insert(1, str(PROJECT / "build/x86_64/causeway"))          # daemons.py: the binary that answers about a daemon
+sys.argv.insert(1, str(PROJECT / "build/x86_64/causeway"))          # the binary whose commands daemons.py uses
 
 from bypass import sealed_unit  # noqa: E402
 from daemons import Daemon, wait  # noqa: E402
@@ -33,12 +34,12 @@ BUDGET = pathlib.Path(__file__).parent / "budget.json"
 RISE_MAX = 0.05
 ROUNDS = 60
 INTERACTIVE_CLASS = 2
-# Bytes of a frame's payload, and frames in one write.
+# Each case: the bytes of a frame's payload, and the number of frames in one write.
 CASES = ((64, 1), (64, 32), (1024, 1), (1024, 32), (16384, 1), (16384, 4))
 
 
 def plugin(directory):
-    """Compile the counter for this machine's QEMU."""
+    """Compile the plugin that counts, for this machine's QEMU. Returns its path."""
     text = subprocess.run(["qemu-x86_64", "--version"], check=True, capture_output=True, text=True).stdout
     major = int(re.search(r"version (\d+)", text).group(1))
     path = directory / "count_instructions.so"
@@ -48,7 +49,7 @@ def plugin(directory):
 
 
 class CountedBox(Daemon):
-    """A daemon whose instructions are counted."""
+    """A daemon under QEMU, whose instructions are counted."""
 
     def __init__(self, root, architecture, counter):
         super().__init__(root, architecture)
@@ -64,7 +65,7 @@ class CountedBox(Daemon):
         return self
 
     def count(self):
-        """The executed instructions, once the daemon is idle."""
+        """Wait until the daemon is idle. Returns the number of instructions that it has executed."""
         while True:
             before = struct.unpack("=Q", self.memory[:])
             time.sleep(0.01)
@@ -74,7 +75,7 @@ class CountedBox(Daemon):
 
 
 class Flow:
-    """Sealed frames from one peer to another."""
+    """Sealed frames from one peer to another through the box."""
 
     def __init__(self, box):
         self.box, self.number = box, 0
@@ -84,7 +85,7 @@ class Flow:
         wait("a frame arrives", lambda: self.pass_on(self.units(16, 1), 1, 0.2))
 
     def units(self, size, frames):
-        """Frames in their form on the wire."""
+        """Make sealed frames for the second peer, in the form in which they are sent beside TLS records."""
         payload, units, stream = os.urandom(size), b"", self.sender.stream
         for _ in range(frames):
             self.number += 1
@@ -95,7 +96,7 @@ class Flow:
         return units
 
     def pass_on(self, units, frames, seconds=5):
-        """Send them in one write. Returns whether all arrive."""
+        """Send these frames in one write. Returns whether all of them arrive within `seconds`."""
         self.sender.stream.send_raw(units)
         end = time.monotonic() + seconds
         while frames and time.monotonic() < end:
@@ -107,7 +108,7 @@ class Flow:
         return frames == 0
 
     def measure(self, size, frames):
-        """The instructions per frame, the median of the rounds."""
+        """Measure the instructions per frame. Returns the median of the rounds."""
         counts = []
         for _ in range(ROUNDS):
             units = self.units(size, frames)

@@ -1,6 +1,6 @@
-// An independent Causeway node with one link, written from docs/protocol.md. TLS is OpenSSL over memory buffers, with
-// the sealed frames beside its records. Every tag is verified, and each error for which a node would end the link ends
-// the program.
+// An independent Causeway node with one link, written from docs/protocol.md. TLS is OpenSSL over buffers in memory.
+// Sealed frames bypass TLS beside its records. Every tag is verified. Each error for which a node would close the link
+// ends the program.
 #define _GNU_SOURCE
 #include <openssl/ecdsa.h>
 #include <openssl/err.h>
@@ -39,7 +39,7 @@ struct link {
   uint64_t epoch, sequence_sent, sequence_received;
   uint32_t frames;
   bool shaken, up, beside;
-  struct buffer inside, plain;  // frames to encrypt; decrypted frames
+  struct buffer inside, plain;  // frames that wait for encryption; decrypted frames
   int nodes;
   struct node node[NODES_MAX];
 };
@@ -183,7 +183,7 @@ static void send_advertisement(struct endpoint *endpoint, int kind, const uint8_
   send_inside(endpoint, ADVERTISEMENT, NULL, 0, text, size + SIGNATURE_BYTES, 0);
 }
 
-// The topology with the box as the only neighbour, and a profile with a name and one service.
+// Advertises a topology with the box as the only neighbour, and a profile with a name and one service.
 static void advertise(struct endpoint *endpoint) {
   struct link *link = endpoint->link;
   uint8_t topology[4 + NEIGHBOUR_BYTES] = {0, 1}, profile[64];
@@ -236,7 +236,7 @@ static void take_hello(struct endpoint *endpoint, const uint8_t *payload, size_t
   advertise(endpoint);
 }
 
-// Whether it is a message for the application.
+// Handles a received frame. Returns whether it contains a message for the application.
 static bool take_frame(struct endpoint *endpoint, const uint8_t *header, const uint8_t *payload, size_t size) {
   switch (header[1]) {
     case HELLO: take_hello(endpoint, payload, size); break;
@@ -246,7 +246,7 @@ static bool take_frame(struct endpoint *endpoint, const uint8_t *header, const u
       endpoint->connection[0].ended = true;
       break;
     case ADVERTISEMENT: take_topology(endpoint->link, header + 24, payload, size); break;
-    // A receiver replies to the sender of the last frame.
+    // A receiver replies to the sender of the last sealed frame.
     case SEALED:
       if (endpoint->role == RECEIVER) memcpy(endpoint->settings.to[0], header + 24, ID_BYTES);
       return true;
@@ -327,8 +327,8 @@ static bool link_next(struct endpoint *endpoint, const uint8_t **bytes, size_t *
 
 // Opening
 
-// Whether frames to and from all others of the flow have a route. An idle end does not wait for one, because the
-// program also serves other ends.
+// Whether there are routes to and from all other ends of the flow. An idle end needs no route, so only its link must be
+// up: its process also serves other idle ends and must not wait.
 static bool routed(struct endpoint *endpoint) {
   struct link *link = endpoint->link;
   if (!link->up || endpoint->role == IDLE) return link->up;
@@ -347,7 +347,7 @@ static void link_open(struct endpoint *endpoint) {
   id_of(link->key, link->point, link->id);
   sodium_bin2hex(link->digits, sizeof link->digits, link->id, ID_BYTES);
   snprintf(link->name, sizeof link->name, "%s%d", endpoint->role == PUBLISHER ? "from" : endpoint->role == IDLE ? "idle" : "to", settings->number);
-  // Rises with each start, as a boot epoch must.
+  // The epoch must rise with each start of the node, so its upper half is a time.
   struct timespec time;
   clock_gettime(CLOCK_REALTIME, &time);
   link->epoch = (uint64_t)((time.tv_sec - 1700000000) * 20 + time.tv_nsec / 50000000) << 32 | randombytes_random();

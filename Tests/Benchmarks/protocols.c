@@ -1,5 +1,5 @@
-// The protocols of the other relays: raw frames through a proxy that connects, the hub's frames, NATS, and MQTT 3.1.1
-// with QoS 0.
+// The protocols of the other relays: raw messages through a proxy, which connects to the receivers; the frames of the
+// hub; NATS; and MQTT 3.1.1 with QoS 0.
 #define _GNU_SOURCE
 #include <netinet/in.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 #include "endpoint.h"
 
-enum { DATA, BACK, NOTHING };  // the topics: to the receivers, to the publisher, and of idle ends
+enum { DATA, BACK, NOTHING };  // the topics: to the receivers, to the publisher, of idle ends
 static const char *topics[] = {"bd", "ba", "bx"};
 static const double SETUP_SECONDS = 10;
 
@@ -31,7 +31,7 @@ static void protect(struct endpoint *endpoint, struct connection *connection, bo
   if (endpoint->settings.pem) secure(connection, context_of(endpoint, server), server);
 }
 
-// Waits until `size` bytes have arrived. They stay in the buffer.
+// Waits until the receive buffer holds at least `size` bytes. Removes none of them.
 static void await_bytes(struct connection *connection, size_t size) {
   for (double begin = now(); held(&connection->in) < size;) {
     if (!flush(connection)) fail("the relay has ended the connection");
@@ -41,7 +41,7 @@ static void await_bytes(struct connection *connection, size_t size) {
   }
 }
 
-// Sends a subscription, and waits for the answer.
+// Sends a subscription, and waits until the relay has confirmed it.
 static void subscribe(struct endpoint *endpoint, const void *bytes, size_t size) {
   const uint8_t *message;
   size_t length;
@@ -52,7 +52,7 @@ static void subscribe(struct endpoint *endpoint, const void *bytes, size_t size)
   }
 }
 
-// Raw: a length and the message. The relay is a proxy that connects to the receivers.
+// Raw: each message follows its length. The relay is a proxy that connects to the receivers.
 
 static void raw_open(struct endpoint *endpoint) {
   const struct settings *settings = &endpoint->settings;
@@ -103,7 +103,7 @@ static bool raw_next(struct endpoint *endpoint, const uint8_t **bytes, size_t *s
   return false;
 }
 
-// The hub: see hub.c.
+// The frames of the hub, which hub.c describes.
 
 static void hub_frame(struct endpoint *endpoint, int type, int topic, const uint8_t *bytes, size_t size) {
   uint8_t header[6] = {0, 0, 0, 0, (uint8_t)type, (uint8_t)topic};
@@ -141,13 +141,13 @@ static bool hub_next(struct endpoint *endpoint, const uint8_t **bytes, size_t *s
   return false;
 }
 
-// NATS, with its client protocol.
+// The client protocol of NATS.
 
 static void nats_open(struct endpoint *endpoint) {
   struct connection *connection = &endpoint->connection[0];
   char text[256];
   *connection = dial_relay(endpoint, endpoint->settings.port);
-  // The server's INFO ends with a line feed. TLS begins behind it.
+  // The server sends INFO in clear. TLS begins after the line feed that ends INFO.
   for (size_t known = 0; !known || start(&connection->in)[known - 1] != '\n'; known = held(&connection->in)) await_bytes(connection, known + 1);
   connection->in.first = connection->in.end;
   protect(endpoint, connection, false);
@@ -173,7 +173,7 @@ static bool nats_next(struct endpoint *endpoint, const uint8_t **bytes, size_t *
     if (!end) return false;
     size_t head = (size_t)(end + 1 - line), length;
     switch (line[0]) {
-      case 'M': {  // MSG topic subscription size
+      case 'M': {  // MSG, topic, subscription, size
         const char *space = end;
         while (*space != ' ') space--;
         length = strtoul(space + 1, NULL, 10);
@@ -191,7 +191,7 @@ static bool nats_next(struct endpoint *endpoint, const uint8_t **bytes, size_t *
   }
 }
 
-// MQTT.
+// MQTT 3.1.1.
 
 enum { CONNACK_BYTES = 4, PUBLISH = 3, SUBACK = 9 };
 

@@ -1,4 +1,4 @@
-"""The figures of the rounds, as tables in Markdown with the ratios first."""
+"""The results of all rounds as tables in Markdown. The ratios are in the first tables."""
 import collections
 import os
 import pathlib
@@ -18,7 +18,7 @@ BUSY = 0.9
 
 
 def spread(values, form="{:.2f}"):
-    """The median, with the extremes if there is more than one value."""
+    """The median of the values. If there are several values, their extremes follow in brackets."""
     values = [value for value in values if value is not None]
     if not values:
         return "–"
@@ -34,8 +34,8 @@ class Report:
     def __init__(self, mode, systems, missing):
         self.mode, self.systems, self.missing = mode, systems, missing
         self.titles = [system.title for system in systems]
-        self.flows = collections.defaultdict(dict)      # (title, receivers, size, one by one) → round → figures
-        self.trips = collections.defaultdict(dict)      # title → round → figures
+        self.flows = collections.defaultdict(dict)      # (title, receivers, size, one by one) → {round: figures}
+        self.trips = collections.defaultdict(dict)      # title → {round: figures}
         self.messages, self.files, self.handshakes = {}, {}, {}
         self.starts, self.resident = collections.defaultdict(list), {}
         self.took = 0
@@ -61,10 +61,11 @@ class Report:
     def memory(self, system, figures):
         self.resident[system.title] = figures
 
-    # Values of the rounds, and ratios within each
+    # Values of each round, and the ratios within each round
 
     def costs(self, title, size, receivers=1, one_by_one=False):
-        """Seconds per gigabyte for large messages, microseconds per message for others."""
+        """The processor time of each round: seconds per gigabyte for large messages, microseconds per message for
+        others."""
         scale = GIGA / size if size > 4096 else US
         return [figures["cost"] * scale for figures in self.flows[title, receivers, size, one_by_one].values()]
 
@@ -83,7 +84,7 @@ class Report:
     def ratio_table(self):
         rows = []
         pairs = [(system.title, system.beside) for system in self.relays() if system.protocol != "hub"]
-        # End-to-end sealing beside a relay that decrypts and encrypts everything.
+        # The second row compares end-to-end sealing with a relay that decrypts and encrypts all data.
         for title, beside in [pairs[0], (pairs[0][0], "hub, TLS"), *pairs[1:]]:
             row = [title, beside]
             for size, one_by_one in ((64, False), (64, True), (1024, False), (16384, False)):
@@ -216,7 +217,8 @@ class Report:
         return bars("The relay's processor time for a message ÷ the plain hub's", [f"{size} B" for size in SIZES], rows)
 
     def write(self, markdown, picture):
-        """Replace the text between the marks of an existing file, or write a new file."""
+        """Replace the text between the two marks in an existing Markdown file, or write a new file. Also write the
+        chart."""
         text = markdown.read_text() if markdown.exists() else f"{BEGIN}\n{END}\n"
         if BEGIN not in text or END not in text:
             raise SystemExit(f"{markdown}: the marks {BEGIN} and {END} are missing")
@@ -227,7 +229,8 @@ class Report:
 
 
 def bottleneck(shares):
-    """The process that used nearly a whole processor, or the machine if all processors were in use."""
+    """The name of what limits a flow: a process that used nearly a whole processor, the machine if all processors were
+    busy, or the window."""
     ends = {name: shares[name] for name in ("relay", "publisher", "receiver")}
     busiest = max(ends, key=ends.get)
     if ends[busiest] > BUSY:

@@ -1,4 +1,4 @@
-"""The compared systems: how each is started, and the protocol of the generator with it."""
+"""The compared systems: how each is started, and the protocol that the generator uses with it."""
 import os
 import pathlib
 import re
@@ -11,12 +11,13 @@ from bench_network import BINARY, FAR, RELAY_IN, RELAY_OUT, Node
 
 RECEIVERS_MAX = 7
 SIZES = (64, 1024, 16384)
-# A frame of 128 messages of 64 bytes, as a sender with a backlog packs them. Each has 5 bytes of channel header and 4
-# of session header.
+# The bytes of a frame with 128 messages of 64 bytes, as a sender with a backlog makes it. Each message has 5 bytes of
+# channel header and 4 bytes of session header.
 PACKED_MESSAGES = 128
 PACKED_BYTES = PACKED_MESSAGES * 73
-# Frames in flight, few enough that a box never drops one (docs/protocol.md, "Limits": 1024 frames and 256 KiB per flow,
-# 1 MiB per neighbour). The other systems have no such limit.
+# The numbers of frames in flight through a box, by receivers and size. They are so low that a box never drops a frame.
+# (docs/protocol.md, “Limits”: 1024 frames and 256 KiB per flow, 1 MiB per neighbour.) The other systems have no such
+# limit.
 WINDOWS_OF_A_BOX = {1: {64: 1024, 1024: 240, PACKED_BYTES: 24, 16384: 15}, 7: {64: 512, 1024: 128, 16384: 8}}
 WINDOWS = {64: 4096, 1024: 1024, 16384: 64}
 START_SECONDS_MAX = 15
@@ -24,7 +25,8 @@ LAUNCHERS = {os.path.basename(os.path.realpath(path)) for path in (sys.executabl
 
 
 class System:
-    """A relay in the namespace R. `title` is unique; `beside` names the limit for its ratios."""
+    """A relay in the namespace R. `title` is unique. `beside` is the title of the system that its ratios compare it
+    with."""
 
     protocol, program, proxy = "hub", None, False
 
@@ -35,7 +37,7 @@ class System:
 
     @property
     def alone(self):
-        """Whether it is a separate process, with a start and memory to measure."""
+        """Whether the system is a separate process, whose start and memory can be measured."""
         return True
 
     def installed(self):
@@ -45,15 +47,16 @@ class System:
         return None
 
     def start(self, workshop, places):
-        """Start it. Returns the seconds from its execution until it listens."""
+        """Start the system. Returns the seconds from the execution of its program until it listens."""
         self.process = places.relay.start(*self.command(workshop), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         return self.listening_after()
 
     def listening_after(self):
-        """Read the kernel's socket table, because a proxy would forward a test connection."""
+        """Wait until the system listens. Reads the kernel's socket table, because a proxy would forward a test
+        connection."""
         own = f":{self.port:04X} "
         begin = time.monotonic()
-        # The time of setpriv and nsenter before it does not count.
+        # The time is measured from the end of setpriv and nsenter, which start the program.
         while os.path.basename(os.readlink(f"/proc/{self.process.pid}/exe")) in LAUNCHERS:
             begin = time.monotonic()
         while True:
@@ -71,7 +74,7 @@ class System:
             self.process = None
 
     def words(self, workshop, near):
-        """The generator's options on A's side, or on B's."""
+        """The options of the generator for an end in A (`near`) or in B."""
         words = ["--protocol", self.protocol, "--host", RELAY_IN if near else RELAY_OUT, "--port", self.port]
         return words + (["--tls", workshop.pem] if self.tls else [])
 
@@ -80,7 +83,7 @@ class System:
 
 
 class Kernel(System):
-    """No relay: IP forwarding."""
+    """IP forwarding by the kernel of R, in place of a relay."""
 
     protocol, proxy, alone = "raw", True, False
 
@@ -123,7 +126,7 @@ class Nats(System):
 
 
 class Mosquitto(System):
-    """Mosquitto with QoS 0."""
+    """Mosquitto, used with QoS 0."""
 
     protocol, program = "mqtt", "mosquitto"
 
@@ -138,7 +141,7 @@ class Mosquitto(System):
 
 
 class Causeway(System):
-    """The box. Both ways of forwarding sealed frames are measured on one process."""
+    """The box. Sealed frames beside TLS and sealed frames inside TLS are measured on the same process."""
 
     protocol = "causeway"
 

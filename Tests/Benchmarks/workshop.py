@@ -1,4 +1,4 @@
-"""The compiled programs of the benchmarks, and a directory for files that they and the relays read."""
+"""The compiled programs of the benchmarks, and the directory for files that these programs and the relays read."""
 import pathlib
 import subprocess
 
@@ -6,7 +6,7 @@ SOURCES = {"generator": ("generator endpoint link protocols connection", "ssl cr
 
 
 def compile_programs(directory):
-    """Compile the generator and the hub, with this machine's C compiler and libraries."""
+    """Compile the generator and the hub with the C compiler and libraries of this machine."""
     here = pathlib.Path(__file__).parent
     for name, (sources, libraries) in SOURCES.items():
         subprocess.run(["cc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-o", directory / name,
@@ -18,7 +18,7 @@ class Workshop:
         self.directory, self.binary = str(directory), str(binary)
         compile_programs(programs)
         self.generator, self.hub = programs / "generator", programs / "hub"
-        # All ends share one certificate, which is also its own authority.
+        # All ends share one certificate, which is also the authority that the ends accept.
         subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
                         "-subj", "/CN=bench", "-keyout", f"{directory}/key", "-out", f"{directory}/certificate"], check=True, capture_output=True)
         self.pem = self.write("pem", "".join(pathlib.Path(directory, name).read_text() for name in ("certificate", "key")))
