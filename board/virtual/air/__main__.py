@@ -1,4 +1,5 @@
-"""python3 -m air: run the virtual Bluetooth air until terminated. See --help and the package's description."""
+"""python3 -m air: runs the virtual Bluetooth air until it is terminated. See --help, and the description of the
+package."""
 
 import argparse
 import asyncio

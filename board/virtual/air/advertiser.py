@@ -1,5 +1,5 @@
-"""Legacy and extended advertising as bumble models it, plus event types, scan responses, intervals in their real unit, and the end
-of a limited advertising period."""
+"""Legacy and extended advertising. bumble models both; this module adds event types, scan responses, intervals in their
+real unit, and the end of a limited advertising period."""
 
 import asyncio
 
@@ -15,11 +15,11 @@ LEGACY_EVENTS = {
     LegacyType.ADV_NONCONN_IND: EventType(0),
 }
 DIRECTED = EventType.CONNECTABLE_ADVERTISING | EventType.DIRECTED_ADVERTISING
-SHORTEST_INTERVAL = 0.02                 # s
+SHORTEST_INTERVAL = 0.02                 # seconds
 
 
 class Repeating:
-    """Sends one advertising event per interval while enabled."""
+    """Sends one advertising event in each interval while it is enabled."""
 
     timer = None
 
@@ -40,7 +40,7 @@ class Repeating:
 
 
 class LegacyAdvertiser(Repeating, bumble_controller.LegacyAdvertiser):
-    """The only advertiser of a controller before Bluetooth 5."""
+    """Legacy advertising. It is the only advertiser of a controller before Bluetooth 5."""
 
     sid = hci.HCI_LE_Extended_Advertising_Report_Event.NO_ADI_FIELD_PROVIDED
     target = None
@@ -63,7 +63,7 @@ class LegacyAdvertiser(Repeating, bumble_controller.LegacyAdvertiser):
 
 
 class AdvertisingSet(Repeating, bumble_controller.AdvertisingSet):
-    """One of the sets of a controller with extended advertising."""
+    """One of the advertising sets of a controller with extended advertising."""
 
     deadline = None
 
@@ -96,7 +96,7 @@ class AdvertisingSet(Repeating, bumble_controller.AdvertisingSet):
             self.deadline = None
 
     def limit(self, seconds):
-        """Advertises for `seconds`, then notifies the host."""
+        """Ends advertising after `seconds` and notifies the host of the end."""
 
         def expire():
             self.stop()

@@ -1,4 +1,4 @@
-"""The parts of BR/EDR that bumble's controller lacks: inquiry, paging within range only, and links of the medium."""
+"""What bumble's controller lacks for BR/EDR: inquiry, paging only within range, and links that belong to the medium."""
 
 import asyncio
 
@@ -9,15 +9,15 @@ from .medium import LinkEnd
 ErrorCode = hci.HCI_ErrorCode
 LinkType = hci.HCI_Connection_Complete_Event.LinkType
 
-INQUIRY_UNIT = 1.28                      # s
-RESPONSE_TIME = 0.1                      # s until the controllers in range have answered an inquiry
-PAGE_TIMEOUT = 2.0                       # s until an unanswered page fails
-SUPERVISION_TIMEOUT = 5.0                # s
-INQUIRY_SCAN, PAGE_SCAN = 1, 2           # bits of the scan enable
-RESPONSE_BYTES = 240                     # the size of an extended inquiry response
-COMBINATION_KEY_P192 = b"\x04"           # the type of a key without Secure Connections
+INQUIRY_UNIT = 1.28                      # seconds
+RESPONSE_TIME = 0.1                      # seconds in which the controllers in range answer an inquiry
+PAGE_TIMEOUT = 2.0                       # seconds after which an unanswered page fails
+SUPERVISION_TIMEOUT = 5.0                # seconds
+INQUIRY_SCAN, PAGE_SCAN = 1, 2           # bits of the parameter Scan_Enable
+RESPONSE_BYTES = 240                     # the length of an extended inquiry response
+COMBINATION_KEY_P192 = b"\x04"           # the type of a link key that was made without Secure Connections
 
-# A Linux host uses a command only if the controller reports it as supported.
+# A Linux host uses one of these commands only if the controller reports the command as supported.
 COMMANDS = {
     hci.HCI_INQUIRY_COMMAND,
     hci.HCI_INQUIRY_CANCEL_COMMAND,
@@ -40,7 +40,7 @@ COMMANDS = {
 
 
 class ClassicController:
-    """Comes before bumble's controller, whose link manager connects, pairs and exchanges features."""
+    """A mixin in front of bumble's controller. bumble's link manager connects, pairs and exchanges features."""
 
     def start_classic(self):
         self.class_of_device = 0
@@ -131,9 +131,9 @@ class ClassicController:
         own = self.classic_connections[peer_address]
         peer = self.link.find_classic_controller(peer_address)
         other = peer.classic_connections.get(self.public_address)
-        if other and other.handle:                   # the second end exists
+        if other and other.handle:                   # the connection of the other end exists, too
             for end in (own, other):
-                end.__class__ = LinkEnd              # bumble created them
+                end.__class__ = LinkEnd              # bumble created it as a plain Connection
             self.link.join(own, other, SUPERVISION_TIMEOUT)
 
     # --- encryption --------------------------------------------------------------------------------------------------

@@ -1,12 +1,13 @@
-"""Changes the air while it runs: a unix socket that takes one command per line, and answers with a line of JSON.
+"""The control socket, which changes the air while it runs. Each line that arrives at this unix socket is a command, and
+the answer is a line of JSON.
 
-    nodes                       every controller, its address, whether it advertises, scans or connects, the data packets that it has
-                                sent, and the time that it was busy with data, if data has a rate
-    links                       every link
-    range A B far|near|DBM      both ways; `range A>B ...` for one direction only
-    cut A B                     ends the link between the two, as after its supervision timeout
-    rate none|BITS-PER-SECOND   the rate of data
-    events on|off               whether data waits for the next connection event of its link (with a rate)
+  nodes                       every controller: its address, whether it advertises, scans or connects, the number of data
+                              packets that it has sent, and, if data has a rate, the time for which it was busy with data
+  links                       every link
+  range A B far|near|DBM      in both directions; `range A>B ...` for one direction only
+  cut A B                     ends the link between A and B, as after its supervision timeout
+  rate none|BITS-PER-SECOND   the rate of data
+  events on|off               whether data waits for the next connection event of its link (only with a rate)
 
 An answer is {"ok": true, ...} or {"ok": false, "error": "..."}."""
 

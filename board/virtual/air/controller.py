@@ -1,4 +1,4 @@
-"""One controller: bumble's, extended for a Linux host and for a medium with distance."""
+"""One controller: that of bumble, extended for a Linux host and for a medium with distance."""
 
 import asyncio
 import collections
@@ -16,9 +16,9 @@ ErrorCode = hci.HCI_ErrorCode
 Feature = hci.LmpFeatureMask
 
 ACL_PACKET = 2
-ENHANCED_CONNECTION_COMPLETE = 1 << 9    # bit of the LE event mask
-REPORT_DATA = 229                        # bytes of advertising data in one extended report
-MORE_TO_COME = 1 << 5                    # data status in the event type of an extended report
+ENHANCED_CONNECTION_COMPLETE = 1 << 9    # a bit of the LE event mask
+REPORT_DATA = 229                        # the maximum bytes of advertising data in one extended report
+MORE_TO_COME = 1 << 5                    # the data status “more data follows” in the event type of an extended report
 
 EXTENDED_COMMANDS = {
     hci.HCI_LE_SET_ADVERTISING_SET_RANDOM_ADDRESS_COMMAND,
@@ -35,17 +35,17 @@ EXTENDED_COMMANDS = {
     hci.HCI_LE_EXTENDED_CREATE_CONNECTION_COMMAND,
 }
 
-# Commands that a BR/EDR host sends while it starts, and that bumble does not answer: the return parameters after the status. Every
-# other unknown command is answered with success and no parameters.
+# Commands of a BR/EDR host at its start that bumble does not answer. The value contains the return parameters after the
+# status. Other unknown commands are answered with success and no parameters.
 BREDR_ANSWERS = {
     0x080E: bytes(2),                    # Read Default Link Policy Settings
     0x0C0D: bytes(4),                    # Read Stored Link Key: no capacity, no key
     0x0C12: bytes(2),                    # Delete Stored Link Key
-    0x0C1B: b"\x00\x08\x12\x00",         # Read Page Scan Activity: interval, window
+    0x0C1B: b"\x00\x08\x12\x00",         # Read Page Scan Activity: interval and window
     0x0C1D: b"\x00\x08\x12\x00",         # Read Inquiry Scan Activity
     0x0C25: b"\x60\x00",                 # Read Voice Setting
     0x0C38: b"\x01",                     # Read Number of Supported IAC
-    0x0C39: b"\x01\x33\x8b\x9e",         # Read Current IAC LAP: the general one
+    0x0C39: b"\x01\x33\x8b\x9e",         # Read Current IAC LAP: the general inquiry access code
     0x0C44: b"\x00",                     # Read Inquiry Mode
     0x0C46: b"\x00",                     # Read Page Scan Type
     0x0C58: b"\x00",                     # Read Inquiry Response Transmit Power Level
@@ -59,10 +59,10 @@ class Controller(ClassicController, bumble_controller.Controller):
     def __init__(self, name, medium, address, *, extended, forget_duplicates):
         super().__init__(name, link=medium, public_address=hci.Address(address, hci.Address.PUBLIC_DEVICE_ADDRESS))
         self.extended = extended
-        self.forget_duplicates = forget_duplicates   # s until a filtered advertiser is reported again
+        self.forget_duplicates = forget_duplicates   # seconds until a duplicate of an advertiser is reported
         self.port = None
         self.busy_until = 0.0
-        self.busy_seconds = 0.0                      # with data, if the air has a rate
+        self.busy_seconds = 0.0                      # seconds with data, if the air has a rate
         self.packets_sent = 0
         self.local_name = name
         self.active_scan = False
@@ -88,7 +88,8 @@ class Controller(ClassicController, bumble_controller.Controller):
             | Feature.LMP_5_SLOT_PACKETS
         )
         self.lmp_features_max_page_number = 1
-        # Private addresses are not resolved and there is one PHY, so the host must not see other features.
+        # The medium does not resolve private addresses and has one PHY, so the controller does not offer features
+        # beyond these.
         self.le_features &= ~(hci.LeFeatureMask.LL_PRIVACY | hci.LeFeatureMask.LE_CODED_PHY)
         self.le_features &= ~hci.LeFeatureMask.LE_PERIODIC_ADVERTISING
         self.supported_commands = set(type(self).supported_commands)
@@ -101,7 +102,8 @@ class Controller(ClassicController, bumble_controller.Controller):
     # --- the host's side -------------------------------------------------------------------------------------------
 
     def on_packet(self, packet):
-        """Handles a packet from the host. Data goes directly to the medium, in the host's fragments."""
+        """Handles a packet from the host. Data is passed to the medium directly, in the fragments that the host has
+        made."""
         if packet[0] == ACL_PACKET:
             handle = packet[1] | packet[2] << 8
             connection = self.find_end(handle & 0xFFF)
@@ -110,13 +112,13 @@ class Controller(ClassicController, bumble_controller.Controller):
             return
         try:
             super().on_packet(packet)
-        except Exception as error:                   # one bad command must not stop the air for all controllers
+        except Exception as error:                   # a faulty command must not stop all controllers
             print(f"air: {self.name}: {packet[:40].hex()}: {type(error).__name__}: {error}", file=sys.stderr)
 
     def send_hci_packet(self, packet):
-        """Sends to the host at once. Through the event loop, as in bumble, data would overtake events."""
+        """Sends a packet to the host at once. bumble sends through the event loop, where data would overtake events."""
         if isinstance(packet, hci.HCI_Link_Key_Notification_Event):
-            # bumble marks each key as one of Secure Connections, which the host has not requested.
+            # bumble marks every link key as one of Secure Connections. The host has not requested those.
             packet = bytes(packet)[:-1] + COMBINATION_KEY_P192
         self.send_raw(bytes(packet))
 
@@ -125,7 +127,7 @@ class Controller(ClassicController, bumble_controller.Controller):
             self.port.send(packet)
 
     def find_end(self, handle):
-        """Returns the end of a link of either kind, by the host's handle."""
+        """Returns the end of an LE or BR/EDR link that belongs to the host's handle, or None."""
         connection = self.find_le_connection_by_handle(handle) or self.find_classic_connection_by_handle(handle)
         return connection if connection and getattr(connection, "air_link", None) else None
 
@@ -138,7 +140,8 @@ class Controller(ClassicController, bumble_controller.Controller):
         self.send_raw(bytes([hci.HCI_EVENT_PACKET, hci.HCI_COMMAND_COMPLETE_EVENT, len(complete)]) + complete)
 
     def power_down(self):
-        """Stops advertising, scanning and connecting. The other ends of links notice it by their timeout."""
+        """Stops advertising, scanning and connecting. The other ends of links notice this by their supervision
+        timeouts."""
         self.le_legacy_advertiser.stop()
         for advertising_set in self.advertising_sets.values():
             advertising_set.stop()
@@ -165,7 +168,8 @@ class Controller(ClassicController, bumble_controller.Controller):
             self.send_raw(b"\x04\x13\x05\x01" + connection.handle.to_bytes(2, "little") + b"\x01\x00")
 
     def on_acl_received(self, connection, boundary, data):
-        # A host starts a message with boundary flag 0, a controller with flag 2. Flag 1 continues in both directions.
+        # The boundary flag of a message's first fragment is 0 from a host and 2 from a controller. Later fragments have
+        # 1 in both directions.
         handle = connection.handle | (boundary or 2) << 12
         self.send_raw(bytes([ACL_PACKET]) + handle.to_bytes(2, "little") + len(data).to_bytes(2, "little") + data)
 
@@ -216,7 +220,7 @@ class Controller(ClassicController, bumble_controller.Controller):
         return super().on_hci_le_set_extended_scan_enable_command(command)
 
     def on_advertisement(self, advertiser, rssi):
-        """Handles an advertising event of another controller."""
+        """Handles an advertising event of another controller that is in range."""
         if self.le_scan_enable and self.passes_scan_filter(advertiser.address):
             self.report(advertiser, advertiser.event_type, advertiser.payload, rssi)
             if self.active_scan and advertiser.event_type & EventType.SCANNABLE_ADVERTISING:
@@ -230,7 +234,7 @@ class Controller(ClassicController, bumble_controller.Controller):
 
     def report(self, advertiser, event_type, data, rssi):
         if self.filter_duplicates:
-            # A controller has a small table of reported advertisers, so entries expire.
+            # A real controller has a small table of the advertisers that it has reported, so entries expire here.
             key, now = (advertiser.address, advertiser.sid, event_type, data), self.link.now()
             if now < self.reported.get(key, 0):
                 return
@@ -313,7 +317,7 @@ class Controller(ClassicController, bumble_controller.Controller):
         pending, self.pending_le_connection = self.pending_le_connection, None
         if not pending:
             return hci.HCI_StatusReturnParameters(ErrorCode.COMMAND_DISALLOWED_ERROR)
-        # The command completes first; then the connection attempt does, with this status.
+        # The cancel command completes first. After it the cancelled connection attempt completes, with this status.
         status = ErrorCode.UNKNOWN_CONNECTION_IDENTIFIER_ERROR
         peer = pending.peer_address
         asyncio.get_running_loop().call_soon(
@@ -322,7 +326,7 @@ class Controller(ClassicController, bumble_controller.Controller):
         return hci.HCI_StatusReturnParameters(ErrorCode.SUCCESS)
 
     def initiate(self, advertiser):
-        """Connects if the host is waiting for this advertiser."""
+        """Connects to the advertiser if the host has requested a connection with it."""
         pending = self.pending_le_connection
         if pending.initiator_filter_policy:
             wanted = self.accepts(advertiser.address)
@@ -330,7 +334,7 @@ class Controller(ClassicController, bumble_controller.Controller):
             wanted = pending.peer_address == advertiser.address
         if not wanted:
             return
-        # Address types 2 and 3 fall back to public and random if there is nothing to resolve.
+        # The own address types 2 and 3 stand for 0 (public) and 1 (random) if no private address is resolved.
         own_address = self.public_address if pending.own_address_type in (0, 2) else self.random_address
         if isinstance(pending, hci.HCI_LE_Extended_Create_Connection_Command):
             parameters = LinkParameters(
@@ -381,7 +385,7 @@ class Controller(ClassicController, bumble_controller.Controller):
             "supervision_timeout": parameters.supervision_timeout,
             "central_clock_accuracy": 0,
         }
-        # A host that enabled the enhanced event gets only that one: Linux with extended advertising.
+        # A host that has enabled the enhanced event gets only that event. Linux enables it with extended advertising.
         if self.le_event_mask & ENHANCED_CONNECTION_COMPLETE:
             none = hci.Address.ANY
             event = hci.HCI_LE_Enhanced_Connection_Complete_Event(
@@ -412,7 +416,7 @@ class Controller(ClassicController, bumble_controller.Controller):
     def on_hci_le_connection_update_command(self, command):
         if connection := self.find_le_connection_by_handle(command.connection_handle):
             connection.air_link.supervision_timeout = command.supervision_timeout * 0.01
-            # As for a new connection, the controller chooses the shortest interval.
+            # The controller chooses the shortest allowed interval, as it does for a new connection.
             command.connection_interval_max = command.connection_interval_min
             connection.air_link.set_interval(command.connection_interval_min * INTERVAL_UNIT)
         super().on_hci_le_connection_update_command(command)

@@ -1,4 +1,4 @@
-"""The medium: reachability and signal strength between controllers, and the links between them."""
+"""The medium: which controllers receive each other and at what signal strength, and the links between controllers."""
 
 import asyncio
 import math
@@ -7,18 +7,18 @@ from bumble import controller, hci, ll
 from bumble.core import PhysicalTransport
 from bumble.link import LocalLink
 
-DEFAULT_RSSI = -60                       # dBm, at one hop's distance
-SUPERVISION_TICK = 0.05                  # s
-INTERVAL_UNIT = 0.00125                  # s
-SLOT = 0.000625                          # s
-BYTES_OVERHEAD = 14                      # preamble, address, header, checksum and the empty packet of the acknowledgement
+DEFAULT_RSSI = -60                       # dBm, the strength of `near`
+SUPERVISION_TICK = 0.05                  # seconds
+INTERVAL_UNIT = 0.00125                  # seconds
+SLOT = 0.000625                          # seconds
+BYTES_OVERHEAD = 14                      # preamble, address, header, checksum, and the empty packet that acknowledges
 
 
 class LinkEnd(controller.Connection):
-    """A connection as one controller sees it."""
+    """A connection as the controller at one end sees it."""
 
     air_link = None
-    # The dataclass compares by value; ends of links are distinguished by identity.
+    # bumble's dataclass compares connections by value. Here each end is equal only to itself.
     __eq__ = object.__eq__
     __hash__ = object.__hash__
 
@@ -26,28 +26,29 @@ class LinkEnd(controller.Connection):
 class Link:
     """One connection, LE or BR/EDR: its two ends, and the packets in transit between them.
 
-    The link layer retransmits a packet that the other end does not receive, until it arrives or the supervision timeout ends the
-    link. Meanwhile the packet waits here."""
+    A real link layer retransmits a packet that the other end does not receive, until the packet arrives or the
+    supervision timeout ends the link. Here the packet waits in `waiting` during this time."""
 
     def __init__(self, medium, central, peripheral, supervision_timeout, interval):
         self.medium = medium
-        self.ends = (central, peripheral)            # bumble Connection objects
+        self.ends = (central, peripheral)            # objects of bumble's class Connection
         self.supervision_timeout = supervision_timeout
         self.set_interval(interval)
         self.waiting = {central: [], peripheral: []}
         self.heard_last = medium.now()
-        self.alive = {central, peripheral}           # ends whose host still considers the link up
+        self.alive = {central, peripheral}           # the ends whose hosts consider the link up
 
     def other(self, end):
         return self.ends[1] if end is self.ends[0] else self.ends[0]
 
     def set_interval(self, interval):
-        """Connection events begin every `interval` seconds from now."""
+        """Sets the interval of the connection events in seconds. The first event begins now."""
         self.interval = interval
         self.anchor = self.event_end = self.medium.now()
 
     def next_turn(self, at):
-        """The time at which a packet that is ready at `at` is sent: in the current connection event, or in the next one."""
+        """The time at which a packet that is ready at time `at` is sent: in the current connection event, or at the
+        next one."""
         if at <= self.event_end:
             return at
         return self.anchor + math.ceil((at - self.anchor) / self.interval) * self.interval
@@ -57,7 +58,7 @@ class Link:
         return len(self.alive) == 2 and self.medium.hears(a, b) and self.medium.hears(b, a)
 
     def send(self, end, deliver):
-        """Runs deliver() when the other end can receive this one, in order."""
+        """Calls deliver() when the other end can receive packets of this end. Packets keep their order."""
         if self.waiting[end] or not self.is_audible():
             self.waiting[end].append(deliver)
         else:
@@ -74,12 +75,12 @@ class Link:
             self.break_off()
 
     def break_off(self):
-        """Ends the link at both ends by a timeout."""
+        """Ends the link at both ends with the reason “timeout”."""
         for end in tuple(self.alive):
             self.end_at(end, hci.HCI_ErrorCode.CONNECTION_TIMEOUT_ERROR)
 
     def end_at(self, end, reason):
-        """Ends the link at this end."""
+        """Ends the link at one end and notifies its controller. The link is removed when both ends have ended."""
         if end not in self.alive:
             return
         self.alive.discard(end)
@@ -100,18 +101,18 @@ class Link:
 
 
 class Medium(LocalLink):
-    """bumble's link bus, with distance.
+    """bumble's link bus with distance.
 
-    bumble's bus finds the receiver of a packet by its address, delivers to all controllers, and raises if a receiver is gone. Here a
-    connection belongs to a Link that knows its ends."""
+    bumble's bus finds the receiver of a packet by its address, delivers to all controllers, and raises an error if the
+    receiver is gone. In this medium a connection belongs to a Link, which knows both its ends."""
 
     def __init__(self, rate=None):
         super().__init__()
-        self.nodes = []                              # controllers, in order of creation
+        self.nodes = []                              # the controllers in the order of their creation
         self.links = []
-        self.rate = rate                             # bit/s of payload; None: unlimited
-        self.has_events = False                      # data waits for the connection events of its link; needs a rate
-        self.path_rssi = {}                          # (sender, receiver) -> dBm; None: out of range
+        self.rate = rate                             # bit/s of payload, or None for no limit
+        self.has_events = False                      # whether data waits for connection events; needs a rate
+        self.path_rssi = {}                          # (sender, receiver) -> dBm, or None if out of range
 
     @staticmethod
     def now():
@@ -141,18 +142,20 @@ class Medium(LocalLink):
     # --- advertising -----------------------------------------------------------------------------------------------
 
     def advertise(self, advertiser):
-        """One advertising event: every controller in range receives it, and may connect."""
+        """Sends one advertising event. Every controller in range receives the event, and may connect to the
+        advertiser."""
         sender = advertiser.controller
         for receiver in self.nodes:
             if receiver is not sender and (rssi := self.rssi(sender, receiver)) is not None:
                 receiver.on_advertisement(advertiser, rssi)
-            if not advertiser.enabled:               # a receiver has connected
+            if not advertiser.enabled:               # a receiver has connected, which ended the advertising
                 break
 
     def connect(self, initiator, advertiser, own_address, parameters):
-        """Creates the link between an initiator and the advertiser that it has just received."""
+        """Creates the link between an initiator and the advertiser whose event it has just received. Returns None if it
+        creates none."""
         peripheral_node = advertiser.controller
-        # One link for each pair of addresses, and only if both receive each other. Otherwise the request is lost.
+        # Two addresses share one link at most. A connection request that the advertiser does not receive is lost.
         if own_address in peripheral_node.le_connections or advertiser.address in initiator.le_connections:
             return None
         if not self.hears(initiator, peripheral_node):
@@ -164,7 +167,8 @@ class Medium(LocalLink):
         return central
 
     def join(self, central, peripheral, supervision_timeout, interval=2 * SLOT):
-        """Adds the link of two ends. BR/EDR has no connection events; its ends take turns by slots."""
+        """Adds the link of two ends to the medium. The default interval is for BR/EDR, whose ends take turns by
+        slots."""
         link = Link(self, central, peripheral, supervision_timeout, interval)
         central.air_link = peripheral.air_link = link
         self.links.append(link)
@@ -172,7 +176,8 @@ class Medium(LocalLink):
     # --- data and control on links -------------------------------------------------------------------------------
 
     def send_acl(self, connection, boundary, data):
-        """Sends a fragment of the host's data. The credit returns when the fragment has left, at the rate of the air."""
+        """Sends a fragment of the host's data. The host may send another one when the fragment has left at the rate of
+        the air."""
         link = connection.air_link
         receiver = link.other(connection)
         connection.controller.packets_sent += 1
@@ -186,7 +191,7 @@ class Medium(LocalLink):
             if not self.rate:
                 arrive()
                 return
-            # Both radios are busy while the packet is sent, because the links of a node share its air time.
+            # Both radios are busy while the packet is sent, because all links of a node share its radio.
             ends = (connection.controller, receiver.controller)
             start = max(self.now(), *(node.busy_until for node in ends))
             if self.has_events:
@@ -200,7 +205,8 @@ class Medium(LocalLink):
         link.send(connection, deliver)
 
     def send_ll_control_pdu(self, sender_address, receiver_address, packet):
-        """Called by bumble's Connection, for LE. Two nodes may share several links; one link matches both addresses."""
+        """Called by bumble's Connection, for LE. Two nodes may have several links, so both addresses select the
+        link."""
         for link in self.links:
             for end in link.ends:
                 if end.transport == PhysicalTransport.LE and (end.self_address, end.peer_address) == (sender_address, receiver_address):
@@ -221,7 +227,8 @@ class Medium(LocalLink):
         receiver.controller.on_ll_control_pdu(receiver.peer_address, packet)
 
     async def supervise(self):
-        """Checks all links until cancelled: times out links out of range, and delivers waiting packets."""
+        """Checks all links until it is cancelled. Delivers waiting packets of links in range, and ends links that were
+        out of range too long."""
         while True:
             await asyncio.sleep(SUPERVISION_TICK)
             now = self.now()

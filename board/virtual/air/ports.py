@@ -1,4 +1,4 @@
-"""The ports between a host and its controller: the kernel's virtual HCI device, or a unix socket."""
+"""The ports between a host and its controller. A port is the kernel's virtual HCI device or a unix socket."""
 
 import asyncio
 import os
@@ -8,12 +8,12 @@ from bumble.transport.common import PacketParser
 
 VENDOR_PACKET = 0xFF
 CREATE_PRIMARY = b"\xff\x00"
-READS_AT_ONCE = 32                       # packets read from one host in a row
+READS_AT_ONCE = 32                       # the packets read from one host before others have a turn
 PACKET_LIMIT = 4096
 
 
 class KernelPort:
-    """A controller of this machine's kernel: hci0, hci1, ..."""
+    """The port of a controller of this machine's kernel, which names the controllers hci0, hci1, ..."""
 
     def __init__(self, controller):
         self.controller = controller
@@ -28,7 +28,7 @@ class KernelPort:
                 packet = os.read(self.device, PACKET_LIMIT)
             except BlockingIOError:
                 return
-            if packet[0] == VENDOR_PACKET:           # the kernel reports the index of the new controller
+            if packet[0] == VENDOR_PACKET:           # the kernel reports the number of the new controller
                 self.controller.name = f"hci{int.from_bytes(packet[2:4], 'little')}"
             else:
                 self.controller.on_packet(packet)
@@ -38,7 +38,8 @@ class KernelPort:
 
 
 class SocketPort:
-    """A controller for one host at a time at a unix socket (H4 framing). Without a host the controller is silent."""
+    """The port of a controller at a unix socket (H4 framing), for one host at a time. The controller is off while no
+    host is connected."""
 
     def __init__(self, controller, path):
         self.controller = controller
