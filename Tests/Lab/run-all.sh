@@ -1,14 +1,16 @@
 #!/bin/bash
 # run-all.sh [-j N] [-a amd64|arm64] [-t SECONDS] [-o DIRECTORY] [SCENARIO...]
 #
-# Run scenarios of the radio lab (default: all of Tests/Lab/scenarios), N machines at a time (default 2, one processor
-# each). A scenario with arguments is one word here: "lab_bluetooth legacy".
+# Runs scenarios of the radio lab, by default all of Tests/Lab/scenarios. N machines run at a time (default 2), each with
+# one processor. A scenario and its arguments are one word here: "lab_bluetooth legacy".
 #
-# Without scenarios as arguments, lines in each file select how it runs. `# variants: A B` lists its arguments, one machine
-# for each. `# seconds: N` declares a duration above one minute. `# alone` marks a scenario that measures a rate, which runs
-# after the others.
+# Without SCENARIO, lines in the file of each scenario select how the scenario runs:
+# - `# variants: A B` lists its arguments. The scenario runs once with each, on separate machines.
+# - `# seconds: N` declares a duration above one minute.
+# - `# alone` marks a scenario that measures a rate. It runs when all others have ended.
 #
-# Prints a line per scenario and, last, `N passed, M failed`; fails if one failed. Logs: build/lab/all-ARCH/SCENARIO.
+# Prints a line per scenario and, at the end, `N passed, M failed`. The exit status is 1 if a scenario failed.
+# Logs: build/lab/all-ARCH/SCENARIO.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -40,11 +42,11 @@ if [ ${#scenarios[@]} = 0 ]; then
         if [ ${#variants[@]} = 0 ]; then scenarios+=("${took:-60} $name"); fi
         for variant in "${variants[@]}"; do scenarios+=("${took:-60} $name $variant"); done
     done
-    # The longest scenarios start first, so no processor idles at the end.
+    # The longest scenarios start first, so that no processor is idle while the last one runs.
     mapfile -t scenarios < <(printf '%s\n' "${scenarios[@]}" | sort -s -k1,1nr | cut -d' ' -f2-)
 fi
 
-# Build the image once, so the machines do not wait for each other's build.
+# The image is built here once, because otherwise each machine would wait for the build of another one.
 "$project/board/virtual/image.sh" "$arch" > /dev/null
 rm -rf "$output"
 mkdir -p "$output"
@@ -65,7 +67,7 @@ one() { # SCENARIO WITH ARGUMENTS: run it, print its line and, if it failed, the
         printf '\n'
         [ "$status" = 0 ] || tail -n 25 "$log" | sed 's/^/      | /'
     } > "$directory.result"
-    # One write, because machines that end together would otherwise mix their lines.
+    # This is a single write, so that the lines of machines that end at the same time are not mixed.
     cat "$directory.result"
     echo "$result" > "$directory.status"
 }
