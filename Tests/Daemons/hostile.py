@@ -42,7 +42,7 @@ TRANSFERS = 4
 ROUND_TRIPS = 1000
 BATCH_SECONDS = 0.01
 FULL_SPEED = 100_000
-# The highest rate that an honest neighbour, whose frames are forwarded, reaches as well.
+# A rate that an honest neighbour, whose frames are forwarded, can also reach.
 FAST = 50_000
 WAIT_SECONDS = 30
 

@@ -62,23 +62,23 @@ extension Simulation {
     return wishes.contains(.required) ? .refused : .clear
   }
 
-  /// Whether the machine is the relay that misbehaves in this run. It may have advertised a false encryption preference
-  /// for itself.
+  /// Whether the machine is the relay that misbehaves in this run. This relay may have advertised a false encryption
+  /// preference of its own.
   private func mayHaveLied(_ machine: Int) -> Bool {
     options.faults.contains(.falseLinks) && machines[machine].number == villain
   }
 
   /// Whether data from `one` to `other` may be sent unencrypted: if one machine does not encrypt and neither requires
-  /// it. Unencrypted data is also allowed if `other` may have advertised a false preference and `one` does not require
-  /// encryption.
+  /// encryption. Unencrypted data is also allowed if `other` may have advertised a false preference and `one` does not
+  /// require encryption.
   func mayBeClear(_ one: Int, _ other: Int) -> Bool {
     agreement(one, other) == .clear || mayHaveLied(other) && machines[one].encryption != .required
   }
 
   // MARK: Certificates
 
-  /// Lets the application of `machine` decide on a peer's certificate after up to two seconds. While faults happen, it
-  /// rejects some certificates.
+  /// Lets the application of `machine` decide on a peer's certificate after up to two seconds. While faults happen, the
+  /// application rejects some certificates.
   func decisionWanted(_ machine: Int, _ peer: NodeID, _ chain: [[UInt8]]) {
     let from = number(of: peer)
     trace.add(now, .asked, machine, from, chain.count)
@@ -114,8 +114,8 @@ extension Simulation {
     trace.add(now, .completed, machine, to, completion.outcome == .delivered ? 1 : 0)
     if claim.completed(machine, machines[machine].life, to, completion) { return }
     if completion.outcome == .delivered { checkDecision(machine, to) }
-    // The receiver's node acknowledges a message as soon as its buffer has space. It notifies the application only when
-    // it is drained.
+    // The receiver's node acknowledges a message as soon as its buffer has space. The node notifies the application
+    // only at its next drain.
     let isYetToRead = to >= 0 && machines[to].eventsSinceDrain > 0
     let wrong = ledger.completed(
       by: machines[machine].number, life: machines[machine].life, peer: to, completion, readerLife: machines[to].life,

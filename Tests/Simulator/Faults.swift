@@ -217,7 +217,8 @@ extension Simulation {
       + Int(random.below(UInt64(Limits.framePayloadBytesMax - Limits.framePayloadBytesFloor + 1)))
   }
 
-  /// Brings a latent wire up, or takes it down for `length` if it is up. It is a second wire between two machines.
+  /// Brings a latent wire up, or takes it down for `length` if it is up. A latent wire is a second wire between two
+  /// machines.
   private func handOver(_ length: TimeSpan) {
     let latent = network.wires.indices.filter { network.wires[$0].isLatent }
     if latent.isEmpty { return }

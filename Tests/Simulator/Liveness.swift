@@ -25,8 +25,8 @@ public struct Convergence: Sendable {
 extension Simulation {
   /// The longest pause between two dials, plus the time to detect a dead link, plus a handshake.
   static let convergenceMax = TimeSpan.seconds(60)
-  /// The bound if two machines used one key. They supersede each other's advertisements after pauses that double, until
-  /// the later epoch's advertisement expires.
+  /// The bound if two machines used one key. The two supersede each other's advertisements after pauses that double,
+  /// until the advertisement of the later epoch expires.
   static let ageMax = TimeSpan.seconds(870)
   /// The maximum time for routes to follow a change on a path of `diameter` links. It is the time to detect a dead
   /// link, plus `hopTime` for each link. `hopTime` covers the slowest wire's delay and the pause between two
@@ -328,7 +328,7 @@ extension Simulation {
         // one direction and the acknowledgements of the other.
         let ways = [reference.way(from: from, to: to), reference.way(from: to, to: from)]
         if ways.contains(where: { ($0?.hops ?? 0) > Int(Limits.hopsMax) }) { continue }
-        // A relay that floods in the attack `flows` gives the frames of each flow only a small part of its link.
+        // A relay that floods forwards the frames of others only in turn with its own frames.
         if let (liar, lie) = liarAtWork, lie == .flows,
           reference.leads(from: from, to: to, through: liar) || reference.leads(from: to, to: from, through: liar)
         {

@@ -25,7 +25,7 @@ struct Mischief {
 }
 
 /// An overloaded or malicious relay. It does not change frames between neighbours, because TLS protects these. It
-/// changes payload bytes only if a signature covers them, because no relay could detect other changes.
+/// changes payload bytes only in advertisements, whose signatures reveal the change.
 extension Simulation {
   /// The frames that `machine` sends in place of `bytes`, which its node has sent.
   func mischief(_ bytes: [UInt8], _ machine: Int) -> [UInt8] {

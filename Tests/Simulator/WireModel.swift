@@ -64,7 +64,7 @@ public struct WireModel: Sendable {
     return model
   }
 
-  /// The same wire with packets that are always lost and retransmitted at this rate.
+  /// The same wire, on which packets are lost at this rate, in thousandths, and retransmitted.
   public func losing(perThousand: UInt64) -> WireModel {
     var model = self
     model.lossPerThousand = perThousand

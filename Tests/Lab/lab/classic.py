@@ -28,7 +28,7 @@ def power_on(kernel, index):
 
 
 def load():
-    """Load the kernel's module for RFCOMM. On other machines the kernel loads it on demand by modprobe."""
+    """Load the kernel's module for RFCOMM. Usually the kernel loads it on demand by modprobe."""
     run("modprobe", "rfcomm", timeout=60)
 
 

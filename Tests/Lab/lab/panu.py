@@ -22,7 +22,7 @@ BNEPCONNADD = 0x400442C8
 
 
 def load():
-    """Load the kernel's module for BNEP. On other machines the kernel loads it on demand by modprobe."""
+    """Load the kernel's module for BNEP. Usually the kernel loads it on demand by modprobe."""
     run("modprobe", "bnep", timeout=60)
 
 

@@ -49,7 +49,7 @@ def wait_back(remark, limit=BACK_SECONDS_MAX):
 
 def restarted():
     for rest in (0, 35):
-        # 35 s are longer than the 30 s after which the box closes the ATT channel, so both states are tested.
+        # 35 s are longer than the 30 s after which the ATT channel is closed, so both states are tested.
         time.sleep(rest)
         with step(f"the daemon is restarted {rest} s after bob was linked") as remark:
             stage["box"].restart()
