@@ -123,7 +123,7 @@ let package = Package(
     rim("Discovery", ["CSystem", "CAvahi", "Reactor", "Bearer", "Primitives"]),
     rim("Configuration", ["CSystem", "CFormats", "Primitives", "Journal", "Bearer", "Board"]),
     rim("Diagnostics", ["CSystem", "CFormats", "Reactor", "Primitives", "Journal", "Frame"]),
-    rim("LocalClient", ["CSystem", "Primitives", "Session", "LocalAPI", "Reactor", "Diagnostics"]),
+    rim("DaemonClient", ["CSystem", "Primitives", "Session", "LocalAPI", "Reactor", "Diagnostics"]),
     rim("Doctor", ["CSystem", "Primitives", "Reactor", "Netlink", "Bearer", "BearerBluetooth", "Identity", "Trust", "Board", "Configuration"]),
     rim("Terminal", ["CSystem", "Primitives", "Diagnostics"]),
     rim("Monitor", ["Primitives", "Diagnostics", "Terminal"]),
@@ -133,7 +133,7 @@ let package = Package(
     ]),
     rim("Commands", [
       "CSystem", "CMbedTLS", "CSodium", "CFormats", "Primitives", "Journal", "Frame", "Channel", "Seal", "Session", "LocalAPI", "Transfer", "TransferFiles", "Reactor",
-      "Identity", "SecureTransport", "Trust", "Configuration", "Diagnostics", "Doctor", "LocalClient", "Terminal", "Monitor", "QRCode", "Relay",
+      "Identity", "SecureTransport", "Trust", "Configuration", "Diagnostics", "Doctor", "DaemonClient", "Terminal", "Monitor", "QRCode", "Relay",
     ]),
     // The product is named causeway, but the module is not. A module `causeway` would clash with the library `Causeway`
     // on file systems that ignore case.
@@ -195,7 +195,7 @@ let package = Package(
     tests("SealTests", ["Seal", "Frame", "Primitives", "TestSupport", "SealSupport"]),
     tests("SessionTests", ["Primitives", "Frame", "Channel", "Session", "SessionStories", "TestSupport", "SealSupport", "SessionSupport"], optimisedAndChecked),
     .testTarget(name: "LocalAPITests", dependencies: ["CSystem", "Primitives", "Channel", "Session", "LocalAPI", "TestSupport", "SealSupport", "SessionSupport"], exclude: ["vectors.txt"], swiftSettings: language),
-    tests("LocalClientTests", ["CSystem", "Primitives", "Session", "LocalAPI", "LocalClient"]),
+    tests("DaemonClientTests", ["CSystem", "Primitives", "Session", "LocalAPI", "DaemonClient"]),
     tests("TerminalTests", ["Diagnostics", "Primitives", "Terminal"]),
     tests("DHCPTests", ["DHCP", "Primitives"]),
     tests("StatusPageTests", ["StatusPage", "CSystem", "Primitives", "Reactor", "LoopSupport"]),

@@ -58,13 +58,13 @@ struct WireAddress: Equatable {
 
 extension ByteReader {
   /// Six address bytes, least significant first.
-  mutating func address() throws(Truncated) -> UInt64 {
+  mutating func address() throws(TruncationError) -> UInt64 {
     let low = try u32le()
     return UInt64(try u16le()) << 32 | UInt64(low)
   }
 
   /// Six address bytes and the type byte.
-  mutating func typedAddress() throws(Truncated) -> WireAddress {
+  mutating func typedAddress() throws(TruncationError) -> WireAddress {
     WireAddress(address: try address(), type: try u8())
   }
 }

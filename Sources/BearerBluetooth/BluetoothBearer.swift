@@ -20,7 +20,7 @@ public final class BluetoothBearer {
   /// The largest SDU that a stream receives, in bytes.
   public static let receiveBytesMax = Int(L2CAPSocket.receiveUnitBytesMax)
   /// The maximum number of queued dials: one for each candidate. Further dials fail at once.
-  public static let dialsQueuedMax = CandidateTable.entriesMax
+  public static let dialsQueuedMax = HeardPeers.entriesMax
   /// The number of failed commands in a row after which the bearer checks whether the controller still answers.
   private static let doubtsMax = 2
   /// The number of failed commands in a row after which a controller without links is switched off and on, even if it
@@ -42,9 +42,9 @@ public final class BluetoothBearer {
   let attributes: AttributeConnections
   let classic: ClassicRadio?
   var plan: RadioPlan
-  var candidates = CandidateTable()
+  var candidates = HeardPeers()
   /// Classic peers that answered an inquiry.
-  var classicCandidates = CandidateTable()
+  var classicCandidates = HeardPeers()
   private var listeners: [BluetoothListener] = []
   var linked: [WireAddress] = []
   /// Linked LE peers whose disconnection this node has requested.

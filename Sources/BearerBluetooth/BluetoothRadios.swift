@@ -19,8 +19,8 @@ public final class BluetoothRadios {
 
   /// The maximum number of known peers of all adapters, over LE and classic. `heardBytes` is the memory for each peer
   /// in bytes.
-  public static let heardMax = 2 * AdapterChoice.countMax * CandidateTable.entriesMax
-  public static let heardBytes = CandidateTable.entryBytes + SharedCandidates.entryBytes
+  public static let heardMax = 2 * AdapterChoice.countMax * HeardPeers.entriesMax
+  public static let heardBytes = HeardPeers.entryBytes + SharedCandidates.entryBytes
 
   /// Called when the number of LE link slots of all working adapters changes. While no adapter works, the number is
   /// that of a single adapter.

@@ -78,7 +78,7 @@ struct DataElement: Equatable {
 
 extension ByteReader {
   /// The next data element. The elements of a sequence are not parsed.
-  mutating func element() throws(Truncated) -> DataElement {
+  mutating func element() throws(TruncationError) -> DataElement {
     let head = try u8()
     let type = head >> 3
     let byteCount: Int

@@ -9,7 +9,7 @@ struct SharedCandidates {
   }
 
   /// The memory for one entry in bytes. All adapters together have at most `AdapterChoice.countMax` times two tables of
-  /// `CandidateTable.entriesMax` peers.
+  /// `HeardPeers.entriesMax` peers.
   static let entryBytes = MemoryLayout<(candidate: Candidate, adapters: UInt8)>.stride
   private var entries: [(candidate: Candidate, adapters: UInt8)] = []
 

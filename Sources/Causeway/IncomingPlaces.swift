@@ -5,7 +5,7 @@ internal import Transfer
 /// A connection has such slots for all its transfers, and each session has such slots for its unanswered offers.
 final class IncomingPlaces: Sendable {
   private struct Held {
-    let run: IncomingRun
+    let run: IncomingTransferTask
     var movedAt = ContinuousClock.now
   }
   private let held = Mutex<[Held]>([])
@@ -21,8 +21,8 @@ final class IncomingPlaces: Sendable {
 
   /// Takes a slot for a transfer. If no slot is free, another transfer may lose its slot by the rules of
   /// `TransferPlaces`, and its streams are reset. Returns false if the transfer gets no slot.
-  func enter(_ run: IncomingRun) -> Bool {
-    let (hasPlace, other) = held.withLock { held -> (Bool, IncomingRun?) in
+  func enter(_ run: IncomingTransferTask) -> Bool {
+    let (hasPlace, other) = held.withLock { held -> (Bool, IncomingTransferTask?) in
       if held.contains(where: { $0.run === run }) { return (true, nil) }
       let now = ContinuousClock.now
       let entries = held.map { held in
@@ -31,7 +31,7 @@ final class IncomingPlaces: Sendable {
           stillMilliseconds: UInt64(max(0, (now - held.movedAt) / .milliseconds(1))))
       }
       let place = TransferPlaces(entries, of: capacity).place(for: run.sender.address.node, isTrusted: isTrusted(run))
-      var other: IncomingRun?
+      var other: IncomingTransferTask?
       switch place {
       case .free: break
       case .instead(let index): other = held.remove(at: index).run
@@ -45,14 +45,16 @@ final class IncomingPlaces: Sendable {
   }
 
   /// Records that bytes of the transfer have arrived.
-  func moved(_ run: IncomingRun) {
+  func moved(_ run: IncomingTransferTask) {
     held.withLock { held in
       guard let index = held.firstIndex(where: { $0.run === run }) else { return }
       held[index].movedAt = .now
     }
   }
 
-  func leave(_ run: IncomingRun) { held.withLock { $0.removeAll { $0.run === run } } }
+  func leave(_ run: IncomingTransferTask) { held.withLock { $0.removeAll { $0.run === run } } }
 
-  private func isTrusted(_ run: IncomingRun) -> Bool { !hasReserve || run.isAccepted || run.sender.peer.isVerified }
+  private func isTrusted(_ run: IncomingTransferTask) -> Bool {
+    !hasReserve || run.isAccepted || run.sender.peer.isVerified
+  }
 }

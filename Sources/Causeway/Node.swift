@@ -103,7 +103,7 @@ public final class Node: Sendable {
     guard (2...64).contains(rules.membersMax) else {
       throw CausewayError(.invalid, "the limit of members of a session is 2 to 64")
     }
-    let number = lease.connection.number(), inside = SessionInside(number)
+    let number = lease.connection.number(), inside = SessionCore(number)
     let answer = try await lease.connection.make(
       .open(type: type, rules, decides: decides), number, for: inside, undo: .leave(session: number, farewell: ""))
     return Session(self, number, type, inside, try address(answer))

@@ -14,10 +14,10 @@ public final class Offer: Sendable {
   /// The sum of the sizes of all files, in bytes.
   public let byteCount: UInt64
   public let fileCount: Int
-  let run: IncomingRun
+  let run: IncomingTransferTask
   private let record: OfferRecord
 
-  init(_ run: IncomingRun, _ record: OfferRecord) {
+  init(_ run: IncomingTransferTask, _ record: OfferRecord) {
     self.run = run
     self.record = record
     from = run.sender

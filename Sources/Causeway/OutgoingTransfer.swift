@@ -12,7 +12,7 @@ extension Session {
   ///
   /// - Parameters:
   ///   - paths: files, and folders with all their content; at most 65,536 files and folders in total, and no symbolic
-  ///     links. Names are UTF-8 without control characters (docs/resources.md, “Records”). The files must not change
+  ///     links. FileNames are UTF-8 without control characters (docs/resources.md, “Records”). The files must not change
   ///     until they are sent. A path that begins with `http://` or `https://` is a URL. The program curl fetches the
   ///     file first, and the file is offered under the last component of the URL's path. A URL with a password is
   ///     refused; put the password in ~/.netrc.
@@ -29,7 +29,7 @@ extension Session {
     let isWanted = Wanted()
     let found = await withTaskCancellationHandler {
       await onThread {
-        Result { () throws(ResourceFailure) in
+        Result { () throws(ResourceError) in
           try ResourceSource(fetching: paths, spool: spool) { _, _ in isWanted.now }
         }
       }
@@ -38,7 +38,7 @@ extension Session {
     }
     let source = try found.mapError { CausewayError($0) }.get()
     if Task.isCancelled { throw .cancelled }
-    let run = OutgoingRun(self, member, paths, source)
+    let run = OutgoingTransferTask(self, member, paths, source)
     run.start()
     return Transfer(member, run.inside)
   }
@@ -54,14 +54,14 @@ private final class Wanted: Sendable {
 
 /// The sender's side of one transfer. After a break the offer is repeated on a new stream; each such stream is one
 /// attempt.
-final class OutgoingRun: Sendable {
+final class OutgoingTransferTask: Sendable {
   /// The result of an attempt.
   private enum End: Sendable {
     case outcome(SenderOutcome)
     case broken(CausewayError)
   }
 
-  let inside: TransferInside
+  let inside: TransferCore
   private let session: Session
   private let member: Address
   private let paths: [String]
@@ -75,7 +75,7 @@ final class OutgoingRun: Sendable {
     self.paths = paths
     manifest = source.manifest
     work = Mutex(OutgoingWork(source))
-    inside = TransferInside(byteCount: manifest.byteCount, fileCount: manifest.files.count)
+    inside = TransferCore(byteCount: manifest.byteCount, fileCount: manifest.files.count)
   }
 
   func start() {
@@ -315,7 +315,7 @@ final class OutgoingRun: Sendable {
   }
 }
 
-extension SessionInside {
+extension SessionCore {
   func isConnected(_ member: Address) -> Bool { mailbox.read { $0.members[member]?.isConnected == true } }
 
   /// Waits until a member is connected. Returns false if the session has ended, or nil if the task was cancelled.

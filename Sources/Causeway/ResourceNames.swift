@@ -11,7 +11,7 @@ extension ResourceStream {
 }
 
 extension CausewayError {
-  init(_ failure: ResourceFailure) {
+  init(_ failure: ResourceError) {
     let reason: Reason =
       switch failure.reason {
       case .invalid: .invalid

@@ -14,14 +14,14 @@ final class Resources: Sendable {
     var answers: [UInt64: (member: Address, promise: Promise<OfferedStream>)] = [:]
     /// Accepted incoming transfers. A repeated offer of the same resource (set of files) from the same sender continues
     /// the accepted transfer.
-    var routes: [Route: IncomingRun] = [:]
+    var routes: [Route: IncomingTransferTask] = [:]
   }
   /// The slots for unanswered offers.
   private let unanswered = IncomingPlaces(Limits.offersMax, hasReserve: false)
   private let state = Mutex(State())
 
   /// Handles a stream with a reserved name. A stream that no transfer expects is released, and its `deinit` refuses it.
-  func hear(_ stream: OfferedStream, _ connection: Connection, _ session: SessionInside) {
+  func hear(_ stream: OfferedStream, _ connection: Connection, _ session: SessionCore) {
     switch ResourceStream(stream.name) {
     case .answer(let attempt)?:
       let expected = state.withLock { state -> Promise<OfferedStream>? in
@@ -32,7 +32,7 @@ final class Resources: Sendable {
     case .offer(let resource, _)?:
       let route = Route(sender: stream.sender.address, resource: resource)
       if let known = state.withLock({ $0.routes[route] }) { return known.again(stream) }
-      let run = IncomingRun(connection, session, stream.sender, resource)
+      let run = IncomingTransferTask(connection, session, stream.sender, resource)
       guard connection.incoming.enter(run) else { return }
       guard unanswered.enter(run) else { return connection.incoming.leave(run) }
       run.start(stream)
@@ -49,10 +49,10 @@ final class Resources: Sendable {
   func forget(_ attempt: UInt64) { _ = state.withLock { $0.answers.removeValue(forKey: attempt) } }
 
   /// Frees the slot of an offer that was answered or has ended.
-  func answered(_ run: IncomingRun) { unanswered.leave(run) }
+  func answered(_ run: IncomingTransferTask) { unanswered.leave(run) }
 
   /// Registers an accepted transfer. Returns false if this resource of this sender is already being received.
-  func enter(_ run: IncomingRun) -> Bool {
+  func enter(_ run: IncomingTransferTask) -> Bool {
     let route = Route(sender: run.sender.address, resource: run.resource)
     return state.withLock { state in
       guard state.routes[route] == nil else { return false }
@@ -61,7 +61,7 @@ final class Resources: Sendable {
     }
   }
 
-  func leave(_ run: IncomingRun) {
+  func leave(_ run: IncomingTransferTask) {
     let route = Route(sender: run.sender.address, resource: run.resource)
     state.withLock { if $0.routes[route] === run { $0.routes[route] = nil } }
   }

@@ -11,10 +11,10 @@ public final class Session: Sendable {
   public let address: Address
   let node: Node
   let number: UInt32
-  let inside: SessionInside
+  let inside: SessionCore
   var connection: Connection { node.lease.connection }
 
-  init(_ node: Node, _ number: UInt32, _ type: String, _ inside: SessionInside, _ address: Address) {
+  init(_ node: Node, _ number: UInt32, _ type: String, _ inside: SessionCore, _ address: Address) {
     self.node = node
     self.address = address
     self.number = number

@@ -39,9 +39,9 @@ public final class Transfer: Sendable {
 
   /// The member at the other end.
   public let member: Address
-  let inside: TransferInside
+  let inside: TransferCore
 
-  init(_ member: Address, _ inside: TransferInside) {
+  init(_ member: Address, _ inside: TransferCore) {
     self.member = member
     self.inside = inside
   }
@@ -79,7 +79,7 @@ public final class Transfer: Sendable {
 }
 
 /// The state of a transfer that is the same for the sender's and the receiver's side.
-final class TransferInside: Sendable {
+final class TransferCore: Sendable {
   let progress: Mailbox<LastProgress>
   let ended = Promise<Result<[String], CausewayError>>()
   /// Fulfilled with the explanation when the application cancels the transfer.

@@ -11,13 +11,13 @@ public struct AcknowledgementView: ~Escapable {
   let payload: RawSpan
 
   @_lifetime(copy payload)
-  public init(_ payload: RawSpan) throws(PayloadRefusal) {
+  public init(_ payload: RawSpan) throws(PayloadError) {
     guard payload.byteCount == (try Self.byteCount(in: payload)) else { throw .tooLong }
     self.payload = payload
   }
 
   /// The length of the acknowledgement at the start of a payload, in bytes. It is at most the length of the payload.
-  static func byteCount(in payload: RawSpan) throws(PayloadRefusal) -> Int {
+  static func byteCount(in payload: RawSpan) throws(PayloadError) -> Int {
     guard payload.byteCount >= Acknowledgement.headerBytes else { throw .tooShort }
     let rangeCount = Int(payload.octet(17))
     guard rangeCount <= Acknowledgement.rangesMax else { throw .tooManyRanges }
@@ -27,7 +27,7 @@ public struct AcknowledgementView: ~Escapable {
   }
 
   /// Checks every field and returns the acknowledgement. Throws the first violation that it finds.
-  public func checked() throws(PayloadRefusal) -> Acknowledgement {
+  public func checked() throws(PayloadError) -> Acknowledgement {
     let lane = try checkedLane(payload.octet(16), reserved: payload.word16(18))
     var result = Acknowledgement(
       epochs: EpochPair(payload),

@@ -85,7 +85,7 @@ public final class Channel {
   /// now, `.tooLong` if the message exceeds `ChannelLimits.messageBytesMax`, and `.closed`.
   public func send(
     kind: UInt8, _ message: RawSpan, lane: Lane, now: Instant
-  ) throws(SendRefusal) -> MessageID {
+  ) throws(SendError) -> MessageID {
     guard !isClosed else { throw .closed }
     let id = MessageID(number: messagesTaken)
     try sender(lane).send(id, kind: kind, message, now: now)
@@ -185,11 +185,11 @@ public final class Channel {
 
   /// Handles a payload of frame type 34. Throws `.alreadyReceived` for a duplicate, and for a number that is 64 or more
   /// below the greatest received number.
-  public func receiveDatagram(_ payload: RawSpan, now: Instant) throws(ChannelRefusal) {
+  public func receiveDatagram(_ payload: RawSpan, now: Instant) throws(ChannelError) {
     guard !isClosed else { throw .closed }
     let view: DatagramView
     let datagram: Datagram
-    do throws(PayloadRefusal) {
+    do throws(PayloadError) {
       view = try DatagramView(payload)
       datagram = try view.checked()
     } catch { throw .malformed(error) }
@@ -202,16 +202,16 @@ public final class Channel {
   /// Handles a payload of frame type 32. A thrown error leaves the channel unchanged, with one exception: with
   /// `.messageTooLong` the channel has begun again in a later local epoch. After `.otherDestinationEpoch` or
   /// `.messageTooLong` the owner should reply with a `Reset`.
-  public func receiveSegment(_ payload: RawSpan, now: Instant) throws(ChannelRefusal) {
+  public func receiveSegment(_ payload: RawSpan, now: Instant) throws(ChannelError) {
     guard !isClosed else { throw .closed }
     let view: SegmentView
     let segment: Segment
-    do throws(PayloadRefusal) {
+    do throws(PayloadError) {
       view = try SegmentView(payload)
       segment = try view.checked()
     } catch { throw .malformed(error) }
     try check(segment.epochs)
-    do throws(ChannelRefusal) {
+    do throws(ChannelError) {
       try receiver(segment.lane).receive(segment, view.data, now: now)
     } catch {
       // The sender would retransmit the same message, and the start of the next message is unknown. Only a new epoch
@@ -222,10 +222,10 @@ public final class Channel {
   }
 
   /// Handles a payload of frame type 33.
-  public func receiveAcknowledgement(_ payload: RawSpan, now: Instant) throws(ChannelRefusal) {
+  public func receiveAcknowledgement(_ payload: RawSpan, now: Instant) throws(ChannelError) {
     guard !isClosed else { throw .closed }
     let acknowledgement: Acknowledgement
-    do throws(PayloadRefusal) {
+    do throws(PayloadError) {
       acknowledgement = try AcknowledgementView(payload).checked()
     } catch { throw .malformed(error) }
     try check(acknowledgement.epochs)
@@ -233,9 +233,9 @@ public final class Channel {
   }
 
   /// Handles a payload of frame type 38: an acknowledgement, then a segment. Throws like `receiveSegment`.
-  public func receiveJoined(_ payload: RawSpan, now: Instant) throws(ChannelRefusal) {
+  public func receiveJoined(_ payload: RawSpan, now: Instant) throws(ChannelError) {
     let split: Int
-    do throws(PayloadRefusal) {
+    do throws(PayloadError) {
       split = try AcknowledgementView.byteCount(in: payload)
       _ = try SegmentView(payload.extracting(split...)).checked()
     } catch { throw .malformed(error) }
@@ -246,15 +246,15 @@ public final class Channel {
 
   /// Handles a payload of frame type 35. If the reset is accepted, the channel begins again with the other end's new
   /// epoch, as after `remoteRestarted`.
-  public func receiveReset(_ payload: RawSpan, now: Instant) throws(ChannelRefusal) {
+  public func receiveReset(_ payload: RawSpan, now: Instant) throws(ChannelError) {
     guard !isClosed else { throw .closed }
     let reset: Reset
-    do throws(PayloadRefusal) { reset = try Reset(payload) } catch { throw .malformed(error) }
+    do throws(PayloadError) { reset = try Reset(payload) } catch { throw .malformed(error) }
     guard reset.meantEpoch == remoteEpoch else { throw .staleReset }
     remoteRestarted(epoch: reset.currentEpoch)
   }
 
-  private func check(_ epochs: EpochPair) throws(ChannelRefusal) {
+  private func check(_ epochs: EpochPair) throws(ChannelError) {
     guard epochs.destination == localEpoch else { throw .otherDestinationEpoch(epochs.destination) }
     guard epochs.source == remoteEpoch else { throw .otherSourceEpoch(epochs.source) }
     isUntouched = false

@@ -25,7 +25,7 @@ public struct MessageID: Hashable, Sendable {
 }
 
 /// Why `send` refused a message.
-public enum SendRefusal: Error, Equatable, Sendable {
+public enum SendError: Error, Equatable, Sendable {
   /// Back-pressure: the ring or the table of unfinished sends is full. Retry after a completion.
   case full
   /// The message is longer than `ChannelLimits.messageBytesMax`.
@@ -87,9 +87,9 @@ public struct OutgoingPayload: Equatable, Sendable {
 }
 
 /// Why a payload from the network was rejected.
-public enum ChannelRefusal: Error, Equatable, Sendable {
+public enum ChannelError: Error, Equatable, Sendable {
   /// The bytes are not a valid payload.
-  case malformed(PayloadRefusal)
+  case malformed(PayloadError)
   /// The payload is addressed to another epoch of this node, which is the associated value. The owner replies to a
   /// segment with a `Reset` whose `meantEpoch` is that epoch.
   case otherDestinationEpoch(UInt64)

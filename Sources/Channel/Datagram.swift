@@ -8,7 +8,7 @@ public struct DatagramView: ~Escapable {
   let payload: RawSpan
 
   @_lifetime(copy payload)
-  public init(_ payload: RawSpan) throws(PayloadRefusal) {
+  public init(_ payload: RawSpan) throws(PayloadError) {
     guard payload.byteCount >= Datagram.headerBytes else { throw .tooShort }
     guard payload.byteCount <= ChannelLimits.pathMTUMax else { throw .tooLong }
     self.payload = payload
@@ -19,7 +19,7 @@ public struct DatagramView: ~Escapable {
   }
 
   /// Checks every field of the header and returns the header. Throws the first violation that it finds.
-  public func checked() throws(PayloadRefusal) -> Datagram {
+  public func checked() throws(PayloadError) -> Datagram {
     guard payload.octet(17) == 0, payload.word16(18) == 0 else { throw .reservedNotZero }
     let number = payload.word64(20)
     guard number != 0 else { throw .numberZero }

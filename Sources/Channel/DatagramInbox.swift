@@ -13,7 +13,7 @@ struct DatagramInbox: ~Copyable {
   init(budget: RingBudget) { ring = ByteRing(capacityMax: ChannelLimits.datagramRingBytes, budget: budget) }
 
   /// Stores a datagram. Throws `.alreadyReceived` for a duplicate, which changes only a counter.
-  mutating func receive(_ datagram: Datagram, _ message: RawSpan, now: Instant) throws(ChannelRefusal) {
+  mutating func receive(_ datagram: Datagram, _ message: RawSpan, now: Instant) throws(ChannelError) {
     guard seen.take(datagram.number) else {
       statistics.duplicatesReceived += 1
       throw .alreadyReceived

@@ -47,7 +47,7 @@ final class LaneReceiver {
 
   // MARK: Segments
 
-  func receive(_ segment: Segment, _ data: RawSpan, now: Instant) throws(ChannelRefusal) {
+  func receive(_ segment: Segment, _ data: RawSpan, now: Instant) throws(ChannelError) {
     statistics.segmentsReceived += 1
     lastArrival = now
     echo = segment.timestamp

@@ -50,7 +50,7 @@ final class LaneSender {
     return needed <= roomBytes && ring.canReserve(needed)
   }
 
-  func send(_ id: MessageID, kind: UInt8, _ message: RawSpan, now: Instant) throws(SendRefusal) {
+  func send(_ id: MessageID, kind: UInt8, _ message: RawSpan, now: Instant) throws(SendError) {
     guard message.byteCount <= ChannelLimits.messageBytesMax else { throw .tooLong }
     let needed = bytesHeld(with: message.byteCount)
     guard !unfinished.isFull, needed <= roomBytes, ring.reserve(needed, inUseFrom: acknowledged) else { throw .full }
@@ -102,7 +102,7 @@ final class LaneSender {
 
   // MARK: Acknowledgements
 
-  func receive(_ acknowledgement: Acknowledgement, now: Instant) throws(ChannelRefusal) {
+  func receive(_ acknowledgement: Acknowledgement, now: Instant) throws(ChannelError) {
     let ranges = acknowledgement.rangeCount
     guard acknowledgement.cumulative <= sentEnd,
       ranges == 0 || acknowledgement.range(ranges - 1).end <= sentEnd

@@ -1,7 +1,7 @@
 import Primitives
 
 /// Why bytes are not a valid payload. Each case has its own counter.
-public enum PayloadRefusal: UInt8, Error, Sendable, CaseIterable {
+public enum PayloadError: UInt8, Error, Sendable, CaseIterable {
   /// The payload is shorter than its fixed part, or than its range count requires.
   case tooShort
   /// The payload is longer than its range count requires, or than any frame.
@@ -63,7 +63,7 @@ extension OutputRawSpan {
 
 /// The lane of a segment or acknowledgement. `raw` is byte 16 of the payload, and `reserved` is bytes 18–19, which must
 /// be 0.
-func checkedLane(_ raw: UInt8, reserved: UInt16) throws(PayloadRefusal) -> Lane {
+func checkedLane(_ raw: UInt8, reserved: UInt16) throws(PayloadError) -> Lane {
   guard let lane = Lane(rawValue: raw) else { throw .unknownLane }
   guard reserved == 0 else { throw .reservedNotZero }
   return lane

@@ -18,7 +18,7 @@ public struct Reset: Equatable, Sendable {
     self.currentEpoch = currentEpoch
   }
 
-  public init(_ payload: RawSpan) throws(PayloadRefusal) {
+  public init(_ payload: RawSpan) throws(PayloadError) {
     guard payload.byteCount >= Self.byteCount else { throw .tooShort }
     guard payload.byteCount == Self.byteCount else { throw .tooLong }
     meantEpoch = payload.word64(0)

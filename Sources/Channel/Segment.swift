@@ -8,7 +8,7 @@ public struct SegmentView: ~Escapable {
   let payload: RawSpan
 
   @_lifetime(copy payload)
-  public init(_ payload: RawSpan) throws(PayloadRefusal) {
+  public init(_ payload: RawSpan) throws(PayloadError) {
     guard payload.byteCount > Segment.headerBytes else { throw .tooShort }
     guard payload.byteCount <= ChannelLimits.pathMTUMax else { throw .tooLong }
     self.payload = payload
@@ -20,7 +20,7 @@ public struct SegmentView: ~Escapable {
   }
 
   /// Checks every field of the header and returns the header. Throws the first violation that it finds.
-  public func checked() throws(PayloadRefusal) -> Segment {
+  public func checked() throws(PayloadError) -> Segment {
     let lane = try checkedLane(payload.octet(16), reserved: payload.word16(18))
     guard payload.octet(17) == 0 else { throw .reservedNotZero }
     let offset = payload.word64(24)

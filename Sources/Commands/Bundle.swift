@@ -99,7 +99,7 @@ final class Bundle {
     } catch {
       return miss("status, sessions, routes", error.text)
     }
-    do throws(CommandFailure) {
+    do throws(CommandError) {
       let text = try routesText(PeerConnection(options), hasNames: redaction.keepsIdentities)
       add("routes.txt", redaction.applied(to: text.bytes))
     } catch {

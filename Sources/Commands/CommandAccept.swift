@@ -1,7 +1,7 @@
 import CSystem
 import Diagnostics
 import LocalAPI
-import LocalClient
+import DaemonClient
 import Primitives
 import Reactor
 import Session
@@ -30,10 +30,10 @@ func commandAccept(_ words: CommandWords) -> CInt {
     type = given
     return nil
   }
-  return run { () throws(CommandFailure) in try accept(options, rule, type) }
+  return run { () throws(CommandError) in try accept(options, rule, type) }
 }
 
-private func accept(_ options: LocalOptions, _ rule: AcceptRule, _ type: [UInt8]) throws(CommandFailure) {
+private func accept(_ options: LocalOptions, _ rule: AcceptRule, _ type: [UInt8]) throws(CommandError) {
   let connection = try options.connect(as: "accept")
   let signals = Signals([SIGINT, SIGTERM, SIGHUP])
   let end = options.endOfStay
@@ -43,7 +43,7 @@ private func accept(_ options: LocalOptions, _ rule: AcceptRule, _ type: [UInt8]
   let view = ChatView(options.isJSON ? .json : .plain)
   let lines = PeerLines(view.notice)
   defer { lines.tellCounts(isLast: true) }
-  let doorkeeper = Doorkeeper(connection, session, rule, type, lines) { invitation, peer, isAccepted in
+  let doorkeeper = InvitationPrompt(connection, session, rule, type, lines) { invitation, peer, isAccepted in
     let text = answerText(invitation, peer, isAccepted)
     guard isAccepted || lines.admits(text, .declined, of: invitation.from.node, peer) else { return }
     if view.isJSON {
@@ -73,7 +73,7 @@ private func accept(_ options: LocalOptions, _ rule: AcceptRule, _ type: [UInt8]
     case .signal, .timedOut:
       _ = try? connection.carryOut(.leave(session: session, text: []))
       return
-    case .outputClosed: throw CommandFailure(ExitCode.failed)
+    case .outputClosed: throw CommandError(ExitCode.failed)
     case .event(.invited(_, let invitation, _, let peer)): doorkeeper.invited(invitation, peer)
     case .event(.invitationEnded(_, let received, _)): doorkeeper.ended(received)
     case .event(.decisionWanted(_, let address, let peer, _)):
@@ -92,7 +92,7 @@ private func accept(_ options: LocalOptions, _ rule: AcceptRule, _ type: [UInt8]
       window.took(text.count, connection, session)
       view.message(names.name(from, sightings), from, text)
     case .event(.stream(_, let stream, _, _)): connection.ask(.take(stream: stream, isWanted: false, limit: 0))
-    case .event(.ended(_, let end, _)): throw CommandFailure(saying: sessionEndText(end))
+    case .event(.ended(_, let end, _)): throw CommandError(saying: sessionEndText(end))
     case .event: continue
     }
   }

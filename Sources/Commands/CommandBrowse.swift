@@ -1,7 +1,7 @@
 import CSystem
 import Diagnostics
 import LocalAPI
-import LocalClient
+import DaemonClient
 import Primitives
 import Reactor
 import Session
@@ -26,7 +26,7 @@ func commandBrowse(_ words: CommandWords) -> CInt {
     type = given
     return nil
   }
-  return run { () throws(CommandFailure) in
+  return run { () throws(CommandError) in
     let connection = try options.connect(as: "browse")
     let screen = options.isJSON ? nil : Screen()
     defer { screen?.close() }
@@ -56,7 +56,7 @@ private struct Browse {
 
   mutating func run(
     _ connection: DaemonConnection, _ type: [UInt8], until deadline: Instant
-  ) throws(CommandFailure) {
+  ) throws(CommandError) {
     let signals = Signals([SIGINT, SIGTERM, SIGHUP, SIGWINCH, SIGTSTP])
     let watch = DaemonConnection.Watch(
       input: screen == nil ? -1 : STDIN_FILENO, signals: signals.descriptor, output: STDOUT_FILENO)
@@ -84,7 +84,7 @@ private struct Browse {
           default: return
           }
         }
-      case .outputClosed: throw CommandFailure(ExitCode.failed)
+      case .outputClosed: throw CommandError(ExitCode.failed)
       case .timedOut:
         lines.tellCounts(isLast: monotonicNow() >= deadline)
         if monotonicNow() >= deadline { return }
@@ -127,12 +127,12 @@ private struct Browse {
     line.put()
   }
 
-  // MARK: Table
+  // MARK: TextTable
 
   private mutating func draw() {
     guard let screen else { return }
     let (columns, rows) = screen.size
-    var table = Diagnostics.Table(["NAME", "ID", "TYPE", "HOPS", "VERIFIED", "INFO"])
+    var table = Diagnostics.TextTable(["NAME", "ID", "TYPE", "HOPS", "VERIFIED", "INFO"])
     for sighting in sightings.all {
       table.add([
         String(decoding: sighting.peer.name, as: UTF8.self), sighting.address.node.shortText,

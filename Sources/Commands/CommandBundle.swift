@@ -28,10 +28,10 @@ func commandBundle(_ words: CommandWords) -> CInt {
     if key == 0x6F { output = value } else { keepsIdentities = true }
     return nil
   }
-  return run { () throws(CommandFailure) in
+  return run { () throws(CommandError) in
     let isPipe = output.map { $0.utf8.elementsEqual("-".utf8) } ?? false
     if isPipe && isatty(STDOUT_FILENO) == 1 {
-      throw CommandFailure(
+      throw CommandError(
         saying: "standard output is a terminal; redirect the archive: > bundle.tar (with ssh, omit -t)",
         ExitCode.usage)
     }

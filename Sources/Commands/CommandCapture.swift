@@ -72,9 +72,9 @@ func commandCapture(_ words: CommandWords) -> CInt {
     return nil
   }
   if path.map({ Text($0).equals("-") }) == true { path = nil }
-  return run { () throws(CommandFailure) in
+  return run { () throws(CommandError) in
     if path == nil && isatty(STDOUT_FILENO) == 1 {
-      throw CommandFailure(
+      throw CommandError(
         saying: "standard output is a terminal; name a file with --output, or pipe to “wireshark -k -i -”",
         ExitCode.usage)
     }
@@ -88,15 +88,15 @@ func commandCapture(_ words: CommandWords) -> CInt {
 
 extension ControlClient {
   /// Requests a capture. Returns when the daemon has started the capture.
-  fileprivate func begin(_ wish: CaptureWish) throws(CommandFailure) {
+  fileprivate func begin(_ wish: CaptureWish) throws(CommandError) {
     send(.capture(wish))
     while true {
       switch next(milliseconds: 10_000) {
       case .event(.frames): return
-      case .event(.answer(_, let text)): throw CommandFailure(saying: text)
+      case .event(.answer(_, let text)): throw CommandError(saying: text)
       case .event: continue
-      case .closed(let reason): throw CommandFailure(saying: reason)
-      case .timedOut: throw CommandFailure(saying: "the daemon did not answer for 10 s; see “causeway log”")
+      case .closed(let reason): throw CommandError(saying: reason)
+      case .timedOut: throw CommandError(saying: "the daemon did not answer for 10 s; see “causeway log”")
       }
     }
   }
@@ -123,7 +123,7 @@ private final class Capture {
     self.bounds = bounds
   }
 
-  func run() throws(CommandFailure) {
+  func run() throws(CommandError) {
     let end = deadline(after: bounds.seconds)
     var goesOn = try put(CaptureFormat.fileHeader[...])
     while goesOn {
@@ -133,7 +133,7 @@ private final class Capture {
         dropped += UInt64(lost)
         goesOn = try take(records[...])
       case .event, .timedOut: continue
-      case .closed(let reason): throw CommandFailure(saying: reason)
+      case .closed(let reason): throw CommandError(saying: reason)
       }
     }
     tell()
@@ -141,7 +141,7 @@ private final class Capture {
 
   /// Waits for the daemon. Returns false if `end` has passed. Also returns false after a signal, once all frames that
   /// the daemon sent before the signal have been read.
-  private func wait(until end: Instant) throws(CommandFailure) -> Bool {
+  private func wait(until end: Instant) throws(CommandError) -> Bool {
     let now = monotonicNow()
     if now >= end { return false }
     let left = end == .never ? -1 : CInt(clamping: ((end - now).nanoseconds + 999_999) / 1_000_000)
@@ -152,7 +152,7 @@ private final class Capture {
       pollfd(fd: file.descriptor, events: 0, revents: 0),
     ]
     poll(&polled, nfds_t(polled.count), left)
-    if polled[2].revents != 0 { throw CommandFailure(ExitCode.failed) }
+    if polled[2].revents != 0 { throw CommandError(ExitCode.failed) }
     if polled[0].revents == 0 { return true }
     looksAfterSignal += 1
     return polled[1].revents != 0 && looksAfterSignal <= Self.looksAfterSignalMax
@@ -160,12 +160,12 @@ private final class Capture {
 
   /// Writes records, up to the limits of the capture. Returns false if a limit is reached, or if a signal arrived while
   /// the output was not writable.
-  private func take(_ records: ArraySlice<UInt8>) throws(CommandFailure) -> Bool {
+  private func take(_ records: ArraySlice<UInt8>) throws(CommandError) -> Bool {
     var end = records.startIndex
     var isOver = false
     while !isOver, end < records.endIndex {
       guard let count = CaptureFormat.recordByteCount(records[end...]) else {
-        throw CommandFailure(saying: "the daemon runs another version and its frames cannot be read; restart it")
+        throw CommandError(saying: "the daemon runs another version and its frames cannot be read; restart it")
       }
       if bytes + UInt64(end - records.startIndex + count) > bounds.bytes {
         isOver = true
@@ -179,7 +179,7 @@ private final class Capture {
   }
 
   /// Writes bytes and counts them. Returns false if a signal arrived before all bytes were written.
-  private func put(_ bytes: ArraySlice<UInt8>) throws(CommandFailure) -> Bool {
+  private func put(_ bytes: ArraySlice<UInt8>) throws(CommandError) -> Bool {
     self.bytes += UInt64(bytes.count)
     return try file.put(bytes, orStopAt: signals)
   }
@@ -197,7 +197,7 @@ private final class CaptureFile {
   private let path: String?
 
   /// Creates the file at `path`, or truncates an existing file. If `path` is nil, the output is standard output.
-  init(_ path: String?) throws(CommandFailure) {
+  init(_ path: String?) throws(CommandError) {
     self.path = path
     guard let path else {
       descriptor = STDOUT_FILENO
@@ -206,14 +206,14 @@ private final class CaptureFile {
     // Without O_NONBLOCK, open(2) on a named pipe blocks until a reader opens the pipe, and no signal ends the call.
     descriptor = csystem_open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0o600)
     if descriptor < 0 {
-      throw CommandFailure(saying: "\(path): \(SystemError.last.text); name another file with --output")
+      throw CommandError(saying: "\(path): \(SystemError.last.text); name another file with --output")
     }
   }
 
   deinit { if path != nil { close(descriptor) } }
 
   /// Writes bytes. Returns false if a signal arrived and the output is not writable.
-  func put(_ bytes: ArraySlice<UInt8>, orStopAt signals: Signals) throws(CommandFailure) -> Bool {
+  func put(_ bytes: ArraySlice<UInt8>, orStopAt signals: Signals) throws(CommandError) -> Bool {
     var rest = bytes
     while !rest.isEmpty {
       var polled = [
@@ -230,8 +230,8 @@ private final class CaptureFile {
       }
       let error = SystemError.last
       if error.code == EAGAIN || error.code == EINTR { continue }
-      if error.code == EPIPE { throw CommandFailure(ExitCode.failed) }
-      throw CommandFailure(saying: "\(path ?? "standard output"): \(error.text); the capture ends here")
+      if error.code == EPIPE { throw CommandError(ExitCode.failed) }
+      throw CommandError(saying: "\(path ?? "standard output"): \(error.text); the capture ends here")
     }
     return true
   }

@@ -1,7 +1,7 @@
 import CSystem
 import Diagnostics
 import LocalAPI
-import LocalClient
+import DaemonClient
 import Primitives
 import Reactor
 import Session
@@ -43,9 +43,9 @@ func commandChat(_ words: CommandWords) -> CInt {
     type = given
     return nil
   }
-  return run { () throws(CommandFailure) in
+  return run { () throws(CommandError) in
     let chat = try Chat(options, type, with)
-    do throws(CommandFailure) {
+    do throws(CommandError) {
       try chat.run()
       chat.close()
     } catch {
@@ -93,7 +93,7 @@ private final class Chat {
   /// The error that ends `run`, if any.
   private var failure: (text: TextBuilder, code: CInt)?
 
-  init(_ options: LocalOptions, _ type: [UInt8], _ with: [UInt8]?) throws(CommandFailure) {
+  init(_ options: LocalOptions, _ type: [UInt8], _ with: [UInt8]?) throws(CommandError) {
     self.options = options
     search = with.map { PeerSearch($0, isWaiting: options.waits != nil) }
     end = options.endOfStay
@@ -124,9 +124,9 @@ private final class Chat {
   }
 
   /// Prints a failure and throws the exit code.
-  func finish() throws(CommandFailure) {
-    if let failure { throw CommandFailure(saying: failure.text, failure.code) }
-    if lostCount > 0 { throw CommandFailure(ExitCode.failed) }
+  func finish() throws(CommandError) {
+    if let failure { throw CommandError(saying: failure.text, failure.code) }
+    if lostCount > 0 { throw CommandError(ExitCode.failed) }
   }
 
   private func introduce() {
@@ -146,7 +146,7 @@ private final class Chat {
 
   // MARK: The loop
 
-  func run() throws(CommandFailure) {
+  func run() throws(CommandError) {
     while true {
       takeLines()
       sendLines()
@@ -155,7 +155,7 @@ private final class Chat {
       let deadline = min(min(end, lines.nextDeadline), min(patienceEnd, retryAt))
       let watch = DaemonConnection.Watch(
         input: mayRead ? STDIN_FILENO : -1, signals: signals.descriptor, output: STDOUT_FILENO)
-      if Output.hasFailed { throw CommandFailure(ExitCode.failed) }
+      if Output.hasFailed { throw CommandError(ExitCode.failed) }
       let wake: DaemonConnection.Wake
       do throws(ConnectionError) {
         wake = try connection.next(until: deadline, watching: watch)
@@ -169,7 +169,7 @@ private final class Chat {
       case .event(let event): hear(event)
       case .input: readInput()
       case .signal: while let signal = signals.next() { take(signal) }
-      case .outputClosed: throw CommandFailure(ExitCode.failed)
+      case .outputClosed: throw CommandError(ExitCode.failed)
       case .timedOut: timeUp()
       }
     }

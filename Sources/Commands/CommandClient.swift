@@ -27,18 +27,18 @@ struct ClientOptions {
   }
 
   /// The path of the daemon's control socket.
-  func socketPath() throws(CommandFailure) -> String {
+  func socketPath() throws(CommandError) -> String {
     if let socket { socket } else { try findConfiguration(config).controlSocketPath }
   }
 
   /// Connects to the daemon. If the connection fails, prints the reason and throws the exit code.
-  func connect() throws(CommandFailure) -> ControlClient {
+  func connect() throws(CommandError) -> ControlClient {
     let path = try socketPath()
     do throws(DiagnosticsError) {
       return try ControlClient(path: path)
     } catch {
       printError(error.text)
-      throw CommandFailure(ExitCode.noDaemon)
+      throw CommandError(ExitCode.noDaemon)
     }
   }
 }
@@ -46,23 +46,23 @@ struct ClientOptions {
 extension ControlClient {
   /// Sends a request that the daemon answers with a text, and returns the text. If the daemon refuses, prints its
   /// reason and throws.
-  func carryOut(_ request: ControlRequest) throws(CommandFailure) -> String {
+  func carryOut(_ request: ControlRequest) throws(CommandError) -> String {
     send(request)
     while true {
       switch next(milliseconds: 10_000) {
       case .event(.answer(let isDone, let text)):
-        if !isDone { throw CommandFailure(saying: text) }
+        if !isDone { throw CommandError(saying: text) }
         return text
       case .event: continue
-      case .closed(let reason): throw CommandFailure(saying: reason)
-      case .timedOut: throw CommandFailure(saying: "the daemon did not answer for 10 s; see “causeway log”")
+      case .closed(let reason): throw CommandError(saying: reason)
+      case .timedOut: throw CommandError(saying: "the daemon did not answer for 10 s; see “causeway log”")
       }
     }
   }
 }
 
 /// A failure that ends a command with an exit code. The reason has already been printed.
-struct CommandFailure: Error {
+struct CommandError: Error {
   let code: CInt
   init(_ code: CInt) { self.code = code }
 
@@ -79,8 +79,8 @@ struct CommandFailure: Error {
 }
 
 /// Runs the body of a command. Returns the exit code.
-func run(_ body: () throws(CommandFailure) -> Void) -> CInt {
-  do throws(CommandFailure) {
+func run(_ body: () throws(CommandError) -> Void) -> CInt {
+  do throws(CommandError) {
     try body()
     return ExitCode.done
   } catch {

@@ -53,7 +53,7 @@ func commandReload(_ words: CommandWords) -> CInt {
     _ = options.take(key, value)
     return nil
   }
-  return run { () throws(CommandFailure) in
+  return run { () throws(CommandError) in
     show("", try options.connect().carryOut(.reload))
   }
 }

@@ -2,7 +2,7 @@ import Configuration
 import Diagnostics
 import Doctor
 import LocalAPI
-import LocalClient
+import DaemonClient
 import Primitives
 import Session
 
@@ -27,13 +27,13 @@ func commandExplain(_ words: CommandWords) -> CInt {
     if key == CommandParser.argument { names.append(value) } else { isJSON = true }
     return nil
   }
-  return run { () throws(CommandFailure) in
+  return run { () throws(CommandError) in
     let client = try options.connect()
     let known = try read(fetch(client, .explain(.none, .none))) { report in
       report.nodes.compactMap { node in NodeIDSyntax.parse(Text(node.id)).map { (id: $0, name: node.name) } }
     }
     guard let local = known.first?.id else {
-      throw CommandFailure(saying: "the daemon knows no node, not even its own")
+      throw CommandError(saying: "the daemon knows no node, not even its own")
     }
     let to = try node(names[names.count - 1], known)
     let from = names.count == 2 ? try node(names[0], known) : local
@@ -42,7 +42,7 @@ func commandExplain(_ words: CommandWords) -> CInt {
       if isJSON { put(json) } else { put(report) }
       return report.canTalk
     }
-    if !canTalk { throw CommandFailure(ExitCode.failed) }
+    if !canTalk { throw CommandError(ExitCode.failed) }
   }
 }
 
@@ -61,7 +61,7 @@ func commandSessions(_ words: CommandWords) -> CInt {
     if !options.take(key, value) { isJSON = true }
     return nil
   }
-  return run { () throws(CommandFailure) in
+  return run { () throws(CommandError) in
     let json = try fetch(options.connect(), .applications)
     if isJSON { return put(json) }
     do throws(DiagnosticsError) {
@@ -69,7 +69,7 @@ func commandSessions(_ words: CommandWords) -> CInt {
       defer { report.release() }
       Output.put(report.text())
     } catch {
-      throw CommandFailure(saying: error.text)
+      throw CommandError(saying: error.text)
     }
   }
 }
@@ -102,26 +102,26 @@ private func put(_ report: ExplainReport) {
   FindingView.putVerdict("\(outcome): \(report.verdict)", remedy: report.remedy)
 }
 
-func fetch(_ client: ControlClient, _ request: ControlRequest) throws(CommandFailure) -> [UInt8] {
+func fetch(_ client: ControlClient, _ request: ControlRequest) throws(CommandError) -> [UInt8] {
   do throws(DiagnosticsError) {
     return try client.fetch(request)
   } catch {
-    throw CommandFailure(saying: error.text)
+    throw CommandError(saying: error.text)
   }
 }
 
-private func read<Result>(_ json: [UInt8], _ body: (ExplainReport) -> Result) throws(CommandFailure) -> Result {
+private func read<Result>(_ json: [UInt8], _ body: (ExplainReport) -> Result) throws(CommandError) -> Result {
   do throws(DiagnosticsError) {
     let report = try ExplainReport(json)
     defer { report.release() }
     return body(report)
   } catch {
-    throw CommandFailure(saying: error.text)
+    throw CommandError(saying: error.text)
   }
 }
 
 /// The node that a word of the command line identifies, by name, id or address.
-private func node(_ word: String, _ known: [(id: NodeID, name: String)]) throws(CommandFailure) -> NodeID {
+private func node(_ word: String, _ known: [(id: NodeID, name: String)]) throws(CommandError) -> NodeID {
   let typed = Array(word.utf8)
   let sightings = known.map { node in
     Sighting(
@@ -132,7 +132,7 @@ private func node(_ word: String, _ known: [(id: NodeID, name: String)]) throws(
   }
   switch NameMatch(typed, in: sightings) {
   case .one(let peer): return peer.node
-  case .several(let peers): throw CommandFailure(saying: severalText(typed, peers.map { $0.node }), ExitCode.timedOut)
+  case .several(let peers): throw CommandError(saying: severalText(typed, peers.map { $0.node }), ExitCode.timedOut)
   case .nobody(let suggestion):
     // Discovery alone provides only the first half of a node's id, so the typed id can match a known id in this half
     // only.
@@ -145,6 +145,6 @@ private func node(_ word: String, _ known: [(id: NodeID, name: String)]) throws(
     } else {
       text.add(": not pinned, never refused, never seen; “causeway peers” lists the peers")
     }
-    throw CommandFailure(saying: text, ExitCode.timedOut)
+    throw CommandError(saying: text, ExitCode.timedOut)
   }
 }

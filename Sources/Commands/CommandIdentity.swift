@@ -115,7 +115,7 @@ private func identityImport(_ words: CommandWords) -> CInt {
     guard let file = try readFile(path, bytesMax: 65_536) else { throw .unreadable(path: path, code: ENOENT) }
     let isEncrypted = try NodeIdentity.isEncrypted(file, path: path)
     var password: [UInt8] = []
-    do throws(CommandFailure) {
+    do throws(CommandError) {
       if let passwordFile = options.passwordFile {
         password = try Password.read(file: passwordFile)
       } else if isEncrypted {

@@ -27,7 +27,7 @@ func commandJoin(_ words: CommandWords) -> CInt {
     if key == plainKey { isPlain = true } else { isJSON = true }
     return nil
   }
-  return run { () throws(CommandFailure) in
+  return run { () throws(CommandError) in
     let client = try options.connect()
     do throws(DiagnosticsError) {
       let json = try client.fetch(.join)
@@ -39,7 +39,7 @@ func commandJoin(_ words: CommandWords) -> CInt {
       }
       Output.put(text)
     } catch {
-      throw CommandFailure(saying: error.text)
+      throw CommandError(saying: error.text)
     }
   }
 }

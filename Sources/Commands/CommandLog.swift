@@ -57,7 +57,7 @@ func commandLog(_ words: CommandWords) -> CInt {
     return nil
   }
   if isFollowing, query.countMax == nil, case .everything = query.since { query.countMax = 10 }
-  return run { () throws(CommandFailure) in
+  return run { () throws(CommandError) in
     if path == nil { path = try findConfiguration(config).journalPath }
     let journal = try openJournal(path ?? "")
     let log = Log(journal, names: JournalNames(journal), isJSON: isJSON)
@@ -80,7 +80,7 @@ private final class Log {
     self.isJSON = isJSON
   }
 
-  func show(_ query: LogQuery, isFollowing: Bool, _ path: String) throws(CommandFailure) {
+  func show(_ query: LogQuery, isFollowing: Bool, _ path: String) throws(CommandError) {
     // Read the newest sequence number before printing. The loop below shows records that are written while older ones
     // are printed.
     var next = journal.newest + 1
@@ -127,10 +127,10 @@ private final class Log {
   }
 }
 
-private func openJournal(_ path: String) throws(CommandFailure) -> JournalMapping {
+private func openJournal(_ path: String) throws(CommandError) -> JournalMapping {
   do throws(DiagnosticsError) {
     return try JournalMapping(path: path)
   } catch {
-    throw CommandFailure(saying: error.text)
+    throw CommandError(saying: error.text)
   }
 }

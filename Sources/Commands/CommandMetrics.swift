@@ -17,7 +17,7 @@ func commandMetrics(_ words: CommandWords) -> CInt {
     if !options.take(key, value) { file = value }
     return nil
   }
-  return run { () throws(CommandFailure) in
+  return run { () throws(CommandError) in
     let json = try fetchStatus(options)
     guard let file else { return try report(json) { $0.metricsText() } }
     let text: TextBuilder
@@ -26,7 +26,7 @@ func commandMetrics(_ words: CommandWords) -> CInt {
       defer { report.release() }
       text = report.metricsText()
     } catch {
-      throw CommandFailure(saying: error.text)
+      throw CommandError(saying: error.text)
     }
     try Output.replace(file, text, mode: 0o644)
   }

@@ -29,7 +29,7 @@ func commandPeerVerify(_ words: CommandWords) -> CInt {
     }
     return nil
   }
-  return run { () throws(CommandFailure) in
+  return run { () throws(CommandError) in
     let connection = try PeerConnection(options)
     let peer = try connection.peer(named: name, until: deadline(after: seconds))
     show("", "\(connection.book.name(peer)) \(peer.text)")

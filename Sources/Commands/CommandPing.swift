@@ -23,7 +23,7 @@ func commandPing(_ words: CommandWords) -> CInt {
     count = number
     return nil
   }
-  return run { () throws(CommandFailure) in
+  return run { () throws(CommandError) in
     let (connection, peer) = try options.find()
     let view = ProbeView(isJSON: options.isJSON)
     view.showWay(to: peer, try connection.way(to: peer), connection.book)
@@ -34,13 +34,13 @@ func commandPing(_ words: CommandWords) -> CInt {
       view.show(answer, number)
       switch answer {
       case .after(let microseconds): times.append(microseconds)
-      case .ended(.notAgreed): throw CommandFailure(ExitCode.refused)
+      case .ended(.notAgreed): throw CommandError(ExitCode.refused)
       case .ended, .silence: break
       }
       if number < count { try connection.pass(until: start + Probing.interval) }
     }
     view.sum(times, of: count)
-    if times.isEmpty { throw CommandFailure(ExitCode.timedOut) }
+    if times.isEmpty { throw CommandError(ExitCode.timedOut) }
   }
 }
 
@@ -58,11 +58,11 @@ func commandTrace(_ words: CommandWords) -> CInt {
     if let accepted = options.take(key, value) { return accepted }
     return nil
   }
-  return run { () throws(CommandFailure) in
+  return run { () throws(CommandError) in
     let (connection, peer) = try options.find()
     let way = try connection.way(to: peer)
     if way.isEmpty {
-      throw CommandFailure(
+      throw CommandError(
         saying: "there is no route to \(connection.book.name(peer)) now; “causeway peers” lists the peers")
     }
     let view = ProbeView(isJSON: options.isJSON)
@@ -73,8 +73,8 @@ func commandTrace(_ words: CommandWords) -> CInt {
     }
     switch last {
     case .after: break
-    case .ended(.notAgreed): throw CommandFailure(ExitCode.refused)
-    case .ended, .silence: throw CommandFailure(ExitCode.timedOut)
+    case .ended(.notAgreed): throw CommandError(ExitCode.refused)
+    case .ended, .silence: throw CommandError(ExitCode.timedOut)
     }
   }
 }
@@ -144,7 +144,7 @@ private struct ProbeOptions {
   var patience: TimeSpan { .seconds(patienceSeconds) }
 
   /// Connects to the daemon and finds the named peer.
-  func find() throws(CommandFailure) -> (PeerConnection, NodeID) {
+  func find() throws(CommandError) -> (PeerConnection, NodeID) {
     let connection = try PeerConnection(client)
     return (connection, try connection.peer(named: name, until: waits.map { deadline(after: $0) }))
   }
@@ -152,7 +152,7 @@ private struct ProbeOptions {
 
 extension PeerConnection {
   /// Sends one probe to a node, and waits for the answer for at most `patience`.
-  fileprivate func probe(_ node: NodeID, patience: TimeSpan) throws(CommandFailure) -> Answer {
+  fileprivate func probe(_ node: NodeID, patience: TimeSpan) throws(CommandError) -> Answer {
     let request = nextRequest()
     let start = monotonicNow()
     send(.probe(request: request, node))
@@ -166,7 +166,7 @@ extension PeerConnection {
   }
 
   /// The shortest round-trip time of up to `count` probes, or the reason why no probe was answered.
-  fileprivate func shortest(of count: Int, _ node: NodeID, patience: TimeSpan) throws(CommandFailure) -> Answer {
+  fileprivate func shortest(of count: Int, _ node: NodeID, patience: TimeSpan) throws(CommandError) -> Answer {
     var shortest: UInt64?
     for _ in 0..<count {
       switch try probe(node, patience: patience) {
@@ -179,7 +179,7 @@ extension PeerConnection {
   }
 
   /// Handles events of the daemon until `end`.
-  fileprivate func pass(until end: Instant) throws(CommandFailure) {
+  fileprivate func pass(until end: Instant) throws(CommandError) {
     while try next(until: end) != nil {}
   }
 }

@@ -1,7 +1,7 @@
 import CSystem
 import Diagnostics
 import LocalAPI
-import LocalClient
+import DaemonClient
 import Primitives
 import Reactor
 import Session
@@ -34,16 +34,16 @@ func commandPipe(_ words: CommandWords) -> CInt {
     if key == pipeListenKey { isListening = true } else { arguments.append(value) }
     return nil
   }
-  return run { () throws(CommandFailure) in
+  return run { () throws(CommandError) in
     guard arguments.count <= (isListening ? 1 : 2) else {
-      throw CommandFailure(saying: "too many arguments; see “causeway pipe --help”", ExitCode.usage)
+      throw CommandError(saying: "too many arguments; see “causeway pipe --help”", ExitCode.usage)
     }
     if !isListening && arguments.isEmpty {
-      throw CommandFailure(saying: "name a PEER, or --listen; see “causeway pipe --help”", ExitCode.usage)
+      throw CommandError(saying: "name a PEER, or --listen; see “causeway pipe --help”", ExitCode.usage)
     }
     let word = arguments.count == (isListening ? 1 : 2) ? arguments[arguments.count - 1] : "pipe"
     guard let type = serviceType(word) else {
-      throw CommandFailure(
+      throw CommandError(
         saying: "“\(shown(word))” is not accepted; expected \(LocalOptions.typeAccepted)", ExitCode.usage)
     }
     if isListening { try listen(options, rule, type) } else { try send(options, arguments[0], type) }
@@ -55,15 +55,15 @@ private let pipeListenKey: CInt = 0x6C
 private let pipeRules = SessionRules(onlyFounderAdmits: true, membersMax: SessionLimits.membersMin)
 
 /// Throws if a stream ended in any way other than normally. The exit code depends on the way it ended.
-private func checkEnd(_ end: StreamEnd) throws(CommandFailure) {
+private func checkEnd(_ end: StreamEnd) throws(CommandError) {
   switch end {
   case .finished: return
-  case .reset(.refused): throw CommandFailure(saying: "the peer refused the stream", ExitCode.refused)
-  case .reset(.cancelled): throw CommandFailure(saying: "the peer cut the stream", ExitCode.cut)
-  case .reset(.tooMany): throw CommandFailure(saying: "the peer has no place for another stream", ExitCode.refused)
+  case .reset(.refused): throw CommandError(saying: "the peer refused the stream", ExitCode.refused)
+  case .reset(.cancelled): throw CommandError(saying: "the peer cut the stream", ExitCode.cut)
+  case .reset(.tooMany): throw CommandError(saying: "the peer has no place for another stream", ExitCode.refused)
   case .reset(.broken):
-    throw CommandFailure(saying: "the stream was cut: the protocol was violated", ExitCode.cut)
-  case .lost: throw CommandFailure(saying: "the stream is lost: the peer is out of reach or has left", ExitCode.cut)
+    throw CommandError(saying: "the stream was cut: the protocol was violated", ExitCode.cut)
+  case .lost: throw CommandError(saying: "the stream is lost: the peer is out of reach or has left", ExitCode.cut)
   }
 }
 
@@ -77,7 +77,7 @@ private enum PipeStep {
   case writing
 }
 
-private func send(_ options: LocalOptions, _ word: String, _ type: [UInt8]) throws(CommandFailure) {
+private func send(_ options: LocalOptions, _ word: String, _ type: [UInt8]) throws(CommandError) {
   let connection = try options.connect(as: "pipe")
   let signals = Signals([SIGINT, SIGTERM, SIGHUP])
   let session = try connection.make(.open(type: type, pipeRules)).number
@@ -108,11 +108,11 @@ private func send(_ options: LocalOptions, _ word: String, _ type: [UInt8]) thro
       continue
     case .signal:
       if stream != 0 { _ = try? connection.carryOut(.reset(stream: stream)) }
-      throw CommandFailure(saying: "interrupted: the stream was cut", ExitCode.cut)
+      throw CommandError(saying: "interrupted: the stream was cut", ExitCode.cut)
     case .timedOut:
       var text = " did not appear in time; run “causeway pipe --listen” there" as StaticString
       if case .inviting = step { text = " did not answer in time" }
-      throw CommandFailure(saying: TextBuilder(quoting: search.word, text), ExitCode.timedOut)
+      throw CommandError(saying: TextBuilder(quoting: search.word, text), ExitCode.timedOut)
     case .outputClosed: continue
     case .event(.services(_, let place, let node, let peer, let services)):
       _ = sightings.hear(place: place, node, peer, services)
@@ -132,14 +132,14 @@ private func send(_ options: LocalOptions, _ word: String, _ type: [UInt8]) thro
       try checkEnd(end)
       _ = try? connection.carryOut(.leave(session: session, text: []))
       return
-    case .event(.ended(_, let end, _)): throw CommandFailure(saying: sessionEndText(end), ExitCode.cut)
+    case .event(.ended(_, let end, _)): throw CommandError(saying: sessionEndText(end), ExitCode.cut)
     case .event: continue
     }
     guard case .seeking = step else { continue }
     switch search.look(in: sightings.all) {
     case .nothing: continue
     case .hint(let text): printError(text)
-    case .failed(let text): throw CommandFailure(saying: text)
+    case .failed(let text): throw CommandError(saying: text)
     case .found(let peer):
       // If several applications on the peer's box listen, the first one found is invited.
       guard let address = sightings.all.first(where: { peer.includes($0.address) })?.address else { continue }
@@ -150,25 +150,25 @@ private func send(_ options: LocalOptions, _ word: String, _ type: [UInt8]) thro
   }
 }
 
-private func check(_ outcome: InvitationOutcome) throws(CommandFailure) {
+private func check(_ outcome: InvitationOutcome) throws(CommandError) {
   switch outcome {
   case .connected: return
   case .declined(let text):
     var line = TextBuilder("the peer declined")
     line.add(words: text)
-    throw CommandFailure(saying: line, ExitCode.refused)
-  case .timedOut: throw CommandFailure(saying: "the peer did not answer in time", ExitCode.timedOut)
+    throw CommandError(saying: line, ExitCode.refused)
+  case .timedOut: throw CommandError(saying: "the peer did not answer in time", ExitCode.timedOut)
   case .incompatible:
-    throw CommandFailure(
+    throw CommandError(
       saying: "the peer does not run “causeway pipe --listen” (incompatible session rules)", ExitCode.refused)
-  case .full, .busy: throw CommandFailure(saying: "the peer is busy", ExitCode.refused)
+  case .full, .busy: throw CommandError(saying: "the peer is busy", ExitCode.refused)
   case .cancelled, .noService, .sessionEnded:
-    throw CommandFailure(saying: "the peer is no longer available")
+    throw CommandError(saying: "the peer is no longer available")
   }
 }
 
 /// Reads standard input once. Returns an empty array at the end of the input.
-private func readInput(atMost most: Int) throws(CommandFailure) -> [UInt8] {
+private func readInput(atMost most: Int) throws(CommandError) -> [UInt8] {
   var bytes = [UInt8](repeating: 0, count: most)
   while true {
     let count = bytes.withUnsafeMutableBytes { read(STDIN_FILENO, $0.baseAddress, $0.count) }
@@ -177,18 +177,18 @@ private func readInput(atMost most: Int) throws(CommandFailure) -> [UInt8] {
       return bytes
     }
     if csystem_errno() == EINTR { continue }
-    throw CommandFailure(saying: "standard input: \(SystemError.last.text)")
+    throw CommandError(saying: "standard input: \(SystemError.last.text)")
   }
 }
 
 // MARK: Receiving end
 
-private func listen(_ options: LocalOptions, _ rule: AcceptRule, _ type: [UInt8]) throws(CommandFailure) {
+private func listen(_ options: LocalOptions, _ rule: AcceptRule, _ type: [UInt8]) throws(CommandError) {
   let connection = try options.connect(as: "pipe")
   let signals = Signals([SIGINT, SIGTERM, SIGHUP])
   let session = try connection.make(.open(type: type, pipeRules)).number
   let lines = PeerLines { printError($0) }
-  let doorkeeper = Doorkeeper(connection, session, rule, type, lines) { invitation, peer, isAccepted in
+  let doorkeeper = InvitationPrompt(connection, session, rule, type, lines) { invitation, peer, isAccepted in
     if !isAccepted { lines.tell(answerText(invitation, peer, false), .declined, of: invitation.from.node, peer) }
   }
   try connection.make(.advertise(type: type, info: options.info))
@@ -204,13 +204,13 @@ private func listen(_ options: LocalOptions, _ rule: AcceptRule, _ type: [UInt8]
     case .input: doorkeeper.readInput()
     case .signal:
       if stream != 0 { _ = try? connection.carryOut(.reset(stream: stream)) }
-      throw CommandFailure(saying: "interrupted before the end of a stream", ExitCode.cut)
+      throw CommandError(saying: "interrupted before the end of a stream", ExitCode.cut)
     case .timedOut:
-      if monotonicNow() >= end { throw CommandFailure(saying: "no stream arrived in time", ExitCode.timedOut) }
+      if monotonicNow() >= end { throw CommandError(saying: "no stream arrived in time", ExitCode.timedOut) }
       lines.tellCounts()
     case .outputClosed:
       if stream != 0 { _ = try? connection.carryOut(.reset(stream: stream)) }
-      throw CommandFailure(ExitCode.failed)
+      throw CommandError(ExitCode.failed)
     case .event(.invited(_, let invitation, _, let peer)): doorkeeper.invited(invitation, peer)
     case .event(.invitationEnded(_, let received, _)): doorkeeper.ended(received)
     case .event(.stream(_, let received, _, _)):
@@ -225,7 +225,7 @@ private func listen(_ options: LocalOptions, _ rule: AcceptRule, _ type: [UInt8]
       Output.put(text)
       if Output.hasFailed {
         _ = try? connection.carryOut(.reset(stream: stream))
-        throw CommandFailure(ExitCode.failed)
+        throw CommandError(ExitCode.failed)
       }
       window.took(bytes.count, stream, connection)
     case .event(.streamEnded(stream, _, let end)):
@@ -234,8 +234,8 @@ private func listen(_ options: LocalOptions, _ rule: AcceptRule, _ type: [UInt8]
       return
     case .event(.done(stream, let outcome, _)):
       // The request to accept the stream failed, because the peer has already cut the stream.
-      if outcome != .done { throw CommandFailure(saying: "the peer cut the stream", ExitCode.cut) }
-    case .event(.ended(_, let end, _)): throw CommandFailure(saying: sessionEndText(end), ExitCode.cut)
+      if outcome != .done { throw CommandError(saying: "the peer cut the stream", ExitCode.cut) }
+    case .event(.ended(_, let end, _)): throw CommandError(saying: sessionEndText(end), ExitCode.cut)
     case .event: continue
     }
   }

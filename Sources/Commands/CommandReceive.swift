@@ -2,7 +2,7 @@ import CSystem
 import Configuration
 import Diagnostics
 import LocalAPI
-import LocalClient
+import DaemonClient
 import Primitives
 import Reactor
 import Session
@@ -71,14 +71,14 @@ private func receive(
     }
     return nil
   }
-  return run { () throws(CommandFailure) in
-    do throws(FileFailure) {
+  return run { () throws(CommandError) in
+    do throws(FileError) {
       _ = try Files.folder(path: directory)
     } catch {
-      throw CommandFailure(saying: "\(directory): \(error.text)")
+      throw CommandError(saying: "\(directory): \(error.text)")
     }
     guard access(directory, W_OK | X_OK) == 0 else {
-      throw CommandFailure(saying: "\(directory): \(SystemError.last.text)")
+      throw CommandError(saying: "\(directory): \(SystemError.last.text)")
     }
     let name: StaticString = isDrop ? "drop" : "receive"
     try Receiving(options, rule, directory, bytesMax, count, name.bytes).run()
@@ -96,7 +96,7 @@ private final class Receiving {
   private let signals = Signals([SIGINT, SIGTERM, SIGHUP])
   private let view: FilesView
   private let lines: PeerLines
-  private let questions = Questions()
+  private let questions = Prompts()
   private let end: Instant
   private var connection: DaemonConnection
   /// The sessions with senders, one for each accepted invitation; the oldest is first.
@@ -118,7 +118,7 @@ private final class Receiving {
   init(
     _ options: FilesOptions, _ rule: AcceptRule, _ directory: String, _ bytesMax: UInt64, _ count: UInt64,
     _ instance: [UInt8]
-  ) throws(CommandFailure) {
+  ) throws(CommandError) {
     (self.options, self.rule, self.directory, self.bytesMax) = (options, rule, directory, bytesMax)
     (self.count, self.instance) = (count, instance)
     let view = FilesView(isJSON: options.local.isJSON)
@@ -129,21 +129,21 @@ private final class Receiving {
     try connection.make(.advertise(type: options.type, info: options.local.info))
   }
 
-  func run() throws(CommandFailure) {
+  func run() throws(CommandError) {
     while !isOver {
       if let broken = try broken(turn) { try connectAgain(broken) }
     }
     lines.tellCounts(isLast: true)
     view.clear()
     for room in rooms { _ = try? connection.carryOut(.leave(session: room.session, text: [])) }
-    if isCut { throw CommandFailure(ExitCode.cut) }
-    if failed > 0 { throw CommandFailure(ExitCode.failed) }
-    if count != .max && received < count && !isLeaving { throw CommandFailure(ExitCode.timedOut) }
+    if isCut { throw CommandError(ExitCode.cut) }
+    if failed > 0 { throw CommandError(ExitCode.failed) }
+    if count != .max && received < count && !isLeaving { throw CommandError(ExitCode.timedOut) }
   }
 
   /// Waits until a lost daemon answers again, and then advertises again. Received data is kept in hidden folders
   /// (`Partial`).
-  private func connectAgain(_ text: TextBuilder) throws(CommandFailure) {
+  private func connectAgain(_ text: TextBuilder) throws(CommandError) {
     var text = text
     text.add("; reconnecting (^C ends)")
     view.notice(text)
@@ -401,7 +401,7 @@ private final class Receiving {
     }
     let held = transfer.bytesHeld(in: directory), missing = offer.bytes - min(held ?? 0, offer.bytes)
     var free: UInt64 = 0, text = TextBuilder()
-    do throws(FileFailure) {
+    do throws(FileError) {
       free = try Files.space(try Files.folder(path: directory))
     } catch {
       text.add("the destination folder: ")

@@ -16,7 +16,7 @@ func commandRoutes(_ words: CommandWords) -> CInt {
     if !options.take(key, value) { isJSON = true }
     return nil
   }
-  return run { () throws(CommandFailure) in
+  return run { () throws(CommandError) in
     let connection = try PeerConnection(options)
     if !isJSON { return Output.put(try routesText(connection)) }
     for peer in connection.book.peers {
@@ -32,8 +32,8 @@ func commandRoutes(_ words: CommandWords) -> CInt {
 }
 
 /// The route to each peer as a table. If `hasNames` is false, nodes appear as the first digits of their ids.
-func routesText(_ connection: PeerConnection, hasNames: Bool = true) throws(CommandFailure) -> TextBuilder {
-  var table = Table(["PEER", "ID", "LINKS", "ROUTE"], cuttable: [0])
+func routesText(_ connection: PeerConnection, hasNames: Bool = true) throws(CommandError) -> TextBuilder {
+  var table = TextTable(["PEER", "ID", "LINKS", "ROUTE"], cuttable: [0])
   for peer in connection.book.peers {
     let way = try connection.way(to: peer.id)
     var links = ""

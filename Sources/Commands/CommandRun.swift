@@ -47,8 +47,8 @@ func loadConfiguration(_ path: String?, mayBeDenied: Bool = false) -> Configurat
 /// error in a file given by --config is printed, and the exit code is thrown. The default file may be unreadable for
 /// this user, or may have been changed since the daemon read it and contain an error. In both cases the default values
 /// are used, and the command goes on.
-func findConfiguration(_ path: String?) throws(CommandFailure) -> Configuration {
+func findConfiguration(_ path: String?) throws(CommandError) -> Configuration {
   if let configuration = loadConfiguration(path, mayBeDenied: path == nil) { return configuration }
-  guard path == nil else { throw CommandFailure(ExitCode.usage) }
+  guard path == nil else { throw CommandError(ExitCode.usage) }
   return Configuration()
 }

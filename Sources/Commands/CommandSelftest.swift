@@ -173,14 +173,14 @@ private func frameHeaderIsGolden() -> Bool {
 
 private func frameHeaderRefuses() -> Bool {
   // Each fault is the offset of a byte in the header, its illegal value, and the expected refusal.
-  let faults: [(Int, UInt8, FrameRefusal)] = [
+  let faults: [(Int, UInt8, FrameError)] = [
     (0, 0x16, .unknownVersion), (3, 0, .ttlZero), (4, 9, .malformed), (5, 1, .malformed), (6, 0xFF, .overLength),
     (7, 0, .zeroLength),
   ]
   for (offset, value, expected) in faults {
     var header = bytes(ofHex: goldenHeader)
     header[offset] = value
-    do throws(FrameRefusal) {
+    do throws(FrameError) {
       _ = try FrameHeader(header.span.bytes)
       return false
     } catch {

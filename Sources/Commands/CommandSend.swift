@@ -48,12 +48,12 @@ func commandSend(_ words: CommandWords) -> CInt {
     arguments.append(value)
     return nil
   }
-  return run { () throws(CommandFailure) in
+  return run { () throws(CommandError) in
     let word = arguments.removeLast()
     let source: ResourceSource
     let signals = Signals([SIGINT, SIGTERM, SIGHUP])
     let view = FilesView(isJSON: options.local.isJSON)
-    do throws(ResourceFailure) {
+    do throws(ResourceError) {
       source = try ResourceSource(fetching: arguments, takesInput: true) { what, bytes in
         view.drawFetching(what, bytes)
         return signals.next() == nil
@@ -61,12 +61,12 @@ func commandSend(_ words: CommandWords) -> CInt {
       view.clear()
     } catch {
       view.clear()
-      if error.reason == .cancelled { throw CommandFailure(saying: "interrupted", ExitCode.cut) }
+      if error.reason == .cancelled { throw CommandError(saying: "interrupted", ExitCode.cut) }
       var text = TextBuilder()
       text.add(untrusted: error.path.utf8)
       if !error.path.utf8.isEmpty { text.add(": ") }
       text.add(message: error.text.utf8)
-      throw CommandFailure(saying: text)
+      throw CommandError(saying: text)
     }
     try Sending(options, source, word, signals, view).run()
   }

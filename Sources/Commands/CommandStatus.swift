@@ -44,7 +44,7 @@ private func show(
     if !options.take(key, value) { isJSON = true }
     return nil
   }
-  return run { () throws(CommandFailure) in
+  return run { () throws(CommandError) in
     let json = try fetchStatus(options)
     try report(json) { report in
       if !isJSON { return text(report) }
@@ -55,21 +55,21 @@ private func show(
   }
 }
 
-func fetchStatus(_ options: ClientOptions) throws(CommandFailure) -> [UInt8] {
+func fetchStatus(_ options: ClientOptions) throws(CommandError) -> [UInt8] {
   let client = try options.connect()
   do throws(DiagnosticsError) {
     return try client.status()
   } catch {
-    throw CommandFailure(saying: error.text)
+    throw CommandError(saying: error.text)
   }
 }
 
-func report(_ json: [UInt8], _ text: (StatusReport) -> TextBuilder) throws(CommandFailure) {
+func report(_ json: [UInt8], _ text: (StatusReport) -> TextBuilder) throws(CommandError) {
   do throws(DiagnosticsError) {
     let report = try StatusReport(json, columns: Output.columns)
     defer { report.release() }
     Output.put(text(report))
   } catch {
-    throw CommandFailure(saying: error.text)
+    throw CommandError(saying: error.text)
   }
 }

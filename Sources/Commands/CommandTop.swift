@@ -18,7 +18,7 @@ func commandTop(_ words: CommandWords) -> CInt {
       """,
     options: ClientOptions.options + TopOptions.options
   ) { key, value in options.take(key, value) ? nil : top.take(key, value) }
-  return run { () throws(CommandFailure) in
+  return run { () throws(CommandError) in
     let path = try options.socketPath()
     let screen = top.isOnce || top.isJSON ? nil : Screen().map { FullScreen($0) }
     defer { screen?.close() }
@@ -82,7 +82,7 @@ private final class TopRun {
     self.screen = screen
   }
 
-  func go() throws(CommandFailure) {
+  func go() throws(CommandError) {
     draw()
     while !isOver && !model.isOver && !Output.hasFailed && screen?.hasFailed != true {
       let now = monotonicNow()
@@ -94,12 +94,12 @@ private final class TopRun {
       wait(until: isSilent ? nextLook : askedAt.map { min($0 + Self.answerTime, nextLook) } ?? nextLook)
       try hear()
     }
-    if screen?.hasFailed == true { throw CommandFailure(ExitCode.failed) }
+    if screen?.hasFailed == true { throw CommandError(ExitCode.failed) }
   }
 
   // MARK: The daemon
 
-  private func look(_ now: Instant) throws(CommandFailure) {
+  private func look(_ now: Instant) throws(CommandError) {
     nextLook = now + .seconds(options.interval)
     if askedAt != nil {
       if isSilent { try tellSilence() }
@@ -115,7 +115,7 @@ private final class TopRun {
   }
 
   /// Handles the events that the daemon has sent, without waiting for more.
-  private func hear() throws(CommandFailure) {
+  private func hear() throws(CommandError) {
     while let client, askedAt != nil {
       switch client.next(milliseconds: 0) {
       case .event(.statusPiece(let piece)):
@@ -128,7 +128,7 @@ private final class TopRun {
     }
   }
 
-  private func take() throws(CommandFailure) {
+  private func take() throws(CommandError) {
     let json = answer
     forget()
     do throws(DiagnosticsError) {
@@ -140,7 +140,7 @@ private final class TopRun {
     if screen != nil || model.figures?.bytesForwarded != nil { show() }
   }
 
-  private func lose(_ reason: String, _ code: CInt = ExitCode.failed) throws(CommandFailure) {
+  private func lose(_ reason: String, _ code: CInt = ExitCode.failed) throws(CommandError) {
     client = nil
     forget()
     try tell(reason, code)
@@ -153,10 +153,10 @@ private final class TopRun {
     isSilent = false
   }
 
-  private func tellSilence() throws(CommandFailure) { try tell("the daemon does not answer; see “causeway log”") }
+  private func tellSilence() throws(CommandError) { try tell("the daemon does not answer; see “causeway log”") }
 
-  private func tell(_ reason: String, _ code: CInt = ExitCode.failed) throws(CommandFailure) {
-    if screen == nil { throw CommandFailure(saying: reason, code) }
+  private func tell(_ reason: String, _ code: CInt = ExitCode.failed) throws(CommandError) {
+    if screen == nil { throw CommandError(saying: reason, code) }
     model.lose(reason, at: monotonicNow())
     draw()
   }

@@ -52,7 +52,7 @@ func identityAlarms(_ words: CommandWords) -> CInt {
   let options = IdentityOptions.parse(
     "causeway identity alarms", words,
     help: "Show the keys that use a name pinned to another key, and the remedies.")
-  return run { () throws(CommandFailure) in
+  return run { () throws(CommandError) in
     try report(fetchStatus(options.client)) { $0.alarmsText() }
   }
 }
@@ -93,8 +93,8 @@ private struct Target {
 /// Carries out an operation through the daemon, which owns the state directory. If no daemon runs, the command changes
 /// the state directory itself.
 private func carryOut(_ operation: TrustOperation, _ options: IdentityOptions) -> CInt {
-  run { () throws(CommandFailure) in
-    guard let configuration = loadConfiguration(options.client.config) else { throw CommandFailure(ExitCode.usage) }
+  run { () throws(CommandError) in
+    guard let configuration = loadConfiguration(options.client.config) else { throw CommandError(ExitCode.usage) }
     let store: TrustStore
     var keeper: TrustKeeper?
     do throws(IdentityError) {
@@ -103,7 +103,7 @@ private func carryOut(_ operation: TrustOperation, _ options: IdentityOptions) -
       store = try TrustStore(directory)
       if isFree { keeper = TrustKeeper(try loadIdentity(directory), store, configuration.trust) }
     } catch {
-      throw CommandFailure(saying: error.text)
+      throw CommandError(saying: error.text)
     }
     let word = options.words[0]
     guard let keeper else {
@@ -117,7 +117,7 @@ private func carryOut(_ operation: TrustOperation, _ options: IdentityOptions) -
     do throws(TrustError) {
       show("", try keeper.carryOut(operation, target.id, name: options.name.utf8.isEmpty ? target.name : options.name))
     } catch {
-      throw CommandFailure(saying: error.text)
+      throw CommandError(saying: error.text)
     }
   }
 }
@@ -126,7 +126,7 @@ private func carryOut(_ operation: TrustOperation, _ options: IdentityOptions) -
 /// without a terminal must give the full id or `--yes`.
 private func confirmRevocation(
   of target: Target, _ word: String, _ options: IdentityOptions
-) throws(CommandFailure) {
+) throws(CommandError) {
   if options.isConfirmed { return }
   var question = TextBuilder()
   question.add("Revoke \(target.id.text)")
@@ -136,10 +136,10 @@ private func confirmRevocation(
     question.add("”)")
   }
   question.add(" permanently? This cannot be undone. [y/N] ")
-  if let isConfirmed = Questions.askAndWait(question) {
-    if !isConfirmed { throw CommandFailure(saying: "not revoked") }
+  if let isConfirmed = Prompts.askAndWait(question) {
+    if !isConfirmed { throw CommandError(saying: "not revoked") }
   } else if NodeIDSyntax.parse(Text(word)) == nil {
-    throw CommandFailure(
+    throw CommandError(
       saying: "“\(shown(word))” is \(target.id.text), and a revocation cannot be undone: "
         + "give the whole id, or add --yes")
   }
@@ -148,7 +148,7 @@ private func confirmRevocation(
 /// Carries out an operation on alarms through the daemon. Only the daemon has alarms, because they are not stored on
 /// disk.
 private func settle(_ operation: TrustOperation, _ options: IdentityOptions) -> CInt {
-  run { () throws(CommandFailure) in
+  run { () throws(CommandError) in
     let client = try options.client.connect()
     var target = Target(id: .none, name: "")
     if let word = options.words.first { target = try Commands.target(operation, word, [], try seen(client)) }
@@ -158,7 +158,7 @@ private func settle(_ operation: TrustOperation, _ options: IdentityOptions) -> 
 }
 
 /// The keys of peers, refused nodes and alarms that the daemon knows, with their names.
-private func seen(_ client: ControlClient) throws(CommandFailure) -> [Target] {
+private func seen(_ client: ControlClient) throws(CommandError) -> [Target] {
   do throws(DiagnosticsError) {
     let report = try StatusReport(client.status())
     defer { report.release() }
@@ -168,7 +168,7 @@ private func seen(_ client: ControlClient) throws(CommandFailure) -> [Target] {
     }
     return targets
   } catch {
-    throw CommandFailure(saying: error.text)
+    throw CommandError(saying: error.text)
   }
 }
 
@@ -176,7 +176,7 @@ private func seen(_ client: ControlClient) throws(CommandFailure) -> [Target] {
 /// unknown here; the word is then never taken as a name.
 private func target(
   _ operation: TrustOperation, _ word: String, _ pins: [Pin], _ seen: [Target]
-) throws(CommandFailure) -> Target {
+) throws(CommandError) -> Target {
   if let id = NodeIDSyntax.parse(Text(word)) {
     return Target(id: id, name: "")
   }
@@ -202,17 +202,17 @@ private func target(
   if found.isEmpty {
     // The daemon can have a pin (from trust on first use) that is not on disk yet, so it must decide.
     if operation == .unpin && mayBeName { return Target(id: .none, name: word) }
-    throw CommandFailure(
+    throw CommandError(
       saying:
         "no known name or id matches “\(shown(word))”; “causeway status” lists peers and refused nodes")
   }
   var list = ""
   for target in found { list += list.utf8.isEmpty ? target.id.text : ", " + target.id.text }
-  throw CommandFailure(saying: "“\(shown(word))” matches \(list); give the whole id")
+  throw CommandError(saying: "“\(shown(word))” matches \(list); give the whole id")
 }
 
 private func askDaemon(
   _ operation: TrustOperation, _ target: Target, _ name: String, _ client: ControlClient
-) throws(CommandFailure) {
+) throws(CommandError) {
   show("", try client.carryOut(.trust(operation, target.id, name: name.utf8.isEmpty ? target.name : name)))
 }

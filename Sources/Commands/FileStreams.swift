@@ -1,7 +1,7 @@
 import Configuration
 import Diagnostics
 import LocalAPI
-import LocalClient
+import DaemonClient
 import Primitives
 import Session
 import Transfer
@@ -42,7 +42,7 @@ enum FileLimits {
 
 /// Runs `turn`, one pass of a command's event loop. If the connection to the daemon is lost, returns the reason;
 /// otherwise nil. Throws if a write to standard output has failed.
-func broken(_ turn: () throws(ConnectionError) -> Void) throws(CommandFailure) -> TextBuilder? {
+func broken(_ turn: () throws(ConnectionError) -> Void) throws(CommandError) -> TextBuilder? {
   var broken: TextBuilder?
   do throws(ConnectionError) {
     try turn()
@@ -51,7 +51,7 @@ func broken(_ turn: () throws(ConnectionError) -> Void) throws(CommandFailure) -
     text.add(message: error.text.utf8)
     broken = text
   }
-  if Output.hasFailed { throw CommandFailure(ExitCode.failed) }
+  if Output.hasFailed { throw CommandError(ExitCode.failed) }
   return broken
 }
 

@@ -1,6 +1,6 @@
 import Diagnostics
 import LocalAPI
-import LocalClient
+import DaemonClient
 import Primitives
 import Reactor
 import Session
@@ -240,7 +240,7 @@ final class IncomingFiles {
 
   func accept(_ directory: String, _ bytesMax: UInt64) {
     guard let offer else { return }
-    do throws(ResourceFailure) {
+    do throws(ResourceError) {
       let step = try work.accept(directory, bytesMax, offer, from: sender)
       (phase, deadline, isAccepted) = (.receiving, .never, true)
       take(step)

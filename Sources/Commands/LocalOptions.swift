@@ -2,7 +2,7 @@ import CSystem
 import Configuration
 import Diagnostics
 import LocalAPI
-import LocalClient
+import DaemonClient
 import Primitives
 import Reactor
 import Session
@@ -78,10 +78,10 @@ struct LocalOptions {
 
   /// Connects to the daemon, under the name given by --name or else under the command's name. If the connection fails,
   /// prints the reason and throws the exit code.
-  func connect(as command: StaticString) throws(CommandFailure) -> DaemonConnection { try connect(in: command.bytes) }
+  func connect(as command: StaticString) throws(CommandError) -> DaemonConnection { try connect(in: command.bytes) }
 
   /// Connects like `connect(as:)`, for a command that computes the name of its connection.
-  func connect(in instance: [UInt8]) throws(CommandFailure) -> DaemonConnection {
+  func connect(in instance: [UInt8]) throws(CommandError) -> DaemonConnection {
     let path = try socketPath
     return try attempt { () throws(ConnectionError) in
       try DaemonConnection(path: path, name: name.isEmpty ? instance : name)
@@ -89,7 +89,7 @@ struct LocalOptions {
   }
 
   private var socketPath: String {
-    get throws(CommandFailure) { if let socket { socket } else { try findConfiguration(config).localSocketPath } }
+    get throws(CommandError) { if let socket { socket } else { try findConfiguration(config).localSocketPath } }
   }
 
   /// Tries to connect every 0.5 s, until a lost daemon answers again. Returns nil after the deadline, or when a signal
@@ -108,11 +108,11 @@ struct LocalOptions {
 }
 
 /// Runs `body`. If it throws a connection error, prints the error and throws the exit code.
-func attempt<Result>(_ body: () throws(ConnectionError) -> Result) throws(CommandFailure) -> Result {
+func attempt<Result>(_ body: () throws(ConnectionError) -> Result) throws(CommandError) -> Result {
   do throws(ConnectionError) {
     return try body()
   } catch {
-    throw CommandFailure(saying: error.text, error.isNoDaemon ? ExitCode.noDaemon : ExitCode.failed)
+    throw CommandError(saying: error.text, error.isNoDaemon ? ExitCode.noDaemon : ExitCode.failed)
   }
 }
 
@@ -120,19 +120,19 @@ extension DaemonConnection {
   /// Sends a request. Returns the number and the endpoint of the object that the request creates, if any. If the
   /// request fails, prints the reason and throws the exit code.
   @discardableResult
-  func make(_ body: LocalRequest.Body) throws(CommandFailure) -> (number: UInt32, endpoint: UInt32) {
+  func make(_ body: LocalRequest.Body) throws(CommandError) -> (number: UInt32, endpoint: UInt32) {
     let answer = try attempt { () throws(ConnectionError) in try carryOut(body) }
     if answer.outcome == .done { return (answer.number, answer.endpoint) }
     if answer.outcome == .inUse {
-      throw CommandFailure(saying: "another of your commands already does this; give one of the two a --name")
+      throw CommandError(saying: "another of your commands already does this; give one of the two a --name")
     }
-    throw CommandFailure(
+    throw CommandError(
       saying: answer.text.isEmpty ? "the daemon refused the request" : String(decoding: answer.text, as: UTF8.self))
   }
 
   /// Waits for an event of the daemon, for input, a signal or the deadline.
-  func wake(until deadline: Instant, _ watch: Watch = Watch()) throws(CommandFailure) -> Wake {
-    if Output.hasFailed { throw CommandFailure(ExitCode.failed) }
+  func wake(until deadline: Instant, _ watch: Watch = Watch()) throws(CommandError) -> Wake {
+    if Output.hasFailed { throw CommandError(ExitCode.failed) }
     return try attempt { () throws(ConnectionError) in try next(until: deadline, watching: watch) }
   }
 }

@@ -1,7 +1,7 @@
 import CSystem
 import Diagnostics
 import LocalAPI
-import LocalClient
+import DaemonClient
 import Primitives
 import Session
 

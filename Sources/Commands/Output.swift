@@ -74,10 +74,10 @@ enum Output {
 
   /// Replaces a file atomically: writes a new file in the same directory and renames it to `path`. Readers see the old
   /// text or the new text. After a failed write the new file is removed.
-  static func replace(_ path: String, _ text: TextBuilder, mode: mode_t) throws(CommandFailure) {
+  static func replace(_ path: String, _ text: TextBuilder, mode: mode_t) throws(CommandError) {
     let fresh = "\(path).new-\(getpid())"
     let descriptor = csystem_open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, mode)
-    guard descriptor >= 0 else { throw CommandFailure(saying: "\(fresh): \(SystemError.last.text)") }
+    guard descriptor >= 0 else { throw CommandError(saying: "\(fresh): \(SystemError.last.text)") }
     var isWritten = text.write(to: descriptor)
     var error = SystemError.last
     if close(descriptor) != 0 && isWritten {
@@ -90,6 +90,6 @@ enum Output {
     }
     if isWritten { return }
     unlink(fresh)
-    throw CommandFailure(saying: "\(path): \(error.text)")
+    throw CommandError(saying: "\(path): \(error.text)")
   }
 }

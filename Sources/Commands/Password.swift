@@ -6,21 +6,21 @@ import SecureTransport
 /// Reads the password of a key file that is imported.
 enum Password {
   /// The first line of a password file.
-  static func read(file path: String) throws(CommandFailure) -> [UInt8] {
+  static func read(file path: String) throws(CommandError) -> [UInt8] {
     let bytes: [UInt8]?
     do throws(IdentityError) {
       bytes = try readFile(path, bytesMax: 4096)
     } catch {
-      throw CommandFailure(saying: error.text)
+      throw CommandError(saying: error.text)
     }
-    guard let bytes else { throw CommandFailure(saying: "\(path): no such file") }
+    guard let bytes else { throw CommandError(saying: "\(path): no such file") }
     return Array(bytes.prefix { $0 != 0x0A && $0 != 0x0D })
   }
 
   /// Asks for a file's password on the terminal, without echo.
-  static func ask(for path: String) throws(CommandFailure) -> [UInt8] {
+  static func ask(for path: String) throws(CommandError) -> [UInt8] {
     let terminal = csystem_open("/dev/tty", O_RDWR | O_CLOEXEC, 0)
-    if terminal < 0 { throw CommandFailure(saying: "no terminal to prompt for the password; use --password-file") }
+    if terminal < 0 { throw CommandError(saying: "no terminal to prompt for the password; use --password-file") }
     defer { close(terminal) }
     var seen = termios()
     tcgetattr(terminal, &seen)

@@ -11,7 +11,7 @@ final class PeerConnection {
   private var requestCounter: UInt32 = 0
 
   /// Connects to the daemon and subscribes to changes of peers. On return `book` contains every peer in reach.
-  init(_ options: ClientOptions) throws(CommandFailure) {
+  init(_ options: ClientOptions) throws(CommandError) {
     client = try options.connect()
     client.send(.watch)
     while true {
@@ -20,29 +20,29 @@ final class PeerConnection {
         localID = id
         return
       case .event(let event): hear(event)
-      case .closed(let reason): throw CommandFailure(saying: reason)
-      case .timedOut: throw CommandFailure(saying: "the daemon did not answer for 5 s; see “causeway log”")
+      case .closed(let reason): throw CommandError(saying: reason)
+      case .timedOut: throw CommandError(saying: "the daemon did not answer for 5 s; see “causeway log”")
       }
     }
   }
 
   /// The peer with this display name, or whose id starts with these digits. With a deadline, waits until the deadline
   /// for the peer to appear. Throws if there is no such peer or more than one.
-  func peer(named name: String, until deadline: Instant?) throws(CommandFailure) -> NodeID {
+  func peer(named name: String, until deadline: Instant?) throws(CommandError) -> NodeID {
     var hasSaid = false
     while true {
       switch book.match(name) {
       case .one(let id): return id
-      case .several(let ids): throw CommandFailure(saying: severalText(Array(name.utf8), ids))
+      case .several(let ids): throw CommandError(saying: severalText(Array(name.utf8), ids))
       case .none:
         guard let deadline else {
-          throw CommandFailure(
+          throw CommandError(
             saying: "there is no peer “\(shown(name))”; “causeway peers” lists the peers", ExitCode.timedOut)
         }
         if !hasSaid { printError("waiting for “\(shown(name))”") }
         hasSaid = true
         guard try next(until: deadline) != nil else {
-          throw CommandFailure(
+          throw CommandError(
             saying: "no peer “\(shown(name))” appeared; “causeway peers” lists the peers", ExitCode.timedOut)
         }
       }
@@ -50,12 +50,12 @@ final class PeerConnection {
   }
 
   /// The links of the current route to a node, nearest first; empty if there is no route.
-  func way(to node: NodeID) throws(CommandFailure) -> [ControlHop] {
+  func way(to node: NodeID) throws(CommandError) -> [ControlHop] {
     send(.way(node))
     while let event = try next(until: monotonicNow() + .seconds(5)) {
       if case .way(let hops) = event { return hops }
     }
-    throw CommandFailure(saying: "the daemon did not answer for 5 s; see “causeway log”")
+    throw CommandError(saying: "the daemon did not answer for 5 s; see “causeway log”")
   }
 
   /// A new request number.
@@ -67,8 +67,8 @@ final class PeerConnection {
   func send(_ request: ControlRequest) { client.send(request) }
 
   /// The next event; nil if none arrives before the deadline.
-  func next(until deadline: Instant) throws(CommandFailure) -> ControlEvent? {
-    if Output.hasFailed { throw CommandFailure(ExitCode.failed) }
+  func next(until deadline: Instant) throws(CommandError) -> ControlEvent? {
+    if Output.hasFailed { throw CommandError(ExitCode.failed) }
     let now = monotonicNow()
     // Round up to a millisecond: a wait that ends before the deadline would be repeated without sleeping.
     let left = deadline > now ? CInt(clamping: ((deadline - now).nanoseconds + 999_999) / 1_000_000) : 0
@@ -76,7 +76,7 @@ final class PeerConnection {
     case .event(let event):
       hear(event)
       return event
-    case .closed(let reason): throw CommandFailure(saying: reason)
+    case .closed(let reason): throw CommandError(saying: reason)
     case .timedOut: return nil
     }
   }

@@ -1,6 +1,6 @@
 import Diagnostics
 import LocalAPI
-import LocalClient
+import DaemonClient
 import Primitives
 import Session
 

@@ -1,6 +1,6 @@
 import Diagnostics
 import LocalAPI
-import LocalClient
+import DaemonClient
 import Primitives
 import Reactor
 import Session
@@ -60,7 +60,7 @@ final class Sending {
 
   init(
     _ options: FilesOptions, _ source: ResourceSource, _ word: String, _ signals: Signals, _ view: FilesView
-  ) throws(CommandFailure) {
+  ) throws(CommandError) {
     self.options = options
     self.signals = signals
     self.view = view
@@ -79,12 +79,12 @@ final class Sending {
   }
 
   /// Opens the session on a new connection to the daemon, and browses for PEER.
-  private func begin() throws(CommandFailure) {
+  private func begin() throws(CommandError) {
     session = try connection.make(.open(type: options.type, FileLimits.rules)).number
     try connection.make(.browse(type: options.type))
   }
 
-  func run() throws(CommandFailure) {
+  func run() throws(CommandError) {
     while end == nil {
       if let broken = try broken(turn) { try connectAgain(broken) }
     }
@@ -95,7 +95,7 @@ final class Sending {
     if let end { try conclude(end.text, end.code) }
   }
 
-  private func conclude(_ text: TextBuilder, _ code: CInt) throws(CommandFailure) {
+  private func conclude(_ text: TextBuilder, _ code: CInt) throws(CommandError) {
     if view.isJSON {
       var line = JSONLine(event: code == ExitCode.done ? "sent" : "failed")
       line.add("text", text.bytes)
@@ -107,7 +107,7 @@ final class Sending {
     } else {
       view.notice(text)
     }
-    if code != ExitCode.done { throw CommandFailure(code) }
+    if code != ExitCode.done { throw CommandError(code) }
   }
 
   /// Sets the result that ends the command. If called again, the first result is kept.
@@ -115,7 +115,7 @@ final class Sending {
 
   /// Waits until a lost daemon answers again, and then starts again. If only the last records were missing, ends the
   /// command.
-  private func connectAgain(_ text: TextBuilder) throws(CommandFailure) {
+  private func connectAgain(_ text: TextBuilder) throws(CommandError) {
     guard case .ending = step else {
       var text = text
       text.add("; reconnecting (^C ends)")

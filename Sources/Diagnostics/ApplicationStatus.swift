@@ -95,8 +95,8 @@ public struct SessionsReport {
   /// identify a person.
   public func text(hasNames: Bool = true) -> TextBuilder {
     var text = TextBuilder()
-    var applications = Table(["APPLICATION", "USER", "PROCESS", "SESSIONS", "SERVICES"])
-    var sessions = Table(["SESSION", "TYPE", "APPLICATION", "MEMBERS", "AWAY", "PAUSED", "STREAMS", "WAITING"])
+    var applications = TextTable(["APPLICATION", "USER", "PROCESS", "SESSIONS", "SERVICES"])
+    var sessions = TextTable(["SESSION", "TYPE", "APPLICATION", "MEMBERS", "AWAY", "PAUSED", "STREAMS", "WAITING"])
     root["applications"].forEach { application in
       let name = hasNames ? cut(application["name"].string) : ""
       var services = "", sessionCount = 0
@@ -120,7 +120,7 @@ public struct SessionsReport {
     return text
   }
 
-  private func addRow(of session: JSONView, _ application: String, to table: inout Table) {
+  private func addRow(of session: JSONView, _ application: String, to table: inout TextTable) {
     var count = 0, away = 0, paused = 0
     session["members"].forEach { member in
       let state = member["state"].string

@@ -157,7 +157,7 @@ public enum EventFormatter {
     } else if field.isShown("close") {
       if let reason = CloseReason(rawValue: small) { text.add(reason.name) } else { text.add("reason \(value)") }
     } else if field.isShown("frame") {
-      if let reason = FrameRefusal(rawValue: small) { text.add(reason.name) } else { text.add("reason \(value)") }
+      if let reason = FrameError(rawValue: small) { text.add(reason.name) } else { text.add("reason \(value)") }
     } else if field.isShown("type") {
       if let type = FrameType(rawValue: small) { text.add(name(of: type)) } else { text.add(value) }
     } else if field.isShown("session") {

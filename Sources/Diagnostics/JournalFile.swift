@@ -192,7 +192,7 @@ public final class JournalMapping {
       throw error
     }
     _ = pread(descriptor, memory.baseAddress, min(memory.count, JournalLayout.headerBytes), 0)
-    do throws(JournalFault) {
+    do throws(JournalError) {
       reader = try JournalReader(UnsafeRawBufferPointer(memory))
     } catch {
       munmap(memory.baseAddress, memory.count)
@@ -243,7 +243,7 @@ public final class JournalMapping {
     return stat(path, &information) == 0 && UInt64(information.st_ino) != inode
   }
 
-  private static func text(of fault: JournalFault) -> String {
+  private static func text(of fault: JournalError) -> String {
     switch fault {
     case .truncated: "shorter than its header states; it was truncated, or is not a journal"
     case .foreign: "not a Causeway journal"

@@ -111,7 +111,7 @@ public struct StatusReport {
   /// Adds the table of bearers. `withTimes`: whether to add the percentage of the uptime that each radio spent scanning
   /// and dialling.
   private func addBearers(to text: inout TextBuilder, withTimes: Bool = false) {
-    var table = Table(["BEARER", "STATE"] + (withTimes ? ["SCAN", "DIAL"] : []) + ["DETAIL"])
+    var table = TextTable(["BEARER", "STATE"] + (withTimes ? ["SCAN", "DIAL"] : []) + ["DETAIL"])
     let seconds = max(root["box"]["uptime_seconds"].number, 1)
     root["bearers"].forEach { bearer in
       let detail = bearer["detail"].string
@@ -128,7 +128,7 @@ public struct StatusReport {
   }
 
   private func addLinks(to text: inout TextBuilder) {
-    var table = Table(
+    var table = TextTable(
       ["LINK", "NEIGHBOUR", "BEARER", "STATE", "SINCE", "RTT", "RECEIVED", "SENT", "QUEUED", "ADDRESS"], cuttable: [1])
     root["links"].forEach { link in
       let roundTrip = link["round_trip_microseconds"]
@@ -145,7 +145,7 @@ public struct StatusReport {
   }
 
   private func addPeers(to text: inout TextBuilder) {
-    var table = Table(["PEER", "ID", "HOPS", "BEARER", "VIA", "INFO"], cuttable: [0, 4])
+    var table = TextTable(["PEER", "ID", "HOPS", "BEARER", "VIA", "INFO"], cuttable: [0, 4])
     root["peers"].forEach { peer in
       var info = ""
       peer["info"].forEach { info += info.utf8.isEmpty ? $0.string : ", " + $0.string }
@@ -174,7 +174,7 @@ public struct StatusReport {
   }
 
   private func addStrangers(to text: inout TextBuilder) {
-    var table = Table(["REFUSED", "NAME", "TIMES", "WHY"], cuttable: [1])
+    var table = TextTable(["REFUSED", "NAME", "TIMES", "WHY"], cuttable: [1])
     root["box"]["refused_strangers"].forEach { stranger in
       let name = stranger["name"].string
       table.add([

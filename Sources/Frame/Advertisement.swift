@@ -38,13 +38,13 @@ public struct AdvertisementView: ~Escapable {
 
   /// Checks and views an advertisement. Throws `.truncated`, `.overLength`, `.malformed`.
   @_lifetime(copy payload)
-  public init(_ payload: RawSpan) throws(FrameRefusal) {
+  public init(_ payload: RawSpan) throws(FrameError) {
     if payload.byteCount > Limits.advertisementBytesMax { throw .overLength }
     if payload.byteCount < Self.fixedByteCount + Self.signatureByteCount { throw .truncated }
     let signedByteCount = payload.byteCount - Self.signatureByteCount
     signed = payload.extracting(0..<signedByteCount)
     signature = payload.extracting(signedByteCount..<payload.byteCount)
-    var reader = ByteReader(signed, orThrow: FrameRefusal.truncated)
+    var reader = ByteReader(signed, orThrow: FrameError.truncated)
     let kind = AdvertisementKind(rawValue: try reader.u8())
     let reserved = try reader.u8()
     lifetimeSeconds = try reader.u16()
@@ -122,8 +122,8 @@ public struct TopologyView: ~Escapable {
 
   /// Checks and views the body of a topology advertisement. Throws `.truncated`, `.overLength`, `.malformed`.
   @_lifetime(copy body)
-  public init(_ body: RawSpan) throws(FrameRefusal) {
-    var reader = ByteReader(body, orThrow: FrameRefusal.truncated)
+  public init(_ body: RawSpan) throws(FrameError) {
+    var reader = ByteReader(body, orThrow: FrameError.truncated)
     flags = TopologyFlags(rawValue: try reader.u8())
     count = Int(try reader.u8())
     if count > Limits.neighboursMax { throw .overLength }
@@ -147,9 +147,9 @@ public struct TopologyView: ~Escapable {
   public func node(_ index: Int) -> NodeID { entries.nodeID(index * Neighbour.byteCount) }
 
   /// The neighbour at `index`, 0 to `count` − 1. Never throws after a successful `init`.
-  public func entry(_ index: Int) throws(FrameRefusal) -> Neighbour {
+  public func entry(_ index: Int) throws(FrameError) -> Neighbour {
     let entry = entries.extracting(index * Neighbour.byteCount..<(index + 1) * Neighbour.byteCount)
-    var reader = ByteReader(entry, orThrow: FrameRefusal.truncated)
+    var reader = ByteReader(entry, orThrow: FrameError.truncated)
     let node = try reader.nodeID()
     let cost = try reader.u16()
     let payloadBytesMax = try reader.u16()
@@ -178,8 +178,8 @@ public struct ProfileView: ~Escapable {
 
   /// Checks and views the body of a profile advertisement. Throws `.truncated`, `.overLength`, `.malformed`.
   @_lifetime(copy body)
-  public init(_ body: RawSpan) throws(FrameRefusal) {
-    var reader = ByteReader(body, orThrow: FrameRefusal.truncated)
+  public init(_ body: RawSpan) throws(FrameError) {
+    var reader = ByteReader(body, orThrow: FrameError.truncated)
     name = try DisplayName(&reader)
     serviceType = try reader.span(Int(try reader.u8()))
     if serviceType.byteCount > Limits.serviceTypeBytesMax { throw .overLength }

@@ -12,8 +12,8 @@ public struct AdvertisementRequest: ~Escapable {
 
   /// Checks and views a request. Throws `.truncated`, `.overLength`, `.malformed`.
   @_lifetime(copy payload)
-  public init(_ payload: RawSpan) throws(FrameRefusal) {
-    var reader = ByteReader(payload, orThrow: FrameRefusal.truncated)
+  public init(_ payload: RawSpan) throws(FrameError) {
+    var reader = ByteReader(payload, orThrow: FrameError.truncated)
     count = Int(try reader.u8())
     let reserved = (try reader.u8(), try reader.u16())
     if count > Self.nodesMax { throw .overLength }

@@ -22,12 +22,12 @@ public struct DenyListView: ~Escapable {
 
   /// Checks and views a deny-list. Throws `.truncated`, `.overLength`, `.malformed`.
   @_lifetime(copy payload)
-  public init(_ payload: RawSpan) throws(FrameRefusal) {
+  public init(_ payload: RawSpan) throws(FrameError) {
     if payload.byteCount < Self.fixedByteCount + AdvertisementView.signatureByteCount { throw .truncated }
     let signedByteCount = payload.byteCount - AdvertisementView.signatureByteCount
     signed = payload.extracting(0..<signedByteCount)
     signature = payload.extracting(signedByteCount..<payload.byteCount)
-    var reader = ByteReader(signed, orThrow: FrameRefusal.truncated)
+    var reader = ByteReader(signed, orThrow: FrameError.truncated)
     if try reader.u16() != 0 { throw .malformed }
     count = Int(try reader.u16())
     if count > Limits.deniedMax { throw .overLength }

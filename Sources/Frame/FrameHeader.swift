@@ -82,8 +82,8 @@ public struct FrameHeader: Equatable, Sendable {
   /// Reads a header from the first 48 bytes of `bytes`.
   ///
   /// Throws `.truncated`, `.unknownVersion`, `.zeroLength`, `.overLength`, `.ttlZero`, `.malformed`.
-  public init(_ bytes: RawSpan) throws(FrameRefusal) {
-    var reader = ByteReader(bytes, orThrow: FrameRefusal.truncated)
+  public init(_ bytes: RawSpan) throws(FrameError) {
+    var reader = ByteReader(bytes, orThrow: FrameError.truncated)
     if reader.remaining < Self.byteCount { throw .truncated }
     if try reader.u8() != Self.marker { throw .unknownVersion }
     type = try reader.u8()
@@ -126,7 +126,7 @@ extension FrameHeader {
   ///
   /// Throws `.unknownVersion` if the first byte is wrong, and `.overLength` if the payload exceeds
   /// `Limits.framePayloadBytesMax`.
-  public static func frameByteCount(beginning bytes: RawSpan) throws(FrameRefusal) -> Int? {
+  public static func frameByteCount(beginning bytes: RawSpan) throws(FrameError) -> Int? {
     if bytes.byteCount > 0, bytes.octet(0) != marker { throw .unknownVersion }
     if bytes.byteCount < lengthEnd { return nil }
     let byteCount = frameByteCount(of: bytes)

@@ -47,8 +47,8 @@ public struct Hello: Equatable, Sendable {
 
   /// Reads a hello. Throws `.truncated`, `.overLength`, `.malformed`, and `.unknownVersion` when the nodes have no
   /// version in common.
-  public init(_ payload: RawSpan) throws(FrameRefusal) {
-    var reader = ByteReader(payload, orThrow: FrameRefusal.truncated)
+  public init(_ payload: RawSpan) throws(FrameError) {
+    var reader = ByteReader(payload, orThrow: FrameError.truncated)
     versionMin = try reader.u8()
     versionMax = try reader.u8()
     // The version is checked first, because the fields after it may have another format in other versions.
@@ -84,7 +84,7 @@ public struct DisplayName: Equatable, Sendable {
 
   /// Checks and copies a name. Throws `.malformed` for an empty name, control characters, invalid UTF-8, or a name that
   /// looks like a node id. Throws `.overLength` above 63 bytes.
-  public init(_ bytes: RawSpan) throws(FrameRefusal) {
+  public init(_ bytes: RawSpan) throws(FrameError) {
     if bytes.byteCount == 0 { throw .malformed }
     if bytes.byteCount > Limits.displayNameBytesMax { throw .overLength }
     if !isPlainText(bytes) || looksLikeNodeID(bytes) { throw .malformed }
@@ -94,7 +94,7 @@ public struct DisplayName: Equatable, Sendable {
   }
 
   /// Reads a length byte and then the name. Throws `.truncated`, `.malformed` and `.overLength`.
-  public init(_ reader: inout ByteReader<FrameRefusal>) throws(FrameRefusal) {
+  public init(_ reader: inout ByteReader<FrameError>) throws(FrameError) {
     let count = Int(try reader.u8())
     self = try DisplayName(try reader.span(count))
   }
@@ -170,8 +170,8 @@ public struct Goodbye: Equatable, Sendable {
   }
 
   /// Reads a goodbye. An unknown reason is read as `.protocolError`. Throws `.truncated`.
-  public init(_ payload: RawSpan) throws(FrameRefusal) {
-    var reader = ByteReader(payload, orThrow: FrameRefusal.truncated)
+  public init(_ payload: RawSpan) throws(FrameError) {
+    var reader = ByteReader(payload, orThrow: FrameError.truncated)
     reason = CloseReason(rawValue: try reader.u8()) ?? .protocolError
     _ = try reader.u8()
     retryAfterSeconds = min(try reader.u16(), Self.retryAfterSecondsMax)

@@ -8,11 +8,11 @@ public struct InfoPairs: ~Escapable {
 
   /// `bytes` must contain exactly `count` pairs. Throws `.truncated`, `.overLength`, `.malformed`.
   @_lifetime(copy bytes)
-  init(count: Int, _ bytes: RawSpan) throws(FrameRefusal) {
+  init(count: Int, _ bytes: RawSpan) throws(FrameError) {
     if bytes.byteCount > Limits.infoBytesMax { throw .overLength }
     self.count = count
     self.bytes = bytes
-    var reader = ByteReader(bytes, orThrow: FrameRefusal.truncated)
+    var reader = ByteReader(bytes, orThrow: FrameError.truncated)
     for _ in 0..<count {
       if !isInfoPair(try reader.span(Int(try reader.u8()))) { throw .malformed }
     }
@@ -21,7 +21,7 @@ public struct InfoPairs: ~Escapable {
 
   /// Calls `body` with each pair `key=value`, in order.
   public func forEach(_ body: (RawSpan) -> Void) {
-    var reader = ByteReader(bytes, orThrow: FrameRefusal.truncated)
+    var reader = ByteReader(bytes, orThrow: FrameError.truncated)
     for _ in 0..<count {
       guard let length = try? reader.u8(), let pair = try? reader.span(Int(length)) else { return }
       body(pair)
@@ -41,7 +41,7 @@ public struct ServiceView: ~Escapable {
   public let info: InfoPairs
 
   @_lifetime(copy reader)
-  init(_ reader: inout ByteReader<FrameRefusal>) throws(FrameRefusal) {
+  init(_ reader: inout ByteReader<FrameError>) throws(FrameError) {
     endpoint = try reader.u32()
     let type = try reader.span(Int(try reader.u8()))
     let count = Int(try reader.u8())
@@ -63,12 +63,12 @@ public struct ServicesView: ~Escapable {
 
   /// Checks and views the body of a services advertisement. Throws `.truncated`, `.overLength`, `.malformed`.
   @_lifetime(copy body)
-  public init(_ body: RawSpan) throws(FrameRefusal) {
-    var reader = ByteReader(body, orThrow: FrameRefusal.truncated)
+  public init(_ body: RawSpan) throws(FrameError) {
+    var reader = ByteReader(body, orThrow: FrameError.truncated)
     count = Int(try reader.u8())
     if count > Limits.servicesMax { throw .overLength }
     entries = try reader.span(reader.remaining)
-    var entryReader = ByteReader(entries, orThrow: FrameRefusal.truncated)
+    var entryReader = ByteReader(entries, orThrow: FrameError.truncated)
     var last: UInt32 = 0
     for _ in 0..<count {
       let endpoint = try ServiceView(&entryReader).endpoint
@@ -80,7 +80,7 @@ public struct ServicesView: ~Escapable {
 
   /// Calls `body` with each service, in order.
   public func forEach(_ body: (borrowing ServiceView) -> Void) {
-    var reader = ByteReader(entries, orThrow: FrameRefusal.truncated)
+    var reader = ByteReader(entries, orThrow: FrameError.truncated)
     for _ in 0..<count {
       guard let service = try? ServiceView(&reader) else { return }
       body(service)

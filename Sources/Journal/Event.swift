@@ -61,7 +61,7 @@ public enum Event: UInt16, Sendable {
   case linkTakesNothing = 43
 
   // Frames. Reserved: 51–55.
-  /// A frame was refused. a: reason (`FrameRefusal`) · node: neighbour
+  /// A frame was refused. a: reason (`FrameError`) · node: neighbour
   case frameRefused = 50
 
   // Discovery and dialling. Reserved: 74, 75.

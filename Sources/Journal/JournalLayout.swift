@@ -42,7 +42,7 @@ public enum JournalLayout {
   public static func fileBytes(capacity: Int) -> Int { headerBytes + capacity * recordBytes }
 
   /// The reason why `memory` is not a readable journal; nil if it is a readable journal.
-  public static func fault(in memory: UnsafeRawBufferPointer) -> JournalFault? {
+  public static func fault(in memory: UnsafeRawBufferPointer) -> JournalError? {
     guard memory.count >= headerBytes, let base = memory.baseAddress else { return .truncated }
     let magic = base.load(fromByteOffset: magicOffset, as: UInt64.self)
     if magic >> 16 != JournalLayout.magic >> 16 { return .foreign }
@@ -59,7 +59,7 @@ public enum JournalLayout {
 }
 
 /// The reason why bytes are not a readable journal.
-public enum JournalFault: Error, Sendable {
+public enum JournalError: Error, Sendable {
   /// The bytes are shorter than the header, or shorter than the size that the header states.
   case truncated
   /// The bytes do not begin like a journal.

@@ -27,7 +27,7 @@ public struct JournalReader: @unchecked Sendable {
   private let capacity: UInt64
 
   /// `memory` contains the journal file, and must exist as long as the reader.
-  public init(_ memory: UnsafeRawBufferPointer) throws(JournalFault) {
+  public init(_ memory: UnsafeRawBufferPointer) throws(JournalError) {
     if let fault = JournalLayout.fault(in: memory) { throw fault }
     guard let base = memory.baseAddress else { throw .truncated }
     self.base = base

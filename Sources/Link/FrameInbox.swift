@@ -21,7 +21,7 @@ public struct FrameInbox {
   /// closed.
   public mutating func next(
     _ input: UnsafeRawBufferPointer, _ offset: inout Int
-  ) throws(FrameRefusal) -> UnsafeRawBufferPointer? {
+  ) throws(FrameError) -> UnsafeRawBufferPointer? {
     if held == 0 {
       let rest = UnsafeRawBufferPointer(rebasing: input[offset...])
       if let byteCount = try FrameHeader.frameByteCount(beginning: rest.bytes), byteCount <= rest.count {

@@ -160,7 +160,7 @@ public struct Link {
   /// Throws the reason if the frame is rejected. `state` may have changed in that case too.
   public mutating func receive(
     _ header: FrameHeader, _ payload: RawSpan, _ type: FrameType, local: NodeID, now: Instant
-  ) throws(FrameRefusal) {
+  ) throws(FrameError) {
     switch type {
     case .hello: try receiveHello(header, payload, local, now)
     case .ping:
@@ -172,7 +172,7 @@ public struct Link {
           type: .pong, priority: .control, payloadByteCount: payload.byteCount, source: local, identifier: 0),
         payload, from: FramePool.ownIngress)
     case .pong:
-      var reader = ByteReader(payload, orThrow: FrameRefusal.truncated)
+      var reader = ByteReader(payload, orThrow: FrameError.truncated)
       let sentAt = Instant(nanoseconds: try reader.u64())
       // The neighbour can put any time into a pong, so only the time of the outstanding ping is accepted.
       if state == .parking { return }
@@ -413,7 +413,7 @@ public struct Link {
 
   private mutating func receiveHello(
     _ header: FrameHeader, _ payload: RawSpan, _ local: NodeID, _ now: Instant
-  ) throws(FrameRefusal) {
+  ) throws(FrameError) {
     if state != .opening { throw .unexpected }
     let hello: Hello
     do {

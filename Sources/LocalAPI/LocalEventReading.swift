@@ -9,8 +9,8 @@ extension LocalEvent {
   /// A client skips an event if this initializer throws `.unsupported` (the event type belongs to a later version) or
   /// `.outOfRange` (a value belongs to a later version). `.truncated` means that the daemon violated the protocol.
   /// Values that exist only in the daemon are zero: session handles, and the deadline of an invitation.
-  public init(_ packet: RawSpan) throws(LocalRefusal) {
-    var reader = ByteReader(packet, orThrow: LocalRefusal.truncated)
+  public init(_ packet: RawSpan) throws(LocalSyntaxError) {
+    var reader = ByteReader(packet, orThrow: LocalSyntaxError.truncated)
     let type = try reader.u8()
     let object = try reader.u32()
     switch type {
@@ -83,7 +83,7 @@ extension LocalEvent {
     }
   }
 
-  private static func outcome(_ code: UInt8, _ text: [UInt8]) throws(LocalRefusal) -> InvitationOutcome {
+  private static func outcome(_ code: UInt8, _ text: [UInt8]) throws(LocalSyntaxError) -> InvitationOutcome {
     switch code {
     case 0: .connected
     case 1: .declined(explanation: text)
@@ -98,7 +98,7 @@ extension LocalEvent {
     }
   }
 
-  private static func end(_ code: UInt8, _ text: [UInt8]) throws(LocalRefusal) -> SessionEnd {
+  private static func end(_ code: UInt8, _ text: [UInt8]) throws(LocalSyntaxError) -> SessionEnd {
     switch code {
     case 0: .left
     case 1: .ejected(text: text)
@@ -108,7 +108,7 @@ extension LocalEvent {
     }
   }
 
-  private static func state(_ code: UInt8, _ reason: UInt8, _ text: [UInt8]) throws(LocalRefusal) -> MemberState {
+  private static func state(_ code: UInt8, _ reason: UInt8, _ text: [UInt8]) throws(LocalSyntaxError) -> MemberState {
     switch code {
     case 0: return .connecting
     case 1: return .connected
@@ -123,7 +123,7 @@ extension LocalEvent {
     }
   }
 
-  private static func streamEnd(_ code: UInt8) throws(LocalRefusal) -> StreamEnd {
+  private static func streamEnd(_ code: UInt8) throws(LocalSyntaxError) -> StreamEnd {
     switch code {
     case 0: return .finished
     case 5: return .lost
@@ -134,20 +134,20 @@ extension LocalEvent {
   }
 }
 
-extension ByteReader<LocalRefusal> {
-  fileprivate mutating func peer() throws(LocalRefusal) -> LocalPeer {
+extension ByteReader<LocalSyntaxError> {
+  fileprivate mutating func peer() throws(LocalSyntaxError) -> LocalPeer {
     let hops = try u8(), flags = try u8()
     return LocalPeer(name: try text(), hops: hops, isVerified: flags & 1 != 0)
   }
 
   /// Reads a service. The length in front of the service limits the reading, because later versions may append fields.
-  fileprivate mutating func service() throws(LocalRefusal) -> Service {
+  fileprivate mutating func service() throws(LocalSyntaxError) -> Service {
     let count = Int(try u16())
-    var entry = ByteReader(try span(count), orThrow: LocalRefusal.truncated)
+    var entry = ByteReader(try span(count), orThrow: LocalSyntaxError.truncated)
     return Service(endpoint: try entry.u32(), type: try entry.text(), info: try entry.texts())
   }
 
-  fileprivate mutating func terms() throws(LocalRefusal) -> LocalTerms {
+  fileprivate mutating func terms() throws(LocalSyntaxError) -> LocalTerms {
     LocalTerms(
       packetBytesMax: try u32(), messageBytesMax: try u32(), loanBytes: try u32(), servicesMax: try u16(),
       sessionsMax: try u16(), browsesMax: try u16(), flightsMax: try u16(), streamsMax: try u16())

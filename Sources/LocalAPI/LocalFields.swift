@@ -2,7 +2,7 @@ import Primitives
 import Session
 
 /// The reason why a packet cannot be parsed.
-public enum LocalRefusal: Error, Equatable, Sendable {
+public enum LocalSyntaxError: Error, Equatable, Sendable {
   /// The packet ends within a field.
   case truncated
   /// A field has a value that no version allows.
@@ -12,34 +12,34 @@ public enum LocalRefusal: Error, Equatable, Sendable {
 }
 
 /// Field types of the local API other than integers. See docs/local-api.md, “Fields”.
-extension ByteReader<LocalRefusal> {
+extension ByteReader<LocalSyntaxError> {
   /// Reads a length of one byte, and then as many bytes.
-  mutating func text() throws(LocalRefusal) -> [UInt8] {
+  mutating func text() throws(LocalSyntaxError) -> [UInt8] {
     let count = Int(try u8())
     return try array(count)
   }
 
-  mutating func texts() throws(LocalRefusal) -> [[UInt8]] {
+  mutating func texts() throws(LocalSyntaxError) -> [[UInt8]] {
     var texts: [[UInt8]] = []
     for _ in 0..<(try u8()) { texts.append(try text()) }
     return texts
   }
 
-  mutating func bool() throws(LocalRefusal) -> Bool {
+  mutating func bool() throws(LocalSyntaxError) -> Bool {
     let value = try u8()
     guard value <= 1 else { throw .outOfRange }
     return value == 1
   }
 
   /// Reads a field that older clients omit. Returns false if the field is missing.
-  mutating func laterBool() throws(LocalRefusal) -> Bool { remaining > 0 ? try bool() : false }
+  mutating func laterBool() throws(LocalSyntaxError) -> Bool { remaining > 0 ? try bool() : false }
 
-  mutating func address() throws(LocalRefusal) -> MemberAddress {
+  mutating func address() throws(LocalSyntaxError) -> MemberAddress {
     let node = try nodeID()
     return MemberAddress(node: node, endpoint: try u32())
   }
 
-  mutating func rules() throws(LocalRefusal) -> SessionRules {
+  mutating func rules() throws(LocalSyntaxError) -> SessionRules {
     let flags = try u8()
     let most = Int(try u8())
     guard flags & ~3 == 0, most == 0 || (SessionLimits.membersMin...SessionLimits.membersMax).contains(most) else {

@@ -4,7 +4,7 @@ import Session
 /// Auto-join: sessions that gather every application that offers the session's service type. The node invites such
 /// applications as soon as the client offers the type too, so that these applications can also find the client.
 /// Invitations to the client's service are accepted without asking the client.
-extension LocalClients {
+extension ClientRecords {
   /// Gathers the applications that are known to offer a type. It is called when a client begins to gather or to offer
   /// the type.
   func gatherAll(_ type: [UInt8], _ now: Instant) {
@@ -28,7 +28,7 @@ extension LocalClients {
 
   /// Accepts an invitation into a session of the client that gathers. Returns false if there is no such session, so
   /// that the client has to decide.
-  func isGathered(_ invitation: Invitation, _ client: LocalClient) -> Bool {
+  func isGathered(_ invitation: Invitation, _ client: ClientRecord) -> Bool {
     let into = client.sessions.first { $0.gathers && !$0.hasEnded && $0.endpoint == invitation.to }
     guard let into else { return false }
     return (try? node.sessions.acceptGathered(invitation.handle, into: into.handle)) != nil

@@ -2,7 +2,7 @@ import Primitives
 import Session
 
 /// Passes each event of the node's sessions to the client that the event concerns.
-extension LocalClients {
+extension ClientRecords {
   public func hear(_ event: SessionEvent, now: Instant) {
     switch event {
     case .serviceFound(let address, let service), .serviceChanged(let address, let service):
@@ -51,7 +51,7 @@ extension LocalClients {
   private func hear(_ invitation: Invitation) {
     for client in clients.compactMap({ $0 }) {
       guard let service = client.services.first(where: { $0.endpoint == invitation.to }) else { continue }
-      var received = LocalClient.ReceivedInvitation(service: service.number, invitation: invitation)
+      var received = ClientRecord.ReceivedInvitation(service: service.number, invitation: invitation)
       received.isGathered = isGathered(invitation, client)
       client.received.append(received)
       client.hasNews = true
@@ -88,7 +88,7 @@ extension LocalClients {
   }
 
   /// Calls `body` with an open session and the client that owns the session, and marks the client as having events.
-  private func with(_ handle: SessionHandle, _ body: (LocalClient, ClientSession) -> Void) {
+  private func with(_ handle: SessionHandle, _ body: (ClientRecord, ClientSession) -> Void) {
     for case let client? in clients {
       guard let session = client.sessions.first(where: { $0.handle == handle && !$0.hasEnded }) else { continue }
       body(client, session)

@@ -105,9 +105,9 @@ public enum LocalMemory {
   /// One client: its objects without the members of its sessions, its unread answers, and one packet in each direction.
   /// Apart from messages, the longest packet to a client is the request to decide on a member.
   public static let client =
-    MemoryLayout<LocalClient.Flight>.stride * LocalLimits.flightsMax
+    MemoryLayout<ClientRecord.Flight>.stride * LocalLimits.flightsMax
     + (MemoryLayout<LocalBrowse>.stride + Limits.serviceTypeBytesMax + arrayOverheadBytes) * LocalLimits.browsesMax
-    + (MemoryLayout<LocalClient.Service>.stride + Limits.serviceTypeBytesMax + arrayOverheadBytes)
+    + (MemoryLayout<ClientRecord.Service>.stride + Limits.serviceTypeBytesMax + arrayOverheadBytes)
     * LocalLimits.servicesMax
     + LocalLimits.repliesBytesMax + LocalLimits.batchBytesMax + LocalLimits.shortPacketBytesMax + 128
     + LocalLimits.certificatesBytesMax + LocalLimits.sessionsMax * 256
@@ -127,5 +127,5 @@ public enum LocalMemory {
     * (MemoryLayout<LocalMember>.stride + SessionLimits.farewellBytesMax + arrayOverheadBytes)
   /// An invitation that waits for its client, with its context.
   public static let invitation =
-    MemoryLayout<LocalClient.ReceivedInvitation>.stride + SessionLimits.contextBytesMax + arrayOverheadBytes
+    MemoryLayout<ClientRecord.ReceivedInvitation>.stride + SessionLimits.contextBytesMax + arrayOverheadBytes
 }

@@ -2,7 +2,7 @@ import Channel
 import Primitives
 import Session
 
-/// The operations of the node that `LocalClients` needs. All calls come from `LocalClients`. After the calls, the host
+/// The operations of the node that `ClientRecords` needs. All calls come from `ClientRecords`. After the calls, the host
 /// carries out the node's outputs.
 public protocol LocalNode: AnyObject {
   var sessions: Sessions { get }

@@ -82,8 +82,8 @@ public struct LocalRequest: Equatable, Sendable {
 
   /// Parses a packet without its length field. Bytes after the last known field belong to a later version and are
   /// ignored.
-  public init(_ packet: RawSpan) throws(LocalRefusal) {
-    var reader = ByteReader(packet, orThrow: LocalRefusal.truncated)
+  public init(_ packet: RawSpan) throws(LocalSyntaxError) {
+    var reader = ByteReader(packet, orThrow: LocalSyntaxError.truncated)
     let type = try reader.u8()
     number = try reader.u32()
     switch type {

@@ -3,8 +3,8 @@ import Primitives
 import Session
 
 /// Execution of the clients' requests.
-extension LocalClients {
-  func carryOut(_ request: LocalRequest, _ client: LocalClient, _ now: Instant) {
+extension ClientRecords {
+  func carryOut(_ request: LocalRequest, _ client: ClientRecord, _ now: Instant) {
     let number = request.number
     if case .hello(let least, let most, let instance) = request.body {
       return greet(client, number, least, most, instance)
@@ -70,7 +70,7 @@ extension LocalClients {
   }
 
   /// Carries out a request that has no answer. Returns false for all other requests.
-  private func carryOutUnanswered(_ request: LocalRequest.Body, _ client: LocalClient, _ now: Instant) -> Bool {
+  private func carryOutUnanswered(_ request: LocalRequest.Body, _ client: ClientRecord, _ now: Instant) -> Bool {
     switch request {
     case .window(let session, let limit): client.session(session)?.grant(limit)
     case .write(let stream, let data): write(client, stream, data, now)
@@ -83,7 +83,7 @@ extension LocalClients {
     return true
   }
 
-  private func greet(_ client: LocalClient, _ number: UInt32, _ least: UInt16, _ most: UInt16, _ instance: [UInt8]) {
+  private func greet(_ client: ClientRecord, _ number: UInt32, _ least: UInt16, _ most: UInt16, _ instance: [UInt8]) {
     guard client.instance == nil else { return answer(client, number, .invalid, "hello was already sent") }
     guard least <= most, instance.count <= LocalLimits.instanceBytesMax, isPlainText(instance.span.bytes) else {
       return answer(client, number, .invalid, "an application's name is plain text of at most 63 bytes")
@@ -102,7 +102,7 @@ extension LocalClients {
   // MARK: Services
 
   private func advertise(
-    _ client: LocalClient, _ number: UInt32, _ type: [UInt8], _ info: [[UInt8]], _ instance: [UInt8], _ now: Instant
+    _ client: ClientRecord, _ number: UInt32, _ type: [UInt8], _ info: [[UInt8]], _ instance: [UInt8], _ now: Instant
   ) throws(LocalError) -> UInt32 {
     let known = client.services.first { $0.number == number }
     let endpoint = try self.endpoint(client, type, instance)
@@ -123,21 +123,21 @@ extension LocalClients {
       client.services[index].byteCount = service.byteCount
     } else {
       client.services.append(
-        LocalClient.Service(number: number, endpoint: endpoint, type: type, byteCount: service.byteCount))
+        ClientRecord.Service(number: number, endpoint: endpoint, type: type, byteCount: service.byteCount))
     }
     offersChanged(node.sessions.local)
     if known == nil { gatherAll(type, now) }
     return endpoint
   }
 
-  private func browse(_ client: LocalClient, _ number: UInt32, _ type: [UInt8]) throws(LocalError) {
+  private func browse(_ client: ClientRecord, _ number: UInt32, _ type: [UInt8]) throws(LocalError) {
     if !type.isEmpty { try allow(client, type) }
     guard !client.isInUse(number) else { throw LocalError(.inUse, "the number is already in use") }
     guard client.browses.count < LocalLimits.browsesMax else { throw LocalError(.full, "the limit is 8 browses") }
     client.browses.append(LocalBrowse(number: number, type: type, places: places))
   }
 
-  private func close(_ client: LocalClient, _ object: UInt32, _ now: Instant) throws(LocalError) {
+  private func close(_ client: ClientRecord, _ object: UInt32, _ now: Instant) throws(LocalError) {
     if let index = client.services.firstIndex(where: { $0.number == object }) {
       withdraw(client.services.remove(at: index).endpoint, now)
     } else if let index = client.browses.firstIndex(where: { $0.number == object }) {
@@ -148,7 +148,7 @@ extension LocalClients {
   }
 
   /// The endpoint of a client for a service type. The client need not advertise the type.
-  private func endpoint(_ client: LocalClient, _ type: [UInt8], _ instance: [UInt8]) throws(LocalError) -> UInt32 {
+  private func endpoint(_ client: ClientRecord, _ type: [UInt8], _ instance: [UInt8]) throws(LocalError) -> UInt32 {
     try allow(client, type)
     let endpoint = node.endpoint(user: client.user, type: type, instance: instance)
     for other in clients.compactMap({ $0 }) where other !== client && other.owns(endpoint) {
@@ -157,7 +157,7 @@ extension LocalClients {
     return endpoint
   }
 
-  private func allow(_ client: LocalClient, _ type: [UInt8]) throws(LocalError) {
+  private func allow(_ client: ClientRecord, _ type: [UInt8]) throws(LocalError) {
     guard isServiceType(type.span.bytes), type.count <= Limits.serviceTypeBytesMax else {
       throw LocalError(.invalid, "a service type is 1 to 15 of a-z, 0-9 and hyphens, with a letter (RFC 6335)")
     }
@@ -169,7 +169,7 @@ extension LocalClients {
   // MARK: Sessions
 
   private func open(
-    _ client: LocalClient, _ number: UInt32, _ type: [UInt8], _ rules: SessionRules, judges: Bool,
+    _ client: ClientRecord, _ number: UInt32, _ type: [UInt8], _ rules: SessionRules, judges: Bool,
     _ instance: [UInt8], _ now: Instant
   ) throws(LocalError) -> UInt32 {
     let endpoint = try self.endpoint(client, type, instance)
@@ -184,13 +184,13 @@ extension LocalClients {
   }
 
   /// The client and the user whose shares are charged for a session.
-  private func owner(_ client: LocalClient) -> SessionOwner {
+  private func owner(_ client: ClientRecord) -> SessionOwner {
     SessionOwner(
       application: UInt32(clients.firstIndex { $0 === client } ?? 0), user: client.user, isFavoured: client.isOperator)
   }
 
   private func invite(
-    _ client: LocalClient, _ number: UInt32, _ session: UInt32,
+    _ client: ClientRecord, _ number: UInt32, _ session: UInt32,
     _ invitation: (SessionHandle) throws(SessionError) -> InvitationHandle
   ) throws(LocalError) {
     guard !client.isInUse(number) else { throw LocalError(.inUse, "the number is already in use") }
@@ -198,11 +198,11 @@ extension LocalClients {
     let handle = try LocalError.wrapping(
       full: "too many invitations of this user, or to this node, or no place in the session; cancel one first"
     ) { () throws(SessionError) in try invitation(session.handle) }
-    client.sent.append(LocalClient.SentInvitation(number: number, handle: handle, outcome: nil))
+    client.sent.append(ClientRecord.SentInvitation(number: number, handle: handle, outcome: nil))
   }
 
   private func decide(
-    _ client: LocalClient, _ invitation: UInt32, _ session: UInt32, _ text: [UInt8], _ now: Instant
+    _ client: ClientRecord, _ invitation: UInt32, _ session: UInt32, _ text: [UInt8], _ now: Instant
   ) throws(LocalError) {
     let handle = InvitationHandle(number: invitation)
     guard client.received.contains(where: { $0.invitation.handle == handle && $0.outcome == nil }) else {
@@ -222,7 +222,7 @@ extension LocalClients {
   // MARK: Messages
 
   private func send(
-    _ client: LocalClient, _ number: UInt32, _ session: UInt32, _ mode: LocalRequest.Mode, _ to: [MemberAddress],
+    _ client: ClientRecord, _ number: UInt32, _ session: UInt32, _ mode: LocalRequest.Mode, _ to: [MemberAddress],
     _ data: [UInt8], _ now: Instant
   ) throws(LocalError) {
     guard !client.isInUse(number) else { throw LocalError(.inUse, "the number is already in use") }
@@ -245,7 +245,7 @@ extension LocalClients {
           try node.sendUnreliably(data, in: session.handle, to: member, now: now)
         } else {
           let id = try node.send(data, in: session.handle, to: member, lane: lane, now: now)
-          client.flights.append(LocalClient.Flight(request: number, id: id, to: member))
+          client.flights.append(ClientRecord.Flight(request: number, id: id, to: member))
         }
       } catch {
         if mode == .unreliable { continue }
@@ -260,7 +260,7 @@ extension LocalClients {
   }
 
   /// Answers a `send` request if all results of the request are known.
-  func finishSend(_ client: LocalClient, _ number: UInt32) {
+  func finishSend(_ client: ClientRecord, _ number: UInt32) {
     if !client.flights.contains(where: { $0.request == number }) { answer(client, number, .done) }
   }
 }

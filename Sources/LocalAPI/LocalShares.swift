@@ -4,7 +4,7 @@ import Session
 /// Shares by user, and the text for a request that exceeds a share. Users are identified by the kernel. The units of a
 /// user (connections, services, sessions) are counted from the clients at each check. There is no separate counter that
 /// could become wrong.
-extension LocalClients {
+extension ClientRecords {
   /// A resource that the users share.
   enum Shared {
     case services
@@ -14,7 +14,7 @@ extension LocalClients {
   }
 
   /// Throws if a request would exceed the share of the client's user.
-  func share(_ shared: Shared, _ client: LocalClient) throws(LocalError) {
+  func share(_ shared: Shared, _ client: ClientRecord) throws(LocalError) {
     switch shared {
     case .services:
       try share(LocalLimits.services, client, "services", "withdraw one of these services first") { $0.services.count }
@@ -23,7 +23,7 @@ extension LocalClients {
     case .serviceBytes(let endpoint, let byteCount):
       // A service may always become smaller.
       if client.services.contains(where: { $0.endpoint == endpoint && $0.byteCount >= byteCount }) { return }
-      func count(_ client: LocalClient) -> Int { client.serviceBytes(except: endpoint) }
+      func count(_ client: ClientRecord) -> Int { client.serviceBytes(except: endpoint) }
       let (taken, held) = sum(of: client.user, count)
       if byteCount <= LocalLimits.serviceBytes.bytesMax(held: held, taken: taken, isFavoured: client.isOperator) {
         return
@@ -34,8 +34,8 @@ extension LocalClients {
   }
 
   private func share(
-    _ rule: ShareRule, _ client: LocalClient, _ what: StaticString, _ remedy: StaticString,
-    counting count: (LocalClient) -> Int
+    _ rule: ShareRule, _ client: ClientRecord, _ what: StaticString, _ remedy: StaticString,
+    counting count: (ClientRecord) -> Int
   ) throws(LocalError) {
     if mayTake(1, of: rule, client.user, client.isOperator, counting: count) { return }
     throw full(rule, client.user, what, remedy, counting: count)
@@ -43,14 +43,14 @@ extension LocalClients {
 
   /// Whether a user may have `units` more. `count` returns the units that a client has.
   func mayTake(
-    _ units: Int, of rule: ShareRule, _ user: UInt32, _ isOperator: Bool, counting count: (LocalClient) -> Int
+    _ units: Int, of rule: ShareRule, _ user: UInt32, _ isOperator: Bool, counting count: (ClientRecord) -> Int
   ) -> Bool {
     let (taken, held) = sum(of: user, count)
     return rule.mayTake(units, held: held, taken: taken, isFavoured: isOperator)
   }
 
   /// The units of all clients, and those of one user's clients.
-  func sum(of user: UInt32, _ count: (LocalClient) -> Int) -> (all: Int, ofUser: Int) {
+  func sum(of user: UInt32, _ count: (ClientRecord) -> Int) -> (all: Int, ofUser: Int) {
     var all = 0, ofUser = 0
     for case let client? in clients {
       let units = count(client)
@@ -68,7 +68,7 @@ extension LocalClients {
   /// An error that names the user's units, the user with the most units, and what to do.
   private func full(
     _ rule: ShareRule, _ user: UInt32, _ what: StaticString, _ remedy: StaticString,
-    counting count: (LocalClient) -> Int
+    counting count: (ClientRecord) -> Int
   ) -> LocalError {
     var most = (user: user, units: sum(of: user, count).ofUser)
     var text: [UInt8] = []
@@ -95,7 +95,7 @@ extension LocalClients {
   }
 }
 
-extension LocalClient {
+extension ClientRecord {
   /// The number of the client's sessions that have not ended.
   fileprivate var openSessions: Int { sessions.count { !$0.hasEnded } }
 

@@ -148,7 +148,7 @@ final class ClientStream {
   }
 }
 
-extension LocalClient {
+extension ClientRecord {
   func stream(_ number: UInt32) -> ClientStream? {
     number == 0 ? nil : streams.first { $0.number == number && $0.end == nil }
   }
@@ -183,9 +183,9 @@ extension LocalClient {
 }
 
 /// Requests of clients about streams, and events of streams for clients.
-extension LocalClients {
+extension ClientRecords {
   func openStream(
-    _ client: LocalClient, _ number: UInt32, _ session: UInt32, _ member: MemberAddress, _ name: [UInt8],
+    _ client: ClientRecord, _ number: UInt32, _ session: UInt32, _ member: MemberAddress, _ name: [UInt8],
     _ now: Instant
   ) throws(LocalError) {
     guard !client.isInUse(number) else { throw LocalError(.inUse, "the number is already in use") }
@@ -201,7 +201,7 @@ extension LocalClients {
 
   /// Accepts or refuses a stream that a member opened.
   func decideStream(
-    _ client: LocalClient, _ number: UInt32, _ received: UInt32, isWanted: Bool, _ limit: UInt64, isPostponed: Bool,
+    _ client: ClientRecord, _ number: UInt32, _ received: UInt32, isWanted: Bool, _ limit: UInt64, isPostponed: Bool,
     _ now: Instant
   ) throws(LocalError) {
     let handle = StreamHandle(number: received)
@@ -223,7 +223,7 @@ extension LocalClients {
 
   /// Sends bytes of a stream to a member. A client that exceeds the write limit violates the protocol, and the stream
   /// is reset.
-  func write(_ client: LocalClient, _ number: UInt32, _ data: [UInt8], _ now: Instant) {
+  func write(_ client: ClientRecord, _ number: UInt32, _ data: [UInt8], _ now: Instant) {
     guard let stream = client.stream(number), stream.isOwn, !stream.isBroken else { return }
     let isTaken =
       stream.mayWrite(data.count)
@@ -235,13 +235,13 @@ extension LocalClients {
     client.hasNews = true
   }
 
-  func finishStream(_ client: LocalClient, _ number: UInt32, _ now: Instant) throws(LocalError) {
+  func finishStream(_ client: ClientRecord, _ number: UInt32, _ now: Instant) throws(LocalError) {
     guard let stream = client.stream(number), stream.isOwn else { throw LocalError(.unknown) }
     stream.isClosed = true
     try LocalError.wrapping { () throws(SessionError) in try node.sessions.finishStream(stream.handle, now: now) }
   }
 
-  func resetStream(_ client: LocalClient, _ number: UInt32, isPostponed: Bool, _ now: Instant) throws(LocalError) {
+  func resetStream(_ client: ClientRecord, _ number: UInt32, isPostponed: Bool, _ now: Instant) throws(LocalError) {
     guard let stream = client.stream(number) else { throw LocalError(.unknown) }
     try LocalError.wrapping { () throws(SessionError) in
       try node.sessions.resetStream(stream.handle, as: isPostponed ? .tooMany : nil, now: now)

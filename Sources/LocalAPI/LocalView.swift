@@ -2,7 +2,7 @@ import Session
 
 /// The part of a client's state that is shown to the operator (`causeway sessions`). It contains no data of the
 /// application.
-public struct LocalClientView {
+public struct ClientRecordView {
   /// One session of the client.
   public struct Session {
     public let handle: SessionHandle
@@ -19,15 +19,15 @@ public struct LocalClientView {
   public let sessions: [Session]
 }
 
-extension LocalClients {
+extension ClientRecords {
   /// The view of the client in a slot, or nil if the slot is empty.
-  public func view(_ place: Int) -> LocalClientView? {
+  public func view(_ place: Int) -> ClientRecordView? {
     guard let client = clients[place] else { return nil }
-    return LocalClientView(
+    return ClientRecordView(
       user: client.user, instance: client.instance, serviceTypes: client.services.map { $0.type },
       sessions: client.sessions.filter { !$0.hasEnded }.map { session in
         let streams = client.streams.filter { $0.session == session.handle }
-        return LocalClientView.Session(
+        return ClientRecordView.Session(
           handle: session.handle, type: session.type, streams: streams.count,
           bytesWaiting: session.bytesWaiting + streams.reduce(0) { $0 + $1.queue.count })
       })

@@ -7,7 +7,7 @@ import Primitives
 import Seal
 
 /// The reason for refusing a message.
-public enum AssociationRefusal: Error, Equatable, Sendable {
+public enum AssociationError: Error, Equatable, Sendable {
   /// The peer is unknown, or no route leads to it.
   case unknownPeer
   /// There are associations with `Limits.channelsMax` peers, and none of them can be evicted.
@@ -15,7 +15,7 @@ public enum AssociationRefusal: Error, Equatable, Sendable {
   /// The encryption preferences are incompatible, or one node refused the other's key.
   case refused(SealRefusal)
   /// The channel is full, or the message is too long.
-  case channel(SendRefusal)
+  case channel(SendError)
 }
 
 /// An association: the state of messaging with one peer. It has a channel and the protection of the channel's payloads.
@@ -262,11 +262,11 @@ extension Node {
   /// reports the result. Throws the reason for a refusal; after `.channel(.full)` retry later.
   public func send(
     kind: UInt8, _ message: RawSpan, to peer: NodeID, lane: Lane, now: Instant
-  ) throws(AssociationRefusal) -> MessageID {
+  ) throws(AssociationError) -> MessageID {
     guard let association = try association(with: peer, now) else { throw .tooManyPeers }
     if let refusal = association.protection.refusal { throw .refused(refusal) }
     let id: MessageID
-    do throws(SendRefusal) {
+    do throws(SendError) {
       id = try association.channel.send(kind: kind, message, lane: lane, now: now)
     } catch {
       throw .channel(error)
@@ -282,7 +282,7 @@ extension Node {
   @discardableResult
   public func sendUnreliable(
     kind: UInt8, _ message: RawSpan, to peer: NodeID, now: Instant
-  ) throws(AssociationRefusal) -> Bool {
+  ) throws(AssociationError) -> Bool {
     guard let association = try association(with: peer, now) else { throw .tooManyPeers }
     if let refusal = association.protection.refusal { throw .refused(refusal) }
     guard let longest = association.channel.datagramBytesMax else { throw .unknownPeer }
@@ -328,7 +328,7 @@ extension Node {
   }
 
   /// Handles a routed frame for this node that arrived on link `slot`.
-  func deliver(_ header: FrameHeader, _ payload: RawSpan, from slot: Int, _ now: Instant) throws(FrameRefusal) {
+  func deliver(_ header: FrameHeader, _ payload: RawSpan, from slot: Int, _ now: Instant) throws(FrameError) {
     guard let type = header.knownType else { throw .unknownType }
     // A frame with the flag `FrameHeader.sealed` may travel outside TLS, where only end-to-end encryption authenticates
     // it. So exactly frames of the type `.sealed` have that flag.
@@ -353,10 +353,10 @@ extension Node {
   /// Handles a payload of a peer's channel, after decryption.
   func take(
     _ type: FrameType, _ payload: RawSpan, _ association: Association, from slot: Int, _ now: Instant
-  ) throws(FrameRefusal) {
+  ) throws(FrameError) {
     association.usedAt = now
     countTraffic(payload.byteCount, with: association, now)
-    do throws(ChannelRefusal) {
+    do throws(ChannelError) {
       try receive(type, payload, association, now)
     } catch {
       journal.record(
@@ -369,7 +369,7 @@ extension Node {
         // The peer restarted, and its advertisement has not arrived yet.
         guard epoch > association.channel.remoteEpoch else { throw .stale }
         association.channel.remoteRestarted(epoch: epoch)
-        do throws(ChannelRefusal) { try receive(type, payload, association, now) } catch { throw .malformed }
+        do throws(ChannelError) { try receive(type, payload, association, now) } catch { throw .malformed }
       case .messageTooLong(let meant):
         sendReset(meant, association, from: slot, now)
         throw .malformed
@@ -395,7 +395,7 @@ extension Node {
 
   private func receive(
     _ type: FrameType, _ payload: RawSpan, _ association: Association, _ now: Instant
-  ) throws(ChannelRefusal) {
+  ) throws(ChannelError) {
     switch type {
     case .segment: try association.channel.receiveSegment(payload, now: now)
     case .acknowledgement: try association.channel.receiveAcknowledgement(payload, now: now)
@@ -412,7 +412,7 @@ extension Node {
   /// the first link of the route is charged. `isClaimed` means that anyone could have forged the frame.
   func association(
     with peer: NodeID, from slot: Int? = nil, isClaimed: Bool = false, _ now: Instant
-  ) throws(AssociationRefusal) -> Association? {
+  ) throws(AssociationError) -> Association? {
     if let known = associations.association(with: peer) {
       associations.revive(known, now: now)
       // A forged frame may have created the association. This node's use of it must not be charged to the sender of

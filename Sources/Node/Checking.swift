@@ -40,7 +40,7 @@ extension Node {
     while taken < Limits.checksPerPiece, let slot = waitingFrames.takeFirst(into: buffer) {
       taken += 1
       let frame = UnsafeRawBufferPointer(buffer).bytes
-      do throws(FrameRefusal) {
+      do throws(FrameError) {
         let header = try FrameHeader(frame)
         let payload = frame.extracting(FrameHeader.byteCount..<header.frameByteCount)
         try receiveFrame(header, payload, on: slot, hasWaited: true, now: now)
@@ -110,7 +110,7 @@ extension Node {
     let holder = associations.association(with: peer)?.holder ?? FairShare.ownHolder
     let hadChecksWaiting = hasChecksWaiting
     var allowance = CheckAllowance(holder: holder, checks: granted)
-    do throws(SessionRefusal) {
+    do throws(SessionMessageError) {
       try sessions.receive(kind, bytes.span.bytes, from: peer, over: lane, allowance: &allowance, now: now)
     } catch {
       count { $0.sessionMessagesRefused &+= 1 }

@@ -84,8 +84,7 @@ struct Originator {
 
 /// Signed advertisements: receiving, forwarding, originating.
 extension Node {
-  func receiveAdvertisement(_ header: FrameHeader, _ payload: RawSpan, on slot: Int, now: Instant) throws(FrameRefusal)
-  {
+  func receiveAdvertisement(_ header: FrameHeader, _ payload: RawSpan, on slot: Int, now: Instant) throws(FrameError) {
     let view = try AdvertisementView(payload)
     // The identifier of a flooded frame is the advertisement's age.
     let age = header.identifier
@@ -169,7 +168,7 @@ extension Node {
   }
 
   /// Chooses the node to evict from a full database for `source`. Throws if there is none.
-  private func findPlace(for source: NodeID, on slot: Int, _ now: Instant) throws(FrameRefusal) -> Mesh.Place {
+  private func findPlace(for source: NodeID, on slot: Int, _ now: Instant) throws(FrameError) -> Mesh.Place {
     let place = mesh.place(for: source) {
       associations.association(with: $0) != nil || trust?.isPinnedByOperator($0) ?? false
     }
@@ -182,7 +181,7 @@ extension Node {
   /// Charges a signature check to the link's share of the check rate (`CheckBudget`). Returns false if the frame was
   /// stored for the next piece of checks, in which the frame is received again. Throws if the link has used its share.
   /// The advertisement is then requested again later.
-  private func mayCheck(_ header: FrameHeader, _ payload: RawSpan, on slot: Int, _ now: Instant) throws(FrameRefusal)
+  private func mayCheck(_ header: FrameHeader, _ payload: RawSpan, on slot: Int, _ now: Instant) throws(FrameError)
     -> Bool
   {
     switch checks.take(by: slot, now: now) {
@@ -197,7 +196,7 @@ extension Node {
   /// Verifies the signature of an advertisement. After repeated wrong signatures the neighbour is disconnected, because
   /// it did not verify them itself.
   private func verify(_ view: borrowing AdvertisementView, of source: NodeID, on slot: Int, _ now: Instant)
-    throws(FrameRefusal)
+    throws(FrameError)
   {
     if cryptography.verify(view.signature, over: view.signed, by: view.point, of: source) { return }
     noteWrongSignature(on: slot, now)

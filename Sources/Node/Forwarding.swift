@@ -10,7 +10,7 @@ extension Node {
   /// waited, its link may have been parked (kept without a connection), or opened again on a new stream. Throws the
   /// reason if the frame is rejected. A rejection alone does not close the link.
   func receiveFrame(_ header: FrameHeader, _ payload: RawSpan, on slot: Int, hasWaited: Bool = false, now: Instant)
-    throws(FrameRefusal)
+    throws(FrameError)
   {
     if !hasWaited && !links[slot].isMutual && links[slot].state == .up && header.knownType != .hello {
       links[slot].confirm()
@@ -45,7 +45,7 @@ extension Node {
   ///
   /// A relay remembers no forwarded frames, because a neighbour could fill that memory in another node's name. The hop
   /// limit ends loops. The destination drops duplicates, by DTLS, segment offsets or datagram numbers.
-  private func forward(_ header: FrameHeader, _ payload: RawSpan, cameFrom slot: Int) throws(FrameRefusal) {
+  private func forward(_ header: FrameHeader, _ payload: RawSpan, cameFrom slot: Int) throws(FrameError) {
     guard settings.relays else { throw .unexpected }
     // A frame with a TTL of 1 is for the destination only and is not forwarded.
     if header.ttl == 1 { throw .ttlZero }

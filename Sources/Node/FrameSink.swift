@@ -8,7 +8,7 @@ public protocol FrameSink: AnyObject {
   /// has no room for the frame now, or may not carry it outside TLS.
   func take(_ header: FrameHeader, _ payload: RawSpan) -> Bool
   /// Whether the stream has bytes that it cannot send now.
-  var holdsBytes: Bool { get }
+  var hasUnsentBytes: Bool { get }
 }
 
 /// Cut-through: a frame for a link with an empty queue is copied once, into the stream's memory.

@@ -69,7 +69,7 @@ struct LinkFlooding {
 /// Requests for advertisements, by this node and by its neighbours.
 extension Node {
   /// Handles a neighbour's request to resend advertisements.
-  func receiveRequest(_ payload: RawSpan, on slot: Int, now: Instant) throws(FrameRefusal) {
+  func receiveRequest(_ payload: RawSpan, on slot: Int, now: Instant) throws(FrameError) {
     if !links[slot].isReceiving { throw .unexpected }
     let request = try AdvertisementRequest(payload)
     guard flooding[slot].answers.take(LinkFlooding.answerRate, now: now) else { throw .tooMany }

@@ -9,7 +9,7 @@ import Session
 extension Node {
   /// Handles a link-local frame. `Link` updates the link's state, and the node reacts to changes of that state.
   func receiveLinkLocal(_ header: FrameHeader, _ payload: RawSpan, _ type: FrameType, on slot: Int, now: Instant)
-    throws(FrameRefusal)
+    throws(FrameError)
   {
     let before = links[slot].state
     let source = linkSlots.ingress(slot)
@@ -122,7 +122,7 @@ extension Node {
     let wasOpening = links[slot].state == .opening
     let wasStalled = links[slot].isStalled
     let byteCount = UInt64(links[slot].queuedByteCount)
-    links[slot].handleTimeout(local: settings.id, now: now, isHeld: sinks[slot]?.holdsBytes == true)
+    links[slot].handleTimeout(local: settings.id, now: now, isHeld: sinks[slot]?.hasUnsentBytes == true)
     let span = links[slot].stalledSpan(now: now)
     if wasOpening && links[slot].state == .parking { wantClose(slot) }
     if case .closed = links[slot].state {

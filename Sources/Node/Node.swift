@@ -52,7 +52,7 @@ public final class Node {
     /// The first unread message of its lane from this peer, reported once. The node stores the message until
     /// `takeMessage`. Unread messages close the lane's flow-control window.
     case messageWaiting(NodeID, PendingMessage)
-    /// The node raised its epoch, because others store a later one under its key (`EpochContest`). Store the new epoch:
+    /// The node raised its epoch, because others store a later one under its key (`EpochRecovery`). Store the new epoch:
     /// the next start must use a later one.
     case epochRaised(UInt64)
     /// A message that the peer sent unreliably. If the buffer is full, a new message displaces the oldest unread one.
@@ -63,7 +63,7 @@ public final class Node {
 
   public internal(set) var settings: NodeSettings
   public private(set) var counters = NodeCounters()
-  public internal(set) var talkers = Talkers()
+  public internal(set) var talkers = TopSources()
   /// Observes the frames of all links. Usually nil, because a tap costs time for each frame.
   public var tap: (any FrameTap)?
 
@@ -98,8 +98,8 @@ public final class Node {
   /// The body of this node's services advertisement. Initially it has no services.
   var services: [UInt8] = [0]
   var hosted: SessionHost
-  var epochContest = EpochContest()
-  var otherHolder = OtherHolder()
+  var epochContest = EpochRecovery()
+  var otherHolder = DuplicateKeyDetector()
   /// Whether the new epoch must still be reported to the rim.
   var isEpochUntold = false
   /// The budget of checks of signatures that others sent, charged to the links that delivered them.
@@ -114,7 +114,7 @@ public final class Node {
   var intake = MessageIntake()
   /// When the next piece of signature checks is due, if anything waits for one.
   var pieceDue = Instant.zero
-  var forgers = Forgers()
+  var forgers = SignatureOffenders()
   var linkSlots = LinkSlots()
   /// The links whose advertisements were refused because the node table was full, one bit each.
   var linksWithoutRoom: UInt64 = 0
@@ -208,12 +208,12 @@ public final class Node {
     guard isOpen(slot) else { return }
     links[slot].arrived(bytes.count, now: now)
     var offset = 0
-    do throws(FrameRefusal) {
+    do throws(FrameError) {
       while isOpen(slot), let frame = try inboxes[slot].next(bytes, &offset) {
         // Only a complete frame is a sign of life: a neighbour that sends a byte now and then is not alive.
         links[slot].heard(now: now)
         if let tap { show(received: frame, on: slot, to: tap) }
-        do throws(FrameRefusal) {
+        do throws(FrameError) {
           let header = try FrameHeader(frame.bytes)
           let payload = frame.bytes.extracting(FrameHeader.byteCount..<header.frameByteCount)
           try receiveFrame(header, payload, on: slot, now: now)
@@ -236,7 +236,7 @@ public final class Node {
     guard isOpen(slot) else { return }
     links[slot].heard(header.count + payload.count, now: now)
     if let tap { show(header, payload, slot, isSent: false, isBesideTLS: true, to: tap) }
-    do throws(FrameRefusal) {
+    do throws(FrameError) {
       let checked = try FrameHeader(header.bytes)
       // Only end-to-end encrypted frames travel outside TLS, and those are always routed.
       if checked.flags & FrameHeader.sealed == 0 || !checked.isRouted || checked.payloadByteCount != payload.count {
@@ -462,7 +462,7 @@ public final class Node {
     poppedSlots &= ~(1 << UInt64(slot))
   }
 
-  func refuse(_ refusal: FrameRefusal, on slot: Int, _ now: Instant) {
+  func refuse(_ refusal: FrameError, on slot: Int, _ now: Instant) {
     counters.refusals.count(refusal)
     // Duplicates and unknown types are normal in a mesh, and `.tooMany` would fill the journal, so these are only
     // counted.

@@ -177,7 +177,7 @@ extension Node {
       _ = try? sendUnreliable(kind: output.kind.rawValue, output.bytes.span.bytes, to: output.to, now: now)
       return
     }
-    do throws(AssociationRefusal) {
+    do throws(AssociationError) {
       let message = try send(
         kind: output.kind.rawValue, output.bytes.span.bytes, to: output.to, lane: lane, now: now)
       hosted.sent(message, to: output.to, tag: output.tag)

@@ -85,7 +85,7 @@ extension Node {
 
   func receiveDenyList(
     _ header: FrameHeader, _ payload: RawSpan, on slot: Int, now: Instant
-  ) throws(FrameRefusal) {
+  ) throws(FrameError) {
     // A node without a `NodeTrust` follows no operator.
     guard let trust else { throw .notTrusted }
     _ = try DenyListView(payload)

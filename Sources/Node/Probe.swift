@@ -11,7 +11,7 @@ enum Probe {
 
 extension Node {
   /// Sends a probe to a peer. `Output.completed` follows. Throws the same errors as `send`.
-  public func probe(_ peer: NodeID, now: Instant) throws(AssociationRefusal) -> MessageID {
+  public func probe(_ peer: NodeID, now: Instant) throws(AssociationError) -> MessageID {
     let nothing: [UInt8] = []
     return try send(kind: Probe.kind, nothing.span.bytes, to: peer, lane: .interactive, now: now)
   }

@@ -223,7 +223,7 @@ extension Node {
   /// Handles an encrypted payload for this node.
   func receiveSealed(
     _ header: FrameHeader, _ payload: RawSpan, from slot: Int, _ now: Instant
-  ) throws(FrameRefusal) {
+  ) throws(FrameError) {
     guard let association = associations.association(with: header.source) else {
       guard requestSession(header.source, from: slot, now) else { throw .tooMany }
       throw .notOpened
@@ -253,8 +253,8 @@ extension Node {
   /// Handles the datagram of a handshake frame. An empty datagram requests a handshake.
   func receiveHandshake(
     _ header: FrameHeader, _ payload: RawSpan, from slot: Int, _ now: Instant
-  ) throws(FrameRefusal) {
-    var reader = ByteReader(payload, orThrow: FrameRefusal.truncated)
+  ) throws(FrameError) {
+    var reader = ByteReader(payload, orThrow: FrameError.truncated)
     let meant = try reader.u64()
     let epoch = try reader.u64()
     // Only the epochs of the newest signed advertisements are accepted. If this node lacks the newest one of the other
@@ -283,7 +283,7 @@ extension Node {
   /// delivered the frame it answers, because anyone could have forged that frame.
   private func sendReply(
     _ byteCount: Int, to name: SessionName, from slot: Int, _ now: Instant
-  ) throws(FrameRefusal) {
+  ) throws(FrameError) {
     guard let route = mesh.route(to: name.peer) else { throw .unexpected }
     guard replies.take(by: slot, now: now) else { throw .tooMany }
     writeEpochs(name.peerEpoch)
@@ -293,7 +293,7 @@ extension Node {
 
   private func acceptSession(
     _ hello: RawSpan, _ name: SessionName, from slot: Int, _ now: Instant
-  ) throws(FrameRefusal) {
+  ) throws(FrameError) {
     if let seal = associations.association(with: name.peer)?.protection.seal {
       guard seal.peerEpoch == name.peerEpoch else { throw .unexpected }
       if seal.receiveAgain(hello, now: now) { return }
@@ -303,7 +303,7 @@ extension Node {
     if !handshakes.take(by: slot, now: now) { return try turnAway(hello, name, from: slot, now) }
     guard takeHandshakePlace(for: name.peer, slot, now) else { return try turnAway(hello, name, from: slot, now) }
     let association: Association?
-    do throws(AssociationRefusal) { association = try self.association(with: name.peer, from: slot, now) } catch {
+    do throws(AssociationError) { association = try self.association(with: name.peer, from: slot, now) } catch {
       throw .unexpected
     }
     guard let association else { return try turnAway(hello, name, from: slot, now) }
@@ -318,7 +318,7 @@ extension Node {
   /// Refuses a session for lack of capacity. The client receives the refusal and retries.
   private func turnAway(
     _ hello: RawSpan, _ name: SessionName, from slot: Int, _ now: Instant
-  ) throws(FrameRefusal) {
+  ) throws(FrameError) {
     count { $0.handshakesTurnedAway &+= 1 }
     let byteCount = cryptography.refuseHello(hello, reply: sealReply)
     if byteCount > 0 { try sendReply(byteCount, to: name, from: slot, now) }
@@ -339,7 +339,7 @@ extension Node {
   /// Handles a forgeable frame that requests a handshake with `peer`. The link that delivered the frame is charged
   /// before any state is created. Returns the reason if no handshake is begun: `.tooMany` if the link has used its
   /// share.
-  private func beginRequested(by peer: NodeID, from slot: Int, _ now: Instant) -> FrameRefusal? {
+  private func beginRequested(by peer: NodeID, from slot: Int, _ now: Instant) -> FrameError? {
     if let known = associations.association(with: peer) { return ask(known, from: slot, now) ? nil : .tooMany }
     guard handshakes.take(by: slot, now: now) else { return .tooMany }
     // A request in the neighbour's own name is not forged, because the link proves the neighbour's key.

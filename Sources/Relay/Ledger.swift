@@ -83,7 +83,7 @@ public enum Ledger {
         (SessionLimits.streamTurnsMax - 1) * SessionLimits.streamTurnBytes),
       Entry("applications' sessions: services", Limits.nodesMax, SessionMemory.services),
       Entry("peers", Limits.nodesMax, NodeMemory.peer),
-      Entry("candidates", Limits.candidatesMax, NodeMemory.candidate + CandidateTable.entryBytes),
+      Entry("candidates", Limits.candidatesMax, NodeMemory.candidate + CandidateHandles.entryBytes),
       Entry("failures of dials and links", ContactFailures.placesMax, ContactFailures.byteCount),
       Entry("DNS-SD: services, estimated", DiscoveryMemory.servicesMax, DiscoveryMemory.service),
       Entry("DNS-SD: records, estimated", DiscoveryMemory.recordsMax, DiscoveryMemory.record),

@@ -80,7 +80,7 @@ final class LinkDriver: FrameSink {
   private var waitsForRoom = false
   /// Whether the stream has accepted bytes since it was last reported writable. While this is true, bulk frames wait
   /// for the next report. Always false on bearers other than Bluetooth LE (`EncryptAhead.waitsForRoom`).
-  private var isFed = false
+  private var awaitsWritable = false
   /// Whether nothing has arrived from the other end yet.
   private(set) var isSilent = true
   /// Whether the driver is sending its last bytes.
@@ -112,7 +112,7 @@ final class LinkDriver: FrameSink {
   /// Handles an event of the stream: readable, writable, or failed.
   func ready(canRead: Bool, canWrite: Bool, isBroken: Bool) {
     if canWrite {
-      isFed = false
+      awaitsWritable = false
       transmit()
     }
     if canRead { receive() }
@@ -138,7 +138,8 @@ final class LinkDriver: FrameSink {
   }
 
   func take(_ header: FrameHeader, _ payload: RawSpan) -> Bool {
-    guard !isOver, !isEnding, !isFed || header.priority != .bulk, ahead.room(unsent: secure.outgoing.count) != nil,
+    guard !isOver, !isEnding, !awaitsWritable || header.priority != .bulk,
+      ahead.room(unsent: secure.outgoing.count) != nil,
       let room = secure.roomForFrames(header.frameByteCount)
     else { return false }
     var output = OutputRawSpan(buffer: room, initializedCount: 0)
@@ -159,7 +160,7 @@ final class LinkDriver: FrameSink {
     io.waitForRoom(wantsRoom)
   }
 
-  var holdsBytes: Bool { !secure.outgoing.isEmpty }
+  var hasUnsentBytes: Bool { !secure.outgoing.isEmpty }
 
   /// Returns the number of bytes sent and received over the stream since the last call of this function.
   func takePassed() -> UInt64 {
@@ -264,7 +265,7 @@ final class LinkDriver: FrameSink {
         mayHaveMore = true
         break
       }
-      if isFed && !delegate.node.hasUrgentFrames(slot) {
+      if awaitsWritable && !delegate.node.hasUrgentFrames(slot) {
         mayHaveMore = delegate.node.link(slot).hasFrames
         break
       }
@@ -341,7 +342,7 @@ final class LinkDriver: FrameSink {
       switch io.send(UnsafeRawBufferPointer(rebasing: bytes[..<min(bytes.count, handoff.unitBytesMax)])) {
       case .moved(let count):
         secure.consume(count)
-        isFed = ahead.waitsForRoom
+        awaitsWritable = ahead.waitsForRoom
         passedBytes &+= UInt64(count)
       case .later, .ended: break sending
       case .failed(let error): return end(error.text, lingers: false)

@@ -23,7 +23,7 @@ final class LocalConnection: EventSource {
     case given
   }
 
-  /// The client's index in `LocalClients`.
+  /// The client's index in `ClientRecords`.
   let place: Int
   /// The id of the process that opened the connection.
   let process: UInt64
@@ -34,7 +34,7 @@ final class LocalConnection: EventSource {
   /// Since when the first packet in the inbox is incomplete; nil if there is no incomplete packet.
   private var packetSince: Instant?
   private let descriptor: CInt
-  private var server: LocalServer?
+  private var server: ClientServer?
   private var registration: Registration!
   private var interest: Interest = .read
   private var inbox: [UInt8] = []
@@ -48,7 +48,7 @@ final class LocalConnection: EventSource {
   private(set) var isBlocked = false
 
   /// Becomes the owner of the descriptor, unless an error is thrown. Errors: those of epoll_ctl.
-  init(_ server: LocalServer, _ descriptor: CInt, place: Int, _ user: UnixUser) throws(SystemError) {
+  init(_ server: ClientServer, _ descriptor: CInt, place: Int, _ user: UnixUser) throws(SystemError) {
     self.server = server
     self.descriptor = descriptor
     process = user.processID
@@ -111,7 +111,7 @@ final class LocalConnection: EventSource {
   }
 
   /// The number of bytes to request in one read.
-  private func readBytesMax(_ server: LocalServer) -> Int {
+  private func readBytesMax(_ server: ClientServer) -> Int {
     if longPlace != .given && server.mayHoldMore(self) { return LocalLimits.largeBytesMax - inbox.count }
     return min(wants, LocalLimits.largeBytesMax)
   }
@@ -146,7 +146,7 @@ final class LocalConnection: EventSource {
     var offset = 0
     while let server, server.clients.isReading(place), inbox.count - offset >= Self.lengthBytes {
       let length = length(at: offset)
-      guard (LocalServer.headBytes...LocalLimits.packetBytesMax).contains(length) else {
+      guard (ClientServer.headBytes...LocalLimits.packetBytesMax).contains(length) else {
         return server.refuse(self, "a packet has 5 to \(LocalLimits.packetBytesMax) bytes after its length")
       }
       let start = offset + Self.lengthBytes
@@ -256,7 +256,7 @@ final class LocalConnection: EventSource {
   }
 
   /// Fills `outgoing` with the client's next events. Several short events are sent in one write.
-  private func takeEvents(_ server: LocalServer) {
+  private func takeEvents(_ server: ClientServer) {
     outgoing = []
     written = 0
     let most =

@@ -76,7 +76,7 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
 
   var drivers: [LinkDriver] = []
   var inbound: InboundStreams?
-  var candidates = CandidateTable()
+  var candidates = CandidateHandles()
   var contactFailures = ContactFailures()
   var ip: IPBearer?
   var bluetooth: BluetoothRadios?
@@ -92,7 +92,7 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
   var pageProblem = ""
   var dhcpProblem = ""
   var control: ControlServer?
-  var local: LocalServer?
+  var local: ClientServer?
   /// The present fault of each part of the daemon, for status. A part without a fault has no entry.
   var problems: [(source: StaticString, text: String)] = []
   var probes: [ControlProbe] = []
@@ -147,7 +147,7 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
     statusLight = configuration.board.statusPin.map { GPIOLight(loop, $0) }
     startedAt = monotonicNow()
     let name: DisplayName
-    do throws(FrameRefusal) {
+    do throws(FrameError) {
       name = try DisplayName(Array(configuration.node.displayName.utf8).span.bytes)
     } catch {
       throw StartError("display name \"\(configuration.node.displayName)\": 1 to 63 bytes of UTF-8 are needed")

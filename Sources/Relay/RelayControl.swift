@@ -33,8 +33,8 @@ extension Relay: ControlDelegate {
       let name = node.peer(talker.node).map { String($0.name) } ?? ""
       box.talkers.append(TalkerStatus(id: talker.node, name: name, bytes: talker.bytes))
     }
-    for reason in 0..<UInt8(FrameRefusal.count) {
-      guard let refusal = FrameRefusal(rawValue: reason) else { continue }
+    for reason in 0..<UInt8(FrameError.count) {
+      guard let refusal = FrameError(rawValue: reason) else { continue }
       let count = node.counters.refusals[refusal]
       if count > 0 { box.refusals.append((refusal.name, count)) }
     }
@@ -88,7 +88,7 @@ extension Relay: ControlDelegate {
   }
 
   func controlProbe(_ peer: NodeID, token: UInt64) -> ProbeOutcome? {
-    do throws(AssociationRefusal) {
+    do throws(AssociationError) {
       probes.append(ControlProbe(peer: peer, message: try node.probe(peer, now: loop.now), token: token))
       return nil
     } catch {
@@ -172,7 +172,7 @@ extension PeerStatus {
 }
 
 extension ProbeOutcome {
-  init(_ refusal: AssociationRefusal) {
+  init(_ refusal: AssociationError) {
     switch refusal {
     case .unknownPeer: self = .unreachable
     case .tooManyPeers, .channel(.tooLong): self = .refused

@@ -64,10 +64,10 @@ extension Relay {
   func startLocalAPI() throws(StartError) {
     guard configuration.applications.isEnabled else { return }
     let granted = configuration.applications.serviceGroups
-    let clients = LocalClients(
+    let clients = ClientRecords(
       LocalHost(node, trust, cryptography),
       restrictions: granted.map { LocalRestriction(type: Array($0.type.utf8), group: $0.group) })
-    var access = LocalServer.Access.fileGroup
+    var access = ClientServer.Access.fileGroup
     let group = configuration.applications.group
     if !group.utf8.isEmpty {
       let number = groupID(group)
@@ -79,7 +79,7 @@ extension Relay {
       }
     }
     do throws(DiagnosticsError) {
-      local = try LocalServer(
+      local = try ClientServer(
         loop, path: configuration.localSocketPath, journal: journal, clients, access: access,
         groups: granted.map { $0.group })
     } catch {

@@ -87,7 +87,7 @@ public struct SealHello: Equatable, Sendable {
   /// Reads a hello. Bytes after the last field, and unknown features, belong to a later version and are ignored. An
   /// unknown refusal or version is read as the refusal `.version`. Throws `.truncated`, and `.malformed` if a reserved
   /// field is not zero or the channel epoch is less than the boot epoch.
-  public init(_ payload: RawSpan) throws(FrameRefusal) {
+  public init(_ payload: RawSpan) throws(FrameError) {
     guard payload.byteCount >= Self.byteCountMin else { throw .truncated }
     guard payload.octet(1) & ~3 == 0, payload.octet(3) == 0, payload.word16(6) == 0 else { throw .malformed }
     hasYours = payload.octet(1) & 1 != 0

@@ -268,7 +268,7 @@ extension Sessions {
     let known = session.table
     let newcomers = ([invitation.from] + welcome.newcomers).filter { $0 != session.address && !known.isJoined($0) }
     session.newcomers = newcomers.prefix(SessionLimits.newcomersMax).map {
-      LocalSession.Newcomer(address: $0, at: now + SessionLimits.askPause)
+      LocalSession.PendingMember(address: $0, at: now + SessionLimits.askPause)
     }
     guard let index = incoming.firstIndex(where: { $0.handle == invitation.handle }) else { return }
     incoming[index].isWelcomed = true

@@ -9,7 +9,7 @@ extension Sessions {
   public func receive(
     _ kind: UInt8, _ bytes: RawSpan, from node: NodeID, over lane: Lane? = .interactive,
     allowance: inout CheckAllowance, now: Instant
-  ) throws(SessionRefusal) {
+  ) throws(SessionMessageError) {
     // Decoding and sorting many records takes as long as checking signatures, so that work is charged too.
     if Self.mayHaveRecords(kind, byteCount: bytes.byteCount) {
       allowance.spend(1 + bytes.byteCount / SessionLimits.tableBytesPerCheck)

@@ -7,7 +7,7 @@ public struct FixedBytes<let count: Int>: Equatable, Sendable {
   public init(_ bytes: InlineArray<count, UInt8>) { self.bytes = bytes }
 
   /// Reads the next `count` bytes.
-  init(_ reader: inout ByteReader<SessionRefusal>) throws(SessionRefusal) {
+  init(_ reader: inout ByteReader<SessionMessageError>) throws(SessionMessageError) {
     let field = try reader.span(count)
     bytes = InlineArray { field.octet($0) }
   }

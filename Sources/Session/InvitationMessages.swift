@@ -32,8 +32,8 @@ public struct InviteMessage: Equatable, Sendable {
     self.context = context
   }
 
-  public init(_ bytes: RawSpan) throws(SessionRefusal) {
-    var reader = ByteReader(bytes, orThrow: SessionRefusal.truncated)
+  public init(_ bytes: RawSpan) throws(SessionMessageError) {
+    var reader = ByteReader(bytes, orThrow: SessionMessageError.truncated)
     number = try reader.u32()
     seconds = try reader.u16()
     from = try reader.u32()
@@ -109,8 +109,8 @@ public struct AnswerMessage: Equatable, Sendable {
     self.offer = offer
   }
 
-  public init(_ bytes: RawSpan, _ cryptography: any SessionCryptography) throws(SessionRefusal) {
-    var reader = ByteReader(bytes, orThrow: SessionRefusal.truncated)
+  public init(_ bytes: RawSpan, _ cryptography: any SessionCryptography) throws(SessionMessageError) {
+    var reader = ByteReader(bytes, orThrow: SessionMessageError.truncated)
     number = try reader.u32()
     guard let answer = InvitationAnswer(rawValue: try reader.u8()) else { throw .unknownCode }
     self.answer = answer
@@ -180,8 +180,8 @@ public struct WelcomeMessage: Equatable, Sendable {
     self.entries = entries
   }
 
-  public init(_ bytes: RawSpan, _ cryptography: any SessionCryptography) throws(SessionRefusal) {
-    var reader = ByteReader(bytes, orThrow: SessionRefusal.truncated)
+  public init(_ bytes: RawSpan, _ cryptography: any SessionCryptography) throws(SessionMessageError) {
+    var reader = ByteReader(bytes, orThrow: SessionMessageError.truncated)
     number = try reader.u32()
     switch try reader.u8() {
     case 0: admission = nil
@@ -236,8 +236,8 @@ public struct EndMessage: Equatable, Sendable {
     self.reason = reason
   }
 
-  public init(_ bytes: RawSpan) throws(SessionRefusal) {
-    var reader = ByteReader(bytes, orThrow: SessionRefusal.truncated)
+  public init(_ bytes: RawSpan) throws(SessionMessageError) {
+    var reader = ByteReader(bytes, orThrow: SessionMessageError.truncated)
     number = try reader.u32()
     guard let reason = Reason(rawValue: try reader.u8()) else { throw .unknownCode }
     self.reason = reason

@@ -29,7 +29,7 @@ final class LocalSession {
   /// A pending member: an address that was welcomed by the same inviter, or the inviter itself, and is not in the table
   /// yet. This end sends a table to the pending member. So the two know each other even if the inviter disappears
   /// before it has notified them.
-  struct Newcomer {
+  struct PendingMember {
     let address: MemberAddress
     var at: Instant
     var greetings = 0
@@ -43,9 +43,9 @@ final class LocalSession {
   var table: SessionTable
   var phase = Phase.open
   /// The other members, ascending by address.
-  var pairs: [Pair] = []
+  var pairs: [MemberPeer] = []
   var strangers: [Stranger] = []
-  var newcomers: [Newcomer] = []
+  var newcomers: [PendingMember] = []
   /// Unread messages of former members: one entry for each address.
   var unreadOfGone: [(address: MemberAddress, unread: Unread)] = []
   /// The number of messages without a delivery result. A message to n members is counted n times.
@@ -56,7 +56,7 @@ final class LocalSession {
   /// application.
   var gathers = false
   /// The addresses that auto-join invites, or whose invitations it accepts, ascending.
-  var gatherings: [Gathering] = []
+  var gatherings: [AutoJoin] = []
   /// The maximum number of concurrent auto-join invitations of this session. It is 1 at first, and doubles with each
   /// invitee that joins without other members. After a merge it is 1 again.
   var gatherWindow = 1
@@ -92,7 +92,7 @@ final class LocalSession {
   /// some. The result is the id that the member named last. Before the member has named one, it is the session of a
   /// joined record of the member, or of any record. A member whose application has restarted may not know that session
   /// any more.
-  func session(knownTo pair: Pair) -> SessionID? {
+  func session(knownTo pair: MemberPeer) -> SessionID? {
     if let named = pair.named { return named }
     let records = table.records(of: pair.address)
     return (records.first { $0.isJoined } ?? records.first)?.session

@@ -128,7 +128,7 @@ extension Sessions {
   /// Whether a handshake message of a connected member needs an answer. The member repeats the message if it ignored
   /// this end's message, because it did not know the session that this end named. A message that answers a recent
   /// message of this end is not answered. Otherwise two connected members would answer each other forever.
-  private func isStillMeeting(_ pair: Pair, _ now: Instant) -> Bool {
+  private func isStillMeeting(_ pair: MemberPeer, _ now: Instant) -> Bool {
     pair.phase == .connected && now - pair.metAt >= SessionLimits.sweepTime / 2
   }
 
@@ -445,7 +445,7 @@ extension Sessions {
 
   /// The interval of handshake messages until a member is connected. It is shorter at the end with the lower address,
   /// which repeats first.
-  private func sweepTime(_ session: LocalSession, _ pair: Pair) -> TimeSpan {
+  private func sweepTime(_ session: LocalSession, _ pair: MemberPeer) -> TimeSpan {
     pair.address < session.address ? SessionLimits.sweepTime + SessionLimits.sweepYield : SessionLimits.sweepTime
   }
 

@@ -14,7 +14,7 @@ public struct MemberAddress: Hashable, Comparable, Sendable {
     self.endpoint = endpoint
   }
 
-  init(_ reader: inout ByteReader<SessionRefusal>) throws(SessionRefusal) {
+  init(_ reader: inout ByteReader<SessionMessageError>) throws(SessionMessageError) {
     node = try reader.nodeID()
     endpoint = try reader.u32()
     guard node != .none, endpoint != 0 else { throw .outOfRange }

@@ -28,8 +28,8 @@ public struct MeetMessage: Equatable, Sendable {
     self.window = window
   }
 
-  public init(_ bytes: RawSpan) throws(SessionRefusal) {
-    var reader = ByteReader(bytes, orThrow: SessionRefusal.truncated)
+  public init(_ bytes: RawSpan) throws(SessionMessageError) {
+    var reader = ByteReader(bytes, orThrow: SessionMessageError.truncated)
     session = try SessionID(&reader)
     from = try reader.u32()
     to = try reader.u32()
@@ -77,8 +77,8 @@ public struct TableMessage: Equatable, Sendable {
     self.entries = entries
   }
 
-  public init(_ bytes: RawSpan, _ cryptography: any SessionCryptography) throws(SessionRefusal) {
-    var reader = ByteReader(bytes, orThrow: SessionRefusal.truncated)
+  public init(_ bytes: RawSpan, _ cryptography: any SessionCryptography) throws(SessionMessageError) {
+    var reader = ByteReader(bytes, orThrow: SessionMessageError.truncated)
     session = try SessionID(&reader)
     from = try reader.u32()
     to = try reader.u32()
@@ -115,7 +115,7 @@ public enum ApplicationMessage {
   }
 
   /// Reads the receiver's handshake number. Throws if the message is too short or too long.
-  public static func number(_ bytes: RawSpan) throws(SessionRefusal) -> UInt32 {
+  public static func number(_ bytes: RawSpan) throws(SessionMessageError) -> UInt32 {
     guard bytes.byteCount >= headerBytes else { throw .truncated }
     guard bytes.byteCount <= headerBytes + SessionLimits.messageBytesMax else { throw .tooLong }
     return bytes.word32(0)
@@ -141,8 +141,8 @@ public struct WindowMessage: Equatable, Sendable {
     self.limit = limit
   }
 
-  public init(_ bytes: RawSpan) throws(SessionRefusal) {
-    var reader = ByteReader(bytes, orThrow: SessionRefusal.truncated)
+  public init(_ bytes: RawSpan) throws(SessionMessageError) {
+    var reader = ByteReader(bytes, orThrow: SessionMessageError.truncated)
     number = try reader.u32()
     stream = try reader.u32()
     let flags = try reader.u8()
@@ -179,8 +179,8 @@ public struct NeedMessage: Equatable, Sendable {
     self.limit = limit
   }
 
-  public init(_ bytes: RawSpan) throws(SessionRefusal) {
-    var reader = ByteReader(bytes, orThrow: SessionRefusal.truncated)
+  public init(_ bytes: RawSpan) throws(SessionMessageError) {
+    var reader = ByteReader(bytes, orThrow: SessionMessageError.truncated)
     number = try reader.u32()
     givenBack = try reader.u64()
     limit = try reader.u64()

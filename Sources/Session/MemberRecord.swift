@@ -91,7 +91,7 @@ extension MemberRecord {
   ///
   ///     0 index of the session · 1 bit 0: a second ticket follows · 2–21 address · 22–86 public key · 87… ticket ·
   ///     the second ticket · then 0 joined, or the departure
-  init(_ reader: inout ByteReader<SessionRefusal>, _ sessions: [SessionID]) throws(SessionRefusal) {
+  init(_ reader: inout ByteReader<SessionMessageError>, _ sessions: [SessionID]) throws(SessionMessageError) {
     let index = Int(try reader.u8())
     guard index < sessions.count else { throw .malformed }
     session = sessions[index]

@@ -122,12 +122,12 @@ extension Sessions {
     }
   }
 
-  func ask(_ session: LocalSession, _ pair: Pair) {
+  func ask(_ session: LocalSession, _ pair: MemberPeer) {
     if pair.verdict == .asked { tell(.decisionWanted(session.handle, pair.address)) }
   }
 
   /// The state of a member for the application.
-  func state(of pair: Pair) -> MemberState {
+  func state(of pair: MemberPeer) -> MemberState {
     if pair.verdict == .rejected { return .rejected }
     switch pair.phase {
     case .away: return .away
@@ -156,7 +156,7 @@ extension Sessions {
     for address in members where address != session.address && session.position(of: address) == nil {
       let place = session.pairs.firstIndex { address < $0.address } ?? session.pairs.count
       session.pairs.insert(
-        Pair(address, isAsked: session.judges, unread: takeUnread(session, address)), at: place)
+        MemberPeer(address, isAsked: session.judges, unread: takeUnread(session, address)), at: place)
       session.strangers.removeAll { $0.address == address }
       if mayMeet(session.table.rules, address.node) { begin(session, place, now) }
       tell(.member(session.handle, address, state(of: session.pairs[place])))

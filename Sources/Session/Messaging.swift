@@ -113,7 +113,7 @@ extension Sessions {
 
   func receiveMessage(
     _ bytes: RawSpan, from node: NodeID, over lane: Lane?, _ now: Instant
-  ) throws(SessionRefusal) {
+  ) throws(SessionMessageError) {
     let number = try ApplicationMessage.number(bytes)
     guard let (session, index) = pair(number, node) else { return }
     let data = bytes.extracting(ApplicationMessage.headerBytes..<bytes.byteCount)

@@ -11,9 +11,9 @@ public enum SessionMemory {
   public static let session =
     SessionLimits.recordsMax * (recordBytes + MemoryLayout<UInt64>.stride)
     + SessionLimits.originsMax * (MemoryLayout<TableEntries.Origin>.stride + MemoryLayout<SessionMerge>.stride)
-    + SessionLimits.membersMax * MemoryLayout<Pair>.stride
+    + SessionLimits.membersMax * MemoryLayout<MemberPeer>.stride
     + SessionLimits.recordsMax * MemoryLayout<(MemberAddress, Unread)>.stride
-    + SessionLimits.newcomersMax * MemoryLayout<LocalSession.Newcomer>.stride
+    + SessionLimits.newcomersMax * MemoryLayout<LocalSession.PendingMember>.stride
     + SessionLimits.strangersMax * MemoryLayout<LocalSession.Stranger>.stride
   /// A message whose signatures are being checked: its records, which are verified one by one, and its origins and
   /// merges.
@@ -37,7 +37,7 @@ public enum SessionMemory {
     + SessionLimits.originsMax
     * (MemoryLayout<TableEntries.Origin>.stride + MemoryLayout<SessionMerge>.stride + recordBytes)
   public static let introduction = MemoryLayout<Introduction>.stride
-  public static let gathering = MemoryLayout<Gathering>.stride
+  public static let gathering = MemoryLayout<AutoJoin>.stride
   public static let formerMember = MemoryLayout<NodeID>.stride
   public static let verified = MemoryLayout<FixedBytes<32>>.stride
   /// One stream: its buffered turn and its name. Received bytes are stored by the host of the applications.

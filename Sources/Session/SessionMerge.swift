@@ -14,7 +14,7 @@ public struct SessionMerge: Equatable, Sendable {
       self.signature = signature
     }
 
-    init(_ reader: inout ByteReader<SessionRefusal>) throws(SessionRefusal) {
+    init(_ reader: inout ByteReader<SessionMessageError>) throws(SessionMessageError) {
       signer = try MemberAddress(&reader)
       signature = try Signature(&reader)
     }
@@ -63,7 +63,7 @@ public struct SessionMerge: Equatable, Sendable {
   ///
   ///     0 index of the lower id · 1 index of the higher id · 2–85 the side of the lower id: signer (20),
   ///     signature (64) · 86–169 the side of the higher id
-  init(_ reader: inout ByteReader<SessionRefusal>, _ sessions: [SessionID]) throws(SessionRefusal) {
+  init(_ reader: inout ByteReader<SessionMessageError>, _ sessions: [SessionID]) throws(SessionMessageError) {
     let first = Int(try reader.u8()), second = Int(try reader.u8())
     guard first < second, second < sessions.count else { throw .malformed }
     lower = sessions[first]

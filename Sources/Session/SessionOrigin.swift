@@ -12,7 +12,7 @@ public struct SessionID: Hashable, Comparable, Sendable {
     self.low = low
   }
 
-  init(_ reader: inout ByteReader<SessionRefusal>) throws(SessionRefusal) {
+  init(_ reader: inout ByteReader<SessionMessageError>) throws(SessionMessageError) {
     high = try reader.u64()
     low = try reader.u64()
   }
@@ -46,7 +46,7 @@ public struct SessionRules: Equatable, Sendable {
     self.membersMax = UInt8(min(max(membersMax, SessionLimits.membersMin), SessionLimits.membersMax))
   }
 
-  init(_ reader: inout ByteReader<SessionRefusal>) throws(SessionRefusal) {
+  init(_ reader: inout ByteReader<SessionMessageError>) throws(SessionMessageError) {
     let flags = try reader.u8()
     membersMax = try reader.u8()
     guard flags & ~3 == 0 else { throw .reservedNotZero }
@@ -86,7 +86,7 @@ public struct SessionOrigin: Equatable, Sendable {
     self.rules = rules
   }
 
-  init(_ reader: inout ByteReader<SessionRefusal>) throws(SessionRefusal) {
+  init(_ reader: inout ByteReader<SessionMessageError>) throws(SessionMessageError) {
     founder = try MemberAddress(&reader)
     point = try PublicPoint(&reader)
     guard point.bytes[0] == 4 else { throw .malformed }

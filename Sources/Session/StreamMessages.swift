@@ -19,8 +19,8 @@ public struct OpenMessage: Equatable, Sendable {
     self.name = name
   }
 
-  public init(_ bytes: RawSpan) throws(SessionRefusal) {
-    var reader = ByteReader(bytes, orThrow: SessionRefusal.truncated)
+  public init(_ bytes: RawSpan) throws(SessionMessageError) {
+    var reader = ByteReader(bytes, orThrow: SessionMessageError.truncated)
     number = try reader.u32()
     stream = try reader.u32()
     window = try reader.u64()
@@ -58,7 +58,7 @@ public enum StreamBytes {
   }
 
   /// Reads the receiver's handshake number and the stream. Throws if the message is too short or too long.
-  public static func address(_ bytes: RawSpan) throws(SessionRefusal) -> (number: UInt32, stream: UInt32) {
+  public static func address(_ bytes: RawSpan) throws(SessionMessageError) -> (number: UInt32, stream: UInt32) {
     guard bytes.byteCount > headerBytes else { throw .truncated }
     guard bytes.byteCount <= headerBytes + SessionLimits.streamTurnBytes else { throw .tooLong }
     guard bytes.word32(4) != 0 else { throw .outOfRange }
@@ -99,8 +99,8 @@ public struct StreamEndMessage: Equatable, Sendable {
     self.what = what
   }
 
-  public init(_ bytes: RawSpan) throws(SessionRefusal) {
-    var reader = ByteReader(bytes, orThrow: SessionRefusal.truncated)
+  public init(_ bytes: RawSpan) throws(SessionMessageError) {
+    var reader = ByteReader(bytes, orThrow: SessionMessageError.truncated)
     number = try reader.u32()
     stream = try reader.u32()
     let code = try reader.u8()

@@ -152,7 +152,7 @@ extension Sessions {
     session.pairs[index].streams.all.append(stream)
   }
 
-  func receiveStreamBytes(_ bytes: RawSpan, from node: NodeID) throws(SessionRefusal) {
+  func receiveStreamBytes(_ bytes: RawSpan, from node: NodeID) throws(SessionMessageError) {
     let address = try StreamBytes.address(bytes)
     guard let place = place(address.number, address.stream, node) else { return }
     let data = bytes.extracting(StreamBytes.headerBytes..<bytes.byteCount)

@@ -28,8 +28,8 @@ public struct TableEntries: Equatable, Sendable {
 
   /// Reads the entries, which are the rest of a message.
   init(
-    _ reader: inout ByteReader<SessionRefusal>, _ cryptography: any SessionCryptography
-  ) throws(SessionRefusal) {
+    _ reader: inout ByteReader<SessionMessageError>, _ cryptography: any SessionCryptography
+  ) throws(SessionMessageError) {
     let originCount = Int(try reader.u8()), mergeCount = Int(try reader.u8()), recordCount = Int(try reader.u8())
     guard originCount > 0 else { throw .outOfRange }
     guard originCount <= SessionLimits.originsMax, mergeCount < SessionLimits.originsMax,

@@ -27,7 +27,7 @@ public struct Ticket: Equatable, Sendable {
     self.acceptance = acceptance
   }
 
-  init(_ reader: inout ByteReader<SessionRefusal>) throws(SessionRefusal) {
+  init(_ reader: inout ByteReader<SessionMessageError>) throws(SessionMessageError) {
     version = try reader.u32()
     depth = try reader.u8()
     guard version > 0, depth <= SessionLimits.depthMax else { throw .outOfRange }
@@ -102,7 +102,7 @@ public struct Departure: Equatable, Sendable {
   }
 
   /// Reads the fields after the state.
-  init(isEjection: Bool, _ reader: inout ByteReader<SessionRefusal>) throws(SessionRefusal) {
+  init(isEjection: Bool, _ reader: inout ByteReader<SessionMessageError>) throws(SessionMessageError) {
     self.isEjection = isEjection
     guard let reason = Reason(rawValue: try reader.u8()) else { throw .unknownCode }
     self.reason = reason

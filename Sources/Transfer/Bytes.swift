@@ -24,37 +24,37 @@ struct FieldReader {
 
   init(_ bytes: ArraySlice<UInt8>) { rest = bytes }
 
-  mutating func bytes(_ count: Int) throws(TransferFault) -> ArraySlice<UInt8> {
+  mutating func bytes(_ count: Int) throws(TransferError) -> ArraySlice<UInt8> {
     guard count <= rest.count else { throw .recordField }
     defer { rest = rest.dropFirst(count) }
     return rest.prefix(count)
   }
 
-  private mutating func number(_ count: Int) throws(TransferFault) -> UInt64 {
+  private mutating func number(_ count: Int) throws(TransferError) -> UInt64 {
     var value: UInt64 = 0
     for byte in try bytes(count) { value = value &<< 8 | UInt64(byte) }
     return value
   }
 
-  mutating func byte() throws(TransferFault) -> UInt8 { UInt8(truncatingIfNeeded: try number(1)) }
-  mutating func short() throws(TransferFault) -> UInt16 { UInt16(truncatingIfNeeded: try number(2)) }
-  mutating func word() throws(TransferFault) -> UInt32 { UInt32(truncatingIfNeeded: try number(4)) }
-  mutating func long() throws(TransferFault) -> UInt64 { try number(8) }
+  mutating func byte() throws(TransferError) -> UInt8 { UInt8(truncatingIfNeeded: try number(1)) }
+  mutating func short() throws(TransferError) -> UInt16 { UInt16(truncatingIfNeeded: try number(2)) }
+  mutating func word() throws(TransferError) -> UInt32 { UInt32(truncatingIfNeeded: try number(4)) }
+  mutating func long() throws(TransferError) -> UInt64 { try number(8) }
 
-  mutating func digest() throws(TransferFault) -> Digest {
+  mutating func digest() throws(TransferError) -> Digest {
     guard let digest = Digest(try bytes(Digest.byteCount)) else { throw .recordField }
     return digest
   }
 
-  mutating func name() throws(TransferFault) -> [UInt8] {
+  mutating func name() throws(TransferError) -> [UInt8] {
     let name = try bytes(Int(try byte()))
-    guard Names.isLegal(name) else { throw .name }
+    guard FileNames.isLegal(name) else { throw .name }
     return Array(name)
   }
 
-  mutating func text() throws(TransferFault) -> [UInt8] {
+  mutating func text() throws(TransferError) -> [UInt8] {
     let text = Array(try bytes(Int(try byte())))
-    guard Names.isLegalText(text) else { throw .recordField }
+    guard FileNames.isLegalText(text) else { throw .recordField }
     return text
   }
 }

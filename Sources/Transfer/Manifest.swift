@@ -7,11 +7,11 @@ public struct Entry: Equatable, Sendable {
   public let size: UInt64?
 
   /// - Throws: `name` if a component is not a legal name; `path` if there is no component, or more than 64.
-  public init(_ components: [[UInt8]], size: UInt64?) throws(TransferFault) {
+  public init(_ components: [[UInt8]], size: UInt64?) throws(TransferError) {
     guard (1...TransferLimits.componentsMax).contains(components.count) else { throw .path }
     var path: [UInt8] = []
     for name in components {
-      guard Names.isLegal(name) else { throw .name }
+      guard FileNames.isLegal(name) else { throw .name }
       if !path.isEmpty { path.append(Self.slash) }
       path += name
     }
@@ -56,7 +56,7 @@ public struct Manifest: Equatable, Sendable {
   public let byteCount: UInt64
 
   /// Creates a manifest from entries in any order.
-  public init(_ entries: [Entry]) throws(TransferFault) {
+  public init(_ entries: [Entry]) throws(TransferError) {
     let sorted = Self.order(entries).map { entries[$0] }
     var fields = FieldWriter()
     for entry in sorted {
@@ -76,7 +76,7 @@ public struct Manifest: Equatable, Sendable {
   }
 
   /// Parses a received manifest, and checks its length, counts, sizes and digest against the offer.
-  public init(_ bytes: [UInt8], _ offer: OfferRecord) throws(TransferFault) {
+  public init(_ bytes: [UInt8], _ offer: OfferRecord) throws(TransferError) {
     guard bytes.count == offer.manifestBytes else { throw .manifestLength }
     var fields = FieldReader(bytes[...]), entries: [Entry] = []
     while !fields.rest.isEmpty {
@@ -98,7 +98,7 @@ public struct Manifest: Equatable, Sendable {
   /// Creates a manifest from entries that must be in order. The enclosing folder of each entry must be the preceding
   /// folder, or enclose it. So a comparison with the preceding entry detects a duplicate path, and an entry below a
   /// file.
-  private init(_ entries: [Entry], _ bytes: [UInt8]) throws(TransferFault) {
+  private init(_ entries: [Entry], _ bytes: [UInt8]) throws(TransferError) {
     guard (1...TransferLimits.entriesMax).contains(entries.count) else { throw .entries }
     var files: [Int] = [], items: [Item] = [], byteCount: UInt64 = 0
     var folder: ArraySlice<UInt8> = [], before: [UInt8] = [], begin = (entry: 0, file: 0)

@@ -14,7 +14,7 @@ public enum PartialJournal {
     case whole(file: Int, root: Digest)
     /// The leaves of a file from this number on are discarded and will be written again.
     case truncated(file: Int, leaves: Int)
-    /// An item was moved to the destination directory. `number` is the number in its name (`Names.numbered`).
+    /// An item was moved to the destination directory. `number` is the number in its name (`FileNames.numbered`).
     case placed(item: Int, number: Int)
 
     public var encoded: [UInt8] {

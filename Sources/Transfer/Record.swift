@@ -22,7 +22,7 @@ public struct OfferRecord: Equatable, Sendable {
     name = manifest.name(item: 0)
   }
 
-  init(_ fields: inout FieldReader) throws(TransferFault) {
+  init(_ fields: inout FieldReader) throws(TransferError) {
     guard try fields.short() >= TransferLimits.version else { throw .version }
     manifest = try fields.digest()
     manifestBytes = try fields.word()
@@ -178,7 +178,7 @@ public enum Record: Equatable, Sendable {
 
   /// Parses the type and the fields of a record. Returns nil for an unknown type, which a later protocol version may
   /// define.
-  static func read(_ record: ArraySlice<UInt8>) throws(TransferFault) -> Record? {
+  static func read(_ record: ArraySlice<UInt8>) throws(TransferError) -> Record? {
     var fields = FieldReader(record)
     switch try fields.byte() {
     case 1: return .offer(try OfferRecord(&fields))
@@ -238,7 +238,7 @@ public struct RecordSplitter: Sendable {
   }
 
   /// The next complete record; nil if no complete record has arrived. Records of an unknown type are skipped.
-  public mutating func next() throws(TransferFault) -> Record? {
+  public mutating func next() throws(TransferError) -> Record? {
     while let end = try recordEnd(), count >= end {
       if pieces[0].count < end { join() }
       let whole = pieces[0]
@@ -253,7 +253,7 @@ public struct RecordSplitter: Sendable {
   private static let lengthBytes = 4
 
   /// The size of the next record with its length field, in bytes; nil if the length field has not arrived.
-  private mutating func recordEnd() throws(TransferFault) -> Int? {
+  private mutating func recordEnd() throws(TransferError) -> Int? {
     guard count >= Self.lengthBytes else { return nil }
     if pieces[0].count < Self.lengthBytes { join() }
     var length = 0

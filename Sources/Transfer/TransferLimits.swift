@@ -51,12 +51,12 @@ public enum TransferLimits {
   /// The maximum size of the journal of a partial, in bytes. It is enough for 2 TiB of files, or for the maximum number
   /// of files.
   public static let journalBytesMax = 134_217_728
-  /// The largest number that `Names.numbered` adds to a name: `foto-999.jpg`.
+  /// The largest number that `FileNames.numbered` adds to a name: `foto-999.jpg`.
   public static let numberMax = 999
 }
 
 /// A protocol violation of the other end. Every violation ends the transfer.
-public enum TransferFault: Error, Equatable, Sendable, CaseIterable {
+public enum TransferError: Error, Equatable, Sendable, CaseIterable {
   case recordLength, recordField, version
   case name, path, entries, manifestLength, manifestDigest, sizes
   case unexpected, file, offset, bytesBeyond, bytesMissing, leaves

@@ -9,7 +9,7 @@ public enum ReceiverOutcome: Equatable, Sendable {
   /// This end could not write to its disk. `isFull` states whether the disk or the quota is full.
   case storageFailed(isFull: Bool, text: [UInt8])
   /// The sender violated the protocol.
-  case broken(TransferFault)
+  case broken(TransferError)
 }
 
 /// The state machine of a receiver of files and folders.
@@ -135,17 +135,17 @@ public struct TransferReceiver: Sendable {
   /// Refuses the offer. `text` is an explanation for the sender's user.
   public mutating func refuse(_ code: AnswerCode, _ text: [UInt8] = []) {
     guard phase == .asking else { return }
-    end(.refused(code), saying: .answer(code, text: Names.explanation(text)))
+    end(.refused(code), saying: .answer(code, text: FileNames.explanation(text)))
   }
 
   /// Cancels the transfer. The partial remains on disk for another attempt.
   public mutating func cancel(_ text: [UInt8] = []) {
-    end(.cancelledHere, saying: .cancel(.wanted, text: Names.explanation(text)))
+    end(.cancelledHere, saying: .cancel(.wanted, text: FileNames.explanation(text)))
   }
 
   /// Ends the transfer because the caller could not read or write its disk.
   public mutating func storageFailed(isFull: Bool, _ text: [UInt8]) {
-    let text = Names.explanation(text)
+    let text = FileNames.explanation(text)
     end(
       .storageFailed(isFull: isFull, text: text), saying: .cancel(isFull ? .storageFull : .storageFailed, text: text))
   }
@@ -176,7 +176,7 @@ public struct TransferReceiver: Sendable {
   /// Handles a record of the sender.
   public mutating func handle(_ record: Record) {
     guard phase != .ended else { return }
-    do throws(TransferFault) {
+    do throws(TransferError) {
       try take(record)
     } catch {
       broken(error)
@@ -184,7 +184,7 @@ public struct TransferReceiver: Sendable {
   }
 
   /// Ends the transfer because the sender's bytes violate the protocol.
-  public mutating func broken(_ fault: TransferFault) {
+  public mutating func broken(_ fault: TransferError) {
     end(.broken(fault), saying: .cancel(.broken, text: Array(fault.text.utf8)))
   }
 
@@ -200,7 +200,7 @@ public struct TransferReceiver: Sendable {
   /// Whether every file has a verdict, so that the receiver waits only for the end of the sender's stream.
   public var isComplete: Bool { phase == .receiving(files.count) && manifest != nil && placing == nil }
 
-  private mutating func take(_ record: Record) throws(TransferFault) {
+  private mutating func take(_ record: Record) throws(TransferError) {
     switch record {
     case .offer(let offer):
       guard phase == .idle else { throw .unexpected }
@@ -235,7 +235,7 @@ public struct TransferReceiver: Sendable {
     }
   }
 
-  private mutating func list(_ bytes: [UInt8]) throws(TransferFault) {
+  private mutating func list(_ bytes: [UInt8]) throws(TransferError) {
     guard phase == .listing, let offer else { throw .unexpected }
     listed += bytes
     guard listed.count <= offer.manifestBytes else { throw .manifestLength }
@@ -290,7 +290,7 @@ public struct TransferReceiver: Sendable {
 
   // MARK: A file
 
-  private mutating func begin(_ file: Int, _ offset: UInt64) throws(TransferFault) {
+  private mutating func begin(_ file: Int, _ offset: UInt64) throws(TransferError) {
     guard phase == .receiving(file), file < files.count, let manifest else { throw .file }
     let held = files[file].bytes, whole = offset / UInt64(Tree.leafBytes)
     guard offset <= held, offset == held || offset % UInt64(Tree.leafBytes) == 0 else { throw .offset }
@@ -324,7 +324,7 @@ public struct TransferReceiver: Sendable {
     cut(file, 0)
   }
 
-  private mutating func fill(_ bytes: [UInt8]) throws(TransferFault) {
+  private mutating func fill(_ bytes: [UInt8]) throws(TransferError) {
     guard case .filling(let file) = phase, let manifest else { throw .unexpected }
     let offset = files[file].bytes
     guard UInt64(bytes.count) <= manifest.size(file: file) - offset else { throw .bytesBeyond }
@@ -354,7 +354,7 @@ public struct TransferReceiver: Sendable {
     output.append(.note(PartialJournal.Entry.leaf(file: file, leaf: leaf, bytes: bytes, digest).encoded))
   }
 
-  private mutating func conclude(_ file: Int, _ root: Digest) throws(TransferFault) {
+  private mutating func conclude(_ file: Int, _ root: Digest) throws(TransferError) {
     guard phase == .filling(file), let manifest else { throw .file }
     let size = manifest.size(file: file)
     guard files[file].bytes == size else { throw .bytesMissing }
@@ -411,7 +411,7 @@ public struct TransferReceiver: Sendable {
   }
 
   /// Records that an item was moved to the destination directory. `number` is the number in its name
-  /// (`Names.numbered`).
+  /// (`FileNames.numbered`).
   public mutating func placed(item: Int, number: Int) {
     guard let manifest, item < numbers.count, phase != .ended else { return }
     numbers[item] = number

@@ -6,7 +6,7 @@ public enum SenderOutcome: Equatable, Sendable {
   case cancelledHere
   case cancelledByPeer(CancelCode, text: [UInt8])
   /// The receiver violated the protocol.
-  case broken(TransferFault)
+  case broken(TransferError)
 }
 
 /// The state machine of a sender of files and folders.
@@ -106,7 +106,7 @@ public struct TransferSender: Sendable {
 
   /// Cancels the transfer. The receiver keeps the received bytes for another attempt.
   public mutating func cancel(_ text: [UInt8] = []) {
-    end(.cancelledHere, saying: .cancel(.wanted, text: Names.explanation(text)))
+    end(.cancelledHere, saying: .cancel(.wanted, text: FileNames.explanation(text)))
   }
 
   // MARK: Records
@@ -114,7 +114,7 @@ public struct TransferSender: Sendable {
   /// Handles a record of the receiver.
   public mutating func handle(_ record: Record) {
     guard phase != .ended else { return }
-    do throws(TransferFault) {
+    do throws(TransferError) {
       try take(record)
     } catch {
       broken(error)
@@ -122,11 +122,11 @@ public struct TransferSender: Sendable {
   }
 
   /// Ends the transfer because the receiver's bytes violate the protocol.
-  public mutating func broken(_ fault: TransferFault) {
+  public mutating func broken(_ fault: TransferError) {
     end(.broken(fault), saying: .cancel(.broken, text: Array(fault.text.utf8)))
   }
 
-  private mutating func take(_ record: Record) throws(TransferFault) {
+  private mutating func take(_ record: Record) throws(TransferError) {
     switch record {
     case .prompt:
       guard phase == .offered else { throw .unexpected }
@@ -160,7 +160,7 @@ public struct TransferSender: Sendable {
     }
   }
 
-  private func checked(_ file: UInt32) throws(TransferFault) -> Int {
+  private func checked(_ file: UInt32) throws(TransferError) -> Int {
     guard file < manifest.files.count else { throw .file }
     return Int(file)
   }
@@ -231,7 +231,7 @@ public struct TransferSender: Sendable {
     phase = .turn(file + 1)
   }
 
-  private mutating func compare(_ file: Int, _ first: Int, _ digests: [Digest]) throws(TransferFault) {
+  private mutating func compare(_ file: Int, _ first: Int, _ digests: [Digest]) throws(TransferError) {
     guard case .comparing(let compared, var same) = phase, compared == file, let tree = current?.tree else {
       // The sender has already found a difference, so leaves that still arrive are ignored.
       guard isAccepted, file <= sendingFrom, held[file].bytes > 0 else { throw .unexpected }
@@ -308,7 +308,7 @@ public struct TransferSender: Sendable {
     isReading = false
     switch phase {
     case .hashing(let file), .sending(let file):
-      output.append(.skip(file: UInt32(file), text: Names.explanation(text)))
+      output.append(.skip(file: UInt32(file), text: FileNames.explanation(text)))
       roots[file] = nil
       current = nil
       phase = .turn(file + 1)

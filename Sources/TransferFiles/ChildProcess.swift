@@ -23,7 +23,7 @@ final class ChildProcess {
 
   /// Starts the program with this name from PATH. `complaints` is the path of the file for standard error. Throws
   /// ENOENT if PATH has no such program.
-  init(_ program: String, _ arguments: [String], complaints: String) throws(FileFailure) {
+  init(_ program: String, _ arguments: [String], complaints: String) throws(FileError) {
     #if canImport(Darwin)
       var actions: posix_spawn_file_actions_t?
       var attributes: posix_spawnattr_t?
@@ -53,7 +53,7 @@ final class ChildProcess {
     defer { for word in words + environment { free(word) } }
     var child: pid_t = 0
     let failure = posix_spawnp(&child, program, &actions, &attributes, &words, &environment)
-    guard failure == 0 else { throw FileFailure(failure) }
+    guard failure == 0 else { throw FileError(failure) }
     number = child
   }
 
@@ -90,11 +90,11 @@ final class SpoolFolder: Sendable {
 
   /// Creates the folder in `parent`. If `parent` is nil, in TMPDIR; without TMPDIR in /var/tmp, which unlike /tmp is
   /// usually on a disk.
-  init(in parent: String? = nil) throws(FileFailure) {
+  init(in parent: String? = nil) throws(FileError) {
     let place = parent ?? getenv("TMPDIR").map { String(cString: $0) } ?? "/var/tmp"
     var template = Array("\(place)/causeway-XXXXXX".utf8) + [0]
     let isMade = template.withUnsafeMutableBytes { mkdtemp($0.baseAddress!.assumingMemoryBound(to: CChar.self)) != nil }
-    guard isMade else { throw FileFailure(saying: "\(place): \(String(cString: strerror(lastError)))") }
+    guard isMade else { throw FileError(saying: "\(place): \(String(cString: strerror(lastError)))") }
     path = String(decoding: template.dropLast(), as: UTF8.self)
   }
 

@@ -35,7 +35,7 @@ public enum Fetch {
     let path = bytes.dropFirst(start).prefix { $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#") }
     guard let slash = path.lastIndex(of: UInt8(ascii: "/")) else { return unnamed }
     let name = decoded(path[(slash + 1)...])
-    return Names.isLegal(name) ? name : unnamed
+    return FileNames.isLegal(name) ? name : unnamed
   }
 
   private static let unnamed = Array("download".utf8)
@@ -70,21 +70,21 @@ public enum Fetch {
   ///
   /// - Parameter hears: called several times a second with the number of bytes so far. If it returns false, the fetch
   ///   is cancelled.
-  static func fetch(_ url: String, into folder: String, hears: (UInt64) -> Bool) throws(ResourceFailure) -> String {
+  static func fetch(_ url: String, into folder: String, hears: (UInt64) -> Bool) throws(ResourceError) -> String {
     // All users can see the arguments of curl and of this process, so the URL must not contain a password. This check
     // is the first one, because the other errors show the URL.
     if let user = userInformation(url) {
       let rest = Array(url.utf8.prefix(user.lowerBound)) + Array(url.utf8.dropFirst(user.upperBound))
-      throw ResourceFailure(
+      throw ResourceError(
         .invalid, String(decoding: rest, as: UTF8.self), "put user and password into ~/.netrc, not into the URL")
     }
     guard url.utf8.count <= urlBytesMax, !url.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7f }) else {
-      throw ResourceFailure(.invalid, url, "a URL has at most \(urlBytesMax) bytes, and no blanks")
+      throw ResourceError(.invalid, url, "a URL has at most \(urlBytesMax) bytes, and no blanks")
     }
     let path = "\(folder)/\(String(decoding: name(url), as: UTF8.self))", complaints = folder + ".complaints"
     let room = try room(folder, url)
     let child: ChildProcess
-    do throws(FileFailure) {
+    do throws(FileError) {
       child = try ChildProcess(
         "curl",
         [
@@ -95,7 +95,7 @@ public enum Fetch {
           "--url", url,
         ], complaints: complaints)
     } catch {
-      throw ResourceFailure(
+      throw ResourceError(
         .unsupported, url, error.isMissing ? "curl is required to fetch it; install curl" : "curl: \(error.text)")
     }
     while true {
@@ -104,14 +104,14 @@ public enum Fetch {
         throw failure(code, complaints, url)
       }
       let size = size(path)
-      if size > room { throw ResourceFailure(.noSpace, url, noRoom) }
-      if !hears(size) { throw ResourceFailure(.cancelled, url, "cancelled") }
+      if size > room { throw ResourceError(.noSpace, url, noRoom) }
+      if !hears(size) { throw ResourceError(.cancelled, url, "cancelled") }
     }
     // curl creates no file for an empty response, so the file is created here.
-    do throws(FileFailure) {
+    do throws(FileError) {
       if try Files.size(path: path) == nil { try Files.make(path: path) }
     } catch {
-      throw ResourceFailure(.storage, url, error.text)
+      throw ResourceError(.storage, url, error.text)
     }
     return path
   }
@@ -126,41 +126,41 @@ public enum Fetch {
   }
 
   /// Writes standard input until its end to a file in `folder`, and returns the path of the file.
-  static func readInput(into folder: String, hears: (UInt64) -> Bool) throws(ResourceFailure) -> String {
+  static func readInput(into folder: String, hears: (UInt64) -> Bool) throws(ResourceError) -> String {
     let path = "\(folder)/stdin"
     let room = try room(folder, standardInput)
-    do throws(FileFailure) {
+    do throws(FileError) {
       let file = try Files.make(path: path)
       var count: UInt64 = 0
       while true {
-        guard hears(count) else { throw FileFailure(saying: "cancelled") }
+        guard hears(count) else { throw FileError(saying: "cancelled") }
         guard let bytes = try Files.readInput(count: readBytes, milliseconds: lookMilliseconds) else { continue }
         if bytes.isEmpty { return path }
         try Files.write(file, offset: count, bytes)
         count += UInt64(bytes.count)
-        if count > room { throw FileFailure(saying: noRoom) }
+        if count > room { throw FileError(saying: noRoom) }
       }
     } catch {
-      throw ResourceFailure(error.isFull ? .noSpace : .storage, "standard input", error.text)
+      throw ResourceError(error.isFull ? .noSpace : .storage, "standard input", error.text)
     }
   }
 
   private static let noRoom = "there is not enough space for it on this disk"
 
-  private static func room(_ folder: String, _ what: String) throws(ResourceFailure) -> UInt64 {
-    do throws(FileFailure) {
+  private static func room(_ folder: String, _ what: String) throws(ResourceError) -> UInt64 {
+    do throws(FileError) {
       let space = try Files.space(try Files.folder(path: folder))
-      guard space > bytesLeftFree else { throw FileFailure(saying: noRoom) }
+      guard space > bytesLeftFree else { throw FileError(saying: noRoom) }
       return space - bytesLeftFree
     } catch {
-      throw ResourceFailure(.noSpace, what, error.text)
+      throw ResourceError(.noSpace, what, error.text)
     }
   }
 
   private static func size(_ path: String) -> UInt64 { (try? Files.size(path: path)) ?? 0 }
 
   /// The error for an exit code of curl (curl(1), EXIT CODES), with curl's own message.
-  private static func failure(_ code: Int32, _ complaints: String, _ url: String) -> ResourceFailure {
+  private static func failure(_ code: Int32, _ complaints: String, _ url: String) -> ResourceError {
     let words = (try? Files.beginning(path: complaints, count: 300)) ?? []
     // The message has the form “curl: (22) The requested URL returned error: 404”; the part up to “)” is removed.
     var text = words.prefix { $0 != 0x0a }
@@ -169,11 +169,11 @@ public enum Fetch {
     }
     let said = text.isEmpty ? "curl exited with code \(code)" : String(decoding: text, as: UTF8.self)
     switch code {
-    case 3: return ResourceFailure(.invalid, url, said)
-    case 23: return ResourceFailure(.storage, url, said)
-    case 28: return ResourceFailure(.timedOut, url, said)
-    case 63: return ResourceFailure(.noSpace, url, noRoom)
-    default: return ResourceFailure(.outOfReach, url, said)
+    case 3: return ResourceError(.invalid, url, said)
+    case 23: return ResourceError(.storage, url, said)
+    case 28: return ResourceError(.timedOut, url, said)
+    case 63: return ResourceError(.noSpace, url, noRoom)
+    default: return ResourceError(.outOfReach, url, said)
     }
   }
 }

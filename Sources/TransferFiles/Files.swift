@@ -9,7 +9,7 @@
 #endif
 
 /// The error of a file operation.
-public struct FileFailure: Error {
+public struct FileError: Error {
   public let code: Int32
   /// The error in one line, for people. The caller puts the file's name before this text.
   public let text: String
@@ -70,29 +70,29 @@ public enum Files {
   private static let common = O_CLOEXEC | O_NONBLOCK
 
   /// Opens a path that the application chose, for reading. Symbolic links in the path are followed.
-  static func open(path: String) throws(FileFailure) -> OpenFile {
-    guard !path.utf8.contains(0) else { throw FileFailure(EINVAL) }
+  static func open(path: String) throws(FileError) -> OpenFile {
+    guard !path.utf8.contains(0) else { throw FileError(EINVAL) }
     return try opened(systemOpen(path, O_RDONLY | common))
   }
 
-  public static func folder(path: String) throws(FileFailure) -> OpenFile {
-    guard !path.utf8.contains(0) else { throw FileFailure(EINVAL) }
+  public static func folder(path: String) throws(FileError) -> OpenFile {
+    guard !path.utf8.contains(0) else { throw FileError(EINVAL) }
     return try opened(systemOpen(path, O_RDONLY | O_DIRECTORY | common))
   }
 
   /// Creates a new file for writing, with mode 0600. Fails if the file exists.
-  @discardableResult static func make(path: String) throws(FileFailure) -> OpenFile {
-    guard !path.utf8.contains(0) else { throw FileFailure(EINVAL) }
+  @discardableResult static func make(path: String) throws(FileError) -> OpenFile {
+    guard !path.utf8.contains(0) else { throw FileError(EINVAL) }
     return try opened(systemMake(path, O_WRONLY | O_CREAT | O_EXCL | common))
   }
 
-  static func makeFolder(path: String) throws(FileFailure) {
-    guard !path.utf8.contains(0) else { throw FileFailure(EINVAL) }
+  static func makeFolder(path: String) throws(FileError) {
+    guard !path.utf8.contains(0) else { throw FileError(EINVAL) }
     try check(mkdir(path, 0o700))
   }
 
   /// The size of a file in bytes; nil if the file does not exist.
-  static func size(path: String) throws(FileFailure) -> UInt64? {
+  static func size(path: String) throws(FileError) -> UInt64? {
     do {
       return try information(open(path: path)).size
     } catch {
@@ -101,13 +101,13 @@ public enum Files {
     }
   }
 
-  static func beginning(path: String, count: Int) throws(FileFailure) -> [UInt8] {
+  static func beginning(path: String, count: Int) throws(FileError) -> [UInt8] {
     try read(open(path: path), offset: 0, count: count)
   }
 
   /// Reads at most `count` bytes of standard input. Returns an empty array at the end of the input, or nil if no bytes
   /// arrive within `milliseconds`.
-  static func readInput(count: Int, milliseconds: Int32) throws(FileFailure) -> [UInt8]? {
+  static func readInput(count: Int, milliseconds: Int32) throws(FileError) -> [UInt8]? {
     var entry = pollfd(fd: 0, events: Int16(POLLIN), revents: 0)
     guard poll(&entry, 1, milliseconds) > 0 else { return nil }
     var got = 0
@@ -117,38 +117,38 @@ public enum Files {
     }
     if got >= 0 { return bytes }
     if lastError == EINTR || lastError == EAGAIN { return nil }
-    throw FileFailure()
+    throw FileError()
   }
 
   /// Opens the folder `name` in the folder `parent`.
-  static func folder(_ name: [UInt8], in parent: OpenFile) throws(FileFailure) -> OpenFile {
+  static func folder(_ name: [UInt8], in parent: OpenFile) throws(FileError) -> OpenFile {
     try opened(at(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | common))
   }
 
   /// Opens the folder that a list of names leads to, one name after another, beginning in `parent`.
-  static func folder(_ path: ArraySlice<[UInt8]>, in parent: OpenFile) throws(FileFailure) -> OpenFile {
+  static func folder(_ path: ArraySlice<[UInt8]>, in parent: OpenFile) throws(FileError) -> OpenFile {
     var folder = parent
     for name in path { folder = try self.folder(name, in: folder) }
     return folder
   }
 
-  static func makeFolder(_ name: [UInt8], in parent: OpenFile) throws(FileFailure) {
+  static func makeFolder(_ name: [UInt8], in parent: OpenFile) throws(FileError) {
     try check(withName(name) { mkdirat(parent.number, $0, 0o777) })
   }
 
   /// Opens a file or folder for reading.
-  static func read(_ name: [UInt8], in parent: OpenFile) throws(FileFailure) -> OpenFile {
+  static func read(_ name: [UInt8], in parent: OpenFile) throws(FileError) -> OpenFile {
     try opened(at(parent, name, O_RDONLY | O_NOFOLLOW | common))
   }
 
   /// Opens a file for reading and writing, and creates it if it is missing.
-  static func write(_ name: [UInt8], in parent: OpenFile) throws(FileFailure) -> OpenFile {
+  static func write(_ name: [UInt8], in parent: OpenFile) throws(FileError) -> OpenFile {
     try opened(at(parent, name, O_RDWR | O_CREAT | O_NOFOLLOW | common))
   }
 
-  static func information(_ file: OpenFile) throws(FileFailure) -> Information {
+  static func information(_ file: OpenFile) throws(FileError) -> Information {
     var status = stat()
-    guard fstat(file.number, &status) == 0 else { throw FileFailure() }
+    guard fstat(file.number, &status) == 0 else { throw FileError() }
     #if canImport(Darwin)
       let time = status.st_mtimespec
     #else
@@ -168,13 +168,13 @@ public enum Files {
   }
 
   /// The names of the entries of a folder; at most `max` names are returned.
-  static func names(in folder: OpenFile, max: Int) throws(FileFailure) -> [[UInt8]] {
+  static func names(in folder: OpenFile, max: Int) throws(FileError) -> [[UInt8]] {
     // The folder is opened again, because closedir closes the descriptor that it uses.
     let copy = try opened(at(folder, [UInt8(ascii: ".")], O_RDONLY | O_DIRECTORY | common))
     let own = dup(copy.number)
-    guard own >= 0 else { throw FileFailure() }
+    guard own >= 0 else { throw FileError() }
     guard let stream = fdopendir(own) else {
-      let failure = FileFailure()
+      let failure = FileError()
       close(own)
       throw failure
     }
@@ -192,13 +192,13 @@ public enum Files {
   }
 
   /// Reads `count` bytes from an offset; fewer if the file ends before.
-  static func read(_ file: OpenFile, offset: UInt64, count: Int) throws(FileFailure) -> [UInt8] {
-    var done = 0, failure: FileFailure?
+  static func read(_ file: OpenFile, offset: UInt64, count: Int) throws(FileError) -> [UInt8] {
+    var done = 0, failure: FileError?
     let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
       while done < count {
         let got = pread(file.number, buffer.baseAddress! + done, count - done, off_t(offset) + off_t(done))
         if got < 0 && lastError == EINTR { continue }
-        if got < 0 { failure = FileFailure() }
+        if got < 0 { failure = FileError() }
         if got <= 0 { break }
         done += got
       }
@@ -208,23 +208,23 @@ public enum Files {
     return bytes
   }
 
-  static func write(_ file: OpenFile, offset: UInt64, _ bytes: [UInt8]) throws(FileFailure) {
+  static func write(_ file: OpenFile, offset: UInt64, _ bytes: [UInt8]) throws(FileError) {
     var done = 0
     while done < bytes.count {
       let put = bytes.withUnsafeBytes {
         pwrite(file.number, $0.baseAddress! + done, $0.count - done, off_t(offset) + off_t(done))
       }
-      if put < 0 && lastError != EINTR { throw FileFailure() }
+      if put < 0 && lastError != EINTR { throw FileError() }
       done += max(put, 0)
     }
   }
 
-  static func truncate(_ file: OpenFile, to size: UInt64) throws(FileFailure) {
+  static func truncate(_ file: OpenFile, to size: UInt64) throws(FileError) {
     try check(ftruncate(file.number, off_t(size)))
   }
 
   /// Writes a file's content to the disk, so that the content survives a loss of power.
-  static func sync(_ file: OpenFile) throws(FileFailure) {
+  static func sync(_ file: OpenFile) throws(FileError) {
     #if canImport(Darwin)
       try check(fsync(file.number))
     #else
@@ -237,7 +237,7 @@ public enum Files {
 
   /// Moves a file or folder to the name `new` in `target`. Returns false if `new` already exists; nothing is replaced.
   static func move(_ name: [UInt8], in folder: OpenFile, to new: [UInt8], in target: OpenFile, isFolder: Bool)
-    throws(FileFailure) -> Bool
+    throws(FileError) -> Bool
   {
     do {
       if isFolder {
@@ -271,13 +271,13 @@ public enum Files {
     return true
   }
 
-  static func remove(_ name: [UInt8], in folder: OpenFile, isFolder: Bool) throws(FileFailure) {
+  static func remove(_ name: [UInt8], in folder: OpenFile, isFolder: Bool) throws(FileError) {
     try check(withName(name) { unlinkat(folder.number, $0, isFolder ? AT_REMOVEDIR : 0) })
   }
 
   /// Removes a folder and its content. Fails if the folders are nested deeper than in any resource.
-  static func removeAll(_ name: [UInt8], in parent: OpenFile, depth: Int = 0) throws(FileFailure) {
-    guard depth < 80 else { throw FileFailure(ELOOP) }
+  static func removeAll(_ name: [UInt8], in parent: OpenFile, depth: Int = 0) throws(FileError) {
+    guard depth < 80 else { throw FileError(ELOOP) }
     let folder = try folder(name, in: parent)
     while case let inside = try names(in: folder, max: 4_096), !inside.isEmpty {
       for inner in inside {
@@ -293,22 +293,22 @@ public enum Files {
   }
 
   /// The number of bytes that this user can still write to the file system of a folder.
-  public static func space(_ folder: OpenFile) throws(FileFailure) -> UInt64 {
+  public static func space(_ folder: OpenFile) throws(FileError) -> UInt64 {
     var status = statvfs()
-    guard fstatvfs(folder.number, &status) == 0 else { throw FileFailure() }
+    guard fstatvfs(folder.number, &status) == 0 else { throw FileError() }
     let (bytes, isMore) = UInt64(status.f_bavail).multipliedReportingOverflow(by: UInt64(status.f_frsize))
     return min(isMore ? .max : bytes, DiskQuota.room(folder))
   }
 
   // MARK: Helpers
 
-  private static func opened(_ number: Int32) throws(FileFailure) -> OpenFile {
-    guard number >= 0 else { throw FileFailure() }
+  private static func opened(_ number: Int32) throws(FileError) -> OpenFile {
+    guard number >= 0 else { throw FileError() }
     return OpenFile(number)
   }
 
-  private static func check(_ result: Int32) throws(FileFailure) {
-    guard result == 0 else { throw FileFailure() }
+  private static func check(_ result: Int32) throws(FileError) {
+    guard result == 0 else { throw FileError() }
   }
 
   /// Calls `body` with a name as a C string. Fails with EINVAL if the name is empty or contains a slash or NUL.

@@ -22,7 +22,7 @@ public struct IncomingWork: Sendable {
   public mutating func hear(_ bytes: [UInt8]) -> Step {
     splitter.append(bytes)
     var step = Step()
-    do throws(TransferFault) {
+    do throws(TransferError) {
       while let record = try splitter.next() {
         receiver.handle(record)
         carryOut(&step)
@@ -65,14 +65,14 @@ public struct IncomingWork: Sendable {
 
   public mutating func accept(
     _ directory: String, _ bytesMax: UInt64, _ offer: OfferRecord, from sender: [UInt8]
-  ) throws(ResourceFailure) -> Step {
+  ) throws(ResourceError) -> Step {
     var isBusy = false
-    do throws(FileFailure) {
+    do throws(FileError) {
       let folder = try Files.folder(path: directory)
       Partial.removeOld(in: folder)
       guard var partial = try Partial(folder, Partial.name(offer, from: sender)) else {
         isBusy = true
-        throw FileFailure(saying: "it is already being received into this directory")
+        throw FileError(saying: "it is already being received into this directory")
       }
       let journal = try partial.journalContent()
       let valid = receiver.accept(freeBytes: try Files.space(folder), bytesMax: bytesMax, journal: journal)
@@ -83,7 +83,7 @@ public struct IncomingWork: Sendable {
       self.partial = partial
       self.directory = directory
     } catch {
-      throw ResourceFailure(isBusy ? .busy : error.isFull ? .noSpace : .storage, directory, error.text)
+      throw ResourceError(isBusy ? .busy : error.isFull ? .noSpace : .storage, directory, error.text)
     }
     return rest()
   }
@@ -96,7 +96,7 @@ public struct IncomingWork: Sendable {
       case .ask(let offer): step.offer = offer
       case .finish(let outcome): step.outcome = outcome
       case .makeFolders, .read, .write, .truncate, .note, .keep, .place:
-        do throws(FileFailure) {
+        do throws(FileError) {
           try store(command)
         } catch {
           let text = error.isFull ? "the disk is full" : error.text
@@ -106,7 +106,7 @@ public struct IncomingWork: Sendable {
     }
   }
 
-  private mutating func store(_ command: TransferReceiver.Command) throws(FileFailure) {
+  private mutating func store(_ command: TransferReceiver.Command) throws(FileError) {
     guard partial != nil, let manifest = receiver.manifest else {
       if case .note(let bytes) = command { try partial?.note(bytes) }
       return
@@ -135,7 +135,8 @@ public struct IncomingWork: Sendable {
   public func path(item: Int) -> String? {
     guard let manifest = receiver.manifest, let number = receiver.number(item: item) else { return nil }
     let base = directory.utf8.last == UInt8(ascii: "/") ? directory : directory + "/"
-    return base + String(decoding: Names.numbered(Names.visible(manifest.name(item: item)), number), as: UTF8.self)
+    return base
+      + String(decoding: FileNames.numbered(FileNames.visible(manifest.name(item: item)), number), as: UTF8.self)
   }
 
   /// The path of a file as written in the manifest; empty without a manifest.

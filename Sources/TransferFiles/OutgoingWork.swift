@@ -34,7 +34,7 @@ public struct OutgoingWork: Sendable {
   /// Handles bytes of the receiver's stream.
   public mutating func hear(_ bytes: [UInt8]) {
     splitter.append(bytes)
-    do throws(TransferFault) {
+    do throws(TransferError) {
       while let record = try splitter.next() { sender.handle(record) }
     } catch {
       sender.broken(error)
@@ -65,7 +65,7 @@ public struct OutgoingWork: Sendable {
       case .finish(let end): (outcome, self.outcome) = (end, end)
       case .read(let file, let offset, let count):
         reads += 1
-        do throws(FileFailure) {
+        do throws(FileError) {
           sender.provide(try source.read(file, offset, count))
         } catch {
           let what = source.path(file) + Array(": ".utf8) + Array(error.text.utf8)

@@ -22,11 +22,11 @@ public struct Partial: Sendable {
     var hash = SHA256()
     hash.update(sender)
     hash.update(offer.manifest.bytes)
-    return Names.partial(offer.name, hash.digest())
+    return FileNames.partial(offer.name, hash.digest())
   }
 
   /// Opens the partial with this name, or creates it. Returns nil if another transfer uses the partial.
-  init?(_ destination: OpenFile, _ name: [UInt8]) throws(FileFailure) {
+  init?(_ destination: OpenFile, _ name: [UInt8]) throws(FileError) {
     self.destination = destination
     self.name = name
     folder = try Self.folder(name, in: destination)
@@ -36,8 +36,8 @@ public struct Partial: Sendable {
     self.lock = lock
   }
 
-  private static func folder(_ name: [UInt8], in parent: OpenFile) throws(FileFailure) -> OpenFile {
-    do throws(FileFailure) {
+  private static func folder(_ name: [UInt8], in parent: OpenFile) throws(FileError) -> OpenFile {
+    do throws(FileError) {
       try Files.makeFolder(name, in: parent)
     } catch {
       guard error.isThere else { throw error }
@@ -48,7 +48,7 @@ public struct Partial: Sendable {
   /// Removes partials whose last change was more than 24 hours ago and that no transfer uses.
   static func removeOld(in destination: OpenFile) {
     guard let names = try? Files.names(in: destination, max: 65_536) else { return }
-    for name in names where Names.isPartial(name) {
+    for name in names where FileNames.isPartial(name) {
       guard let folder = try? Files.folder(name, in: destination) else { continue }
       var lock: FileLock?
       if let journal = try? Files.read(journalName, in: folder) {
@@ -83,23 +83,23 @@ public struct Partial: Sendable {
     Int(min((try? Files.information(file).size) ?? 0, UInt64(TransferLimits.journalBytesMax)))
   }
 
-  func journalContent() throws(FileFailure) -> [UInt8] {
+  func journalContent() throws(FileError) -> [UInt8] {
     try Files.read(journal, offset: 0, count: Self.size(journal))
   }
 
   /// Truncates the journal to its valid bytes. nil discards all entries, so that the stored files are received again.
-  mutating func begin(journalBytes valid: Int?) throws(FileFailure) {
+  mutating func begin(journalBytes valid: Int?) throws(FileError) {
     journalBytes = UInt64(valid ?? 0)
     try Files.truncate(journal, to: journalBytes)
   }
 
   /// Appends bytes to the journal.
-  mutating func note(_ bytes: [UInt8]) throws(FileFailure) {
+  mutating func note(_ bytes: [UInt8]) throws(FileError) {
     try Files.write(journal, offset: journalBytes, bytes)
     journalBytes += UInt64(bytes.count)
   }
 
-  func makeFolders(_ manifest: Manifest) throws(FileFailure) {
+  func makeFolders(_ manifest: Manifest) throws(FileError) {
     for entry in manifest.entries where entry.size == nil {
       let components = entry.components
       _ = try Self.folder(components[components.count - 1], in: try Files.folder(components.dropLast(), in: files))
@@ -107,21 +107,21 @@ public struct Partial: Sendable {
   }
 
   /// Opens a file of the resource, and creates the file if it does not exist.
-  private mutating func file(_ file: Int, _ manifest: Manifest) throws(FileFailure) -> OpenFile {
+  private mutating func file(_ file: Int, _ manifest: Manifest) throws(FileError) -> OpenFile {
     if let open, open.file == file { return open.descriptor }
     let components = manifest.entries[manifest.files[file]].components
     let folder = try Files.folder(components.dropLast(), in: files)
     let descriptor = try Files.write(components[components.count - 1], in: folder)
-    guard try Files.information(descriptor).isFile else { throw FileFailure(saying: "it is not a regular file") }
+    guard try Files.information(descriptor).isFile else { throw FileError(saying: "it is not a regular file") }
     open = (file, descriptor)
     return descriptor
   }
 
-  mutating func write(_ file: Int, _ offset: UInt64, _ bytes: [UInt8], _ manifest: Manifest) throws(FileFailure) {
+  mutating func write(_ file: Int, _ offset: UInt64, _ bytes: [UInt8], _ manifest: Manifest) throws(FileError) {
     try Files.write(try self.file(file, manifest), offset: offset, bytes)
   }
 
-  mutating func truncate(_ file: Int, _ bytes: UInt64, _ manifest: Manifest) throws(FileFailure) {
+  mutating func truncate(_ file: Int, _ bytes: UInt64, _ manifest: Manifest) throws(FileError) {
     try Files.truncate(try self.file(file, manifest), to: bytes)
   }
 
@@ -130,25 +130,25 @@ public struct Partial: Sendable {
     return (try? Files.read(descriptor, offset: offset, count: count)) ?? []
   }
 
-  mutating func keep(_ file: Int, isLast: Bool, _ manifest: Manifest) throws(FileFailure) {
+  mutating func keep(_ file: Int, isLast: Bool, _ manifest: Manifest) throws(FileError) {
     try Files.sync(try self.file(file, manifest))
     try Files.sync(journal)
     if isLast { open = nil }
   }
 
-  /// Moves an item to the destination directory. Returns the number in its name there (`Names.numbered`).
-  mutating func place(_ item: Int, _ manifest: Manifest) throws(FileFailure) -> Int {
+  /// Moves an item to the destination directory. Returns the number in its name there (`FileNames.numbered`).
+  mutating func place(_ item: Int, _ manifest: Manifest) throws(FileError) -> Int {
     open = nil
-    let name = manifest.name(item: item), visible = Names.visible(name)
+    let name = manifest.name(item: item), visible = FileNames.visible(name)
     let isFolder = manifest.entries[manifest.items[item].entries.lowerBound].size == nil
     for number in 1...TransferLimits.numberMax {
-      let free = Names.numbered(visible, number)
+      let free = FileNames.numbered(visible, number)
       if try Files.move(name, in: files, to: free, in: destination, isFolder: isFolder) {
         Files.syncFolder(destination)
         return number
       }
     }
-    throw FileFailure(saying: "there are already \(TransferLimits.numberMax) files of this name")
+    throw FileError(saying: "there are already \(TransferLimits.numberMax) files of this name")
   }
 
   /// Removes the partial from disk.

@@ -1,7 +1,7 @@
 import Transfer
 
 /// The reason why files cannot be offered or received.
-public struct ResourceFailure: Error {
+public struct ResourceError: Error {
   /// The kind of error.
   public enum Reason: Sendable {
     /// The argument names nothing that can be offered.
@@ -56,7 +56,7 @@ public struct ResourceSource: Sendable {
   public init(
     fetching arguments: [String], spool parent: String? = nil, takesInput: Bool = false,
     hears: (String, UInt64) -> Bool = { _, _ in true }
-  ) throws(ResourceFailure) {
+  ) throws(ResourceError) {
     func isInput(_ argument: String) -> Bool {
       takesInput && argument.utf8.elementsEqual(Fetch.standardInput.utf8)
     }
@@ -65,10 +65,10 @@ public struct ResourceSource: Sendable {
       return
     }
     let spool: SpoolFolder
-    do throws(FileFailure) {
+    do throws(FileError) {
       spool = try SpoolFolder(in: parent)
     } catch {
-      throw ResourceFailure(.storage, "", error.text)
+      throw ResourceError(.storage, "", error.text)
     }
     var paths: [String] = []
     for (number, argument) in arguments.enumerated() {
@@ -78,10 +78,10 @@ public struct ResourceSource: Sendable {
       }
       // Each argument has a folder of its own, because two URLs may have the same last component.
       let folder = "\(spool.path)/\(number)"
-      do throws(FileFailure) {
+      do throws(FileError) {
         try Files.makeFolder(path: folder)
       } catch {
-        throw ResourceFailure(.storage, folder, error.text)
+        throw ResourceError(.storage, folder, error.text)
       }
       let hearing = { hears(argument, $0) }
       paths.append(
@@ -93,30 +93,30 @@ public struct ResourceSource: Sendable {
   }
 
   /// Collects the files of an offer. The call blocks on the disk.
-  public init(_ paths: [String]) throws(ResourceFailure) {
+  public init(_ paths: [String]) throws(ResourceError) {
     var scan = Scan()
     var roots: [(name: [UInt8], path: String)] = []
     for path in paths {
       var name = Array(path.utf8)
       while name.count > 1, name.last == UInt8(ascii: "/") { name.removeLast() }
       if let slash = name.lastIndex(of: UInt8(ascii: "/")) { name.removeFirst(slash + 1) }
-      guard Names.isLegal(name) else {
-        throw ResourceFailure(.invalid, path, "its name is not valid on every system")
+      guard FileNames.isLegal(name) else {
+        throw ResourceError(.invalid, path, "its name is not valid on every system")
       }
       guard !roots.contains(where: { $0.name == name }) else {
-        throw ResourceFailure(.invalid, path, "another file of this name is in the same offer")
+        throw ResourceError(.invalid, path, "another file of this name is in the same offer")
       }
       roots.append((name, path))
-      do throws(FileFailure) {
+      do throws(FileError) {
         try scan.add(try Files.open(path: path), [name], path)
       } catch {
         throw scan.failure(error, path)
       }
     }
-    do throws(TransferFault) {
+    do throws(TransferError) {
       manifest = try Manifest(scan.entries)
     } catch {
-      throw ResourceFailure(
+      throw ResourceError(
         .invalid, "", scan.entries.isEmpty ? "nothing is offered" : "this cannot be offered: \(error.text)")
     }
     self.roots = roots
@@ -129,30 +129,30 @@ public struct ResourceSource: Sendable {
     /// The metadata of each element of `entries`.
     var known: [Files.Information] = []
     /// The error of the entry that cannot be offered, with the entry's complete path.
-    var refusal: ResourceFailure?
+    var refusal: ResourceError?
 
-    mutating func add(_ file: OpenFile, _ components: [[UInt8]], _ path: String) throws(FileFailure) {
+    mutating func add(_ file: OpenFile, _ components: [[UInt8]], _ path: String) throws(FileError) {
       let information = try Files.information(file)
       guard information.isFile || information.isFolder else {
-        throw FileFailure(saying: "neither a file nor a folder")
+        throw FileError(saying: "neither a file nor a folder")
       }
       guard entries.count < TransferLimits.entriesMax else {
-        throw FileFailure(saying: "more than \(TransferLimits.entriesMax) files and folders cannot be offered at once")
+        throw FileError(saying: "more than \(TransferLimits.entriesMax) files and folders cannot be offered at once")
       }
       guard let entry = try? Entry(components, size: information.isFile ? information.size : nil) else {
-        throw FileFailure(saying: "its name is not valid on every system, or it is too deep")
+        throw FileError(saying: "its name is not valid on every system, or it is too deep")
       }
       // The kernel generates some files while they are read, such as those of /proc. Their size is 0, so they cannot be
       // sent.
       if information.isFile, information.size == 0, !(try Files.read(file, offset: 0, count: 1)).isEmpty {
-        throw FileFailure(saying: "it has more bytes than its size says; send it from standard input, as “-”")
+        throw FileError(saying: "it has more bytes than its size says; send it from standard input, as “-”")
       }
       entries.append(entry)
       known.append(information)
       guard information.isFolder else { return }
       for name in try Files.names(in: file, max: TransferLimits.entriesMax + 1) {
         let inner = path + "/" + String(decoding: name, as: UTF8.self)
-        do throws(FileFailure) {
+        do throws(FileError) {
           try add(try Files.read(name, in: file), components + [name], inner)
         } catch {
           // The first error has the complete path of the entry. The enclosing folders do not replace it.
@@ -162,27 +162,27 @@ public struct ResourceSource: Sendable {
       }
     }
 
-    func failure(_ failure: FileFailure, _ path: String) -> ResourceFailure {
+    func failure(_ failure: FileError, _ path: String) -> ResourceError {
       if let refusal { return refusal }
       let text = failure.isLink ? "symbolic links cannot be sent" : failure.text
-      return ResourceFailure(failure.code == 0 || failure.isLink ? .invalid : .storage, path, text)
+      return ResourceError(failure.code == 0 || failure.isLink ? .invalid : .storage, path, text)
     }
   }
 
   /// Reads bytes of a file; fewer if the file ends before. Fails if the file has changed since the offer.
-  mutating func read(_ file: Int, _ offset: UInt64, _ count: Int) throws(FileFailure) -> [UInt8] {
+  mutating func read(_ file: Int, _ offset: UInt64, _ count: Int) throws(FileError) -> [UInt8] {
     if open?.file != file { open = (file, try open(file)) }
     guard let descriptor = open?.descriptor else { return [] }
     guard try Files.information(descriptor) == known[file] else {
-      throw FileFailure(saying: "it changed after it was offered")
+      throw FileError(saying: "it changed after it was offered")
     }
     return try Files.read(descriptor, offset: offset, count: count)
   }
 
-  private func open(_ file: Int) throws(FileFailure) -> OpenFile {
+  private func open(_ file: Int) throws(FileError) -> OpenFile {
     let components = manifest.entries[manifest.files[file]].components
     guard let root = roots.first(where: { $0.name == components[0] })?.path else {
-      throw FileFailure(saying: "it was not offered")
+      throw FileError(saying: "it was not offered")
     }
     var found = try Files.open(path: root)
     for name in components.dropFirst() { found = try Files.read(name, in: found) }

@@ -30,7 +30,7 @@ final class Supplicant {
   init(
     _ loop: EventLoop, _ options: WiFiDirectOptions, received: @escaping (SupplicantMessage) -> Void,
     failed: @escaping (String) -> Void
-  ) throws(SupplicantAbsent) {
+  ) throws(SupplicantAbsentError) {
     self.loop = loop
     self.received = received
     clientDirectory = options.usedClientDirectory
@@ -69,7 +69,7 @@ final class Supplicant {
       case EACCES: "wpa_supplicant at \(socket): permission denied; start it with -G and a group of the daemon's user"
       default: "wpa_supplicant at \(socket): \(error.text)"
       }
-    throw SupplicantAbsent(text: text)
+    throw SupplicantAbsentError(text: text)
   }
 
   /// Sends a global or Wi-Fi Direct command.
@@ -130,7 +130,7 @@ final class Supplicant {
 }
 
 /// wpa_supplicant cannot be reached. The text states the reason and the remedy.
-struct SupplicantAbsent: Error {
+struct SupplicantAbsentError: Error {
   var text: String
 }
 

@@ -11,14 +11,14 @@ private func candidate(_ address: UInt64, _ hint: UInt64) -> Candidate {
 private func after(_ seconds: UInt64) -> Instant { Instant.zero + .seconds(seconds) }
 
 @Test func aPeerIsFoundOnceHoweverOftenItIsHeard() {
-  var table = CandidateTable()
+  var table = HeardPeers()
   #expect(table.heard(device(1), hint: 7, .zero).found == candidate(1, 7))
   #expect(table.heard(device(1), hint: 7, after(1)) == .none)
   #expect(table.count == 1)
 }
 
 @Test func aHintThatComesLaterReplacesTheCandidate() {
-  var table = CandidateTable()
+  var table = HeardPeers()
   _ = table.heard(device(1), hint: 0, .zero)
   let change = table.heard(device(1), hint: 9, after(1))
   #expect(change == .init(lost: candidate(1, 0), found: candidate(1, 9)))
@@ -26,7 +26,7 @@ private func after(_ seconds: UInt64) -> Instant { Instant.zero + .seconds(secon
 }
 
 @Test func aPeerThatNoLongerForwardsReplacesTheCandidate() {
-  var table = CandidateTable()
+  var table = HeardPeers()
   _ = table.heard(device(1), hint: 7, .zero)
   let change = table.heard(device(1), hint: 7, relays: false, after(1))
   #expect(change.lost == candidate(1, 7) && change.found?.relays == false)
@@ -36,13 +36,13 @@ private func after(_ seconds: UInt64) -> Instant { Instant.zero + .seconds(secon
 }
 
 @Test func aPublicAndARandomAddressAreTwoPeers() {
-  var table = CandidateTable()
+  var table = HeardPeers()
   _ = table.heard(device(1), hint: 0, .zero)
   #expect(table.heard(WireAddress(address: 1, type: 2), hint: 0, .zero).found != nil)
 }
 
 @Test func aPeerNotHeardFor30SecondsOfScanningIsLost() {
-  var table = CandidateTable()
+  var table = HeardPeers()
   table.scanning(true, .zero)
   _ = table.heard(device(1), hint: 7, .zero)
   #expect(table.expire(after(30)) == [])
@@ -51,7 +51,7 @@ private func after(_ seconds: UInt64) -> Instant { Instant.zero + .seconds(secon
 }
 
 @Test func nobodyIsLostWhileWeDoNotScan() {
-  var table = CandidateTable()
+  var table = HeardPeers()
   table.scanning(true, .zero)
   _ = table.heard(device(1), hint: 7, .zero)
   table.scanning(false, after(10))
@@ -62,7 +62,7 @@ private func after(_ seconds: UInt64) -> Instant { Instant.zero + .seconds(secon
 }
 
 @Test func aLinkedPeerIsNotLostAndAfterTheLinkHasTheWholeTimeAgain() {
-  var table = CandidateTable()
+  var table = HeardPeers()
   table.scanning(true, .zero)
   _ = table.heard(device(1), hint: 7, .zero)
   table.linked(device(1), true, after(1))
@@ -73,24 +73,24 @@ private func after(_ seconds: UInt64) -> Instant { Instant.zero + .seconds(secon
 }
 
 @Test func aFullTableTakesANewcomerOnlyInPlaceOfASilentPeer() {
-  var table = CandidateTable()
+  var table = HeardPeers()
   table.scanning(true, .zero)
-  for address in 0..<UInt64(CandidateTable.entriesMax) {
+  for address in 0..<UInt64(HeardPeers.entriesMax) {
     #expect(table.heard(device(address), hint: 0, .zero).found != nil)
   }
   #expect(table.heard(device(1000), hint: 0, after(12)) == .none)
   _ = table.heard(device(0), hint: 0, after(13))
   let change = table.heard(device(1000), hint: 0, after(13))
   #expect(change == .init(lost: candidate(1, 0), found: candidate(1000, 0)))
-  #expect(table.count == CandidateTable.entriesMax)
+  #expect(table.count == HeardPeers.entriesMax)
 }
 
 /// A table that an attacker fills during the whole time, by advertising under as many addresses as fit.
-private func advertised(until seconds: UInt64) -> CandidateTable {
-  var table = CandidateTable()
+private func advertised(until seconds: UInt64) -> HeardPeers {
+  var table = HeardPeers()
   table.scanning(true, .zero)
   for second in 0...seconds {
-    for address in 0..<UInt64(CandidateTable.entriesMax) { _ = table.heard(device(address), hint: 9, after(second)) }
+    for address in 0..<UInt64(HeardPeers.entriesMax) { _ = table.heard(device(address), hint: 9, after(second)) }
   }
   return table
 }
@@ -110,7 +110,7 @@ private func advertised(until seconds: UInt64) -> CandidateTable {
 
 @Test func aPeerThatIsLinkedOrProvenGivesWayToNobody() {
   var table = advertised(until: 13)
-  for address in 0..<UInt64(CandidateTable.entriesMax) {
+  for address in 0..<UInt64(HeardPeers.entriesMax) {
     if address % 2 == 0 { table.linked(device(address), true, after(13)) } else { table.proved(device(address)) }
     _ = table.dialled(device(address), after(13))
   }
@@ -124,7 +124,7 @@ private func advertised(until seconds: UInt64) -> CandidateTable {
 }
 
 @Test func allAreLostWithTheAdapter() {
-  var table = CandidateTable()
+  var table = HeardPeers()
   _ = table.heard(device(1), hint: 7, .zero)
   _ = table.heard(device(2), hint: 8, .zero)
   #expect(table.removeAll(after(1)) == [candidate(1, 7), candidate(2, 8)])
@@ -132,7 +132,7 @@ private func advertised(until seconds: UInt64) -> CandidateTable {
 }
 
 @Test func aPSMIsKnownWhenItLedToANodeAndForOneDialOnly() {
-  var table = CandidateTable()
+  var table = HeardPeers()
   _ = table.heard(device(1), hint: 7, .zero)
   table.opened(device(1), psm: 0x81)
   #expect(table.takePSM(device(1)) == nil)
@@ -145,13 +145,13 @@ private func advertised(until seconds: UInt64) -> CandidateTable {
 }
 
 @Test func whoAnsweredAnInquiryIsACandidateOfClassic() {
-  var table = CandidateTable()
+  var table = HeardPeers()
   let found = table.heard(WireAddress(classic: 1), hint: 7, .zero).found
   #expect(found == Candidate(bearer: .bluetoothClassic, address: .bluetoothClassic(1), hint: 7))
 }
 
 @Test func aPeerIsWithheldAfterThreeDialsThatLedToNoNode() {
-  var table = CandidateTable()
+  var table = HeardPeers()
   _ = table.heard(device(1), hint: 7, .zero)
   #expect(table.dialled(device(1), .zero) == nil)
   #expect(table.dialled(device(1), .zero) == nil)
@@ -163,7 +163,7 @@ private func advertised(until seconds: UInt64) -> CandidateTable {
 }
 
 @Test func aPeerIsWithheldTwiceAsLongEachTimeUpToHalfAnHour() {
-  var table = CandidateTable()
+  var table = HeardPeers()
   _ = table.heard(device(1), hint: 7, .zero)
   for _ in 0..<3 { _ = table.dialled(device(1), .zero) }
   for seconds in [30, 60, 120, 240, 480, 960, 1920, 1920] as [UInt64] {
@@ -174,7 +174,7 @@ private func advertised(until seconds: UInt64) -> CandidateTable {
 }
 
 @Test func aPeerWhoseNodeProvedItsKeyIsWithheldNoMore() {
-  var table = CandidateTable()
+  var table = HeardPeers()
   _ = table.heard(device(1), hint: 7, .zero)
   for _ in 0..<3 { _ = table.dialled(device(1), .zero) }
   table.proved(device(1))

@@ -24,7 +24,7 @@ import Testing
   for url in [
     "http://127.0.0.1:9/a b", "http://127.0.0.1:9/a\n", "http://127.0.0.1:9/" + String(repeating: "a", count: 8_192),
   ] {
-    do throws(ResourceFailure) {
+    do throws(ResourceError) {
       _ = try ResourceSource(fetching: [url])
       Issue.record("it was taken")
     } catch {
@@ -38,7 +38,7 @@ import Testing
     "http://anna:secret@127.0.0.1:9/a", "http://secret@127.0.0.1:9", "https://a:secret@b@127.0.0.1:9/?@",
     "http://anna:secret@127.0.0.1:9/a b", "http://anna:secret@127.0.0.1:9/" + String(repeating: "a", count: 8_192),
   ] {
-    do throws(ResourceFailure) {
+    do throws(ResourceError) {
       _ = try ResourceSource(fetching: [url])
       Issue.record("it was taken")
     } catch {
@@ -48,7 +48,7 @@ import Testing
 }
 
 @Test func aSpoolThatIsNoFolderIsNamed() {
-  do throws(ResourceFailure) {
+  do throws(ResourceError) {
     _ = try ResourceSource(fetching: ["http://127.0.0.1:9/a"], spool: "/nonexistent")
     Issue.record("it was taken")
   } catch {

@@ -113,7 +113,7 @@ private let start = at(1_000)
     let id = try b.send([1], lane: .bulk, now: start)
     try b.receiveSegment(segmentFromA(0, bytes("00000001 05 76")).span.bytes, now: start)
     #expect(
-      refusal { () throws(ChannelRefusal) in
+      refusal { () throws(ChannelError) in
         try b.receiveSegment(segmentFromA(6, bytes("00010001 01")).span.bytes, now: start)
       } == .messageTooLong(0xb1))
     #expect(b.localEpoch == 0xb2 && b.remoteEpoch == 0xa1)
@@ -121,7 +121,7 @@ private let start = at(1_000)
     // Messages that were complete before can still be read. Segments for the former epoch are refused with that epoch.
     #expect(b.nextMessage(.interactive)?.bytes == [0x76])
     #expect(
-      refusal { () throws(ChannelRefusal) in
+      refusal { () throws(ChannelError) in
         try b.receiveSegment(segmentFromA(11, [0]).span.bytes, now: start)
       } == .otherDestinationEpoch(0xb1))
     var again = segmentFromA(0, bytes("00000001 05 77"))

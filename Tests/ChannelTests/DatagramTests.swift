@@ -13,7 +13,7 @@ extension Channel {
     return [UInt8](buffer[..<count])
   }
 
-  fileprivate func take(_ payload: [UInt8]) throws(ChannelRefusal) {
+  fileprivate func take(_ payload: [UInt8]) throws(ChannelError) {
     try receiveDatagram(payload.span.bytes, now: start)
   }
 }
@@ -49,7 +49,7 @@ private func datagramFromA(_ number: UInt64, _ message: [UInt8] = [1], epoch: UI
     let (a, b) = pair()
     let payload = try #require(a.datagram([1]))
     try b.take(payload)
-    #expect(refusal { () throws(ChannelRefusal) in try b.take(payload) } == .alreadyReceived)
+    #expect(refusal { () throws(ChannelError) in try b.take(payload) } == .alreadyReceived)
     #expect(b.nextDatagram() != nil && b.nextDatagram() == nil)
     #expect(b.datagramStatistics.duplicatesReceived == 1)
   }
@@ -58,10 +58,10 @@ private func datagramFromA(_ number: UInt64, _ message: [UInt8] = [1], epoch: UI
     let (_, b) = pair()
     for number: UInt64 in [100, 37, 99, 101, 38] { try b.take(datagramFromA(number)) }
     for number: UInt64 in [100, 37, 99, 38, 36, 1] {
-      #expect(refusal { () throws(ChannelRefusal) in try b.take(datagramFromA(number)) } == .alreadyReceived)
+      #expect(refusal { () throws(ChannelError) in try b.take(datagramFromA(number)) } == .alreadyReceived)
     }
     try b.take(datagramFromA(.max))
-    #expect(refusal { () throws(ChannelRefusal) in try b.take(datagramFromA(102)) } == .alreadyReceived)
+    #expect(refusal { () throws(ChannelError) in try b.take(datagramFromA(102)) } == .alreadyReceived)
     #expect(b.datagramStatistics.received == 6)
   }
 
@@ -80,7 +80,7 @@ private func datagramFromA(_ number: UInt64, _ message: [UInt8] = [1], epoch: UI
     try b.take(datagramFromA(5))
     b.remoteRestarted(epoch: 0xa2)
     try b.take(datagramFromA(1, epoch: 0xa2))
-    #expect(refusal { () throws(ChannelRefusal) in try b.take(datagramFromA(6)) } == .otherSourceEpoch(0xa1))
+    #expect(refusal { () throws(ChannelError) in try b.take(datagramFromA(6)) } == .otherSourceEpoch(0xa1))
     #expect(b.nextDatagram() != nil && b.nextDatagram() != nil)
   }
 

@@ -138,7 +138,7 @@ private let start = at(1_000)
 @Suite struct BackPressureTests {
   @Test func `a message that is too long is refused`() {
     let (a, _) = pair()
-    #expect(throws: SendRefusal.tooLong) {
+    #expect(throws: SendError.tooLong) {
       try a.send([UInt8](repeating: 0, count: ChannelLimits.messageBytesMax + 1), lane: .bulk, now: start)
     }
     #expect(!a.canSend(byteCount: ChannelLimits.messageBytesMax + 1, lane: .bulk))
@@ -153,7 +153,7 @@ private let start = at(1_000)
       taken += 1
     }
     #expect(taken == 4)
-    #expect(throws: SendRefusal.full) { try a.send(message, lane: .bulk, now: start) }
+    #expect(throws: SendError.full) { try a.send(message, lane: .bulk, now: start) }
     #expect(a.canSend(byteCount: message.count, lane: .interactive))
     try exchange(a, b, now: start)
     #expect(b.messages(.bulk).count == 4)
@@ -166,7 +166,7 @@ private let start = at(1_000)
     try exchange(a, b, now: start)
     b.handleTimeout(now: at(1_025))
     try exchange(a, b, now: at(1_025))
-    #expect(throws: SendRefusal.full) { try a.send([], now: start) }
+    #expect(throws: SendError.full) { try a.send([], now: start) }
     #expect(a.completions().count == ChannelLimits.unfinishedMessagesMax)
     #expect(a.canSend(byteCount: 0, lane: .interactive))
   }

@@ -73,13 +73,13 @@ private func answering(
     for count in [0, 39, 40, 72] {
       let short = [UInt8](whole[..<count])
       #expect(
-        refusal { () throws(ChannelRefusal) in try a.receiveJoined(short.span.bytes, now: start) }
+        refusal { () throws(ChannelError) in try a.receiveJoined(short.span.bytes, now: start) }
           == .malformed(.tooShort), "\(count) bytes")
     }
     var mixed = whole
     mixed[40 + 15] = 0xb0
     #expect(
-      refusal { () throws(ChannelRefusal) in try a.receiveJoined(mixed.span.bytes, now: start) }
+      refusal { () throws(ChannelError) in try a.receiveJoined(mixed.span.bytes, now: start) }
         == .malformed(.epochsDiffer))
     #expect(a.completions().isEmpty && a.messages(.interactive).isEmpty)
     try a.receiveJoined(whole.span.bytes, now: start)
@@ -91,7 +91,7 @@ private func answering(
     var bold = try #require(b.frames(start, joins: true).first).bytes
     bold[31] = 9
     #expect(
-      refusal { () throws(ChannelRefusal) in try a.receiveJoined(bold.span.bytes, now: start) } == .acknowledgesUnsent)
+      refusal { () throws(ChannelError) in try a.receiveJoined(bold.span.bytes, now: start) } == .acknowledgesUnsent)
     #expect(a.messages(.interactive).isEmpty)
   }
 }

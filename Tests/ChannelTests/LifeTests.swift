@@ -14,7 +14,7 @@ private let start = at(1_000)
   // The later source epoch in the segment informs b that both byte streams start again.
   _ = try a.send([1], now: start)
   let sent = try #require(a.frames(start).first)
-  #expect(refusal { () throws(ChannelRefusal) in try b.receive(sent, now: start) } == .otherSourceEpoch(own + 1))
+  #expect(refusal { () throws(ChannelError) in try b.receive(sent, now: start) } == .otherSourceEpoch(own + 1))
 }
 
 @Suite struct NamedEpochTests {
@@ -136,12 +136,12 @@ private let start = at(1_000)
     a.close()
     a.close()
     #expect(a.completions() == [Completion(message: id, lane: .bulk, outcome: .failed(.closed))])
-    #expect(throws: SendRefusal.closed) { try a.send([1], now: start) }
+    #expect(throws: SendError.closed) { try a.send([1], now: start) }
     #expect(a.nextDeadline == .never)
     try b.receive(frame, now: start)
     b.handleTimeout(now: at(1_025))
     let answer = try #require(b.frames(at(1_025)).first)
-    #expect(refusal { () throws(ChannelRefusal) in try a.receive(answer, now: start) } == .closed)
+    #expect(refusal { () throws(ChannelError) in try a.receive(answer, now: start) } == .closed)
     #expect(a.frames(start).isEmpty)
   }
 }
@@ -260,7 +260,7 @@ private let start = at(1_000)
     _ = try a.send([1], now: start)
     let frame = try #require(a.frames(start).first)
     #expect(
-      refusal { () throws(ChannelRefusal) in try late.receive(frame, now: start) }
+      refusal { () throws(ChannelError) in try late.receive(frame, now: start) }
         == .otherDestinationEpoch(0xb1))
   }
 
@@ -269,14 +269,14 @@ private let start = at(1_000)
     let other = Channel(localEpoch: 0xb1, remoteEpoch: 0xa0)
     _ = try a.send([1], now: start)
     let frame = try #require(a.frames(start).first)
-    #expect(refusal { () throws(ChannelRefusal) in try other.receive(frame, now: start) } == .otherSourceEpoch(0xa1))
+    #expect(refusal { () throws(ChannelError) in try other.receive(frame, now: start) } == .otherSourceEpoch(0xa1))
   }
 
   @Test func `an acknowledgement of another life is refused`() throws {
     let (a, _) = pair()
     a.remoteRestarted(epoch: 0xb2)
     #expect(
-      refusal { () throws(ChannelRefusal) in
+      refusal { () throws(ChannelError) in
         try a.receiveAcknowledgement(acknowledgementFromB(0, window: 1).span.bytes, now: start)
       } == .otherSourceEpoch(0xb1))
   }
@@ -295,7 +295,7 @@ private let start = at(1_000)
     let reset = encoded(Reset.byteCount) { Reset(meantEpoch: 0xb1, currentEpoch: 0xb2).encode(into: $0) }
     try a.receiveReset(reset.span.bytes, now: start)
     _ = try a.send([1], now: start)
-    #expect(refusal { () throws(ChannelRefusal) in try a.receiveReset(reset.span.bytes, now: start) } == .staleReset)
+    #expect(refusal { () throws(ChannelError) in try a.receiveReset(reset.span.bytes, now: start) } == .staleReset)
     #expect(a.remoteEpoch == 0xb2)
     #expect(a.completions().isEmpty)
   }
@@ -303,13 +303,13 @@ private let start = at(1_000)
   @Test func `bytes that are no payload are refused with their reason`() {
     let (a, _) = pair()
     #expect(
-      refusal { () throws(ChannelRefusal) in try a.receiveSegment([1].span.bytes, now: start) }
+      refusal { () throws(ChannelError) in try a.receiveSegment([1].span.bytes, now: start) }
         == .malformed(.tooShort))
     #expect(
-      refusal { () throws(ChannelRefusal) in try a.receiveAcknowledgement([1].span.bytes, now: start) }
+      refusal { () throws(ChannelError) in try a.receiveAcknowledgement([1].span.bytes, now: start) }
         == .malformed(.tooShort))
     #expect(
-      refusal { () throws(ChannelRefusal) in try a.receiveReset([1].span.bytes, now: start) }
+      refusal { () throws(ChannelError) in try a.receiveReset([1].span.bytes, now: start) }
         == .malformed(.tooShort))
   }
 
@@ -325,8 +325,8 @@ private let start = at(1_000)
           random.chance(perThousand: 500) ? 0 : UInt8(truncatingIfNeeded: random.next())
         }
       if octets.count > 17 { octets[17] &= 7 }
-      _ = refusal { () throws(ChannelRefusal) in try a.receiveSegment(octets.span.bytes, now: start) }
-      _ = refusal { () throws(ChannelRefusal) in try a.receiveAcknowledgement(octets.span.bytes, now: start) }
+      _ = refusal { () throws(ChannelError) in try a.receiveSegment(octets.span.bytes, now: start) }
+      _ = refusal { () throws(ChannelError) in try a.receiveAcknowledgement(octets.span.bytes, now: start) }
       _ = a.frames(start)
       _ = a.messages(.interactive)
       _ = a.messages(.bulk)

@@ -106,7 +106,7 @@ private let chunk = [UInt8](repeating: 0x55, count: 15_360)
     b.routeChanged(pathMTU: 1_000, now: start)
     let message = [UInt8](repeating: 5, count: 60_000)
     _ = try a.send(message, lane: .bulk, now: start)
-    #expect(throws: SendRefusal.full) { try a.send(message, lane: .bulk, now: start) }
+    #expect(throws: SendError.full) { try a.send(message, lane: .bulk, now: start) }
     #expect(!a.canSend(byteCount: message.count, lane: .bulk))
     var now = start
     for _ in 0..<5 {

@@ -38,7 +38,7 @@ final class Network {
   /// expires.
   var applicationTick = TimeSpan.milliseconds(100)
   /// The errors that the channels have returned for received payloads.
-  private(set) var refusals: [ChannelRefusal] = []
+  private(set) var refusals: [ChannelError] = []
   private(set) var framesCarried = 0
   private var flying: [Flying] = []
   private var order: UInt64 = 0
@@ -85,7 +85,7 @@ final class Network {
   func cut() { flying.removeAll() }
 
   private func deliver(_ frame: Flying) {
-    do throws(ChannelRefusal) {
+    do throws(ChannelError) {
       try (frame.toA ? a : b).receive((frame.type, frame.bytes), now: now)
     } catch {
       refusals.append(error)

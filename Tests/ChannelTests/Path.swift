@@ -100,7 +100,7 @@ final class Path {
   /// The time at which `afterEvent` is called if no other event comes first.
   var wakeAt = Instant.never
   /// The errors that the channels have returned for received payloads.
-  private(set) var refusals: [ChannelRefusal] = []
+  private(set) var refusals: [ChannelError] = []
   private(set) var dropsQueueFull = 0
   private(set) var bulkQueueMax = 0
   private var random: SeededRandom
@@ -160,7 +160,7 @@ final class Path {
           if !lines[index + 1].append(frame, now: now) { dropsQueueFull += 1 }
           bulkQueueMax = max(bulkQueueMax, lines[index + 1].bulkBytes)
         } else if !random.chance(perThousand: lossPerThousand) {
-          do throws(ChannelRefusal) {
+          do throws(ChannelError) {
             try (direction == 0 ? b : a).receive((frame.type, frame.bytes), now: now)
           } catch {
             refusals.append(error)
@@ -192,7 +192,7 @@ struct Measurement {
   var dropsQueueFull = 0
   var bulkQueueMax = 0
   var statistics = LaneStatistics()
-  var refusals: [ChannelRefusal] = []
+  var refusals: [ChannelError] = []
 
   func percentile(_ percent: Int) -> UInt64 {
     latencies.isEmpty ? 0 : latencies.sorted()[min(latencies.count - 1, latencies.count * percent / 100)]

@@ -17,22 +17,22 @@ private func changed(_ golden: [UInt8], _ offset: Int, _ octets: String) -> [UIn
   return result
 }
 
-private func refusal(segment octets: [UInt8]) -> PayloadRefusal? {
-  do throws(PayloadRefusal) {
+private func refusal(segment octets: [UInt8]) -> PayloadError? {
+  do throws(PayloadError) {
     _ = try SegmentView(octets.span.bytes).checked()
     return nil
   } catch { return error }
 }
 
-private func refusal(acknowledgement octets: [UInt8]) -> PayloadRefusal? {
-  do throws(PayloadRefusal) {
+private func refusal(acknowledgement octets: [UInt8]) -> PayloadError? {
+  do throws(PayloadError) {
     _ = try AcknowledgementView(octets.span.bytes).checked()
     return nil
   } catch { return error }
 }
 
-private func refusal(reset octets: [UInt8]) -> PayloadRefusal? {
-  do throws(PayloadRefusal) {
+private func refusal(reset octets: [UInt8]) -> PayloadError? {
+  do throws(PayloadError) {
     _ = try Reset(octets.span.bytes)
     return nil
   } catch { return error }
@@ -151,8 +151,8 @@ private func refusal(reset octets: [UInt8]) -> PayloadRefusal? {
 @Suite struct DatagramPayloadTests {
   private let golden = bytes("0102030405060708 1112131415161718 2a 000000 0000000000000107 68656c6c6f")
 
-  private func refusal(_ octets: [UInt8]) -> PayloadRefusal? {
-    do throws(PayloadRefusal) {
+  private func refusal(_ octets: [UInt8]) -> PayloadError? {
+    do throws(PayloadError) {
       _ = try DatagramView(octets.span.bytes).checked()
       return nil
     } catch { return error }

@@ -64,7 +64,7 @@ private func play(seed: UInt64) -> String? {
       while toSend[index] > 0 {
         let message = (kind: UInt8(random.below(256)), length: messageLength(&random), seed: random.next())
         let can = sender.canSend(byteCount: message.length, lane: lane)
-        do throws(SendRefusal) {
+        do throws(SendError) {
           let id = try sender.send(
             content(message.length, seed: message.seed), kind: message.kind, lane: lane, now: network.now)
           if !can { problem = "send took what canSend denied" }

@@ -189,11 +189,11 @@ private let wide: UInt64 = 60_000
   @Test func `an acknowledgement of what was never sent is refused and changes nothing`() throws {
     let a = try flying(1)
     #expect(
-      refusal { () throws(ChannelRefusal) in
+      refusal { () throws(ChannelError) in
         try a.receiveAcknowledgement(acknowledgementFromB(969, window: wide).span.bytes, now: start)
       } == .acknowledgesUnsent)
     #expect(
-      refusal { () throws(ChannelRefusal) in
+      refusal { () throws(ChannelError) in
         try a.receiveAcknowledgement(
           acknowledgementFromB(0, window: wide, [ByteRange(start: 100, end: 969)]).span.bytes, now: start)
       } == .acknowledgesUnsent)

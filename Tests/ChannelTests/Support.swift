@@ -29,7 +29,7 @@ func encoded(_ count: Int, _ encode: (UnsafeMutableRawBufferPointer) -> Void) ->
 extension Channel {
   func send(
     _ message: [UInt8], kind: UInt8 = 1, lane: Lane = .interactive, now: Instant
-  ) throws(SendRefusal) -> MessageID {
+  ) throws(SendError) -> MessageID {
     try send(kind: kind, message.span.bytes, lane: lane, now: now)
   }
 
@@ -45,7 +45,7 @@ extension Channel {
     return result
   }
 
-  func receive(_ frame: (type: PayloadType, bytes: [UInt8]), now: Instant) throws(ChannelRefusal) {
+  func receive(_ frame: (type: PayloadType, bytes: [UInt8]), now: Instant) throws(ChannelError) {
     switch frame.type {
     case .segment: try receiveSegment(frame.bytes.span.bytes, now: now)
     case .acknowledgement: try receiveAcknowledgement(frame.bytes.span.bytes, now: now)
@@ -140,8 +140,8 @@ func acknowledgementOf(_ frame: (type: PayloadType, bytes: [UInt8])) throws -> A
 }
 
 /// The error that `body` throws, or nil.
-func refusal(_ body: () throws(ChannelRefusal) -> Void) -> ChannelRefusal? {
-  do throws(ChannelRefusal) {
+func refusal(_ body: () throws(ChannelError) -> Void) -> ChannelError? {
+  do throws(ChannelError) {
     try body()
     return nil
   } catch { return error }

@@ -1,14 +1,14 @@
 @testable import Diagnostics
 import Testing
 
-private func lines(_ table: Table, columns: Int = .max) -> [String] {
+private func lines(_ table: TextTable, columns: Int = .max) -> [String] {
   var text = TextBuilder()
   table.write(to: &text, columns: columns)
   return String(decoding: text.bytes, as: UTF8.self).split(separator: "\n").map(String.init)
 }
 
-private func example(_ name: String, _ detail: String) -> Table {
-  var table = Table(["NAME", "STATE", "DETAIL"], cuttable: [0])
+private func example(_ name: String, _ detail: String) -> TextTable {
+  var table = TextTable(["NAME", "STATE", "DETAIL"], cuttable: [0])
   table.add([name, "up", detail])
   return table
 }

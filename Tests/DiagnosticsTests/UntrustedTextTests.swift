@@ -61,7 +61,7 @@ private func verbatim(_ text: String) -> String {
   }
 
   @Test func `a name in a table cannot add columns or lines`() {
-    var table = Table(["PEER", "DETAIL"])
+    var table = TextTable(["PEER", "DETAIL"])
     table.add(["“bob”\u{3000}\u{3000}yes" + String(repeating: "\u{301}", count: 40), "mesh “hall”"])
     var text = TextBuilder()
     table.write(to: &text)

@@ -21,8 +21,8 @@ private func written(_ nodes: [NodeID]) -> [UInt8] {
   }
 }
 
-private func decode(_ bytes: [UInt8]) -> FrameRefusal? {
-  refusal { () throws(FrameRefusal) in _ = try AdvertisementRequest(bytes.span.bytes) }
+private func decode(_ bytes: [UInt8]) -> FrameError? {
+  refusal { () throws(FrameError) in _ = try AdvertisementRequest(bytes.span.bytes) }
 }
 
 @Test func aRequestIsWrittenByteForByteAsTheProtocolSays() {

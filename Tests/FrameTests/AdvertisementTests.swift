@@ -27,14 +27,14 @@ private let neighbours = [
     bearer: .bluetoothLE),
 ]
 
-private func decode(_ bytes: [UInt8]) -> FrameRefusal? {
-  refusal { () throws(FrameRefusal) in _ = try AdvertisementView(bytes.span.bytes) }
+private func decode(_ bytes: [UInt8]) -> FrameError? {
+  refusal { () throws(FrameError) in _ = try AdvertisementView(bytes.span.bytes) }
 }
-private func decodeTopology(_ bytes: [UInt8]) -> FrameRefusal? {
-  refusal { () throws(FrameRefusal) in _ = try TopologyView(bytes.span.bytes) }
+private func decodeTopology(_ bytes: [UInt8]) -> FrameError? {
+  refusal { () throws(FrameError) in _ = try TopologyView(bytes.span.bytes) }
 }
-private func decodeProfile(_ bytes: [UInt8]) -> FrameRefusal? {
-  refusal { () throws(FrameRefusal) in _ = try ProfileView(bytes.span.bytes) }
+private func decodeProfile(_ bytes: [UInt8]) -> FrameError? {
+  refusal { () throws(FrameError) in _ = try ProfileView(bytes.span.bytes) }
 }
 
 // MARK: The whole advertisement

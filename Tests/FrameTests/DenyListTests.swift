@@ -16,8 +16,8 @@ private func list(_ nodes: [NodeID], serial: UInt64 = 7, count: Int? = nil) -> [
   return head + (0..<64).map { signature[$0] }
 }
 
-private func refusal(_ bytes: [UInt8]) -> FrameRefusal? {
-  do throws(FrameRefusal) {
+private func refusal(_ bytes: [UInt8]) -> FrameError? {
+  do throws(FrameError) {
     _ = try DenyListView(bytes.span.bytes)
     return nil
   } catch {

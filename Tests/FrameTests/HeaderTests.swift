@@ -14,8 +14,8 @@ private let golden = hex(
   00000005 0000002a
   """)
 
-private func decode(_ bytes: [UInt8]) -> FrameRefusal? {
-  refusal { () throws(FrameRefusal) in _ = try FrameHeader(bytes.span.bytes) }
+private func decode(_ bytes: [UInt8]) -> FrameError? {
+  refusal { () throws(FrameError) in _ = try FrameHeader(bytes.span.bytes) }
 }
 
 @Test func aHeaderIsWrittenByteForByteAsTheProtocolSays() {
@@ -96,8 +96,8 @@ private func decode(_ bytes: [UInt8]) -> FrameRefusal? {
 }
 
 @Test func aBeginningThatIsNoFrameIsRefusedAtItsFirstWrongByte() {
-  func refused(_ bytes: [UInt8]) -> FrameRefusal? {
-    refusal { () throws(FrameRefusal) in _ = try FrameHeader.frameByteCount(beginning: bytes.span.bytes) }
+  func refused(_ bytes: [UInt8]) -> FrameError? {
+    refusal { () throws(FrameError) in _ = try FrameHeader.frameByteCount(beginning: bytes.span.bytes) }
   }
   #expect(refused([0x16]) == .unknownVersion && refused([0x81]) == nil)
   #expect(refused(golden.with { $0.replaceSubrange(6...7, with: [0x41, 0x01]) }) == .overLength)
@@ -113,12 +113,12 @@ private func decode(_ bytes: [UInt8]) -> FrameRefusal? {
 @Test func everyRefusalHasItsOwnCounterAndName() {
   var counters = RefusalCounters()
   var names: Set<String> = []
-  for raw in 0..<UInt8(FrameRefusal.count) {
-    let refusal = FrameRefusal(rawValue: raw)!
+  for raw in 0..<UInt8(FrameError.count) {
+    let refusal = FrameError(rawValue: raw)!
     for _ in 0...raw { counters.count(refusal) }
     names.insert("\(refusal.name)")
   }
-  #expect(FrameRefusal(rawValue: UInt8(FrameRefusal.count)) == nil)
-  #expect((0..<UInt8(FrameRefusal.count)).allSatisfy { counters[FrameRefusal(rawValue: $0)!] == UInt64($0) + 1 })
-  #expect(names.count == FrameRefusal.count)
+  #expect(FrameError(rawValue: UInt8(FrameError.count)) == nil)
+  #expect((0..<UInt8(FrameError.count)).allSatisfy { counters[FrameError(rawValue: $0)!] == UInt64($0) + 1 })
+  #expect(names.count == FrameError.count)
 }

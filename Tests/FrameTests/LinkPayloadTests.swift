@@ -11,8 +11,8 @@ private let golden = hex(
   03 626f62
   """)
 
-private func decode(_ bytes: [UInt8]) -> FrameRefusal? {
-  refusal { () throws(FrameRefusal) in _ = try Hello(bytes.span.bytes) }
+private func decode(_ bytes: [UInt8]) -> FrameError? {
+  refusal { () throws(FrameError) in _ = try Hello(bytes.span.bytes) }
 }
 
 @Test func aHelloIsWrittenByteForByteAsTheProtocolSays() {
@@ -91,7 +91,7 @@ private func decode(_ bytes: [UInt8]) -> FrameRefusal? {
 
 @Test(arguments: 0..<4) func aGoodbyeCutShortIsTruncated(byteCount: Int) {
   let bytes = [UInt8](hex("03 00 001e").prefix(byteCount))
-  #expect(refusal { () throws(FrameRefusal) in _ = try Goodbye(bytes.span.bytes) } == .truncated)
+  #expect(refusal { () throws(FrameError) in _ = try Goodbye(bytes.span.bytes) } == .truncated)
 }
 
 @Test func aGoodbyesReasonOfALaterVersionReadsAsProtocolError() throws {

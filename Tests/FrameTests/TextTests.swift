@@ -6,8 +6,8 @@ import Testing
 private func isText(_ bytes: [UInt8]) -> Bool { isPlainText(bytes.span.bytes) }
 private func isService(_ text: String) -> Bool { isServiceType([UInt8](text.utf8).span.bytes) }
 private func isPair(_ bytes: [UInt8]) -> Bool { isInfoPair(bytes.span.bytes) }
-private func nameRefusal(_ bytes: [UInt8]) -> FrameRefusal? {
-  refusal { () throws(FrameRefusal) in _ = try DisplayName(bytes.span.bytes) }
+private func nameRefusal(_ bytes: [UInt8]) -> FrameError? {
+  refusal { () throws(FrameError) in _ = try DisplayName(bytes.span.bytes) }
 }
 
 @Test(arguments: [
@@ -76,7 +76,7 @@ func aSequenceThatEndsEarlyIsNoText(digits: String) {
 
 @Test func aDisplayNameIsALengthByteAndItsBytes() throws {
   let wire = hex("05 4ac3bc7267")
-  var reader = ByteReader(wire.span.bytes, orThrow: FrameRefusal.truncated)
+  var reader = ByteReader(wire.span.bytes, orThrow: FrameError.truncated)
   let name = try DisplayName(&reader)
   #expect(name.text == "Jürg" && reader.remaining == 0)
   #expect(encoded { output in name.write(to: &output) } == wire)

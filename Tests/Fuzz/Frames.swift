@@ -19,7 +19,7 @@ nonisolated(unsafe) private var inbox = FrameInbox(
 private struct Cut: Equatable {
   var frameCount = 0
   var byteCount = 0
-  var refusal: FrameRefusal?
+  var refusal: FrameError?
 }
 
 private func cut(_ input: UnsafeRawBufferPointer, at place: Int) -> Cut {
@@ -28,7 +28,7 @@ private func cut(_ input: UnsafeRawBufferPointer, at place: Int) -> Cut {
   for piece in [input[..<place], input[place...]] {
     let bytes = UnsafeRawBufferPointer(rebasing: piece)
     var offset = 0
-    do throws(FrameRefusal) {
+    do throws(FrameError) {
       while let frame = try inbox.next(bytes, &offset) {
         cut.frameCount += 1
         cut.byteCount += frame.count

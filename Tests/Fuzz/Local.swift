@@ -26,7 +26,7 @@ func fuzzLocal(_ input: UnsafeRawBufferPointer) {
   }
   var script = Script(input)
   let box = LocalBox()
-  let clients = LocalClients(box)
+  let clients = ClientRecords(box)
   var now = Instant.zero + .seconds(1)
   for user in 0..<2 { _ = clients.attach(user: UInt32(user), isOperator: false, groups: [], now: now) }
   // For each client, the daemon's number of its latest invitation and of its latest stream.
@@ -103,7 +103,7 @@ private final class LocalBox: LocalNode {
     _ = try sessions.sendUnreliably(data, in: session, to: [to], now: now)
   }
 
-  func settle(_ clients: LocalClients, _ now: Instant) {
+  func settle(_ clients: ClientRecords, _ now: Instant) {
     while true {
       while let output = sessions.nextOutput(now: now, canSend: { _, _, _ in true }) {
         sessions.completed(output.tag, isDelivered: true, now: now)

@@ -140,7 +140,7 @@ private final class Network {
     let lane = script.u8() & 1 == 0 ? Lane.interactive : .bulk
     let message = [UInt8](repeating: script.u8(), count: Int(script.u16()))
     let wouldTake = end.node.canSend(byteCount: message.count, to: to, lane: lane)
-    do throws(AssociationRefusal) {
+    do throws(AssociationError) {
       _ = try end.node.send(kind: script.u8(), message.span.bytes, to: to, lane: lane, now: now)
       end.sendsUnfinished += 1
     } catch {

@@ -110,21 +110,21 @@ final class Memory {
 @Test func foreignAndDamagedFilesAreRefused() throws {
   let memory = Memory(capacity: 64)
   let raw = UnsafeRawBufferPointer(memory.bytes)
-  #expect(throws: JournalFault.foreign) { try JournalReader(raw) }
+  #expect(throws: JournalError.foreign) { try JournalReader(raw) }
   _ = memory.journal()
-  #expect(throws: JournalFault.truncated) { try JournalReader(UnsafeRawBufferPointer(rebasing: raw[..<100])) }
-  #expect(throws: JournalFault.truncated) { try JournalReader(UnsafeRawBufferPointer(rebasing: raw[..<8000])) }
+  #expect(throws: JournalError.truncated) { try JournalReader(UnsafeRawBufferPointer(rebasing: raw[..<100])) }
+  #expect(throws: JournalError.truncated) { try JournalReader(UnsafeRawBufferPointer(rebasing: raw[..<8000])) }
   memory.bytes.storeBytes(of: JournalLayout.magic + 1, as: UInt64.self)
-  #expect(throws: JournalFault.version) { try JournalReader(raw) }
+  #expect(throws: JournalError.version) { try JournalReader(raw) }
   memory.bytes.storeBytes(of: JournalLayout.magic, as: UInt64.self)
   memory.bytes.storeBytes(of: 3, toByteOffset: 16, as: UInt64.self)
-  #expect(throws: JournalFault.corrupt) { try JournalReader(raw) }
+  #expect(throws: JournalError.corrupt) { try JournalReader(raw) }
   memory.bytes.storeBytes(of: 64, toByteOffset: 16, as: UInt64.self)
   memory.bytes.storeBytes(of: 9, toByteOffset: 32, as: UInt64.self)
-  #expect(throws: JournalFault.corrupt) { try JournalReader(raw) }
+  #expect(throws: JournalError.corrupt) { try JournalReader(raw) }
   memory.bytes.storeBytes(of: 1, toByteOffset: 32, as: UInt64.self)
   memory.bytes.storeBytes(of: UInt64.max, toByteOffset: 24, as: UInt64.self)
-  #expect(throws: JournalFault.corrupt) { try JournalReader(raw) }
+  #expect(throws: JournalError.corrupt) { try JournalReader(raw) }
 }
 
 @Test func whatIsNoJournalIsFormattedAnew() throws {

@@ -13,7 +13,7 @@ private func withInbox<E>(_ body: (inout FrameInbox) throws(E) -> Void) throws(E
 }
 
 /// Feeds `pieces` to the inbox in order. Returns the complete frames.
-private func cut(_ pieces: [[UInt8]], with inbox: inout FrameInbox) throws(FrameRefusal) -> [[UInt8]] {
+private func cut(_ pieces: [[UInt8]], with inbox: inout FrameInbox) throws(FrameError) -> [[UInt8]] {
   var found: [[UInt8]] = []
   for piece in pieces {
     let input = UnsafeMutableRawBufferPointer.allocate(byteCount: max(piece.count, 1), alignment: 1)
@@ -61,17 +61,17 @@ private let three = [
 
 @Test func aStreamThatLosesItsMarkerIsAnUnknownVersion() {
   withInbox { inbox in
-    #expect(refusal { () throws(FrameRefusal) in _ = try cut([three[0] + [0x17]], with: &inbox) } == .unknownVersion)
+    #expect(refusal { () throws(FrameError) in _ = try cut([three[0] + [0x17]], with: &inbox) } == .unknownVersion)
   }
 }
 
 @Test func aTooLongFrameIsRefusedBeforeItIsKept() {
   let head = hex("81 20 00 01 00 00 4101")
   withInbox { inbox in
-    #expect(refusal { () throws(FrameRefusal) in _ = try cut([head], with: &inbox) } == .overLength)
+    #expect(refusal { () throws(FrameError) in _ = try cut([head], with: &inbox) } == .overLength)
   }
   withInbox { inbox in
-    #expect(refusal { () throws(FrameRefusal) in _ = try cut(head.map { [$0] }, with: &inbox) } == .overLength)
+    #expect(refusal { () throws(FrameError) in _ = try cut(head.map { [$0] }, with: &inbox) } == .overLength)
   }
 }
 

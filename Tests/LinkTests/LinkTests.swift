@@ -35,8 +35,8 @@ private final class Bench {
   /// Lets the link receive a frame, as the node would. Returns the reason why the link refused the frame, or nil.
   func receive(
     _ type: FrameType, _ payload: [UInt8], from source: NodeID = there, at now: Instant = start
-  ) -> FrameRefusal? {
-    refusal { () throws(FrameRefusal) in
+  ) -> FrameError? {
+    refusal { () throws(FrameError) in
       let header = FrameHeader(
         type: type, priority: .control, payloadByteCount: payload.count, source: source, identifier: 0)
       link.heard(FrameHeader.byteCount + payload.count, now: now)

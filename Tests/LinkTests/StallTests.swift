@@ -35,7 +35,7 @@ private final class Bench {
     let header = FrameHeader(
       type: type, priority: .control, payloadByteCount: payload.count, source: there, identifier: 0)
     link.heard(FrameHeader.byteCount + payload.count, now: now)
-    let refusal = refusal { () throws(FrameRefusal) in
+    let refusal = refusal { () throws(FrameError) in
       try link.receive(header, payload.span.bytes, type, local: here, now: now)
     }
     #expect(refusal == nil)

@@ -28,7 +28,7 @@ private func joined(_ count: Int) -> (house: House, applications: [Application],
   return (house, applications, sessions)
 }
 
-@Suite struct LocalClientTests {
+@Suite struct DaemonClientTests {
   @Test func `the first packet is hello and is answered with version and limits`() {
     let house = House(1)
     let place = house.boxes[0].clients.attach(user: 1, isOperator: false, groups: [], now: house.now)!

@@ -30,9 +30,9 @@ private let asked = Invitation(
   handle: InvitationHandle(number: 77), from: address, to: 1, rules: SessionRules(), memberCount: 3,
   context: bytes("join us"), deadline: .zero)
 
-private func read(_ bytes: [UInt8]) throws(LocalRefusal) -> LocalRequest { try LocalRequest(bytes.span.bytes) }
+private func read(_ bytes: [UInt8]) throws(LocalSyntaxError) -> LocalRequest { try LocalRequest(bytes.span.bytes) }
 
-private func readEvent(_ bytes: [UInt8]) throws(LocalRefusal) -> LocalEvent { try LocalEvent(bytes.span.bytes) }
+private func readEvent(_ bytes: [UInt8]) throws(LocalSyntaxError) -> LocalEvent { try LocalEvent(bytes.span.bytes) }
 
 private let requests: [(name: String, request: LocalRequest)] = [
   ("hello", LocalRequest(1, .hello(least: 1, most: 3, instance: bytes("chat")))),
@@ -157,7 +157,7 @@ private let events: [(name: String, event: LocalEvent)] = [
         if name == "done-at" && count >= 7 { continue }
         // A later version appended the certificates, so a packet without them is valid.
         if name.hasPrefix("decision-wanted") && count == 31 { continue }
-        #expect(throws: LocalRefusal.truncated, "\(name) \(count)") { try readEvent(Array(packet[..<count])) }
+        #expect(throws: LocalSyntaxError.truncated, "\(name) \(count)") { try readEvent(Array(packet[..<count])) }
       }
     }
   }
@@ -180,10 +180,10 @@ private let events: [(name: String, event: LocalEvent)] = [
   }
 
   @Test func `events and values of later versions are skipped`() throws {
-    #expect(throws: LocalRefusal.unsupported) { try readEvent([200, 0, 0, 0, 1]) }
+    #expect(throws: LocalSyntaxError.unsupported) { try readEvent([200, 0, 0, 0, 1]) }
     var member = Array(LocalEvent.member(session: 4, address, .connected, peer).packet.dropFirst(4))
     member[5 + 20 + 6] = 99
-    #expect(throws: LocalRefusal.outOfRange) { try readEvent(member) }
+    #expect(throws: LocalSyntaxError.outOfRange) { try readEvent(member) }
     // A refusal whose reason comes from a later version is still read as a refusal.
     let refusal = try readEvent([128, 0, 0, 0, 7, 77, 1, 33])
     #expect(refusal == .done(request: 7, .unsupported, text: bytes("!")))
@@ -195,7 +195,7 @@ private let events: [(name: String, event: LocalEvent)] = [
       // An earlier client sends the request without its last field.
       let required = name.contains("postpone") ? packet.count - 1 : packet.count
       for count in 0..<required {
-        #expect(throws: LocalRefusal.truncated, "\(name) \(count)") {
+        #expect(throws: LocalSyntaxError.truncated, "\(name) \(count)") {
           try read(Array(packet[..<count]))
         }
       }
@@ -227,26 +227,26 @@ private let events: [(name: String, event: LocalEvent)] = [
   @Test func `a message to more members than a session has is refused`() {
     var packet = Array(LocalRequest(1, .send(session: 4, .interactive, to: [], data: [])).packet.dropFirst(4))
     packet[10] = 64
-    #expect(throws: LocalRefusal.outOfRange) { try read(packet) }
+    #expect(throws: LocalSyntaxError.outOfRange) { try read(packet) }
   }
 
   @Test func `a request to open may omit the fields of later versions`() throws {
     let old = Array(LocalRequest(4, .open(type: bytes("photos"), SessionRules())).packet.dropFirst(4))
     #expect(try read(old + [0]) == read(old))
     #expect(try read(old + [1]) == LocalRequest(4, .open(type: bytes("photos"), SessionRules(), judges: true)))
-    #expect(throws: LocalRefusal.outOfRange) { try read(old + [2]) }
+    #expect(throws: LocalSyntaxError.outOfRange) { try read(old + [2]) }
   }
 
   @Test func `unknown rules are refused`() {
     var packet = Array(LocalRequest(4, .open(type: bytes("photos"), SessionRules())).packet.dropFirst(4))
     packet[12] = 4
-    #expect(throws: LocalRefusal.outOfRange) { try read(packet) }
+    #expect(throws: LocalSyntaxError.outOfRange) { try read(packet) }
   }
 
   @Test func `more stream bytes than fit into a packet are refused`() {
     let write = LocalRequest(0, .write(stream: 1, data: [UInt8](repeating: 0, count: 4_097))).packet.dropFirst(4)
-    #expect(throws: LocalRefusal.outOfRange) { try read(Array(write)) }
-    #expect(throws: LocalRefusal.outOfRange) { try read(hex("0e 00000001 00000001 02 0000000000000000")) }
+    #expect(throws: LocalSyntaxError.outOfRange) { try read(Array(write)) }
+    #expect(throws: LocalSyntaxError.outOfRange) { try read(hex("0e 00000001 00000001 02 0000000000000000")) }
   }
 
   @Test func `the largest request and the largest event fit into a packet`() {

@@ -12,7 +12,7 @@ final class House {
   final class Box: LocalNode {
     let cryptography: StandInCryptography
     let sessions: Sessions
-    private(set) var clients: LocalClients!
+    private(set) var clients: ClientRecords!
     unowned let house: House
     let name: [UInt8]
     var told: [UInt8] = [0]
@@ -27,7 +27,7 @@ final class House {
       sessions = Sessions(
         local: cryptography.identity.id, point: PublicPoint(InlineArray { point[$0] }), cryptography,
         seed: UInt64(number))
-      clients = LocalClients(self, restrictions: restrictions)
+      clients = ClientRecords(self, restrictions: restrictions)
     }
 
     func peer(_ node: NodeID) -> LocalPeer? {

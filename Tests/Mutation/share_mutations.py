@@ -1,7 +1,7 @@
 """Mutations of the shares that the users of a box get of its tables and memory: see mutate.py."""
 from row import Row
 
-RULE, CLIENTS, REQUESTS = "Sources/Primitives/ShareRule.swift", "Sources/LocalAPI/LocalClients.swift", "Sources/LocalAPI/LocalRequests.swift"
+RULE, CLIENTS, REQUESTS = "Sources/Primitives/ShareRule.swift", "Sources/LocalAPI/ClientRecords.swift", "Sources/LocalAPI/LocalRequests.swift"
 TURNS = "Sources/LocalAPI/SignatureTurns.swift"
 PLACES, STREAMING = "Sources/LocalAPI/LongPacketPlaces.swift", "Sources/Session/Streaming.swift"
 

@@ -20,5 +20,5 @@ ROWS = [
     Row("a slow neighbour counts as stalled from the start", "Sources/Link/Stall.swift",
         "since == .never || bytesOut != self.bytesOut", "since == .never", "LinkTests"),
     Row("bytes unsent by the stream are not reported", "Sources/Relay/LinkDriver.swift",
-        "var holdsBytes: Bool { !secure.outgoing.isEmpty }", "var holdsBytes: Bool { false }", "RelayTests.LinkDriverTests"),
+        "var hasUnsentBytes: Bool { !secure.outgoing.isEmpty }", "var hasUnsentBytes: Bool { false }", "RelayTests.LinkDriverTests"),
 ]

@@ -35,7 +35,7 @@ import Testing
 
 @Test func aMessageToSomebodyWithoutAWayIsRefused() {
   let bench = Bench()
-  #expect(throws: AssociationRefusal.unknownPeer) { try send("hello", bench, to: 5) }
+  #expect(throws: AssociationError.unknownPeer) { try send("hello", bench, to: 5) }
   #expect(!bench.node.canSend(byteCount: 1, to: bench.id(5), lane: .bulk))
 }
 
@@ -55,7 +55,7 @@ import Testing
   let first = Partner(bench, 1)
   bench.handle(.linkClosed(first.slot))
   bench.pass(.seconds(3))
-  #expect(throws: AssociationRefusal.unknownPeer) { try send("hello", bench, to: 1) }
+  #expect(throws: AssociationError.unknownPeer) { try send("hello", bench, to: 1) }
 }
 
 @Test func aMessageForAFormerLifeIsAnsweredWithAReset() throws {
@@ -262,10 +262,10 @@ private func busyLinks(_ bench: Bench, _ people: [Int]) throws -> [Int] {
   let longest = bench.node.datagramBytesMax(to: bench.id(1)) ?? 0
   #expect(longest == bench.node.link(partner.slot).payloadBytesMax - Datagram.headerBytes)
   let bytes = [UInt8](repeating: 0, count: longest + 1)
-  #expect(throws: AssociationRefusal.channel(.tooLong)) {
+  #expect(throws: AssociationError.channel(.tooLong)) {
     try bench.node.sendUnreliable(kind: 9, bytes.span.bytes, to: bench.id(1), now: bench.now)
   }
-  #expect(throws: AssociationRefusal.unknownPeer) {
+  #expect(throws: AssociationError.unknownPeer) {
     try bench.node.sendUnreliable(kind: 9, bytes.span.bytes, to: bench.id(5), now: bench.now)
   }
   #expect(bench.node.datagramBytesMax(to: bench.id(5)) == nil)

@@ -267,7 +267,7 @@ final class Bench {
   var signCount: Int { cryptography.signCount }
   var verifyCount: Int { cryptography.verifyCount }
 
-  func refusals(_ reason: FrameRefusal) -> UInt64 { node.counters.refusals[reason] }
+  func refusals(_ reason: FrameError) -> UInt64 { node.counters.refusals[reason] }
 
   /// The peer events since the last call, each as text: kind, name, number of hops. For a lost peer: kind and number of
   /// the peer.

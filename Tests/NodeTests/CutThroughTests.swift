@@ -8,7 +8,7 @@ private final class Stream: FrameSink {
   var hasRoom = true
   var frames: [(header: FrameHeader, payload: [UInt8])] = []
   var askedCount = 0
-  var holdsBytes = false
+  var hasUnsentBytes = false
 
   func take(_ header: FrameHeader, _ payload: RawSpan) -> Bool {
     askedCount += 1

@@ -11,7 +11,7 @@ private let now = Instant.zero + .seconds(1000)
 private let fresh = TimeSpan.milliseconds(0)
 
 @Test func aLaterEpochOfThisNodesKeyIsOutbidAtOnce() {
-  var contest = EpochContest()
+  var contest = EpochRecovery()
   #expect(contest.deadline == .never)
   let isRival = contest.heard(9 << 32 | 3, age: fresh, now: now)
   #expect(!isRival && contest.deadline <= now)
@@ -21,7 +21,7 @@ private let fresh = TimeSpan.milliseconds(0)
 }
 
 @Test func ofSeveralLaterEpochsTheLatestIsOutbid() {
-  var contest = EpochContest()
+  var contest = EpochRecovery()
   _ = contest.heard(9 << 32, age: fresh, now: now)
   _ = contest.heard(12 << 32, age: fresh, now: now)
   _ = contest.heard(7 << 32, age: fresh, now: now)
@@ -30,7 +30,7 @@ private let fresh = TimeSpan.milliseconds(0)
 }
 
 @Test func whoComesBackWithALaterEpochIsAnotherHolderAndIsAnsweredAfterAPauseThatDoubles() {
-  var contest = EpochContest()
+  var contest = EpochRecovery()
   _ = contest.heard(1 << 32, age: fresh, now: now)
   _ = contest.next(current: 1, now: now)
   var at = now
@@ -46,7 +46,7 @@ private let fresh = TimeSpan.milliseconds(0)
 }
 
 @Test func aWordFromBeforeTheLastAnswerIsOutbidAtOnceToo() {
-  var contest = EpochContest()
+  var contest = EpochRecovery()
   _ = contest.heard(46 << 32, age: .seconds(9), now: now)
   _ = contest.next(current: 1, now: now)
   let later = now + .seconds(1)
@@ -57,7 +57,7 @@ private let fresh = TimeSpan.milliseconds(0)
 }
 
 @Test func aWordFromAfterTheLastAnswerIsARivalsAlsoBesideAnOldOne() {
-  var contest = EpochContest()
+  var contest = EpochRecovery()
   _ = contest.heard(1 << 32, age: fresh, now: now)
   _ = contest.next(current: 1, now: now)
   let later = now + .seconds(1)
@@ -67,7 +67,7 @@ private let fresh = TimeSpan.milliseconds(0)
 }
 
 @Test func ofOldWordsFourAreOutbidAtOnce() {
-  var contest = EpochContest()
+  var contest = EpochRecovery()
   var answers = 0
   for round in 0..<10 as Range<UInt64> {
     let at = now + .seconds(round)
@@ -78,7 +78,7 @@ private let fresh = TimeSpan.milliseconds(0)
 }
 
 @Test func afterTenMinutesOneMoreOldWordIsOutbidAtOnce() {
-  var contest = EpochContest()
+  var contest = EpochRecovery()
   var at = now
   // Eight answers to later epochs raise the pause between answers to one hour.
   for round in 0..<8 as Range<UInt64> {
@@ -86,7 +86,7 @@ private let fresh = TimeSpan.milliseconds(0)
     at = max(at, contest.deadline)
     _ = contest.next(current: 1, now: at)
   }
-  func isAnswered(_ contest: inout EpochContest, after milliseconds: UInt64) -> Bool {
+  func isAnswered(_ contest: inout EpochRecovery, after milliseconds: UInt64) -> Bool {
     _ = contest.heard(99 << 32, age: .seconds(7200), now: at + .milliseconds(milliseconds))
     return contest.next(current: 1, now: at + .milliseconds(milliseconds)) != nil
   }
@@ -100,7 +100,7 @@ private let fresh = TimeSpan.milliseconds(0)
 
 /// A neighbour that sends false ages causes more answers over time. It cannot hide a second node with this key.
 @Test func afterFourOldWordsEachIsTakenForARivalsHoweverLateItComes() {
-  var contest = EpochContest()
+  var contest = EpochRecovery()
   _ = contest.heard(1 << 32, age: fresh, now: now)
   _ = contest.next(current: 1, now: now)
   let areRivals = (1...7 as ClosedRange<UInt64>).map { round in
@@ -113,7 +113,7 @@ private let fresh = TimeSpan.milliseconds(0)
 }
 
 @Test func anEpochThatNothingIsLaterThanIsLeftAlone() {
-  var contest = EpochContest()
+  var contest = EpochRecovery()
   _ = contest.heard(.max, age: fresh, now: now)
   let next = contest.next(current: 1, now: now)
   #expect(next == nil && contest.deadline == .never)

@@ -49,7 +49,7 @@ private func told(closing links: Int, every pause: TimeSpan, reason: UInt8 = 2) 
 
 @Test func `a neighbour is watched until a link to it lasts or nothing is heard for a minute`() {
   let now = Instant.zero + .seconds(1000), one = Bench.people[1].id, other = Bench.people[2].id
-  var holder = OtherHolder()
+  var holder = DuplicateKeyDetector()
   func isTold(by peer: NodeID, _ seconds: UInt64) -> Bool {
     holder.linkRefused(by: peer, from: peer == one ? 1 : 2, now: now + .seconds(seconds))
   }
@@ -65,7 +65,7 @@ private func told(closing links: Int, every pause: TimeSpan, reason: UInt8 = 2) 
 
 @Test func `it is told again after ten minutes`() {
   let now = Instant.zero + .seconds(1000), peer = Bench.people[1].id
-  var holder = OtherHolder(), times: [UInt64] = []
+  var holder = DuplicateKeyDetector(), times: [UInt64] = []
   for second in stride(from: 0, to: 1300, by: 20) as StrideTo<UInt64> {
     if holder.linkRefused(by: peer, from: 1, now: now + .seconds(second)) { times.append(second) }
   }
@@ -74,7 +74,7 @@ private func told(closing links: Int, every pause: TimeSpan, reason: UInt8 = 2) 
 
 @Test func `neither another neighbour nor many keys of one address hide a neighbour's statement`() {
   let now = Instant.zero + .seconds(1000), honest = NodeID(high: 1_000, low: 1)
-  var holder = OtherHolder()
+  var holder = DuplicateKeyDetector()
   let liar = holder.linkRefused(by: NodeID(high: 1, low: 1), from: 1, now: now)
   let first = holder.linkRefused(by: honest, from: 2, now: now)
   for number in 2...200 as ClosedRange<UInt64> {
@@ -86,7 +86,7 @@ private func told(closing links: Int, every pause: TimeSpan, reason: UInt8 = 2) 
 
 @Test func `the statements of one address are reported once in ten minutes`() {
   let now = Instant.zero + .seconds(1000)
-  var holder = OtherHolder(), times: [UInt64] = []
+  var holder = DuplicateKeyDetector(), times: [UInt64] = []
   for second in stride(from: 0, through: 620, by: 10) as StrideThrough<UInt64> {
     for number in 1...30 as ClosedRange<UInt64> {
       let peer = NodeID(high: number, low: 1)

@@ -79,7 +79,7 @@ func read(_ bench: Bench) -> [String] {
 }
 
 func send(_ text: String, _ bench: Bench, to person: Int, _ lane: Lane = .interactive)
-  throws(AssociationRefusal)
+  throws(AssociationError)
 {
   let bytes = [UInt8](text.utf8)
   _ = try bench.node.send(kind: 3, bytes.span.bytes, to: bench.id(person), lane: lane, now: bench.now)

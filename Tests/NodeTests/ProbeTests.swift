@@ -34,7 +34,7 @@ import Testing
 
 @Test func aProbeToSomebodyWithoutAWayIsRefused() {
   let bench = Bench()
-  #expect(throws: AssociationRefusal.unknownPeer) { try bench.node.probe(bench.id(5), now: bench.now) }
+  #expect(throws: AssociationError.unknownPeer) { try bench.node.probe(bench.id(5), now: bench.now) }
 }
 
 @Test func aWayNamesEachLinkTheNearestFirst() {

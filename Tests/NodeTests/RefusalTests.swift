@@ -11,7 +11,7 @@ private func segment(_ bench: Bench, ttl: UInt8 = 5, identifier: UInt64 = 1) -> 
 
 /// Expects that a frame is refused for `reason`, once, and that the link stays up.
 private func expectRefused(
-  _ reason: FrameRefusal, _ bench: Bench, _ slot: Int, _ bytes: [UInt8],
+  _ reason: FrameError, _ bench: Bench, _ slot: Int, _ bytes: [UInt8],
   sourceLocation: SourceLocation = #_sourceLocation
 ) {
   let before = bench.refusals(reason)
@@ -157,7 +157,7 @@ private func expectRefused(
 }
 
 @Test func aStreamThatLosesItsFramesIsClosedWithAGoodbye() throws {
-  for (bytes, reason) in [(hex("8120000100004101"), FrameRefusal.overLength), ([0x17], .unknownVersion)] {
+  for (bytes, reason) in [(hex("8120000100004101"), FrameError.overLength), ([0x17], .unknownVersion)] {
     let bench = Bench()
     let slot = bench.neighbour(1)
     bench.receive(bytes, on: slot)

@@ -156,9 +156,9 @@ final class Row {
   }
 
   @discardableResult
-  func say(_ text: String, from: Int, to: Int, _ lane: Lane = .interactive) -> AssociationRefusal? {
+  func say(_ text: String, from: Int, to: Int, _ lane: Lane = .interactive) -> AssociationError? {
     let bytes = [UInt8](text.utf8)
-    do throws(AssociationRefusal) {
+    do throws(AssociationError) {
       _ = try places[from].node.send(
         kind: 7, bytes.span.bytes, to: places[to].identity.id, lane: lane, now: now)
       settle()

@@ -58,7 +58,7 @@ private let canary = "the canary sings at noon"
   @Test func anUnreliableMessageIsSealedToo() throws {
     let row = Row(3)
     let bytes = [UInt8](canary.utf8)
-    func send() throws(AssociationRefusal) -> Bool {
+    func send() throws(AssociationError) -> Bool {
       try row.places[0].node.sendUnreliable(
         kind: 9, bytes.span.bytes, to: row.places[2].identity.id, now: row.now)
     }

@@ -9,7 +9,7 @@ import Testing
 
 /// The handles by which the node refers to the endpoints that discovery reports.
 struct CandidateTableTests {
-  var table = CandidateTable()
+  var table = CandidateHandles()
 
   private func candidate(_ host: UInt32, port: UInt16 = 41_820, _ bearer: BearerKind = .ethernet, hint: UInt64 = 0)
     -> Candidate

@@ -234,13 +234,13 @@ import Testing
     try cable.fill()
     client.io.room = 0
     client.driver.ready(canRead: false, canWrite: true, isBroken: false)
-    #expect(client.driver.holdsBytes)
+    #expect(client.driver.hasUnsentBytes)
     cable.rest(.seconds(15))
     #expect(client.node.link(0).isStalled && client.ends == [])
     client.io.room = .max
     client.io.sends = []
     cable.run()
-    #expect(!client.node.link(0).isStalled && !client.driver.holdsBytes)
+    #expect(!client.node.link(0).isStalled && !client.driver.hasUnsentBytes)
     #expect(client.io.sends.reduce(0, +) > 4000 && client.node.link(0).state == .up)
   }
 

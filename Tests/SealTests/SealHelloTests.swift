@@ -40,7 +40,7 @@ private let hello = SealHello(
 
 @Test func aChannelEpochBelowTheBootEpochIsRefused() {
   let bytes = golden.with { $0[31] = 0 }
-  #expect(throws: FrameRefusal.malformed) { try SealHello(bytes.span.bytes) }
+  #expect(throws: FrameError.malformed) { try SealHello(bytes.span.bytes) }
 }
 
 @Test func bytesBehindASealedHelloAreALaterVersions() throws {
@@ -51,11 +51,11 @@ private let hello = SealHello(
 @Test func aSealedHelloThatIsShortOrUsesReservedBitsIsRefused() {
   for count in 0..<24 {
     let short = [UInt8](golden[..<count])
-    #expect(throws: FrameRefusal.truncated) { try SealHello(short.span.bytes) }
+    #expect(throws: FrameError.truncated) { try SealHello(short.span.bytes) }
   }
   for (offset, value) in [(1, 4), (3, 1), (6, 1), (7, 1)] as [(Int, UInt8)] {
     let bytes = golden.with { $0[offset] |= value }
-    #expect(throws: FrameRefusal.malformed) { try SealHello(bytes.span.bytes) }
+    #expect(throws: FrameError.malformed) { try SealHello(bytes.span.bytes) }
   }
 }
 

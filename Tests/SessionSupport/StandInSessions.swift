@@ -8,7 +8,7 @@ extension Sessions {
   /// Receives a message and verifies all its signatures at once, without the limit of a piece.
   public func receive(
     _ kind: UInt8, _ bytes: RawSpan, from node: NodeID, over lane: Lane? = .interactive, now: Instant
-  ) throws(SessionRefusal) {
+  ) throws(SessionMessageError) {
     var all = CheckAllowance(holder: 0, checks: .max)
     try receive(kind, bytes, from: node, over: lane, allowance: &all, now: now)
   }

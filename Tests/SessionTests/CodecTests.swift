@@ -13,8 +13,8 @@ private func address(_ byte: UInt8) -> MemberAddress {
   let word = UInt64(byte) * 0x0101_0101_0101_0101
   return MemberAddress(node: NodeID(high: word, low: word), endpoint: UInt32(truncatingIfNeeded: word))
 }
-private func refusal(_ body: () throws(SessionRefusal) -> Void) -> SessionRefusal? {
-  do throws(SessionRefusal) {
+private func refusal(_ body: () throws(SessionMessageError) -> Void) -> SessionMessageError? {
+  do throws(SessionMessageError) {
     try body()
     return nil
   } catch { return error }
@@ -57,18 +57,18 @@ private let entriesBytes = "01 00 01" + originBytes + recordBytes
     #expect(try InviteMessage(golden.span.bytes) == invite)
     for length in 0..<119 {
       #expect(
-        refusal { () throws(SessionRefusal) in _ = try InviteMessage(golden.span.bytes.extracting(0..<length)) }
+        refusal { () throws(SessionMessageError) in _ = try InviteMessage(golden.span.bytes.extracting(0..<length)) }
           == .truncated)
     }
     for (offset, byte, want) in [
-      (4, 0xff, SessionRefusal.outOfRange), (14, 0, .outOfRange), (14, 65, .outOfRange), (15, 1, .reservedNotZero),
+      (4, 0xff, SessionMessageError.outOfRange), (14, 0, .outOfRange), (14, 65, .outOfRange), (15, 1, .reservedNotZero),
       (36, 5, .malformed), (117, 4, .reservedNotZero), (118, 1, .outOfRange), (118, 65, .outOfRange),
     ] {
       let wrong = golden.with { $0[offset] = UInt8(byte) }
-      #expect(refusal { () throws(SessionRefusal) in _ = try InviteMessage(wrong.span.bytes) } == want)
+      #expect(refusal { () throws(SessionMessageError) in _ = try InviteMessage(wrong.span.bytes) } == want)
     }
     let long = golden + [UInt8](repeating: 0, count: 4_095)
-    #expect(refusal { () throws(SessionRefusal) in _ = try InviteMessage(long.span.bytes) } == .tooLong)
+    #expect(refusal { () throws(SessionMessageError) in _ = try InviteMessage(long.span.bytes) } == .tooLong)
   }
 
   @Test func `answers have their golden bytes`() throws {
@@ -87,13 +87,13 @@ private let entriesBytes = "01 00 01" + originBytes + recordBytes
     #expect(offered.bytes == hex("00000007 00 00 01") + id + hex(repeated("dd", 64) + entriesBytes))
     #expect(try AnswerMessage(offered.bytes.span.bytes, key) == offered)
     let other = offered.bytes.with { $0[7] ^= 1 }
-    #expect(refusal { () throws(SessionRefusal) in _ = try AnswerMessage(other.span.bytes, key) } == .malformed)
+    #expect(refusal { () throws(SessionMessageError) in _ = try AnswerMessage(other.span.bytes, key) } == .malformed)
     for (bytes, want) in [
-      ("00000007 01 02 6e", SessionRefusal.truncated), ("00000007 07 00", .unknownCode),
+      ("00000007 01 02 6e", SessionMessageError.truncated), ("00000007 07 00", .unknownCode),
       ("00000007 01 00 00", .tooLong),
       ("00000007 01 01 0a", .notText), ("00000007 00 00 02", .unknownCode), ("00000007 01 c9", .tooLong),
     ] {
-      #expect(refusal { () throws(SessionRefusal) in _ = try AnswerMessage(hex(bytes).span.bytes, key) } == want)
+      #expect(refusal { () throws(SessionMessageError) in _ = try AnswerMessage(hex(bytes).span.bytes, key) } == want)
     }
   }
 
@@ -106,13 +106,17 @@ private let entriesBytes = "01 00 01" + originBytes + recordBytes
     #expect(try WelcomeMessage(golden.span.bytes, key) == welcome)
     for length in 0..<golden.count {
       #expect(
-        refusal { () throws(SessionRefusal) in _ = try WelcomeMessage(golden.span.bytes.extracting(0..<length), key) }
+        refusal { () throws(SessionMessageError) in
+          _ = try WelcomeMessage(golden.span.bytes.extracting(0..<length), key)
+        }
           != nil)
     }
-    #expect(refusal { () throws(SessionRefusal) in _ = try WelcomeMessage((golden + [0]).span.bytes, key) } == .tooLong)
+    #expect(
+      refusal { () throws(SessionMessageError) in _ = try WelcomeMessage((golden + [0]).span.bytes, key) } == .tooLong)
     let many = WelcomeMessage(
       number: 7, admission: nil, newcomers: Array(repeating: address(0x12), count: 17), entries: entries)
-    #expect(refusal { () throws(SessionRefusal) in _ = try WelcomeMessage(many.bytes.span.bytes, key) } == .tooLong)
+    #expect(
+      refusal { () throws(SessionMessageError) in _ = try WelcomeMessage(many.bytes.span.bytes, key) } == .tooLong)
   }
 
   @Test func `the end of an invitation has its golden bytes`() throws {
@@ -120,11 +124,11 @@ private let entriesBytes = "01 00 01" + originBytes + recordBytes
     #expect(end.bytes == hex("00000007 02 000000"))
     #expect(try EndMessage(end.bytes.span.bytes) == end)
     for (bytes, want) in [
-      ("00000007 02 0000", SessionRefusal.truncated), ("00000007 00 000000", .unknownCode),
+      ("00000007 02 0000", SessionMessageError.truncated), ("00000007 00 000000", .unknownCode),
       ("00000007 05 000000", .unknownCode), ("00000007 02 000001", .reservedNotZero),
       ("00000007 02 000000 00", .tooLong),
     ] {
-      #expect(refusal { () throws(SessionRefusal) in _ = try EndMessage(hex(bytes).span.bytes) } == want)
+      #expect(refusal { () throws(SessionMessageError) in _ = try EndMessage(hex(bytes).span.bytes) } == want)
     }
   }
 
@@ -138,13 +142,13 @@ private let entriesBytes = "01 00 01" + originBytes + recordBytes
     #expect(try MeetMessage(golden.span.bytes) == meet)
     for length in 0..<golden.count {
       #expect(
-        refusal { () throws(SessionRefusal) in _ = try MeetMessage(golden.span.bytes.extracting(0..<length)) }
+        refusal { () throws(SessionMessageError) in _ = try MeetMessage(golden.span.bytes.extracting(0..<length)) }
           == .truncated)
     }
-    #expect(refusal { () throws(SessionRefusal) in _ = try MeetMessage((golden + [0]).span.bytes) } == .tooLong)
+    #expect(refusal { () throws(SessionMessageError) in _ = try MeetMessage((golden + [0]).span.bytes) } == .tooLong)
     for offset in [19, 23, 27] {
       let wrong = golden.with { $0[offset] = 0 }
-      #expect(refusal { () throws(SessionRefusal) in _ = try MeetMessage(wrong.span.bytes) } == .outOfRange)
+      #expect(refusal { () throws(SessionMessageError) in _ = try MeetMessage(wrong.span.bytes) } == .outOfRange)
     }
   }
 
@@ -161,19 +165,21 @@ private let entriesBytes = "01 00 01" + originBytes + recordBytes
     #expect(try TableMessage(golden.span.bytes, key) == table)
     for length in 0..<golden.count where length != 44 {
       #expect(
-        refusal { () throws(SessionRefusal) in _ = try TableMessage(golden.span.bytes.extracting(0..<length), key) }
+        refusal { () throws(SessionMessageError) in _ = try TableMessage(golden.span.bytes.extracting(0..<length), key)
+        }
           == .truncated)
     }
     let start = 44 + 3 + 103
     for (offset, byte, want) in [
-      (24, 2, SessionRefusal.reservedNotZero), (25, 1, .reservedNotZero), (44, 0, .outOfRange), (44, 33, .tooLong),
+      (24, 2, SessionMessageError.reservedNotZero), (25, 1, .reservedNotZero), (44, 0, .outOfRange), (44, 33, .tooLong),
       (45, 32, .tooLong), (46, 107, .tooLong), (start, 1, .malformed), (start + 1, 2, .reservedNotZero),
       (start + 22, 5, .malformed), (start + 91, 64, .outOfRange), (start + 393, 3, .unknownCode),
       (start + 394, 0, .unknownCode), (start + 395, 64, .tooLong), (start + 396, 0x0a, .notText),
     ] {
       let wrong = golden.with { $0[offset] = UInt8(byte) }
       #expect(
-        refusal { () throws(SessionRefusal) in _ = try TableMessage(wrong.span.bytes, key) } == want, "byte \(offset)")
+        refusal { () throws(SessionMessageError) in _ = try TableMessage(wrong.span.bytes, key) } == want,
+        "byte \(offset)")
     }
   }
 
@@ -202,18 +208,19 @@ private let entriesBytes = "01 00 01" + originBytes + recordBytes
     #expect(ofStream.bytes == hex("00000007 00000003 00 000000 0000000000040000"))
     #expect(try WindowMessage(ofStream.bytes.span.bytes) == ofStream)
     for (bytes, want) in [
-      ("00000007 00000000 02 000000 0000000100000000", SessionRefusal.reservedNotZero),
+      ("00000007 00000000 02 000000 0000000100000000", SessionMessageError.reservedNotZero),
       ("00000007 00000003 01 000000 0000000100000000", .reservedNotZero),
       ("00000007 00000000 00 000001 0000000100000000", .reservedNotZero),
       ("00000007 00000000 00 000000 00000001000000", .truncated),
       ("00000007 00000000 00 000000 000000010000000000", .tooLong),
     ] {
-      #expect(refusal { () throws(SessionRefusal) in _ = try WindowMessage(hex(bytes).span.bytes) } == want)
+      #expect(refusal { () throws(SessionMessageError) in _ = try WindowMessage(hex(bytes).span.bytes) } == want)
     }
     #expect(ApplicationMessage.bytes(7, [1, 2]) == hex("00000007 0102"))
     #expect(try ApplicationMessage.number(hex("00000007 0102").span.bytes) == 7)
     #expect(
-      refusal { () throws(SessionRefusal) in _ = try ApplicationMessage.number(hex("000000").span.bytes) } == .truncated
+      refusal { () throws(SessionMessageError) in _ = try ApplicationMessage.number(hex("000000").span.bytes) }
+        == .truncated
     )
   }
 
@@ -223,10 +230,11 @@ private let entriesBytes = "01 00 01" + originBytes + recordBytes
     #expect(try NeedMessage(need.bytes.span.bytes) == need)
     for count in 0..<NeedMessage.byteCount {
       #expect(
-        refusal { () throws(SessionRefusal) in _ = try NeedMessage(Array(need.bytes[..<count]).span.bytes) }
+        refusal { () throws(SessionMessageError) in _ = try NeedMessage(Array(need.bytes[..<count]).span.bytes) }
           == .truncated)
     }
-    #expect(refusal { () throws(SessionRefusal) in _ = try NeedMessage((need.bytes + [0]).span.bytes) } == .tooLong)
+    #expect(
+      refusal { () throws(SessionMessageError) in _ = try NeedMessage((need.bytes + [0]).span.bytes) } == .tooLong)
   }
 
   @Test func `the messages of streams have their golden bytes`() throws {
@@ -234,22 +242,22 @@ private let entriesBytes = "01 00 01" + originBytes + recordBytes
     #expect(open.bytes == hex("00000007 00000003 0000000000004000 03 6c6f67"))
     #expect(try OpenMessage(open.bytes.span.bytes) == open)
     for (bytes, want) in [
-      ("00000007 00000003 0000000000004000 03 6c6f", SessionRefusal.truncated),
+      ("00000007 00000003 0000000000004000 03 6c6f", SessionMessageError.truncated),
       ("00000007 00000003 0000000000004000 03 6c6f6767", .tooLong),
       ("00000007 00000003 0000000000004000 00", .outOfRange), ("00000007 00000000 0000000000004000 01 61", .outOfRange),
       ("00000007 00000003 0000000000004000 01 0a", .notText),
       ("00000007 00000003 0000000000004000 40" + repeated("61", 64), .tooLong),
     ] {
-      #expect(refusal { () throws(SessionRefusal) in _ = try OpenMessage(hex(bytes).span.bytes) } == want)
+      #expect(refusal { () throws(SessionMessageError) in _ = try OpenMessage(hex(bytes).span.bytes) } == want)
     }
     #expect(StreamBytes.bytes(7, 3, [1, 2]) == hex("00000007 00000003 0102"))
     let address = try StreamBytes.address(hex("00000007 00000003 0102").span.bytes)
     #expect(address.number == 7 && address.stream == 3)
     for (bytes, want) in [
-      ("00000007 00000003", SessionRefusal.truncated), ("00000007 00000000 01", .outOfRange),
+      ("00000007 00000003", SessionMessageError.truncated), ("00000007 00000000 01", .outOfRange),
       ("00000007 00000003" + repeated("00", 15_361), .tooLong),
     ] {
-      #expect(refusal { () throws(SessionRefusal) in _ = try StreamBytes.address(hex(bytes).span.bytes) } == want)
+      #expect(refusal { () throws(SessionMessageError) in _ = try StreamBytes.address(hex(bytes).span.bytes) } == want)
     }
     let finished = StreamEndMessage(number: 7, stream: 3, .finished(byteCount: 0x1_0000_0000))
     #expect(finished.bytes == hex("00000007 00000003 00 000000 0000000100000000"))
@@ -258,14 +266,14 @@ private let entriesBytes = "01 00 01" + originBytes + recordBytes
     #expect(reset.bytes == hex("00000007 00000003 03 000000 0000000000000000"))
     #expect(try StreamEndMessage(reset.bytes.span.bytes) == reset)
     for (bytes, want) in [
-      ("00000007 00000003 05 000000 0000000000000000", SessionRefusal.unknownCode),
+      ("00000007 00000003 05 000000 0000000000000000", SessionMessageError.unknownCode),
       ("00000007 00000003 01 000000 0000000000000001", .reservedNotZero),
       ("00000007 00000003 00 000100 0000000000000000", .reservedNotZero),
       ("00000007 00000000 00 000000 0000000000000000", .outOfRange),
       ("00000007 00000003 00 000000 00000000000000", .truncated),
       ("00000007 00000003 00 000000 000000000000000000", .tooLong),
     ] {
-      #expect(refusal { () throws(SessionRefusal) in _ = try StreamEndMessage(hex(bytes).span.bytes) } == want)
+      #expect(refusal { () throws(SessionMessageError) in _ = try StreamEndMessage(hex(bytes).span.bytes) } == want)
     }
   }
 

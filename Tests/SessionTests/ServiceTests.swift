@@ -12,8 +12,8 @@ private let photos = Service(endpoint: 9, type: Array("photos".utf8))
 private let golden = hex(
   "02" + "00000009 06 70686f746f73 00 0000" + "01020304 04 63686174 02 0007 03 613d31 02 623d")
 
-private func refusal(_ bytes: [UInt8]) -> FrameRefusal? {
-  do throws(FrameRefusal) {
+private func refusal(_ bytes: [UInt8]) -> FrameError? {
+  do throws(FrameError) {
     _ = try ServicesView(bytes.span.bytes)
     return nil
   } catch { return error }
@@ -30,7 +30,7 @@ private func refusal(_ bytes: [UInt8]) -> FrameRefusal? {
     for length in 0..<golden.count { #expect(refusal([UInt8](golden[..<length])) == .truncated, "\(length)") }
     #expect(refusal(golden + [0]) == .malformed)
     for (offset, byte, want) in [
-      (0, 17, FrameRefusal.overLength), (1, 9, .malformed), (4, 0, .malformed), (6, 0x2d, .malformed),
+      (0, 17, FrameError.overLength), (1, 9, .malformed), (4, 0, .malformed), (6, 0x2d, .malformed),
       (28, 0x3d, .malformed), (26, 8, .truncated), (26, 6, .truncated), (24, 1, .malformed), (24, 3, .truncated),
     ] {
       #expect(refusal(golden.with { $0[offset] = UInt8(byte) }) == want, "byte \(offset)")

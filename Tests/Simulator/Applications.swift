@@ -29,7 +29,7 @@ extension Simulation {
       from: machines[from].number, life: machines[from].life, to: machines[to].number, lane: lane)
     let bytes = ledger.next(on: route, fillerBytes: fillerBytes)
     let id: MessageID
-    do throws(AssociationRefusal) {
+    do throws(AssociationError) {
       id = try node.send(kind: 7, bytes.span.bytes, to: machines[to].key.id, lane: lane, now: now)
     } catch {
       trace.add(now, .refused, from, to)

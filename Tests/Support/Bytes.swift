@@ -29,8 +29,8 @@ public func encoded(_ write: (inout OutputRawSpan) -> Void) -> [UInt8] {
 }
 
 /// The error that `body` throws, or nil.
-public func refusal(_ body: () throws(FrameRefusal) -> Void) -> FrameRefusal? {
-  do throws(FrameRefusal) {
+public func refusal(_ body: () throws(FrameError) -> Void) -> FrameError? {
+  do throws(FrameError) {
     try body()
     return nil
   } catch {
@@ -56,7 +56,7 @@ extension DisplayName {
   /// Creates a display name for tests. Traps if the text is not a legal display name.
   public init(_ text: String) {
     let bytes = [UInt8](text.utf8)
-    do throws(FrameRefusal) {
+    do throws(FrameError) {
       self = try DisplayName(bytes.span.bytes)
     } catch {
       preconditionFailure("not a display name")

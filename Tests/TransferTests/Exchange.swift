@@ -29,7 +29,7 @@ struct Exchange {
   }
   private var toReceiver = RecordSplitter(), toSender = RecordSplitter()
 
-  init(_ entries: [Entry], _ source: [[UInt8]]) throws(TransferFault) {
+  init(_ entries: [Entry], _ source: [[UInt8]]) throws(TransferError) {
     let manifest = try Manifest(entries)
     sender = TransferSender(manifest)
     self.source = source
@@ -37,7 +37,7 @@ struct Exchange {
   }
 
   /// Creates a transfer of a single file.
-  init(_ content: [UInt8], name: String = "a") throws(TransferFault) {
+  init(_ content: [UInt8], name: String = "a") throws(TransferError) {
     try self.init([try Entry([Array(name.utf8)], size: UInt64(content.count))], [content])
   }
 

@@ -19,7 +19,7 @@ private let root: Digest = {
   return tree.root
 }()
 
-private func hears(_ records: [Record], _ fault: TransferFault) throws {
+private func hears(_ records: [Record], _ fault: TransferError) throws {
   var exchange = try accepted()
   for record in records { exchange.send(record) }
   _ = exchange.stepReceiver()
@@ -110,7 +110,7 @@ private func offering() throws -> TransferSender {
   return sender
 }
 
-private func answers(_ records: [Record], _ fault: TransferFault) throws {
+private func answers(_ records: [Record], _ fault: TransferError) throws {
   var sender = try offering()
   for record in records {
     sender.handle(record)

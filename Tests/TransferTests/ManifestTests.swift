@@ -2,11 +2,11 @@ import Testing
 
 @testable import Transfer
 
-private func entry(_ path: String, _ size: UInt64?) throws(TransferFault) -> Entry {
+private func entry(_ path: String, _ size: UInt64?) throws(TransferError) -> Entry {
   try Entry(path.split(separator: "/").map { bytes(String($0)) }, size: size)
 }
 
-private func manifest(_ entries: [(String, UInt64?)]) throws(TransferFault) -> Manifest {
+private func manifest(_ entries: [(String, UInt64?)]) throws(TransferError) -> Manifest {
   var list: [Entry] = []
   for (path, size) in entries { list.append(try entry(path, size)) }
   return try Manifest(list)
@@ -28,7 +28,7 @@ private func written(_ entries: [(path: String, size: UInt64?)]) -> [UInt8] {
 /// Decodes a manifest after an offer that contains the given values. The other values of the offer match the manifest.
 private func read(
   _ list: [UInt8], entries: UInt32, files: UInt32, bytes size: UInt64, digest: Digest? = nil
-) throws(TransferFault) -> Manifest {
+) throws(TransferError) -> Manifest {
   var fields = FieldWriter()
   fields.put(TransferLimits.version)
   fields.put((digest ?? SHA256.digest(list)).bytes)
@@ -73,7 +73,7 @@ private func read(
 func `a path twice, out of order, below a file or without its folder is refused`(list: [(path: String, size: UInt64?)])
 {
   let files = UInt32(list.count { $0.size != nil })
-  #expect(throws: TransferFault.path) {
+  #expect(throws: TransferError.path) {
     try read(written(list), entries: UInt32(list.count), files: files, bytes: list.reduce(0) { $0 + ($1.size ?? 0) })
   }
 }
@@ -82,31 +82,31 @@ func `a path twice, out of order, below a file or without its folder is refused`
   "../x", "a/../b", "/etc/passwd", "a//b", ".", "a/.", "a\0b", "a\nb", String(repeating: "x", count: 256),
 ])
 func `a path that leads out or is no path is refused`(path: String) {
-  #expect(throws: TransferFault.self) { try read(written([(path: path, size: 1)]), entries: 1, files: 1, bytes: 1) }
+  #expect(throws: TransferError.self) { try read(written([(path: path, size: 1)]), entries: 1, files: 1, bytes: 1) }
 }
 
 @Test func `a manifest that differs from the offer is refused`() {
   let list = written([(path: "a", size: 1), (path: "b", size: 2)])
   #expect(throws: Never.self) { try read(list, entries: 2, files: 2, bytes: 3) }
-  #expect(throws: TransferFault.entries) { try read(list, entries: 1, files: 1, bytes: 3) }
-  #expect(throws: TransferFault.entries) { try read(list, entries: 3, files: 2, bytes: 3) }
-  #expect(throws: TransferFault.sizes) { try read(list, entries: 2, files: 2, bytes: 4) }
-  #expect(throws: TransferFault.manifestDigest) {
+  #expect(throws: TransferError.entries) { try read(list, entries: 1, files: 1, bytes: 3) }
+  #expect(throws: TransferError.entries) { try read(list, entries: 3, files: 2, bytes: 3) }
+  #expect(throws: TransferError.sizes) { try read(list, entries: 2, files: 2, bytes: 4) }
+  #expect(throws: TransferError.manifestDigest) {
     try read(list, entries: 2, files: 2, bytes: 3, digest: SHA256.digest([]))
   }
-  #expect(throws: TransferFault.recordField) { try read(Array(list.dropLast()), entries: 2, files: 2, bytes: 3) }
-  #expect(throws: TransferFault.entries) { try read(written([(path: "a", size: nil)]), entries: 1, files: 1, bytes: 0) }
+  #expect(throws: TransferError.recordField) { try read(Array(list.dropLast()), entries: 2, files: 2, bytes: 3) }
+  #expect(throws: TransferError.entries) { try read(written([(path: "a", size: nil)]), entries: 1, files: 1, bytes: 0) }
   #expect(throws: Never.self) { try read(written([(path: "a", size: nil)]), entries: 1, files: 0, bytes: 0) }
 }
 
 @Test func `sizes do not overflow`() {
   for size in [.max, 1 << 63, (1 << 62) + 1] as [UInt64] {
-    #expect(throws: TransferFault.sizes) {
+    #expect(throws: TransferError.sizes) {
       try read(written([(path: "a", size: size)]), entries: 1, files: 1, bytes: 0)
     }
   }
   let half: UInt64 = 1 << 61
-  #expect(throws: TransferFault.sizes) {
+  #expect(throws: TransferError.sizes) {
     try read(
       written([(path: "a", size: half), (path: "b", size: half), (path: "c", size: 1)]), entries: 3, files: 3, bytes: 1)
   }
@@ -115,8 +115,8 @@ func `a path that leads out or is no path is refused`(path: String) {
 @Test func `a path is at most 64 names deep`() throws {
   let deep = [[UInt8]](repeating: [0x61], count: 64), path = String(repeating: "a/", count: 64) + "a"
   #expect(throws: Never.self) { try Entry(deep, size: 1) }
-  #expect(throws: TransferFault.path) { try Entry(deep + [[0x61]], size: 1) }
-  #expect(throws: TransferFault.path) {
+  #expect(throws: TransferError.path) { try Entry(deep + [[0x61]], size: 1) }
+  #expect(throws: TransferError.path) {
     try read(written([(path: path, size: 1)]), entries: 1, files: 1, bytes: 1)
   }
 }
@@ -125,5 +125,5 @@ func `a path that leads out or is no path is refused`(path: String) {
   var list: [Entry] = []
   for number in 0..<65_537 { list.append(try Entry([bytes("\(number)")], size: 0)) }
   #expect(throws: Never.self) { try Manifest(Array(list.dropLast())) }
-  #expect(throws: TransferFault.entries) { try Manifest(list) }
+  #expect(throws: TransferError.entries) { try Manifest(list) }
 }

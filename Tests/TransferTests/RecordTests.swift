@@ -31,7 +31,7 @@ private let golden: [(record: Record, bytes: String)] = [
   (.cancel(.storageFull, text: bytes("full")), "000000070e020466756c6c"),
 ]
 
-private func read(_ bytes: [UInt8]) throws(TransferFault) -> Record? {
+private func read(_ bytes: [UInt8]) throws(TransferError) -> Record? {
   var splitter = RecordSplitter()
   splitter.append(bytes)
   return try splitter.next()
@@ -84,15 +84,15 @@ private func read(_ bytes: [UInt8]) throws(TransferFault) -> Record? {
 
 @Test func `the size of a record is limited`() {
   for length in [[0, 0, 0, 0], [0, 1, 1, 0xd1], [0xff, 0xff, 0xff, 0xff]] as [[UInt8]] {
-    #expect(throws: TransferFault.recordLength) { try read(length + [8]) }
+    #expect(throws: TransferError.recordLength) { try read(length + [8]) }
   }
   // A record of the type “bytes” contains 1 to 65,536 bytes of a file.
-  #expect(throws: TransferFault.recordLength) { try read([0, 0, 0, 1, 8]) }
-  #expect(throws: TransferFault.recordLength) { try read(Record.bytes([UInt8](repeating: 0, count: 65_537)).encoded) }
-  #expect(throws: TransferFault.recordLength) {
+  #expect(throws: TransferError.recordLength) { try read([0, 0, 0, 1, 8]) }
+  #expect(throws: TransferError.recordLength) { try read(Record.bytes([UInt8](repeating: 0, count: 65_537)).encoded) }
+  #expect(throws: TransferError.recordLength) {
     try read(Record.manifest([UInt8](repeating: 0, count: 32_769)).encoded)
   }
-  #expect(throws: TransferFault.recordField) { try read(Record.leaves(file: 1, first: 0, []).encoded) }
+  #expect(throws: TransferError.recordField) { try read(Record.leaves(file: 1, first: 0, []).encoded) }
 }
 
 @Test func `an offer beyond a limit is refused at once`() {
@@ -103,13 +103,13 @@ private func read(_ bytes: [UInt8]) throws(TransferFault) -> Record? {
   }
   // The offsets in these lines follow from the fields of an offer and their sizes: length 4, type 1, version 2, digest
   // 32, manifest bytes 4, entries 4, files 4, bytes 8, name.
-  #expect(throws: TransferFault.version) { try read(offer(5..<7, 0)) }
-  #expect(throws: TransferFault.manifestLength) { try read(offer(39..<40, 1)) }
-  #expect(throws: TransferFault.entries) { try read(offer(43..<44, 1)) }
-  #expect(throws: TransferFault.entries) { try read(offer(43..<47, 0)) }
-  #expect(throws: TransferFault.entries) { try read(offer(50..<51, 4)) }
+  #expect(throws: TransferError.version) { try read(offer(5..<7, 0)) }
+  #expect(throws: TransferError.manifestLength) { try read(offer(39..<40, 1)) }
+  #expect(throws: TransferError.entries) { try read(offer(43..<44, 1)) }
+  #expect(throws: TransferError.entries) { try read(offer(43..<47, 0)) }
+  #expect(throws: TransferError.entries) { try read(offer(50..<51, 4)) }
   // An offer without files is legal, because it can consist of folders.
   #expect(throws: Never.self) { try read(offer(47..<51, 0)) }
-  #expect(throws: TransferFault.sizes) { try read(offer(51..<59, 0xff)) }
-  #expect(throws: TransferFault.name) { try read(offer(60..<61, UInt8(ascii: "/"))) }
+  #expect(throws: TransferError.sizes) { try read(offer(51..<59, 0xff)) }
+  #expect(throws: TransferError.name) { try read(offer(60..<61, UInt8(ascii: "/"))) }
 }

@@ -2,7 +2,7 @@ import Primitives
 import Session
 
 /// One client of the local API: an application with a connection to the daemon.
-final class LocalClient {
+final class ClientRecord {
   struct Service {
     let number: UInt32
     let endpoint: UInt32

@@ -10,7 +10,7 @@ import Primitives
 ///
 /// An advertisement that was made after the last answer means that another node uses the key: a rival. Two such nodes
 /// must not race, so each answers only after a pause, which doubles.
-struct EpochContest {
+struct EpochRecovery {
   static let pauseMin = TimeSpan.seconds(60)
   static let pauseMax = TimeSpan.seconds(3_600)
   /// The age of an advertisement is not signed. So only this many former advertisements are answered immediately, and

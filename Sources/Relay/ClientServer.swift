@@ -6,12 +6,12 @@ import LocalAPI
 import Primitives
 import Reactor
 
-final class LocalServer {
+final class ClientServer {
   /// The size of the shortest packet in bytes, without its length field: one byte of type and four of request number.
   static let headBytes = 5
 
   let loop: EventLoop
-  let clients: LocalClients
+  let clients: ClientRecords
   private let journal: Journal
   private let path: String
   private let groups: [UInt32]
@@ -40,7 +40,7 @@ final class LocalServer {
 
   /// Listens at `path`. Errors: those of `UnixListener` and epoll_ctl.
   init(
-    _ loop: EventLoop, path: String, journal: Journal, _ clients: LocalClients, access: Access, groups: [UInt32]
+    _ loop: EventLoop, path: String, journal: Journal, _ clients: ClientRecords, access: Access, groups: [UInt32]
   ) throws(DiagnosticsError) {
     self.loop = loop
     self.clients = clients

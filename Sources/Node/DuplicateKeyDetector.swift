@@ -1,7 +1,7 @@
 import Primitives
 
 /// Detects another node that uses this node's key when no path forwards that node's advertisements. Where a path
-/// forwards them, `EpochContest` detects the other node. A neighbour that is linked with the other node closes each
+/// forwards them, `EpochRecovery` detects the other node. A neighbour that is linked with the other node closes each
 /// link of this node as a duplicate (`CloseReason.duplicate`).
 ///
 /// One closed link proves nothing. The neighbour may still have a former link of this node, which times out within 7 s.
@@ -9,7 +9,7 @@ import Primitives
 ///
 /// Each neighbour is watched separately, and the table's entries are divided among the addresses of neighbours
 /// (`SourcePlaces`). So a liar cannot hide the claim of another neighbour.
-struct OtherHolder {
+struct DuplicateKeyDetector {
   /// How long a neighbour must have closed links before the other node is reported.
   static let patience = TimeSpan.seconds(20)
   /// A refusal later than this after the last one starts a new watch. The time is longer than the longest pause between

@@ -2,7 +2,7 @@ import Synchronization
 internal import Transfer
 
 /// The state of a session, built from the daemon's events.
-final class SessionInside: Hearer {
+final class SessionCore: Hearer {
   let mailbox = Mailbox(SessionContent())
   /// Open until this application or the daemon ends the session.
   let isOpen = Latch()
@@ -159,7 +159,7 @@ struct SessionContent: Content {
   mutating func add(_ offer: Offer) { if !hasEnded { offers.append((waiting.end, offer)) } }
 
   /// Removes an offer that has ended, if the application has not received the offer.
-  mutating func remove(_ run: IncomingRun) { offers.removeAll { $0.offer.run === run } }
+  mutating func remove(_ run: IncomingTransferTask) { offers.removeAll { $0.offer.run === run } }
 
   mutating func take() -> SessionEvent? {
     if let (position, offer) = offers.first, position <= waiting.start {

@@ -3,7 +3,7 @@ import Primitives
 /// Neighbours that passed on advertisements with wrong signatures. Every node verifies before it forwards, so a wrong
 /// signature proves that this neighbour did not verify. Two wrong signatures within `window` are tolerated. The third
 /// one ends the link, and the neighbour's key is refused for a time that doubles with each refusal.
-struct Forgers {
+struct SignatureOffenders {
   /// Two wrong signatures within this time are tolerated. The third one ends the link.
   static let window = TimeSpan.seconds(600)
   static let refusalMin = TimeSpan.seconds(60)
@@ -18,7 +18,7 @@ struct Forgers {
     var refusals: UInt8 = 0
 
     /// The time after which the entry has no effect any more.
-    var end: Instant { max(last + Forgers.window, refusedUntil + Forgers.refusalMax) }
+    var end: Instant { max(last + SignatureOffenders.window, refusedUntil + SignatureOffenders.refusalMax) }
   }
 
   /// Any neighbour with a proven key can fill an entry. In a full table the entry with the earliest `end` is replaced.

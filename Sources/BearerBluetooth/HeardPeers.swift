@@ -4,7 +4,7 @@ import Primitives
 /// The peers of one kind: LE peers that advertised the Causeway service, or classic peers that answered an inquiry with
 /// it. The clock of the table runs only while the radio scans for such peers. So no peer is removed for silence while
 /// the radio could not receive.
-struct CandidateTable {
+struct HeardPeers {
   /// The maximum number of entries. Any device in radio range can create entries by advertising the service's UUID,
   /// under any number of addresses.
   ///

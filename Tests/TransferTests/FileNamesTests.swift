@@ -5,57 +5,57 @@ import Testing
 @Test(arguments: [
   "a", "foto.jpg", "…", ".hidden", "-", "a b", "日本語.txt", "...", "\\", String(repeating: "x", count: 255),
 ])
-func `a file name is legal`(name: String) { #expect(Names.isLegal(bytes(name))) }
+func `a file name is legal`(name: String) { #expect(FileNames.isLegal(bytes(name))) }
 
 @Test(arguments: [
   "", ".", "..", "/", "a/b", "/etc/passwd", "a\0", "a\nb", "\u{7f}", "\u{9b}2J", "\u{202e}gpj.exe", "\u{2028}",
   String(repeating: "x", count: 256),
 ])
-func `a possible path or a deceptive name is illegal`(name: String) { #expect(!Names.isLegal(bytes(name))) }
+func `a possible path or a deceptive name is illegal`(name: String) { #expect(!FileNames.isLegal(bytes(name))) }
 
 @Test(
   arguments: [
     [0x80], [0xc0, 0xaf], [0xc1, 0x81], [0xe0, 0x80, 0xaf], [0xed, 0xa0, 0x80], [0xf4, 0x90, 0x80, 0x80],
     [0xf5, 0x80, 0x80, 0x80], [0xe2, 0x82], [0xff],
   ] as [[UInt8]])
-func `a name is well-formed UTF-8`(name: [UInt8]) { #expect(!Names.isLegal(name)) }
+func `a name is well-formed UTF-8`(name: [UInt8]) { #expect(!FileNames.isLegal(name)) }
 
 @Test func `a name that is taken gets a number before its extension`() {
   for (name, number, expected) in [
     ("foto.jpg", 1, "foto.jpg"), ("foto.jpg", 2, "foto-2.jpg"), ("foto.jpg", 999, "foto-999.jpg"),
     ("notes", 2, "notes-2"),
     (".profile", 2, ".profile-2"), ("a.tar.gz", 3, "a.tar-3.gz"), ("x.", 2, "x-2."),
-  ] { #expect(Names.numbered(bytes(name), number) == bytes(expected)) }
+  ] { #expect(FileNames.numbered(bytes(name), number) == bytes(expected)) }
 }
 
 @Test func `a long name is cut between characters and keeps its extension`() {
   let name = bytes(String(repeating: "ä", count: 125) + ".jpg")
   #expect(name.count == 254)
-  let second = Names.numbered(name, 2)
-  #expect(second.count <= 255 && Names.isLegal(second) && second.suffix(6) == bytes("-2.jpg")[...])
-  let long = Names.numbered([UInt8](repeating: UInt8(ascii: "x"), count: 255), 999)
+  let second = FileNames.numbered(name, 2)
+  #expect(second.count <= 255 && FileNames.isLegal(second) && second.suffix(6) == bytes("-2.jpg")[...])
+  let long = FileNames.numbered([UInt8](repeating: UInt8(ascii: "x"), count: 255), 999)
   #expect(long.count == 255 && long.suffix(4) == bytes("-999")[...])
 }
 
 @Test func `no offered name becomes a hidden file or a command-line option`() {
   for (name, expected) in [(".bashrc", "_bashrc"), ("-rf", "_rf"), ("a-b.c", "a-b.c")] {
-    #expect(Names.visible(bytes(name)) == bytes(expected))
+    #expect(FileNames.visible(bytes(name)) == bytes(expected))
   }
 }
 
 @Test func `the name of a partial is hashed when it is too long`() {
   let key = SHA256.digest([])
-  let short = Names.partial(bytes("foto.jpg"), key)
+  let short = FileNames.partial(bytes("foto.jpg"), key)
   #expect(short == bytes(".foto.jpg.e3b0c44298fc1c149afbf4c8996fb924.causeway-part"))
-  let long = Names.partial([UInt8](repeating: UInt8(ascii: "x"), count: 255), key)
+  let long = FileNames.partial([UInt8](repeating: UInt8(ascii: "x"), count: 255), key)
   #expect(long == bytes(".e3b0c44298fc1c149afbf4c8996fb924.causeway-part"))
-  #expect(Names.isPartial(short) && Names.isPartial(long))
-  #expect(!Names.isPartial(bytes("foto.jpg")) && !Names.isPartial(bytes(".causeway-part")))
+  #expect(FileNames.isPartial(short) && FileNames.isPartial(long))
+  #expect(!FileNames.isPartial(bytes("foto.jpg")) && !FileNames.isPartial(bytes(".causeway-part")))
 }
 
 @Test func `an explanation fits its record`() {
-  #expect(Names.explanation(bytes("no")) == bytes("no"))
-  let long = Names.explanation(bytes(String(repeating: "ä", count: 150) + "x"))
+  #expect(FileNames.explanation(bytes("no")) == bytes("no"))
+  let long = FileNames.explanation(bytes(String(repeating: "ä", count: 150) + "x"))
   #expect(long.count == 200)
-  #expect(Names.explanation(bytes("a\u{1b}[2J")) == [])
+  #expect(FileNames.explanation(bytes("a\u{1b}[2J")) == [])
 }

@@ -5,7 +5,7 @@ import Primitives
 ///
 /// In a full table a new source replaces the entry of least weight and inherits that weight. A source with more than
 /// 1/`entriesMax` of all bytes is always in the table, however many sources a neighbour invents.
-public struct Talkers {
+public struct TopSources {
   /// The size of the table. It is enough for every row that a screen shows.
   public static let entriesMax = 16
 

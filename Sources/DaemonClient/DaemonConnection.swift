@@ -224,7 +224,7 @@ public final class DaemonConnection {
     let bytes = inbox
     defer { head = end }
     let event: LocalEvent
-    do throws(LocalRefusal) {
+    do throws(LocalSyntaxError) {
       event = try LocalEvent(bytes.span.bytes.extracting(start..<end))
     } catch {
       switch error {

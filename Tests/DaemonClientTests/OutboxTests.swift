@@ -1,5 +1,5 @@
 import LocalAPI
-import LocalClient
+import DaemonClient
 import Primitives
 import Session
 import Testing

@@ -1,5 +1,5 @@
 /// Why bytes of another node are not a valid session message. Each case has its own counter.
-public enum SessionRefusal: UInt8, Error, Sendable, CaseIterable {
+public enum SessionMessageError: UInt8, Error, Sendable, CaseIterable {
   /// A field is incomplete.
   case truncated
   /// There are bytes after the end, or a length or count is above its limit.

@@ -4,7 +4,7 @@ internal import TransferFiles
 
 /// The receiver's side of one transfer, from the first record of the offer to the end. After a break the sender repeats
 /// the offer on a new stream; each such stream is one attempt.
-final class IncomingRun: Sendable {
+final class IncomingTransferTask: Sendable {
   private enum Decision { case open, deciding, accepted, refused }
   /// The result of an attempt.
   private enum End: Sendable {
@@ -21,7 +21,7 @@ final class IncomingRun: Sendable {
   let sender: Member
   let resource: UInt64
   private let connection: Connection
-  private let session: SessionInside
+  private let session: SessionCore
   private let work = Mutex(IncomingWork())
   private let decision = Mutex(Decision.open)
   /// The session, kept open during the decision and the transfer.
@@ -32,13 +32,13 @@ final class IncomingRun: Sendable {
   /// The latest stream that repeats the offer.
   private let newest = Mutex<OfferedStream?>(nil)
   private let news = Signal()
-  private let asked = Promise<TransferInside>()
+  private let asked = Promise<TransferCore>()
   private let running = Mutex<Task<Void, Never>?>(nil)
   /// Closed when the time limit begins within which the sender must receive the last verdicts (the reports about
   /// files).
   private let isLast = Latch()
 
-  init(_ connection: Connection, _ session: SessionInside, _ sender: Member, _ resource: UInt64) {
+  init(_ connection: Connection, _ session: SessionCore, _ sender: Member, _ resource: UInt64) {
     self.connection = connection
     self.session = session
     self.sender = sender
@@ -46,7 +46,7 @@ final class IncomingRun: Sendable {
   }
 
   /// The state that the application sees; a placeholder until the offer has arrived.
-  var inside: TransferInside { asked.now ?? TransferInside(byteCount: 0, fileCount: 0) }
+  var inside: TransferCore { asked.now ?? TransferCore(byteCount: 0, fileCount: 0) }
 
   func start(_ offered: OfferedStream) {
     running.withLock { $0 = Task { await run(offered) } }
@@ -97,7 +97,7 @@ final class IncomingRun: Sendable {
     }
     let result = await onThread {
       self.work.withLock { work in
-        Result { () throws(ResourceFailure) in
+        Result { () throws(ResourceError) in
           try work.accept(directory, bytesMax, offer, from: Array(self.sender.address.description.utf8))
         }
       }
@@ -178,7 +178,7 @@ final class IncomingRun: Sendable {
           return end(step.outcome ?? .cancelledByPeer(.wanted, text: []), isHeard: false)
         case .cancelledByPeer: return end(.cancelledByPeer(.wanted, text: []))
         case .awaitsReturn:
-          guard OutgoingRun.isBreak(error) else { return fail(error) }
+          guard OutgoingTransferTask.isBreak(error) else { return fail(error) }
           let step = await onThread { self.work.withLock { $0.restart() } }
           if let outcome = step.outcome { return end(outcome) }
         }
@@ -270,7 +270,7 @@ final class IncomingRun: Sendable {
       if step.outcome == nil { throw error }
     }
     if let offer = step.offer {
-      asked.fulfil(TransferInside(byteCount: offer.bytes, fileCount: Int(offer.files)))
+      asked.fulfil(TransferCore(byteCount: offer.bytes, fileCount: Int(offer.files)))
       session.mailbox.change { $0.add(Offer(self, offer)) }
     }
     guard asked.now != nil else { return step.outcome }
@@ -331,7 +331,7 @@ final class IncomingRun: Sendable {
       }
     case .refused(let code): result = .failure(CausewayError(code == .timedOut ? .timedOut : .declined, "refused here"))
     case .cancelledHere: result = .failure(CausewayError(.cancelled, "this application cancelled the transfer"))
-    case .cancelledByPeer(let code, let word): result = .failure(OutgoingRun.cancelled(code, readable(word)))
+    case .cancelledByPeer(let code, let word): result = .failure(OutgoingTransferTask.cancelled(code, readable(word)))
     case .storageFailed(let isFull, let word):
       result = .failure(
         CausewayError(
@@ -345,7 +345,7 @@ final class IncomingRun: Sendable {
   }
 
   private func fail(_ error: CausewayError) {
-    finish(.failure(error.reason == .stream(.cut) ? OutgoingRun.cancelled(.wanted, "") : error))
+    finish(.failure(error.reason == .stream(.cut) ? OutgoingTransferTask.cancelled(.wanted, "") : error))
   }
 
   private func finish(_ result: Result<[String], CausewayError>) {

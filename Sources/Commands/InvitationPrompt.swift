@@ -1,12 +1,12 @@
 import CSystem
 import Diagnostics
 import LocalAPI
-import LocalClient
+import DaemonClient
 import Primitives
 import Session
 
 /// Answers invitations to a session by a rule, or by asking the user on the terminal, one question at a time.
-final class Doorkeeper {
+final class InvitationPrompt {
   private struct Question {
     let invitation: Invitation
     let peer: LocalPeer
@@ -18,7 +18,7 @@ final class Doorkeeper {
   private let type: [UInt8]
   /// Invitations that wait for an answer. The daemon limits their number.
   private var waiting: [Question] = []
-  private let questions = Questions()
+  private let questions = Prompts()
   private let lines: PeerLines
   /// Called for each answer, with the invitation, the inviting peer, and whether the invitation was accepted.
   private let tell: (Invitation, LocalPeer, Bool) -> Void

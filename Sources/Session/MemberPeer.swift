@@ -1,7 +1,7 @@
 import Primitives
 
 /// Another member of a session, as the local member sees it, and the state of the handshake between the two.
-struct Pair {
+struct MemberPeer {
   enum Phase: Equatable {
     case away
     case meeting

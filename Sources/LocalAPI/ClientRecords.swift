@@ -14,10 +14,10 @@ import Session
 /// whose connection has room, until `nextPacket` returns nil. The host then drains the node. Finally the host sets a
 /// timer for `nextDeadline`. When the timer fires, the host calls `handleTimeouts`, and then `nextOverdue` until
 /// `nextOverdue` returns nil.
-public final class LocalClients {
+public final class ClientRecords {
   let node: any LocalNode
   let restrictions: [LocalRestriction]
-  private(set) var clients = [LocalClient?](repeating: nil, count: LocalLimits.clientsMax)
+  private(set) var clients = [ClientRecord?](repeating: nil, count: LocalLimits.clientsMax)
   var places = LocalPlaces()
   private var turns = SignatureTurns()
   /// The time at which clients are notified to retry messages for which a member had no room.
@@ -39,7 +39,7 @@ public final class LocalClients {
       let place = clients.firstIndex(where: { $0 == nil })
     else { return nil }
     let deadline = now + LocalLimits.helloTime
-    clients[place] = LocalClient(user: user, isOperator: isOperator, groups: groups, helloDeadline: deadline)
+    clients[place] = ClientRecord(user: user, isOperator: isOperator, groups: groups, helloDeadline: deadline)
     helloAt = min(helloAt, deadline)
     return place
   }
@@ -71,7 +71,7 @@ public final class LocalClients {
   @discardableResult
   public func receive(_ packet: RawSpan, from place: Int, now: Instant) -> Int {
     guard let client = clients[place] else { return 0 }
-    do throws(LocalRefusal) {
+    do throws(LocalSyntaxError) {
       let request = try LocalRequest(packet)
       let signaturesBefore = node.sessions.signaturesMade
       carryOut(request, client, now)
@@ -90,7 +90,7 @@ public final class LocalClients {
     }
   }
 
-  private func work(_ request: LocalRequest.Body, _ client: LocalClient) -> Int {
+  private func work(_ request: LocalRequest.Body, _ client: ClientRecord) -> Int {
     switch request {
     case .send(let session, _, let to, _): to.isEmpty ? client.session(session)?.memberCount ?? 1 : to.count
     case .window, .write, .streamWindow: 1
@@ -132,7 +132,7 @@ public final class LocalClients {
     }
     if let next = client.nextSessionEvent(node) {
       if let message = next.message {
-        client.inHand = LocalClient.InHand(
+        client.inHand = ClientRecord.InHand(
           session: next.session.handle, from: message.from, isReliable: message.isReliable,
           byteCount: message.data.count)
         client.isTurnOfStreams = true
@@ -147,7 +147,7 @@ public final class LocalClients {
   }
 
   /// Releases the message that was written to the client, and renews the credit of the message's sender.
-  private func written(_ client: LocalClient, _ now: Instant) {
+  private func written(_ client: ClientRecord, _ now: Instant) {
     guard let message = client.inHand else { return }
     client.inHand = nil
     if message.isReliable { node.sessions.taken(message.byteCount, of: message.from, in: message.session, now: now) }
@@ -182,7 +182,7 @@ public final class LocalClients {
 
   // MARK: Helpers
 
-  func answer(_ client: LocalClient, _ number: UInt32, _ outcome: LocalOutcome, _ text: StaticString = "") {
+  func answer(_ client: ClientRecord, _ number: UInt32, _ outcome: LocalOutcome, _ text: StaticString = "") {
     client.reply(.done(request: number, outcome, text: text.withUTF8Buffer { [UInt8]($0) }))
   }
 
@@ -190,7 +190,7 @@ public final class LocalClients {
   /// twice the bytes that are free for all clients. So a single client gets at most two thirds of the buffer, n clients
   /// get 2/(2n + 1) each, and half of such a part stays free for a new client. The clients of one user together may
   /// have at most four times the free bytes.
-  func mayWait(_ message: ClientSession.Message, in session: ClientSession, for client: LocalClient) -> Bool {
+  func mayWait(_ message: ClientSession.Message, in session: ClientSession, for client: ClientRecord) -> Bool {
     let (all, ofUser) = sum(of: client.user) { $0.unreliableBytes }
     let userMay = LocalLimits.unreliable.bytesMax(held: ofUser, taken: all, isFavoured: client.isOperator)
     return message.heldBytes <= userMay && session.unreliableBytes <= LocalLimits.unreliableBytesMax

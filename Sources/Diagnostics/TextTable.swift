@@ -3,7 +3,7 @@
 /// If the terminal is too narrow, cells of the columns in `cuttable` are truncated with “…”, and the last column is
 /// wrapped between words. If less than `lastWidthMin` characters remain for the last column, its cell is printed below
 /// the row.
-public struct Table {
+public struct TextTable {
   /// The minimum width of a truncated column, in characters.
   private static let cutWidthMin = 8
   /// The minimum width of the last column when it is printed beside the other columns, in characters.

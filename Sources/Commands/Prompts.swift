@@ -8,7 +8,7 @@ import Terminal
 ///
 /// An answer is valid only for the question that was on the screen when the answer was typed. A question accepts
 /// answers after the reading time of `QuestionQueue`. Earlier input is discarded.
-final class Questions {
+final class Prompts {
   private var queue = QuestionQueue()
   private var input: LineInput
   private let output: CInt
@@ -103,7 +103,7 @@ final class Questions {
     let terminal = csystem_open("/dev/tty", O_RDWR | O_CLOEXEC, 0)
     guard terminal >= 0 else { return nil }
     defer { close(terminal) }
-    let questions = Questions(terminal, terminal)
+    let questions = Prompts(terminal, terminal)
     var answer: Bool?
     questions.ask(0, text)
     while answer == nil {

@@ -2,7 +2,7 @@ import Primitives
 
 /// The reason for rejecting a frame or its payload. Rejections are counted by reason. The raw value is the counter's
 /// index and the code in the journal.
-public enum FrameRefusal: UInt8, Error, Sendable {
+public enum FrameError: UInt8, Error, Sendable {
   /// The input ends within a field or the payload.
   case truncated = 0
   /// The length field is zero, but every frame has a payload.
@@ -67,6 +67,6 @@ public enum FrameRefusal: UInt8, Error, Sendable {
 public struct RefusalCounters: Sendable {
   private var counts = FixedArray<16, UInt64>(repeating: 0)
   public init() {}
-  public mutating func count(_ refusal: FrameRefusal) { counts[Int(refusal.rawValue)] &+= 1 }
-  public subscript(refusal: FrameRefusal) -> UInt64 { counts[Int(refusal.rawValue)] }
+  public mutating func count(_ refusal: FrameError) { counts[Int(refusal.rawValue)] &+= 1 }
+  public subscript(refusal: FrameError) -> UInt64 { counts[Int(refusal.rawValue)] }
 }

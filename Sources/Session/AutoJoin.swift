@@ -2,7 +2,7 @@ import Primitives
 
 /// An address in the auto-join of a session. Until the address is a member, either the session or the address invites
 /// the other.
-struct Gathering {
+struct AutoJoin {
   static let failuresMax: UInt8 = 16
 
   let address: MemberAddress
@@ -61,7 +61,7 @@ extension Sessions {
       guard forgetOneGathering(of: session.owner.application, for: address.node) else { throw .full }
     }
     let place = session.gatherings.firstIndex { address < $0.address } ?? session.gatherings.count
-    session.gatherings.insert(Gathering(address: address, since: now), at: place)
+    session.gatherings.insert(AutoJoin(address: address, since: now), at: place)
     if address < session.address { session.grewAt = now }
   }
 
@@ -77,7 +77,7 @@ extension Sessions {
   private func forgetOneGathering(of application: UInt32, for newcomer: NodeID) -> Bool {
     struct Rival {
       let session: Int, index: Int, link: Int
-      let gathering: Gathering
+      let gathering: AutoJoin
       var hasFailed: Bool { gathering.failures > 0 }
     }
     let own = holder(newcomer)
@@ -125,7 +125,7 @@ extension Sessions {
     for session in sessions where session.gathers {
       for index in session.gatherings.indices where session.gatherings[index].address.node == node {
         let former = session.gatherings[index]
-        session.gatherings[index] = Gathering(address: former.address, since: now)
+        session.gatherings[index] = AutoJoin(address: former.address, since: now)
         if former.isUnwelcoming {
           session.gatherings[index].isUnwelcoming = true
           session.gatherings[index].failures = former.failures
@@ -248,7 +248,7 @@ extension Sessions {
         // has failed once more.
         due.removeAll { isFormer($0.address, session) }
         if let index = session.gathering(gathering.address) {
-          session.gatherings[index].failures = min(gathering.failures + 1, Gathering.failuresMax)
+          session.gatherings[index].failures = min(gathering.failures + 1, AutoJoin.failuresMax)
         }
         continue
       }
@@ -286,8 +286,8 @@ extension Sessions {
 
   /// The auto-join addresses whose invitations are due, in the order in which they are invited. Sets `gatherAt` to the
   /// time when the next address is due.
-  private func dueGatherings(_ session: LocalSession, _ turn: UInt64?, _ now: Instant) -> [Gathering] {
-    var due: [Gathering] = []
+  private func dueGatherings(_ session: LocalSession, _ turn: UInt64?, _ now: Instant) -> [AutoJoin] {
+    var due: [AutoJoin] = []
     for gathering in session.gatherings where isInReach(gathering.address.node) {
       if outgoing.contains(where: {
         $0.session == session.handle && $0.to == gathering.address && !$0.isEnding
@@ -299,7 +299,7 @@ extension Sessions {
     }
     // The application at a lower address should have invited and did not, so that address comes last. The other
     // addresses are in ascending order, so that all applications invite the same session first.
-    func isLate(_ gathering: Gathering) -> Bool { session.isAlone && gathering.address < session.address }
+    func isLate(_ gathering: AutoJoin) -> Bool { session.isAlone && gathering.address < session.address }
     return due.inOrder { a, b in
       if a.isAsking != b.isAsking { return a.isAsking }
       if a.failures != b.failures { return a.failures < b.failures }
@@ -308,7 +308,7 @@ extension Sessions {
     }
   }
 
-  private func time(of gathering: Gathering, _ session: LocalSession, _ turn: UInt64?) -> Instant {
+  private func time(of gathering: AutoJoin, _ session: LocalSession, _ turn: UInt64?) -> Instant {
     // Both ends of a `connect` invite at once, because possibly only one of the two can reach the other.
     if isIntroduced(session, gathering.address) { return gathering.since }
     guard let turn else { return .never }
@@ -389,7 +389,7 @@ extension Sessions {
   /// between addresses, so that not all addresses are invited at the same time.
   private func fail(_ session: LocalSession, _ index: Int, _ pause: TimeSpan, _ now: Instant) {
     let gathering = session.gatherings[index]
-    session.gatherings[index].failures = min(gathering.failures + 1, Gathering.failuresMax)
+    session.gatherings[index].failures = min(gathering.failures + 1, AutoJoin.failuresMax)
     let longer = Backoff.pause(after: Int(gathering.failures), first: pause, longest: SessionLimits.gatherPauseMax)
     let spread = UInt64((gathering.address.endpoint ^ session.address.endpoint) & 255)
     session.gatherings[index].pausedUntil = now + longer + longer * spread / 1024

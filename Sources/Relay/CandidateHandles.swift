@@ -2,7 +2,7 @@ import Bearer
 import Primitives
 
 /// The candidates (addresses of nodes) that discovery found. The node refers to each candidate by a handle.
-struct CandidateTable {
+struct CandidateHandles {
   private typealias Entry = (handle: UInt32, candidate: Candidate, heardAt: Instant)
 
   static let entryBytes = MemoryLayout<Entry>.stride
