@@ -33,7 +33,7 @@ import Testing
     return adapter
   }
 
-  @Test func aControllerIsBroughtUpWithoutBonding() {
+  @Test func `a controller is brought up without bonding`() {
     let adapter = adapter()
     #expect(kernel.serve() == [0x03, 0x04, 0x0D, 0x09, 0x4C, 0x05, 0x04, 0x3D])
     #expect(adapter.working == .init(index: 0, address: FakeKernel.address, isExtended: false))
@@ -42,7 +42,7 @@ import Testing
     adapter.stop()
   }
 
-  @Test func settingsThatAreRightAreNotTouched() {
+  @Test func `settings that are right are not touched`() {
     let adapter = adapter()
     #expect(kernel.serve(current: 0x0201, isExtended: true) == [0x03, 0x04, 0x24, 0x24, 0x4C, 0x05, 0x04, 0x3D])
     #expect(adapter.working?.isExtended == true)
@@ -57,21 +57,21 @@ import Testing
     adapter.stop()
   }
 
-  @Test func anOldKernelsRefusalOfTheDefaultsIsNoFault() {
+  @Test func `an old kernels refusal of the defaults is no fault`() {
     let adapter = adapter()
     kernel.serve(refusing: [0x4C: 0x01])
     #expect(adapter.working != nil)
     adapter.stop()
   }
 
-  @Test func automaticTakesTheLowestIndex() {
+  @Test func `automatic takes the lowest index`() {
     let adapter = adapter()
     kernel.serve(indexes: [3, 1, 2])
     #expect(adapter.working?.index == 1)
     adapter.stop()
   }
 
-  @Test func aControllerIsFoundByItsIndexOrItsAddress() throws {
+  @Test func `a controller is found by its index or its address`() throws {
     let byIndex = adapter(.index(2))
     kernel.serve(indexes: [0, 1, 2])
     #expect(byIndex.working?.index == 2)
@@ -86,7 +86,7 @@ import Testing
     byAddress.stop()
   }
 
-  @Test func aMissingControllerIsReportedOnceAndTakenWhenItComes() {
+  @Test func `a missing controller is reported once and taken when it comes`() {
     let adapter = adapter(.index(0))
     kernel.serve(indexes: [])
     kernel.tell(0x0004, 5)
@@ -98,14 +98,14 @@ import Testing
     adapter.stop()
   }
 
-  @Test func aControllerWithoutLowEnergyIsPassedOver() {
+  @Test func `a controller without low energy is passed over`() {
     let adapter = adapter()
     kernel.serve(supported: 0x0001)
     #expect(story.lines == ["fault: hci0 does not support Bluetooth LE: use another adapter"])
     adapter.stop()
   }
 
-  @Test func aBlockedRadioSaysWhatToDo() {
+  @Test func `a blocked radio says what to do`() {
     let adapter = adapter()
     kernel.serve(refusing: [0x05: 0x12])
     #expect(story.lines == ["fault: hci0 is blocked: run `rfkill unblock bluetooth`"])
@@ -155,21 +155,21 @@ import Testing
     adapter.stop()
   }
 
-  @Test func missingPermissionSaysWhatToDo() {
+  @Test func `missing permission says what to do`() {
     let adapter = adapter()
     kernel.serve(refusing: [0x0D: 0x14])
     #expect(story.lines == ["fault: no permission to configure hci0: run with CAP_NET_ADMIN"])
     adapter.stop()
   }
 
-  @Test func aKernelWithoutBluetoothIsNoFatalFault() {
+  @Test func `a kernel without bluetooth is no fatal fault`() {
     let adapter = adapter(error: EAFNOSUPPORT)
     #expect(story.lines.count == 1)
     #expect(story.lines[0].hasPrefix("fault: this kernel offers no Bluetooth here"))
     adapter.stop()
   }
 
-  @Test func aControllerThatIsPulledOutGoesDownAndComesBack() {
+  @Test func `a controller that is pulled out goes down and comes back`() {
     let adapter = adapter()
     kernel.serve()
     story.lines = []
@@ -183,7 +183,7 @@ import Testing
     adapter.stop()
   }
 
-  @Test func theRemovalOfAnotherControllerChangesNothing() {
+  @Test func `the removal of another controller changes nothing`() {
     let adapter = adapter()
     kernel.serve(indexes: [0, 1])
     kernel.tell(0x0005, 1)
@@ -191,7 +191,7 @@ import Testing
     adapter.stop()
   }
 
-  @Test func aControllerThatIsSwitchedOffGoesDown() {
+  @Test func `a controller that is switched off goes down`() {
     let adapter = adapter()
     kernel.serve()
     story.lines = []
@@ -201,7 +201,7 @@ import Testing
     adapter.stop()
   }
 
-  @Test func eventsOfTheWorkingControllerAlonePassThrough() {
+  @Test func `events of the working controller alone pass through`() {
     let adapter = adapter()
     var events: [ManagementEvent] = []
     adapter.eventReceived = { events.append($0) }
@@ -213,7 +213,7 @@ import Testing
     adapter.stop()
   }
 
-  @Test func nothingIsToldAfterStop() {
+  @Test func `nothing is told after stop`() {
     let adapter = adapter()
     kernel.serve()
     story.lines = []

@@ -11,7 +11,7 @@ private func ask(_ request: [UInt8], unitBytes: UInt8 = 247) -> [UInt8]? {
 private let service = CausewayService.uuid
 private let characteristic = CausewayService.psmCharacteristic
 
-@Test func theUnitIsTheSmallerOfBothAndNeverBelow23() {
+@Test func `the unit is the smaller of both and never below23`() {
   var server = AttributeServer(psm: 0x0081)
   #expect(server.unitBytes == 23)
   #expect(server.respond(to: [0x02, 0x05, 0x02]) == [0x03, 247, 0])
@@ -20,34 +20,34 @@ private let characteristic = CausewayService.psmCharacteristic
   #expect(server.unitBytes == 23)
 }
 
-@Test func primaryServicesAreListedBySizeOfTheirUUID() {
+@Test func `primary services are listed by size of their UUID`() {
   #expect(ask([0x10, 1, 0, 0xFF, 0xFF, 0x00, 0x28]) == [0x11, 6, 1, 0, 5, 0, 0x00, 0x18])
   #expect(ask([0x10, 6, 0, 0xFF, 0xFF, 0x00, 0x28]) == [0x11, 20, 6, 0, 8, 0] + service)
   #expect(ask([0x10, 9, 0, 0xFF, 0xFF, 0x00, 0x28]) == [0x01, 0x10, 9, 0, 0x0A])
 }
 
-@Test func onlyServicesAreGroups() {
+@Test func `only services are groups`() {
   #expect(ask([0x10, 1, 0, 0xFF, 0xFF, 0x03, 0x28]) == [0x01, 0x10, 1, 0, 0x10])
   #expect(ask([0x10, 1, 0, 0xFF, 0xFF, 0x01, 0x28]) == [0x01, 0x10, 1, 0, 0x0A])
 }
 
-@Test func theServiceIsFoundByItsUUID() {
+@Test func `the service is found by its UUID`() {
   #expect(ask([0x06, 1, 0, 0xFF, 0xFF, 0x00, 0x28] + service) == [0x07, 6, 0, 8, 0])
   #expect(ask([0x06, 7, 0, 0xFF, 0xFF, 0x00, 0x28] + service) == [0x01, 0x06, 7, 0, 0x0A])
   #expect(ask([0x06, 1, 0, 0xFF, 0xFF, 0x00, 0x28] + characteristic) == [0x01, 0x06, 1, 0, 0x0A])
 }
 
-@Test func theCharacteristicIsDeclaredReadableWithItsValueHandle() {
+@Test func `the characteristic is declared readable with its value handle`() {
   #expect(ask([0x08, 6, 0, 8, 0, 0x03, 0x28]) == [0x09, 21, 7, 0, 0x02, 8, 0] + characteristic)
 }
 
-@Test func declarationsOfOneSizeAreListedTogether() {
+@Test func `declarations of one size are listed together`() {
   #expect(
     ask([0x08, 1, 0, 0xFF, 0xFF, 0x03, 0x28])
       == [0x09, 7, 2, 0, 0x02, 3, 0, 0x00, 0x2A, 4, 0, 0x02, 5, 0, 0x01, 0x2A])
 }
 
-@Test func thePSMIsReadByTypeInOneRoundTripWithTheDefaultUnit() {
+@Test func `the PSM is read by type in one round trip with the default unit`() {
   var server = AttributeServer(psm: 0x00F1)
   let request = AttributeClient.psmRequest
   #expect(request == [0x08, 0x01, 0x00, 0xFF, 0xFF] + characteristic)
@@ -57,7 +57,7 @@ private let characteristic = CausewayService.psmCharacteristic
   #expect(AttributeClient.answer(answer ?? []) == .psm(0x00F1))
 }
 
-@Test func thePSMIsReadByHandle() {
+@Test func `the PSM is read by handle`() {
   #expect(ask([0x0A, 8, 0]) == [0x0B, 0x81, 0x00])
   #expect(ask([0x0C, 8, 0, 1, 0]) == [0x0D, 0x00])
   #expect(ask([0x0C, 8, 0, 2, 0]) == [0x0D])
@@ -66,20 +66,20 @@ private let characteristic = CausewayService.psmCharacteristic
   #expect(ask([0x0A, 0, 0]) == [0x01, 0x0A, 0, 0, 0x01])
 }
 
-@Test func theDeviceNameIsReadByItsShortAndItsLongUUID() {
+@Test func `the device name is read by its short and its long UUID`() {
   let name = Array("Causeway".utf8)
   let long: [UInt8] = [0xFB, 0x34, 0x9B, 0x5F, 0x80, 0, 0, 0x80, 0, 0x10, 0, 0, 0x00, 0x2A, 0, 0]
   #expect(ask([0x08, 1, 0, 0xFF, 0xFF, 0x00, 0x2A]) == [0x09, 10, 3, 0] + name)
   #expect(ask([0x08, 1, 0, 0xFF, 0xFF] + long) == [0x09, 10, 3, 0] + name)
 }
 
-@Test func informationListsTypesOfOneSizeAtATime() {
+@Test func `information lists types of one size at a time`() {
   #expect(ask([0x04, 6, 0, 0xFF, 0xFF]) == [0x05, 1, 6, 0, 0x00, 0x28, 7, 0, 0x03, 0x28])
   #expect(ask([0x04, 8, 0, 0xFF, 0xFF]) == [0x05, 2, 8, 0] + characteristic)
   #expect(ask([0x04, 9, 0, 0xFF, 0xFF]) == [0x01, 0x04, 9, 0, 0x0A])
 }
 
-@Test func noAnswerIsLongerThanTheUnit() throws {
+@Test func `no answer is longer than the unit`() throws {
   let requests: [[UInt8]] = [
     [0x04, 1, 0, 0xFF, 0xFF], [0x10, 6, 0, 0xFF, 0xFF, 0x00, 0x28], [0x08, 1, 0, 0xFF, 0xFF, 0x03, 0x28],
     [0x08, 6, 0, 0xFF, 0xFF, 0x03, 0x28], [0x0A, 7, 0], [0x06, 1, 0, 0xFF, 0xFF, 0x00, 0x28] + service,
@@ -88,14 +88,14 @@ private let characteristic = CausewayService.psmCharacteristic
   #expect(ask([0x04, 1, 0, 0xFF, 0xFF], unitBytes: 23)?.count == 22)
 }
 
-@Test func handlesThatAreZeroOrReversedAreInvalid() {
+@Test func `handles that are zero or reversed are invalid`() {
   for opcode: UInt8 in [0x04, 0x06, 0x08, 0x10] {
     #expect(ask([opcode, 0, 0, 5, 0, 0x00, 0x28]) == [0x01, opcode, 0, 0, 0x01])
     #expect(ask([opcode, 6, 0, 5, 0, 0x00, 0x28]) == [0x01, opcode, 6, 0, 0x01])
   }
 }
 
-@Test func everyCutRequestIsAnInvalidPDU() {
+@Test func `every cut request is an invalid PDU`() {
   let requests: [[UInt8]] = [
     [0x02, 23, 0], [0x04, 1, 0, 9, 0], [0x08, 1, 0, 9, 0, 0x03, 0x28], [0x0A, 1, 0], [0x0C, 1, 0, 0, 0],
     [0x10, 1, 0, 9, 0, 0x00, 0x28], [0x12, 1, 0], [0x06, 1, 0, 9, 0, 0x00, 0x28],
@@ -107,12 +107,12 @@ private let characteristic = CausewayService.psmCharacteristic
   }
 }
 
-@Test func nothingCanBeWritten() {
+@Test func `nothing can be written`() {
   #expect(ask([0x12, 8, 0, 1]) == [0x01, 0x12, 8, 0, 0x03])
   #expect(ask([0x12, 99, 0, 1]) == [0x01, 0x12, 99, 0, 0x01])
 }
 
-@Test func unknownRequestsAreRefusedAndTheRestIsNotAnswered() {
+@Test func `unknown requests are refused and the rest is not answered`() {
   #expect(ask([0x0E, 1, 0, 2, 0]) == [0x01, 0x0E, 0, 0, 0x06])
   #expect(ask([0x16, 1, 0]) == [0x01, 0x16, 0, 0, 0x06])
   #expect(ask([]) == nil)
@@ -123,7 +123,7 @@ private let characteristic = CausewayService.psmCharacteristic
   #expect(ask([0x01, 0x08, 1, 0, 0x0A]) == nil)
 }
 
-@Test func anAnswerThatIsNoPSMIsMalformed() {
+@Test func `an answer that is no PSM is malformed`() {
   #expect(AttributeClient.answer([0x09, 4, 8, 0, 0x25, 0x00]) == .malformed)
   #expect(AttributeClient.answer([0x09, 4, 8, 0, 0x81, 0x01]) == .malformed)
   #expect(AttributeClient.answer([0x09, 4, 8, 0, 0x81]) == .malformed)

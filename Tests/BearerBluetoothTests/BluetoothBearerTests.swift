@@ -32,7 +32,7 @@ import Testing
     return Candidate(bearer: .bluetoothLE, address: .bluetooth(endpoint), hint: hint)
   }
 
-  @Test func aControllerThatIsUpAdvertisesAndScans() {
+  @Test func `a controller that is up advertises and scans`() {
     #expect(kernel.serve().suffix(2) == [0x3E, 0x23])
     let snapshot = bearer.snapshot
     #expect(snapshot.adapterAddress == FakeKernel.address)
@@ -122,7 +122,7 @@ import Testing
     bearer.stop()
   }
 
-  @Test func anAdvertiserOfOurServiceIsFoundOnce() {
+  @Test func `an advertiser of our service is found once`() {
     kernel.serve()
     kernel.tell(0x12, 0, deviceFound(0xC0FF_EE00_0001, hint: 0x22))
     kernel.tell(0x12, 0, deviceFound(0xC0FF_EE00_0001, hint: 0x22))
@@ -130,7 +130,7 @@ import Testing
     bearer.stop()
   }
 
-  @Test func weDoNotFindOurselvesNorWhoTakesNoConnections() {
+  @Test func `we do not find ourselves nor who takes no connections`() {
     kernel.serve()
     kernel.tell(0x12, 0, deviceFound(0xC0FF_EE00_0001, hint: 0x11))
     kernel.tell(0x12, 0, deviceFound(0xC0FF_EE00_0002, hint: 0x22, flags: 4))
@@ -138,7 +138,7 @@ import Testing
     bearer.stop()
   }
 
-  @Test func pairingIsRefused() {
+  @Test func `pairing is refused`() {
     kernel.serve()
     let device = BluetoothEndpoint(address: 0xC0FF_EE00_0001, isRandom: true).wireBytes + [2]
     kernel.tell(0x0F, 0, device + [1, 0, 0, 0, 0])
@@ -152,7 +152,7 @@ import Testing
     bearer.stop()
   }
 
-  @Test func eachLinkIsCountedOnceAndArmsAdvertisingAgain() {
+  @Test func `each link is counted once and arms advertising again`() {
     kernel.serve()
     let device = BluetoothEndpoint(address: 0xC0FF_EE00_0001, isRandom: true).wireBytes + [2]
     kernel.tell(0x0B, 0, device + [0, 0, 0, 0, 0, 0])
@@ -165,7 +165,7 @@ import Testing
     bearer.stop()
   }
 
-  @Test func aConnectionIsHungUpOnceAndOnlyWhileThereIsOne() {
+  @Test func `a connection is hung up once and only while there is one`() {
     kernel.serve()
     let endpoint = BluetoothEndpoint(address: 0xC0FF_EE00_0001, isRandom: true)
     bearer.hangUp(endpoint)
@@ -177,7 +177,7 @@ import Testing
     bearer.stop()
   }
 
-  @Test func aDialWaitsForThePlaceOfAConnectionThatIsHungUp() {
+  @Test func `a dial waits for the place of a connection that is hung up`() {
     kernel.serve()
     let devices = (1...7).map { BluetoothEndpoint(address: 0xC0FF_EE00_0000 + $0, isRandom: true) }
     for device in devices { kernel.tell(0x0B, 0, device.wireBytes + [2, 0, 0, 0, 0, 0, 0]) }
@@ -205,7 +205,7 @@ import Testing
     bearer.stop()
   }
 
-  @Test func aClassicLinkIsNoneOfOurs() {
+  @Test func `a classic link is none of ours`() {
     kernel.serve()
     kernel.tell(0x0B, 0, [1, 2, 3, 4, 5, 6, 0, 0, 0, 0, 0, 0, 0])
     #expect(kernel.serve() == [])
@@ -213,7 +213,7 @@ import Testing
     bearer.stop()
   }
 
-  @Test func whoIsNotHeardInThreeSessionsOfScanningIsNotLostBefore() {
+  @Test func `who is not heard in three sessions of scanning is not lost before`() {
     kernel.serve()
     kernel.tell(0x12, 0, deviceFound(0xC0FF_EE00_0001, hint: 0x22))
     kernel.tell(0x13, 0, [6, 0])
@@ -222,7 +222,7 @@ import Testing
     bearer.stop()
   }
 
-  @Test func aDialThatCannotBeMadeFailsWithItsToken() {
+  @Test func `a dial that cannot be made fails with its token`() {
     bearer.dial(candidate(0xC0FF_EE00_0001, 0), token: 5)
     kernel.serve()
     let address = RemoteAddress.ip(IPEndpoint(high: 0, low: 0, port: 1, scope: 0))
@@ -232,7 +232,7 @@ import Testing
     bearer.stop()
   }
 
-  @Test func dialsBeyondTheQueueFailAtOnceAndTheQueuedOnesWithTheController() {
+  @Test func `dials beyond the queue fail at once and the queued ones with the controller`() {
     kernel.serve()
     for token in 0...UInt32(BluetoothBearer.dialsQueuedMax) { bearer.dial(candidate(UInt64(token), 0), token: token) }
     #expect(witness.failed.map(\.token) == [UInt32(BluetoothBearer.dialsQueuedMax)])
@@ -244,7 +244,7 @@ import Testing
     bearer.stop()
   }
 
-  @Test func candidatesAreLostWithTheController() {
+  @Test func `candidates are lost with the controller`() {
     kernel.serve()
     kernel.tell(0x12, 0, deviceFound(0xC0FF_EE00_0001, hint: 0x22))
     kernel.tell(0x05, 0)
@@ -252,7 +252,7 @@ import Testing
     bearer.stop()
   }
 
-  @Test func stoppingTakesAdvertisingAndScanningOffTheAir() {
+  @Test func `stopping takes advertising and scanning off the air`() {
     kernel.serve()
     bearer.stop()
     #expect(kernel.take()?.opcode == 0x3F)

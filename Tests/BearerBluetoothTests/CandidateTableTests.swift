@@ -10,14 +10,14 @@ private func candidate(_ address: UInt64, _ hint: UInt64) -> Candidate {
 }
 private func after(_ seconds: UInt64) -> Instant { Instant.zero + .seconds(seconds) }
 
-@Test func aPeerIsFoundOnceHoweverOftenItIsHeard() {
+@Test func `a peer is found once however often it is heard`() {
   var table = HeardPeers()
   #expect(table.heard(device(1), hint: 7, .zero).found == candidate(1, 7))
   #expect(table.heard(device(1), hint: 7, after(1)) == .none)
   #expect(table.count == 1)
 }
 
-@Test func aHintThatComesLaterReplacesTheCandidate() {
+@Test func `a hint that comes later replaces the candidate`() {
   var table = HeardPeers()
   _ = table.heard(device(1), hint: 0, .zero)
   let change = table.heard(device(1), hint: 9, after(1))
@@ -25,7 +25,7 @@ private func after(_ seconds: UInt64) -> Instant { Instant.zero + .seconds(secon
   #expect(table.heard(device(1), hint: 0, after(2)) == .none)
 }
 
-@Test func aPeerThatNoLongerForwardsReplacesTheCandidate() {
+@Test func `a peer that no longer forwards replaces the candidate`() {
   var table = HeardPeers()
   _ = table.heard(device(1), hint: 7, .zero)
   let change = table.heard(device(1), hint: 7, relays: false, after(1))
@@ -35,13 +35,13 @@ private func after(_ seconds: UInt64) -> Instant { Instant.zero + .seconds(secon
   #expect(table.heard(device(1), hint: 0, after(2)) == .none)
 }
 
-@Test func aPublicAndARandomAddressAreTwoPeers() {
+@Test func `a public and a random address are two peers`() {
   var table = HeardPeers()
   _ = table.heard(device(1), hint: 0, .zero)
   #expect(table.heard(WireAddress(address: 1, type: 2), hint: 0, .zero).found != nil)
 }
 
-@Test func aPeerNotHeardFor30SecondsOfScanningIsLost() {
+@Test func `a peer not heard for30 seconds of scanning is lost`() {
   var table = HeardPeers()
   table.scanning(true, .zero)
   _ = table.heard(device(1), hint: 7, .zero)
@@ -50,7 +50,7 @@ private func after(_ seconds: UInt64) -> Instant { Instant.zero + .seconds(secon
   #expect(table.count == 0)
 }
 
-@Test func nobodyIsLostWhileWeDoNotScan() {
+@Test func `nobody is lost while we do not scan`() {
   var table = HeardPeers()
   table.scanning(true, .zero)
   _ = table.heard(device(1), hint: 7, .zero)
@@ -61,7 +61,7 @@ private func after(_ seconds: UInt64) -> Instant { Instant.zero + .seconds(secon
   #expect(table.expire(after(1021)) == [candidate(1, 7)])
 }
 
-@Test func aLinkedPeerIsNotLostAndAfterTheLinkHasTheWholeTimeAgain() {
+@Test func `a linked peer is not lost and after the link has the whole time again`() {
   var table = HeardPeers()
   table.scanning(true, .zero)
   _ = table.heard(device(1), hint: 7, .zero)
@@ -72,7 +72,7 @@ private func after(_ seconds: UInt64) -> Instant { Instant.zero + .seconds(secon
   #expect(table.expire(after(131)) == [candidate(1, 7)])
 }
 
-@Test func aFullTableTakesANewcomerOnlyInPlaceOfASilentPeer() {
+@Test func `a full table takes a newcomer only in place of a silent peer`() {
   var table = HeardPeers()
   table.scanning(true, .zero)
   for address in 0..<UInt64(HeardPeers.entriesMax) {
@@ -95,20 +95,20 @@ private func advertised(until seconds: UInt64) -> HeardPeers {
   return table
 }
 
-@Test func aNewcomerFindsAPlaceAmongPeersThatAreNeverSilent() {
+@Test func `a newcomer finds a place among peers that are never silent`() {
   var table = advertised(until: 13)
   #expect(table.heard(device(1000), hint: 7, after(13)) == .init(lost: candidate(0, 9), found: candidate(1000, 7)))
   #expect(table.heard(device(1001), hint: 7, after(13)) == .init(lost: candidate(1, 9), found: candidate(1001, 7)))
 }
 
-@Test func aPeerWhereADialLedNowhereGivesWayAtOnce() {
+@Test func `a peer where a dial led nowhere gives way at once`() {
   var table = advertised(until: 1)
   #expect(table.heard(device(1000), hint: 7, after(1)) == .none)
   #expect(table.dialled(device(5), after(1)) == nil)
   #expect(table.heard(device(1000), hint: 7, after(1)) == .init(lost: candidate(5, 9), found: candidate(1000, 7)))
 }
 
-@Test func aPeerThatIsLinkedOrProvenGivesWayToNobody() {
+@Test func `a peer that is linked or proven gives way to nobody`() {
   var table = advertised(until: 13)
   for address in 0..<UInt64(HeardPeers.entriesMax) {
     if address % 2 == 0 { table.linked(device(address), true, after(13)) } else { table.proved(device(address)) }
@@ -117,13 +117,13 @@ private func advertised(until seconds: UInt64) -> HeardPeers {
   #expect(table.heard(device(1000), hint: 7, after(13)) == .none)
 }
 
-@Test func aPeerThatIsWithheldIsNotLostTwice() {
+@Test func `a peer that is withheld is not lost twice`() {
   var table = advertised(until: 1)
   for _ in 0..<3 { _ = table.dialled(device(5), after(1)) }
   #expect(table.heard(device(1000), hint: 7, after(1)) == .init(lost: nil, found: candidate(1000, 7)))
 }
 
-@Test func allAreLostWithTheAdapter() {
+@Test func `all are lost with the adapter`() {
   var table = HeardPeers()
   _ = table.heard(device(1), hint: 7, .zero)
   _ = table.heard(device(2), hint: 8, .zero)
@@ -131,7 +131,7 @@ private func advertised(until seconds: UInt64) -> HeardPeers {
   #expect(table.count == 0)
 }
 
-@Test func aPSMIsKnownWhenItLedToANodeAndForOneDialOnly() {
+@Test func `a PSM is known when it led to a node and for one dial only`() {
   var table = HeardPeers()
   _ = table.heard(device(1), hint: 7, .zero)
   table.opened(device(1), psm: 0x81)
@@ -144,13 +144,13 @@ private func advertised(until seconds: UInt64) -> HeardPeers {
   #expect(table.takePSM(device(1)) == 0x81)
 }
 
-@Test func whoAnsweredAnInquiryIsACandidateOfClassic() {
+@Test func `who answered an inquiry is a candidate of classic`() {
   var table = HeardPeers()
   let found = table.heard(WireAddress(classic: 1), hint: 7, .zero).found
   #expect(found == Candidate(bearer: .bluetoothClassic, address: .bluetoothClassic(1), hint: 7))
 }
 
-@Test func aPeerIsWithheldAfterThreeDialsThatLedToNoNode() {
+@Test func `a peer is withheld after three dials that led to no node`() {
   var table = HeardPeers()
   _ = table.heard(device(1), hint: 7, .zero)
   #expect(table.dialled(device(1), .zero) == nil)
@@ -162,7 +162,7 @@ private func advertised(until seconds: UInt64) -> HeardPeers {
   #expect(table.heard(device(1), hint: 8, after(31)) == .none)
 }
 
-@Test func aPeerIsWithheldTwiceAsLongEachTimeUpToHalfAnHour() {
+@Test func `a peer is withheld twice as long each time up to half an hour`() {
   var table = HeardPeers()
   _ = table.heard(device(1), hint: 7, .zero)
   for _ in 0..<3 { _ = table.dialled(device(1), .zero) }
@@ -173,7 +173,7 @@ private func advertised(until seconds: UInt64) -> HeardPeers {
   }
 }
 
-@Test func aPeerWhoseNodeProvedItsKeyIsWithheldNoMore() {
+@Test func `a peer whose node proved its key is withheld no more`() {
   var table = HeardPeers()
   _ = table.heard(device(1), hint: 7, .zero)
   for _ in 0..<3 { _ = table.dialled(device(1), .zero) }

@@ -14,7 +14,7 @@ import Testing
     channel = try ManagementChannel(kernel.loop, kernel.theirs)
   }
 
-  @Test func anAnswerReachesItsCommand() {
+  @Test func `an answer reaches its command`() {
     var outcome: ManagementOutcome?
     channel.send(.readIndexList) { outcome = $0 }
     #expect(kernel.take() == .init(opcode: 3, index: 0xFFFF, parameters: []))
@@ -23,7 +23,7 @@ import Testing
     channel.close()
   }
 
-  @Test func aRefusalCarriesItsStatus() {
+  @Test func `a refusal carries its status`() {
     var outcome: ManagementOutcome?
     channel.send(.setPowered(0, true)) { outcome = $0 }
     _ = kernel.take()
@@ -32,7 +32,7 @@ import Testing
     channel.close()
   }
 
-  @Test func commandsForOneControllerGoOneAtATimeAndForAnotherBesideThem() {
+  @Test func `commands for one controller go one at a time and for another beside them`() {
     var done: [String] = []
     channel.send(.setPowered(0, true)) { _ in done.append("power 0") }
     channel.send(.startDiscovery(0)) { _ in done.append("scan 0") }
@@ -48,7 +48,7 @@ import Testing
     channel.close()
   }
 
-  @Test func anAnswerNobodyWaitsForIsDropped() {
+  @Test func `an answer nobody waits for is dropped`() {
     var outcomes = 0
     channel.send(.setPowered(0, true)) { _ in outcomes += 1 }
     _ = kernel.take()
@@ -61,7 +61,7 @@ import Testing
     channel.close()
   }
 
-  @Test func eventsAreTold() {
+  @Test func `events are told`() {
     var events: [ManagementEvent] = []
     channel.eventReceived = { index, event in
       #expect(index == 7)
@@ -73,7 +73,7 @@ import Testing
     channel.close()
   }
 
-  @Test func malformedAndOverlongPacketsAreDropped() {
+  @Test func `malformed and overlong packets are dropped`() {
     var events: [ManagementEvent] = []
     channel.eventReceived = { _, event in events.append(event) }
     kernel.put([0x13, 0, 0, 0, 9, 0, 6, 1])
@@ -84,7 +84,7 @@ import Testing
     channel.close()
   }
 
-  @Test func moreThanTheQueueHoldsIsNotSent() {
+  @Test func `more than the queue holds is not sent`() {
     var outcomes: [ManagementOutcome] = []
     for _ in 0...(ManagementChannel.queuedMax + 1) {
       channel.send(.setPowered(0, true)) { outcomes.append($0) }
@@ -94,7 +94,7 @@ import Testing
     #expect(outcomes.count == ManagementChannel.queuedMax + 2)
   }
 
-  @Test func closingEndsEveryCommandOnce() {
+  @Test func `closing ends every command once`() {
     var outcomes: [ManagementOutcome] = []
     channel.send(.setPowered(0, true)) { outcomes.append($0) }
     channel.send(.startDiscovery(0)) { outcomes.append($0) }
@@ -103,7 +103,7 @@ import Testing
     #expect(outcomes == [.notSent, .notSent])
   }
 
-  @Test func aSocketThatEndsIsToldAfterItsCommands() {
+  @Test func `a socket that ends is told after its commands`() {
     var story: [String] = []
     channel.failed = { _ in story.append("failed") }
     channel.send(.setPowered(0, true)) { _ in story.append("not sent") }

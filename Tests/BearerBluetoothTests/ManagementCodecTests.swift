@@ -4,7 +4,7 @@ import Testing
 
 private let hub = WireAddress(address: 0x00AA_0100_0001, type: 1)
 
-@Test func commandsAreHeaderAndParametersInLittleEndian() {
+@Test func `commands are header and parameters in little endian`() {
   #expect(ManagementCommand.readIndexList.bytes == bytes("0300ffff0000"))
   #expect(ManagementCommand.setPowered(2, true).bytes == bytes("05000200010001"))
   #expect(ManagementCommand.setBondable(0, false).bytes == bytes("09000000010000"))
@@ -14,7 +14,7 @@ private let hub = WireAddress(address: 0x00AA_0100_0001, type: 1)
   #expect(ManagementCommand.removeAdvertising(0).bytes == bytes("3f000000010001"))
 }
 
-@Test func whatMakesAControllerKnownToClassicPeersIsInLittleEndian() {
+@Test func `what makes a controller known to classic peers is in little endian`() {
   #expect(ManagementCommand.setDiscoverable(1, true).bytes == bytes("0600010003" + "00" + "010000"))
   #expect(ManagementCommand.setConnectable(0, true).bytes == bytes("07000000010001"))
   #expect(ManagementCommand.setSimplePairing(0, true).bytes == bytes("0b000000010001"))
@@ -31,32 +31,32 @@ private let hub = WireAddress(address: 0x00AA_0100_0001, type: 1)
   #expect(name == bytes("0f0000000401" + "426f78" + String(repeating: "00", count: 257)))
 }
 
-@Test func addAdvertisingCarriesBothPartsAfterTheirLengths() {
+@Test func `add advertising carries both parts after their lengths`() {
   let command = ManagementCommand.addAdvertising(1, data: [1, 2, 3], scanResponse: [4, 5])
   #expect(command.bytes == bytes("3e0001001000" + "010b000000" + "00000000" + "0302" + "0102030405"))
 }
 
-@Test func defaultsAreTypeLengthValue() {
+@Test func `defaults are type length value`() {
   let command = ManagementCommand.setDefaults(0, [RadioDefault(type: 0x001A, value: 400)])
   #expect(command.bytes == bytes("4c00000005001a00029001"))
 }
 
-@Test func disconnectNamesTheDevice() {
+@Test func `disconnect names the device`() {
   #expect(ManagementCommand.disconnect(0, hub).bytes == bytes("140000000700" + "01000001aa0001"))
 }
 
-@Test func anInquiryIsADiscoveryOfBREDRAlone() {
+@Test func `an inquiry is a discovery of b r e d r alone`() {
   #expect(ManagementCommand.startDiscovery(0, isInquiry: true).bytes == bytes("230000000100" + "01"))
   #expect(ManagementCommand.stopDiscovery(0, isInquiry: true).bytes == bytes("240000000100" + "01"))
 }
 
-@Test func refusalsOfPairingNameTheDevice() {
+@Test func `refusals of pairing name the device`() {
   #expect(ManagementCommand.refusePIN(0, hub).bytes == bytes("170000000700" + "01000001aa0001"))
   #expect(ManagementCommand.refuseConfirmation(0, hub).bytes == bytes("1d0000000700" + "01000001aa0001"))
   #expect(ManagementCommand.refusePasskey(0, hub).bytes == bytes("1f0000000700" + "01000001aa0001"))
 }
 
-@Test func aDeviceFoundOfARealKernelIsRead() throws {
+@Test func `a device found of a real kernel is read`() throws {
   // An event captured from Linux 6.12. It reports an advertiser with flags, a service UUID and service data.
   let packet = bytes(
     "120001003900" + "00000001aa0001c4000000002b00"
@@ -71,7 +71,7 @@ private let hub = WireAddress(address: 0x00AA_0100_0001, type: 1)
 
 private struct Unexpected: Error {}
 
-@Test func aDeviceThatTakesNoConnectionsIsToldApart() throws {
+@Test func `a device that takes no connections is told apart`() throws {
   let (_, event) = try #require(ManagementEvent.decode(bytes("120000000e00" + "00000001aa0001c4040000000000")))
   guard case .deviceFound(let found) = event else { throw Unexpected() }
   #expect(!found.isConnectable)
@@ -104,18 +104,18 @@ func eventsAreRead(_ hex: String, _ expected: ManagementEvent) throws {
   #expect(event == expected)
 }
 
-@Test func everyCutOfAnEventIsRefused() {
+@Test func `every cut of an event is refused`() {
   let whole = bytes("120001001000" + "00000001aa0001c4000000000200" + "0000")
   #expect(ManagementEvent.decode(whole) != nil)
   for length in 0..<whole.count { #expect(ManagementEvent.decode(Array(whole.prefix(length))) == nil) }
 }
 
-@Test func anInnerLengthThatLiesIsRefused() {
+@Test func `an inner length that lies is refused`() {
   #expect(ManagementEvent.decode(bytes("120001000f00" + "00000001aa0001c4000000000200" + "00")) == nil)
   #expect(ManagementEvent.decode(bytes("120001000f00" + "00000001aa0001c400000000ffff" + "00")) == nil)
 }
 
-@Test func controllerInformationIsRead() throws {
+@Test func `controller information is read`() throws {
   let information = try #require(ControllerInformation(bytes("01000001aa00" + "09" + "f105" + "ff0e0d00" + "d3023c00")))
   #expect(information.address == 0x00AA_0100_0001)
   #expect(information.supported.contains(.lowEnergy))
@@ -123,20 +123,20 @@ func eventsAreRead(_ hex: String, _ expected: ManagementEvent) throws {
   #expect(ControllerInformation(bytes("01000001aa0009f105ff0e0d00d3023c")) == nil)
 }
 
-@Test func anIndexListShorterThanItsCountIsRefused() {
+@Test func `an index list shorter than its count is refused`() {
   #expect(indexList([2, 0, 0, 0, 1, 0]) == [0, 1])
   #expect(indexList([0, 0]) == [])
   #expect(indexList([2, 0, 0, 0, 1]) == nil)
   #expect(indexList([0xFF, 0xFF]) == nil)
 }
 
-@Test func secondaryChannelsTellExtendedAdvertising() {
+@Test func `secondary channels tell extended advertising`() {
   #expect(supportsExtendedAdvertising(bytes("ffff0100fbfb0300")))
   #expect(!supportsExtendedAdvertising(bytes("7f000000fbfb0300")))
   #expect(!supportsExtendedAdvertising([]))
 }
 
-@Test func aStatusIsNamed() {
+@Test func `a status is named`() {
   #expect(ManagementStatus.blockedByRFKill.text == "blocked by rfkill, mgmt status 18")
   #expect(ManagementStatus(rawValue: 0xEE).text == "mgmt status 238")
 }

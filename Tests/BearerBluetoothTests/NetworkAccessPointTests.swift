@@ -64,7 +64,7 @@ import Testing
     return hasEnded
   }
 
-  @Test func aPeerJoinsTheBridgeAndLeavesItWhenItsChannelEnds() throws {
+  @Test func `a peer joins the bridge and leaves it when its channel ends`() throws {
     point.start(Self.working)
     let peer = try connect(7)
     #expect(!point.hasJoined(7))
@@ -81,7 +81,7 @@ import Testing
     point.stop()
   }
 
-  @Test func whatAMemberSendsWakesNobody() throws {
+  @Test func `what a member sends wakes nobody`() throws {
     point.start(Self.working)
     let peer = try connect(7)
     ask(peer)
@@ -91,7 +91,7 @@ import Testing
     close(peer)
   }
 
-  @Test func anotherRoleIsRefusedAndItsChannelEndsWhenTheAnswerCouldBeRead() throws {
+  @Test func `another role is refused and its channel ends when the answer could be read`() throws {
     point.start(Self.working)
     let peer = try connect(7)
     ask(peer, bytes("01010211171115"))
@@ -102,7 +102,7 @@ import Testing
     close(peer)
   }
 
-  @Test func nonsenseEndsTheChannelWithoutAnAnswer() throws {
+  @Test func `nonsense ends the channel without an answer`() throws {
     point.start(Self.working)
     let peer = try connect(7)
     ask(peer, [9])
@@ -111,7 +111,7 @@ import Testing
     close(peer)
   }
 
-  @Test func whoSaysNothingIsLeftAndAMemberMayBeSilent() throws {
+  @Test func `who says nothing is left and a member may be silent`() throws {
     point.start(Self.working)
     let member = try connect(7)
     ask(member)
@@ -123,7 +123,7 @@ import Testing
     close(silent)
   }
 
-  @Test func beyondAllPlacesAChannelIsClosed() throws {
+  @Test func `beyond all places a channel is closed`() throws {
     point.start(Self.working)
     let peers = try (1...UInt64(NetworkAccessPoint.peersMax + 1)).map { try connect($0) }
     #expect(answer(peers[NetworkAccessPoint.peersMax]) == "")
@@ -134,7 +134,7 @@ import Testing
     for peer in peers { close(peer) }
   }
 
-  @Test func aPeerThatComesAgainReplacesItsFormerChannel() throws {
+  @Test func `a peer that comes again replaces its former channel`() throws {
     point.start(Self.working)
     let former = try connect(7)
     ask(former)
@@ -147,7 +147,7 @@ import Testing
     close(peer)
   }
 
-  @Test func aPeerThatCannotJoinIsToldSoAndTheReasonIsSaidOnce() throws {
+  @Test func `a peer that cannot join is told so and the reason is said once`() throws {
     point.start(Self.working)
     network.failure = ENODEV
     for _ in 0..<2 {
@@ -166,7 +166,7 @@ import Testing
     close(peer)
   }
 
-  @Test func thatAFormerInterfaceIsStillThereIsNoFault() throws {
+  @Test func `that a former interface is still there is no fault`() throws {
     point.start(Self.working)
     network.failure = EEXIST
     let peer = try connect(7)
@@ -176,7 +176,7 @@ import Testing
     close(peer)
   }
 
-  @Test func theStartWarnsThatNothingIsSealed() {
+  @Test func `the start warns that nothing is sealed`() {
     point.start(Self.working)
     let warning = "peers may join the bridge: plain Ethernet, which Causeway neither seals nor authenticates"
     #expect(news.told.map { $0.0 } == [warning])
@@ -188,7 +188,7 @@ import Testing
     (EPERM, "no permission to add interfaces: run with CAP_NET_ADMIN"),
     (EADDRINUSE, "another program is a network access point: stop bluetoothd"),
   ])
-  func whatIsMissingIsNamed(_ code: CInt, _ remedy: String) {
+  func `what is missing is named`(_ code: CInt, _ remedy: String) {
     waiting.failure = code
     point.start(Self.working)
     #expect(point.snapshot?.problem == "peers cannot join: \(remedy)" && !point.isOpen)

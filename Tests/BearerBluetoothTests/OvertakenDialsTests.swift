@@ -3,7 +3,7 @@ import Testing
 
 @testable import BearerBluetooth
 
-@Test func anOvertakenDialIsToldWhenItsPeersStreamHasShownWhoseItIs() {
+@Test func `an overtaken dial is told when its peers stream has shown whose it is`() {
   var dials = OvertakenDials()
   let start = Instant.zero + .seconds(5)
   #expect(dials.deadline == .never)
@@ -17,7 +17,7 @@ import Testing
   #expect(dials.next(.never) == nil)
 }
 
-@Test func overtakenDialsAreAllToldWhenTheControllerIsGone() {
+@Test func `overtaken dials are all told when the controller is gone`() {
   var dials = OvertakenDials()
   dials.add(7, .zero)
   dials.add(8, .zero)

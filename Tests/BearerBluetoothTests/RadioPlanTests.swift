@@ -29,19 +29,19 @@ private struct Radio {
   mutating func handle(_ event: RadioPlan.Event) { plan.handle(event, now) }
 }
 
-@Test func anAdapterThatComesUpAdvertisesFirstAndThenScans() {
+@Test func `an adapter that comes up advertises first and then scans`() {
   var radio = Radio()
   #expect(radio.drain() == [.advertise, .scan])
   #expect(radio.plan.isAdvertising && radio.plan.isScanning)
 }
 
-@Test func oneCommandIsOutstandingAtATime() {
+@Test func `one command is outstanding at a time`() {
   var radio = Radio()
   #expect(radio.plan.nextCommand(radio.now) == .advertise)
   #expect(radio.plan.nextCommand(radio.now) == nil)
 }
 
-@Test func aLinkEndsTheAdvertisingSetSoItIsArmedAgain() {
+@Test func `a link ends the advertising set so it is armed again`() {
   var radio = Radio()
   _ = radio.drain()
   radio.handle(.linkUp)
@@ -49,7 +49,7 @@ private struct Radio {
   #expect(radio.drain() == [.advertise])
 }
 
-@Test func aLinkThatComesUpWhileAdvertisingIsBeingArmedArmsItOnceMore() {
+@Test func `a link that comes up while advertising is being armed arms it once more`() {
   var radio = Radio(mayScan: false)
   #expect(radio.plan.nextCommand(radio.now) == .advertise)
   radio.handle(.linkUp)
@@ -58,7 +58,7 @@ private struct Radio {
   #expect(radio.plan.isAdvertising)
 }
 
-@Test func withEverySlotTakenTheSetIsRemovedAndScanningDoesNotBegin() {
+@Test func `with every slot taken the set is removed and scanning does not begin`() {
   var radio = Radio(linksMax: 1)
   _ = radio.drain()
   radio.handle(.linkUp)
@@ -70,7 +70,7 @@ private struct Radio {
   #expect(radio.drain() == [.advertise, .scan])
 }
 
-@Test func aLegacyControllerStopsEverythingForADialAndResumesAfterIt() {
+@Test func `a legacy controller stops everything for a dial and resumes after it`() {
   var radio = Radio()
   _ = radio.drain()
   radio.handle(.dialsWaiting(true))
@@ -81,7 +81,7 @@ private struct Radio {
   #expect(radio.drain() == [.advertise, .scan])
 }
 
-@Test func anExtendedControllerAdvertisesOnWhileDialling() {
+@Test func `an extended controller advertises on while dialling`() {
   var radio = Radio(isExtended: true)
   _ = radio.drain()
   radio.handle(.dialsWaiting(true))
@@ -89,7 +89,7 @@ private struct Radio {
   #expect(radio.plan.isAdvertising)
 }
 
-@Test func dialsAreOneAfterTheOther() {
+@Test func `dials are one after the other`() {
   var radio = Radio(isExtended: true)
   _ = radio.drain()
   radio.handle(.dialsWaiting(true))
@@ -99,7 +99,7 @@ private struct Radio {
   #expect(radio.drain() == [.dial])
 }
 
-@Test func afterAFailedDialTheRadioIsSeenAndListensBeforeTheNext() {
+@Test func `after a failed dial the radio is seen and listens before the next`() {
   var radio = Radio()
   _ = radio.drain()
   radio.handle(.dialsWaiting(true))
@@ -111,7 +111,7 @@ private struct Radio {
   #expect(radio.drain() == [.stopAdvertising, .stopScanning, .dial])
 }
 
-@Test func whoAdvertisesWhileDiallingListensOnlyAfterTheSecondFailureInARow() {
+@Test func `who advertises while dialling listens only after the second failure in a row`() {
   var radio = Radio(isExtended: true)
   _ = radio.drain()
   radio.handle(.dialsWaiting(true))
@@ -130,7 +130,7 @@ private struct Radio {
 @Test(arguments: [
   (true, [2_000, 4_000, 5_000, 5_000, 5_000, 5_000]), (false, [2_000, 4_000, 8_000, 16_000, 20_000, 20_000]),
 ])
-func aSessionThatFoundNobodyIsFollowedByALongerRestEachTime(_ relays: Bool, _ expected: [UInt64]) {
+func `a session that found nobody is followed by a longer rest each time`(_ relays: Bool, _ expected: [UInt64]) {
   var radio = Radio(mayAdvertise: false, relays: relays)
   var rests: [UInt64] = []
   for _ in 0..<6 {
@@ -142,7 +142,7 @@ func aSessionThatFoundNobodyIsFollowedByALongerRestEachTime(_ relays: Bool, _ ex
   #expect(rests == expected)
 }
 
-@Test func aNewcomerShortensTheRestAndALostLinkEndsIt() {
+@Test func `a newcomer shortens the rest and a lost link ends it`() {
   var radio = Radio(mayAdvertise: false)
   for _ in 0..<3 {
     _ = radio.drain()
@@ -161,7 +161,7 @@ func aSessionThatFoundNobodyIsFollowedByALongerRestEachTime(_ relays: Bool, _ ex
   #expect(radio.drain() == [.scan])
 }
 
-@Test func refusedCommandsAreTriedAgainLater() {
+@Test func `refused commands are tried again later`() {
   var radio = Radio()
   #expect(radio.plan.nextCommand(radio.now) == .advertise)
   radio.handle(.commandDone(isSuccess: false))
@@ -173,7 +173,7 @@ func aSessionThatFoundNobodyIsFollowedByALongerRestEachTime(_ relays: Bool, _ ex
   #expect(radio.drain() == [.advertise])
 }
 
-@Test func aSessionThatADialInterruptedIsTakenUpAtOnce() {
+@Test func `a session that a dial interrupted is taken up at once`() {
   var radio = Radio(mayAdvertise: false)
   _ = radio.drain()
   radio.handle(.dialsWaiting(true))
@@ -186,7 +186,7 @@ func aSessionThatFoundNobodyIsFollowedByALongerRestEachTime(_ relays: Bool, _ ex
   #expect(radio.drain() == [.scan])
 }
 
-@Test func nothingIsDoneWithoutAnAdapter() {
+@Test func `nothing is done without an adapter`() {
   var radio = Radio()
   _ = radio.drain()
   radio.handle(.linkUp)
@@ -199,14 +199,14 @@ func aSessionThatFoundNobodyIsFollowedByALongerRestEachTime(_ relays: Bool, _ ex
   #expect(radio.drain() == [.dial])
 }
 
-@Test func whatTheSettingsForbidIsNotDone() {
+@Test func `what the settings forbid is not done`() {
   var listener = Radio(mayScan: false)
   #expect(listener.drain() == [.advertise])
   var dialler = Radio(mayAdvertise: false)
   #expect(dialler.drain() == [.scan])
 }
 
-@Test func anAdvertisingSetThatSomebodyElseRemovedIsAddedAgain() {
+@Test func `an advertising set that somebody else removed is added again`() {
   var radio = Radio(mayScan: false)
   _ = radio.drain()
   radio.handle(.advertisingRemoved)
@@ -271,7 +271,7 @@ private func inquirer(seed: UInt64 = 1, mayScan: Bool = true) -> Radio {
   return radio
 }
 
-@Test func anInquiryTakesThePlaceOfTheSecondScanAndLasts5120Milliseconds() {
+@Test func `an inquiry takes the place of the second scan and lasts5120 milliseconds`() {
   var radio = inquirer()
   #expect(radio.plan.isScanning && !radio.plan.isInquiring)
   radio.now = radio.now + .milliseconds(10_240)
@@ -282,18 +282,18 @@ private func inquirer(seed: UInt64 = 1, mayScan: Bool = true) -> Radio {
   #expect(radio.drain() == [.stopInquiring, .scan])
 }
 
-@Test func withoutLEAnInquiryBeginsAtOnce() {
+@Test func `without LE an inquiry begins at once`() {
   var radio = Radio(mayAdvertise: false, mayScan: false)
   radio.handle(.mayInquire(true))
   #expect(radio.drain() == [.inquire])
 }
 
-@Test func whoMayNotInquireScansOnly() {
+@Test func `who may not inquire scans only`() {
   var radio = Radio(mayAdvertise: false, mayScan: false)
   #expect(radio.drain() == [] && radio.plan.deadline == .never)
 }
 
-@Test func anInquiryEndsWhenSomethingPassesAndNoneBeginsBesideWiFi() {
+@Test func `an inquiry ends when something passes and none begins beside wi fi`() {
   var radio = inquirer(mayScan: false)
   #expect(radio.plan.isInquiring)
   radio.handle(.mayInquire(false))
@@ -306,7 +306,7 @@ private func inquirer(seed: UInt64 = 1, mayScan: Bool = true) -> Radio {
   #expect(radio.drain() == [.inquire])
 }
 
-@Test func aDialEndsAnInquiry() {
+@Test func `a dial ends an inquiry`() {
   var radio = inquirer(mayScan: false)
   radio.handle(.dialsWaiting(true))
   #expect(radio.drain() == [.stopAdvertising, .stopInquiring, .dial])
@@ -325,7 +325,7 @@ private func pauses(_ count: Int, seed: UInt64, finding: Bool = false) -> [UInt6
   }
 }
 
-@Test func pausesBetweenInquiriesThatFindNobodyDoubleAndDifferByNode() {
+@Test func `pauses between inquiries that find nobody double and differ by node`() {
   for (pause, least) in zip(pauses(6, seed: 1), [10, 20, 40, 80, 120, 120] as [UInt64]) {
     #expect((least..<(2 * least)).contains(pause))
   }

@@ -8,7 +8,7 @@ import Testing
 @testable import BearerIP
 
 @Suite struct IPBearerTests {
-  @Test func aDialAndItsAcceptAreHandedOverOnBothSides() throws {
+  @Test func `a dial and its accept are handed over on both sides`() throws {
     let loop = try EventLoop()
     let (a, b) = (Node(loop), Node(loop))
     defer { a.bearer.stop(); b.bearer.stop() }
@@ -33,7 +33,7 @@ import Testing
     #expect(got == 0x81)
   }
 
-  @Test(.enabled(if: hasIPv6Loopback())) func theSamePortListensOnIPv6() throws {
+  @Test(.enabled(if: hasIPv6Loopback())) func `the same port listens on IPv6`() throws {
     let loop = try EventLoop()
     let (a, b) = (Node(loop), Node(loop))
     defer { a.bearer.stop(); b.bearer.stop() }
@@ -43,7 +43,7 @@ import Testing
     #expect(b.recorder.opened.first?.bearer == .loopback)
   }
 
-  @Test func handedOverSocketsNeverBlockAndSendSmallFramesAtOnce() throws {
+  @Test func `handed over sockets never block and send small frames at once`() throws {
     let loop = try EventLoop()
     let (a, b) = (Node(loop), Node(loop))
     defer { a.bearer.stop(); b.bearer.stop() }
@@ -60,7 +60,7 @@ import Testing
     }
   }
 
-  @Test func aRefusedDialNamesItsAddressAndReason() throws {
+  @Test func `a refused dial names its address and reason`() throws {
     let loop = try EventLoop()
     let (a, b) = (Node(loop), Node(loop))
     let port = b.bearer.port
@@ -74,7 +74,7 @@ import Testing
     #expect(a.recorder.failed.first?.reason == "127.0.0.1:\(port): Connection refused")
   }
 
-  @Test func aLinkLocalAddressWithoutItsInterfaceIsRefusedWithTheRemedy() throws {
+  @Test func `a link local address without its interface is refused with the remedy`() throws {
     let loop = try EventLoop()
     let a = Node(loop)
     defer { a.bearer.stop() }
@@ -85,7 +85,7 @@ import Testing
     #expect(a.recorder.failed.first?.reason.contains("write it with its interface") == true)
   }
 
-  @Test func aDialOverAnInterfaceThatIsNotAllowedFails() throws {
+  @Test func `a dial over an interface that is not allowed fails`() throws {
     let loop = try EventLoop()
     let b = Node(loop)
     let a = Node(loop) { $0.allowsLoopback = false }
@@ -96,7 +96,7 @@ import Testing
     #expect(a.recorder.failed.first?.reason.contains("settings do not allow") == true)
   }
 
-  @Test func aConnectionOverAnInterfaceThatIsNotAllowedIsClosedAndToldOnce() throws {
+  @Test func `a connection over an interface that is not allowed is closed and told once`() throws {
     let loop = try EventLoop()
     let a = Node(loop)
     let b = Node(loop) { $0.allowsLoopback = false }
@@ -165,7 +165,7 @@ import Testing
     #expect(!isOnLink(0, 0xFFFF_C000_02FE, heardOn: 9))
   }
 
-  @Test func aPortInUseIsReportedAndLeavesTheBearerDialling() throws {
+  @Test func `a port in use is reported and leaves the bearer dialling`() throws {
     let loop = try EventLoop()
     let b = Node(loop)
     let a = Node(loop) { $0.port = b.bearer.port }
@@ -179,7 +179,7 @@ import Testing
     #expect(a.recorder.opened.count == 1)
   }
 
-  @Test func aStaticPeerIsACandidateWithoutAHint() throws {
+  @Test func `a static peer is a candidate without a hint`() throws {
     let loop = try EventLoop()
     let a = Node(loop) {
       $0.peers = [StaticPeer(endpoint: IPEndpoint(ipv4: loopbackIPv4, port: 41_820), interface: "")]
@@ -188,7 +188,7 @@ import Testing
     #expect(a.recorder.found == [candidate(IPEndpoint(ipv4: loopbackIPv4, port: 41_820))])
   }
 
-  @Test func nothingIsCalledBackAfterStop() throws {
+  @Test func `nothing is called back after stop`() throws {
     let loop = try EventLoop()
     let (a, b) = (Node(loop), Node(loop))
     defer { b.bearer.stop() }
@@ -202,7 +202,7 @@ import Testing
 }
 
 @Suite struct StreamDialerTests {
-  @Test func aDialWithoutAnAnswerFailsInItsTime() throws {
+  @Test func `a dial without an answer fails in its time`() throws {
     let loop = try EventLoop()
     let full = try makeFullListener()
     defer { close(full.descriptor); close(full.filler) }
@@ -218,7 +218,7 @@ import Testing
     dialer.close()
   }
 
-  @Test func moreDialsThanTheLimitAreRefusedAndTheRestGoesOn() throws {
+  @Test func `more dials than the limit are refused and the rest goes on`() throws {
     let loop = try EventLoop()
     let full = try makeFullListener()
     defer { close(full.descriptor); close(full.filler) }
@@ -233,7 +233,7 @@ import Testing
     dialer.close()
   }
 
-  @Test func aCancelledDialStaysSilentAndFreesItsPlace() throws {
+  @Test func `a cancelled dial stays silent and frees its place`() throws {
     let loop = try EventLoop()
     let full = try makeFullListener()
     defer { close(full.descriptor); close(full.filler) }

@@ -35,7 +35,7 @@ private func setLoopback(up: Bool) throws {
 private let canUnshare = inPrivateNamespace {}
 
 @Suite(.enabled(if: canUnshare)) struct NamespaceTests {
-  @Test func anInterfaceThatComesUpIsNoticedAndSoIsItsEnd() throws {
+  @Test func `an interface that comes up is noticed and so is its end`() throws {
     _ = try inPrivateNamespace {
       let loop = try EventLoop()
       let node = Node(loop)
@@ -53,7 +53,7 @@ private let canUnshare = inPrivateNamespace {}
     }
   }
 
-  @Test func anAddressGivenToAnInterfaceCarriesLinks() throws {
+  @Test func `an address given to an interface carries links`() throws {
     _ = try inPrivateNamespace {
       try setLoopback(up: true)
       let loop = try EventLoop()
@@ -73,7 +73,7 @@ private let canUnshare = inPrivateNamespace {}
     }
   }
 
-  @Test func aBridgeHasAnAddressOfItsOwnAndItsPortsHaveNone() throws {
+  @Test func `a bridge has an address of its own and its ports have none`() throws {
     _ = try inPrivateNamespace {
       try makeBridge("cw-bridge", ethernetAddress: 0x0200_0102_0304)
       try makeBridge("cw-port", ethernetAddress: 0x0200_0000_0001)  // a bridge that is not a port of another bridge yet
@@ -87,7 +87,7 @@ private let canUnshare = inPrivateNamespace {}
     }
   }
 
-  @Test func anAddressForAnInterfaceThatIsGoneIsAnError() throws {
+  @Test func `an address for an interface that is gone is an error`() throws {
     _ = inPrivateNamespace {
       #expect(throws: SystemError(code: ENODEV)) {
         try addInterfaceAddress(4242, ipv4: 0xC0A8_3101, prefixLength: 24)
@@ -95,7 +95,7 @@ private let canUnshare = inPrivateNamespace {}
     }
   }
 
-  @Test func aStaticPeersInterfaceMayComeLater() throws {
+  @Test func `a static peers interface may come later`() throws {
     _ = try inPrivateNamespace {
       try setLoopback(up: true)
       let loop = try EventLoop()

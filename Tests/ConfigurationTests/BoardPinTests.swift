@@ -18,21 +18,21 @@ private let projectDirectory = URL(filePath: #filePath).deletingLastPathComponen
   .appending(path: "../../board").standardized
 
 @Suite struct BoardPinTests {
-  @Test func aLightHasChipLineAndPolarity() throws {
+  @Test func `a light has chip line and polarity`() throws {
     let pin = try #require(try board("status-gpio = pinctrl-bcm2711:17").statusPin)
     #expect(pin.chip == "pinctrl-bcm2711" && pin.number == 17 && !pin.isActiveLow && pin.bias == .asIs)
     let other = try #require(try board("status-gpio = gpiochip4:GPIO17 , active-low").statusPin)
     #expect(other.chip == "gpiochip4" && other.line == "GPIO17" && other.number == nil && other.isActiveLow)
   }
 
-  @Test func aButtonHasAResistorToo() throws {
+  @Test func `a button has a resistor too`() throws {
     for (word, bias) in [("pull-up", GPIOPin.Bias.pullUp), ("pull-down", .pullDown), ("pull-none", .none)] {
       let pin = try #require(try board("button-gpio = 7e200000.gpio:a:27, \(word), active-low").buttonPin)
       #expect(pin.chip == "7e200000.gpio:a" && pin.line == "27" && pin.isActiveLow && pin.bias == bias)
     }
   }
 
-  @Test func aButtonIsStillFor20MillisecondsUnlessSaidOtherwise() throws {
+  @Test func `a button is still for20 milliseconds unless said otherwise`() throws {
     #expect(try board("").buttonDebounceMilliseconds == 20)
     #expect(try board("button-debounce = 5").buttonDebounceMilliseconds == 5)
   }
@@ -44,11 +44,11 @@ private let projectDirectory = URL(filePath: #filePath).deletingLastPathComponen
     "button-gpio = chip:27, pull-up, pull-down", "button-gpio = chip:27,",
     "button-debounce = 4", "button-debounce = 201",
   ])
-  func aPinThatIsNoneIsRefused(_ line: String) { #expect(isRefused(line)) }
+  func `a pin that is none is refused`(_ line: String) { #expect(isRefused(line)) }
 
   /// Checks the example in `board/NAME/README.md`: the lines behind `[board]` that have the form of a setting.
   @Test(arguments: ["rpi4", "rpi-zero-2w", "virtual"])
-  func theConfigurationOfEachBoardIsAccepted(name: String) throws {
+  func `the configuration of each board is accepted`(name: String) throws {
     let page = try String(contentsOf: projectDirectory.appending(path: "\(name)/README.md"), encoding: .utf8)
     let lines = page.split(separator: "\n").map { $0.trimmingCharacters(in: .whitespaces) }
     let start = try #require(lines.firstIndex(of: "[board]"))

@@ -16,14 +16,14 @@ private func refusal(_ text: String) -> String? {
   } catch { return error.text }
 }
 
-@Test(arguments: ["[wifi-direct]", "[mesh]"]) func aRejectedPassphraseIsNotShown(section: String) throws {
+@Test(arguments: ["[wifi-direct]", "[mesh]"]) func `a rejected passphrase is not shown`(section: String) throws {
   let text = try #require(refusal("\(section)\npassphrase = hölzernes Bein"))
   #expect(
     text
       == "box.conf:2: \(section) passphrase: this value is not accepted; expected 8 to 63 printable ASCII characters")
 }
 
-@Test func anEmptyFileGivesTheDefaults() throws {
+@Test func `an empty file gives the defaults`() throws {
   let configuration = try parse("")
   #expect(configuration.ip.port == 41820 && configuration.ip.isEnabled && configuration.ip.peers.isEmpty)
   #expect(configuration.node.serviceType == "causeway" && configuration.node.isRelay)
@@ -33,7 +33,7 @@ private func refusal(_ text: String) -> String? {
   #expect(configuration.journal.sizeKiB == 256 && configuration.journal.level == .info)
 }
 
-@Test func everyKeyIsStored() throws {
+@Test func `every key is stored`() throws {
   let c = try parse(
     """
     # comment
@@ -98,24 +98,26 @@ private func refusal(_ text: String) -> String? {
 }
 
 @Test(arguments: [("no", false, true), ("yes", true, true), ("only", true, false)])
-func bluetoothClassicIsUsedBesideLowEnergyOrAlone(_ word: String, _ isClassic: Bool, _ isLowEnergy: Bool) throws {
+func `bluetooth classic is used beside low energy or alone`(_ word: String, _ isClassic: Bool, _ isLowEnergy: Bool)
+  throws
+{
   let used = try parse("[bluetooth]\nclassic = \(word)\n").bluetooth
   #expect(used.isClassic == isClassic && used.isLowEnergy == isLowEnergy)
 }
 
-@Test func anErrorNamesFileLineKeyAndWhatIsAccepted() {
+@Test func `an error names file line key and what is accepted`() {
   #expect(
     refusal("[ip]\n\nport = 99999\n")
       == "box.conf:3: [ip] port: “99999” is not accepted; expected a number from 1 to 65535")
 }
 
-@Test func anUnknownKeyIsRefusedWithThoseThatExist() {
+@Test func `an unknown key is refused with those that exist`() {
   #expect(
     refusal("[discovery]\nmdns = yes")
       == "box.conf:2: [discovery] has no key “mdns”; expected dns-sd")
 }
 
-@Test func aMeshIsOffUnlessSaidOtherwiseAndKeepsItsValues() throws {
+@Test func `a mesh is off unless said otherwise and keeps its values`() throws {
   #expect(try !parse("").mesh.isEnabled)
   let mesh = try parse(
     "[mesh]\nenabled = yes\ninterface = wlp1\nssid = back bone\npassphrase = eight \"88\nfrequency = 5180\nforwarding = no"
@@ -124,7 +126,7 @@ func bluetoothClassicIsUsedBesideLowEnergyOrAlone(_ word: String, _ isClassic: B
   #expect(mesh.frequency == 5180 && !mesh.isForwarding)
 }
 
-@Test func aMeshWithoutNamePassphraseOrIPIsRefused() {
+@Test func `a mesh without name passphrase or IP is refused`() {
   #expect(
     refusal("[mesh]\nenabled = yes\npassphrase = eightchars")
       == "box.conf: [mesh] has no ssid: set it, the same on all boxes")
@@ -136,7 +138,7 @@ func bluetoothClassicIsUsedBesideLowEnergyOrAlone(_ word: String, _ isClassic: B
   #expect(refusal("[mesh]\nenabled = no\nssid = x") == nil)
 }
 
-@Test func aNetworkOverBluetoothIsOffUnlessABridgeIsNamedAndNeedsClassic() throws {
+@Test func `a network over bluetooth is off unless a bridge is named and needs classic`() throws {
   #expect(try parse("[bluetooth]\nclassic = yes").bluetooth.networkBridge == "")
   #expect(try parse("[bluetooth]\nclassic = yes\nnap = br0").bluetooth.networkBridge == "br0")
   let off = try parse("[bluetooth]\nnap = br0")
@@ -144,7 +146,7 @@ func bluetoothClassicIsUsedBesideLowEnergyOrAlone(_ word: String, _ isClassic: B
   #expect(refusal("[bluetooth]\nnap = a/b") != nil && refusal("[bluetooth]\nnap = sixteen-letters-") != nil)
 }
 
-@Test func aNetworkOverBluetoothMayBeThatOfTheGroupWhereTheBoxOwnsOne() throws {
+@Test func `a network over bluetooth may be that of the group where the box owns one`() throws {
   let group = "[bluetooth]\nclassic = yes\nnap = group"
   #expect(try parse(group).bluetooth.joinsGroup && parse(group).warnings == [])
   #expect(try !parse("[bluetooth]\nclassic = yes\nnap = groups").bluetooth.joinsGroup)
@@ -155,7 +157,7 @@ func bluetoothClassicIsUsedBesideLowEnergyOrAlone(_ word: String, _ isClassic: B
   }
 }
 
-@Test func encryptionIsRequiredUnlessSaidOtherwise() throws {
+@Test func `encryption is required unless said otherwise`() throws {
   #expect(try Configuration.parse(Array("[node]\n".utf8), file: "box.conf").peer.encryption == .required)
   for (word, expected) in [("required", EncryptionPreference.required), ("optional", .optional), ("none", .none)] {
     let configuration = try Configuration.parse(Array("[peer]\nencryption = \(word)\n".utf8), file: "box.conf")
@@ -166,7 +168,7 @@ func bluetoothClassicIsUsedBesideLowEnergyOrAlone(_ word: String, _ isClassic: B
       == "box.conf:2: [peer] encryption: “maybe” is not accepted; expected required, optional or none")
 }
 
-@Test func anUnknownSectionIsRefusedWithThoseThatExist() {
+@Test func `an unknown section is refused with those that exist`() {
   #expect(
     refusal("[wifi]\nx = 1")
       == "box.conf:1: unknown section [wifi]; expected "
@@ -175,32 +177,32 @@ func bluetoothClassicIsUsedBesideLowEnergyOrAlone(_ word: String, _ isClassic: B
 }
 
 @Test(arguments: ["[wifi]", "[ip]\nport = 1\n  [ ip]  \n", "[ip]\r\n[IP]\r\n"])
-func anUnknownSectionIsRefusedAlsoWithoutKeys(_ text: String) {
+func `an unknown section is refused also without keys`(_ text: String) {
   #expect(refusal(text)?.contains("unknown section [") == true)
 }
 
-@Test func aLineThatIsTooLongIsNamedAndDoesNotShiftTheOthers() {
+@Test func `a line that is too long is named and does not shift the others`() {
   let long = String(repeating: "y", count: 4000)
   #expect(refusal("[ip]\n#\(long)\nport = x\n")?.hasPrefix("box.conf:2: longer than 1020 bytes") == true)
   #expect(
     refusal("[ip]\n#\(String(repeating: "y", count: 1019))\r\nport = x\n")?.hasPrefix("box.conf:3: [ip] port") == true)
 }
 
-@Test func aKeyBeforeAnySectionIsRefused() {
+@Test func `a key before any section is refused`() {
   #expect(refusal("port = 1")?.hasPrefix("box.conf:1: “port” precedes the first [section]") == true)
 }
 
-@Test func whatIsNoEntryIsRefused() {
+@Test func `what is no entry is refused`() {
   #expect(refusal("[ip]\nport 7\n")?.hasPrefix("box.conf:2: not understood") == true)
   #expect(refusal("[ip\nport = 7\n")?.hasPrefix("box.conf:1: not understood") == true)
   #expect(refusal("[ip]\nport = 7\n\0")?.hasPrefix("box.conf:3: a zero byte") == true)
 }
 
-@Test func aKeyMayStandOnlyOnceUnlessItIsAList() {
+@Test func `a key may stand only once unless it is a list`() {
   #expect(refusal("[ip]\nport = 1\nport = 2") == "box.conf:3: [ip] port: given twice; expected a single line")
 }
 
-@Test func longLinesAreReadWholeAndTooLongOnesRefused() throws {
+@Test func `long lines are read whole and too long ones refused`() throws {
   let value = String(repeating: "x", count: 250)
   #expect(try parse("[node]\ndiscovery-info = k=\(value), l=\(value), m=\(value)\n").node.discoveryInfo.count == 3)
   #expect(refusal("[node]\n#\(String(repeating: "y", count: 2000))\n") != nil)
@@ -215,7 +217,7 @@ func anUnknownSectionIsRefusedAlsoWithoutKeys(_ text: String) {
   "discovery-info = k=\(String(repeating: "x", count: 254))", "state-directory = relative",
   "runtime-directory = /\(String(repeating: "x", count: 80))", "relay = true", "peers-max = 0", "peers-max = 65",
 ])
-func badNodeValuesAreRefused(_ line: String) {
+func `bad node values are refused`(_ line: String) {
   #expect(refusal("[node]\n" + line)?.hasPrefix("box.conf:2: ") == true)
 }
 
@@ -237,11 +239,11 @@ func badNodeValuesAreRefused(_ line: String) {
   "[wifi-direct]\npassphrase = short", "[wifi-direct]\nssid = \(String(repeating: "s", count: 33))",
   "[discovery]\ndns-sd = on", "[journal]\nsize = 15", "[journal]\nlevel = loud",
 ])
-func badValuesOfOtherSectionsAreRefused(_ text: String) {
+func `bad values of other sections are refused`(_ text: String) {
   #expect(refusal(text)?.contains("is not accepted; expected ") == true)
 }
 
-@Test func addressesAreParsedIntoTheirBytes() throws {
+@Test func `addresses are parsed into their bytes`() throws {
   let c = try parse("[ip]\npeers = 10.1.2.3:5, [fe80::1:2%eth0]:6\n[bluetooth]\nadapter = 00:1a:7D:da:71:13")
   #expect(c.ip.peers[0].endpoint.low == 0xFFFF_0A01_0203 && c.ip.peers[0].endpoint.high == 0)
   #expect(c.ip.peers[0].endpoint.port == 5 && c.ip.peers[0].interface == "")
@@ -250,7 +252,7 @@ func badValuesOfOtherSectionsAreRefused(_ text: String) {
   #expect(c.bluetooth.adapters == [.address(0x001A_7DDA_7113)])
 }
 
-@Test func muchDiscoveryInfoWarnsAndTooMuchIsRefused() throws {
+@Test func `much discovery info warns and too much is refused`() throws {
   let value = String(repeating: "x", count: 220)
   func lines(_ count: Int) -> String { (0..<count).map { "discovery-info = k\($0)=\(value)\n" }.joined() }
   #expect(try parse("[node]\n" + lines(1)).warnings.isEmpty)
@@ -272,14 +274,14 @@ func badValuesOfOtherSectionsAreRefused(_ text: String) {
   #expect(try parse("[ip]\nenabled = no\n[wifi-direct]\nenabled = no\n").warnings.isEmpty)
 }
 
-@Test func aMissingNamedFileIsAnErrorAndAMissingDefaultFileIsNot() throws {
+@Test func `a missing named file is an error and a missing default file is not`() throws {
   #expect(throws: ConfigurationError.self) { try Configuration.load(path: "/nonexistent/box.conf") }
   if access(Configuration.defaultPath, F_OK) != 0 {
     #expect(try !Configuration.load(path: nil).node.displayName.isEmpty)
   }
 }
 
-@Test func aDefaultFileThatCannotBeReachedIsAnErrorAndNotAbsent() throws {
+@Test func `a default file that cannot be reached is an error and not absent`() throws {
   var template = Array("/tmp/causeway-test-XXXXXX".utf8CString)
   let path = try #require(mkdtemp(&template).map { String(cString: $0) })
   defer { _ = system("rm -rf \(path)") }
@@ -296,7 +298,7 @@ func badValuesOfOtherSectionsAreRefused(_ text: String) {
   #expect(throws: ConfigurationError.self) { try isAbsent(path + "/loop/box.conf") }
 }
 
-@Test func theShippedFileNamesEveryKeyAndItsExamplesAreAccepted() throws {
+@Test func `the shipped file names every key and its examples are accepted`() throws {
   let path = #filePath.replacing("Tests/ConfigurationTests/ConfigurationTests.swift", with: "config/causeway.conf")
   #expect(try Configuration.load(path: path).warnings.isEmpty)
   let file = try #require(fopen(path, "r"))
@@ -313,7 +315,7 @@ func badValuesOfOtherSectionsAreRefused(_ text: String) {
   for word in refusedKeyLists() { #expect(keys.contains(word), "\(word) is missing in config/causeway.conf") }
 }
 
-@Test func aStatusLEDIsANameOfTheLEDClass() throws {
+@Test func `a status LED is a name of the LED class`() throws {
   #expect(try parse("[board]\nstatus-led = board:green:usr0").board.statusLED == "board:green:usr0")
   for name in ["..", "../ACT", "two words", String(repeating: "x", count: 64)] {
     #expect(refusal("[board]\nstatus-led = \(name)")?.contains("/sys/class/leds") == true)
@@ -333,11 +335,11 @@ private func expected(by text: String) -> [String] {
   ("[trust] policy = ca\n[node]\n", 1), ("[node]\n[trust]policy = ca", 2), ("[trust]]\n", 1), ("[trust] [ip]\n", 1),
   ("[ip]\r\n[trust] x\r\n", 2),
 ])
-func textBehindASectionIsRefusedWithItsLine(text: String, line: Int) {
+func `text behind a section is refused with its line`(text: String, line: Int) {
   #expect(refusal(text)?.hasPrefix("box.conf:\(line): text behind [") == true, "\(refusal(text) ?? "accepted")")
 }
 
-@Test func aCommentMayStandBehindASection() throws {
+@Test func `a comment may stand behind a section`() throws {
   #expect(try parse("[trust]  # who gets in\npolicy = ca").trust.policy == .authority)
   #expect(try parse("[trust];\npolicy = ca").trust.policy == .authority)
 }
@@ -346,17 +348,17 @@ func textBehindASectionIsRefusedWithItsLine(text: String, line: Int) {
   ("[trust]\rpolicy = ca\r", 1), ("# comment\r[trust]\rpolicy = ca\r", 1), ("[trust]\n# a\rpolicy = ca\n", 2),
   ("[trust]\r\r\npolicy = ca", 1), ("[trust]\npolicy = ca\r\r\n", 2),
 ])
-func aCarriageReturnAloneEndsNoLine(text: String, line: Int) {
+func `a carriage return alone ends no line`(text: String, line: Int) {
   #expect(refusal(text)?.hasPrefix("box.conf:\(line): a carriage return within a line") == true)
 }
 
 @Test(arguments: ["\u{B}", "\u{C}", "\u{1B}", "\u{7F}", "\u{85}", "\u{2028}", "\u{2029}"])
-func whatSomeProgramsTakeForALineEndIsRefused(separator: String) {
+func `what some programs take for a line end is refused`(separator: String) {
   #expect(refusal("[trust]\n# off:\(separator)policy = ca\n")?.hasPrefix("box.conf:2: ") == true)
 }
 
 @Test(arguments: [[0x85], [0xC0, 0x8A], [0xE9], [0xED, 0xA0, 0x80], [0xC3]] as [[UInt8]])
-func aLineThatIsNotUTF8IsRefused(bytes: [UInt8]) {
+func `a line that is not UTF8 is refused`(bytes: [UInt8]) {
   for file in [
     Array("[trust]\n# x".utf8) + bytes + Array("policy = ca".utf8) + bytes + [0x0A],
     Array("[trust]\npolicy = ca # ".utf8) + bytes + Array("\n[ip]\n".utf8),
@@ -367,7 +369,7 @@ func aLineThatIsNotUTF8IsRefused(bytes: [UInt8]) {
   }
 }
 
-@Test func aByteOrderMarkBeginsAFileAndNothingElse() throws {
+@Test func `a byte order mark begins a file and nothing else`() throws {
   #expect(try parse("\u{FEFF}[trust]\npolicy = ca").trust.policy == .authority)
   #expect(refusal("[ip]\n\u{FEFF}[trust]\npolicy = ca")?.hasPrefix("box.conf:2: ") == true)
   for mark in [[0xFF, 0xFE], [0xFE, 0xFF], []] as [[UInt8]] {
@@ -377,7 +379,7 @@ func aLineThatIsNotUTF8IsRefused(bytes: [UInt8]) {
   }
 }
 
-@Test func moreEntriesThanAreUsedAreRefused() throws {
+@Test func `more entries than are used are refused`() throws {
   let names = (0..<33).map { "eth\($0)" }, peers = (0..<33).map { "10.0.0.2:\(1000 + $0)" }
   for (key, values) in [("interfaces", names), ("peers", peers)] {
     #expect(refusal("[ip]\n\(key) = \(values.prefix(32).joined(separator: ","))") == nil)
@@ -385,12 +387,12 @@ func aLineThatIsNotUTF8IsRefused(bytes: [UInt8]) {
   }
 }
 
-@Test func theLastLineNeedsNoLineEnd() throws {
+@Test func `the last line needs no line end`() throws {
   for end in ["", "\n", "\r\n", "\r"] { #expect(try parse("[trust]\npolicy = ca" + end).trust.policy == .authority) }
 }
 
 /// Every line in the section `[trust]` is either read, or refused with its line number.
-@Test func noLineIsSkipped() {
+@Test func `no line is skipped`() {
   let lines = [
     "policy = ca", "policy: ca", " policy = ca", "policy ca", "policy", "=", "= ca", "policy =", "policy = ca # x",
     "[trust",

@@ -22,7 +22,7 @@ private func excerpt(_ keeps: Bool = false) -> (text: String, secrets: [String])
   )
 }
 
-@Test func anExcerptHasTheKeysAndNoSecrets() {
+@Test func `an excerpt has the keys and no secrets`() {
   #expect(
     excerpt().text == """
       [node]
@@ -38,11 +38,11 @@ private func excerpt(_ keeps: Bool = false) -> (text: String, secrets: [String])
       """)
 }
 
-@Test func personalValuesStayWhereTheyAreAskedFor() {
+@Test func `personal values stay where they are asked for`() {
   #expect(excerpt(true).text.contains("display-name = casa mia\n") && excerpt(true).text.contains("passphrase = ***\n"))
 }
 
-@Test func secretsAreToldToWhoeverMasksOtherTexts() {
+@Test func `secrets are told to whoever masks other texts`() {
   #expect(excerpt().secrets == ["an old secret", "correct horse = 1"])
 }
 

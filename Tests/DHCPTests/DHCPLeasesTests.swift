@@ -28,12 +28,12 @@ private struct House {
   }
 }
 
-@Test func eachStationGetsAnAddressOfItsOwn() {
+@Test func `each station gets an address of its own`() {
   var house = House()
   #expect(house.join(1) == first && house.join(2) == first + 1 && house.join(3) == first + 2)
 }
 
-@Test func anAddressIsOfItsClientFromTheLeaseToItsEnd() {
+@Test func `an address is of its client from the lease to its end`() {
   var house = House()
   _ = house.ask(.discover, 1)
   #expect(house.leases.client(of: first, now: house.now) == nil, "offered")
@@ -46,7 +46,7 @@ private struct House {
   #expect(house.leases.client(of: first, now: house.now) == nil)
 }
 
-@Test func aStationGetsTheSameAddressAgain() {
+@Test func `a station gets the same address again`() {
   var house = House()
   _ = house.join(1)
   #expect(house.join(2) == first + 1 && house.join(2) == first + 1)
@@ -54,7 +54,7 @@ private struct House {
   #expect(house.join(2) == first + 1)
 }
 
-@Test func aLeaseIsRenewedByItsHolderAlone() {
+@Test func `a lease is renewed by its holder alone`() {
   var house = House()
   _ = house.join(1)
   house.now = house.now + .seconds(3599)
@@ -68,21 +68,21 @@ private struct House {
 }
 
 /// A server that restarted knows no leases, so it accepts the request of a client that had an address before.
-@Test func whoAsksForTheAddressThatItHadGetsItWhenItIsFree() {
+@Test func `who asks for the address that it had gets it when it is free`() {
   var house = House()
   #expect(house.ask(.request, 1, wanted: first + 2)?.address == first + 2)
   #expect(house.ask(.request, 2, wanted: first + 2)?.kind == .refusal)
   #expect(house.ask(.request, 2, wanted: 0x0A00_0001)?.kind == .refusal)
 }
 
-@Test func aClientOfAnotherServerIsLeftAloneAndItsOfferIsFree() {
+@Test func `a client of another server is left alone and its offer is free`() {
   var house = House()
   #expect(house.ask(.discover, 1)?.address == first)
   #expect(house.ask(.request, 1, wanted: 5, server: 0x0A00_0001) == nil)
   #expect(house.ask(.discover, 2)?.address == first)
 }
 
-@Test func aReleasedAddressIsTakenLast() {
+@Test func `a released address is taken last`() {
   var house = House()
   _ = house.join(1)
   #expect(house.ask(.release, 2, has: first) == nil)
@@ -91,7 +91,7 @@ private struct House {
   #expect(house.join(2) == first + 1 && house.join(3) == first + 2 && house.join(4) == first)
 }
 
-@Test func anAddressThatIsInUseRests() {
+@Test func `an address that is in use rests`() {
   var house = House()
   _ = house.join(1)
   _ = house.ask(.decline, 2, wanted: first)
@@ -103,7 +103,7 @@ private struct House {
   #expect(house.ask(.request, 9, wanted: first)?.kind == .acknowledgement)
 }
 
-@Test func anOfferIsKeptForAMinute() {
+@Test func `an offer is kept for a minute`() {
   var house = House()
   _ = house.ask(.discover, 1)
   #expect(house.ask(.request, 2, wanted: first)?.kind == .refusal)
@@ -112,7 +112,7 @@ private struct House {
 }
 
 /// A station in the group can send requests under any number of invented hardware addresses.
-@Test func madeUpStationsKeepNoRealOneOut() {
+@Test func `made up stations keep no real one out`() {
   var house = House()
   for hardware in UInt64(1)...9 { _ = house.join(hardware) }
   #expect(house.join(10) == nil, "all are taken")
@@ -123,14 +123,14 @@ private struct House {
   #expect(house.join(11) == first + 2, "and not from who is there")
 }
 
-@Test func whoHasAnAddressIsToldTheRestWithoutALease() {
+@Test func `who has an address is told the rest without a lease`() {
   var house = House()
   let reply = house.ask(.inform, 1, has: 0xC0A8_3105)
   #expect(reply?.kind == .acknowledgement && reply?.address == 0 && reply?.leaseSeconds == 0)
   #expect(house.ask(.inform, 1, has: 0x0A00_0001) == nil, "a reply to another network")
 }
 
-@Test func theReplyToAnInformGoesToNobodyElse() {
+@Test func `the reply to an inform goes to nobody else`() {
   var house = House()
   _ = house.join(1)
   for address in [server, server & ~0xFF, server | 0xFF, 0xFFFF_FFFF, 0] {
@@ -141,7 +141,7 @@ private struct House {
   #expect(house.ask(.inform, 2, has: first + 1)?.destination == first + 1, "free")
 }
 
-@Test func theServersAddressAndThoseOfAllStationsAreGivenToNobody() {
+@Test func `the servers address and those of all stations are given to nobody`() {
   var house = House()
   for address in [server, server & ~0xFF, server | 0xFF, 0xFFFF_FFFF] {
     #expect(house.ask(.discover, 1, wanted: address)?.address == first, "\(address)")
@@ -150,7 +150,7 @@ private struct House {
   #expect(house.ask(.request, 1, wanted: 0) == nil)
 }
 
-@Test func aFloodOfOneClientIsServedAtARateAndOthersAtOnce() {
+@Test func `a flood of one client is served at a rate and others at once`() {
   var house = House()
   _ = house.join(1)
   for kind in [DHCPRequest.Kind.inform, .discover, .request] {
@@ -166,14 +166,14 @@ private struct House {
 }
 
 /// A request may claim that the client has an address already. The reply goes to the claimed address.
-@Test func whoHasAnAddressGetsNoOtherOne() {
+@Test func `who has an address gets no other one`() {
   var house = House()
   #expect(house.ask(.request, 1, wanted: first, has: 0x0808_0808)?.kind == .refusal)
   #expect(house.ask(.request, 1, wanted: first + 1, has: first)?.address == first)
 }
 
 /// One station obtains an address and declines it, repeatedly. A declined address is not offered for some time.
-@Test func oneStationMakesTwoAddressesRestAndNoMore() {
+@Test func `one station makes two addresses rest and no more`() {
   var house = House()
   house.leases = DHCPLeases(server: server, addresses: first...(first + 53))
   for _ in 0..<100 {
@@ -188,7 +188,7 @@ private struct House {
   #expect(house.join(54) == nil)
 }
 
-@Test func manyStationsMakeEightAddressesRestAndNoMore() {
+@Test func `many stations make eight addresses rest and no more`() {
   var house = House()
   house.leases = DHCPLeases(server: server, addresses: first...(first + 53))
   for hardware in UInt64(100)..<200 { _ = house.ask(.decline, hardware, wanted: house.join(hardware)) }
@@ -196,7 +196,7 @@ private struct House {
   #expect(house.join(47) == nil)
 }
 
-@Test func anAddressThatRestsLongestIsGivenAgainFirst() {
+@Test func `an address that rests longest is given again first`() {
   var house = House()
   for _ in 0..<3 {
     _ = house.ask(.decline, 1, wanted: house.join(1))

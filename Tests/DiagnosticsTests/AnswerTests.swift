@@ -7,7 +7,7 @@ import Testing
   let box: Box
   init() throws { box = try Box() }
 
-  @Test func anExplanationIsAskedForByTwoIDs() throws {
+  @Test func `an explanation is asked for by two IDs`() throws {
     var packet = [UInt8](repeating: 0, count: 33)
     packet[0] = 0x58
     packet.replaceSubrange(1..<3, with: [0xA1, 0x1C])
@@ -24,7 +24,7 @@ import Testing
     #expect(box.node.explained[0].0 == aliceID && box.node.explained[0].1 == bobID)
   }
 
-  @Test func applicationsAreToldWithTheirSessionsAndNothingThatTheySay() throws {
+  @Test func `applications are told with their sessions and nothing that they say`() throws {
     #expect(ControlRequest.applications.encoded() == [0x4E])
     box.node.applications = [
       ApplicationStatus(
@@ -49,7 +49,7 @@ import Testing
         """)
   }
 
-  @Test func theLongestNamesFitEightyColumns() throws {
+  @Test func `the longest names fit eighty columns`() throws {
     let name = String(repeating: "ä", count: 31)
     let application = ApplicationStatus(
       name: name, user: 4_294_967_294, process: 4_194_304, services: Array(repeating: "a-service-type1", count: 8),

@@ -1,7 +1,7 @@
 import Diagnostics
 import Testing
 
-@Test func anArchiveIsTheBytesThatPOSIXSays() {
+@Test func `an archive is the bytes that p OS i x says`() {
   var archive = Archive(folder: "b", seconds: 0o14000000000)
   let isAdded = archive.add("a.txt", Array("hello\n".utf8))
   let bytes = archive.bytes
@@ -19,7 +19,7 @@ import Testing
   #expect(Array(bytes[512..<518]) == Array("hello\n".utf8) && bytes[518...].allSatisfy { $0 == 0 })
 }
 
-@Test func whatHasNoRoomIsNotAdded() {
+@Test func `what has no room is not added`() {
   var archive = Archive(folder: "b", seconds: 0)
   let sizes = [Archive.bytesMax, Archive.bytesMax - 3 * 512, 0]
   let areAdded = sizes.map { archive.add("a", [UInt8](repeating: 1, count: $0)) }
@@ -27,7 +27,7 @@ import Testing
   #expect(archive.bytes.count == Archive.bytesMax)
 }
 
-@Test func aNameThatIsTooLongIsNotAdded() {
+@Test func `a name that is too long is not added`() {
   var archive = Archive(folder: "b", seconds: 0)
   let areAdded = [99, 98].map { archive.add(String(repeating: "n", count: $0), []) }
   #expect(areAdded == [false, true])

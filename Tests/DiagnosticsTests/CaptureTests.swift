@@ -34,14 +34,14 @@ private let headerBytes = [UInt8](0x81...0xB0)
     return (dropped, records)
   }
 
-  @Test func aFileBeginsWithTheHeaderOfPcap() {
+  @Test func `a file begins with the header of pcap`() {
     #expect(
       CaptureFormat.fileHeader == [
         0xA1, 0xB2, 0x3C, 0x4D, 0, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x41, 0x40, 0, 0, 0, 147,
       ])
   }
 
-  @Test func aRecordSaysWhereTheFrameWasSeenAndHasItsHeader() throws {
+  @Test func `a record says where the frame was seen and has its header`() throws {
     let client = try client()
     let before = wallClockNow()
     pass()
@@ -56,7 +56,7 @@ private let headerBytes = [UInt8](0x81...0xB0)
     #expect(CaptureFormat.recordByteCount(records[...]) == 80)
   }
 
-  @Test func payloadsComeWhenTheyWereAskedFor() throws {
+  @Test func `payloads come when they were asked for`() throws {
     var wish = CaptureWish()
     wish.withPayload = true
     let client = try client(wish)
@@ -65,7 +65,7 @@ private let headerBytes = [UInt8](0x81...0xB0)
     #expect(Array(records[8..<16]) == [0, 0, 0, 67, 0, 0, 0, 67] && Array(records.suffix(3)) == [1, 2, 3])
   }
 
-  @Test func onlyFramesOfTheLinkOrNeighbourComeThatWereAskedFor() throws {
+  @Test func `only frames of the link or neighbour come that were asked for`() throws {
     var ofLink = CaptureWish()
     ofLink.link = 3
     var ofAlice = CaptureWish()
@@ -78,7 +78,7 @@ private let headerBytes = [UInt8](0x81...0xB0)
     #expect(received(clients.0)?.records.count == 80 && received(clients.1)?.records.count == 80)
   }
 
-  @Test func linksAreTappedOnlyWhileSomebodyCaptures() throws {
+  @Test func `links are tapped only while somebody captures`() throws {
     #expect(box.node.tap == nil)
     do {
       _ = try client()
@@ -98,7 +98,7 @@ private let headerBytes = [UInt8](0x81...0xB0)
   }
 
   /// The bytes that the kernel and the daemon hold for a client that does not read are bounded.
-  @Test func aClientThatDoesNotReadLosesFramesAndIsToldHowMany() throws {
+  @Test func `a client that does not read loses frames and is told how many`() throws {
     var wish = CaptureWish()
     wish.withPayload = true
     let client = try client(wish)
@@ -118,7 +118,7 @@ private let headerBytes = [UInt8](0x81...0xB0)
     #expect(received(client)?.dropped == 0)
   }
 
-  @Test func aRequestAndAPacketOfFramesAreReadAsTheyAreWritten() throws {
+  @Test func `a request and a packet of frames are read as they are written`() throws {
     var wish = CaptureWish()
     wish.neighbour = bobID
     let request = ControlRequest.capture(wish).encoded()
@@ -127,7 +127,7 @@ private let headerBytes = [UInt8](0x81...0xB0)
     #expect(ControlEvent.frames(dropped: 258, records: [9]).encoded() == [0x4B, 0, 0, 1, 2, 9])
   }
 
-  @Test func whatIsCutOrNoRecordHasNoLength() throws {
+  @Test func `what is cut or no record has no length`() throws {
     let client = try client()
     pass()
     let records = try #require(received(client)).records

@@ -8,7 +8,7 @@ import Testing
   let box: Box
   init() throws { box = try Box() }
 
-  @Test func aClientIsToldOfThePeersThenOfItself() throws {
+  @Test func `a client is told of the peers then of itself`() throws {
     box.node.peers = [peer(bobID, "bob", info: ["room=kitchen", "k=v"], hops: 2)]
     let client = try ControlClient(path: box.socketPath)
     client.send(.watch)
@@ -19,7 +19,7 @@ import Testing
     #expect(id == aliceID && name == "alice")
   }
 
-  @Test func changesReachThoseWhoWatchOnly() throws {
+  @Test func `changes reach those who watch only`() throws {
     let attached = try box.watching()
     let other = try ControlClient(path: box.socketPath)
     box.turn()
@@ -31,7 +31,7 @@ import Testing
     #expect(box.event(other) == nil)
   }
 
-  @Test func aProbeIsHandedToTheNodeAndItsEndComesBack() throws {
+  @Test func `a probe is handed to the node and its end comes back`() throws {
     let client = try ControlClient(path: box.socketPath)
     client.send(.probe(request: 7, bobID))
     box.turn()
@@ -40,14 +40,14 @@ import Testing
     guard case .completed(7, .delivered) = box.event(client) else { Issue.record("no completion"); return }
   }
 
-  @Test func aProbeThatEndsAtOnceIsTold() throws {
+  @Test func `a probe that ends at once is told`() throws {
     box.node.outcome = .unreachable
     let client = try ControlClient(path: box.socketPath)
     client.send(.probe(request: 5, bobID))
     guard case .completed(5, .unreachable) = box.event(client) else { Issue.record("no completion"); return }
   }
 
-  @Test func aReloadIsAnsweredInWords() throws {
+  @Test func `a reload is answered in words`() throws {
     #expect(ControlRequest.reload.encoded() == [0x48])
     let client = try ControlClient(path: box.socketPath)
     client.send(.reload)
@@ -55,7 +55,7 @@ import Testing
     #expect(box.node.reloads == 1)
   }
 
-  @Test func aWayIsToldLinkByLink() throws {
+  @Test func `a way is told link by link`() throws {
     let client = try ControlClient(path: box.socketPath)
     client.send(.way(bobID))
     guard case .way(let hops) = box.event(client) else { Issue.record("no way"); return }
@@ -69,7 +69,7 @@ import Testing
     #expect(none.isEmpty)
   }
 
-  @Test func aClientHasABoundedNumberOfProbesUnderWay() throws {
+  @Test func `a client has a bounded number of probes under way`() throws {
     let client = try ControlClient(path: box.socketPath)
     for index in 0..<80 { client.send(.probe(request: UInt32(index), bobID)) }
     box.turn(60)
@@ -79,7 +79,7 @@ import Testing
     #expect(box.node.probed.count == ControlProtocol.outstandingMax + 1)
   }
 
-  @Test func aClientThatLetsEventsPileUpIsClosed() throws {
+  @Test func `a client that lets events pile up is closed`() throws {
     let client = try box.watching()
     let long = peer(
       bobID, String(repeating: "x", count: 63), info: [String](repeating: String(repeating: "y", count: 250), count: 5))
@@ -92,7 +92,7 @@ import Testing
   }
 
   /// Each of the eight clients has fewer unread bytes than its own limit, so the common limit is under test.
-  @Test func clientsTogetherLeaveABoundedAmountUnread() throws {
+  @Test func `clients together leave a bounded amount unread`() throws {
     let clients = try (0..<8).map { _ in try box.watching() }
     let long = peer(
       bobID, String(repeating: "x", count: 63), info: [String](repeating: String(repeating: "y", count: 250), count: 5))
@@ -108,7 +108,7 @@ import Testing
     #expect((1...7).contains(closed), "\(closed) of 8")
   }
 
-  @Test func bytesThatAreNoRequestCloseTheConnection() throws {
+  @Test func `bytes that are no request close the connection`() throws {
     for packet in [
       [], [0x00], [0x41, 0], [0x51], Array("M123".utf8), [UInt8](repeating: 0x54, count: 300),
     ] {
@@ -122,7 +122,7 @@ import Testing
     }
   }
 
-  @Test func theDaemonsOwnUserHasPlacesThatAreKeptAndBeyondThemARefusalWithAReason() throws {
+  @Test func `the daemons own user has places that are kept and beyond them a refusal with a reason`() throws {
     let clients = try (0..<ControlProtocol.clientsMax + ControlProtocol.reservedMax).map { _ in try box.watching() }
     let late = try ControlClient(path: box.socketPath)
     guard case .closing(let reason) = box.event(late) else { Issue.record("not refused"); return }
@@ -139,11 +139,11 @@ import Testing
     _ = clients
   }
 
-  @Test func aClientThatLeavesFreesItsPlace() throws {
+  @Test func `a client that leaves frees its place`() throws {
     for _ in 0..<40 { _ = try box.watching() }
   }
 
-  @Test func statusIsFetchedWholeHoweverLong() throws {
+  @Test func `status is fetched whole however long`() throws {
     box.node.peers = (0..<256).map {
       peer(
         NodeID(high: UInt64($0), low: 1), "peer \($0)",
@@ -159,14 +159,14 @@ import Testing
     #expect(text == box.node.controlStatus().toJSON(withSecrets: true) && text.count > 200_000)
   }
 
-  @Test func theSocketIsForOwnerAndGroupAndGoesAwayAtClose() throws {
+  @Test func `the socket is for owner and group and goes away at close`() throws {
     var information = stat()
     #expect(stat(box.socketPath, &information) == 0 && information.st_mode & 0o777 == 0o660)
     box.server.close()
     #expect(access(box.socketPath, F_OK) != 0)
   }
 
-  @Test func aSecondDaemonIsRefusedAndAStaleSocketReplaced() throws {
+  @Test func `a second daemon is refused and a stale socket replaced`() throws {
     #expect(throws: DiagnosticsError.self) {
       try ControlServer(box.loop, path: box.socketPath, journal: .none, delegate: box.node)
     }
@@ -186,7 +186,7 @@ import Testing
     server.close()
   }
 
-  @Test func aMissingDaemonIsToldWithWhatToDo() {
+  @Test func `a missing daemon is told with what to do`() {
     do throws(DiagnosticsError) {
       _ = try ControlClient(path: "/nonexistent/control.sock")
       Issue.record("connected")

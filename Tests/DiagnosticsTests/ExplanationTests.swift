@@ -38,7 +38,7 @@ struct ExplanationTests {
 
   // MARK: Nodes that can communicate
 
-  @Test func aRouteIsToldWithItsWeakestLinkAndItsFrames() {
+  @Test func `a route is told with its weakest link and its frames`() {
     let explanation = explain {
       $0.way = [link(to: bob), link(to: far, cost: 8000, frames: 4096, .bluetoothLE)]
       $0.to = far
@@ -52,7 +52,7 @@ struct ExplanationTests {
     )
   }
 
-  @Test func aParkedLinkIsOneThatIsDialledWhenItIsNeeded() {
+  @Test func `a parked link is one that is dialled when it is needed`() {
     let explanation = explain {
       $0.way = [link(to: bob, .bluetoothLE)]
       $0.links = [
@@ -65,7 +65,7 @@ struct ExplanationTests {
     #expect(explanation.findings.contains { $0.text.hasSuffix("dialled when there is data to send") })
   }
 
-  @Test func aFailureOfBeforeTheLinkIsNoLongerTold() {
+  @Test func `a failure of before the link is no longer told`() {
     let explanation = explain {
       $0.way = [link(to: bob)]
       $0.failures = [failure(bob, .dialFailed("Connection refused"), secondsAgo: 61)]
@@ -81,7 +81,7 @@ struct ExplanationTests {
 
   // MARK: Nodes that cannot communicate
 
-  @Test func preferencesThatDoNotAgreeKeepThemApartAlthoughThereIsARoute() {
+  @Test func `preferences that do not agree keep them apart although there is a route`() {
     let explanation = explain {
       $0.way = [link(to: bob)]
       $0.nodes.append(NodeFacts(id: bob, name: "bob", encryption: EncryptionPreference.none))
@@ -206,7 +206,7 @@ struct ExplanationTests {
       })
   }
 
-  @Test func aRefusalByTrustIsTheCauseAndItsRemedyNamesTheKey() {
+  @Test func `a refusal by trust is the cause and its remedy names the key`() {
     let explanation = explain {
       $0.trustFault = .certificate("its certificate, or one above it, has expired; issue a new one")
       $0.failures = [failure(bob, .dialFailed("Connection refused"))]
@@ -215,18 +215,18 @@ struct ExplanationTests {
     #expect(explanation.remedy.hasSuffix("causeway identity trust \(bob.text)"))
   }
 
-  @Test func aRevokedKeyDoesNotComeBack() {
+  @Test func `a revoked key does not come back`() {
     let explanation = explain { $0.trustFault = .revoked }
     #expect(explanation.remedy == "a revoked key stays revoked; on bob: causeway identity new --replace")
   }
 
-  @Test func whoRefusesThisBoxIsToTrustItsKey() {
+  @Test func `who refuses this box is to trust its key`() {
     let explanation = explain { $0.failures = [failure(bob, .refusedThere(alert: 48))] }
     #expect(explanation.verdict.hasPrefix("it refuses this box: none of its authorities issued this box's certificate"))
     #expect(explanation.remedy == "on bob: causeway identity trust \(box.text)")
   }
 
-  @Test func aRefusalExplainsMoreThanADialThatFailedOverAnotherBearer() {
+  @Test func `a refusal explains more than a dial that failed over another bearer`() {
     let explanation = explain {
       var refused = failure(bob, .refusedThere(alert: 44))
       refused.bearer = .bluetoothLE
@@ -235,7 +235,7 @@ struct ExplanationTests {
     #expect(explanation.verdict.contains("revoked there"))
   }
 
-  @Test func aFailureOfLongAgoExplainsLessThanARelayThatDoesNotRelay() {
+  @Test func `a failure of long ago explains less than a relay that does not relay`() {
     let explanation = explain {
       $0.failures = [failure(bob, .silent, secondsAgo: 3600)]
       $0.nodes = [
@@ -248,7 +248,7 @@ struct ExplanationTests {
     #expect(explanation.remedy == "on far: [node] relay = yes, then: systemctl restart causeway")
   }
 
-  @Test func whereTheMiddleIsGoneItsFailureIsTheCause() {
+  @Test func `where the middle is gone its failure is the cause`() {
     let explanation = explain {
       $0.to = far
       $0.failures = [failure(bob, .stopped)]
@@ -263,7 +263,7 @@ struct ExplanationTests {
     #expect(explanation.remedy == "on bob: systemctl start causeway")
   }
 
-  @Test func aBearerThatIsSwitchedOffIsNamedWithItsSection() {
+  @Test func `a bearer that is switched off is named with its section`() {
     let explanation = explain { _ in }
     #expect(
       explanation.verdict == "bob is out of reach; not found over ip, bluetooth-le; switched off here: wifi-direct")
@@ -277,18 +277,18 @@ struct ExplanationTests {
         && none.remedy.hasPrefix("[ip], [wifi-direct], [bluetooth] enabled = yes"))
   }
 
-  @Test func aBearerThatIsNotUpIsNamedAndDoesNotHideTheOthers() {
+  @Test func `a bearer that is not up is named and does not hide the others`() {
     let explanation = explain { $0.bearers[0].isUp = false }
     #expect(explanation.verdict.hasPrefix("bob is out of reach; not found over bluetooth-le; not up here: ip"))
   }
 
-  @Test func whatIsWrongWithABearerIsTheCauseWhenNothingElseIsKnown() {
+  @Test func `what is wrong with a bearer is the cause when nothing else is known`() {
     let explanation = explain { $0.bearers[2].problem = "hci0 is blocked by rfkill" }
     #expect(explanation.verdict == "bluetooth-le does not work here: hci0 is blocked by rfkill")
     #expect(explanation.remedy == "causeway doctor")
   }
 
-  @Test func whereABearerFailsItIsTheCauseAndNotTheLinksThatBrokeWithIt() {
+  @Test func `where a bearer fails it is the cause and not the links that broke with it`() {
     let explanation = explain {
       var broken = failure(bob, .broken("its interface is down"))
       broken.bearer = .bluetoothLE
@@ -298,7 +298,7 @@ struct ExplanationTests {
     #expect(explanation.verdict.hasPrefix("bluetooth-le does not work here"))
   }
 
-  @Test func anAddressThatHasNotSaidWhoItIsMayBeTheOneThatIsMissed() {
+  @Test func `an address that has not said who it is may be the one that is missed`() {
     let explanation = explain { $0.failures = [failure(.none, .dialFailed("Connection refused"))] }
     #expect(explanation.verdict.contains("bob is not found, and an address without a known node fails"))
     #expect(
@@ -307,7 +307,7 @@ struct ExplanationTests {
       })
   }
 
-  @Test func whoIsHeardAndNotLinkedYetIsTold() {
+  @Test func `who is heard and not linked yet is told`() {
     let explanation = explain {
       $0.heard = [
         HeardFacts(
@@ -318,7 +318,7 @@ struct ExplanationTests {
     #expect(explanation.verdict == "bob is found at 10.0.0.2:41820, but not linked yet: the next dial is in 1.2 s")
   }
 
-  @Test func aLinkThatCameUpJustNowIsToldAsOne() {
+  @Test func `a link that came up just now is told as one`() {
     let explanation = explain {
       $0.links = [
         ExplainedLink(
@@ -329,14 +329,14 @@ struct ExplanationTests {
     #expect(explanation.verdict == "their link is up, but there is no route yet")
   }
 
-  @Test func oneNodeIsNoPair() {
+  @Test func `one node is no pair`() {
     let explanation = explain { $0.to = box }
     #expect(!explanation.canTalk && explanation.verdict.hasPrefix("both are the same node"))
   }
 
   // MARK: Two nodes that are not this box
 
-  @Test func twoOthersTalkByTheLinkStateDatabase() {
+  @Test func `two others talk by the link state database`() {
     var facts = ExplainFacts(local: box, from: bob, to: far)
     facts.nodes = [
       NodeFacts(id: box, name: "box", neighbours: [link(to: bob), link(to: far, cost: 100, .wifi)]),
@@ -349,7 +349,7 @@ struct ExplanationTests {
       explanation.hops.map { $0.node } == [box, far] && explanation.hops.map { $0.bearer } == [.ethernet, .wifi])
   }
 
-  @Test func twoOthersDoNotTalkOverANodeThatDoesNotRelay() {
+  @Test func `two others do not talk over a node that does not relay`() {
     var facts = ExplainFacts(local: box, from: bob, to: far)
     facts.nodes = [
       NodeFacts(id: box, name: "box", relays: false, neighbours: [link(to: bob), link(to: far)]),
@@ -361,7 +361,7 @@ struct ExplanationTests {
     #expect(explanation.verdict == "the path would lead over this box, which does not relay")
   }
 
-  @Test func aLinkThatOneEndListsAndTheOtherDoesNotIsTold() {
+  @Test func `a link that one end lists and the other does not is told`() {
     var facts = ExplainFacts(local: box, from: bob, to: far)
     facts.nodes = [
       NodeFacts(id: box), NodeFacts(id: bob, name: "bob", ageSeconds: 400, neighbours: [link(to: far)]),
@@ -376,7 +376,7 @@ struct ExplanationTests {
 
   // MARK: Node ids
 
-  @Test func anIDOfWhichHalfIsKnownMayBeTheWholeOne() {
+  @Test func `an ID of which half is known may be the whole one`() {
     let half = NodeID(high: 0xB0B, low: 0)
     #expect(half.mayBe(bob) && bob.mayBe(half) && bob.mayBe(bob))
     #expect(!bob.mayBe(NodeID(high: 0xB0B, low: 3)) && !NodeID.none.mayBe(.none))
@@ -385,13 +385,13 @@ struct ExplanationTests {
     #expect(!NodeID(high: 0, low: 1).mayBe(NodeID(high: 0, low: 2)))
   }
 
-  @Test func nodesThatOthersInventTakeABoundedNumberOfPlaces() {
+  @Test func `nodes that others invent take a bounded number of places`() {
     var known = KnownNodes()
     for number in 1...UInt64(3000) { known.add(NodeID(high: number, low: 1), "") }
     #expect(known.all.count == 2048)
   }
 
-  @Test func whoIsOnlyListedIsFoundAsAnEndOfTheWay() {
+  @Test func `who is only listed is found as an end of the way`() {
     let explanation = explain {
       $0.to = far
       $0.nodes = [
@@ -402,7 +402,7 @@ struct ExplanationTests {
     #expect(explanation.verdict == "bob lists a link to far, but far lists none back (as of 0 s ago)")
   }
 
-  @Test func aWholeIDTakesThePlaceOfItsHalf() {
+  @Test func `a whole ID takes the place of its half`() {
     var known = KnownNodes()
     known.add(NodeID(high: 0xB0B, low: 0), "")
     known.add(bob, "bob")

@@ -13,7 +13,7 @@ private func line(
   return String(decoding: EventFormatter.line(record).bytes, as: UTF8.self)
 }
 
-@Test func aLineHasTimeLevelLinkAndWords() {
+@Test func `a line has time level link and words`() {
   #expect(
     line(.notice, .linkUp, link: 3, 3, 1, 16640, node: aliceID)
       == "2026-11-21T13:27:57.123Z notice  link 3: up over wifi-direct with a11ce000…: "
@@ -21,7 +21,7 @@ private func line(
   )
 }
 
-@Test func codesAreShownAsWords() {
+@Test func `codes are shown as words`() {
   #expect(line(.notice, .linkDown, 4, 7, 9).hasSuffix("down: bluetooth-le with ?, timed-out, after 9 s\n"))
   #expect(line(.warning, .frameRefused, 4, node: bobID).hasSuffix("frame from b0b00000… refused: ttl-zero\n"))
   #expect(line(.debug, .segmentRefused, 32, 10, node: bobID).hasSuffix("segment from b0b00000… refused, 10 bytes\n"))
@@ -32,7 +32,7 @@ private func line(
   #expect(line(.notice, .clockStepped, 5_000_000_000, 2_000_000_000).hasSuffix("the wall clock was stepped by 3 s\n"))
 }
 
-@Test func textFromElsewhereCannotSteerTheTerminal() {
+@Test func `text from elsewhere cannot steer the terminal`() {
   let escape = NodeID(high: 0x1B5B_324A_0741_4243, low: 0x7F62_0000_0000_0000)
   #expect(line(.info, .dialFailed, 1, 7, node: escape).hasSuffix("dial 7 over ethernet failed: ?[2J?ABC?b\n"))
   var text = TextBuilder()
@@ -46,7 +46,7 @@ private func untrusted(_ bytes: [UInt8]) -> String {
   return String(decoding: text.bytes, as: UTF8.self)
 }
 
-@Test func textOfStrangersHasNoControlsNoDirectionMarksAndNothingInvisible() {
+@Test func `text of strangers has no controls no direction marks and nothing invisible`() {
   for scalar in [0x00, 0x0A, 0x0D, 0x1B, 0x7F, 0x85, 0x9B, 0xAD, 0x61C, 0x200B, 0x200E, 0x2028, 0x202E, 0x2066, 0xFEFF]
     as [UInt32]
   {
@@ -57,14 +57,14 @@ private func untrusted(_ bytes: [UInt8]) -> String {
   #expect(untrusted(Array("na\u{EF}ve Ж 日本 ❤\u{FE0F} 👩\u{200D}🚀".utf8)) == "na\u{EF}ve Ж 日本 ❤\u{FE0F} 👩\u{200D}🚀")
 }
 
-@Test func whatIsNoUTF8CannotSteerATerminalOfEightBits() {
+@Test func `what is no UTF8 cannot steer a terminal of eight bits`() {
   // The byte 0x9B alone starts a control sequence (CSI) on a terminal that uses ISO 8859-1.
   #expect(untrusted([0x9B, 0x33, 0x31, 0x6D]) == "?31m")
   #expect(untrusted([0x61, 0xC3]) == "a?")
   #expect(untrusted([0xED, 0xA0, 0x80, 0x62]).hasSuffix("b"))
 }
 
-@Test func statusAsJSONIsPrintableASCII() throws {
+@Test func `status as JSON is printable a s c i i`() throws {
   let node = FakeNode()
   node.peers = [peer(bobID, "b\u{202E}\u{9B}\u{7F}ö", info: ["k=\u{1B}[2J"])]
   let json = node.controlStatus().toJSON(withSecrets: true)
@@ -76,7 +76,7 @@ private func untrusted(_ bytes: [UInt8]) -> String {
   #expect(names == ["b\u{202E}\u{9B}\u{7F}ö"])
 }
 
-@Test func aPassphraseIsForTheOperatorAlone() throws {
+@Test func `a passphrase is for the operator alone`() throws {
   var status = FakeNode().controlStatus()
   status.bearers = [
     BearerStatus(name: "wifi-direct", state: "group-owner", detail: "2437 MHz", secret: "passphrase abc", problem: "")
@@ -92,7 +92,7 @@ private func untrusted(_ bytes: [UInt8]) -> String {
   #expect(try detail(status.toJSON(withSecrets: false)) == "2437 MHz")
 }
 
-@Test func aPartOfTheStatusIsAnObjectWithOneMember() throws {
+@Test func `a part of the status is an object with one member`() throws {
   let report = try StatusReport(FakeNode().controlStatus().toJSON(withSecrets: true))
   defer { report.release() }
   let view = try #require(JSONView(parsing: report.json(of: "links")))
@@ -100,7 +100,7 @@ private func untrusted(_ bytes: [UInt8]) -> String {
   #expect(view["links"].exists && !view["box"].exists)
 }
 
-@Test func textIsCutBetweenCharacters() {
+@Test func `text is cut between characters`() {
   #expect(JournalText("123456789012345é") == JournalText("123456789012345" as StaticString))
   #expect(JournalText("12345678901234é") == JournalText("12345678901234é" as StaticString))
   #expect(JournalText("short" as String) == JournalText("short" as StaticString))
@@ -108,7 +108,7 @@ private func untrusted(_ bytes: [UInt8]) -> String {
 
 /// Event 5 is reserved, because a former version had an event with this number. Event 60000 does not exist.
 @Test(arguments: [5, 60000] as [UInt16])
-func anEventOfAnotherVersionIsShownByItsNumbers(_ event: UInt16) {
+func `an event of another version is shown by its numbers`(_ event: UInt16) {
   let record = JournalRecord(
     sequence: 1, instant: .zero, wallNanoseconds: 0, level: 9, event: event, link: 0xFF, a: 1, b: 2, c: 3, node: aliceID
   )
@@ -117,7 +117,7 @@ func anEventOfAnotherVersionIsShownByItsNumbers(_ event: UInt16) {
   #expect(line(.notice, .repeated, 4, UInt64(event), 60).hasSuffix("4 more in 60 s: event \(event)\n"))
 }
 
-@Test func everyEventHasATextWhoseFieldsExist() {
+@Test func `every event has a text whose fields exist`() {
   let shown = [
     "", "bearer", "close", "frame", "type", "direction", "errno", "signal", "hex", "hint", "step", "character", "full",
     "long", "session", "seal", "end", "event", "lost",
@@ -134,7 +134,7 @@ func anEventOfAnotherVersionIsShownByItsNumbers(_ event: UInt16) {
   }
 }
 
-@Test func peersAreNamedExactlyOrByTheStartOfTheirID() {
+@Test func `peers are named exactly or by the start of their ID`() {
   var book = PeerBook()
   let isNew = [peer(aliceID, "alice"), peer(bobID, "bob"), peer(bobID, "bob", hops: 2)].map { book.present($0) }
   #expect(isNew == [true, true, false])
@@ -150,7 +150,7 @@ func anEventOfAnotherVersionIsShownByItsNumbers(_ event: UInt16) {
   #expect(lost[0]?.name == "bob" && lost[1] == nil)
 }
 
-@Test func aNameThatIsSomebodysIDGetsNothingThatIsMeantForHim() {
+@Test func `a name that is somebodys ID gets nothing that is meant for him`() {
   for stolen in [bobID.text, bobID.shortText, bobID.shortText.uppercased()] {
     var book = PeerBook()
     _ = book.present(peer(aliceID, stolen))
@@ -163,7 +163,7 @@ func anEventOfAnotherVersionIsShownByItsNumbers(_ event: UInt16) {
   guard case .none = book.match(bobID.text) else { Issue.record("matched"); return }
 }
 
-@Test func aNameThatIsTheStartOfAnotherIDIsAmbiguous() {
+@Test func `a name that is the start of another ID is ambiguous`() {
   var book = PeerBook()
   _ = book.present(peer(aliceID, "b0b0"))
   _ = book.present(peer(bobID, "bob"))
@@ -172,7 +172,7 @@ func anEventOfAnotherVersionIsShownByItsNumbers(_ event: UInt16) {
   }
 }
 
-@Test func peersOfOneNameAreToldApartByTheirIDs() {
+@Test func `peers of one name are told apart by their IDs`() {
   var book = PeerBook()
   _ = book.present(peer(aliceID, "bob"))
   #expect(book.name(aliceID) == "bob")
@@ -197,7 +197,7 @@ func anEventOfAnotherVersionIsShownByItsNumbers(_ event: UInt16) {
       """)
 }
 
-@Test func statusIsShownAsTables() throws {
+@Test func `status is shown as tables`() throws {
   let node = FakeNode()
   node.peers = [peer(bobID, "b\u{1B}ob", info: ["room=kitchen"]), peer(aliceID, "alice")]
   node.peers[1].via = bobID
@@ -223,13 +223,13 @@ func anEventOfAnotherVersionIsShownByItsNumbers(_ event: UInt16) {
       """)
 }
 
-@Test func anAnswerThatIsNoJSONIsRefused() {
+@Test func `an answer that is no JSON is refused`() {
   for text in ["", "[]", "{", "hello"] {
     #expect(throws: DiagnosticsError.self) { try StatusReport(Array(text.utf8)) }
   }
 }
 
-@Test func theNamesThatAreKeptAreBoundedAndTheOldestGivesWay() {
+@Test func `the names that are kept are bounded and the oldest gives way`() {
   var names = JournalNames()
   for number in 0...UInt64(JournalNames.namesMax) {
     names.hear(

@@ -10,7 +10,7 @@ private let attic = JoinInvitation(
   let box: Box
   init() throws { box = try Box() }
 
-  @Test func theOperatorIsToldHowToJoin() throws {
+  @Test func `the operator is told how to join`() throws {
     #expect(ControlRequest.join.encoded() == [0x4A])
     box.node.invitation = attic
     let client = try ControlClient(path: box.socketPath)
@@ -19,21 +19,21 @@ private let attic = JoinInvitation(
     #expect(try JoinInvitation(piece) == attic)
   }
 
-  @Test func withoutAGroupTheAnswerSaysSo() throws {
+  @Test func `without a group the answer says so`() throws {
     let client = try ControlClient(path: box.socketPath)
     client.send(.join)
     guard case .answer(false, "no group") = box.event(client) else { Issue.record("no answer"); return }
   }
 }
 
-@Test func theCodeHasNetworkPassphraseAndFingerprint() {
+@Test func `the code has network passphrase and fingerprint`() {
   #expect(
     attic.uri(withFingerprint: true)
       == Array("WIFI:T:WPA;S:DIRECT-cw-attic;P:correct horse;CW:a11ce000000000010000000000000001;;".utf8))
   #expect(attic.uri(withFingerprint: false) == Array("WIFI:T:WPA;S:DIRECT-cw-attic;P:correct horse;;".utf8))
 }
 
-@Test func charactersThatSeparateFieldsAreEscaped() {
+@Test func `characters that separate fields are escaped`() {
   var invitation = attic
   invitation.ssid = #"DIRECT-a;b:c,"ö""#
   invitation.passphrase = #"\;;\ S:x T:y"#
@@ -42,6 +42,6 @@ private let attic = JoinInvitation(
       == Array(#"WIFI:T:WPA;S:DIRECT-a\;b\:c\,\"ö\";P:\\\;\;\\ S\:x T\:y;;"#.utf8))
 }
 
-@Test func whatIsNoJSONIsNoInvitation() {
+@Test func `what is no JSON is no invitation`() {
   #expect(throws: DiagnosticsError.self) { try JoinInvitation(Array("[]".utf8)) }
 }

@@ -8,7 +8,7 @@ import Testing
   let directory = TemporaryDirectory()
   var path: String { directory.path + "/journal" }
 
-  @Test func theJournalOutlivesItsWriter() throws {
+  @Test func `the journal outlives its writer`() throws {
     do {
       let file = try JournalFile(path: path, sizeKiB: 16, level: .info)
       file.journal.record(.notice, .boxStarted, at: .zero, 41820)
@@ -19,7 +19,7 @@ import Testing
     #expect(try JournalMapping(path: path).newest == 2)
   }
 
-  @Test func anotherSizeMakesANewFileAndTheReaderOfTheOldOneKeepsIt() throws {
+  @Test func `another size makes a new file and the reader of the old one keeps it`() throws {
     let first = try JournalFile(path: path, sizeKiB: 16, level: .info)
     first.journal.record(.notice, .boxStarted, at: .zero, 1)
     let mapping = try JournalMapping(path: path)
@@ -33,13 +33,13 @@ import Testing
     withExtendedLifetime(second) {}
   }
 
-  @Test func aSecondWriterIsRefused() throws {
+  @Test func `a second writer is refused`() throws {
     let file = try JournalFile(path: path, sizeKiB: 16, level: .info)
     #expect(throws: DiagnosticsError.self) { try JournalFile(path: path, sizeKiB: 16, level: .info) }
     withExtendedLifetime(file) {}
   }
 
-  @Test func aFileThatIsCutWhileItIsWrittenIsMadeAnew() throws {
+  @Test func `a file that is cut while it is written is made anew`() throws {
     let file = try JournalFile(path: path, sizeKiB: 16, level: .info)
     file.journal.record(.notice, .boxStarted, at: .zero, 1)
     let before = try JournalMapping(path: path)
@@ -55,7 +55,7 @@ import Testing
     #expect(after.record(3)?.a == 3)
   }
 
-  @Test func aFileThatIsRemovedIsMadeAnewWithWhatItHeld() throws {
+  @Test func `a file that is removed is made anew with what it held`() throws {
     let file = try JournalFile(path: path, sizeKiB: 16, level: .info)
     file.journal.record(.notice, .boxStarted, at: .zero, 1)
     file.restore(at: .zero)
@@ -69,7 +69,7 @@ import Testing
     #expect(throws: DiagnosticsError.self) { try JournalFile(path: path, sizeKiB: 16, level: .info) }
   }
 
-  @Test func whatIsCountedIsToldByItsEventsText() throws {
+  @Test func `what is counted is told by its events text`() throws {
     let file = try JournalFile(path: path, sizeKiB: 16, level: .info)
     for number in 0..<12 {
       file.journal.record(.info, .frameRefused, at: .zero, link: 3, 200, UInt64(number), node: bobID)
@@ -101,7 +101,7 @@ import Testing
     journal.record(.notice, .peerNamed, at: .zero, words.0, words.1, words.2, node: node)
   }
 
-  @Test func aNodesNameStandsBehindItsIdAlsoBeforeItWasToldAndAfterItLeft() throws {
+  @Test func `a nodes name stands behind its id also before it was told and after it left`() throws {
     let file = try JournalFile(path: path, sizeKiB: 16, level: .info)
     file.journal.record(.notice, .linkUp, at: .zero, link: 3, 3, 1, 4096, node: bobID)
     name(bobID, "bob", file.journal)
@@ -116,7 +116,7 @@ import Testing
       ])
   }
 
-  @Test func theLastNameOfANodeCountsAndSteersNoTerminal() throws {
+  @Test func `the last name of a node counts and steers no terminal`() throws {
     let file = try JournalFile(path: path, sizeKiB: 16, level: .info)
     name(bobID, "bobby", file.journal)
     name(bobID, "b\u{1B}ob", file.journal)
@@ -124,14 +124,14 @@ import Testing
     #expect(try lines() == ["peer b0b00000… (b?ob) vanished\n"])
   }
 
-  @Test func namesAreNoLinesOfTheirOwnNorIsTheirCount() throws {
+  @Test func `names are no lines of their own nor is their count`() throws {
     let file = try JournalFile(path: path, sizeKiB: 16, level: .info)
     for _ in 0..<12 { name(bobID, "bob", file.journal) }
     file.journal.recordRepeats(at: .zero, isLast: true)
     #expect(try JournalMapping(path: path).newest == 9 && lines() == [])
   }
 
-  @Test func whatIsNoJournalIsNamed() throws {
+  @Test func `what is no journal is named`() throws {
     func text(_ content: String) -> String? {
       let file = fopen(directory.path + "/other", "w")
       fputs(content, file)
@@ -149,7 +149,7 @@ import Testing
     } catch { #expect(error.text.contains("has “causeway run” been started")) }
   }
 
-  @Test func aTextOfStrangersOverSeveralRecordsIsShownWhole() throws {
+  @Test func `a text of strangers over several records is shown whole`() throws {
     let file = try JournalFile(path: path, sizeKiB: 16, level: .info)
     // The filler moves the place where the text is split into records: inside a character, or between two characters.
     for filler in 0..<4 {
@@ -163,7 +163,7 @@ import Testing
     }
   }
 
-  @Test func aPanicMessageIsReadBackWhole() throws {
+  @Test func `a panic message is read back whole`() throws {
     let file = try JournalFile(path: path, sizeKiB: 16, level: .info)
     let message: StaticString = "the number of the counting shall be three, and three the number"
     message.withUTF8Buffer { file.journal.recordText(.fault, .panic, at: .zero, UnsafeRawBufferPointer($0)) }
@@ -174,7 +174,7 @@ import Testing
     #expect(EventFormatter.line(2, of: reader) == nil)
   }
 
-  @Test func aReportIsReadBackInOneLineAndBounded() throws {
+  @Test func `a report is read back in one line and bounded`() throws {
     let file = try JournalFile(path: path, sizeKiB: 16, level: .info)
     file.journal.report(.warning, at: .zero, "bluetooth", "no adapter")
     file.journal.report(.warning, at: .zero, "bluetooth", String(repeating: "é\n", count: 500))

@@ -26,7 +26,7 @@ struct TrustChecksTests {
     }
   }
 
-  @Test func anchorsOfWhichAllIsUnderstoodAreGood() throws {
+  @Test func `anchors of which all is understood are good`() throws {
     let scratch = Scratch()
     try scratch.makeFleet()
     try scratch.revocationList("list", by: "root", revoking: [])
@@ -35,7 +35,7 @@ struct TrustChecksTests {
     #expect(try complaints() == [])
   }
 
-  @Test func aFileOfTheAnchorsThatIsNotUnderstoodIsWrongUnderThePolicyThatNeedsIt() throws {
+  @Test func `a file of the anchors that is not understood is wrong under the policy that needs it`() throws {
     try patient.write(anchors + "/list.pem", "\n-----BEGIN X509 CRL-----\nAAAA\n")
     let text = "\(patient.root.path)\(anchors)/list.pem:2: its END line is missing: the file is truncated"
     #expect(try complaints() == ["wrong anchors: \(text); no certificate is accepted"])
@@ -43,7 +43,7 @@ struct TrustChecksTests {
     #expect(try complaints() == ["note anchors: \(text)"])
   }
 
-  @Test func anchorsWithoutAuthorityAreWrong() throws {
+  @Test func `anchors without authority are wrong`() throws {
     #expect(
       try complaints().first?.hasPrefix("wrong anchors: [trust] policy is ca, but \(anchors) has no certificate")
         == true)
@@ -51,7 +51,7 @@ struct TrustChecksTests {
     #expect(try complaints() == [])
   }
 
-  @Test func aListThatIsOutOfDateIsNoted() throws {
+  @Test func `a list that is out of date is noted`() throws {
     let scratch = Scratch()
     try scratch.certificate("root", extensions: Scratch.authority)
     try scratch.revocationList(
@@ -64,7 +64,7 @@ struct TrustChecksTests {
       ])
   }
 
-  @Test func aListOfNoAuthorityHereIsNoted() throws {
+  @Test func `a list of no authority here is noted`() throws {
     let scratch = Scratch()
     try scratch.makeFleet()
     try scratch.revocationList("list", by: "intermediate", revoking: [])
@@ -79,7 +79,7 @@ struct TrustChecksTests {
     #expect(try complaints() == [])
   }
 
-  @Test func aListThatNobodyCanVerifyIsWrong() throws {
+  @Test func `a list that nobody can verify is wrong`() throws {
     let scratch = Scratch()
     try scratch.makeFleet()
     try scratch.revocationList("list", by: "root", revoking: [])
@@ -91,7 +91,7 @@ struct TrustChecksTests {
       ])
   }
 
-  @Test func aChainThatNoPeerTakesIsWrong() throws {
+  @Test func `a chain that no peer takes is wrong`() throws {
     let scratch = Scratch()
     try scratch.certificate("ca0", extensions: Scratch.authority)
     var files = ["ca0.pem"]
@@ -109,7 +109,7 @@ struct TrustChecksTests {
       ])
   }
 
-  @Test func aStateThatIsLostIsWrong() throws {
+  @Test func `a state that is lost is wrong`() throws {
     _ = try NodeIdentity.loadOrCreate(directory: patient.root.path + "/var/lib/causeway")
     patient.configuration.trust.policy = .open
     #expect(try complaints() == [])

@@ -18,21 +18,21 @@ private func decode(_ bytes: [UInt8]) -> FrameError? {
   refusal { () throws(FrameError) in _ = try FrameHeader(bytes.span.bytes) }
 }
 
-@Test func aHeaderIsWrittenByteForByteAsTheProtocolSays() {
+@Test func `a header is written byte for byte as the protocol says`() {
   let header = FrameHeader(
     type: .segment, flags: FrameHeader.sealed, ttl: 7, priority: .bulk, payloadByteCount: 258, destination: destination,
     source: source, identifier: 5 << 32 | 42)
   #expect(encoded { output in header.write(to: &output) } == golden)
 }
 
-@Test func aHeaderIsReadFieldByField() throws {
+@Test func `a header is read field by field`() throws {
   let header = try FrameHeader(golden.span.bytes)
   #expect(header.knownType == .segment && header.flags == FrameHeader.sealed && header.ttl == 7)
   #expect(header.priority == .bulk && header.payloadByteCount == 258 && header.frameByteCount == 306)
   #expect(header.destination == destination && header.source == source && header.identifier == 0x5_0000_002a)
 }
 
-@Test func everyFrameTypeHasItsNumber() throws {
+@Test func `every frame type has its number`() throws {
   let numbers: [(FrameType, UInt8)] = [
     (.hello, 1), (.ping, 2), (.pong, 3), (.goodbye, 4), (.advertisement, 16), (.segment, 32), (.acknowledgement, 33),
     (.datagram, 34), (.reset, 35),
@@ -46,46 +46,47 @@ private func decode(_ bytes: [UInt8]) -> FrameError? {
   }
 }
 
-@Test(arguments: 0..<48) func aHeaderCutShortIsTruncated(byteCount: Int) {
+@Test(arguments: 0..<48) func `a header cut short is truncated`(byteCount: Int) {
   #expect(decode([UInt8](golden.prefix(byteCount))) == .truncated)
 }
 
-@Test(arguments: [0x80, 0x82, 0x16, 0x00] as [UInt8]) func aFirstByteOtherThanTheMarkerIsAnUnknownVersion(first: UInt8)
-{
+@Test(arguments: [0x80, 0x82, 0x16, 0x00] as [UInt8]) func `a first byte other than the marker is an unknown version`(
+  first: UInt8
+) {
   #expect(decode(golden.with { $0[0] = first }) == .unknownVersion)
 }
 
-@Test func aPayloadLengthOfZeroIsRefused() {
+@Test func `a payload length of zero is refused`() {
   #expect(decode(golden.with { $0.replaceSubrange(6...7, with: [0, 0]) }) == .zeroLength)
   #expect(decode(golden.with { $0.replaceSubrange(6...7, with: [0, 1]) }) == nil)
 }
 
-@Test func aPayloadLengthAboveTheLimitIsRefused() {
+@Test func `a payload length above the limit is refused`() {
   #expect(decode(golden.with { $0.replaceSubrange(6...7, with: [0x41, 0x00]) }) == nil)
   #expect(decode(golden.with { $0.replaceSubrange(6...7, with: [0x41, 0x01]) }) == .overLength)
   #expect(decode(golden.with { $0.replaceSubrange(6...7, with: [0xff, 0xff]) }) == .overLength)
 }
 
-@Test func aFrameWithoutHopsIsRefused() {
+@Test func `a frame without hops is refused`() {
   #expect(decode(golden.with { $0[3] = 0 }) == .ttlZero)
 }
 
-@Test func reservedBitsAndNumbersOutsideTheirTablesAreMalformed() {
+@Test func `reserved bits and numbers outside their tables are malformed`() {
   #expect(decode(golden.with { $0[2] = 2 }) == .malformed)
   #expect(decode(golden.with { $0[4] = 4 }) == .malformed)
   #expect(decode(golden.with { $0[5] = 1 }) == .malformed)
 }
 
-@Test func aFrameFromNobodyIsMalformed() {
+@Test func `a frame from nobody is malformed`() {
   #expect(decode(golden.with { $0.replaceSubrange(24..<40, with: [UInt8](repeating: 0, count: 16)) }) == .malformed)
 }
 
-@Test func anUnknownTypeIsLegalSoThatItCanBeSkipped() throws {
+@Test func `an unknown type is legal so that it can be skipped`() throws {
   let header = try FrameHeader(golden.with { $0[1] = 99 }.span.bytes)
   #expect(header.type == 99 && header.knownType == nil && header.frameByteCount == 306)
 }
 
-@Test func theLengthOfAFrameIsKnownFromItsFirstEightBytes() throws {
+@Test func `the length of a frame is known from its first eight bytes`() throws {
   for byteCount in 0...golden.count {
     let known = try FrameHeader.frameByteCount(beginning: [UInt8](golden.prefix(byteCount)).span.bytes)
     #expect(known == (byteCount < 8 ? nil : 306))
@@ -95,7 +96,7 @@ private func decode(_ bytes: [UInt8]) -> FrameError? {
   #expect(whole == 306 && inPieces == 306)
 }
 
-@Test func aBeginningThatIsNoFrameIsRefusedAtItsFirstWrongByte() {
+@Test func `a beginning that is no frame is refused at its first wrong byte`() {
   func refused(_ bytes: [UInt8]) -> FrameError? {
     refusal { () throws(FrameError) in _ = try FrameHeader.frameByteCount(beginning: bytes.span.bytes) }
   }
@@ -104,13 +105,13 @@ private func decode(_ bytes: [UInt8]) -> FrameError? {
   #expect(refused(golden.with { $0.replaceSubrange(6...7, with: [0x41, 0x00]) }) == nil)
 }
 
-@Test func aSealedFrameIsToldFromOneThatIsNotByItsFlag() {
+@Test func `a sealed frame is told from one that is not by its flag`() {
   let sealed = FrameHeader.isSealed(golden.span.bytes)
   let clear = FrameHeader.isSealed(golden.with { $0[2] = 0 }.span.bytes)
   #expect(sealed && !clear)
 }
 
-@Test func everyRefusalHasItsOwnCounterAndName() {
+@Test func `every refusal has its own counter and name`() {
   var counters = RefusalCounters()
   var names: Set<String> = []
   for raw in 0..<UInt8(FrameError.count) {

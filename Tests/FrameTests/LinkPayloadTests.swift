@@ -15,7 +15,7 @@ private func decode(_ bytes: [UInt8]) -> FrameError? {
   refusal { () throws(FrameError) in _ = try Hello(bytes.span.bytes) }
 }
 
-@Test func aHelloIsWrittenByteForByteAsTheProtocolSays() {
+@Test func `a hello is written byte for byte as the protocol says`() {
   let hello = Hello(
     payloadBytesMax: 16_640, capabilities: .relay.union(.bypass), epoch: 7 << 32 | 9, node: node,
     name: DisplayName("bob"))
@@ -23,31 +23,31 @@ private func decode(_ bytes: [UInt8]) -> FrameError? {
   #expect(hello.byteCount == golden.count)
 }
 
-@Test func aHelloIsReadFieldByField() throws {
+@Test func `a hello is read field by field`() throws {
   let hello = try Hello(golden.span.bytes)
   #expect(hello.versionMin == 1 && hello.versionMax == 1 && hello.payloadBytesMax == 16_640)
   #expect(hello.capabilities.contains(.relay) && hello.capabilities.contains(.bypass))
   #expect(hello.epoch == 0x7_0000_0009 && hello.node == node && hello.name == DisplayName("bob"))
 }
 
-@Test(arguments: 0..<golden.count) func aHelloCutShortIsTruncated(byteCount: Int) {
+@Test(arguments: 0..<golden.count) func `a hello cut short is truncated`(byteCount: Int) {
   #expect(decode([UInt8](golden.prefix(byteCount))) == .truncated)
 }
 
-@Test func bytesBehindTheNameBelongToALaterVersion() {
+@Test func `bytes behind the name belong to a later version`() {
   #expect(decode(golden + [1, 2, 3]) == nil)
 }
 
-@Test func aHelloOfALaterVersionThatStillSpeaksOursIsTaken() {
+@Test func `a hello of a later version that still speaks ours is taken`() {
   #expect(decode(golden.with { $0[1] = 9 }) == nil)
 }
 
-@Test func aHelloWithoutACommonVersionIsAnUnknownVersion() {
+@Test func `a hello without a common version is an unknown version`() {
   #expect(decode(golden.with { $0.replaceSubrange(0...1, with: [2, 3]) }) == .unknownVersion)
   #expect(decode(golden.with { $0.replaceSubrange(0...1, with: [0, 0]) }) == .unknownVersion)
 }
 
-@Test func anotherVersionIsToldApartEvenWhenItsHelloHasAnotherForm() {
+@Test func `another version is told apart even when its hello has another form`() {
   #expect(decode([2, 3]) == .unknownVersion)
   #expect(
     decode(
@@ -56,32 +56,32 @@ private func decode(_ bytes: [UInt8]) -> FrameError? {
       }) == .unknownVersion)
 }
 
-@Test func aHelloThatTakesLessThanAnAdvertisementIsMalformed() {
+@Test func `a hello that takes less than an advertisement is malformed`() {
   #expect(decode(golden.with { $0.replaceSubrange(2...3, with: [0x08, 0x00]) }) == nil)
   #expect(decode(golden.with { $0.replaceSubrange(2...3, with: [0x07, 0xff]) }) == .malformed)
 }
 
-@Test func aHelloFromNobodyIsMalformed() {
+@Test func `a hello from nobody is malformed`() {
   #expect(decode(golden.with { $0.replaceSubrange(16..<32, with: [UInt8](repeating: 0, count: 16)) }) == .malformed)
 }
 
-@Test func aHelloWithABadNameSaysWhatIsWrongWithIt() {
+@Test func `a hello with a bad name says what is wrong with it`() {
   #expect(decode([UInt8](golden.prefix(32)) + [0]) == .malformed)
   #expect(decode([UInt8](golden.prefix(32)) + [1, 0xff]) == .malformed)
   #expect(decode([UInt8](golden.prefix(32)) + [64] + [UInt8](repeating: 0x61, count: 64)) == .overLength)
 }
 
-@Test func sealedFramesWithTagsOfAnotherKindAreNotAgreedTo() throws {
+@Test func `sealed frames with tags of another kind are not agreed to`() throws {
   let hello = try Hello(golden.with { $0.replaceSubrange(4...7, with: [0, 0, 0, 3]) }.span.bytes)
   #expect(!hello.capabilities.contains(.bypass))
 }
 
-@Test func unknownCapabilitiesAreIgnored() throws {
+@Test func `unknown capabilities are ignored`() throws {
   let hello = try Hello(golden.with { $0.replaceSubrange(4...7, with: [0xff, 0, 0, 1]) }.span.bytes)
   #expect(hello.capabilities.contains(.relay) && !hello.capabilities.contains(.bypass))
 }
 
-@Test func aGoodbyeIsWrittenAndReadByteForByte() throws {
+@Test func `a goodbye is written and read byte for byte`() throws {
   let wire = hex("03 00 001e")
   let goodbye = Goodbye(reason: .full, retryAfterSeconds: 30)
   #expect(encoded { output in goodbye.write(to: &output) } == wire)
@@ -89,25 +89,25 @@ private func decode(_ bytes: [UInt8]) -> FrameError? {
   #expect(read == goodbye)
 }
 
-@Test(arguments: 0..<4) func aGoodbyeCutShortIsTruncated(byteCount: Int) {
+@Test(arguments: 0..<4) func `a goodbye cut short is truncated`(byteCount: Int) {
   let bytes = [UInt8](hex("03 00 001e").prefix(byteCount))
   #expect(refusal { () throws(FrameError) in _ = try Goodbye(bytes.span.bytes) } == .truncated)
 }
 
-@Test func aGoodbyesReasonOfALaterVersionReadsAsProtocolError() throws {
+@Test func `a goodbyes reason of a later version reads as protocol error`() throws {
   let wire = hex("c8 00 0000")
   let goodbye = try Goodbye(wire.span.bytes)
   #expect(goodbye.reason == .protocolError)
 }
 
-@Test func noGoodbyeKeepsANeighbourAwayForMoreThanAnHour() throws {
+@Test func `no goodbye keeps a neighbour away for more than an hour`() throws {
   let wire = hex("01 00 ffff")
   let goodbye = try Goodbye(wire.span.bytes)
   #expect(goodbye.retryAfterSeconds == 3600)
   #expect(Goodbye(reason: .full, retryAfterSeconds: .max).retryAfterSeconds == 3600)
 }
 
-@Test func everyCloseReasonHasItsNumberAndName() {
+@Test func `every close reason has its number and name`() {
   let reasons: [CloseReason] = [
     .shutdown, .duplicate, .full, .protocolError, .identityMismatch, .unsupportedVersion, .timedOut, .streamLost,
     .notTrusted, .notNeeded, .parked,

@@ -12,12 +12,12 @@ private func nameRefusal(_ bytes: [UInt8]) -> FrameError? {
 
 @Test(arguments: [
   "20", "7e", "c2a0", "dfbf", "e0a080", "ed9fbf", "ee8080", "efbfbf", "f0908080", "f48fbfbf", "e3818261c3a9f09f9a80",
-]) func utf8WithoutControlCharactersIsText(digits: String) {
+]) func `utf8 without control characters is text`(digits: String) {
   #expect(isText(hex(digits)))
 }
 
 @Test(arguments: ["00", "0a", "1f", "7f", "c280", "c285", "c29f", "6100"])
-func controlCharactersAreNoText(digits: String) {
+func `control characters are no text`(digits: String) {
   #expect(!isText(hex(digits)))
 }
 
@@ -27,18 +27,18 @@ func controlCharactersAreNoText(digits: String) {
   "80", "bf", "c0af", "c1bf", "e08080", "e09fbf", "f0808080", "f08fbfbf", "eda080", "edbfbf", "f4908080", "f5808080",
   "fe",
   "ff",
-]) func bytesThatAreNoUTF8AreNoText(digits: String) {
+]) func `bytes that are no UTF8 are no text`(digits: String) {
   #expect(!isText(hex(digits)))
 }
 
 @Test(arguments: ["c2", "e0a0", "e1", "f09080", "f0", "c241", "e0a041", "f0908041", "61c2"])
-func aSequenceThatEndsEarlyIsNoText(digits: String) {
+func `a sequence that ends early is no text`(digits: String) {
   #expect(!isText(hex(digits)))
 }
 
 /// Compares the check with the standard library's decoder: for the encodings of every 37th scalar, and for random
 /// bytes.
-@Test func theTextCheckAgreesWithTheStandardLibrary() {
+@Test func `the text check agrees with the standard library`() {
   func reference(_ bytes: [UInt8]) -> Bool {
     guard let text = String(validating: bytes, as: UTF8.self) else { return false }
     return text.unicodeScalars.allSatisfy { $0.value >= 0x20 && !(0x7F...0x9F).contains($0.value) }
@@ -56,25 +56,25 @@ func aSequenceThatEndsEarlyIsNoText(digits: String) {
   }
 }
 
-@Test func aDisplayNameHasOneToSixtyThreeBytes() {
+@Test func `a display name has one to sixty three bytes`() {
   #expect(nameRefusal([]) == .malformed)
   #expect(nameRefusal([UInt8](repeating: 0x61, count: 63)) == nil)
   #expect(nameRefusal([UInt8](repeating: 0x61, count: 64)) == .overLength)
 }
 
-@Test func aDisplayNameOfNoTextIsMalformed() {
+@Test func `a display name of no text is malformed`() {
   #expect(nameRefusal(hex("61c3")) == .malformed)
   #expect(nameRefusal(hex("610062")) == .malformed)
 }
 
-@Test func aDisplayNameThatLooksLikeAnIDIsMalformed() {
+@Test func `a display name that looks like an ID is malformed`() {
   for name in ["2b75e26e", "DEADBEEF", String(repeating: "0a", count: 16)] {
     #expect(nameRefusal(Array(name.utf8)) == .malformed)
   }
   for name in ["2b75e26", "2b75e26e1", "2b75e26g", "c0ffee"] { #expect(nameRefusal(Array(name.utf8)) == nil) }
 }
 
-@Test func aDisplayNameIsALengthByteAndItsBytes() throws {
+@Test func `a display name is a length byte and its bytes`() throws {
   let wire = hex("05 4ac3bc7267")
   var reader = ByteReader(wire.span.bytes, orThrow: FrameError.truncated)
   let name = try DisplayName(&reader)
@@ -82,43 +82,43 @@ func aSequenceThatEndsEarlyIsNoText(digits: String) {
   #expect(encoded { output in name.write(to: &output) } == wire)
 }
 
-@Test func displayNamesAreEqualByTheirBytes() {
+@Test func `display names are equal by their bytes`() {
   #expect(DisplayName("box") == DisplayName("box"))
   #expect(DisplayName("box") != DisplayName("bo"))
   #expect(DisplayName("box") != DisplayName("boy"))
 }
 
 @Test(arguments: ["a", "chat", "a1", "1a", "file-share", "a-b-c", "x2345678901234z"])
-func aServiceTypeIsLowerCaseLettersDigitsAndHyphens(text: String) {
+func `a service type is lower case letters digits and hyphens`(text: String) {
   #expect(isService(text))
 }
 
 @Test(arguments: [
   "", "123", "-a", "a-", "a--b", "Chat", "a_b", "a.b", "a b", "é", "x2345678901234zz", "1-2",
-]) func everythingElseIsNoServiceType(text: String) {
+]) func `everything else is no service type`(text: String) {
   #expect(!isService(text))
 }
 
-@Test func anInfoPairIsAKeyAnEqualsSignAndText() {
+@Test func `an info pair is a key an equals sign and text`() {
   #expect(isPair([UInt8]("key=value".utf8)))
   #expect(isPair([UInt8]("a=".utf8)))
   #expect(isPair([UInt8]("a b~=x=y".utf8)))
   #expect(isPair([UInt8]("room=Küche".utf8)))
 }
 
-@Test func anInfoPairWithoutKeyOrEqualsSignIsRefused() {
+@Test func `an info pair without key or equals sign is refused`() {
   #expect(!isPair([]))
   #expect(!isPair([UInt8]("key".utf8)))
   #expect(!isPair([UInt8]("=value".utf8)))
 }
 
-@Test func anInfoPairsKeyIsPrintableASCII() {
+@Test func `an info pairs key is printable a s c i i`() {
   #expect(!isPair(hex("c3a9 3d 61")))
   #expect(!isPair(hex("6109 3d 61")))
   #expect(!isPair(hex("617f 3d 61")))
 }
 
-@Test func anInfoPairsValueIsText() {
+@Test func `an info pairs value is text`() {
   #expect(!isPair(hex("61 3d 00")))
   #expect(!isPair(hex("61 3d ff")))
 }

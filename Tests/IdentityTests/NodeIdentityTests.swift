@@ -20,7 +20,7 @@ struct NodeIdentityTests {
     }
   }
 
-  @Test func aNodeIsTheSameAtItsSecondStart() throws {
+  @Test func `a node is the same at its second start`() throws {
     let first = try load()
     let file = scratch.bytes("node.key")
     let second = try load()
@@ -37,17 +37,17 @@ struct NodeIdentityTests {
     #expect(try makeIdentity().passphrase(for: "one") != first)
   }
 
-  @Test func twoNodesDiffer() throws {
+  @Test func `two nodes differ`() throws {
     #expect(try makeIdentity().id != makeIdentity().id)
   }
 
-  @Test func theKeyIsForItsOwnerOnlyAndNothingElseIsLeft() throws {
+  @Test func `the key is for its owner only and nothing else is left`() throws {
     _ = try load()
     #expect(try scratch.mode("node.key") == 0o600)
     #expect(shell("ls -A \(scratch.path)").output == "node.key\n")
   }
 
-  @Test func openSSLReadsTheCertificateAndFindsTheSameNode() throws {
+  @Test func `open SSL reads the certificate and finds the same node`() throws {
     let identity = try load()
     let text = try scratch.openssl("x509 -in node.key -noout -subject -dates -ext basicConstraints")
     #expect(text.contains("CN = \(hex(identity.id))"))
@@ -60,26 +60,26 @@ struct NodeIdentityTests {
     #expect(Array(try #require(scratch.bytes("spki.der")).suffix(65)) == array(identity.publicPoint))
   }
 
-  @Test func nodeIDOfAPointIsThatOfItsKey() throws {
+  @Test func `node ID of a point is that of its key`() throws {
     let identity = try load()
     let point = array(identity.publicPoint)
     #expect(point.withUnsafeBytes { NodeIdentity.nodeID(ofPoint: $0) } == identity.id)
     #expect(point.dropLast().withUnsafeBytes { NodeIdentity.nodeID(ofPoint: $0) } == .none)
   }
 
-  @Test func aKeyOfOpenSSLIsTaken() throws {
+  @Test func `a key of open SSL is taken`() throws {
     try scratch.openssl("ecparam -name prime256v1 -genkey -noout -out node.key")
     try scratch.openssl("pkey -in node.key -pubout -outform DER -out spki.der")
     let id = try load().id
     #expect(try scratch.openssl("dgst -sha256 -r spki.der").hasPrefix(hex(id)))
   }
 
-  @Test func aPKCS8KeyIsTaken() throws {
+  @Test func `a p k c s8 key is taken`() throws {
     try scratch.openssl("genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out node.key")
     #expect(refusal() == nil)
   }
 
-  @Test func aKeyWithoutCertificateIsGivenTheOneItHadAgain() throws {
+  @Test func `a key without certificate is given the one it had again`() throws {
     let first = try load()
     try scratch.openssl("ec -in node.key -out alone.key")
     try scratch.openssl("x509 -in node.key -outform DER -out first.der")
@@ -91,7 +91,7 @@ struct NodeIdentityTests {
     }
   }
 
-  @Test func aLostKeyIsNotSilentlyReplaced() throws {
+  @Test func `a lost key is not silently replaced`() throws {
     _ = try load()
     try scratch.openssl("x509 -in node.key -out node.crt")
     try scratch.remove("node.key")
@@ -100,7 +100,7 @@ struct NodeIdentityTests {
   }
 
   @Test(arguments: ["node.key.old", "state", "state.old"])
-  func aKeyThatIsGoneIsNotReplacedWhileSomethingShowsThatThereWasOne(trace: String) throws {
+  func `a key that is gone is not replaced while something shows that there was one`(trace: String) throws {
     _ = try load()
     try scratch.remove("node.key")
     try scratch.write(trace, "something")
@@ -112,7 +112,7 @@ struct NodeIdentityTests {
   }
 
   @Test(arguments: [0o640, 0o604, 0o660] as [UInt32])
-  func aKeyThatOthersMayReadIsRefusedWithTheCommandThatHelps(mode: UInt32) throws {
+  func `a key that others may read is refused with the command that helps`(mode: UInt32) throws {
     _ = try load()
     try scratch.chmod("node.key", mode)
     let error = try #require(refusal())
@@ -120,30 +120,30 @@ struct NodeIdentityTests {
     #expect(error.text.hasSuffix("run: chmod 600 \(scratch.path)/node.key"))
   }
 
-  @Test func aKeyOfAnotherCurveIsRefused() throws {
+  @Test func `a key of another curve is refused`() throws {
     try scratch.openssl("ecparam -name secp384r1 -genkey -noout -out node.key")
     #expect(refusal() == .notP256(path: scratch.file("node.key")))
   }
 
-  @Test func anRSAKeyIsRefused() throws {
+  @Test func `an r s a key is refused`() throws {
     try scratch.openssl("genrsa -out node.key 2048")
     #expect(refusal() == .notP256(path: scratch.file("node.key")))
   }
 
   @Test(arguments: ["", "-----BEGIN EC PRIVATE KEY-----\nAAAA\n-----END EC PRIVATE KEY-----\n", "\u{0}\u{1}"])
-  func whatIsNoKeyIsRefused(text: String) throws {
+  func `what is no key is refused`(text: String) throws {
     try scratch.write("node.key", text)
     try scratch.chmod("node.key", 0o600)
     #expect(refusal() == .notAPrivateKey(path: scratch.file("node.key")))
   }
 
-  @Test func anOversizedKeyFileIsRefused() throws {
+  @Test func `an oversized key file is refused`() throws {
     try scratch.write("node.key", String(repeating: "A", count: 16385))
     try scratch.chmod("node.key", 0o600)
     #expect(refusal() == .tooLarge(path: scratch.file("node.key"), bytesMax: 16384))
   }
 
-  @Test func aCertificateOfAnotherKeyIsRefused() throws {
+  @Test func `a certificate of another key is refused`() throws {
     _ = try load()
     try scratch.openssl("x509 -in node.key -out node.crt")
     try scratch.openssl("ecparam -name prime256v1 -genkey -noout -out node.key")
@@ -151,13 +151,13 @@ struct NodeIdentityTests {
       refusal() == .certificateOfAnotherKey(certificate: scratch.file("node.crt"), key: scratch.file("node.key")))
   }
 
-  @Test func whatIsNoCertificateIsRefused() throws {
+  @Test func `what is no certificate is refused`() throws {
     try scratch.openssl("ecparam -name prime256v1 -genkey -noout -out node.key")
     try scratch.write("node.crt", "nonsense")
     #expect(refusal() == .notACertificate(path: scratch.file("node.crt")))
   }
 
-  @Test func aDamagedKeyGivesWayToTheOneBeforeItAndSaysSo() throws {
+  @Test func `a damaged key gives way to the one before it and says so`() throws {
     let old = try load().id
     let new = try NodeIdentity.create(StateDirectory(scratch.path)).id
     #expect(old != new)
@@ -169,13 +169,13 @@ struct NodeIdentityTests {
     #expect(fallen.notice?.hasSuffix("node.key.old, is used") == true)
   }
 
-  @Test func aDirectoryThatCannotBeMadeIsAnError() {
+  @Test func `a directory that cannot be made is an error`() {
     #expect(throws: IdentityError.directory(path: "/proc/none/deeper", code: ENOENT)) {
       try NodeIdentity.loadOrCreate(directory: "/proc/none/deeper")
     }
   }
 
-  @Test func signaturesAreVerifiedWithTheirKeyMessageAndNothingElse() throws {
+  @Test func `signatures are verified with their key message and nothing else`() throws {
     let identity = try load()
     let message = Array("advertisement".utf8)
     let signature = array(message.withUnsafeBytes { identity.sign($0) })
@@ -195,14 +195,14 @@ struct NodeIdentityTests {
     #expect(!verify(point, message, altered))
   }
 
-  @Test func signingIsDeterministic() throws {
+  @Test func `signing is deterministic`() throws {
     let identity = try load()
     let message = Array("same".utf8)
     #expect(
       array(message.withUnsafeBytes { identity.sign($0) }) == array(message.withUnsafeBytes { identity.sign($0) }))
   }
 
-  @Test func randomBytesFillTheWholeBuffer() throws {
+  @Test func `random bytes fill the whole buffer`() throws {
     var bytes = [UInt8](repeating: 0, count: 4096)
     try bytes.withUnsafeMutableBytes { try secureRandom(into: $0) }
     #expect(Set(bytes).count > 200)

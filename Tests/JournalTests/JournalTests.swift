@@ -17,7 +17,7 @@ final class Memory {
   func reader() throws -> JournalReader { try JournalReader(UnsafeRawBufferPointer(bytes)) }
 }
 
-@Test func aRecordIsReadBackAsItWasWritten() throws {
+@Test func `a record is read back as it was written`() throws {
   let memory = Memory(capacity: 64)
   let node = NodeID(high: 0x0102_0304_0506_0708, low: 0x1112_1314_1516_1718)
   memory.journal(wallOffset: 1000).record(
@@ -31,14 +31,14 @@ final class Memory {
   #expect(reader.record(0) == nil && reader.record(2) == nil)
 }
 
-@Test func textIsKeptToSixteenBytes() throws {
+@Test func `text is kept to sixteen bytes`() throws {
   let memory = Memory(capacity: 64)
   memory.journal().record(.info, .dialFailed, at: .zero, text: JournalText("abcdefghijklmnopqrst"))
   let node = try #require(try memory.reader().record(1)).node
   #expect((0..<16).map { node.byte($0) } == Array("abcdefghijklmnop".utf8))
 }
 
-@Test func theOldestRecordsAreOverwritten() throws {
+@Test func `the oldest records are overwritten`() throws {
   let memory = Memory(capacity: 64)
   let journal = memory.journal()
   for index in 1...100 { journal.record(.info, .frameRefused, at: .zero, UInt64(index)) }
@@ -48,7 +48,7 @@ final class Memory {
   #expect((37...100).allSatisfy { reader.record($0)?.a == $0 })
 }
 
-@Test func lessImportantRecordsAreDropped() throws {
+@Test func `less important records are dropped`() throws {
   let memory = Memory(capacity: 64)
   let journal = memory.journal(level: .notice)
   journal.record(.info, .dialStarted, at: .zero)
@@ -57,7 +57,7 @@ final class Memory {
   #expect(try memory.reader().newest == 2)
 }
 
-@Test func aJournalWithoutMemoryDropsEverything() {
+@Test func `a journal without memory drops everything`() {
   Journal.none.record(.fault, .panic, at: .zero)
   let small = UnsafeMutableRawBufferPointer.allocate(byteCount: 4096, alignment: 4096)
   defer { small.deallocate() }
@@ -66,7 +66,7 @@ final class Memory {
   #expect(small.allSatisfy { $0 == 7 })
 }
 
-@Test func aRestartContinuesTheRing() throws {
+@Test func `a restart continues the ring`() throws {
   let memory = Memory(capacity: 64)
   memory.journal().record(.notice, .boxStarted, at: .zero, 1)
   memory.journal().record(.notice, .boxStarted, at: .zero, 2)
@@ -74,7 +74,7 @@ final class Memory {
   #expect(reader.newest == 2 && reader.record(1)?.a == 1 && reader.record(2)?.a == 2)
 }
 
-@Test func aRecordTornByACrashIsSkippedAndTheRestGoesOn() throws {
+@Test func `a record torn by a crash is skipped and the rest goes on`() throws {
   let memory = Memory(capacity: 64)
   memory.journal().record(.notice, .boxStarted, at: .zero, 1)
   memory.bytes.storeBytes(of: 0, toByteOffset: JournalLayout.headerBytes, as: UInt64.self)
@@ -83,7 +83,7 @@ final class Memory {
   #expect(reader.record(1) == nil && reader.record(2)?.a == 2)
 }
 
-@Test func aClockStepCorrectsTheRecordsOfThisBoot() throws {
+@Test func `a clock step corrects the records of this boot`() throws {
   let memory = Memory(capacity: 64)
   let journal = memory.journal(wallOffset: 5)
   journal.record(.notice, .boxStarted, at: Instant(nanoseconds: 100))
@@ -94,7 +94,7 @@ final class Memory {
   #expect(step.event == Event.clockStepped.rawValue && step.a == 1_000_000 && step.b == 5)
 }
 
-@Test func recordsOfAnEarlierBootKeepTheirTime() throws {
+@Test func `records of an earlier boot keep their time`() throws {
   let memory = Memory(capacity: 64)
   for boot in 1...12 {
     memory.journal(wallOffset: Int64(boot) * 1000, boot: UInt64(boot)).record(.notice, .boxStarted, at: .zero)
@@ -107,7 +107,7 @@ final class Memory {
   #expect(reader.record(1)?.wallNanoseconds == 5000)
 }
 
-@Test func foreignAndDamagedFilesAreRefused() throws {
+@Test func `foreign and damaged files are refused`() throws {
   let memory = Memory(capacity: 64)
   let raw = UnsafeRawBufferPointer(memory.bytes)
   #expect(throws: JournalError.foreign) { try JournalReader(raw) }
@@ -127,7 +127,7 @@ final class Memory {
   #expect(throws: JournalError.corrupt) { try JournalReader(raw) }
 }
 
-@Test func whatIsNoJournalIsFormattedAnew() throws {
+@Test func `what is no journal is formatted anew`() throws {
   let memory = Memory(capacity: 64)
   memory.bytes.initializeMemory(as: UInt8.self, repeating: 0xA5)
   memory.journal().record(.notice, .boxStarted, at: .zero, 9)
@@ -136,7 +136,7 @@ final class Memory {
   #expect((2...64).allSatisfy { reader.record($0) == nil })
 }
 
-@Test func aFileThatCountedAlmostToTheEndIsFormattedAnew() throws {
+@Test func `a file that counted almost to the end is formatted anew`() throws {
   let memory = Memory(capacity: 64)
   _ = memory.journal()
   memory.bytes.storeBytes(of: JournalLayout.sequenceMax, toByteOffset: 24, as: UInt64.self)

@@ -28,37 +28,37 @@ private func boundedTables() throws -> [[String]] {
 
 private func lines(_ text: String) -> [Substring] { text.split(separator: "\n", omittingEmptySubsequences: false) }
 
-@Test func theUnitGrantsWhatTheLedgerSays() throws {
+@Test func `the unit grants what the ledger says`() throws {
   let granted = lines(try projectFile("config/causeway.service")).filter { $0.hasPrefix("MemoryMax=") }
   #expect(granted == ["MemoryMax=\(Ledger.memoryMax >> 20)M"])
 }
 
-@Test func theLimitsAddUpToLessThanIsGranted() {
+@Test func `the limits add up to less than is granted`() {
   #expect(Ledger.sum(Ledger.entries()) <= Ledger.memoryMax)
   for entry in Ledger.entries() { #expect(entry.bytes > 0, "\(entry.owner)") }
 }
 
-@Test func thePaperOnMemoryShowsTheLedger() throws {
+@Test func `the paper on memory shows the ledger`() throws {
   let page = lines(try projectFile("docs/design/memory.md"))
   let missing = Ledger.table().filter { !page.contains("    \($0)") }
   #expect(missing.isEmpty)
 }
 
-@Test func aJournalBeyondWhatIsLeftIsSaidAtStart() throws {
+@Test func `a journal beyond what is left is said at start`() throws {
   let free = Ledger.memoryMax - Ledger.sum(Ledger.entries(journalBytes: 0))
   #expect(Ledger.excess(journalBytes: free / 1024 * 1024) == nil)
   let text = try #require(Ledger.excess(journalBytes: 64 << 20))
   #expect(text.hasPrefix("[journal] size: above \(free / 1024)"))
 }
 
-@Test func theSecurityPageHasARowForEachOwnerOfTheLedger() throws {
+@Test func `the security page has a row for each owner of the ledger`() throws {
   let owners = Set(try boundedTables().map { $0[0] })
   for entry in Ledger.entries() {
     #expect(owners.contains(String(entry.owner)), "docs/security.md, “Bounded tables”, has no row “\(entry.owner)”")
   }
 }
 
-@Test func eachRowOfTheSecurityPageSaysWhoFillsItWhatIsKeptAndWhichTestShowsIt() throws {
+@Test func `each row of the security page says who fills it what is kept and which test shows it`() throws {
   for row in try boundedTables() {
     #expect(row.count == 4 && row.allSatisfy { !$0.isEmpty }, "\(row)")
     // A text in backquotes that starts with `Tests/` is the path of a test. The cell “–” marks memory that no peer can

@@ -4,26 +4,26 @@ import Primitives
 import TestSupport
 import Testing
 
-@Test func theMostUrgentFrameLeavesFirst() {
+@Test func `the most urgent frame leaves first`() {
   let queue = Queue()
   for priority in [FramePriority.bulk, .interactive, .realtime] { #expect(queue.append([priority.rawValue], priority)) }
   #expect(queue.appendControl([0]))
   #expect(queue.popAll().map(\.payload) == [[0], [1], [2], [3]])
 }
 
-@Test func aRoutedFrameThatSaysItIsControlIsInteractive() {
+@Test func `a routed frame that says it is control is interactive`() {
   let queue = Queue()
   #expect(queue.append([9], .control) && queue.append([2], .realtime) && queue.appendControl([1]))
   #expect(queue.popAll().map(\.payload) == [[1], [2], [9]])
 }
 
-@Test func framesOfAFlowKeepTheirOrder() {
+@Test func `frames of a flow keep their order`() {
   let queue = Queue()
   for number in 0..<100 { #expect(queue.append([UInt8](repeating: UInt8(number), count: number * 40 + 1), .bulk)) }
   #expect(queue.popAll().map { Int($0.payload[0]) } == Array(0..<100))
 }
 
-@Test func framesOfEveryLengthLeaveAsTheyCame() {
+@Test func `frames of every length leave as they came`() {
   let queue = Queue()
   var random = SeededRandom(seed: 4)
   for length in Array(1...100) + [1999, 2000, 2001, 2047, 2048, 2049, 4048, 16_639, 16_640] {
@@ -35,14 +35,14 @@ import Testing
   }
 }
 
-@Test func onlyWholeFramesArePopped() {
+@Test func `only whole frames are popped`() {
   let queue = Queue()
   #expect(queue.append([UInt8](repeating: 1, count: 100), .bulk) && queue.append([2], .bulk))
   #expect(queue.pop(147).isEmpty && queue.pop(148).count == 148 && queue.pop(48).isEmpty && queue.pop(49).count == 49)
   #expect(queue.isEmpty)
 }
 
-@Test func noMoreIsPoppedAtOnceThanTheLinksLongestFrame() {
+@Test func `no more is popped at once than the links longest frame`() {
   let queue = Queue()
   queue.frameBytesMax = 4144
   for _ in 0..<10 { #expect(queue.append([UInt8](repeating: 1, count: 4000), .bulk)) }
@@ -51,20 +51,20 @@ import Testing
   #expect(queue.pop(100_000).count == 84 * 49)
 }
 
-@Test func noMoreFramesArePoppedAtOnceThanTheCallerTakes() {
+@Test func `no more frames are popped at once than the caller takes`() {
   let queue = Queue()
   #expect(queue.append([1], .interactive) && queue.append([2], .bulk) && queue.appendControl([3]))
   let popped = (0..<4).map { _ in frames(in: queue.pop(1000, framesMax: 1)).map(\.payload) }
   #expect(popped == [[[3]], [[1]], [[2]], []])
 }
 
-@Test func aLessUrgentFrameDoesNotOvertakeOneThatDoesNotFit() {
+@Test func `a less urgent frame does not overtake one that does not fit`() {
   let queue = Queue()
   #expect(queue.append([UInt8](repeating: 1, count: 1000), .interactive) && queue.append([2], .bulk))
   #expect(queue.pop(500).isEmpty)
 }
 
-@Test func anEmptiedQueueHoldsNothing() {
+@Test func `an emptied queue holds nothing`() {
   let queue = Queue()
   for priority in [FramePriority.bulk, .interactive, .realtime] {
     for source in 1...3 { #expect(queue.append([1], priority, source: UInt64(source))) }
@@ -75,7 +75,7 @@ import Testing
   #expect(queue.freeBytes == Limits.queueBlocksMax * Limits.queueBlockBytes)
 }
 
-@Test func ownFramesAreCountedApart() {
+@Test func `own frames are counted apart`() {
   let queue = Queue()
   #expect(queue.append([1], .bulk, from: 3) && queue.append([1, 2], .bulk, from: FramePool.ownIngress))
   #expect(queue.byteCount(.bulk) == 49 + 50 && queue.ownByteCount(.bulk) == 50)
@@ -85,7 +85,7 @@ import Testing
 
 // MARK: Turns
 
-@Test func flowsTakeTurnsByBytes() {
+@Test func `flows take turns by bytes`() {
   let queue = Queue()
   queue.frameBytesMax = 4144
   // One flow has long frames and the other has short frames. Both always have frames waiting.
@@ -100,7 +100,7 @@ import Testing
   #expect(ratio > 0.9 && ratio < 1.1, "\(bytes)")
 }
 
-@Test func aFlowThatComesLaterWaitsForNoMoreThanOneTurnOfEachOther() {
+@Test func `a flow that comes later waits for no more than one turn of each other`() {
   let queue = Queue()
   queue.frameBytesMax = 4144
   for source in 1...3 {
@@ -115,7 +115,7 @@ import Testing
   #expect(before <= 3)
 }
 
-@Test func everyFlowSendsItsShareHoweverManyThereAre() {
+@Test func `every flow sends its share however many there are`() {
   let queue = Queue()
   queue.frameBytesMax = 549
   for source in 1...20 {
@@ -131,7 +131,7 @@ import Testing
 }
 
 /// A neighbour gains nothing by inventing flows, because the source and destination of a frame are not proven.
-@Test(arguments: [1, 7, 64]) func aNeighbourGetsNoMoreForManyFlowsThanForOne(flows: Int) {
+@Test(arguments: [1, 7, 64]) func `a neighbour gets no more for many flows than for one`(flows: Int) {
   let queue = Queue()
   queue.frameBytesMax = 4144
   let payload = [UInt8](repeating: 0, count: 1000)
@@ -148,7 +148,7 @@ import Testing
   #expect(share > 0.48 && share < 0.52, "\(bytes)")
 }
 
-@Test func aNeighbourThatFillsALinkLeavesRoomForOthers() {
+@Test func `a neighbour that fills a link leaves room for others`() {
   let queue = Queue()
   let payload = [UInt8](repeating: 0, count: 2000)
   for source in 1...60 {
@@ -162,7 +162,7 @@ import Testing
 }
 
 /// Greedy and modest flows come from the same neighbour, for example from a relay in front of their sources.
-@Test func aFlowFindsRoomBesideManyGreedyOnesOfTheSameNeighbour() {
+@Test func `a flow finds room beside many greedy ones of the same neighbour`() {
   let queue = Queue()
   let payload = [UInt8](repeating: 0, count: 1000)
   for _ in 0..<100 {
@@ -171,7 +171,7 @@ import Testing
   #expect((0..<3).allSatisfy { _ in queue.append(payload, .bulk, source: 99, from: 1) })
 }
 
-@Test func thisNodesOwnFramesTakeTurnsWithThoseOfItsNeighbours() {
+@Test func `this nodes own frames take turns with those of its neighbours`() {
   let queue = Queue()
   queue.frameBytesMax = 549
   let payload = [UInt8](repeating: 0, count: 500)
@@ -189,7 +189,7 @@ import Testing
 
 /// The queue groups waiting frames by the neighbour that sent them. Groups appear and disappear on several links. No
 /// frame is lost, and each group is freed.
-@Test func asManyGroupsAsFlowsComeAndGo() {
+@Test func `as many groups as flows come and go`() {
   let queues = Queue.family(8)
   for round in 0..<40 {
     for ingress in 0...64 {
@@ -201,7 +201,7 @@ import Testing
   }
 }
 
-@Test func aClassThatWasPassedOverForLongGetsOneFrameThrough() {
+@Test func `a class that was passed over for long gets one frame through`() {
   let queue = Queue()
   for number in 0..<10 { #expect(queue.append([3, UInt8(number)], .bulk)) }
   var sent = 0
@@ -222,7 +222,7 @@ import Testing
 // MARK: Quotas
 
 @Test(arguments: [(FramePriority.interactive, 65_536), (.bulk, 262_144)])
-func aFlowHoldsNoMoreThanItsClassAllows(priority: FramePriority, bytes: Int) {
+func `a flow holds no more than its class allows`(priority: FramePriority, bytes: Int) {
   let queue = Queue()
   let payload = [UInt8](repeating: 0, count: 4096 - 48)
   for _ in 0..<bytes / 4096 { #expect(queue.append(payload, priority)) }
@@ -232,20 +232,20 @@ func aFlowHoldsNoMoreThanItsClassAllows(priority: FramePriority, bytes: Int) {
   #expect(queue.byteCount(priority) == bytes + 49)
 }
 
-@Test func aFlowHoldsNoMoreThanAThousandFrames() {
+@Test func `a flow holds no more than a thousand frames`() {
   let queue = Queue()
   for _ in 0..<Limits.flowFramesMax { #expect(queue.append([1], .bulk)) }
   #expect(!queue.append([1], .bulk) && queue.drops[.flowQuota] == 1)
 }
 
-@Test func ofRealtimeFramesTheOldestGiveWay() {
+@Test func `of realtime frames the oldest give way`() {
   let queue = Queue()
   for number in 0..<40 { #expect(queue.append([UInt8(number)] + [UInt8](repeating: 0, count: 4000), .realtime)) }
   #expect(queue.popAll().map(\.payload[0]) == Array(32..<40))
   #expect(queue.drops[.overtaken] == 32 && queue.drops.sum == 32)
 }
 
-@Test func whatMustArriveTakesTheRoomOfRealtimeFrames() {
+@Test func `what must arrive takes the room of realtime frames`() {
   let queue = Queue()
   let payload = [UInt8](repeating: 0, count: 8000)
   for source in 1...4 {
@@ -260,7 +260,7 @@ func aFlowHoldsNoMoreThanItsClassAllows(priority: FramePriority, bytes: Int) {
   #expect(queue.drops[.linkQuota] == UInt64(300 - accepted))
 }
 
-@Test func aNeighbourThatDoesNotReadCostsNoMoreThanItsLinksQuota() {
+@Test func `a neighbour that does not read costs no more than its links quota`() {
   let queue = Queue()
   for source in 1...40 {
     for _ in 0..<20 {
@@ -272,7 +272,7 @@ func aFlowHoldsNoMoreThanItsClassAllows(priority: FramePriority, bytes: Int) {
   #expect(queue.drops[.linkQuota] > 0)
 }
 
-@Test func oneNeighbourHoldsNoMoreThanItsQuotaOverAllLinks() {
+@Test func `one neighbour holds no more than its quota over all links`() {
   let queues = Queue.family(8)
   for queue in queues {
     for source in 1...8 {
@@ -284,7 +284,7 @@ func aFlowHoldsNoMoreThanItsClassAllows(priority: FramePriority, bytes: Int) {
   #expect(queues[0].drops[.neighbourQuota] > 0)
 }
 
-@Test func whoComesLastSoonHasAsMuchRoomAsEachOfTheGreedy() {
+@Test func `who comes last soon has as much room as each of the greedy`() {
   let queues = Queue.family(30)
   let payload = [UInt8](repeating: 0, count: 16_640)
   for _ in 0..<200 {
@@ -317,7 +317,7 @@ func aFlowHoldsNoMoreThanItsClassAllows(priority: FramePriority, bytes: Int) {
   #expect(pool.heldBytes(by: 63) > average * 7 / 10)
 }
 
-@Test func whetherThereIsRoomIsKnownBeforeAFrameIsMade() {
+@Test func `whether there is room is known before a frame is made`() {
   let queue = Queue()
   #expect(queue.hasRoom(for: 3))
   var count = 0
@@ -334,7 +334,7 @@ func aFlowHoldsNoMoreThanItsClassAllows(priority: FramePriority, bytes: Int) {
   #expect(queue.hasRoom(for: 3))
 }
 
-@Test func controlFramesHaveAReserveThatNobodyElseTakes() {
+@Test func `control frames have a reserve that nobody else takes`() {
   let queues = Queue.family(40)
   for ingress in 0..<40 {
     for queue in queues {
@@ -347,7 +347,7 @@ func aFlowHoldsNoMoreThanItsClassAllows(priority: FramePriority, bytes: Int) {
   }
 }
 
-@Test func aControlReserveThatIsFullDropsTheFrame() {
+@Test func `a control reserve that is full drops the frame`() {
   let queue = Queue()
   var count = 0
   while queue.appendControl([UInt8](repeating: 1, count: 8)) { count += 1 }
@@ -358,7 +358,7 @@ func aFlowHoldsNoMoreThanItsClassAllows(priority: FramePriority, bytes: Int) {
 
 /// Frames of all lengths come and go on several links in random order. Each frame leaves unchanged, and at the end the
 /// complete pool is free.
-@Test func thePoolLosesNothingAndMixesNothingUp() {
+@Test func `the pool loses nothing and mixes nothing up`() {
   let queues = Queue.family(4)
   var random = SeededRandom(seed: 11)
   var waiting: [[UInt64: [UInt8]]] = Array(repeating: [:], count: 4)
@@ -389,7 +389,7 @@ func aFlowHoldsNoMoreThanItsClassAllows(priority: FramePriority, bytes: Int) {
   #expect((0...64).allSatisfy { queues[0].heldBytes(by: $0) == 0 })
 }
 
-@Test func whatIsGivenBackIsTakenAgainFirst() {
+@Test func `what is given back is taken again first`() {
   // A long sequence of single frames touches no more memory than the longest frame needs.
   let queue = Queue()
   for _ in 0..<1000 {

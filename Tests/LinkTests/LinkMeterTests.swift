@@ -17,18 +17,18 @@ private func run(_ meter: inout LinkMeter, _ bytesPerSecond: Int, from: Instant,
 }
 
 @Test(arguments: [BearerKind.ethernet, .wifi, .wifiDirect, .bluetoothLE, .loopback])
-func aLinkThatWasNotMeasuredCostsWhatItsBearerDoes(bearer: BearerKind) {
+func `a link that was not measured costs what its bearer does`(bearer: BearerKind) {
   #expect(LinkMeter(bearer).cost == bearer.cost)
 }
 
 @Test(arguments: [(1_300_000, 100), (640_000, 1600), (1_270_000, 800), (80_000, 12_800)])
-func aLinkCostsMoreWhenItTakesEightTimesAsLongAsUsual(bytesPerSecond: Int, cost: UInt16) {
+func `a link costs more when it takes eight times as long as usual`(bytesPerSecond: Int, cost: UInt16) {
   var meter = LinkMeter(.wifi)
   _ = run(&meter, bytesPerSecond, from: start, for: .seconds(6))
   #expect(meter.cost == cost)
 }
 
-@Test func aLinkIsNotSlowBeforeEightMeasurements() {
+@Test func `a link is not slow before eight measurements`() {
   var meter = LinkMeter(.wifi)
   let now = run(&meter, 100_000, from: start, for: .seconds(4))
   #expect(meter.cost == 100)
@@ -36,13 +36,13 @@ func aLinkCostsMoreWhenItTakesEightTimesAsLongAsUsual(bytesPerSecond: Int, cost:
   #expect(meter.cost > 5000)
 }
 
-@Test func aFastLinkCostsWhatIsUsual() {
+@Test func `a fast link costs what is usual`() {
   var meter = LinkMeter(.wifi)
   _ = run(&meter, 100_000_000, from: start, for: .seconds(20))
   #expect(meter.cost == 100)
 }
 
-@Test func aLinkThatIsSlowForAWhileCostsTheSame() {
+@Test func `a link that is slow for a while costs the same`() {
   var meter = LinkMeter(.wifi)
   var now = start
   for _ in 0..<20 {
@@ -52,7 +52,7 @@ func aLinkCostsMoreWhenItTakesEightTimesAsLongAsUsual(bytesPerSecond: Int, cost:
   }
 }
 
-@Test func aSlowLinkCostsTheUsualAgainWhenItTakesLessThanHalfOfItsFactor() {
+@Test func `a slow link costs the usual again when it takes less than half of its factor`() {
   var meter = LinkMeter(.wifi)
   var now = run(&meter, 1_200_000, from: start, for: .seconds(6))
   #expect(meter.cost == 800)
@@ -63,13 +63,13 @@ func aLinkCostsMoreWhenItTakesEightTimesAsLongAsUsual(bytesPerSecond: Int, cost:
   #expect(meter.cost == 100)
 }
 
-@Test func aLinkThatRestsBetweenFramesIsNotMeasured() {
+@Test func `a link that rests between frames is not measured`() {
   var meter = LinkMeter(.wifi)
   for step in 0..<1000 { _ = meter.sent(1000, isBusy: false, now: start + .milliseconds(UInt64(step) * 10)) }
   #expect(meter.cost == 100)
 }
 
-@Test func whatFillsTheBuffersBelowIsNotMeasured() {
+@Test func `what fills the buffers below is not measured`() {
   var meter = LinkMeter(.bluetoothLE)
   var now = start
   // In each round the buffers below the link accept 200 kB at once. Then the radio drains these buffers at its real
@@ -83,7 +83,7 @@ func aLinkCostsMoreWhenItTakesEightTimesAsLongAsUsual(bytesPerSecond: Int, cost:
   #expect(meter.cost == LinkMeter.costMax)
 }
 
-@Test func aSlowLinkThatNothingMeasuresGetsItsChanceAfterFiveMinutes() {
+@Test func `a slow link that nothing measures gets its chance after five minutes`() {
   var meter = LinkMeter(.wifi)
   let end = run(&meter, 102_400, from: start, for: .seconds(10))
   #expect(meter.cost == 6400)
@@ -93,7 +93,7 @@ func aLinkCostsMoreWhenItTakesEightTimesAsLongAsUsual(bytesPerSecond: Int, cost:
   #expect(meter.cost == 100)
 }
 
-@Test func aLinkThatProvesSlowAgainWaitsTwiceAsLong() {
+@Test func `a link that proves slow again waits twice as long`() {
   var meter = LinkMeter(.wifi)
   var now = run(&meter, 102_400, from: start, for: .seconds(10)) + .seconds(300)
   meter.review(now: now)
@@ -104,7 +104,7 @@ func aLinkCostsMoreWhenItTakesEightTimesAsLongAsUsual(bytesPerSecond: Int, cost:
   #expect(meter.cost == 100)
 }
 
-@Test func aCostLeavesRoomForQuarantineAboveIt() {
+@Test func `a cost leaves room for quarantine above it`() {
   var meter = LinkMeter(.bluetoothLE)
   _ = run(&meter, 3_000, from: start, for: .seconds(100))
   #expect(meter.cost == LinkMeter.costMax)

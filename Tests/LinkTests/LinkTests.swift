@@ -63,7 +63,7 @@ private final class Bench {
 
 // MARK: Parked
 
-@Test func aParkedLinkThatIsDialledAgainSaysHelloBeforeWhatWaits() {
+@Test func `a parked link that is dialled again says hello before what waits`() {
   let bench = Bench(bearer: .bluetoothLE)
   _ = bench.comeUp()
   bench.link.park(retryAfterSeconds: 0, local: here, now: start)
@@ -85,7 +85,7 @@ private final class Bench {
 
 // MARK: Hello
 
-@Test func aLinkOpensWithAHelloThatSaysWhoThisNodeIs() throws {
+@Test func `a link opens with a hello that says who this node is`() throws {
   let bench = Bench()
   let sent = bench.sent()
   #expect(bench.link.state == .opening && sent.count == 1)
@@ -98,12 +98,12 @@ private final class Bench {
 @Test(arguments: [
   (BearerKind.bluetoothLE, 4096 as UInt16), (.wifi, 16_640), (.wifiDirect, 16_640), (.ethernet, 16_640),
   (.loopback, 16_640),
-]) func aHelloStatesTheFrameLengthOfItsBearer(bearer: BearerKind, payloadBytesMax: UInt16) throws {
+]) func `a hello states the frame length of its bearer`(bearer: BearerKind, payloadBytesMax: UInt16) throws {
   let hello = try Hello(bytes: #require(Bench(bearer: bearer).sent().first).payload)
   #expect(hello.payloadBytesMax == payloadBytesMax)
 }
 
-@Test func aHelloFromTheProvenNodeBringsTheLinkUp() {
+@Test func `a hello from the proven node brings the link up`() {
   let bench = Bench()
   let later = start + .milliseconds(30)
   #expect(bench.receive(.hello, helloPayload(there, epoch: 9, name: "there", capabilities: .bypass), at: later) == nil)
@@ -112,7 +112,7 @@ private final class Bench {
   #expect(bench.link.peerCapabilities == .bypass)
 }
 
-@Test func theLinkTakesTheShorterOfBothFrameLengths() {
+@Test func `the link takes the shorter of both frame lengths`() {
   let low = Bench(bearer: .bluetoothLE)
   _ = low.receive(.hello, helloPayload(there, payloadBytesMax: 16_640))
   #expect(low.link.payloadBytesMax == 4096)
@@ -121,38 +121,38 @@ private final class Bench {
   #expect(high.link.payloadBytesMax == 3000)
 }
 
-@Test func aHelloThatClaimsAnotherNodeClosesTheLinkWithAGoodbye() throws {
+@Test func `a hello that claims another node closes the link with a goodbye`() throws {
   let bench = Bench()
   #expect(bench.receive(.hello, helloPayload(NodeID(high: 3, low: 3))) == .wrongSignature)
   #expect(try bench.closed() == .identityMismatch)
 }
 
-@Test func aHelloWhoseHeaderClaimsAnotherNodeClosesTheLinkWithAGoodbye() throws {
+@Test func `a hello whose header claims another node closes the link with a goodbye`() throws {
   let bench = Bench()
   #expect(bench.receive(.hello, helloPayload(there), from: NodeID(high: 3, low: 3)) == .wrongSignature)
   #expect(try bench.closed() == .identityMismatch)
 }
 
-@Test func aHelloWithoutACommonVersionClosesTheLinkWithAGoodbyeThatSaysSo() throws {
+@Test func `a hello without a common version closes the link with a goodbye that says so`() throws {
   let bench = Bench()
   #expect(bench.receive(.hello, [2, 2] + helloPayload(there).dropFirst(2)) == .unknownVersion)
   #expect(try bench.closed() == .unsupportedVersion)
 }
 
-@Test func aBrokenHelloClosesTheLinkWithAGoodbye() throws {
+@Test func `a broken hello closes the link with a goodbye`() throws {
   let bench = Bench()
   #expect(bench.receive(.hello, [UInt8](helloPayload(there).prefix(20))) == .truncated)
   #expect(try bench.closed() == .protocolError)
 }
 
-@Test func aSecondHelloIsUnexpectedAndChangesNothing() {
+@Test func `a second hello is unexpected and changes nothing`() {
   let bench = Bench()
   _ = bench.comeUp()
   #expect(bench.receive(.hello, helloPayload(there, epoch: 77)) == .unexpected)
   #expect(bench.link.state == .up && bench.link.peerEpoch == 9)
 }
 
-@Test func aLinkWithoutHelloTimesOutWithAGoodbye() throws {
+@Test func `a link without hello times out with a goodbye`() throws {
   let bench = Bench()
   _ = bench.sent()
   #expect(bench.link.deadline == start + .seconds(5))
@@ -168,14 +168,14 @@ private final class Bench {
 
 // MARK: Liveness
 
-@Test func aLinkThatComesUpPingsAtOnce() {
+@Test func `a link that comes up pings at once`() {
   let bench = Bench()
   _ = bench.sent()
   _ = bench.receive(.hello, helloPayload(there))
   #expect(bench.sent().map(\.header.knownType) == [.ping])
 }
 
-@Test func aPingIsAnsweredWithItsOwnBytes() {
+@Test func `a ping is answered with its own bytes`() {
   let bench = Bench()
   _ = bench.comeUp()
   #expect(bench.receive(.ping, [1, 2, 3, 4, 5, 6, 7, 8]) == nil)
@@ -184,7 +184,7 @@ private final class Bench {
   #expect(sent.first?.header.source == here)
 }
 
-@Test func aPingOfAnotherLengthOrBeforeHelloIsUnexpected() {
+@Test func `a ping of another length or before hello is unexpected`() {
   let bench = Bench()
   #expect(bench.receive(.ping, [UInt8](repeating: 0, count: 8)) == .unexpected)
   _ = bench.comeUp()
@@ -193,7 +193,7 @@ private final class Bench {
   #expect(bench.sent().isEmpty)
 }
 
-@Test func aPongGivesTheRoundTrip() {
+@Test func `a pong gives the round trip`() {
   let bench = Bench()
   let ping = bench.comeUp()
   #expect(bench.link.roundTrip == TimeSpan(nanoseconds: 0))
@@ -201,7 +201,7 @@ private final class Bench {
   #expect(bench.link.roundTrip == .milliseconds(42))
 }
 
-@Test func aLinkIsProvenWhenAPongCameAndItIsUpForTwoSeconds() {
+@Test func `a link is proven when a pong came and it is up for two seconds`() {
   let bench = Bench()
   let ping = bench.comeUp()
   _ = bench.receive(.pong, ping, at: start + .milliseconds(42))
@@ -210,7 +210,7 @@ private final class Bench {
   #expect(bench.link.isProven && bench.sent().isEmpty)
 }
 
-@Test func aLinkWithoutAPongIsNotProven() {
+@Test func `a link without a pong is not proven`() {
   let bench = Bench()
   _ = bench.comeUp()
   bench.link.heard(100, now: start + .seconds(4))
@@ -218,7 +218,7 @@ private final class Bench {
   #expect(!bench.link.isProven)
 }
 
-@Test func aPongNobodyAskedForIsUnexpected() {
+@Test func `a pong nobody asked for is unexpected`() {
   let bench = Bench()
   let ping = bench.comeUp()
   #expect(bench.receive(.pong, ping.dropLast() + [ping[7] ^ 1], at: start + .seconds(1)) == .unexpected)
@@ -226,7 +226,7 @@ private final class Bench {
   #expect(bench.link.roundTrip == TimeSpan(nanoseconds: 0))
 }
 
-@Test func aPongCountsOnce() {
+@Test func `a pong counts once`() {
   let bench = Bench()
   let ping = bench.comeUp()
   #expect(bench.receive(.pong, ping, at: start + .milliseconds(42)) == nil)
@@ -234,7 +234,7 @@ private final class Bench {
   #expect(bench.link.roundTrip == .milliseconds(42))
 }
 
-@Test func aSilentLinkPingsAndThenDies() throws {
+@Test func `a silent link pings and then dies`() throws {
   let bench = Bench()
   let ping = bench.comeUp()
   _ = bench.receive(.pong, ping, at: start + .milliseconds(1))
@@ -251,7 +251,7 @@ private final class Bench {
   #expect(try bench.closed() == .timedOut)
 }
 
-@Test func whateverIsHeardKeepsALinkAlive() {
+@Test func `whatever is heard keeps a link alive`() {
   let bench = Bench()
   _ = bench.comeUp()
   bench.link.heard(1, now: start + .seconds(9))
@@ -259,7 +259,7 @@ private final class Bench {
   #expect(bench.link.state == .up)
 }
 
-@Test func aPingMayGoEarlyWithOthers() {
+@Test func `a ping may go early with others`() {
   let bench = Bench()
   let ping = bench.comeUp()
   _ = bench.receive(.pong, ping)
@@ -269,7 +269,7 @@ private final class Bench {
   #expect(bench.sent().map(\.header.knownType) == [.ping])
 }
 
-@Test func aTimeoutBeforeItsTimeDoesNothing() {
+@Test func `a timeout before its time does nothing`() {
   let bench = Bench()
   _ = bench.comeUp()
   bench.link.handleTimeout(local: here, now: start + .milliseconds(2199))
@@ -278,7 +278,7 @@ private final class Bench {
 
 // MARK: The end
 
-@Test func closingDropsWhatWaitsAndSaysGoodbye() throws {
+@Test func `closing drops what waits and says goodbye`() throws {
   let bench = Bench()
   _ = bench.comeUp()
   let header = FrameHeader(type: .segment, priority: .bulk, payloadByteCount: 1, source: here, identifier: 1)
@@ -293,7 +293,7 @@ private final class Bench {
   #expect(bench.link.state == .closed(.full))
 }
 
-@Test func theFirstReasonToCloseStays() {
+@Test func `the first reason to close stays`() {
   let bench = Bench()
   bench.link.close(.shutdown, retryAfterSeconds: 0, local: here)
   bench.link.close(.full, retryAfterSeconds: 9, local: here)
@@ -301,7 +301,7 @@ private final class Bench {
   #expect(bench.sent().count == 1)
 }
 
-@Test func aGoodbyeClosesTheLinkAndTellsHowLongToStayAway() {
+@Test func `a goodbye closes the link and tells how long to stay away`() {
   let bench = Bench()
   _ = bench.comeUp()
   #expect(bench.receive(.goodbye, hex("03 00 001e")) == nil)
@@ -310,21 +310,21 @@ private final class Bench {
 }
 
 @Test(arguments: [FrameType.advertisement, .segment, .acknowledgement, .datagram, .reset])
-func aFrameThatIsNotBetweenNeighboursIsUnexpected(type: FrameType) {
+func `a frame that is not between neighbours is unexpected`(type: FrameType) {
   let bench = Bench()
   _ = bench.comeUp()
   #expect(bench.receive(type, [UInt8](repeating: 0, count: 100)) == .unexpected)
   #expect(bench.link.state == .up)
 }
 
-@Test func aResetLinkIsIdleAndForgetsItsFrames() {
+@Test func `a reset link is idle and forgets its frames`() {
   let bench = Bench()
   bench.link.reset()
   #expect(bench.link.state == .idle && bench.link.peer == .none)
   #expect(!bench.link.hasFrames && bench.link.deadline == .never)
 }
 
-@Test func aLinkOpenedAgainKnowsNothingOfTheFormerOne() {
+@Test func `a link opened again knows nothing of the former one`() {
   let bench = Bench()
   let ping = bench.comeUp()
   _ = bench.receive(.pong, ping, at: start + .milliseconds(42))
@@ -338,7 +338,7 @@ func aFrameThatIsNotBetweenNeighboursIsUnexpected(type: FrameType) {
   #expect(bench.link.deadline == start + .seconds(65))
 }
 
-@Test func bytesAreCountedInBothDirections() {
+@Test func `bytes are counted in both directions`() {
   let bench = Bench()
   let hello = bench.sent().reduce(0) { $0 + $1.header.frameByteCount }
   #expect(bench.link.bytesOut == UInt64(hello))

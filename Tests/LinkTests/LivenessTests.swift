@@ -33,17 +33,17 @@ private func answering(_ bearer: BearerKind, within milliseconds: UInt64) -> Liv
 @Test(arguments: [
   (BearerKind.ethernet, 2200 as UInt64, 2900 as UInt64), (.loopback, 2200, 2900), (.wifi, 3000, 5000),
   (.wifiDirect, 3000, 5000), (.bluetoothLE, 3000, 5000),
-]) func aSilentNeighbourIsPingedOnceAndThenDead(bearer: BearerKind, ping: UInt64, death: UInt64) {
+]) func `a silent neighbour is pinged once and then dead`(bearer: BearerKind, ping: UInt64, death: UInt64) {
   let (pings, dead) = silence(answering(bearer, within: 5))
   #expect(pings == [ping] && dead == death)
   #expect(Liveness.unnoticedMax(over: bearer) == .milliseconds(death))
 }
 
-@Test func aNeighbourThatNeverAnsweredHasSevenSeconds() {
+@Test func `a neighbour that never answered has seven seconds`() {
   #expect(silence(Liveness(.ethernet, now: start)) == ([2200], 9200))
 }
 
-@Test func aSlowNeighbourHasThreeTimesItsSlowestRoundTrip() {
+@Test func `a slow neighbour has three times its slowest round trip`() {
   var liveness = Liveness(.ethernet, now: start)
   for milliseconds in [10, 900, 10, 10] as [UInt64] { liveness.answered(after: .milliseconds(milliseconds)) }
   #expect(silence(liveness).death == 2200 + 2700)
@@ -53,11 +53,11 @@ private func answering(_ bearer: BearerKind, within milliseconds: UInt64) -> Liv
   #expect(silence(liveness).death == 2900)
 }
 
-@Test func noNeighbourHasMoreThanSevenSecondsToAnswer() {
+@Test func `no neighbour has more than seven seconds to answer`() {
   #expect(silence(answering(.wifi, within: 60_000)).death == 10_000)
 }
 
-@Test func whatIsHeardInsteadOfAnAnswerCounts() {
+@Test func `what is heard instead of an answer counts`() {
   var liveness = answering(.ethernet, within: 5)
   liveness.pingSent(now: start)
   liveness.heard(now: start + .milliseconds(600))
@@ -65,7 +65,7 @@ private func answering(_ bearer: BearerKind, within milliseconds: UInt64) -> Liv
   #expect(due == [.nothing, .ping])
 }
 
-@Test func aNeighbourThatIsNeverSilentIsPingedEveryFifteenSeconds() {
+@Test func `a neighbour that is never silent is pinged every fifteen seconds`() {
   var liveness = answering(.ethernet, within: 5)
   var pings: [UInt64] = []
   for second in 1...40 as ClosedRange<UInt64> {
@@ -78,7 +78,7 @@ private func answering(_ bearer: BearerKind, within milliseconds: UInt64) -> Liv
   #expect(pings == [15, 30])
 }
 
-@Test func aNodeThatWasLateItselfPingsOnceMoreBeforeItJudges() {
+@Test func `a node that was late itself pings once more before it judges`() {
   var liveness = answering(.ethernet, within: 5)
   liveness.pingSent(now: start)
   let late = start + .milliseconds(700 + 251)
@@ -88,7 +88,7 @@ private func answering(_ bearer: BearerKind, within milliseconds: UInt64) -> Liv
   #expect(first == .ping && then == [.nothing, .death])
 }
 
-@Test func aNodeThatIsAlwaysLateJudgesAfterThreePings() {
+@Test func `a node that is always late judges after three pings`() {
   var liveness = answering(.ethernet, within: 5)
   liveness.pingSent(now: start)
   var now = start
@@ -102,7 +102,7 @@ private func answering(_ bearer: BearerKind, within milliseconds: UInt64) -> Liv
   #expect(pings == 3)
 }
 
-@Test func aPingThatIsDueSoonMayBeSentEarly() {
+@Test func `a ping that is due soon may be sent early`() {
   var liveness = answering(.ethernet, within: 5)
   let span = TimeSpan.milliseconds(300)
   #expect(!liveness.isPingDue(within: span, now: start + .milliseconds(1899)))

@@ -68,7 +68,7 @@ private func sealedFrame(_ payload: Int) -> [UInt8] {
 }
 
 struct StreamDemultiplexerTests {
-  @Test func unitsAreTheSameAtEverySplit() {
+  @Test func `units are the same at every split`() {
     let stream = record(22, 7) + sealedFrame(3) + sealedFrame(1) + record(23, 0) + record(23, 20) + sealedFrame(300)
     let whole = demultiplex([stream])
     #expect(
@@ -83,7 +83,7 @@ struct StreamDemultiplexerTests {
     #expect(demultiplex(stream.map { [$0] }) == whole)
   }
 
-  @Test func recordsInARowAreOnePiece() throws {
+  @Test func `records in a row are one piece`() throws {
     let stream = record(22, 7) + record(20, 1) + record(23, 16640)
     var demultiplexer = StreamDemultiplexer()
     let piece = try next(&demultiplexer, stream)
@@ -92,32 +92,32 @@ struct StreamDemultiplexerTests {
     #expect(isBetweenUnits)
   }
 
-  @Test func theLongestUnitsPass() {
+  @Test func `the longest units pass`() {
     #expect(demultiplex([record(23, 16640), sealedFrame(16640)]).refusal == nil)
   }
 
   @Test(arguments: [1, 2, 3, 4])
-  func aRecordLongerThanTLSAllowsIsRefusedAtItsHeader(split: Int) {
+  func `a record longer than TLS allows is refused at its header`(split: Int) {
     let header: [UInt8] = [23, 3, 3, 65, 1]
     #expect(demultiplex([Array(header[..<split]), Array(header[split...])]).refusal == .recordTooLong)
   }
 
-  @Test func aSealedFrameLongerThanAFrameIsRefusedAtItsLength() {
+  @Test func `a sealed frame longer than a frame is refused at its length`() {
     #expect(demultiplex([Array(sealedFrame(16641)[..<8])]).refusal == .sealedTooLong)
     #expect(demultiplex([Array(sealedFrame(0xFFFF)[..<8])]).refusal == .sealedTooLong)
   }
 
-  @Test func aSealedFrameWithoutPayloadIsRefused() {
+  @Test func `a sealed frame without payload is refused`() {
     #expect(demultiplex([sealedFrame(0)]).refusal == .sealedEmpty)
   }
 
-  @Test func everyOtherFirstByteIsRefused() {
+  @Test func `every other first byte is refused`() {
     for first in UInt8.min...UInt8.max where !(20...23).contains(first) && first != 0x81 {
       #expect(demultiplex([[first, 0, 0, 0, 0, 0, 0, 0]]).refusal == .unknownFirstByte)
     }
   }
 
-  @Test func goodRecordsBeforeABadOneAreHandedOver() {
+  @Test func `good records before a bad one are handed over`() {
     let good = record(23, 4)
     let tooLong = demultiplex([good + [23, 3, 3, 0xFF, 0xFF]])
     #expect(tooLong == Transcript(units: [String(repeating: "r", count: 9)], refusal: .recordTooLong))
@@ -125,7 +125,7 @@ struct StreamDemultiplexerTests {
     #expect(unknown == Transcript(units: [String(repeating: "r", count: 9)], refusal: .unknownFirstByte))
   }
 
-  @Test func aRefusalIsFinal() {
+  @Test func `a refusal is final`() {
     var demultiplexer = StreamDemultiplexer()
     for bytes in [[0x47], record(23, 4)] as [[UInt8]] {
       #expect(throws: StreamDemultiplexer.Refusal.unknownFirstByte) {
@@ -134,7 +134,7 @@ struct StreamDemultiplexerTests {
     }
   }
 
-  @Test func emptyInputIsNothing() throws {
+  @Test func `empty input is nothing`() throws {
     var demultiplexer = StreamDemultiplexer()
     let piece = try next(&demultiplexer, [])
     #expect(piece == nil)

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Mesh
 
-@Test func aNeighbourWithAnotherNeighbourIsReachedWithoutItsLink() {
+@Test func `a neighbour with another neighbour is reached without its link`() {
   let bench = Bench()
   bench.link(0, to: 1)
   bench.link(1, to: 2)
@@ -13,7 +13,7 @@ import Testing
   #expect(bench.route(to: 1)?.hops == 1, "the routes stay as they are")
 }
 
-@Test func aDetourMayBeLong() {
+@Test func `a detour may be long`() {
   let bench = Bench()
   bench.link(0, to: 1)
   bench.link(1, to: 4)
@@ -21,7 +21,7 @@ import Testing
   #expect(bench.mesh.reaches(bench.id(1), without: 0))
 }
 
-@Test func anOnlyLinkHasNoDetour() {
+@Test func `an only link has no detour`() {
   let bench = Bench()
   bench.link(0, to: 1)
   bench.state(1, [.init(number: 0), .init(number: 2)])
@@ -29,7 +29,7 @@ import Testing
   #expect(!bench.mesh.reaches(bench.id(1), without: 0))
 }
 
-@Test func noDetourLeadsOverALeafOrALinkThatOneEndDenies() {
+@Test func `no detour leads over a leaf or a link that one end denies`() {
   for (relays, lists) in [(false, true), (true, false)] {
     let bench = Bench()
     bench.link(0, to: 1)
@@ -40,7 +40,7 @@ import Testing
   }
 }
 
-@Test func aSecondLinkToTheSameNeighbourIsADetour() {
+@Test func `a second link to the same neighbour is a detour`() {
   let bench = Bench()
   bench.link(0, to: 1, .ethernet)
   bench.link(1, to: 1, .bluetoothLE)

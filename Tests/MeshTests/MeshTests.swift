@@ -7,7 +7,7 @@ import Testing
 
 // MARK: Routes
 
-@Test func aNeighbourThatListsThisNodeHasARoute() {
+@Test func `a neighbour that lists this node has a route`() {
   let bench = Bench()
   bench.link(3, to: 1, .wifi)
   bench.state(1, [.init(number: 0, bearer: .wifi)])
@@ -15,14 +15,14 @@ import Testing
     bench.route(to: 1) == Route(link: 3, firstHop: bench.id(1), hops: 1, cost: 100, payloadBytesMax: 16_640))
 }
 
-@Test func aLinkThatOnlyThisNodeStatesIsNoRoute() {
+@Test func `a link that only this node states is no route`() {
   let bench = Bench()
   bench.link(0, to: 1)
   bench.state(1, [.init(number: 2)])
   #expect(bench.route(to: 1) == nil)
 }
 
-@Test func aLinkThatOnlyOneFarEndStatesIsNoRoute() {
+@Test func `a link that only one far end states is no route`() {
   let bench = Bench()
   bench.link(0, to: 1)
   bench.state(1, [.init(number: 0), .init(number: 2)])
@@ -32,7 +32,7 @@ import Testing
   #expect(bench.route(to: 2)?.hops == 2)
 }
 
-@Test func aLinkThatOnlyTheFarthestEndStatesIsNoRoute() {
+@Test func `a link that only the farthest end states is no route`() {
   let bench = Bench()
   bench.link(0, to: 1)
   bench.state(1, [.init(number: 0)])
@@ -40,7 +40,7 @@ import Testing
   #expect(bench.route(to: 2) == nil)
 }
 
-@Test func aNodeThatDoesNotRelayIsReachedButIsNoTransit() {
+@Test func `a node that does not relay is reached but is no transit`() {
   let bench = Bench()
   bench.link(0, to: 1)
   bench.state(1, relays: false, [.init(number: 0), .init(number: 2)])
@@ -49,7 +49,7 @@ import Testing
   #expect(bench.route(to: 2) == nil)
 }
 
-@Test func theCheaperWayIsTakenEvenWhenItIsLonger() {
+@Test func `the cheaper way is taken even when it is longer`() {
   let bench = Bench()
   bench.link(0, to: 1, .bluetoothLE)
   bench.link(1, to: 2, .ethernet)
@@ -59,7 +59,7 @@ import Testing
     bench.route(to: 1) == Route(link: 1, firstHop: bench.id(2), hops: 2, cost: 110, payloadBytesMax: 16_640))
 }
 
-@Test func ofEquallyCheapWaysTheShorterIsTaken() {
+@Test func `of equally cheap ways the shorter is taken`() {
   let bench = Bench()
   // Both routes to node 10 cost 100: one Wi-Fi link, or ten Ethernet links.
   bench.link(0, to: 1)
@@ -70,7 +70,7 @@ import Testing
   #expect(bench.route(to: 9)?.hops == 9)
 }
 
-@Test func ofEqualWaysTheOneOverTheLowerNeighbourIsTaken() {
+@Test func `of equal ways the one over the lower neighbour is taken`() {
   for order in [[1, 2, 3], [3, 2, 1], [2, 3, 1]] {
     let bench = Bench()
     for (slot, number) in order.enumerated() {
@@ -82,7 +82,7 @@ import Testing
   }
 }
 
-@Test func aWayTakesFramesAsLongAsItsNarrowestLink() {
+@Test func `a way takes frames as long as its narrowest link`() {
   let bench = Bench()
   bench.link(0, to: 1)
   bench.state(1, [.init(number: 0), .init(number: 2, payloadBytesMax: 4096)])
@@ -93,7 +93,7 @@ import Testing
   #expect(bench.route(to: 3)?.payloadBytesMax == 3000)
 }
 
-@Test func aNodeIsReachedOverSixteenHopsAndNoMore() {
+@Test func `a node is reached over sixteen hops and no more`() {
   let bench = Bench()
   bench.link(0, to: 1)
   for number in 1...17 { bench.state(number, [.init(number: number - 1), .init(number: number + 1)]) }
@@ -101,7 +101,7 @@ import Testing
   #expect(bench.route(to: 17) == nil)
 }
 
-@Test func aRemovedLinkTakesItsRoutesAlong() {
+@Test func `a removed link takes its routes along`() {
   let bench = Bench()
   bench.link(0, to: 1)
   bench.state(1, [.init(number: 0), .init(number: 2)])
@@ -112,7 +112,7 @@ import Testing
   #expect(bench.route(to: 1) == nil && bench.route(to: 2) == nil)
 }
 
-@Test func removingALinkThatIsNotThereChangesNothing() {
+@Test func `removing a link that is not there changes nothing`() {
   let bench = Bench()
   bench.mesh.computeRoutes()
   let wasThere = bench.mesh.removeLink(5)
@@ -121,7 +121,7 @@ import Testing
 
 // MARK: This node's own links
 
-@Test func theOwnTopologyListsEachNeighbourOnceOverTheLinkThatCarries() throws {
+@Test func `the own topology lists each neighbour once over the link that carries`() throws {
   let bench = Bench()
   bench.link(0, to: 1, .bluetoothLE, payloadBytesMax: 4096)
   bench.link(1, to: 1, .wifi)
@@ -138,7 +138,7 @@ import Testing
       ]))
 }
 
-@Test func theOwnTopologySaysWhetherThisNodeRelays() {
+@Test func `the own topology says whether this node relays`() {
   let bench = Bench()
   #expect(
     encoded { output in bench.mesh.writeTopology(flags: TopologyFlags(relays: true, encryption: .required), to: &output)
@@ -151,7 +151,7 @@ import Testing
 
 // MARK: The database
 
-@Test func anAdvertisementIsNewByEpochThenBySequence() {
+@Test func `an advertisement is new by epoch then by sequence`() {
   let bench = Bench()
   bench.state(1, [], epoch: 5, sequence: 7)
   #expect(bench.assess(1, epoch: 5, sequence: 7) == .duplicate)
@@ -161,17 +161,17 @@ import Testing
   #expect(bench.assess(1, epoch: 6, sequence: 1) == .new)
 }
 
-@Test func topologyAndProfileAgeApart() {
+@Test func `topology and profile age apart`() {
   let bench = Bench()
   bench.state(1, [], epoch: 5, sequence: 7)
   #expect(bench.assess(1, .profile, epoch: 1, sequence: 1) == .new)
 }
 
-@Test func anAdvertisementOfThisNodeItselfComesFromElsewhere() {
+@Test func `an advertisement of this node itself comes from elsewhere`() {
   #expect(Bench().assess(0, epoch: 1, sequence: 1) == .ownFromElsewhere)
 }
 
-@Test func aDatabaseFullOfReachableNodesTakesNoFurtherOneButGoesOnWithThoseItHas() {
+@Test func `a database full of reachable nodes takes no further one but goes on with those it has`() {
   let bench = Bench()
   let others = Limits.nodesMax - 1
   bench.link(0, to: 1)
@@ -188,7 +188,7 @@ import Testing
   #expect(bench.assess(1, epoch: 1, sequence: 2) == .new)
 }
 
-@Test func inAFullDatabaseANodeThatNobodyCanReachGivesWay() throws {
+@Test func `in a full database a node that nobody can reach gives way`() throws {
   let bench = Bench()
   for number in 1..<Limits.nodesMax { bench.state(number, [], lifetime: number == 7 ? 100 : 180) }
   #expect(bench.assess(Limits.nodesMax, epoch: 1, sequence: 1) == .full)
@@ -200,7 +200,7 @@ import Testing
   #expect(bench.mesh.index(of: bench.id(7)) == nil && bench.mesh.index(of: bench.id(Limits.nodesMax)) != nil)
 }
 
-@Test func theHeldAdvertisementIsTheLastOneByteForByte() {
+@Test func `the held advertisement is the last one byte for byte`() {
   let bench = Bench()
   bench.state(1, [.init(number: 0)])
   bench.state(1, [.init(number: 0), .init(number: 2)], sequence: 2)
@@ -214,7 +214,7 @@ import Testing
   #expect(bench.bytes(of: 2, .topology) == nil)
 }
 
-@Test func anAdvertisementAgesOutAfterItsLifetime() {
+@Test func `an advertisement ages out after its lifetime`() {
   let bench = Bench()
   bench.state(1, [], lifetime: 60)
   #expect(bench.mesh.expiryDeadline == start + .seconds(60))
@@ -224,7 +224,7 @@ import Testing
   #expect(bench.mesh.nodeCount == 0 && bench.mesh.expiryDeadline == .never)
 }
 
-@Test func aTopologyThatAgedOutIsNoLongerRoutedOver() {
+@Test func `a topology that aged out is no longer routed over`() {
   let bench = Bench()
   bench.link(0, to: 1)
   bench.state(1, [.init(number: 0)], lifetime: 60)
@@ -236,7 +236,7 @@ import Testing
   #expect(bench.bytes(of: 1, .topology) == nil && bench.bytes(of: 1, .profile) != nil)
 }
 
-@Test func theDeadlineIsThatOfTheFirstAdvertisementToAgeOut() {
+@Test func `the deadline is that of the first advertisement to age out`() {
   let bench = Bench()
   bench.state(1, [], lifetime: 90)
   bench.introduce(1, lifetime: 70)
@@ -244,7 +244,7 @@ import Testing
   #expect(bench.mesh.expiryDeadline == start + .seconds(70))
 }
 
-@Test func aNodeThatGoesLeavesTheOthersAsTheyWere() {
+@Test func `a node that goes leaves the others as they were`() {
   let bench = Bench()
   bench.link(0, to: 2)
   bench.state(1, [], lifetime: 10)
@@ -261,7 +261,7 @@ import Testing
   #expect(bench.assess(1, epoch: 1, sequence: 1) == .new)
 }
 
-@Test func theEpochOfANodeIsTheGreaterOfItsAdvertisements() {
+@Test func `the epoch of a node is the greater of its advertisements`() {
   let bench = Bench()
   #expect(bench.mesh.epoch(of: bench.id(1)) == nil)
   bench.introduce(1, epoch: 4)
@@ -276,7 +276,7 @@ extension AdvertisementKind {
   fileprivate static let both: [AdvertisementKind] = [.topology, .profile]
 }
 
-@Test func ofNodesWithoutARouteThoseOfTheNeighbourWithMostGiveWay() throws {
+@Test func `of nodes without a route those of the neighbour with most give way`() throws {
   let bench = Bench()
   bench.state(1, [], lifetime: 60, from: 3)
   for number in 2..<Limits.nodesMax { bench.state(number, [], lifetime: 3600, from: 4) }

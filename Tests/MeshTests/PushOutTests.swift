@@ -49,7 +49,7 @@ private struct Crowd {
   func hasRoute(_ number: Int) -> Bool { bench.mesh.route(to: bench.id(number)) != nil }
 }
 
-@Test func inADatabaseFullOfNodesWithRoutesTheLargestPartGivesWayToANewcomer() throws {
+@Test func `in a database full of nodes with routes the largest part gives way to a newcomer`() throws {
   let crowd = Crowd()
   crowd.stateRelay(listing: [Crowd.newcomer], sequence: 2)
   let place = try #require(crowd.place(Crowd.newcomer))
@@ -60,25 +60,25 @@ private struct Crowd {
   #expect(crowd.bench.mesh.nodeCount == Limits.nodesMax - 1)
 }
 
-@Test func aNewcomerThatNoNodeListsFindsNoPlace() {
+@Test func `a newcomer that no node lists finds no place`() {
   #expect(Crowd().place(Crowd.newcomer) == nil)
 }
 
-@Test func aNewcomerInTheLargestPartFindsNoPlaceWhileTheLeavesAreEqual() {
+@Test func `a newcomer in the largest part finds no place while the leaves are equal`() {
   let crowd = Crowd()
   // Branch 33 already has three leaves, and now also lists the newcomer.
   crowd.bench.state(33, ([1] + crowd.below(33) + [Crowd.newcomer]).map { .init(number: $0) }, sequence: 2)
   #expect(crowd.place(Crowd.newcomer) == nil)
 }
 
-@Test func aNewcomerThatMakesItsPartAsLargeAsTheLargestFindsNoPlace() {
+@Test func `a newcomer that makes its part as large as the largest finds no place`() {
   let crowd = Crowd()
   // Branch 80 has two leaves. The largest branches have three.
   crowd.bench.state(80, ([1] + crowd.below(80) + [Crowd.newcomer]).map { .init(number: $0) }, sequence: 2)
   #expect(crowd.place(Crowd.newcomer) == nil)
 }
 
-@Test func anInventorWhoseNodesComeAgainAndAgainSoonChangesNothing() {
+@Test func `an inventor whose nodes come again and again soon changes nothing`() {
   let crowd = Crowd()
   // The attacker invents thirty more nodes, each behind one branch. In each round it advertises again the nodes that
   // were evicted.
@@ -102,13 +102,13 @@ private struct Crowd {
   #expect(Crowd.honest.allSatisfy(crowd.hasRoute))
 }
 
-@Test func aNewNeighbourAlwaysFindsAPlace() {
+@Test func `a new neighbour always finds a place`() {
   let crowd = Crowd()
   crowd.bench.link(2, to: Crowd.newcomer)
   #expect(crowd.place(Crowd.newcomer).flatMap(crowd.leaver).map(Crowd.leaves.contains) == true)
 }
 
-@Test func keptNodesAndThoseOnThePathsToThemStay() {
+@Test func `kept nodes and those on the paths to them stay`() {
   let crowd = Crowd()
   crowd.stateRelay(listing: [Crowd.newcomer], sequence: 2)
   let others = Crowd.honest.map { $0 } + Crowd.leaves.dropLast(2)
@@ -117,7 +117,7 @@ private struct Crowd {
   #expect(crowd.place(Crowd.newcomer, keeping: Crowd.honest.map { $0 } + Crowd.leaves) == nil)
 }
 
-@Test func whatTookAPlaceInTheSameMomentIsCountedBeforeRoutesAre() throws {
+@Test func `what took a place in the same moment is counted before routes are`() throws {
   let crowd = Crowd()
   let newcomers = Array(256...299)
   crowd.stateRelay(listing: Array(newcomers.prefix(33)), sequence: 2)
@@ -128,7 +128,7 @@ private struct Crowd {
   #expect(newcomers.prefix(33).allSatisfy(crowd.hasRoute) && Crowd.honest.allSatisfy(crowd.hasRoute))
 }
 
-@Test func aNeighbourNeverGivesWay() {
+@Test func `a neighbour never gives way`() {
   let crowd = Crowd()
   crowd.stateRelay(listing: [Crowd.newcomer], sequence: 2)
   for (slot, leaf) in [(2, 254), (3, 255)] { crowd.bench.link(slot, to: leaf) }

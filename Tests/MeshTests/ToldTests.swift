@@ -5,7 +5,7 @@ import Testing
 
 @testable import Mesh
 
-@Test func aNeighbourThatComesUpIsToldEverythingOnce() {
+@Test func `a neighbour that comes up is told everything once`() {
   let bench = Bench()
   for number in 1...3 {
     bench.state(number, [])
@@ -17,7 +17,7 @@ import Testing
   #expect(bench.told(5).isEmpty && bench.mesh.takeLinksToFlood() == 0)
 }
 
-@Test func whatIsNewIsToldToAllNeighboursButTheOneWhoSaidIt() {
+@Test func `what is new is told to all neighbours but the one who said it`() {
   let bench = Bench()
   for number in 1...3 { bench.link(number, to: number) }
   _ = bench.mesh.takeLinksToFlood()
@@ -26,7 +26,7 @@ import Testing
   #expect(bench.told(1) == ["9 topology"] && bench.told(2).isEmpty && bench.told(3) == ["9 topology"])
 }
 
-@Test func aNeighbourThatSaysWhatIsHeldNeedNotBeTold() {
+@Test func `a neighbour that says what is held need not be told`() {
   let bench = Bench()
   bench.link(1, to: 1)
   bench.state(9, [], sequence: 4)
@@ -35,7 +35,7 @@ import Testing
   #expect(bench.told(1) == ["9 profile"])
 }
 
-@Test func aNeighbourThatSaysWhatIsOlderIsTold() {
+@Test func `a neighbour that says what is older is told`() {
   let bench = Bench()
   bench.link(1, to: 1)
   bench.state(9, [], sequence: 4)
@@ -43,7 +43,7 @@ import Testing
   #expect(bench.told(1) == ["9 topology"])
 }
 
-@Test func whatIsNewerTakesThePlaceOfWhatWaits() {
+@Test func `what is newer takes the place of what waits`() {
   let bench = Bench()
   bench.link(1, to: 1)
   for sequence in 1...1000 as ClosedRange<UInt64> {
@@ -53,7 +53,7 @@ import Testing
   #expect(bench.mesh.stamp(of: bench.mesh.index(of: bench.id(9))!, .topology)!.sequence == 1000)
 }
 
-@Test func whatNodesWithoutARouteSayIsToldLast() {
+@Test func `what nodes without a route say is told last`() {
   let bench = Bench()
   bench.link(1, to: 1)
   bench.link(2, to: 2)
@@ -64,7 +64,7 @@ import Testing
   #expect(bench.told(2).prefix(2).sorted() == ["1 topology", "9 topology"])
 }
 
-@Test func aSecondLinkToANeighbourIsToldNothingUntilItCarries() {
+@Test func `a second link to a neighbour is told nothing until it carries`() {
   let bench = Bench()
   bench.state(9, [])
   bench.link(0, to: 1, .bluetoothLE)
@@ -76,7 +76,7 @@ import Testing
   #expect(bench.told(0).isEmpty && bench.told(1).sorted() == ["8 topology", "9 topology"])
 }
 
-@Test func whatALinkThatIsGoneMayHaveLostIsToldAgain() {
+@Test func `what a link that is gone may have lost is told again`() {
   let bench = Bench()
   bench.state(9, [])
   bench.link(0, to: 1, .bluetoothLE)
@@ -86,7 +86,7 @@ import Testing
   #expect(bench.told(1) == ["9 topology"])
 }
 
-@Test func whatALinkThatCarriedOnceMayHaveLostIsToldAgain() {
+@Test func `what a link that carried once may have lost is told again`() {
   let bench = Bench()
   bench.state(9, [])
   bench.link(0, to: 1, .bluetoothLE)
@@ -98,7 +98,7 @@ import Testing
   #expect(bench.told(1) == ["9 topology"])
 }
 
-@Test func theEndOfALinkThatNeverCarriedTellsNothingAgain() {
+@Test func `the end of a link that never carried tells nothing again`() {
   let bench = Bench()
   bench.state(9, [])
   bench.link(0, to: 1, .wifi)
@@ -108,7 +108,7 @@ import Testing
   #expect(bench.told(0).isEmpty)
 }
 
-@Test func theOwnAdvertisementIsToldToEveryNeighbourAndKeptForThoseThatComeUp() {
+@Test func `the own advertisement is told to every neighbour and kept for those that come up`() {
   let bench = Bench()
   bench.link(1, to: 1)
   bench.makeOwn(sequence: 1)
@@ -117,7 +117,7 @@ import Testing
   #expect(bench.mesh.nodeCount == 0 && bench.route(to: 0) == nil)
 }
 
-@Test func anOwnAdvertisementThatComesBackIsAnEchoUnlessItIsNewer() {
+@Test func `an own advertisement that comes back is an echo unless it is newer`() {
   let bench = Bench()
   bench.makeOwn(sequence: 4)
   #expect(bench.assess(0, .profile, epoch: 1, sequence: 4) == .ownEcho)
@@ -128,7 +128,7 @@ import Testing
 
 // MARK: Ageing
 
-@Test func anAdvertisementHoldsForWhatItsAgeLeavesOfItsLifetime() {
+@Test func `an advertisement holds for what its age leaves of its lifetime`() {
   let bench = Bench()
   bench.state(1, [], lifetime: 60, age: 20_000)
   #expect(bench.mesh.expiryDeadline == start + .seconds(40))
@@ -136,14 +136,14 @@ import Testing
   #expect(bench.mesh.age(of: index, .topology, now: start + .seconds(5)) == 25_000)
 }
 
-@Test func anAdvertisementAsOldAsItsLifetimeIsStale() {
+@Test func `an advertisement as old as its lifetime is stale`() {
   let bench = Bench()
   #expect(bench.assess(1, epoch: 1, sequence: 1, age: 179_999) == .new)
   #expect(bench.assess(1, epoch: 1, sequence: 1, age: 180_000) == .stale)
   #expect(bench.assess(1, epoch: 1, sequence: 1, age: .max) == .stale)
 }
 
-@Test func theOwnAdvertisementDoesNotAge() {
+@Test func `the own advertisement does not age`() {
   let bench = Bench()
   bench.makeOwn(sequence: 1)
   bench.mesh.expire(now: start + .seconds(10_000))
@@ -154,7 +154,7 @@ import Testing
 
 // MARK: Causes of route changes
 
-@Test func anAdvertisementThatIsMerelyRenewedMovesNoRoute() {
+@Test func `an advertisement that is merely renewed moves no route`() {
   let bench = Bench()
   bench.link(0, to: 1)
   bench.state(1, [.init(number: 0)])

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Mesh
 
-@Test func theLastHopOfARouteNamesItsBearerAndItsNearerEnd() throws {
+@Test func `the last hop of a route names its bearer and its nearer end`() throws {
   let bench = Bench()
   bench.link(0, to: 1, .bluetoothLE)
   bench.state(1, [.init(number: 0, bearer: .bluetoothLE), .init(number: 2, bearer: .wifiDirect)])
@@ -18,7 +18,7 @@ import Testing
   }
 }
 
-@Test func aNodeWithoutARouteHasNoLastHop() {
+@Test func `a node without a route has no last hop`() {
   let bench = Bench()
   bench.link(0, to: 1)
   bench.state(1, [.init(number: 2)])
@@ -26,7 +26,7 @@ import Testing
   for number in [0, 1, 9] { #expect(bench.mesh.lastHop(to: bench.id(number)) == nil) }
 }
 
-@Test func theLastHopToANeighbourIsTheLinkInUse() {
+@Test func `the last hop to a neighbour is the link in use`() {
   let bench = Bench()
   bench.link(0, to: 1, .bluetoothLE)
   bench.link(1, to: 1, .wifi)

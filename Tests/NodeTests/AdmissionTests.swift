@@ -6,7 +6,7 @@ import Testing
 private let now = Instant.zero + .seconds(100)
 
 struct AdmissionTests {
-  @Test func oneSourceHasFourAtOnceAndGetsThemBack() {
+  @Test func `one source has four at once and gets them back`() {
     var admission = Admission()
     for _ in 0..<4 { #expect(admission.arrive(1, random: 0, now: now) == nil) }
     #expect(admission.arrive(1, random: 0, now: now) == .sourceFull)
@@ -19,7 +19,7 @@ struct AdmissionTests {
     #expect(admission.refusals[Int(Admission.Refusal.sourceFull.rawValue)] == 2)
   }
 
-  @Test func whoHasWastedSixteenHandshakesWaitsForEachFurtherOneAndOthersDoNot() {
+  @Test func `who has wasted sixteen handshakes waits for each further one and others do not`() {
     var admission = Admission()
     for _ in 0..<16 {
       #expect(admission.arrive(1, random: 0, now: now) == nil)
@@ -56,7 +56,7 @@ struct AdmissionTests {
     #expect(admission.arrive(3, random: 0, now: now) == nil)
   }
 
-  @Test func aFurtherAddressTakesThePlaceOfTheOneThatWastedLeast() {
+  @Test func `a further address takes the place of the one that wasted least`() {
     var buckets = SourceBuckets(TokenRate(interval: .seconds(1), burst: 2))
     for source in 1...64 as ClosedRange<UInt64> {
       for _ in 0..<(source == 40 ? 1 : 2) { #expect(buckets.take(source, now: now) == true) }
@@ -65,7 +65,7 @@ struct AdmissionTests {
     #expect(buckets.next(40) <= now && buckets.next(39) == now + .seconds(1))
   }
 
-  @Test func strangersHave24HandshakesTheKnown28AndTheOperatorsPeers32() {
+  @Test func `strangers have24 handshakes the known28 and the operators peers32`() {
     var admission = Admission()
     func begin(_ sources: Range<UInt64>, _ standing: Standing) -> Int {
       for source in sources {
@@ -86,7 +86,7 @@ struct AdmissionTests {
     #expect(admission.begin(31) == false && admission.begin(109) == false && admission.begin(209) == true)
   }
 
-  @Test func knownAddressesBeyondTheirReserveLeaveStrangersTheirPlaces() {
+  @Test func `known addresses beyond their reserve leave strangers their places`() {
     var admission = Admission()
     for source in 0..<100 as Range<UInt64> {
       admission.met(source, .proven)
@@ -99,7 +99,7 @@ struct AdmissionTests {
     #expect(admission.begin(1000) == true)
   }
 
-  @Test func theOperatorsPeersAreForgottenLastAndKeepTheirStanding() {
+  @Test func `the operators peers are forgotten last and keep their standing`() {
     var admission = Admission()
     admission.met(1, .pinned)
     admission.met(1, .proven)
@@ -111,7 +111,7 @@ struct AdmissionTests {
     #expect(admission.standing(of: 1099) == .pinned)
   }
 
-  @Test func aFloodFillsNoMoreThanItsShareAndTheKnownStillComeIn() {
+  @Test func `a flood fills no more than its share and the known still come in`() {
     var admission = Admission()
     var random = SeededRandom(seed: 1)
     for source in 0..<10_000 { _ = admission.arrive(UInt64(source), random: random.next(), now: now) }
@@ -120,7 +120,7 @@ struct AdmissionTests {
     #expect(admission.arrive(77_777, random: 0, now: now) == nil)
   }
 
-  @Test func belowHalfFullNobodyIsDroppedAndAboveMoreAndMore() {
+  @Test func `below half full nobody is dropped and above more and more`() {
     var admission = Admission()
     for source in 0...Admission.dropFrom { #expect(admission.arrive(UInt64(source), random: 0, now: now) == nil) }
     #expect(admission.arrive(1000, random: 0, now: now) == .dropped)
@@ -139,7 +139,7 @@ struct AdmissionTests {
     #expect(dropped == [171, 562, 875])
   }
 
-  @Test func whoLeavesIsForgotten() {
+  @Test func `who leaves is forgotten`() {
     var admission = Admission()
     for source in 0..<100 { #expect(admission.arrive(UInt64(source), random: .max, now: now) == nil) }
     for source in 0..<100 { admission.leave(UInt64(source), hadHandshake: false) }
@@ -147,7 +147,7 @@ struct AdmissionTests {
     for source in 0..<100 { #expect(admission.arrive(UInt64(source), random: 0, now: now) == nil) }
   }
 
-  @Test func onlyTheLatestKnownSourcesAreRemembered() {
+  @Test func `only the latest known sources are remembered`() {
     var admission = Admission()
     for source in 0..<100 { admission.met(UInt64(source), .proven) }
     for source in 200..<(200 + Admission.pendingStreamsMax - Admission.reserved) {
@@ -157,7 +157,7 @@ struct AdmissionTests {
     #expect(admission.arrive(99, random: 999, now: now) == nil)
   }
 
-  @Test func theBeginningOfTLSIsToldByItsFirstSixBytes() {
+  @Test func `the beginning of TLS is told by its first six bytes`() {
     let hello: [UInt8] = [22, 3, 1, 0x02, 0x00, 1, 0, 1]
     for count in 0..<6 { #expect(Admission.isClientHello(Array(hello[..<count])) == nil) }
     #expect(Admission.isClientHello(hello) == true)

@@ -5,7 +5,7 @@ import Primitives
 import TestSupport
 import Testing
 
-@Test func aMessageOfAPeerIsReadOnceAndAcknowledged() throws {
+@Test func `a message of a peer is read once and acknowledged`() throws {
   let bench = Bench()
   var partner = Partner(bench, 1)
   try partner.say("hello")
@@ -17,7 +17,7 @@ import Testing
   #expect(partner.channel.nextCompletion()?.outcome == .delivered)
 }
 
-@Test func aMessageToAPeerLeavesOverItsRouteAndCompletesOnce() throws {
+@Test func `a message to a peer leaves over its route and completes once`() throws {
   let bench = Bench()
   var partner = Partner(bench, 1)
   try send("hello", bench, to: 1)
@@ -33,13 +33,13 @@ import Testing
   #expect(bench.nextCompletion() == nil)
 }
 
-@Test func aMessageToSomebodyWithoutAWayIsRefused() {
+@Test func `a message to somebody without a way is refused`() {
   let bench = Bench()
   #expect(throws: AssociationError.unknownPeer) { try send("hello", bench, to: 5) }
   #expect(!bench.node.canSend(byteCount: 1, to: bench.id(5), lane: .bulk))
 }
 
-@Test func aMessageToAPeerWhoseLinkWasJustLostWaitsForTheNextOne() throws {
+@Test func `a message to a peer whose link was just lost waits for the next one`() throws {
   let bench = Bench()
   let first = Partner(bench, 1)
   bench.handle(.linkClosed(first.slot))
@@ -50,7 +50,7 @@ import Testing
   #expect(bench.sent(.segment, on: again).count == 1)
 }
 
-@Test func aMessageToAPeerThatIsLostIsRefused() throws {
+@Test func `a message to a peer that is lost is refused`() throws {
   let bench = Bench()
   let first = Partner(bench, 1)
   bench.handle(.linkClosed(first.slot))
@@ -58,7 +58,7 @@ import Testing
   #expect(throws: AssociationError.unknownPeer) { try send("hello", bench, to: 1) }
 }
 
-@Test func aMessageForAFormerLifeIsAnsweredWithAReset() throws {
+@Test func `a message for a former life is answered with a reset`() throws {
   let bench = Bench()
   var partner = Partner(bench, 1, meaning: 6)
   try partner.say("hello")
@@ -70,7 +70,7 @@ import Testing
   #expect(partner.channel.nextCompletion()?.outcome == .failed(.peerRestarted))
 }
 
-@Test func aMessageAnnouncedLongerThanAnyIsAnsweredWithAResetAndThenAllGoesOn() throws {
+@Test func `a message announced longer than any is answered with a reset and then all goes on`() throws {
   let bench = Bench()
   var partner = Partner(bench, 1)
   try partner.say("hello")
@@ -87,7 +87,7 @@ import Testing
   #expect(read(bench) == ["hello again"])
 }
 
-@Test func aMessageOfALaterLifeIsReadBeforeItsAdvertisementComes() throws {
+@Test func `a message of a later life is read before its advertisement comes`() throws {
   let bench = Bench()
   let first = Partner(bench, 1)
   var later = Partner(bench, 1, on: first.slot)
@@ -101,7 +101,7 @@ import Testing
   #expect(bench.nextCompletion()?.completion.outcome == .failed(.peerRestarted))
 }
 
-@Test func aLinkThatTakesNothingIsGivenTwoFramesAndTheRestWaits() throws {
+@Test func `a link that takes nothing is given two frames and the rest waits`() throws {
   let bench = Bench()
   let partner = Partner(bench, 1)
   bench.carriesOutTransmit = false
@@ -110,7 +110,7 @@ import Testing
   #expect(bench.pass(.seconds(2)) < 50)
 }
 
-@Test func messagesThatNobodyReadAreNotForgottenWhenPlacesRunOut() throws {
+@Test func `messages that nobody read are not forgotten when places run out`() throws {
   // Peers behind neighbour 1 take all channels, each with a message that nobody reads. Then the link to neighbour 1
   // closes, and a new peer sends a message.
   let bench = Bench(20)
@@ -136,7 +136,7 @@ import Testing
   #expect(read(bench).count { $0 == "unread" } == Limits.channelsMax)
 }
 
-@Test func anUnreliableMessageIsOneRealtimeFrameAtOnceAndReadOnce() throws {
+@Test func `an unreliable message is one realtime frame at once and read once`() throws {
   let bench = Bench()
   let partner = Partner(bench, 1)
   let bytes: [UInt8] = [1, 2, 3]
@@ -150,7 +150,7 @@ import Testing
   #expect(got.kind == 9 && got.bytes == bytes)
 }
 
-@Test func anUnreliableMessageOfAPeerIsHandedUpToWhoWantsItAndNotTwice() throws {
+@Test func `an unreliable message of a peer is handed up to who wants it and not twice`() throws {
   let bench = Bench()
   let partner = Partner(bench, 1)
   let message: [UInt8] = [4, 5]
@@ -170,7 +170,7 @@ import Testing
   #expect(bench.nextDatagram() == nil)
 }
 
-@Test func aMessageIsToldOfOnceAndStaysUntilItIsTaken() throws {
+@Test func `a message is told of once and stays until it is taken`() throws {
   let bench = Bench()
   var partner = Partner(bench, 1)
   try partner.say("first")
@@ -186,7 +186,7 @@ import Testing
   #expect(bench.node.takeMessage(from: bench.id(1), .interactive, now: bench.now) == nil)
 }
 
-@Test func aMessageOfOneLaneIsToldOfWhileOneOfTheOtherWaits() throws {
+@Test func `a message of one lane is told of while one of the other waits`() throws {
   let bench = Bench()
   var partner = Partner(bench, 1)
   try partner.say("a file", .bulk)
@@ -215,7 +215,7 @@ private func busyLinks(_ bench: Bench, _ people: [Int]) throws -> [Int] {
   return slots
 }
 
-@Test func framesThatAreTakenMakeRoomThatIsUsedInTheDrainAndNotBefore() throws {
+@Test func `frames that are taken make room that is used in the drain and not before`() throws {
   let bench = Bench()
   let slot = try busyLinks(bench, [1])[0]
   #expect(bench.node.nextOutput(now: bench.now) == .transmit(slot))
@@ -227,7 +227,7 @@ private func busyLinks(_ bench: Bench, _ people: [Int]) throws -> [Int] {
   #expect(bench.node.link(slot).queuedByteCount == queued)
 }
 
-@Test func everyLinkIsToldToSendBeforeOneIsToldAgain() throws {
+@Test func `every link is told to send before one is told again`() throws {
   let bench = Bench()
   let links = try busyLinks(bench, [1, 2])
   var slots: [Int] = []
@@ -239,7 +239,7 @@ private func busyLinks(_ bench: Bench, _ people: [Int]) throws -> [Int] {
   #expect(slots == links + links)
 }
 
-@Test func whatFailedByARevocationIsToldAlsoWhenTheRevocationIsOver() throws {
+@Test func `what failed by a revocation is told also when the revocation is over`() throws {
   let trust = Revocation()
   let bench = Bench(trust: trust)
   let relay = bench.neighbour(2)
@@ -256,7 +256,7 @@ private func busyLinks(_ bench: Bench, _ people: [Int]) throws -> [Int] {
   #expect(bench.nextCompletion()?.completion.outcome == .failed(.closed) && bench.nextCompletion() == nil)
 }
 
-@Test func anUnreliableMessageThatNoFrameCarriesOrThatHasNoWayIsRefused() {
+@Test func `an unreliable message that no frame carries or that has no way is refused`() {
   let bench = Bench()
   let partner = Partner(bench, 1)
   let longest = bench.node.datagramBytesMax(to: bench.id(1)) ?? 0
@@ -276,7 +276,7 @@ private func segmentSizes(_ bench: Bench, on slot: Int) -> [Int] {
   bench.sent(.segment, on: slot).map { $0.payload.count - 32 }
 }
 
-@Test func messagesOfOneWakeUpShareASegment() throws {
+@Test func `messages of one wake up share a segment`() throws {
   let bench = Bench()
   let partner = Partner(bench, 1)
   bench.drains = false
@@ -285,7 +285,7 @@ private func segmentSizes(_ bench: Bench, on slot: Int) -> [Int] {
   #expect(segmentSizes(bench, on: partner.slot) == [100 * 15])
 }
 
-@Test func messagesJoinWhatWaitsBehindSegmentsInTheLinksQueue() throws {
+@Test func `messages join what waits behind segments in the links queue`() throws {
   let bench = Bench()
   let partner = Partner(bench, 1)
   bench.carriesOutTransmit = false
@@ -293,7 +293,7 @@ private func segmentSizes(_ bench: Bench, on slot: Int) -> [Int] {
   #expect(segmentSizes(bench, on: partner.slot) == [15, 99 * 15])
 }
 
-@Test func aWholeSegmentDoesNotWaitForTheLinksQueue() throws {
+@Test func `a whole segment does not wait for the links queue`() throws {
   let bench = Bench()
   let partner = Partner(bench, 1)
   bench.carriesOutTransmit = false
@@ -303,7 +303,7 @@ private func segmentSizes(_ bench: Bench, on slot: Int) -> [Int] {
   #expect(bench.node.link(partner.slot).queuedByteCount > before + 16_000)
 }
 
-@Test func anUrgentMessageDoesNotJoinBulk() throws {
+@Test func `an urgent message does not join bulk`() throws {
   let bench = Bench()
   let partner = Partner(bench, 1)
   bench.carriesOutTransmit = false

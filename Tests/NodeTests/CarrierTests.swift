@@ -25,7 +25,7 @@ private func comeUp(_ bench: Bench, _ person: Int, _ bearer: BearerKind) -> Int 
   return slot
 }
 
-@Test func aBetterBearerCarriesOnceAPongCameAndTwoSecondsHavePassed() {
+@Test func `a better bearer carries once a pong came and two seconds have passed`() {
   let bench = Bench()
   let slow = comeUp(bench, 1, .bluetoothLE)
   let fast = comeUp(bench, 1, .wifi)
@@ -42,7 +42,7 @@ private func comeUp(_ bench: Bench, _ person: Int, _ bearer: BearerKind) -> Int 
   #expect(silent.node.carrier(to: silent.id(1))?.slot == 0)
 }
 
-@Test func whatWaitsOnTheOldLinkStillLeavesThroughIt() {
+@Test func `what waits on the old link still leaves through it`() {
   let bench = Bench()
   let from = bench.neighbour(2)
   let slow = comeUp(bench, 1, .bluetoothLE)
@@ -62,7 +62,7 @@ private func comeUp(_ bench: Bench, _ person: Int, _ bearer: BearerKind) -> Int 
   #expect(bench.sent(.segment, on: fast).map(\.payload) == [[2]])
 }
 
-@Test func aLinkThatKeepsBreakingCarriesOnlyWhereThereIsNoOtherWay() {
+@Test func `a link that keeps breaking carries only where there is no other way`() {
   let bench = Bench()
   let slow = comeUp(bench, 1, .bluetoothLE)
   for _ in 0..<2 {
@@ -79,7 +79,7 @@ private func comeUp(_ bench: Bench, _ person: Int, _ bearer: BearerKind) -> Int 
   #expect(bench.node.carrier(to: bench.id(1))?.slot == fast)
 }
 
-@Test func inQuarantineTheOnlyLinkCarriesAtACostAboveAllOthers() {
+@Test func `in quarantine the only link carries at a cost above all others`() {
   let bench = Bench()
   for _ in 0..<2 {
     let slot = comeUp(bench, 1, .ethernet)
@@ -92,7 +92,7 @@ private func comeUp(_ bench: Bench, _ person: Int, _ bearer: BearerKind) -> Int 
   #expect(bench.node.carrier(to: bench.id(1))?.cost == 10)
 }
 
-@Test func linksThatSomebodyClosesOnPurposeDoNotFlap() {
+@Test func `links that somebody closes on purpose do not flap`() {
   let bench = Bench()
   for _ in 0..<5 {
     let slot = comeUp(bench, 1, .ethernet)
@@ -103,7 +103,7 @@ private func comeUp(_ bench: Bench, _ person: Int, _ bearer: BearerKind) -> Int 
   #expect(bench.node.carrier(to: bench.id(1))?.cost == 10)
 }
 
-@Test func aLinkOfTheNeighboursFormerLifeGoesWhateverItsBearer() {
+@Test func `a link of the neighbours former life goes whatever its bearer`() {
   let bench = Bench(5)
   let old = bench.neighbour(9, .bluetoothLE, epoch: 1)
   let new = bench.neighbour(9, .wifi, epoch: 2)

@@ -4,7 +4,7 @@ import Primitives
 import TestSupport
 import Testing
 
-@Test func aPeerIsFoundOnceWhenItIsReachableAndSaidWhoItIs() {
+@Test func `a peer is found once when it is reachable and said who it is`() {
   let bench = Bench()
   let slot = bench.neighbour(1)
   bench.receive(bench.topology(1, [20]), on: slot)
@@ -15,14 +15,14 @@ import Testing
   #expect(bench.peerEvents() == [])
 }
 
-@Test func aProfileWithoutAWayIsNoPeer() {
+@Test func `a profile without a way is no peer`() {
   let bench = Bench()
   let slot = bench.neighbour(1)
   bench.receive(bench.profile(5, name: "eve"), on: slot)
   #expect(bench.peerEvents() == [] && bench.node.peers.isEmpty)
 }
 
-@Test func aPeerTellsItsProfileAndTheWayToIt() throws {
+@Test func `a peer tells its profile and the way to it`() throws {
   let bench = Bench()
   let slot = bench.neighbour(1, .wifi)
   bench.receive(bench.topology(1, [20, 3]) + bench.topology(3, [1], epoch: 4), on: slot)
@@ -34,7 +34,7 @@ import Testing
   #expect(peer.hops == 2 && peer.bearer == .wifi && peer.firstHop == bench.id(1))
 }
 
-@Test func peersOfOneTypeShareItsBytes() throws {
+@Test func `peers of one type share its bytes`() throws {
   let bench = Bench()
   for (person, type) in [(1, "chat"), (2, "chat"), (3, "drop")] {
     let slot = bench.neighbour(person)
@@ -47,7 +47,7 @@ import Testing
   #expect(places[0] == places[1] && places[1] != places[2])
 }
 
-@Test func aPeerWithoutAWayIsLostOnceAfterTheGrace() {
+@Test func `a peer without a way is lost once after the grace`() {
   let bench = Bench()
   let slot = bench.neighbour(1)
   bench.receive(bench.topology(1, [20]) + bench.profile(1, name: "bob"), on: slot)
@@ -61,7 +61,7 @@ import Testing
   #expect(bench.peerEvents() == [])
 }
 
-@Test func whatChangesElsewhereWithinTheGraceLosesNobodySooner() {
+@Test func `what changes elsewhere within the grace loses nobody sooner`() {
   let bench = Bench()
   let slot = bench.neighbour(1)
   let other = bench.neighbour(2)
@@ -73,7 +73,7 @@ import Testing
   #expect(bench.peerEvents() == [])
 }
 
-@Test func aChangeOfBearerWithinTheGraceIsNoLoss() {
+@Test func `a change of bearer within the grace is no loss`() {
   let bench = Bench()
   let slot = bench.neighbour(1)
   bench.receive(bench.topology(1, [20]) + bench.profile(1, name: "bob"), on: slot)
@@ -85,7 +85,7 @@ import Testing
   #expect(bench.peerEvents() == ["changed bob 1"])
 }
 
-@Test func aPeerThatComesBackLaterIsFoundAgain() {
+@Test func `a peer that comes back later is found again`() {
   let bench = Bench()
   let slot = bench.neighbour(1)
   bench.receive(bench.topology(1, [20]) + bench.profile(1, name: "bob"), on: slot)
@@ -95,7 +95,7 @@ import Testing
   #expect(bench.peerEvents() == ["found bob 1", "lost 1", "found bob 1"])
 }
 
-@Test func aShorterWayIsAChange() {
+@Test func `a shorter way is a change`() {
   let bench = Bench()
   let slot = bench.neighbour(1)
   bench.receive(bench.topology(1, [20, 3]) + bench.topology(3, [1, 20]) + bench.profile(3, name: "carol"), on: slot)
@@ -104,7 +104,7 @@ import Testing
   #expect(bench.peerEvents() == ["changed carol 1"])
 }
 
-@Test func aNewNameIsAChange() {
+@Test func `a new name is a change`() {
   let bench = Bench()
   let slot = bench.neighbour(1)
   bench.receive(bench.topology(1, [20]) + bench.profile(1, name: "bob"), on: slot)
@@ -112,7 +112,7 @@ import Testing
   #expect(bench.peerEvents() == ["found bob 1", "changed bobby 1"])
 }
 
-@Test func aRenewedProfileThatSaysTheSameIsNoChange() {
+@Test func `a renewed profile that says the same is no change`() {
   let bench = Bench()
   let slot = bench.neighbour(1)
   bench.receive(bench.topology(1, [20]) + bench.profile(1, name: "bob"), on: slot)
@@ -120,7 +120,7 @@ import Testing
   #expect(bench.peerEvents() == ["found bob 1"])
 }
 
-@Test func aRestartedPeerIsTheSamePeerWithItsNewName() {
+@Test func `a restarted peer is the same peer with its new name`() {
   let bench = Bench()
   let slot = bench.neighbour(1)
   bench.receive(bench.topology(1, [20]) + bench.profile(1, name: "bob"), on: slot)
@@ -131,7 +131,7 @@ import Testing
   #expect(bench.peerEvents() == ["changed bob 1", "changed rob 1"])
 }
 
-@Test func aPeerThatIsBackWithoutItsProfileKeepsNoDeadlineInThePast() {
+@Test func `a peer that is back without its profile keeps no deadline in the past`() {
   let bench = Bench()
   let slot = bench.neighbour(1)
   let others = bench.neighbour(2)

@@ -23,12 +23,14 @@ private func ping(_ bench: Bench, _ person: Int, on slot: Int) {
   bench.receive(frame(.ping, from: bench.id(person), [0, 0, 0, 0, 0, 0, 0, 1]), on: slot)
 }
 
-@Test(arguments: [true, false]) func theLinkThatTheLowerNodeDialledStaysOnBothSidesInEitherOrder(ownFirst: Bool) {
+@Test(arguments: [true, false]) func `the link that the lower node dialled stays on both sides in either order`(
+  ownFirst: Bool
+) {
   #expect(keptIsDialled(here: 5, there: 9, ownFirst: ownFirst) == true)
   #expect(keptIsDialled(here: 9, there: 5, ownFirst: ownFirst) == false)
 }
 
-@Test func theLinkThatGoesIsToldSo() throws {
+@Test func `the link that goes is told so`() throws {
   let bench = Bench(5)
   let own = bench.neighbour(9, dialled: 1)
   let other = bench.neighbour(9)
@@ -37,7 +39,7 @@ private func ping(_ bench: Bench, _ person: Int, on slot: Int) {
   #expect(bench.node.link(own).state == .up && bench.node.link(other).state == .closed(.duplicate))
 }
 
-@Test func ofTwoLinksThatCrossNeitherGoesBeforeTheOneThatStaysIsUpAtTheNeighbour() {
+@Test func `of two links that cross neither goes before the one that stays is up at the neighbour`() {
   let bench = Bench(5)
   let other = bench.neighbour(9)
   let own = bench.open(9, dialled: 1)
@@ -50,7 +52,7 @@ private func ping(_ bench: Bench, _ person: Int, on slot: Int) {
   #expect(bench.node.link(own).state == .up && bench.node.link(other).state == .closed(.duplicate))
 }
 
-@Test func ofTwoLinksThatCrossTheOtherStaysWhenTheOneThatWasToStayBreaks() {
+@Test func `of two links that cross the other stays when the one that was to stay breaks`() {
   let bench = Bench(5)
   let other = bench.neighbour(9)
   let own = bench.neighbour(9, dialled: 1)
@@ -58,14 +60,14 @@ private func ping(_ bench: Bench, _ person: Int, on slot: Int) {
   #expect(bench.node.link(other).state == .up && bench.takeCommands() == [])
 }
 
-@Test func ofTwoLinksThatOneSideDialledTheNewerStays() {
+@Test func `of two links that one side dialled the newer stays`() {
   let bench = Bench(5)
   let old = bench.neighbour(9)
   let new = bench.neighbour(9)
   #expect(bench.node.link(old).state == .closed(.duplicate) && bench.node.link(new).state == .up)
 }
 
-@Test func theLinkOfTheNeighboursLaterLifeStaysInEitherOrder() {
+@Test func `the link of the neighbours later life stays in either order`() {
   for laterFirst in [true, false] {
     // The node with the lower id dialled the link of the former epoch. With equal epochs, that link would stay.
     let bench = Bench(9)
@@ -77,18 +79,18 @@ private func ping(_ bench: Bench, _ person: Int, on slot: Int) {
   }
 }
 
-@Test func linksOverTwoBearersBothStay() {
+@Test func `links over two bearers both stay`() {
   let bench = Bench(5)
   let slots = [bench.neighbour(9, .wifi), bench.neighbour(9, .bluetoothLE)]
   #expect(slots.allSatisfy { bench.node.link($0).state == .up })
 }
 
-@Test func aLinkToThisNodeItselfIsRefused() {
+@Test func `a link to this node itself is refused`() {
   let bench = Bench(5)
   #expect(bench.node.openLink(peer: bench.identity.id, bearer: .ethernet, dialled: nil, now: bench.now) == nil)
 }
 
-@Test func theSixtyFifthLinkIsRefusedAndASlotIsFreeAgainAfterAnEnd() {
+@Test func `the sixty fifth link is refused and a slot is free again after an end`() {
   let bench = Bench(5)
   for _ in 0..<Limits.linksMax { _ = bench.open(9) }
   #expect(bench.node.openLink(peer: bench.id(8), bearer: .ethernet, dialled: nil, now: bench.now) == nil)
@@ -96,7 +98,7 @@ private func ping(_ bench: Bench, _ person: Int, on slot: Int) {
   #expect(bench.node.openLink(peer: bench.id(8), bearer: .ethernet, dialled: nil, now: bench.now) == 17)
 }
 
-@Test func aStreamThatIsGoneIsNotAskedToCloseNorToSend() {
+@Test func `a stream that is gone is not asked to close nor to send`() {
   let bench = Bench(5)
   bench.carriesOutTransmit = false
   let slot = bench.open(9)
@@ -106,7 +108,7 @@ private func ping(_ bench: Bench, _ person: Int, on slot: Int) {
   #expect(outputs == [])
 }
 
-@Test func aDeadNeighbourIsClosedAndItsRoutesGo() {
+@Test func `a dead neighbour is closed and its routes go`() {
   let bench = Bench(5)
   let slot = bench.neighbour(9)
   bench.receive(bench.topology(9, [5]) + bench.profile(9), on: slot)
@@ -118,7 +120,7 @@ private func ping(_ bench: Bench, _ person: Int, on slot: Int) {
   #expect(bench.node.peers.isEmpty)
 }
 
-@Test func shuttingDownSaysGoodbyeOnEveryLink() throws {
+@Test func `shutting down says goodbye on every link`() throws {
   let bench = Bench(5)
   let slots = [bench.neighbour(9), bench.neighbour(8), bench.open(7)]
   bench.node.shutDown(now: bench.now)

@@ -39,11 +39,13 @@ private func reach(_ links: [[Int]], without gone: Set<Int> = []) -> (count: Int
   return (hops.count, hops.values.max() ?? 0)
 }
 
-@Test(arguments: 2...5) func aFewRelaysAllLinkWithEachOther(count: Int) {
+@Test(arguments: 2...5) func `a few relays all link with each other`(count: Int) {
   #expect(wishes(hints(count)).allSatisfy { $0.count == count - 1 })
 }
 
-@Test(arguments: [6, 7, 8, 12, 16, 24, 32, 64, 128, 256]) func noRelayWantsMoreThanFourAndBothEndsAgree(count: Int) {
+@Test(arguments: [6, 7, 8, 12, 16, 24, 32, 64, 128, 256]) func `no relay wants more than four and both ends agree`(
+  count: Int
+) {
   for seed in 1...10 as ClosedRange<UInt64> {
     let links = wishes(hints(count, seed: seed))
     #expect(links.allSatisfy { (2...4).contains($0.count) })
@@ -51,7 +53,7 @@ private func reach(_ links: [[Int]], without gone: Set<Int> = []) -> (count: Int
   }
 }
 
-@Test(arguments: [(6, 3), (16, 6), (32, 7), (64, 8), (256, 10)]) func everyRelayReachesAllOverFewLinks(
+@Test(arguments: [(6, 3), (16, 6), (32, 7), (64, 8), (256, 10)]) func `every relay reaches all over few links`(
   count: Int, hopsMax: Int
 ) {
   for seed in 1...20 as ClosedRange<UInt64> {
@@ -60,14 +62,14 @@ private func reach(_ links: [[Int]], without gone: Set<Int> = []) -> (count: Int
   }
 }
 
-@Test func noLossOfOneRelayDividesTheOthers() {
+@Test func `no loss of one relay divides the others`() {
   for count in [6, 8, 16, 32] {
     let links = wishes(hints(count))
     for gone in 0..<count { #expect(reach(links, without: [gone]).count == count - 1) }
   }
 }
 
-@Test func whenHalfIsGoneTheOthersCloseTheirRingsOverTheGaps() {
+@Test func `when half is gone the others close their rings over the gaps`() {
   let all = hints(64)
   let left = Array(all[32...])
   let links = wishes(left)
@@ -78,7 +80,7 @@ private func reach(_ links: [[Int]], without gone: Set<Int> = []) -> (count: Int
   #expect((0..<32).allSatisfy { gone in (32..<64).contains { among[$0].contains(gone) } })
 }
 
-@Test func aRelayThatComesChangesTheLinksOfItsNeighboursOnly() {
+@Test func `a relay that comes changes the links of its neighbours only`() {
   let all = hints(64)
   let before = wishes(Array(all.dropLast()))
   let after = wishes(all)
@@ -86,7 +88,7 @@ private func reach(_ links: [[Int]], without gone: Set<Int> = []) -> (count: Int
   #expect(changed <= 4)
 }
 
-@Test func whoIsAddedTwiceCountsOnce() {
+@Test func `who is added twice counts once`() {
   let all = hints(4)
   let relay = selection(of: hints(1, seed: 2)[0], among: all + all + all)
   #expect(all.allSatisfy { relay.wants($0, relays: true) })
@@ -94,14 +96,14 @@ private func reach(_ links: [[Int]], without gone: Set<Int> = []) -> (count: Int
   #expect(all.count { leaf.wants($0, relays: true) } == 2)
 }
 
-@Test func aRelayWantsNoLeafAndALeafWantsNoLeafBesideARelay() {
+@Test func `a relay wants no leaf and a leaf wants no leaf beside a relay`() {
   let (local, relay, leaf) = (hints(3)[0], hints(3)[1], hints(3)[2])
   #expect(!selection(of: local, among: [relay]).wants(leaf, relays: false))
   #expect(!selection(of: local, relays: false, among: [relay]).wants(leaf, relays: false))
   #expect(selection(of: local, relays: false, among: []).wants(leaf, relays: false))
 }
 
-@Test func leavesSpreadOverTheRelays() {
+@Test func `leaves spread over the relays`() {
   let relays = hints(8)
   var counts = [Int](repeating: 0, count: relays.count)
   for leaf in hints(400, seed: 9) {
@@ -113,7 +115,7 @@ private func reach(_ links: [[Int]], without gone: Set<Int> = []) -> (count: Int
   #expect(counts.allSatisfy { (60...140).contains($0) }, "\(counts)")
 }
 
-@Test func aLeafTriesTheRelaysThatItWouldPreferAgain() {
+@Test func `a leaf tries the relays that it would prefer again`() {
   let (all, leaf) = (hints(8), hints(1, seed: 9)[0])
   let best = all.filter { selection(of: leaf, relays: false, among: all).wants($0, relays: true) }
   let others = all.filter { !best.contains($0) }
@@ -123,7 +125,7 @@ private func reach(_ links: [[Int]], without gone: Set<Int> = []) -> (count: Int
 }
 
 /// Other implementations must choose the same links (docs/protocol.md).
-@Test func theRingsAreThoseOfTheProtocol() {
+@Test func `the rings are those of the protocol`() {
   // These values come from a program that was written from docs/protocol.md alone.
   #expect(
     wishes(Array(1...8)) == [

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Node
 
-@Test func aLeafWithTwoRelaysLeavesTheOneThatHasParkedIt() throws {
+@Test func `a leaf with two relays leaves the one that has parked it`() throws {
   let (box, slot) = try ParkingBox.leaf()
   box.hear(2, relays: true)
   box.link(2, capabilities: .relay)
@@ -23,7 +23,7 @@ import Testing
   #expect(box.dials == [])
 }
 
-@Test func aLeafKeepsARelayThatHasParkedItAndThatNobodyElseReaches() throws {
+@Test func `a leaf keeps a relay that has parked it and that nobody else reaches`() throws {
   let (box, slot) = try ParkingBox.leaf()
   box.hear(2, relays: true)
   box.link(2, capabilities: .relay)
@@ -33,7 +33,7 @@ import Testing
   #expect(box.state(1) == .parked)
 }
 
-@Test func aLeafAgreesToBeParkedByItsRelayAndCallsItWhenItHasSomethingToSay() throws {
+@Test func `a leaf agrees to be parked by its relay and calls it when it has something to say`() throws {
   let (box, slot) = try ParkingBox.leaf()
   box.bench.receive(box.goodbye(of: 1), on: slot)
   #expect(box.bench.takeCommands().contains(.close(slot)))
@@ -93,7 +93,7 @@ private func parkedAfterLoss() throws -> (box: ParkingBox, slot: Int) {
   #expect(box.bench.node.peer(box.bench.id(3)) == nil)
 }
 
-@Test func aLeafThatHadItsTurnLetsOthersComeFirst() throws {
+@Test func `a leaf that had its turn lets others come first`() throws {
   let (box, slot) = try ParkingBox.leaf()
   box.bench.receive(box.goodbye(of: 1, retryAfterSeconds: 60), on: slot)
   box.bench.handle(.linkClosed(slot))
@@ -105,7 +105,7 @@ private func parkedAfterLoss() throws -> (box: ParkingBox, slot: Int) {
   #expect(box.dials == [1])
 }
 
-@Test func aLeafCallsItsRelayForWhatItRefusedShortlyBeforeItWasParked() throws {
+@Test func `a leaf calls its relay for what it refused shortly before it was parked`() throws {
   let (box, slot) = try ParkingBox.leaf()
   // More renewals than are accepted in one second.
   for sequence in UInt64(2)...8 {

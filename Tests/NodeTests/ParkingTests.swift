@@ -6,7 +6,7 @@ import Testing
 
 @testable import Node
 
-@Test func aRelayParksTheIdlestLeafWhenItsLastPlaceIsTaken() throws {
+@Test func `a relay parks the idlest leaf when its last place is taken`() throws {
   let box = ParkingBox()
   for person in 1...3 { box.link(person) }
   box.pass(.seconds(3))
@@ -19,7 +19,7 @@ import Testing
   #expect(goodbye == Goodbye(reason: .parked, retryAfterSeconds: 0))
 }
 
-@Test func whoTalksKeepsItsPlaceForThreeSecondsWhileNobodyIsIdle() {
+@Test func `who talks keeps its place for three seconds while nobody is idle`() {
   let box = ParkingBox()
   for person in 1...4 { box.link(person) }
   for _ in 0..<5 {
@@ -36,7 +36,7 @@ import Testing
   #expect(sent.map(\.payload) == [encoded { Goodbye(reason: .parked, retryAfterSeconds: 3).write(to: &$0) }])
 }
 
-@Test func whoHadItsTurnIsAskedToWaitForTheTurnsOfAllThatAreCalled() throws {
+@Test func `who had its turn is asked to wait for the turns of all that are called`() throws {
   let box = ParkingBox(places: 3)
   for person in 1...6 {
     box.hear(person)
@@ -57,7 +57,7 @@ import Testing
   #expect(absent.count > 2)
 }
 
-@Test func aCallThatLostItsPlaceToACallerKeepsItsTurn() throws {
+@Test func `a call that lost its place to a caller keeps its turn`() throws {
   let (box, parked) = ParkingBox.full()
   try box.send(to: parked)
   box.link(5)
@@ -73,7 +73,7 @@ import Testing
   }
 }
 
-@Test func whoHasJustBegunToTalkKeepsItsPlaceBeforeWhoBecomesIdle() throws {
+@Test func `who has just begun to talk keeps its place before who becomes idle`() throws {
   let box = ParkingBox(places: 3)
   for person in 1...3 {
     box.hear(person)
@@ -95,7 +95,7 @@ import Testing
   #expect(box.parking == [third])
 }
 
-@Test func whoIsAnsweredByANeighbourThatIsHereIsCalledBeforeOthersForTenSeconds() throws {
+@Test func `who is answered by a neighbour that is here is called before others for ten seconds`() throws {
   let box = ParkingBox()
   for person in 1...6 {
     box.hear(person)
@@ -120,14 +120,14 @@ import Testing
   #expect(call(first) == .called(.answers))
 }
 
-@Test func aLeafThatDoesNotLetItselfBeParkedKeepsItsPlace() {
+@Test func `a leaf that does not let itself be parked keeps its place`() {
   let box = ParkingBox()
   for person in 1...4 { box.link(person, capabilities: .none) }
   box.pass(.seconds(10))
   #expect(box.parking == [])
 }
 
-@Test func aParkedLeafStaysAPeerAndNothingIsAdvertised() {
+@Test func `a parked leaf stays a peer and nothing is advertised`() {
   let box = ParkingBox()
   for person in 1...4 { box.link(person) }
   box.pass(.seconds(2))
@@ -139,7 +139,7 @@ import Testing
   #expect(box.bench.node.peers.count == 4 && box.bench.signCount == before)
 }
 
-@Test func aFrameForAParkedLeafCallsItAndWaits() throws {
+@Test func `a frame for a parked leaf calls it and waits`() throws {
   let (box, leaf) = ParkingBox.full()
   box.say(box.other(than: leaf), to: leaf)
   box.pass(.milliseconds(500))
@@ -154,7 +154,7 @@ import Testing
   #expect(box.state(leaf) == .up)
 }
 
-@Test func aParkedLeafThatDialsGetsItsOwnSlotAndWhatWaited() throws {
+@Test func `a parked leaf that dials gets its own slot and what waited`() throws {
   let (box, leaf) = ParkingBox.full()
   let slot = try #require(box.slots[leaf])
   box.say(box.other(than: leaf), to: leaf)
@@ -165,7 +165,7 @@ import Testing
   #expect(sent.contains { $0.header.knownType == .segment })
 }
 
-@Test func newsWaitASecondAndRenewalsForTheNextVisit() {
+@Test func `news wait a second and renewals for the next visit`() {
   let (box, leaf) = ParkingBox.full()
   let other = box.other(than: leaf)
   // A renewed profile with the same content is no update for the parked leaf.
@@ -179,7 +179,7 @@ import Testing
   #expect(box.parking.count == 1)
 }
 
-@Test func byWhichWayANodeIsReachedIsNoNewsForAParkedLeaf() {
+@Test func `by which way a node is reached is no news for a parked leaf`() {
   let (box, leaf) = ParkingBox.full()
   let other = box.other(than: leaf)
   let last = box.slots.keys.filter { $0 != leaf && $0 != other }.max() ?? 0
@@ -195,7 +195,7 @@ import Testing
   #expect(box.parking.count == 1)
 }
 
-@Test func thatANodeIsNoLongerReachedIsNewsForAParkedLeaf() throws {
+@Test func `that a node is no longer reached is news for a parked leaf`() throws {
   let (box, leaf) = ParkingBox.full()
   let other = box.other(than: leaf)
   let slot = box.slots[other] ?? 0
@@ -211,7 +211,7 @@ import Testing
   #expect(box.parking != [] || box.dials != [])
 }
 
-@Test func aParkedLeafThatCannotBeReachedIsLostHalfAMinuteAfterItWasCalled() {
+@Test func `a parked leaf that cannot be reached is lost half a minute after it was called`() {
   let (box, leaf) = ParkingBox.full()
   box.pass(.seconds(120))
   #expect(box.state(leaf) == .parked && box.dials == [])
@@ -231,7 +231,7 @@ import Testing
   #expect(!box.bench.node.peers.contains { $0.id == box.bench.id(leaf) })
 }
 
-@Test func aParkedLeafThatIsNoLongerHeardIsLostHalfAMinuteLaterIfItDoesNotCall() {
+@Test func `a parked leaf that is no longer heard is lost half a minute later if it does not call`() {
   let (box, leaf) = ParkingBox.full()
   box.bench.handle(.candidateLost(UInt32(leaf)))
   box.pass(.seconds(29))
@@ -240,7 +240,7 @@ import Testing
   #expect(box.state(leaf) == .idle)
 }
 
-@Test func aParkedLeafThatWasNeverHeardIsWaitedFor() {
+@Test func `a parked leaf that was never heard is waited for`() {
   let box = ParkingBox()
   for person in 1...4 { box.link(person) }
   box.settle()
@@ -249,7 +249,7 @@ import Testing
   #expect(box.parked == [leaf])
 }
 
-@Test func parkedLeavesAreVisitedOneAfterTheOther() {
+@Test func `parked leaves are visited one after the other`() {
   let box = ParkingBox(places: 3)
   for person in 1...6 {
     box.hear(person)
@@ -271,7 +271,7 @@ import Testing
   #expect(calledTogether == 1 && visited.count >= 4)
 }
 
-@Test func aGoodbyeThatGotLostIsMadeUpForWhenTheLeafComesBack() throws {
+@Test func `a goodbye that got lost is made up for when the leaf comes back`() throws {
   let box = ParkingBox()
   for person in 1...4 { box.link(person) }
   box.pass(.seconds(2))
@@ -289,7 +289,7 @@ import Testing
   #expect(sent.contains { $0.header.knownType == .request })
 }
 
-@Test func aLeafThatRestartedIsToldEverything() {
+@Test func `a leaf that restarted is told everything`() {
   let (box, leaf) = ParkingBox.full()
   let slot = box.bench.open(leaf, .bluetoothLE)
   box.bench.hello(leaf, on: slot, epoch: 2)
@@ -297,7 +297,7 @@ import Testing
   #expect(box.bench.sent(.advertisement, on: slot).count >= 7)
 }
 
-@Test func aParkedLeafWhoseAdvertisementHasALaterEpochIsLetGo() {
+@Test func `a parked leaf whose advertisement has a later epoch is let go`() {
   let (box, leaf) = ParkingBox.full()
   let other = box.other(than: leaf)
   box.bench.receive(box.bench.profile(leaf, epoch: 1, sequence: 2), on: box.slots[other] ?? 0)
@@ -308,7 +308,7 @@ import Testing
   #expect(box.state(leaf) == .idle)
 }
 
-@Test func aParkedLeafThatNoLongerListsTheRelayIsLetGo() {
+@Test func `a parked leaf that no longer lists the relay is let go`() {
   let (box, leaf) = ParkingBox.full()
   let other = box.slots[box.other(than: leaf)] ?? 0
   box.bench.receive(box.bench.topology(leaf, [20], relays: false, sequence: 2), on: other)
@@ -319,7 +319,7 @@ import Testing
   #expect(box.state(leaf) == .idle)
 }
 
-@Test func newsWaitAsLongAsOthersCome() {
+@Test func `news wait as long as others come`() {
   let (box, leaf) = ParkingBox.full()
   let other = box.other(than: leaf)
   box.bench.receive(box.bench.profile(other, name: "other", sequence: 3), on: box.slots[other] ?? 0)
@@ -332,7 +332,7 @@ import Testing
   #expect(calledAfter == 5_000)
 }
 
-@Test func aRelayIsParkedByNobody() throws {
+@Test func `a relay is parked by nobody`() throws {
   let box = ParkingBox()
   box.link(1, capabilities: .relay)
   let slot = try #require(box.slots[1])
@@ -340,7 +340,7 @@ import Testing
   #expect(box.state(1) == .closed(.parked))
 }
 
-@Test func aLinkThatIsNotAgreedToInTimeIsLost() throws {
+@Test func `a link that is not agreed to in time is lost`() throws {
   let box = ParkingBox()
   for person in 1...4 { box.link(person) }
   box.pass(.seconds(2))
@@ -349,7 +349,7 @@ import Testing
   #expect(box.state(leaf) == .closed(.timedOut))
 }
 
-@Test func aParkedLinkWhoseStreamEndsBeforeItsHelloStaysParked() throws {
+@Test func `a parked link whose stream ends before its hello stays parked`() throws {
   let (box, leaf) = ParkingBox.full()
   let slot = box.bench.open(leaf, .bluetoothLE)
   #expect(slot == box.slots[leaf] && box.state(leaf) == .opening)
@@ -359,7 +359,7 @@ import Testing
   #expect(box.state(leaf) == .up && box.slots[leaf] == slot)
 }
 
-@Test func aParkedLinkWhoseStreamBringsNoHelloStaysParked() throws {
+@Test func `a parked link whose stream brings no hello stays parked`() throws {
   let (box, leaf) = ParkingBox.full()
   let slot = box.bench.open(leaf, .bluetoothLE)
   _ = box.bench.takeCommands()
@@ -370,7 +370,7 @@ import Testing
   #expect(box.state(leaf) == .parked && box.bench.node.route(to: box.bench.id(leaf)) != nil)
 }
 
-@Test func streamsThatLeadNowhereDoNotKeepAParkedLink() throws {
+@Test func `streams that lead nowhere do not keep a parked link`() throws {
   let (box, leaf) = ParkingBox.full()
   for _ in 0..<40 where box.state(leaf) == .parked {
     box.bench.handle(.linkClosed(box.bench.open(leaf, .bluetoothLE)))
@@ -379,7 +379,7 @@ import Testing
   #expect(box.state(leaf) == .idle && box.bench.node.route(to: box.bench.id(leaf)) == nil)
 }
 
-@Test func aLinkThatIsToBeParkedGoesWhenAnotherComesUp() throws {
+@Test func `a link that is to be parked goes when another comes up`() throws {
   let box = ParkingBox()
   for person in 1...4 { box.link(person) }
   box.pass(.seconds(2))
@@ -390,7 +390,7 @@ import Testing
   #expect(box.state(leaf) == .up && box.bench.node.carrier(to: box.bench.id(leaf))?.slot == box.slots[leaf])
 }
 
-@Test func aLinkThatWasParkedWhileAnotherBeganGoes() throws {
+@Test func `a link that was parked while another began goes`() throws {
   let box = ParkingBox()
   for person in 1...4 { box.link(person) }
   box.pass(.seconds(2))
@@ -404,7 +404,7 @@ import Testing
   #expect(box.bench.node.route(to: box.bench.id(leaf)) != nil)
 }
 
-@Test func aLeafThatAnotherBearerLeadsToIsNotDialledOverBluetooth() {
+@Test func `a leaf that another bearer leads to is not dialled over bluetooth`() {
   let box = ParkingBox(relays: false)
   box.hear(1, relays: true)
   box.link(1, capabilities: .relay, isOwn: true)

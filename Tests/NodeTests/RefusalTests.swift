@@ -22,58 +22,60 @@ private func expectRefused(
   #expect(bench.sent(.pong, on: slot).count == 1, sourceLocation: sourceLocation)
 }
 
-@Test func aFrameOfZeroLengthIsCountedAndSkipped() {
+@Test func `a frame of zero length is counted and skipped`() {
   let bench = Bench()
   let slot = bench.neighbour(1)
   expectRefused(
     .zeroLength, bench, slot, [UInt8](segment(bench).prefix(48)).with { $0.replaceSubrange(6...7, with: [0, 0]) })
 }
 
-@Test func aFrameWithoutHopsIsCountedAndSkipped() {
+@Test func `a frame without hops is counted and skipped`() {
   let bench = Bench()
   let slot = bench.neighbour(1)
   expectRefused(.ttlZero, bench, slot, segment(bench).with { $0[3] = 0 })
 }
 
-@Test func aFrameOnItsLastHopIsNotPassedOn() {
+@Test func `a frame on its last hop is not passed on`() {
   let bench = Bench()
   let slot = bench.neighbour(1)
   expectRefused(.ttlZero, bench, slot, segment(bench, ttl: 1))
 }
 
-@Test func aMalformedHeaderIsCountedAndSkipped() {
+@Test func `a malformed header is counted and skipped`() {
   let bench = Bench()
   let slot = bench.neighbour(1)
   expectRefused(.malformed, bench, slot, segment(bench).with { $0[5] = 1 })
 }
 
-@Test(arguments: [6, 15, 18, 31] as [UInt8]) func anUnknownTypeThatIsNotRoutedIsSkippedByItsLength(type: UInt8) {
+@Test(arguments: [6, 15, 18, 31] as [UInt8]) func `an unknown type that is not routed is skipped by its length`(
+  type: UInt8
+) {
   let bench = Bench()
   let slot = bench.neighbour(1)
   expectRefused(.unknownType, bench, slot, segment(bench).with { $0[1] = type })
 }
 
-@Test func anUnknownTypeForThisNodeIsSkippedByItsLength() {
+@Test func `an unknown type for this node is skipped by its length`() {
   let bench = Bench()
   let slot = bench.neighbour(1)
   let bytes = frame(.segment, to: bench.identity.id, from: bench.id(1), identifier: 1, [1]).with { $0[1] = 200 }
   expectRefused(.unknownType, bench, slot, bytes)
 }
 
-@Test func aRoutedFrameOfThisNodesOwnIsALoop() {
+@Test func `a routed frame of this nodes own is a loop`() {
   let bench = Bench()
   let slot = bench.neighbour(1)
   let bytes = frame(.segment, ttl: 5, to: bench.id(2), from: bench.identity.id, identifier: 1, [1])
   expectRefused(.loopedSource, bench, slot, bytes)
 }
 
-@Test func anAdvertisementOfThisNodesOwnIsALoop() {
+@Test func `an advertisement of this nodes own is a loop`() {
   let bench = Bench()
   let slot = bench.neighbour(1)
   expectRefused(.loopedSource, bench, slot, bench.topology(20, [1]))
 }
 
-@Test func anAdvertisementOfAFormerLifeOfThisNodeIsNoAlarm() {
+@Test func `an advertisement of a former life of this node is no alarm`() {
   let bench = Bench()
   let slot = bench.open(1)
   let hello = helloPayload(bench.id(1), epoch: 1, payloadBytesMax: Limits.framePayloadBytesMax)
@@ -82,13 +84,13 @@ private func expectRefused(
   #expect(bench.refusals(.loopedSource) == 1 && bench.told(.identityDuplicated) == 0)
 }
 
-@Test func anAdvertisementThatThisNodeHasNotMadeYetIsALoop() {
+@Test func `an advertisement that this node has not made yet is a loop`() {
   let bench = Bench()
   let slot = bench.neighbour(1)
   expectRefused(.loopedSource, bench, slot, bench.topology(20, [1], epoch: 7, sequence: 9))
 }
 
-@Test func anAdvertisementWithAnyByteChangedIsRefused() {
+@Test func `an advertisement with any byte changed is refused`() {
   // Each round changes one byte of the sequence number, the key, a cost, or the signature.
   for place in [48 + 19, 48 + 50, 48 + 85 + 4 + 17, -1] {
     let bench = Bench()
@@ -99,14 +101,14 @@ private func expectRefused(
   }
 }
 
-@Test func anAdvertisementUnderAnotherNodesNameIsRefused() {
+@Test func `an advertisement under another nodes name is refused`() {
   let bench = Bench()
   let slot = bench.neighbour(1)
   let payload = advertisement(of: Bench.people[1], .topology, body: topologyBody([]))
   expectRefused(.wrongSignature, bench, slot, frame(.advertisement, from: bench.id(2), payload))
 }
 
-@Test func aRefusedAdvertisementIsNotPassedOn() {
+@Test func `a refused advertisement is not passed on`() {
   let bench = Bench()
   let slot = bench.neighbour(1)
   let other = bench.neighbour(2)
@@ -114,14 +116,14 @@ private func expectRefused(
   #expect(bench.sent(.advertisement, on: other).filter { $0.header.source == bench.id(1) }.isEmpty)
 }
 
-@Test func anAdvertisementSeenBeforeIsADuplicate() {
+@Test func `an advertisement seen before is a duplicate`() {
   let bench = Bench()
   let slot = bench.neighbour(1)
   bench.receive(bench.topology(1, [20]), on: slot)
   expectRefused(.duplicate, bench, slot, bench.topology(1, [20]))
 }
 
-@Test func anOlderAdvertisementIsStale() {
+@Test func `an older advertisement is stale`() {
   let bench = Bench()
   let slot = bench.neighbour(1)
   bench.receive(bench.topology(1, [20], epoch: 3, sequence: 5), on: slot)
@@ -129,20 +131,20 @@ private func expectRefused(
   expectRefused(.stale, bench, slot, bench.topology(1, [20], epoch: 2, sequence: 9))
 }
 
-@Test func anAdvertisementTooLongOrTooShortIsCounted() {
+@Test func `an advertisement too long or too short is counted`() {
   let bench = Bench()
   let slot = bench.neighbour(1)
   expectRefused(.overLength, bench, slot, frame(.advertisement, from: bench.id(1), [UInt8](repeating: 1, count: 2049)))
   expectRefused(.truncated, bench, slot, frame(.advertisement, from: bench.id(1), [1, 0, 0]))
 }
 
-@Test func aSecondHelloIsUnexpected() {
+@Test func `a second hello is unexpected`() {
   let bench = Bench()
   let slot = bench.neighbour(1)
   expectRefused(.unexpected, bench, slot, frame(.hello, from: bench.id(1), helloPayload(bench.id(1))))
 }
 
-@Test func dataBeforeHelloIsUnexpected() {
+@Test func `data before hello is unexpected`() {
   let bench = Bench()
   let slot = bench.open(1)
   bench.receive(segment(bench) + bench.topology(1, []), on: slot)
@@ -150,13 +152,13 @@ private func expectRefused(
   #expect(bench.node.link(slot).state == .opening)
 }
 
-@Test func aMessageFrameOfASourceNobodyKnowsIsUnexpected() {
+@Test func `a message frame of a source nobody knows is unexpected`() {
   let bench = Bench()
   let slot = bench.neighbour(1)
   expectRefused(.unexpected, bench, slot, frame(.segment, to: bench.identity.id, from: bench.id(5), identifier: 1, [1]))
 }
 
-@Test func aStreamThatLosesItsFramesIsClosedWithAGoodbye() throws {
+@Test func `a stream that loses its frames is closed with a goodbye`() throws {
   for (bytes, reason) in [(hex("8120000100004101"), FrameError.overLength), ([0x17], .unknownVersion)] {
     let bench = Bench()
     let slot = bench.neighbour(1)
@@ -169,7 +171,7 @@ private func expectRefused(
   }
 }
 
-@Test func bytesBehindTheEndOfALinkAreNotLookedAt() {
+@Test func `bytes behind the end of a link are not looked at`() {
   let bench = Bench()
   let slot = bench.neighbour(1)
   bench.receive(frame(.goodbye, from: bench.id(1), [1, 0, 0, 0]) + bench.topology(1, [20]), on: slot)
@@ -177,7 +179,7 @@ private func expectRefused(
   #expect(bench.node.counters.advertisementsAccepted == 0)
 }
 
-@Test func aHelloWithAClaimThatTheCertificateDoesNotProveEndsTheLink() {
+@Test func `a hello with a claim that the certificate does not prove ends the link`() {
   let bench = Bench()
   let slot = bench.open(1)
   bench.hello(2, on: slot)
@@ -186,7 +188,7 @@ private func expectRefused(
   #expect(bench.takeCommands() == [.close(slot)])
 }
 
-@Test func aSealedFrameMustBeWholeRoutedAndSaySo() {
+@Test func `a sealed frame must be whole routed and say so`() {
   let bench = Bench(bypass: true)
   let slot = bench.neighbour(1)
   func receive(_ bytes: [UInt8], cutBy missing: Int = 0) {

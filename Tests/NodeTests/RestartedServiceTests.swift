@@ -6,7 +6,7 @@ import Testing
 
 /// A restarted application may have been a member of an auto-join session. The session can invite it again only if its
 /// service is reported again.
-@Test func whatARestartedNodeOffersIsFoundAgainAlsoWhenItIsTheSameAndCameAtOnce() throws {
+@Test func `what a restarted node offers is found again also when it is the same and came at once`() throws {
   let bench = Bench()
   let slot = bench.neighbour(1)
   let body = try #require(Service.advertisementBody([Service(endpoint: 5, type: [UInt8]("chat".utf8))]))

@@ -5,7 +5,7 @@ import Testing
 @testable import Node
 @testable import Session
 
-@Test func aServiceWhoseAdvertisementHasExpiredIsLostWhileItsNodeStays() throws {
+@Test func `a service whose advertisement has expired is lost while its node stays`() throws {
   let bench = Bench()
   let slot = bench.neighbour(1)
   let body = try #require(Service.advertisementBody([Service(endpoint: 5, type: [UInt8]("chat".utf8))]))

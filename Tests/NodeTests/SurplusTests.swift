@@ -72,7 +72,7 @@ private func crowded(isOwn: Bool = true, others: [Int] = [30, 31, 32, 33]) -> (h
   return (hall, (30...32).filter { !hall.wants($0) })
 }
 
-@Test func linksThatAreNoLongerWantedAreClosedTogetherAfterTenSeconds() throws {
+@Test func `links that are no longer wanted are closed together after ten seconds`() throws {
   let (hall, surplus) = crowded()
   #expect(surplus.count >= 2)
   hall.pass(seconds: 9)
@@ -85,7 +85,7 @@ private func crowded(isOwn: Bool = true, others: [Int] = [30, 31, 32, 33]) -> (h
   #expect(goodbyes.map(\.payload) == [[10, 0, 0, 0]])
 }
 
-@Test func eightLinksAreClosedAtOnceAndTheRestTwoSecondsLater() {
+@Test func `eight links are closed at once and the rest two seconds later`() {
   var links = SurplusLinks()
   var now = Instant.zero + .seconds(100)
   for slot in 0..<11 { links.add(slot, domainChangedAt: .zero, now: now) }
@@ -104,25 +104,25 @@ private func crowded(isOwn: Bool = true, others: [Int] = [30, 31, 32, 33]) -> (h
   #expect(links.deadline == .never)
 }
 
-@Test func aWantedLinkIsKept() {
+@Test func `a wanted link is kept`() {
   let (hall, surplus) = crowded()
   hall.pass(seconds: 60)
   #expect(hall.slots.keys.filter { !surplus.contains($0) }.allSatisfy(hall.isUp))
 }
 
-@Test func aLinkThatTheOtherEndDialledIsNotThisNodesToClose() {
+@Test func `a link that the other end dialled is not this nodes to close`() {
   let (hall, surplus) = crowded(isOwn: false)
   hall.pass(seconds: 60)
   #expect(surplus.allSatisfy(hall.isUp))
 }
 
-@Test func aNeighbourThatWouldBeOutOfReachIsKept() {
+@Test func `a neighbour that would be out of reach is kept`() {
   let (hall, surplus) = crowded(others: [])
   hall.pass(seconds: 80)
   #expect(!surplus.isEmpty && surplus.allSatisfy(hall.isUp))
 }
 
-@Test func whereNodesComeAndGoAllTheTimeALinkIsClosedAfterAMinute() {
+@Test func `where nodes come and go all the time a link is closed after a minute`() {
   let (hall, surplus) = crowded()
   var isThere = false
   func change() {
@@ -136,7 +136,7 @@ private func crowded(isOwn: Bool = true, others: [Int] = [30, 31, 32, 33]) -> (h
   #expect(surplus.allSatisfy { !hall.isUp($0) })
 }
 
-@Test func inASmallHallNoLinkIsClosed() {
+@Test func `in a small hall no link is closed`() {
   let hall = Hall()
   hall.find([30, 31, 32, 33])
   for person in 30...33 { hall.link(person, others: (30...33).filter { $0 != person }) }
@@ -144,7 +144,7 @@ private func crowded(isOwn: Bool = true, others: [Int] = [30, 31, 32, 33]) -> (h
   #expect((30...33).allSatisfy(hall.isUp))
 }
 
-@Test func aLinkThatTheOtherEndGaveUpIsDialledAgainOnlyIfItIsWanted() {
+@Test func `a link that the other end gave up is dialled again only if it is wanted`() {
   let hall = Hall()
   hall.find([30, 31])
   for person in [30, 31] { hall.link(person, isOwn: false, others: []) }

@@ -23,7 +23,7 @@ private final class Counter {
   }
 }
 
-@Test func aPeerKeepsItsPlaceForAMinuteAfterMuchPassed() {
+@Test func `a peer keeps its place for a minute after much passed`() {
   let counter = Counter()
   #expect(counter.demand.windowEnd == start + .seconds(10))
   #expect(counter.add(5, at: start + .seconds(3)))
@@ -34,7 +34,7 @@ private final class Counter {
   #expect(counter.demand.windowEnd == .never, "without anybody nothing is to be counted")
 }
 
-@Test func whoGoesOnKeepsItsPlace() {
+@Test func `who goes on keeps its place`() {
   let counter = Counter()
   #expect(counter.add(5))
   for _ in 0..<20 {
@@ -44,7 +44,7 @@ private final class Counter {
   #expect(counter.demand.contains(5))
 }
 
-@Test func eightPeersHaveAPlaceAndTheNinthWaits() {
+@Test func `eight peers have a place and the ninth waits`() {
   let counter = Counter()
   for hint in 1...8 as ClosedRange<UInt64> { #expect(counter.add(hint)) }
   #expect(!counter.add(9) && !counter.demand.contains(9))
@@ -63,4 +63,4 @@ private final class Counter {
   #expect((1...8).filter { counter.demand.contains($0) } == [5, 6, 7, 8])
 }
 
-@Test func nobodyWithoutANameHasAPlace() { #expect(!TrafficDemand().contains(0)) }
+@Test func `nobody without a name has a place`() { #expect(!TrafficDemand().contains(0)) }

@@ -48,8 +48,9 @@ private final class Network {
 
 private let real: UInt32 = 70_000
 
-@Test(arguments: [7, 8, 9] as [UInt64]) func aRealNodeAmongInventedOnesIsDialledWithinTenSeconds(_ hint: UInt64) throws
-{
+@Test(arguments: [7, 8, 9] as [UInt64]) func `a real node among invented ones is dialled within ten seconds`(
+  _ hint: UInt64
+) throws {
   let network = Network()
   network.invent(255)
   network.pass(.seconds(20))
@@ -58,7 +59,7 @@ private let real: UInt32 = 70_000
   #expect(time <= .seconds(10), "\(time.milliseconds) ms")
 }
 
-@Test func aRealNodeThatWasThereBeforeTheFloodIsDialledWithinHalfAMinute() throws {
+@Test func `a real node that was there before the flood is dialled within half a minute`() throws {
   let network = Network()
   #expect(network.dialler.find(real, hint: 7, domain: 3))
   network.invent(255)
@@ -66,7 +67,7 @@ private let real: UInt32 = 70_000
   #expect(time <= .seconds(30), "\(time.milliseconds) ms")
 }
 
-@Test func aNodeAmongNamelessAnnouncementsIsDialledWithinTenSeconds() throws {
+@Test func `a node among nameless announcements is dialled within ten seconds`() throws {
   let network = Network()
   network.invent(255, named: false)
   network.pass(.seconds(20))
@@ -75,7 +76,7 @@ private let real: UInt32 = 70_000
   #expect(time <= .seconds(10), "\(time.milliseconds) ms")
 }
 
-@Test func aLeafFindsARelayAmongInventedOnes() throws {
+@Test func `a leaf finds a relay among invented ones`() throws {
   let network = Network(relays: false)
   network.invent(255)
   network.pass(.seconds(30))
@@ -84,7 +85,7 @@ private let real: UInt32 = 70_000
   #expect(time <= .seconds(10), "\(time.milliseconds) ms")
 }
 
-@Test func twoDialsAreLeftForOthers() {
+@Test func `two dials are left for others`() {
   let network = Network()
   network.invent(255)
   network.pass(.seconds(30))
@@ -92,7 +93,7 @@ private let real: UInt32 = 70_000
   #expect(network.pass(.seconds(1), until: real) != nil)
 }
 
-@Test func whatWasProvenIsKeptInADoubtfulDomain() {
+@Test func `what was proven is kept in a doubtful domain`() {
   let network = Network()
   #expect(network.dialler.find(real, hint: 7, domain: 3))
   #expect(network.dialler.dials() == [], "the other one has the lower id")
@@ -109,7 +110,7 @@ private let real: UInt32 = 70_000
   #expect((network.pass(.seconds(75), until: real) ?? .seconds(75)) <= .seconds(3))
 }
 
-@Test func aDomainWhereNodesAnswerIsNotDoubtful() {
+@Test func `a domain where nodes answer is not doubtful`() {
   let dialler = Dialler(local: 1 << 63)
   for number in 1...40 as ClosedRange<UInt32> { #expect(dialler.find(number, hint: UInt64(number), domain: 3)) }
   for number in 1...3 as ClosedRange<UInt32> {
@@ -123,7 +124,7 @@ private let real: UInt32 = 70_000
   #expect(!dialler.connector.isDoubtful(3))
 }
 
-@Test func aNodeWithItsLinksTriesOneAtATime() {
+@Test func `a node with its links tries one at a time`() {
   let dialler = Dialler(local: 1 << 63)
   for number in 1...40 as ClosedRange<UInt32> { #expect(dialler.find(number, hint: UInt64(number), domain: 3)) }
   for number in 1...4 as ClosedRange<UInt32> {

@@ -50,7 +50,7 @@ private func denyList(_ bench: Bench, by person: Int) -> [UInt8] {
   return head + (0..<64).map { signature[$0] }
 }
 
-@Test func aNameThatIsAnothersClosesTheLinkBeforeAnythingElseIsSaid() {
+@Test func `a name that is anothers closes the link before anything else is said`() {
   let trust = Doorkeeper()
   let bench = Bench(trust: trust)
   trust.names["peer"] = bench.id(5)
@@ -65,7 +65,7 @@ private func denyList(_ bench: Bench, by person: Int) -> [UInt8] {
   #expect(bench.node.counters.advertisementsAccepted == 0)
 }
 
-@Test func onlyALinkProvesAKeyAndNoAdvertisementDoes() {
+@Test func `only a link proves a key and no advertisement does`() {
   let trust = Doorkeeper()
   let bench = Bench(trust: trust)
   let slot = bench.neighbour(1)
@@ -78,7 +78,7 @@ private func denyList(_ bench: Bench, by person: Int) -> [UInt8] {
   #expect(!trust.asked.contains { $0.isProven })
 }
 
-@Test func aRevokedKeyLosesItsLinksAtOnce() {
+@Test func `a revoked key loses its links at once`() {
   let trust = Doorkeeper()
   let bench = Bench(trust: trust)
   let revoked = bench.neighbour(1), other = bench.neighbour(2)
@@ -92,7 +92,7 @@ private func denyList(_ bench: Bench, by person: Int) -> [UInt8] {
   #expect(bench.sent(.denyList, on: other).map { $0.payload } == [trust.lists[0].bytes])
 }
 
-@Test func advertisementsOfARevokedKeyOrUnderAnothersNameGoNoFurther() {
+@Test func `advertisements of a revoked key or under anothers name go no further`() {
   let trust = Doorkeeper()
   let bench = Bench(trust: trust)
   let slot = bench.neighbour(1), other = bench.neighbour(2)
@@ -110,7 +110,7 @@ private func denyList(_ bench: Bench, by person: Int) -> [UInt8] {
   #expect(passedOn.contains(bench.id(5)))
 }
 
-@Test func aDenyListOfAnOperatorIsPassedOnOnceAndToldToNewNeighbours() {
+@Test func `a deny list of an operator is passed on once and told to new neighbours`() {
   let trust = Doorkeeper()
   let bench = Bench(trust: trust)
   trust.operators = [bench.id(7)]
@@ -127,7 +127,7 @@ private func denyList(_ bench: Bench, by person: Int) -> [UInt8] {
   #expect(told.map { $0.header.source } == [bench.id(7)])
 }
 
-@Test func theThirdWrongDenyListInAnOperatorsNameEndsTheLink() {
+@Test func `the third wrong deny list in an operators name ends the link`() {
   let trust = Doorkeeper()
   let bench = Bench(trust: trust)
   trust.operators = [bench.id(7)]
@@ -139,7 +139,7 @@ private func denyList(_ bench: Bench, by person: Int) -> [UInt8] {
   #expect(bench.node.link(from).state == .closed(.protocolError) && trust.verifyCount == 3)
 }
 
-@Test func aDenyListOfAnybodyElseOrOfBadFormIsDropped() {
+@Test func `a deny list of anybody else or of bad form is dropped`() {
   let trust = Doorkeeper()
   let bench = Bench(trust: trust)
   let from = bench.neighbour(1), to = bench.neighbour(2)
@@ -154,7 +154,7 @@ private func denyList(_ bench: Bench, by person: Int) -> [UInt8] {
   #expect(without.refusals(.notTrusted) == 1)
 }
 
-@Test func aLinkToThisNodeItselfIsNotOpened() {
+@Test func `a link to this node itself is not opened`() {
   let bench = Bench()
   #expect(bench.node.openLink(peer: bench.identity.id, bearer: .ethernet, dialled: nil, now: bench.now) == nil)
   #expect(bench.node.openLink(peer: bench.identity.id, bearer: .ethernet, dialled: 5, now: bench.now) == nil)

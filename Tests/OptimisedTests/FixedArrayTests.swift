@@ -53,7 +53,7 @@ private final class Receiver {
   }
 }
 
-@Test func anElementThatACallMovedIsReadAnew() {
+@Test func `an element that a call moved is read anew`() {
   let receiver = Receiver()
   for start in [10, 20, 30] as [UInt64] { receiver.append(start, start + 5) }
   receiver.advance(to: 10)

@@ -18,7 +18,7 @@ private func pop(_ count: Int, from queue: inout ByteQueue) -> [UInt8] {
   }
 }
 
-@Test func bytesLeaveTheQueueInTheOrderInWhichTheyCame() {
+@Test func `bytes leave the queue in the order in which they came`() {
   withQueue(8) { queue in
     append([1, 2, 3], to: &queue)
     append([4, 5], to: &queue)
@@ -28,7 +28,7 @@ private func pop(_ count: Int, from queue: inout ByteQueue) -> [UInt8] {
   }
 }
 
-@Test func bytesThatWrapAroundTheEndComeOutWhole() {
+@Test func `bytes that wrap around the end come out whole`() {
   withQueue(8) { queue in
     append([1, 2, 3, 4, 5, 6], to: &queue)
     #expect(pop(5, from: &queue) == [1, 2, 3, 4, 5])
@@ -39,7 +39,7 @@ private func pop(_ count: Int, from queue: inout ByteQueue) -> [UInt8] {
   }
 }
 
-@Test func copyLooksAtBytesBehindTheEndOfTheRingWithoutRemovingThem() {
+@Test func `copy looks at bytes behind the end of the ring without removing them`() {
   withQueue(8) { queue in
     append([1, 2, 3, 4, 5, 6], to: &queue)
     queue.drop(6 - 1)
@@ -51,7 +51,7 @@ private func pop(_ count: Int, from queue: inout ByteQueue) -> [UInt8] {
   }
 }
 
-@Test func anEmptiedQueueTakesItsWholeCapacityAgain() {
+@Test func `an emptied queue takes its whole capacity again`() {
   withQueue(8) { queue in
     append([1, 2, 3], to: &queue)
     queue.drop(3)
@@ -63,7 +63,7 @@ private func pop(_ count: Int, from queue: inout ByteQueue) -> [UInt8] {
   }
 }
 
-@Test func theQueueAgreesWithAPlainArrayOverAThousandRandomSteps() {
+@Test func `the queue agrees with a plain array over a thousand random steps`() {
   withQueue(37) { queue in
     var random = SeededRandom(seed: 7)
     var model: [UInt8] = []

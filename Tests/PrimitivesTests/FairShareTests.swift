@@ -15,14 +15,14 @@ extension FairShare {
   }
 }
 
-@Test func aSingleHolderGetsHalfAndANewcomerFindsAsMuch() {
+@Test func `a single holder gets half and a newcomer finds as much`() {
   var share = FairShare(capacity: 32)
   while share.mayTake(1, by: 0) { share.take(1, by: 0) }
   #expect(share.holding(0) == 16 && share.free == 16)
   #expect(share.wouldTake(16, by: 64) && !share.wouldTake(17, by: 64))
 }
 
-@Test(arguments: [1, 2, 3, 7, 15, 31]) func greedyHoldersEachHoldTheSame(count: Int) {
+@Test(arguments: [1, 2, 3, 7, 15, 31]) func `greedy holders each hold the same`(count: Int) {
   var share = FairShare(capacity: 32)
   var isGreedy = true
   while isGreedy {
@@ -37,7 +37,7 @@ extension FairShare {
   #expect(share.wouldTake(1, by: 63))
 }
 
-@Test func everybodyMayTakeOneUnitWhileOneIsFree() {
+@Test func `everybody may take one unit while one is free`() {
   var share = FairShare(capacity: 4)
   for holder in 0..<4 {
     #expect(share.wouldTake(1, by: holder))
@@ -59,19 +59,19 @@ private func taken(_ rate: inout FairRate, _ greedy: [Int], seconds: UInt64, fro
   return taken
 }
 
-@Test func aSingleHolderGetsTheWholeRate() {
+@Test func `a single holder gets the whole rate`() {
   var rate = FairRate(burst: 32, perSecond: 200)
   let count = taken(&rate, [7], seconds: 10, from: start)[0]
   #expect((2000...2032).contains(count))
 }
 
-@Test func greedyHoldersGetEqualPartsOfARate() {
+@Test func `greedy holders get equal parts of a rate`() {
   var rate = FairRate(burst: 32, perSecond: 200)
   let counts = taken(&rate, [3, 5, 60, 64], seconds: 10, from: start)
   #expect(counts.reduce(0, +) <= 2032 && counts.allSatisfy { (490...520).contains($0) }, "\(counts)")
 }
 
-@Test func whoComesToAFullRateGetsHisPartAtOnce() {
+@Test func `who comes to a full rate gets his part at once`() {
   var rate = FairRate(burst: 32, perSecond: 200)
   _ = taken(&rate, [0], seconds: 5, from: start)
   let late = start + .seconds(5)
@@ -82,7 +82,7 @@ private func taken(_ rate: inout FairRate, _ greedy: [Int], seconds: UInt64, fro
   #expect(counts.allSatisfy { (980...1030).contains($0) }, "\(counts)")
 }
 
-@Test func aRateThatRestedIsNoGreater() {
+@Test func `a rate that rested is no greater`() {
   var rate = FairRate(burst: 32, perSecond: 200)
   _ = taken(&rate, [0], seconds: 1, from: start)
   var atOnce = 0
@@ -90,7 +90,7 @@ private func taken(_ rate: inout FairRate, _ greedy: [Int], seconds: UInt64, fro
   #expect(atOnce == 16)
 }
 
-@Test func whatAHolderHasUsedBeyondItsShareIsPaidBeforeItTakesMore() {
+@Test func `what a holder has used beyond its share is paid before it takes more`() {
   var rate = FairRate(burst: 32, perSecond: 10)
   // The share of the holder is 16 units at once, so the holder has no debt yet.
   rate.charge(16, to: 3, now: start)

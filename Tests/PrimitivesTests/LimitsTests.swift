@@ -1,7 +1,7 @@
 import Primitives
 import Testing
 
-@Test func everyFieldIsWideEnoughForItsLimit() {
+@Test func `every field is wide enough for its limit`() {
   var count = 0
   Limits.eachWidth { field, greatest, fits in
     #expect(greatest <= fits, "\(field): \(greatest) does not fit \(fits)")

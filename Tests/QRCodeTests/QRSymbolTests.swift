@@ -3,7 +3,7 @@ import Testing
 
 private let text = Array("WIFI:T:WPA;S:attic;P:correct horse;;".utf8)
 
-@Test func aSymbolHasItsThreeFinderPatterns() throws {
+@Test func `a symbol has its three finder patterns`() throws {
   let symbol = try #require(QRSymbol(text))
   let last = symbol.sideModules - 7
   for (left, top) in [(0, 0), (last, 0), (0, last)] {
@@ -14,21 +14,21 @@ private let text = Array("WIFI:T:WPA;S:attic;P:correct horse;;".utf8)
   }
 }
 
-@Test func theMostThatAnInvitationCanSayFitsInEightyColumns() throws {
+@Test func `the most that an invitation can say fits in eighty columns`() throws {
   // The longest invitation: every byte of the name and the passphrase needs an escape, and the fingerprint is present.
   let most = [UInt8](repeating: 0x5C, count: 13 + 64 + 3 + 126 + 4 + 32 + 2)
   let symbol = try #require(QRSymbol(most))
   #expect(symbol.columns <= 80)
 }
 
-@Test func whatIsTooLongIsNoSymbol() {
+@Test func `what is too long is no symbol`() {
   #expect(QRSymbol([UInt8](repeating: 0x61, count: 321)) != nil)
   #expect(QRSymbol([UInt8](repeating: 0x61, count: 322)) == nil)
   #expect(QRSymbol([UInt8](repeating: 0x61, count: 4000)) == nil)
   #expect(QRSymbol([]) == nil)
 }
 
-@Test func twoRowsOfModulesAreALineOfText() throws {
+@Test func `two rows of modules are a line of text`() throws {
   let symbol = try #require(QRSymbol(text))
   let lines = String(decoding: symbol.lines(isColoured: false), as: UTF8.self).split(separator: "\n")
   #expect(lines.count == (symbol.columns + 1) / 2)
@@ -40,7 +40,7 @@ private let text = Array("WIFI:T:WPA;S:attic;P:correct horse;;".utf8)
   #expect(lines[lines.count - 1].allSatisfy { $0 == "▀" })
 }
 
-@Test func colouredLinesAreWhiteOnBlackAndEndSo() throws {
+@Test func `coloured lines are white on black and end so`() throws {
   let symbol = try #require(QRSymbol(text))
   let plain = String(decoding: symbol.lines(isColoured: false), as: UTF8.self).split(separator: "\n")
   let coloured = String(decoding: symbol.lines(isColoured: true), as: UTF8.self).split(separator: "\n")

@@ -27,7 +27,7 @@ func put(_ descriptor: CInt) {
   #expect(write(descriptor, &byte, 1) == 1)
 }
 
-@Test func oneBatchServesSourcesInOrderOfPriority() throws {
+@Test func `one batch serves sources in order of priority`() throws {
   let loop = try EventLoop()
   var order: [Priority] = []
   var ends: [(read: CInt, write: CInt)] = []
@@ -46,7 +46,7 @@ func put(_ descriptor: CInt) {
   #expect(order == [.clock, .link, .admission, .diagnostics])
 }
 
-@Test func anEventOfADescriptorRemovedInTheSameBatchIsDropped() throws {
+@Test func `an event of a descriptor removed in the same batch is dropped`() throws {
   let loop = try EventLoop()
   let (first, second) = (try makePipe(), try makePipe())
   defer { for end in [first.read, first.write, second.read, second.write] { close(end) } }
@@ -62,7 +62,7 @@ func put(_ descriptor: CInt) {
   #expect(victim.count == 0)
 }
 
-@Test func anEventDoesNotReachTheNewOwnerOfAReusedDescriptorAndSlot() throws {
+@Test func `an event does not reach the new owner of a reused descriptor and slot`() throws {
   let loop = try EventLoop()
   let (first, second) = (try makePipe(), try makePipe())
   let victim = Probe()
@@ -89,7 +89,7 @@ func put(_ descriptor: CInt) {
   for end in [first.read, first.write, second.read, second.write] { close(end) }
 }
 
-@Test func aHandleKeptAfterRemoveChangesNothing() throws {
+@Test func `a handle kept after remove changes nothing`() throws {
   let loop = try EventLoop()
   let (first, second) = (try makePipe(), try makePipe())
   defer { for end in [first.read, first.write, second.read, second.write] { close(end) } }
@@ -104,7 +104,7 @@ func put(_ descriptor: CInt) {
   #expect(probe.count == 1)
 }
 
-@Test func anInterestChangedToNothingSilencesASource() throws {
+@Test func `an interest changed to nothing silences a source`() throws {
   let loop = try EventLoop()
   let end = try makePipe()
   defer { close(end.read); close(end.write) }
@@ -119,7 +119,7 @@ func put(_ descriptor: CInt) {
   #expect(probe.count == 1)
 }
 
-@Test func whatIsLeftUnreadIsReportedAgain() throws {
+@Test func `what is left unread is reported again`() throws {
   let loop = try EventLoop()
   let end = try makePipe()
   defer { close(end.read); close(end.write) }
@@ -131,7 +131,7 @@ func put(_ descriptor: CInt) {
   #expect(probe.count == 2)
 }
 
-@Test func batchEndedRunsOnceAfterAllSourcesAndNotForAnEmptyWakeUp() throws {
+@Test func `batch ended runs once after all sources and not for an empty wake up`() throws {
   let loop = try EventLoop()
   let (first, second) = (try makePipe(), try makePipe())
   defer { for end in [first.read, first.write, second.read, second.write] { close(end) } }
@@ -149,7 +149,7 @@ func put(_ descriptor: CInt) {
   #expect(story == ["ready", "ready", "ended"])
 }
 
-@Test func addingAClosedDescriptorIsAnErrorAndLosesNoSlot() throws {
+@Test func `adding a closed descriptor is an error and loses no slot`() throws {
   let loop = try EventLoop()
   #expect(throws: SystemError(code: EBADF)) { try loop.add(-1, .read, .link, Probe()) }
   let end = try makePipe()
@@ -161,7 +161,7 @@ func put(_ descriptor: CInt) {
   #expect(probe.count == 1)
 }
 
-@Test func stopEndsRunAfterTheCurrentWakeUp() throws {
+@Test func `stop ends run after the current wake up`() throws {
   let loop = try EventLoop()
   var fired = 0
   let timer = Timer(loop) {
@@ -173,7 +173,7 @@ func put(_ descriptor: CInt) {
   #expect(fired == 1)
 }
 
-@Test func aHalfClosedStreamWakesOnlyWhoWaitsForIt() throws {
+@Test func `a half closed stream wakes only who waits for it`() throws {
   let loop = try EventLoop()
   var ends: [CInt] = [-1, -1]
   try #require(socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue), 0, &ends) == 0)

@@ -14,7 +14,7 @@ func settle(_ loop: EventLoop, quiet: CInt = 20) {
   loop.batchEnded = before
 }
 
-@Test func aTimerFiresOnceAndNotBeforeItsTime() throws {
+@Test func `a timer fires once and not before its time`() throws {
   let loop = try EventLoop()
   var firedAt: [Instant] = []
   let timer = Timer(loop) { firedAt.append(monotonicNow()) }
@@ -26,7 +26,7 @@ func settle(_ loop: EventLoop, quiet: CInt = 20) {
   #expect(timer.deadline == .never)
 }
 
-@Test func anInstantOfThePastFiresAtOnce() throws {
+@Test func `an instant of the past fires at once`() throws {
   let loop = try EventLoop()
   var fired = 0
   let timer = Timer(loop) { fired += 1 }
@@ -35,7 +35,7 @@ func settle(_ loop: EventLoop, quiet: CInt = 20) {
   #expect(fired == 1)
 }
 
-@Test func aCancelledTimerStaysSilent() throws {
+@Test func `a cancelled timer stays silent`() throws {
   let loop = try EventLoop()
   var fired = 0
   let timer = Timer(loop) { fired += 1 }
@@ -45,7 +45,7 @@ func settle(_ loop: EventLoop, quiet: CInt = 20) {
   #expect(fired == 0)
 }
 
-@Test func settingATimerAgainReplacesItsDeadline() throws {
+@Test func `setting a timer again replaces its deadline`() throws {
   let loop = try EventLoop()
   var order: [Int] = []
   let first = Timer(loop) { order.append(1) }
@@ -57,7 +57,7 @@ func settle(_ loop: EventLoop, quiet: CInt = 20) {
   #expect(order == [2, 1])
 }
 
-@Test func aTimerMayCancelAnotherThatIsDueInTheSameWakeUp() throws {
+@Test func `a timer may cancel another that is due in the same wake up`() throws {
   let loop = try EventLoop()
   var fired: [Int] = []
   var second: Timer?
@@ -72,7 +72,7 @@ func settle(_ loop: EventLoop, quiet: CInt = 20) {
   #expect(fired == [1])
 }
 
-@Test func aTimerMaySetItselfAgainFromItsOwnHandler() throws {
+@Test func `a timer may set itself again from its own handler`() throws {
   let loop = try EventLoop()
   var fired = 0
   var timer: Timer?
@@ -88,7 +88,7 @@ func settle(_ loop: EventLoop, quiet: CInt = 20) {
 
 private final class Token {}
 
-@Test func timersThatAreDueTogetherFireInOrderOfTheirDeadlines() throws {
+@Test func `timers that are due together fire in order of their deadlines`() throws {
   let loop = try EventLoop()
   var order: [Int] = []
   let timers = (0..<4).map { number in Timer(loop) { order.append(number) } }
@@ -97,7 +97,7 @@ private final class Token {}
   #expect(order == [3, 1, 2, 0])
 }
 
-@Test func aTimerSetIntoThePastByAnotherFiresOnceAndIsLetGo() throws {
+@Test func `a timer set into the past by another fires once and is let go`() throws {
   let loop = try EventLoop()
   var fired = 0
   weak var token: Token?
@@ -117,7 +117,7 @@ private final class Token {}
   #expect(token == nil, "the queue keeps no timer that has fired")
 }
 
-@Test func aTimerWithSlackFiresTogetherWithTheNextOneThatIsDue() throws {
+@Test func `a timer with slack fires together with the next one that is due`() throws {
   let loop = try EventLoop()
   var order: [Int] = []
   var wakeUps = 0
@@ -130,7 +130,7 @@ private final class Token {}
   #expect(order == [0, 1, 2] && wakeUps == 1)
 }
 
-@Test func aTimerWithSlackFiresAtTheEndOfItWhenNothingElseHappens() throws {
+@Test func `a timer with slack fires at the end of it when nothing else happens`() throws {
   let loop = try EventLoop()
   var firedAt = Instant.zero
   let timer = Timer(loop) { firedAt = monotonicNow() }
@@ -140,7 +140,7 @@ private final class Token {}
   #expect(firedAt >= start + .milliseconds(31) && firedAt < start + .milliseconds(500))
 }
 
-@Test func aTimerWithSlackIsNotEarly() throws {
+@Test func `a timer with slack is not early`() throws {
   let loop = try EventLoop()
   var fired = 0
   let late = Timer(loop) { fired += 1 }

@@ -6,7 +6,7 @@ import Testing
 import TestSupport
 
 @Suite struct SealTests {
-  @Test func aClientWithSomethingToSayOpensASealAndBothEndsTalk() throws {
+  @Test func `a client with something to say opens a seal and both ends talk`() throws {
     let pair = try Pair.open()
     pair.say([1, 2, 3], from: pair.client)
     pair.say([4], from: pair.server)
@@ -14,7 +14,7 @@ import TestSupport
     #expect(pair.client.events == [.opened(milliseconds: 0)] && pair.server.events == [.opened(milliseconds: 0)])
   }
 
-  @Test func eachEndHearsTheChannelEpochOfTheOther() {
+  @Test func `each end hears the channel epoch of the other`() {
     let pair = Pair()
     pair.server.seal.channelEpoch += 2
     pair.client.seal.isWanted = true
@@ -22,7 +22,7 @@ import TestSupport
     #expect(pair.client.channelEpochHeard == 11 && pair.server.channelEpochHeard == 5)
   }
 
-  @Test func nothingHappensWhileNobodyHasAnythingToSay() {
+  @Test func `nothing happens while nobody has anything to say`() {
     let pair = Pair()
     pair.pass(.seconds(100))
     #expect(!pair.areOpen && pair.client.cryptography.sessionCount == 0)
@@ -31,7 +31,7 @@ import TestSupport
 
   /// The client has proved its key, but its sealed hello, which accepts the server, has not arrived. Until then the
   /// server opens no other record.
-  @Test func nothingIsOpenedBeforeTheOtherEndsHello() throws {
+  @Test func `nothing is opened before the other ends hello`() throws {
     let people = [Identity(1), Identity(2)].sorted { $0.id < $1.id }
     let now = Instant.zero + .seconds(1000)
     let server = Seal(
@@ -101,14 +101,14 @@ import TestSupport
     #expect(answers > 1 && !pair.areOpen && pair.client.seal.unanswered != nil)
   }
 
-  @Test func aServerWithSomethingToSayAsks() {
+  @Test func `a server with something to say asks`() {
     let pair = Pair()
     pair.server.seal.isWanted = true
     pair.settle()
     #expect(pair.areOpen)
   }
 
-  @Test func anIdleSealSetsNoDeadlineBeforeItsKeysAreOld() throws {
+  @Test func `an idle seal sets no deadline before its keys are old`() throws {
     let pair = try Pair.open()
     pair.pass(.seconds(60))
     let deadline = pair.client.seal.nextDeadline(hasRoute: true)
@@ -116,7 +116,7 @@ import TestSupport
   }
 
   @Test(arguments: 1...50)
-  func itOpensOverAPathThatLosesAFifth(seed: UInt64) {
+  func `it opens over a path that loses a fifth`(seed: UInt64) {
     let pair = Pair(seed: seed)
     pair.lossPerThousand = 200
     pair.server.seal.isWanted = seed % 2 == 0
@@ -130,7 +130,7 @@ import TestSupport
     #expect(pair.server.received.last == [1] && pair.client.received.last == [2])
   }
 
-  @Test func aClientThatGaveUpBeginsAnewWithAServerThatHadDoneItsPart() {
+  @Test func `a client that gave up begins anew with a server that had done its part`() {
     var frames = 0, lastFrame = Int.max
     func pair() -> Pair {
       let pair = Pair()
@@ -198,7 +198,7 @@ import TestSupport
     }
   }
 
-  @Test func withoutAnAnswerItTriesAgainAndWaitsLongerEachTime() {
+  @Test func `without an answer it tries again and waits longer each time`() {
     let pair = Pair()
     var count = 0
     pair.onTheWay = { _, _, _ in
@@ -214,7 +214,7 @@ import TestSupport
     #expect(pair.areOpen)
   }
 
-  @Test func theServerMakesNothingForAHelloWithoutCookie() {
+  @Test func `the server makes nothing for a hello without cookie`() {
     let pair = Pair()
     // The answer to the hello never arrives, as if the hello had a false source.
     pair.onTheWay = { fromClient, _, payload in fromClient ? payload : nil }
@@ -223,7 +223,7 @@ import TestSupport
     #expect(pair.server.cryptography.sessionCount == 0 && !pair.server.seal.isHandshaking)
   }
 
-  @Test func whatIsAlteredOrReplayedOnTheWayIsDroppedAndTheSealHolds() throws {
+  @Test func `what is altered or replayed on the way is dropped and the seal holds`() throws {
     let pair = try Pair.open()
     var kept: [[UInt8]] = []
     pair.onTheWay = { _, _, payload in
@@ -243,7 +243,7 @@ import TestSupport
     #expect(pair.server.received.last == [11] && pair.client.cryptography.sessionCount == 1)
   }
 
-  @Test func recordsThatOvertakeEachOtherAreAllOpened() throws {
+  @Test func `records that overtake each other are all opened`() throws {
     let pair = try Pair.open()
     var kept: [[UInt8]] = []
     pair.onTheWay = { _, _, payload in
@@ -256,7 +256,7 @@ import TestSupport
     #expect(pair.server.received == (0..<30 as Range<UInt8>).reversed().map { [$0] })
   }
 
-  @Test func aPreferenceOrCapabilityThatWasFlippedOnTheWayEndsInRefusal() {
+  @Test func `a preference or capability that was flipped on the way ends in refusal`() {
     // In the first case the client received altered flags of the server. In the second case the server received altered
     // flags of the client.
     for (clientSeen, serverSeen) in [(required, optional), (TopologyFlags(rawValue: 0), required)] {
@@ -272,14 +272,14 @@ import TestSupport
     }
   }
 
-  @Test func anotherEpochInsideThanOutsideIsRefused() {
+  @Test func `another epoch inside than outside is refused`() {
     let pair = Pair(epochs: (5, 9), known: (5, 8))
     pair.client.seal.isWanted = true
     pair.pass(.seconds(1))
     #expect(!pair.client.seal.isOpen && pair.client.seal.refusal == .contradiction)
   }
 
-  @Test func keysAreRenewedWhenTheyHaveCarriedEnough() throws {
+  @Test func `keys are renewed when they have carried enough`() throws {
     var lifetime = SessionLifetime()
     lifetime.recordsMax = 100
     let pair = try Pair.open(lifetime)
@@ -293,7 +293,7 @@ import TestSupport
     #expect(pair.client.events.count == 3 && pair.server.events.count == 3)
   }
 
-  @Test func keysAreRenewedByAge() throws {
+  @Test func `keys are renewed by age`() throws {
     var lifetime = SessionLifetime()
     lifetime.age = .seconds(100)
     let pair = try Pair.open(lifetime)
@@ -301,7 +301,7 @@ import TestSupport
     #expect(pair.client.events.count == 4 && pair.areOpen)
   }
 
-  @Test func whatWasSealedBeforeARenewalIsStillOpenedAfterwards() throws {
+  @Test func `what was sealed before a renewal is still opened afterwards`() throws {
     var lifetime = SessionLifetime()
     lifetime.age = .seconds(100)
     let pair = try Pair.open(lifetime)
@@ -319,7 +319,7 @@ import TestSupport
     #expect(pair.client.received == [[7]])
   }
 
-  @Test func aRenewalThatFailsLeavesTheOldKeysInUse() throws {
+  @Test func `a renewal that fails leaves the old keys in use`() throws {
     var lifetime = SessionLifetime()
     lifetime.age = .seconds(100)
     let pair = try Pair.open(lifetime)
@@ -330,7 +330,7 @@ import TestSupport
     #expect(pair.server.received == [[1]] && pair.client.received == [[2]])
   }
 
-  @Test func aSealThatTheOtherEndHasForgottenIsMadeAnew() throws {
+  @Test func `a seal that the other end has forgotten is made anew`() throws {
     for clientForgets in [false, true] {
       let pair = try Pair.open()
       pair.pass(.seconds(10))
@@ -347,7 +347,7 @@ import TestSupport
     }
   }
 
-  @Test func askingForASessionDoesNotDisturbOneThatWorks() throws {
+  @Test func `asking for a session does not disturb one that works`() throws {
     let pair = try Pair.open()
     pair.say([1], from: pair.server)
     for _ in 0..<100 {
@@ -382,7 +382,7 @@ import TestSupport
     #expect(seal.isHandshakeOverdue(now: start + SealLimits.wholeTime))
   }
 
-  @Test func nothingFlowsBeforeTheApplicationHasDecided() {
+  @Test func `nothing flows before the application has decided`() {
     let pair = Pair(asks: true)
     pair.client.seal.isWanted = true
     pair.pass(.seconds(20))
@@ -396,7 +396,7 @@ import TestSupport
     #expect(pair.areOpen)
   }
 
-  @Test func aPeerThatTheApplicationRejectsLearnsIt() {
+  @Test func `a peer that the application rejects learns it`() {
     let pair = Pair(asks: true)
     pair.client.seal.isWanted = true
     pair.settle()
@@ -406,7 +406,7 @@ import TestSupport
     #expect(pair.server.seal.refusal == .rejected && !pair.areOpen)
   }
 
-  @Test func anApplicationThatDoesNotDecideHasRejected() {
+  @Test func `an application that does not decide has rejected`() {
     let pair = Pair(asks: true)
     pair.client.seal.isWanted = true
     pair.pass(SealLimits.decisionTime * 2)
@@ -414,7 +414,7 @@ import TestSupport
     #expect(pair.client.events.contains(.refused(.undecided, byPeer: true)))
   }
 
-  @Test func aRenewalWithTheSameChainIsNotDecidedAgain() throws {
+  @Test func `a renewal with the same chain is not decided again`() throws {
     var lifetime = SessionLifetime()
     lifetime.age = .seconds(100)
     let pair = Pair(lifetime: lifetime, asks: true)

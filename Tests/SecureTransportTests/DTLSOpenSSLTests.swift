@@ -26,7 +26,7 @@ import Testing
     }
   }
 
-  @Test func aClientOfOpenSSLProvesItsKeyToUsAndTalksSealed() throws {
+  @Test func `a client of open SSL proves its key to us and talks sealed`() throws {
     let identity = try makeIdentity()
     let peer = try makePeer(below: true, identity)
     let socket = try Datagrams()
@@ -71,7 +71,7 @@ import Testing
     #expect(openssl.output.contains(cmbedtls_is_better_at_aes() ? "AES256-GCM" : "POLY1305"))
   }
 
-  @Test func aServerOfOpenSSLProvesItsKeyToUsAndTalksSealed() throws {
+  @Test func `a server of open SSL proves its key to us and talks sealed`() throws {
     let identity = try makeIdentity()
     let peer = try makePeer(below: false, identity)
     let socket = try Datagrams()

@@ -133,7 +133,7 @@ private func open(_ session: (any PeerSession)?, _ record: [UInt8]) -> [UInt8]? 
 }
 
 struct DatagramSessionTests {
-  @Test func twoNodesProveTheirKeysAndSealBothWays() throws {
+  @Test func `two nodes prove their keys and seal both ways`() throws {
     let path = try Path.established()
     for count in [1, 64, 1000, 16_384] {
       let text = (0..<count).map { UInt8(truncatingIfNeeded: $0) }
@@ -146,14 +146,14 @@ struct DatagramSessionTests {
     print("inner handshake: \(path.datagrams.count) datagrams, \(path.bytes) bytes")
   }
 
-  @Test func sealingAddsNoMoreThanItsLimitSays() throws {
+  @Test func `sealing adds no more than its limit says`() throws {
     let path = try Path.established()
     let record = seal(path.client, [UInt8](repeating: 7, count: 100))
     #expect(record.count <= 100 + SealLimits.overheadBytesMax - 1)
     #expect(record.prefix(5) == [23, 0xFE, 0xFD, 0, 1])
   }
 
-  @Test func theServerMakesNothingBeforeTheCookieComesBack() throws {
+  @Test func `the server makes nothing before the cookie comes back`() throws {
     let path = try Path()
     path.begin()
     let hello = try #require(path.take(path.client).first)
@@ -191,7 +191,7 @@ struct DatagramSessionTests {
     #expect(repeats == DTLSSession.repeatsMax && path.server?.state == .handshaking)
   }
 
-  @Test func aCookieIsGoodForOnePairOfLivesAndForTwoMinutesAtMost() throws {
+  @Test func `a cookie is good for one pair of lives and for two minutes at most`() throws {
     let cookies = try HelloCookies()
     let path = try Path()
     let cookie = cookies.make(path.serverName, now: path.now)
@@ -206,7 +206,7 @@ struct DatagramSessionTests {
   }
 
   @Test(arguments: 1...8)
-  func aHandshakeCompletesOverAPathThatLosesAFifth(seed: UInt64) throws {
+  func `a handshake completes over a path that loses a fifth`(seed: UInt64) throws {
     let path = try Path(seed: seed)
     path.lossPerThousand = 200
     path.begin()
@@ -218,7 +218,7 @@ struct DatagramSessionTests {
     print("20 % loss, seed \(seed): \((path.now - (.zero + .seconds(1000))).milliseconds) ms, \(path.bytes) bytes")
   }
 
-  @Test func aLongChainTravelsInPieces() throws {
+  @Test func `a long chain travels in pieces`() throws {
     let scratch = Scratch()
     try scratch.openssl("ecparam -name prime256v1 -genkey -noout -out node.key")
     try scratch.openssl("req -new -x509 -key node.key -out node.crt -subj /CN=leaf -days 1")
@@ -236,7 +236,7 @@ struct DatagramSessionTests {
     #expect(Set([path.client?.peerChain.count, path.server?.peerChain.count]) == [1, 9])
   }
 
-  @Test func anotherKeyThanTheOneMeantIsRefusedByEitherEnd() throws {
+  @Test func `another key than the one meant is refused by either end`() throws {
     let path = try Path()
     let stranger = try makeIdentity()
     let impostor = try DTLSSessions(stranger)
@@ -256,7 +256,7 @@ struct DatagramSessionTests {
     #expect(path.server?.state == .failed(.wrongIdentity))
   }
 
-  @Test func aRecordIsOpenedOnceInWhateverOrderAndNeverAltered() throws {
+  @Test func `a record is opened once in whatever order and never altered`() throws {
     let path = try Path.established()
     let records = (0..<20).map { seal(path.client, [UInt8($0)]) }
     for index in [3, 0, 7, 1, 19, 2] { #expect(open(path.server, records[index]) == [UInt8(index)]) }
@@ -273,7 +273,7 @@ struct DatagramSessionTests {
     #expect(open(path.server, victim) == [5])
   }
 
-  @Test func aRecordOfAnotherSessionIsNotOpened() throws {
+  @Test func `a record of another session is not opened`() throws {
     let path = try Path.established()
     let former = seal(path.client, [1])
     path.begin()
@@ -283,7 +283,7 @@ struct DatagramSessionTests {
     #expect(open(path.server, seal(path.client, [2])) == [2])
   }
 
-  @Test func whatWasSaidInTheHandshakeDoesNotTouchAnEstablishedSession() throws {
+  @Test func `what was said in the handshake does not touch an established session`() throws {
     let path = try Path.established()
     for datagram in path.datagrams {
       path.server?.receiveHandshake(datagram.span.bytes, now: path.now)
@@ -297,7 +297,7 @@ struct DatagramSessionTests {
     #expect(open(path.client, seal(path.server, [2])) == [2])
   }
 
-  @Test func everyPrefixAndEveryChangedByteOfAHandshakeIsSurvived() throws {
+  @Test func `every prefix and every changed byte of a handshake is survived`() throws {
     let good = try Path.established()
     let path = try Path()
     for datagram in good.datagrams {
@@ -319,7 +319,7 @@ struct DatagramSessionTests {
     }
   }
 
-  @Test func aNodeThatFallsSilentIsGivenUp() throws {
+  @Test func `a node that falls silent is given up`() throws {
     let path = try Path()
     path.lossPerThousand = 1000
     path.begin()
@@ -386,7 +386,7 @@ struct DatagramSessionTests {
     #expect(try #require(path.server?.progress) > before && path.server?.state == .established)
   }
 
-  @Test func nothingSaidIsReadableOnTheWay() throws {
+  @Test func `nothing said is readable on the way`() throws {
     let path = try Path.established()
     let canary = Array("the canary sings at noon".utf8)
     let record = seal(path.client, [32] + canary)
@@ -396,7 +396,7 @@ struct DatagramSessionTests {
 }
 
 struct SealOverDatagramSessionsTests {
-  @Test func theWholeSealWorksOverDTLS() throws {
+  @Test func `the whole seal works over DTLS`() throws {
     let path = try Path()
     let flags = TopologyFlags(relays: false, encryption: .required)
     let client = Seal(

@@ -11,7 +11,7 @@ import Testing
   let scratch = Scratch()
 
   @Test(arguments: [TLSVersion.tls12, .tls13])
-  func sClientWithASelfSignedCertificateTalksToUs(version: TLSVersion) throws {
+  func `s client with a self signed certificate talks to us`(version: TLSVersion) throws {
     try scratch.openssl("ecparam -name prime256v1 -genkey -noout -out peer.key")
     try scratch.openssl("req -new -x509 -key peer.key -out peer.crt -subj /CN=anybody -days 1")
     let identity = try makeIdentity()
@@ -41,7 +41,7 @@ import Testing
   }
 
   @Test(arguments: [TLSVersion.tls12, .tls13])
-  func weTalkToAServerOfOpenSSL(version: TLSVersion) throws {
+  func `we talk to a server of open SSL`(version: TLSVersion) throws {
     try scratch.openssl("ecparam -name prime256v1 -genkey -noout -out peer.key")
     try scratch.openssl("req -new -x509 -key peer.key -out peer.crt -subj /CN=anybody -days 1")
     let identity = try makeIdentity()
@@ -66,19 +66,19 @@ import Testing
   }
 
   @Test(arguments: [TLSVersion.tls12, .tls13])
-  func aClientWithoutCertificateIsRefused(version: TLSVersion) throws {
+  func `a client without certificate is refused`(version: TLSVersion) throws {
     #expect(try refusal("\(flag(version))") == .noPeerCertificate)
   }
 
   @Test(arguments: [TLSVersion.tls12, .tls13])
-  func aClientWithAnRSACertificateIsRefused(version: TLSVersion) throws {
+  func `a client with an r s a certificate is refused`(version: TLSVersion) throws {
     try scratch.openssl("req -new -x509 -newkey rsa:2048 -nodes -keyout peer.key -out peer.crt -subj /CN=rsa -days 1")
     // An RSA certificate does not match the server's request, so OpenSSL sends an empty certificate message.
     #expect(try refusal("-cert peer.crt -key peer.key \(flag(version))") == .noPeerCertificate)
   }
 
   @Test(arguments: [TLSVersion.tls12, .tls13])
-  func aP256KeyInAnotherEncodingIsRefused(version: TLSVersion) throws {
+  func `a p256 key in another encoding is refused`(version: TLSVersion) throws {
     try scratch.openssl("ecparam -name prime256v1 -genkey -noout -out plain.key")
     try scratch.openssl("ec -in plain.key -conv_form compressed -out peer.key")
     try scratch.openssl("req -new -x509 -key peer.key -out peer.crt -subj /CN=compressed -days 1")
@@ -90,7 +90,7 @@ import Testing
     (TLSVersion.tls13, "none", 116), (.tls13, "rsa", 116), (.tls13, "compressed", 43), (.tls12, "none", 40),
     (.tls12, "rsa", 40), (.tls12, "compressed", 43),
   ])
-  func aClientIsToldWhatItsCertificateLacks(version: TLSVersion, certificate: String, alert: Int) throws {
+  func `a client is told what its certificate lacks`(version: TLSVersion, certificate: String, alert: Int) throws {
     try scratch.openssl("req -new -x509 -newkey rsa:2048 -nodes -keyout rsa.key -out rsa.crt -subj /CN=rsa -days 1")
     try scratch.openssl("ecparam -name prime256v1 -genkey -noout -out plain.key")
     try scratch.openssl("ec -in plain.key -conv_form compressed -out compressed.key")
@@ -101,7 +101,7 @@ import Testing
   }
 
   @Test(arguments: ["tls1", "tls1_1"])
-  func olderVersionsAreRefused(version: String) throws {
+  func `older versions are refused`(version: String) throws {
     let end = try refusal("-\(version) -cipher ALL:@SECLEVEL=0")
     #expect(end == .library(code: MBEDTLS_ERR_SSL_BAD_PROTOCOL_VERSION))
   }
@@ -111,7 +111,7 @@ import Testing
     "-tls1_2 -cipher AES128-GCM-SHA256", "-tls1_2 -cipher aNULL:@SECLEVEL=0", "-tls1_2 -groups P-384",
     "-tls1_3 -groups P-384",
   ])
-  func otherSuitesAndGroupsAreRefused(options: String) throws {
+  func `other suites and groups are refused`(options: String) throws {
     #expect(try refusal(options) == .library(code: MBEDTLS_ERR_SSL_HANDSHAKE_FAILURE))
   }
 
@@ -120,7 +120,7 @@ import Testing
     "-tls1_2 -cipher ECDHE-ECDSA-CHACHA20-POLY1305 -groups X25519:P-256",
     "-tls1_3 -ciphersuites TLS_AES_256_GCM_SHA384 -groups P-256", "-tls1_3 -ciphersuites TLS_AES_128_GCM_SHA256",
   ])
-  func eachPermittedSuiteAndGroupWorks(options: String) throws {
+  func `each permitted suite and group works`(options: String) throws {
     try scratch.openssl("ecparam -name prime256v1 -genkey -noout -out peer.key")
     try scratch.openssl("req -new -x509 -key peer.key -out peer.crt -subj /CN=anybody -days 1")
     let (end, openssl) = try serve("-cert peer.crt -key peer.key \(options)") { $0 != .handshaking }
@@ -128,7 +128,7 @@ import Testing
     openssl.stop()
   }
 
-  @Test func aServerWithAnRSACertificateIsRefused() throws {
+  @Test func `a server with an r s a certificate is refused`() throws {
     try scratch.openssl("req -new -x509 -newkey rsa:2048 -nodes -keyout peer.key -out peer.crt -subj /CN=rsa -days 1")
     let openssl = try OpenSSL(scratch, "s_server -accept 127.0.0.1:0 -Verify 1 -cert peer.crt -key peer.key")
     let end = try End(try makeIdentity(), .client)

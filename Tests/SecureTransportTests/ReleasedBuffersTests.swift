@@ -15,7 +15,7 @@ private func pagesInMemory(_ buffer: UnsafeMutablePointer<UInt8>) -> Int {
 }
 
 @Test(arguments: [TLSVersion.tls12, .tls13])
-func aHandshakeLeavesNoPagesOfTheRecordBuffersInMemory(version: TLSVersion) throws {
+func `a handshake leaves no pages of the record buffers in memory`(version: TLSVersion) throws {
   let pair = try Pair(version)
   pair.pump(splitMax: 40_000)
   for stream in [pair.client.stream, pair.server.stream] {

@@ -37,7 +37,7 @@ private func connect(_ client: SecureStream, _ server: SecureStream) -> Int {
   return most
 }
 
-@Test func aLinksStreamTakesNoMoreThanTheLedgerCounts() async {
+@Test func `a links stream takes no more than the ledger counts`() async {
   await #expect(processExitsWith: .success) {
     let credentials = (TLSCredentials(try makeIdentity()), TLSCredentials(try makeIdentity()))
     var streams: [SecureStream] = []
@@ -58,7 +58,7 @@ private func connect(_ client: SecureStream, _ server: SecureStream) -> Int {
   }
 }
 
-@Test func aSessionTakesNoMoreThanTheLedgerCounts() async {
+@Test func `a session takes no more than the ledger counts`() async {
   await #expect(processExitsWith: .success) {
     var paths = [try Path.established()]
     let before = heapBytes()

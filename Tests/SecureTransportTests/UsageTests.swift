@@ -52,7 +52,7 @@ struct UsageTests {
   }
 
   @Test(arguments: cases.indices, [TLSVersion.tls12, .tls13])
-  func theUsageCountsInBothVersionsAndRoles(index: Int, version: TLSVersion) throws {
+  func `the usage counts in both versions and roles`(index: Int, version: TLSVersion) throws {
     let (extensions, isClient, isServer) = cases[index]
     let node = try node(extensions)
     let client = try ends(node, as: .client, version)
@@ -66,7 +66,7 @@ struct UsageTests {
   }
 
   @Test(arguments: cases.indices)
-  func theUsageCountsInSealedChannels(index: Int) throws {
+  func `the usage counts in sealed channels`(index: Int) throws {
     let (extensions, isClient, isServer) = cases[index]
     let node = try node(extensions)
     for (isNodeClient, isAllowed) in [(true, isClient), (false, isServer)] {
@@ -99,7 +99,7 @@ struct UsageTests {
   }
 
   @Test(arguments: [8, 9, 10, 11], [false, true])
-  func aChainIsImportedIfPeersTakeIt(count: Int, withRoot: Bool) throws {
+  func `a chain is imported if peers take it`(count: Int, withRoot: Bool) throws {
     let files = try chain(count, withRoot: withRoot)
     let node = try stored("leaf", files)
     for version in [TLSVersion.tls12, .tls13] {
@@ -121,7 +121,7 @@ struct UsageTests {
     }
   }
 
-  @Test func anEncryptedKeyBesideItsCertificateIsImported() throws {
+  @Test func `an encrypted key beside its certificate is imported`() throws {
     try scratch.certificate("secret", extensions: Scratch.node)
     try scratch.openssl("ec -in secret.pem.key -aes256 -passout pass:secret -out encrypted.key")
     let bytes = ["secret.pem", "encrypted.key"].flatMap { scratch.bytes($0) ?? [] }
@@ -132,7 +132,7 @@ struct UsageTests {
     #expect(node.chainFault == nil)
   }
 
-  @Test func aCertificateForAnotherUseIsImportedAndNamed() throws {
+  @Test func `a certificate for another use is imported and named`() throws {
     try scratch.certificate("server", extensions: "extendedKeyUsage=serverAuth")
     let bytes = ["server.pem.key", "server.pem"].flatMap { scratch.bytes($0) ?? [] }
     let node = try NodeIdentity.importing(
@@ -140,7 +140,7 @@ struct UsageTests {
     #expect(node.chainFault?.contains("does not allow this use") == true)
   }
 
-  @Test func aChainOfTooManyNamesIsNotImported() throws {
+  @Test func `a chain of too many names is not imported`() throws {
     let names = (0..<260).map { "DNS:n\($0)" }.joined(separator: ",")
     let node = try node("subjectAltName=\(names)")
     let (own, peer) = try ends(node, as: .client, .tls13)
@@ -153,7 +153,7 @@ struct UsageTests {
     }
   }
 
-  @Test func aCertificateWithAnUnknownCriticalExtensionIsRefusedWithItsName() throws {
+  @Test func `a certificate with an unknown critical extension is refused with its name`() throws {
     for (extensions, name) in [
       ("certificatePolicies=critical,1.3.6.1.4.1.40732.1.1", "2.5.29.32 (certificatePolicies)"),
       ("1.2.3.4=critical,DER:05:00", "1.2.3.4"), ("2.999.3=critical,DER:05:00", "2.999.3"),

@@ -1,7 +1,7 @@
 import Session
 import Testing
 
-@Test func bytesAreAppendedBehindThoseThatAreHere() {
+@Test func `bytes are appended behind those that are here`() {
   var bytes: [UInt8] = []
   var expected: [UInt8] = []
   for count in [0, 1, 3, 5_000, 0, 40_000, 7] {
@@ -12,7 +12,7 @@ import Testing
   }
 }
 
-@Test func bytesThatSomebodyElseHoldsStayAsTheyWere() {
+@Test func `bytes that somebody else holds stay as they were`() {
   let held: [UInt8] = [1, 2, 3]
   var bytes = held
   bytes.append(copying: [4])
@@ -20,7 +20,7 @@ import Testing
   #expect(bytes == [1, 2, 3, 4])
 }
 
-@Test func aSpanIsCopiedFromItsFirstByteToItsLast() {
+@Test func `a span is copied from its first byte to its last`() {
   let bytes: [UInt8] = [1, 2, 3, 4, 5]
   #expect(bytes.span.bytes.extracting(1..<4).copied == [2, 3, 4])
 }

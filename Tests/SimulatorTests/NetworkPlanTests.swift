@@ -10,7 +10,7 @@ private func plan(_ seed: UInt64) -> NetworkPlan {
 
 private let hallSeeds = (0..<400).map { Options.hallsEvery * $0 + Options.hallsEvery - 1 }
 
-@Test func whoStandsBetweenTwoHallsIsARelay() {
+@Test func `who stands between two halls is a relay`() {
   var between = 0
   for seed in hallSeeds {
     let plan = plan(seed)
@@ -24,7 +24,7 @@ private let hallSeeds = (0..<400).map { Options.hallsEvery * $0 + Options.hallsE
   #expect(between > 100)
 }
 
-@Test func aLargeHallLosesHalfOfItsMachinesAtOnce() {
+@Test func `a large hall loses half of its machines at once`() {
   let sizes = hallSeeds.map { Options(seed: $0) }.filter { $0.nodeCount > 48 }
   #expect(sizes.count == 400 * Int(Options.hallsEvery) / Int(Options.largeHallsEvery))
   #expect(sizes.allSatisfy { $0.nodeCount <= Options.largestHall && $0.faults.contains(.hallLeaves) })

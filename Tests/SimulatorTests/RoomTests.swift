@@ -40,7 +40,7 @@ extension Simulation {
 }
 
 @Test(arguments: [(1, 16), (2, 15)])
-func sixteenLeavesAroundABoxWithSevenPlacesMeetAndTalk(_ boxes: Int, _ leaves: Int) throws {
+func `sixteen leaves around a box with seven places meet and talk`(_ boxes: Int, _ leaves: Int) throws {
   let simulation = room(boxes: boxes, leaves: leaves)
   let all = Array(0..<boxes + leaves)
   let whole = try #require(simulation.time(until: .seconds(30)) { simulation.isWhole(all) })
@@ -61,7 +61,7 @@ func sixteenLeavesAroundABoxWithSevenPlacesMeetAndTalk(_ boxes: Int, _ leaves: I
   #expect(simulation.placesTaken <= 7 && simulation.violation == nil)
 }
 
-@Test func aRoomAtRestStaysWholeAndAdvertisesNothingAnew() {
+@Test func `a room at rest stays whole and advertises nothing anew`() {
   let simulation = room(boxes: 1, leaves: 16)
   simulation.run(until: simulation.now + .seconds(60))
   let found = simulation.machines.map(\.found)
@@ -71,7 +71,7 @@ func sixteenLeavesAroundABoxWithSevenPlacesMeetAndTalk(_ boxes: Int, _ leaves: I
   #expect(simulation.parked(at: 0) == 11 && simulation.violation == nil)
 }
 
-@Test func whereEverybodyTalksAllTheTimeNobodyStarves() throws {
+@Test func `where everybody talks all the time nobody starves`() throws {
   let simulation = room(boxes: 1, leaves: 16)
   simulation.run(until: simulation.now + .seconds(30))
   // Each leaf sends one message a second to the next leaf.
@@ -93,7 +93,7 @@ func sixteenLeavesAroundABoxWithSevenPlacesMeetAndTalk(_ boxes: Int, _ leaves: I
   #expect(simulation.isWhole(Array(0..<17)) && simulation.ledger.failedCount == 0)
 }
 
-@Test func aParkedLeafThatLeavesIsMissedAndComesBack() throws {
+@Test func `a parked leaf that leaves is missed and comes back`() throws {
   let simulation = room(boxes: 1, leaves: 16)
   simulation.run(until: simulation.now + .seconds(60))
   let leaf = try #require(
@@ -108,7 +108,7 @@ func sixteenLeavesAroundABoxWithSevenPlacesMeetAndTalk(_ boxes: Int, _ leaves: I
   #expect(simulation.violation == nil)
 }
 
-@Test func aParkedLeafThatRestartsIsAPeerAgain() throws {
+@Test func `a parked leaf that restarts is a peer again`() throws {
   let simulation = room(boxes: 1, leaves: 16)
   simulation.run(until: simulation.now + .seconds(60))
   let leaf = try #require((1..<17).first { simulation.neighbours(of: $0).isEmpty })
@@ -120,7 +120,7 @@ func sixteenLeavesAroundABoxWithSevenPlacesMeetAndTalk(_ boxes: Int, _ leaves: I
   #expect(simulation.violation == nil)
 }
 
-@Test func leavesOfABoxThatIsGoneFindTheOtherBox() throws {
+@Test func `leaves of a box that is gone find the other box`() throws {
   let simulation = room(boxes: 2, leaves: 10)
   simulation.run(until: simulation.now + .seconds(60))
   simulation.crash(1, nil)
@@ -133,13 +133,13 @@ func sixteenLeavesAroundABoxWithSevenPlacesMeetAndTalk(_ boxes: Int, _ leaves: I
   #expect(simulation.violation == nil)
 }
 
-@Test func leavesWithoutABoxLinkWithEachOther() {
+@Test func `leaves without a box link with each other`() {
   let simulation = room(boxes: 0, leaves: 7)
   simulation.run(until: simulation.now + .seconds(20))
   #expect((0..<7).allSatisfy { simulation.neighbours(of: $0).count == 6 })
 }
 
-@Test func leavesGiveUpTheirLinksWhenABoxComes() throws {
+@Test func `leaves give up their links when a box comes`() throws {
   let simulation = room(boxes: 1, leaves: 6)
   simulation.machines[0].isOut = true
   simulation.run(until: simulation.now + .seconds(20))

@@ -32,7 +32,9 @@ private let ways: [(name: String, models: [WireModel])] = [
 
 /// The clock is simulated, so the figures depend on the protocol and not on the computer.
 @Test(arguments: [(0, 90), (20, 60)] as [(UInt64, Int)])
-func aWayCarriesMostOfWhatItsSlowestWireCouldAlsoIfPacketsAreLost(lossPerThousand: UInt64, percentLeast: Int) {
+func `a way carries most of what its slowest wire could also if packets are lost`(
+  lossPerThousand: UInt64, percentLeast: Int
+) {
   for (name, models) in ways {
     let rate = models.map(\.bytesPerSecond.0).min() ?? 1
     let milliseconds: UInt64 = rate > 10_000_000 ? 500 : rate > 1_000_000 ? 1_500 : 10_000
@@ -43,7 +45,7 @@ func aWayCarriesMostOfWhatItsSlowestWireCouldAlsoIfPacketsAreLost(lossPerThousan
   }
 }
 
-@Test func aFrameTakesItsTimeOnTheWire() {
+@Test func `a frame takes its time on the wire`() {
   #expect(WireModel.bluetoothLE.time(for: 125, from: 0) == .milliseconds(1))
   var model = WireModel.wifi
   model.bytesPerSecond = (1000, 2000)

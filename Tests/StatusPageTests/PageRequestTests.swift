@@ -9,7 +9,7 @@ private func refusal(_ text: String) -> PageRefusal? {
   if case .refused(let refusal, _) = read(text) { refusal } else { nil }
 }
 
-@Test func thePageIsReadByGetAndItsHeadByHead() {
+@Test func `the page is read by get and its head by head`() {
   #expect(read("GET / HTTP/1.1\r\nHost: 192.168.49.1\r\n\r\n") == .page(isHeadOnly: false))
   #expect(read("HEAD / HTTP/1.1\r\nhOsT:\t192.168.49.1:80 \r\nAccept: */*\r\n\r\n") == .page(isHeadOnly: true))
   #expect(read("GET /?a=b HTTP/1.1\r\nHost: 192.168.49.1\r\n\r\n") == .page(isHeadOnly: false))
@@ -18,18 +18,18 @@ private func refusal(_ text: String) -> PageRefusal? {
   #expect(read("\r\n\r\nGET / HTTP/1.1\nHost: 192.168.49.1\n\nwhatever follows") == .page(isHeadOnly: false))
 }
 
-@Test func aHeadMayComeInPieces() {
+@Test func `a head may come in pieces`() {
   let whole = Array("GET / HTTP/1.1\r\nHost: 192.168.49.1\r\n\r\n".utf8)
   for count in 0..<whole.count { #expect(PageRequest(Array(whole[..<count]), host: host) == .incomplete) }
 }
 
-@Test func noMethodChangesAnything() {
+@Test func `no method changes anything`() {
   for method in ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "CONNECT", "get", "BREW"] {
     #expect(refusal("\(method) / HTTP/1.1\r\nHost: 192.168.49.1\r\n\r\n") == .methodNotAllowed, "\(method)")
   }
 }
 
-@Test func thereIsOnePageOnly() {
+@Test func `there is one page only`() {
   for target in [
     "/a", "/../etc/passwd", "//", "*", "/favicon.ico", "a", "http://192.168.49.1", "http://192.168.49.1/a",
   ] {
@@ -38,14 +38,14 @@ private func refusal(_ text: String) -> PageRefusal? {
 }
 
 /// By DNS rebinding, a page of another site in the phone's browser reaches this server under the name of that site.
-@Test func aRequestForAnotherHostIsRefused() {
+@Test func `a request for another host is refused`() {
   for other in ["example.org", "192.168.49.1.example.org", "192.168.49.10", "192.168.49.1:8080", "", "[::1]"] {
     #expect(refusal("GET / HTTP/1.1\r\nHost: \(other)\r\n\r\n") == .misdirected, "\(other)")
   }
   #expect(refusal("GET http://example.org/ HTTP/1.1\r\nHost: 192.168.49.1\r\n\r\n") == .misdirected)
 }
 
-@Test func whatIsNoHTTPIsRefusedAtOnce() {
+@Test func `what is no HTTP is refused at once`() {
   for text in [
     "\u{16}\u{3}\u{1}", "GET /\0", "GET / HTTP/1.1\r\nHost: 192.168.49.1\r\nA: \u{1B}\r\n\r\n", "GET /\r\n\r\n",
     "GET  / HTTP/1.1\r\nHost: 192.168.49.1\r\n\r\n", " / HTTP/1.1\r\nHost: 192.168.49.1\r\n\r\n",
@@ -54,20 +54,20 @@ private func refusal(_ text: String) -> PageRefusal? {
 }
 
 /// Fields that RFC 9112 forbids (sections 3.2, 5.1 and 5.2).
-@Test func fieldsThatProxiesReadInTwoWaysAreRefused() {
+@Test func `fields that proxies read in two ways are refused`() {
   for fields in [
     "", "Host: 192.168.49.1\r\nHost: 192.168.49.1\r\n", "Host : 192.168.49.1\r\n", "Host: 192.168.49.1\r\n A: b\r\n",
     "Host: 192.168.49.1\r\nno colon\r\n", "Host: 192.168.49.1\r\n: b\r\n", "Host: 192.168.49.1\rA: b\r\n",
   ] { #expect(refusal("GET / HTTP/1.1\r\n\(fields)\r\n") == .malformed, "\(fields.debugDescription)") }
 }
 
-@Test func otherVersionsAreToldThatTheyAreNotSpoken() {
+@Test func `other versions are told that they are not spoken`() {
   #expect(refusal("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n") == .versionNotSupported)
   #expect(refusal("GET / HTTP/3.0\r\nHost: 192.168.49.1\r\n\r\n") == .versionNotSupported)
   #expect(read("GET / HTTP/1.7\r\nHost: 192.168.49.1\r\n\r\n") == .page(isHeadOnly: false))
 }
 
-@Test func aHeadHasALimit() {
+@Test func `a head has a limit`() {
   let start = "GET / HTTP/1.1\r\nHost: 192.168.49.1\r\nA: "
   let most = PageRequest.headBytesMax - start.utf8.count - 4
   #expect(read(start + String(repeating: "b", count: most) + "\r\n\r\n") == .page(isHeadOnly: false))
@@ -76,7 +76,7 @@ private func refusal(_ text: String) -> PageRefusal? {
   #expect(refusal(String(repeating: "\r\n", count: PageRequest.headBytesMax / 2)) == .tooLong)
 }
 
-@Test func everyOneByteChangeIsAnsweredOrWaitedFor() {
+@Test func `every one byte change is answered or waited for`() {
   let whole = Array("GET / HTTP/1.1\r\nHost: 192.168.49.1\r\n\r\n".utf8)
   var pages = 0
   for index in whole.indices {

@@ -47,7 +47,7 @@ struct AnchorTests {
   }
 
   @Test(arguments: ["2.5.29.20=DER:02:01:07", "2.5.29.20=critical,DER:02:01:07", "authorityKeyIdentifier=keyid,issuer"])
-  func aListOfUnderstoodExtensionsRevokes(extensions: String) throws {
+  func `a list of understood extensions revokes`(extensions: String) throws {
     try list(extensions)
     #expect(try verdict() == .refused(.revoked))
     #expect(anchors.faults.isEmpty)
@@ -57,7 +57,7 @@ struct AnchorTests {
     "issuingDistributionPoint=critical,@point", "issuingDistributionPoint=@point", point(""),
     point("81:01:FF"), point("82:01:FF"), point("84:01:00"), point("85:01:00"),
   ])
-  func aListOfADistributionPointRevokesWhatItLists(extensions: String) throws {
+  func `a list of a distribution point revokes what it lists`(extensions: String) throws {
     try list(extensions)
     #expect(try verdict() == .refused(.revoked))
     #expect(anchors.faults.isEmpty)
@@ -70,7 +70,7 @@ struct AnchorTests {
     "2.5.29.27=critical,DER:02:01:01", "2.5.29.27=DER:02:01:01",  // a delta list
     "2.5.29.60=critical,DER:05:00", "1.2.3.4=critical,DER:05:00", "issuerAltName=critical,DNS:ca.example",
   ])
-  func aListThatIsNotUnderstoodKeepsOutThoseOfItsAuthorityAlone(extensions: String) throws {
+  func `a list that is not understood keeps out those of its authority alone`(extensions: String) throws {
     // The list names no certificate. Its extension is not understood, so it could revoke any certificate of its
     // authority.
     try list(extensions, revoking: [])
@@ -82,13 +82,13 @@ struct AnchorTests {
   }
 
   @Test(arguments: [point("84:01:FF"), point("86:01:FF"), "2.5.29.28=critical,DER:05:00"])
-  func aListThatMayBeAboutAnybodyKeepsOutEverybody(extensions: String) throws {
+  func `a list that may be about anybody keeps out everybody`(extensions: String) throws {
     try list(extensions, revoking: [])
     #expect(try verdict() == .refused(.revocationUnknown))
     #expect(try verdict(["other.pem"]) == .refused(.revocationUnknown))
   }
 
-  @Test func oneBadListAmongGoodOnesIsEnough() throws {
+  @Test func `one bad list among good ones is enough`() throws {
     try list("2.5.29.20=DER:02:01:07", revoking: [], in: "a.pem")
     #expect(try verdict() == .trusted)
     try list("1.2.3.4=critical,DER:05:00", revoking: [], in: "b.pem")
@@ -98,7 +98,7 @@ struct AnchorTests {
     #expect(try verdict() == .refused(.revoked))
   }
 
-  @Test func aListWhoseAuthorityIsSpelledOtherwiseIsOfThatAuthority() throws {
+  @Test func `a list whose authority is spelled otherwise is of that authority`() throws {
     try scratch.write("utf8.conf", "[req]\nstring_mask=utf8only\ndistinguished_name=dn\n[dn]\n")
     try scratch.openssl(
       "req -new -x509 -config utf8.conf -utf8 -key root.pem.key -subj '/CN=ROOT' -days 3650 -set_serial 5 -out spelled.pem"
@@ -110,7 +110,7 @@ struct AnchorTests {
 
   // MARK: Entries of a list
 
-  @Test func extensionsOfEntriesCount() throws {
+  @Test func `extensions of entries count`() throws {
     // The list has an entry with serial number 0x1002 and one extension. The extension is a harmless hold instruction,
     // a certificate issuer, or an unknown one.
     for (name, value, isCritical, expected) in [
@@ -126,7 +126,7 @@ struct AnchorTests {
     }
   }
 
-  @Test func aSerialNumberThatMayStandForAnotherOneIsNotUnderstood() throws {
+  @Test func `a serial number that may stand for another one is not understood`() throws {
     let entry = der(0x30, try serial("other") + time("270101000000Z"))
     let number = Array(try serial("other").dropFirst(2))
     // mbedTLS compares serial numbers byte by byte, and ends its search at an empty one. So a malformed number could
@@ -171,7 +171,7 @@ struct AnchorTests {
     return [tag] + head + contents
   }
 
-  @Test func aListIsReadWholeOrNotAtAll() throws {
+  @Test func `a list is read whole or not at all`() throws {
     try writeList(entries: [der(0x30, serial("other") + time("270101000000Z"))])
     let list = try #require(scratch.bytes("anchors/list.der"))
     #expect(try verdict(["other.pem"]) == .refused(.revoked))
@@ -188,7 +188,7 @@ struct AnchorTests {
     }
   }
 
-  @Test func noChangedByteOfAListLetsTheRevokedIn() throws {
+  @Test func `no changed byte of a list lets the revoked in`() throws {
     try writeList(entries: [der(0x30, serial("other") + time("270101000000Z"))])
     let list = try #require(scratch.bytes("anchors/list.der"))
     let root = Certificate()
@@ -217,7 +217,7 @@ struct AnchorTests {
     String(decoding: try #require(scratch.bytes(file)), as: UTF8.self)
   }
 
-  @Test func textBetweenBlocksExplainsThem() throws {
+  @Test func `text between blocks explains them`() throws {
     try list("2.5.29.20=DER:02:01:07")
     let block = try text("anchors/list.pem")
     let dump = try scratch.openssl("crl -in anchors/list.pem -text")
@@ -240,7 +240,7 @@ struct AnchorTests {
     }
   }
 
-  @Test func aDamagedBlockKeepsOutEverybodyAndIsNamedWithItsLine() throws {
+  @Test func `a damaged block keeps out everybody and is named with its line`() throws {
     try list("2.5.29.20=DER:02:01:07")
     let block = try text("anchors/list.pem")
     let authority = try text("root.pem")
@@ -277,7 +277,7 @@ struct AnchorTests {
     }
   }
 
-  @Test func aWholeCertificateThatCannotBeUsedIsNamedAndKeepsOutNobodyElse() throws {
+  @Test func `a whole certificate that cannot be used is named and keeps out nobody else`() throws {
     try scratch.certificate(
       "limited", extensions: Scratch.authority + "\nnameConstraints=critical,permitted;DNS:a.example")
     try scratch.openssl("x509 -in limited.pem -outform DER -out limited.der")
@@ -293,7 +293,7 @@ struct AnchorTests {
 
   /// A list that follows a damaged certificate in the file cannot be read. It could revoke any peer, so every peer is
   /// refused.
-  @Test func aListThatIsLostBehindADamagedCertificateKeepsOutEverybody() throws {
+  @Test func `a list that is lost behind a damaged certificate keeps out everybody`() throws {
     try list("2.5.29.20=DER:02:01:07")
     let revocations = try text("anchors/list.pem"), root = try text("root.pem")
     let lines = revocations.split(separator: "\n")
@@ -321,7 +321,7 @@ struct AnchorTests {
     #expect(try verdict() == .refused(.revocationUnknown))
   }
 
-  @Test func whatCannotBeReadKeepsOutEverybody() throws {
+  @Test func `what cannot be read keeps out everybody`() throws {
     for make in [
       "mkdir x", "mkfifo x", "ln -s nowhere x", "ln -s /dev/zero x", "head -c 300000 /dev/zero > x", "printf 0 > x",
     ] {
@@ -336,7 +336,7 @@ struct AnchorTests {
     #expect(anchors.faults.first?.text.contains("more than 64 files") == true)
   }
 
-  @Test func aDirectoryThatIsNotReadToItsEndIsAFault() throws {
+  @Test func `a directory that is not read to its end is a fault`() throws {
     let stream = try #require(opendir(scratch.file("anchors")))
     defer { closedir(stream) }
     #expect(TrustAnchors.names(in: stream).code == 0)
@@ -348,7 +348,7 @@ struct AnchorTests {
     #expect(TrustAnchors.names(in: stream).code == ENOTDIR)
   }
 
-  @Test func aListThatWasToBeReplacedIsNamed() throws {
+  @Test func `a list that was to be replaced is named`() throws {
     try scratch.revocationList("list", by: "root", revoking: [])
     #expect(shell("cp \(scratch.file("list.crl")) \(scratch.file("anchors"))").status == 0)
     let late = TrustTime(kept: 0, wall: 2_000_000_000, isSynchronised: true)

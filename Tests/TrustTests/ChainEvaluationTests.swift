@@ -28,38 +28,38 @@ struct ChainEvaluationTests {
     return withExtendedLifetime(chain) { PeerChain(chain.context).evaluate(trusted, time) }
   }
 
-  @Test func aChainWithAnIntermediateLeadsToItsAnchor() throws {
+  @Test func `a chain with an intermediate leads to its anchor`() throws {
     #expect(try verdict(["node.pem", "intermediate.pem"]) == .trusted)
     #expect(try verdict(["node.pem", "intermediate.pem", "root.pem"]) == .trusted)
     #expect(try verdict(["node.pem"], anchors: ["intermediate.pem"]) == .trusted)
   }
 
-  @Test func theSignaturesOfAChainAreCounted() {
+  @Test func `the signatures of a chain are counted`() {
     var found: ChainVerdict?
     let count = checksMade { found = try? verdict(["node.pem", "intermediate.pem"]) }
     #expect(found == .trusted && (2...4).contains(count))
   }
 
-  @Test func aSelfSignedNodeIsAnAnchorForItselfAlone() throws {
+  @Test func `a self signed node is an anchor for itself alone`() throws {
     try scratch.certificate("lone", extensions: Scratch.node)
     #expect(try verdict(["lone.pem"], anchors: ["lone.pem"]) == .trusted)
     #expect(try verdict(["lone.pem"]) == .refused(.unknownIssuer))
     #expect(try verdict(["node.pem", "intermediate.pem"], anchors: ["lone.pem"]) == .refused(.unknownIssuer))
   }
 
-  @Test func aMissingIntermediateIsAnUnknownIssuer() throws {
+  @Test func `a missing intermediate is an unknown issuer`() throws {
     #expect(try verdict(["node.pem"]) == .refused(.unknownIssuer))
     #expect(try verdict(["node.pem", "intermediate.pem"], anchors: []) == .refused(.unknownIssuer))
   }
 
-  @Test func anAuthorityOfTheSameNameAndAnotherKeyIsNotTheAnchor() throws {
+  @Test func `an authority of the same name and another key is not the anchor`() throws {
     try scratch.certificate("false", extensions: Scratch.authority, subject: "root")
     try scratch.certificate("forged", by: "false", extensions: Scratch.node)
     #expect(try verdict(["forged.pem"]) == .refused(.wrongSignature))
     #expect(try verdict(["forged.pem", "false.pem"]) == .refused(.wrongSignature))
   }
 
-  @Test func datesCountForEveryCertificateOfTheChain() throws {
+  @Test func `dates count for every certificate of the chain`() throws {
     try scratch.certificate("old", by: "intermediate", extensions: Scratch.node, to: "20270501000000Z")
     try scratch.certificate("young", by: "intermediate", extensions: Scratch.node, from: "20270701000000Z")
     try scratch.certificate("oldCA", by: "root", extensions: Scratch.authority, to: "20270501000000Z")
@@ -69,12 +69,12 @@ struct ChainEvaluationTests {
     #expect(try verdict(["below.pem", "oldCA.pem"]) == .refused(.expired))
   }
 
-  @Test func anAuthorityIsNoLeaf() throws {
+  @Test func `an authority is no leaf`() throws {
     #expect(try verdict(["intermediate.pem"]) == .refused(.authorityAsLeaf))
     #expect(try verdict(["root.pem"]) == .refused(.authorityAsLeaf))
   }
 
-  @Test func pathLengthsAreKept() throws {
+  @Test func `path lengths are kept`() throws {
     try scratch.certificate("short", extensions: "basicConstraints=critical,CA:TRUE,pathlen:0\nkeyUsage=keyCertSign")
     try scratch.certificate("direct", by: "short", extensions: Scratch.node)
     try scratch.certificate("sub", by: "short", extensions: Scratch.authority)
@@ -83,7 +83,7 @@ struct ChainEvaluationTests {
     #expect(try verdict(["deep.pem", "sub.pem"], anchors: ["short.pem"]) == .refused(.pathTooLong))
   }
 
-  @Test func aNodeMustNotIssue() throws {
+  @Test func `a node must not issue`() throws {
     try scratch.certificate("child", by: "node", extensions: Scratch.node)
     #expect(try verdict(["child.pem", "node.pem", "intermediate.pem"]) == .refused(.issuerNotAuthority))
     try scratch.certificate("mute", by: "root", extensions: "basicConstraints=CA:TRUE\nkeyUsage=cRLSign")
@@ -91,7 +91,7 @@ struct ChainEvaluationTests {
     #expect(try verdict(["spoken.pem", "mute.pem"]) == .refused(.issuerNotAuthority))
   }
 
-  @Test func theUsageMustAllowTLS() throws {
+  @Test func `the usage must allow TLS`() throws {
     for (extensions, expected) in [
       ("keyUsage=keyAgreement", ChainVerdict.refused(.wrongUsage)),
       ("extendedKeyUsage=codeSigning", .refused(.wrongUsage)),
@@ -107,12 +107,12 @@ struct ChainEvaluationTests {
     }
   }
 
-  @Test func aSignatureOverAWeakHashIsRefused() throws {
+  @Test func `a signature over a weak hash is refused`() throws {
     try scratch.certificate("weak", by: "intermediate", extensions: Scratch.node, digest: "sha1")
     #expect(try verdict(["weak.pem", "intermediate.pem"]) == .refused(.weakAlgorithm))
   }
 
-  @Test func aRevokedCertificateIsRefusedAndTheOthersAreNot() throws {
+  @Test func `a revoked certificate is refused and the others are not`() throws {
     try scratch.certificate("other", by: "intermediate", extensions: Scratch.node)
     try scratch.revocationList("list", by: "intermediate", revoking: ["node"])
     let anchors = ["root.pem", "list.crl"]
@@ -123,7 +123,7 @@ struct ChainEvaluationTests {
     #expect(try verdict(["other.pem", "intermediate.pem"], anchors: ["root.pem", "above.crl"]) == .refused(.revoked))
   }
 
-  @Test func anOldRevocationListStillRevokesAndRefusesNobodyElse() throws {
+  @Test func `an old revocation list still revokes and refuses nobody else`() throws {
     try scratch.certificate("other", by: "intermediate", extensions: Scratch.node)
     try scratch.revocationList("list", by: "intermediate", revoking: ["node"])
     let later = TrustTime(kept: 0, wall: Self.seconds(2035), isSynchronised: true)
@@ -132,7 +132,7 @@ struct ChainEvaluationTests {
     #expect(try verdict(["other.pem", "intermediate.pem"], anchors: anchors, later) == .trusted)
   }
 
-  @Test func aRevocationListOfAnotherKeyIsNotTakenSilently() throws {
+  @Test func `a revocation list of another key is not taken silently`() throws {
     try scratch.certificate("false", extensions: Scratch.authority, subject: "intermediate")
     try scratch.revocationList("list", by: "false", revoking: [])
     #expect(
@@ -140,13 +140,13 @@ struct ChainEvaluationTests {
         == .refused(.revocationListForged))
   }
 
-  @Test func aRevokedAnchorIsNoAnchor() throws {
+  @Test func `a revoked anchor is no anchor`() throws {
     try scratch.revocationList("above", by: "root", revoking: ["intermediate"])
     #expect(try verdict(["node.pem"], anchors: ["intermediate.pem", "root.pem"]) == .trusted)
     #expect(try verdict(["node.pem"], anchors: ["intermediate.pem", "root.pem", "above.crl"]) == .refused(.revoked))
   }
 
-  @Test func anAuthorityWithANewKeyMaySignListsForTheOldOne() throws {
+  @Test func `an authority with a new key may sign lists for the old one`() throws {
     try scratch.certificate("fresh", extensions: Scratch.authority, subject: "root")
     try scratch.revocationList("list", by: "fresh", revoking: ["intermediate"])
     let files = ["node.pem", "intermediate.pem"]
@@ -154,7 +154,7 @@ struct ChainEvaluationTests {
     #expect(try verdict(files, anchors: ["root.pem", "list.crl"]) == .refused(.revocationListForged))
   }
 
-  @Test func anAnchorOfVersion1IssuesNothing() throws {
+  @Test func `an anchor of version1 issues nothing`() throws {
     // A self-signed certificate without extensions is an anchor for its own node, but not an authority for others.
     try scratch.openssl("genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out first.pem.key")
     try scratch.openssl("req -new -key first.pem.key -subj /CN=first -out first.csr")
@@ -165,17 +165,17 @@ struct ChainEvaluationTests {
     #expect(try verdict(["child.pem"], anchors: ["first.pem"]) == .refused(.issuerNotAuthority))
   }
 
-  @Test func aCriticalNetscapeTypeIsNotUnderstood() throws {
+  @Test func `a critical netscape type is not understood`() throws {
     try scratch.certificate("typed", by: "intermediate", extensions: Scratch.node + "\nnsCertType=critical,email")
     #expect(try verdict(["typed.pem", "intermediate.pem"]) == .refused(.wrongUsage))
   }
 
-  @Test func anotherCurveIsNoNode() throws {
+  @Test func `another curve is no node`() throws {
     try scratch.certificate("large", by: "intermediate", extensions: Scratch.node, algorithm: "P-384")
     #expect(try verdict(["large.pem", "intermediate.pem"]) == .refused(.noUsableKey))
   }
 
-  @Test func chainsHaveAnEnd() throws {
+  @Test func `chains have an end`() throws {
     var files: [String] = []
     var issuer = "root"
     for depth in 0..<9 {
@@ -205,7 +205,7 @@ struct ChainEvaluationTests {
     (1200, 0, false, .refused(.expired)),  // the clock was once certain of 2030: expired whatever it shows
     (1200, 30, true, .refused(.expired)),  // the clock shows a time before that certain time, which does not help
   ])
-  func timesWithoutAClock(keptDays: Int64, wallDays: Int, isSynchronised: Bool, expected: ChainVerdict) throws {
+  func `times without a clock`(keptDays: Int64, wallDays: Int, isSynchronised: Bool, expected: ChainVerdict) throws {
     try scratch.certificate(
       "dated", by: "intermediate", extensions: Scratch.node, from: "20261215000000Z", to: "20280101000000Z")
     let day: Int64 = 86_400, release = TrustTime.releaseSeconds
@@ -215,7 +215,7 @@ struct ChainEvaluationTests {
     #expect(try verdict(["dated.pem", "intermediate.pem"], time) == expected)
   }
 
-  @Test func datesAreCountedFrom1970() {
+  @Test func `dates are counted from1970`() {
     for (year, month, day, expected) in [
       (1970, 1, 1, 0), (2000, 2, 29, 951_782_400), (2026, 11, 21, 1_795_219_200), (9999, 12, 31, 253_402_214_400),
     ] as [(Int32, Int32, Int32, Int64)] {

@@ -26,7 +26,7 @@ struct FirstUseTests {
     return keeper
   }
 
-  @Test func oneAddressGetsSixteenPinsAtOnceAndThenOneInTenMinutes() throws {
+  @Test func `one address gets sixteen pins at once and then one in ten minutes`() throws {
     let keeper = try box.start()
     come(keeper, 100..<200, seconds: 1000) { _ in 7 }
     #expect(keeper.pins.count == 16)
@@ -38,7 +38,7 @@ struct FirstUseTests {
     #expect(keeper.isPinned(id(400)) && keeper.unpinnedCount == 283)
   }
 
-  @Test func oneBearerGetsThirtyTwoPinsAtOnceAndThenOneInTwoMinutes() throws {
+  @Test func `one bearer gets thirty two pins at once and then one in two minutes`() throws {
     let keeper = try box.start()
     come(keeper, 100..<400, seconds: 1000) { $0 }
     #expect(keeper.pins.count == 32)
@@ -48,7 +48,7 @@ struct FirstUseTests {
     #expect(keeper.isPinned(id(500)))
   }
 
-  @Test func bothKindsOfBluetoothAreOneBearer() throws {
+  @Test func `both kinds of bluetooth are one bearer`() throws {
     let keeper = try box.start()
     // The phones in a hall have different random addresses, but all of them count as one source.
     come(keeper, 100..<132, over: .bluetoothLE) { _ in 7 }
@@ -56,7 +56,7 @@ struct FirstUseTests {
     #expect(keeper.pins.count == 32)
   }
 
-  @Test func whoIsNotPinnedIsPinnedWhenItComesLater() throws {
+  @Test func `who is not pinned is pinned when it comes later`() throws {
     let keeper = try box.start()
     come(keeper, 100..<133) { $0 }
     #expect(!keeper.isPinned(id(132)))
@@ -64,7 +64,7 @@ struct FirstUseTests {
     #expect(keeper.isPinned(id(132)))
   }
 
-  @Test func aFullTableGivesThePinThatWasUsedLongestAgoToTheOperatorsDecision() throws {
+  @Test func `a full table gives the pin that was used longest ago to the operators decision`() throws {
     let keeper = try filled()
     // The first node proves its key again. So the second node's pin is now the one that was used longest ago.
     #expect(keeper.refusal(of: id(1000), named: name("n0"), isProven: true) == nil)
@@ -73,7 +73,7 @@ struct FirstUseTests {
     #expect(keeper.pins.count == TrustLimits.pinsMax)
   }
 
-  @Test func theOrderOfUseOutlivesARestart() throws {
+  @Test func `the order of use outlives a restart`() throws {
     let keeper = try filled()
     try keeper.saveIfChanged()
     let second = try box.start()
@@ -85,7 +85,7 @@ struct FirstUseTests {
     #expect(try box.start().pin(id(1), named: name("bob"))?.node == id(1001))
   }
 
-  @Test func noPinOfTheOperatorGivesWay() throws {
+  @Test func `no pin of the operator gives way`() throws {
     let keeper = try box.start()
     for number in 0..<UInt64(TrustLimits.pinsMax) { try keeper.pin(id(1000 + number), named: name("n\(number)")) }
     #expect(throws: TrustError.self) { try keeper.pin(id(1), named: name("bob")) }
@@ -93,7 +93,7 @@ struct FirstUseTests {
     #expect(keeper.pinsLeft == .many, "the operator knows them")
   }
 
-  @Test func noNameGivesWayToAStranger() throws {
+  @Test func `no name gives way to a stranger`() throws {
     let keeper = try filled()
     for number in 5000..<6000 as Range<UInt64> {
       #expect(keeper.refusal(of: id(number), named: name("m\(number)"), isProven: true) == nil)
@@ -102,7 +102,7 @@ struct FirstUseTests {
     #expect(keeper.refusal(of: id(1), named: name("n7"), isProven: true) == .keyChanged)
   }
 
-  @Test func theOperatorIsWarnedAtHalfAndWhenAllAreTaken() throws {
+  @Test func `the operator is warned at half and when all are taken`() throws {
     let keeper = try box.start()
     #expect(keeper.pinsLeft == .many)
     for number in 0..<UInt64(TrustLimits.pinsMax) {

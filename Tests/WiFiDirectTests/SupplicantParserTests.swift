@@ -6,7 +6,7 @@ private func parse(_ text: String) -> SupplicantMessage? { SupplicantParser.pars
 
 /// Messages sent by wpa_supplicant 2.10 on simulated radios.
 @Suite struct SupplicantParserTests {
-  @Test func aDeviceThatOwnsAGroupIsFound() throws {
+  @Test func `a device that owns a group is found`() throws {
     let message = try #require(
       parse(
         "<3>P2P-DEVICE-FOUND 46:00:00:00:01:00 p2p_dev_addr=42:00:00:00:01:00 pri_dev_type=1-0050F204-1 "
@@ -32,7 +32,7 @@ private func parse(_ text: String) -> SupplicantMessage? { SupplicantParser.pars
       parse("IFNAME=mesh-wlan0 <3>\(text)") == SupplicantMessage(interface: "mesh-wlan0", event: event))
   }
 
-  @Test func aDeviceWithoutAGroupIsNoOwner() throws {
+  @Test func `a device without a group is no owner`() throws {
     let message = try #require(
       parse(
         "<3>P2P-DEVICE-FOUND 42:00:00:00:00:00 p2p_dev_addr=42:00:00:00:00:00 pri_dev_type=1-0050F204-1 "
@@ -45,7 +45,7 @@ private func parse(_ text: String) -> SupplicantMessage? { SupplicantParser.pars
             isGroupOwner: false)))
   }
 
-  @Test func aStrangersDeviceNameCannotForgeFields() throws {
+  @Test func `a strangers device name cannot forge fields`() throws {
     let message = try #require(
       parse(
         "<3>P2P-DEVICE-FOUND 46:00:00:00:01:00 p2p_dev_addr=42:00:00:00:01:00 pri_dev_type=1-0050F204-1 "
@@ -59,7 +59,7 @@ private func parse(_ text: String) -> SupplicantMessage? { SupplicantParser.pars
             name: "x' config_methods=0x1 group_capab=0x1 p2p_dev_addr=66:66:66:66:66:66", isGroupOwner: false)))
   }
 
-  @Test func anOwnersGroupHasItsPassphrase() throws {
+  @Test func `an owners group has its passphrase`() throws {
     let message = try #require(
       parse(
         #"<3>P2P-GROUP-STARTED p2p-wlan0-0 GO ssid="DIRECT-BB" freq=2462 passphrase="n6UfHMDO" "#
@@ -72,7 +72,7 @@ private func parse(_ text: String) -> SupplicantMessage? { SupplicantParser.pars
             address: 0, mask: 0, ownerAddress: 0)))
   }
 
-  @Test func aClientsGroupHasItsAddresses() throws {
+  @Test func `a clients group has its addresses`() throws {
     let message = try #require(
       parse(
         #"<3>P2P-GROUP-STARTED p2p-wlan1-0 client ssid="DIRECT-yb" freq=2437 "#
@@ -86,7 +86,7 @@ private func parse(_ text: String) -> SupplicantMessage? { SupplicantParser.pars
             address: 0xC0A8_310A, mask: 0xFFFF_FF00, ownerAddress: 0xC0A8_3101)))
   }
 
-  @Test func aGroupWithoutAssignedAddressesIsAGroup() throws {
+  @Test func `a group without assigned addresses is a group`() throws {
     let message = try #require(
       parse(
         #"<3>P2P-GROUP-STARTED p2p-wlan1-0 client ssid="DIRECT-B7" freq=2437 psk=00 go_dev_addr=42:00:00:00:01:00"#))
@@ -95,7 +95,7 @@ private func parse(_ text: String) -> SupplicantMessage? { SupplicantParser.pars
     #expect(group.ownerAddress == 0)
   }
 
-  @Test func aStrangersNetworkNameCannotForgeAddresses() throws {
+  @Test func `a strangers network name cannot forge addresses`() throws {
     let message = try #require(
       parse(
         #"<3>P2P-GROUP-STARTED p2p-wlan1-0 client ssid="a\" freq=1 go_dev_addr= ip_addr=6.6.6.6\x00\\" freq=2437 "#
@@ -107,12 +107,12 @@ private func parse(_ text: String) -> SupplicantMessage? { SupplicantParser.pars
     #expect(group.address == 0xC0A8_310A)
   }
 
-  @Test func aGroupsEndHasItsInterfaceAndReason() throws {
+  @Test func `a groups end has its interface and reason`() throws {
     let message = try #require(parse("<3>P2P-GROUP-REMOVED p2p-wlan1-0 client reason=GO_ENDING_SESSION"))
     #expect(message.event == .groupRemoved(interface: "p2p-wlan1-0", reason: "GO_ENDING_SESSION"))
   }
 
-  @Test func stationsComeAndGoOnTheGroupsInterface() {
+  @Test func `stations come and go on the groups interface`() {
     let address = MACAddress(0x4600_0000_0100)
     #expect(
       parse("IFNAME=p2p-wlan0-0 <3>AP-STA-CONNECTED 46:00:00:00:01:00 p2p_dev_addr=42:00:00:00:01:00")
@@ -142,11 +142,11 @@ private func parse(_ text: String) -> SupplicantMessage? { SupplicantParser.pars
     ("<3>P2P: Reject scan trigger since one is already pending", .other),
     ("<3>", .other),
   ])
-  func eventsWithoutFields(_ text: String, _ event: SupplicantEvent) {
+  func `events without fields`(_ text: String, _ event: SupplicantEvent) {
     #expect(parse(text)?.event == event)
   }
 
-  @Test func aPushButtonRequestNamesItsDevice() {
+  @Test func `a push button request names its device`() {
     let text =
       "<3>P2P-PROV-DISC-PBC-REQ 42:00:00:00:02:00 p2p_dev_addr=42:00:00:00:02:00 pri_dev_type=1-0050F204-1 "
       + "name='Node2' config_methods=0x80 dev_capab=0x25 group_capab=0x0 group=p2p-wlan0-0"
@@ -154,7 +154,7 @@ private func parse(_ text: String) -> SupplicantMessage? { SupplicantParser.pars
   }
 
   @Test(arguments: ["OK\n", "PONG\n", "FAIL\n", "wlan0\np2p-dev-wlan0\n", "", "<", "<12345>x", "IFNAME=wlan0"])
-  func whatIsNoEventIsAReply(_ text: String) {
+  func `what is no event is a reply`(_ text: String) {
     #expect(parse(text) == nil)
   }
 
@@ -172,12 +172,12 @@ private func parse(_ text: String) -> SupplicantMessage? { SupplicantParser.pars
     "<3>AP-STA-CONNECTED 46:00:00:00:01:0g",
     "<3>AP-STA-CONNECTED",
   ])
-  func aTruncatedOrWrongEventIsNoneOfOurs(_ text: String) {
+  func `a truncated or wrong event is none of ours`(_ text: String) {
     #expect(parse(text)?.event == .other)
   }
 
   /// Reads every prefix and every message with one damaged byte without a trap.
-  @Test func noDamageTraps() {
+  @Test func `no damage traps`() {
     let golden = Array(
       (#"IFNAME=wlan0 <3>P2P-GROUP-STARTED p2p-wlan1-0 client ssid="D\x41\"" freq=2437 passphrase="p" "#
         + "go_dev_addr=42:00:00:00:00:00 ip_addr=192.168.49.10 ip_mask=255.255.255.0 go_ip_addr=192.168.49.1").utf8)
@@ -197,14 +197,14 @@ private func parse(_ text: String) -> SupplicantMessage? { SupplicantParser.pars
 struct Unexpected: Error {}
 
 @Suite struct NameTests {
-  @Test func aHardwareAddressIsReadAndWrittenAlike() {
+  @Test func `a hardware address is read and written alike`() {
     #expect(MACAddress(parsing: "42:0a:00:FF:01:00".utf8)?.text == "42:0a:00:ff:01:00")
     for wrong in ["", "42:0a:00:ff:01", "42:0a:00:ff:01:000", "42-0a-00-ff-01-00", "4:20a:00:ff:01:00"] {
       #expect(MACAddress(parsing: wrong.utf8) == nil)
     }
   }
 
-  @Test func aDeviceNameCarriesTheHint() {
+  @Test func `a device name carries the hint`() {
     let name = DeviceName.make(prefix: "Causeway", hint: 0x0123_4567_89AB_CDEF)
     #expect(name == "Causeway-0123456789abcdef")
     #expect(DeviceName.hint(of: name) == 0x0123_4567_89AB_CDEF)
@@ -213,12 +213,12 @@ struct Unexpected: Error {}
     #expect(DeviceName.hint(of: "Causeway+0123456789abcdef") == 0)
   }
 
-  @Test func theLongestPrefixStillMakesADeviceName() {
+  @Test func `the longest prefix still makes a device name`() {
     let prefix = String(repeating: "x", count: DeviceName.prefixBytesMax)
     #expect(DeviceName.make(prefix: prefix, hint: 0).utf8.count == DeviceName.bytesMax)
   }
 
-  @Test func theP2PDeviceOfALongInterfaceNameIsCutAsTheKernelCuts() {
+  @Test func `the P2P device of a long interface name is cut as the kernel cuts`() {
     #expect(p2pDeviceInterface("wlan0") == "p2p-dev-wlan0")
     #expect(p2pDeviceInterface("wlx00c0ca123456") == "p2p-dev-wlx00c0")
   }
@@ -231,9 +231,9 @@ struct Unexpected: Error {}
     return options.problem
   }
 
-  @Test func theDefaultsHaveNoProblem() { #expect(problem { _ in } == nil) }
+  @Test func `the defaults have no problem`() { #expect(problem { _ in } == nil) }
 
-  @Test func whatWouldBreakACommandIsRefused() {
+  @Test func `what would break a command is refused`() {
     #expect(problem { $0.interface = "wlan0 P2P_FIND" } != nil)
     #expect(problem { $0.interface = "" } != nil)
     #expect(problem { $0.deviceNamePrefix = "Cause\nway" } != nil)
@@ -244,7 +244,7 @@ struct Unexpected: Error {}
     #expect(problem { $0.ssid = String(repeating: "x", count: 33) } != nil)
   }
 
-  @Test func aClientsPassphraseNeedsANetwork() {
+  @Test func `a clients passphrase needs a network`() {
     #expect(
       problem {
         $0.role = .client; $0.passphrase = "correct horse"

@@ -66,7 +66,7 @@ let ownerStarted =
     supplicant.say(ownerStarted)
   }
 
-  @Test func anOwnerSetsEverythingItNeedsBeforeItMakesTheGroup() throws {
+  @Test func `an owner sets everything it needs before it makes the group`() throws {
     let supplicant = try makeSupplicant()
     let radio = makeRadio()
     radio.start()
@@ -79,7 +79,7 @@ let ownerStarted =
     #expect(radio.snapshot.state == .creatingGroup)
   }
 
-  @Test func anOwnersGroupIsShownAndItsPushButtonPressed() throws {
+  @Test func `an owners group is shown and its push button pressed`() throws {
     let supplicant = try makeSupplicant()
     let radio = makeRadio()
     var interfaces: [String?] = []
@@ -100,7 +100,7 @@ let ownerStarted =
     #expect(radio.snapshot.stations.isEmpty)
   }
 
-  @Test func aGroupWhoseHandshakesABridgeWouldTakeStaysApartAndWorks() throws {
+  @Test func `a group whose handshakes a bridge would take stays apart and works`() throws {
     let supplicant = try makeSupplicant()
     let usual = supplicant.answer
     supplicant.answer = { $0.hasSuffix("DRIVER_FLAGS2") ? "0:" : usual($0) }
@@ -117,7 +117,7 @@ let ownerStarted =
       })
   }
 
-  @Test func aUsedPushButtonIsPressedAgain() throws {
+  @Test func `a used push button is pressed again`() throws {
     let supplicant = try makeSupplicant()
     let radio = makeRadio()
     defer { radio.stop() }
@@ -128,7 +128,7 @@ let ownerStarted =
     #expect(supplicant.count("IFNAME=p2p-cwtest-0 WPS_PBC") == 2)
   }
 
-  @Test func aPushButtonOnRequestWaitsForTheRequest() throws {
+  @Test func `a push button on request waits for the request`() throws {
     let supplicant = try makeSupplicant()
     let radio = makeRadio { $0.pushButton = .onRequest }
     radio.start()
@@ -147,7 +147,7 @@ let ownerStarted =
     #expect(!radio.snapshot.isPushButtonPressed, "two minutes have gone by")
   }
 
-  @Test func aPushButtonThatIsForbiddenIsNotPressed() throws {
+  @Test func `a push button that is forbidden is not pressed`() throws {
     let supplicant = try makeSupplicant()
     let radio = makeRadio { $0.pushButton = .never }
     defer { radio.stop() }
@@ -158,7 +158,7 @@ let ownerStarted =
     #expect(supplicant.count("IFNAME=p2p-cwtest-0 WPS_PBC") == 0)
   }
 
-  @Test func aRadioHeldOnAnotherBandGetsTheGroupThere() throws {
+  @Test func `a radio held on another band gets the group there`() throws {
     let supplicant = try makeSupplicant()
     let usual = supplicant.answer
     supplicant.answer = { $0.hasSuffix("freq=2") ? "FAIL" : usual($0) }
@@ -170,7 +170,7 @@ let ownerStarted =
     #expect(recorder.reports.isEmpty)
   }
 
-  @Test func aNameAndPassphraseOfOnesOwnMakeAPersistentGroup() throws {
+  @Test func `a name and passphrase of ones own make a persistent group`() throws {
     let supplicant = try makeSupplicant()
     let radio = makeRadio {
       $0.ssid = "living"
@@ -187,7 +187,7 @@ let ownerStarted =
     #expect(supplicant.commands.last == "IFNAME=p2p-dev-cwtest REMOVE_NETWORK 3")
   }
 
-  @Test func aRemovedGroupIsToldAndMadeAgainAfterAPause() throws {
+  @Test func `a removed group is told and made again after a pause`() throws {
     let supplicant = try makeSupplicant()
     let radio = makeRadio()
     var interfaces: [String?] = []
@@ -206,7 +206,7 @@ let ownerStarted =
     #expect(supplicant.count("IFNAME=p2p-dev-cwtest P2P_GROUP_ADD") == 2)
   }
 
-  @Test func somebodyElsesGroupIsLeftAlone() throws {
+  @Test func `somebody elses group is left alone`() throws {
     let supplicant = try makeSupplicant()
     let radio = makeRadio()
     defer { radio.stop() }
@@ -217,7 +217,7 @@ let ownerStarted =
     #expect(radio.snapshot.state == .groupOwner)
   }
 
-  @Test func aGroupLeftByAnEarlierRunIsRemovedFirst() throws {
+  @Test func `a group left by an earlier run is removed first`() throws {
     let supplicant = try makeSupplicant()
     let usual = supplicant.answer
     supplicant.answer = { $0 == "INTERFACES" ? "p2p-cwtest-4\np2p-other-0\ncwtest" : usual($0) }
@@ -229,7 +229,7 @@ let ownerStarted =
     #expect(supplicant.commands.filter { $0.hasPrefix("P2P_GROUP_REMOVE") } == ["P2P_GROUP_REMOVE p2p-cwtest-4"])
   }
 
-  @Test func stopRemovesTheGroup() throws {
+  @Test func `stop removes the group`() throws {
     let supplicant = try makeSupplicant()
     let radio = makeRadio()
     radio.start()
@@ -244,7 +244,7 @@ let ownerStarted =
 
   // MARK: - Client
 
-  @Test func aClientJoinsANodesGroupAndReportsItsOwner() throws {
+  @Test func `a client joins a nodes group and reports its owner`() throws {
     let supplicant = try makeSupplicant()
     let radio = makeRadio { $0.role = .client }
     radio.start()
@@ -266,7 +266,7 @@ let ownerStarted =
     #expect(radio.snapshot.state == .searching)
   }
 
-  @Test func aClientSaysWhereTheOwnerIsWhenItIsKnown() throws {
+  @Test func `a client says where the owner is when it is known`() throws {
     let supplicant = try makeSupplicant()
     let usual = supplicant.answer
     supplicant.answer = { command in
@@ -281,7 +281,7 @@ let ownerStarted =
     #expect(supplicant.commands.last == "P2P_CONNECT 42:00:00:00:01:00 pbc join freq=2462")
   }
 
-  @Test func aClientPassesByStrangersAndNodesWithoutAGroup() throws {
+  @Test func `a client passes by strangers and nodes without a group`() throws {
     let supplicant = try makeSupplicant()
     let radio = makeRadio { $0.role = .client }
     radio.start()
@@ -298,7 +298,7 @@ let ownerStarted =
     #expect(radio.snapshot.state == .searching)
   }
 
-  @Test func aClientWithAChosenPeerJoinsOnlyIt() throws {
+  @Test func `a client with a chosen peer joins only it`() throws {
     let supplicant = try makeSupplicant()
     let radio = makeRadio {
       $0.role = .client
@@ -317,7 +317,7 @@ let ownerStarted =
     #expect(supplicant.commands.last == "P2P_CONNECT 42:00:00:00:02:00 pbc join")
   }
 
-  @Test func aRefusedJoinIsToldGivenUpAndFollowedByAPause() throws {
+  @Test func `a refused join is told given up and followed by a pause`() throws {
     let supplicant = try makeSupplicant()
     let radio = makeRadio { $0.role = .client }
     radio.start()
@@ -335,7 +335,7 @@ let ownerStarted =
   }
 
   /// Any device can own a group whose name looks like that of a node, and then admit no station.
-  @Test func anOwnerThatDidNotLetANodeInIsTriedAfterOthers() throws {
+  @Test func `an owner that did not let a node in is tried after others`() throws {
     let supplicant = try makeSupplicant()
     let radio = makeRadio { $0.role = .client }
     radio.start()
@@ -356,7 +356,7 @@ let ownerStarted =
     search(4, finding: [other], joins: 0x4200_0000_0200)
   }
 
-  @Test func aFullGroupIsGivenUpAtOnce() throws {
+  @Test func `a full group is given up at once`() throws {
     let supplicant = try makeSupplicant()
     let radio = makeRadio { $0.role = .client }
     radio.start()
@@ -370,7 +370,7 @@ let ownerStarted =
     #expect(recorder.reports.map(\.text) == ["the group is full: its owner accepts no more stations"])
   }
 
-  @Test func aClientWithAPassphraseIsAnOrdinaryStation() throws {
+  @Test func `a client with a passphrase is an ordinary station`() throws {
     let supplicant = try makeSupplicant()
     let radio = makeRadio {
       $0.role = .client
@@ -394,7 +394,7 @@ let ownerStarted =
 
   // MARK: - wpa_supplicant
 
-  @Test func anAbsentSupplicantIsToldOnceWithTheRemedyAndFoundWhenItComes() throws {
+  @Test func `an absent supplicant is told once with the remedy and found when it comes`() throws {
     let radio = makeRadio()
     radio.start()
     defer { radio.stop() }
@@ -406,7 +406,7 @@ let ownerStarted =
     #expect(recorder.reports.map(\.text) == ["no wpa_supplicant at \(path): start it with -g \(path)"])
   }
 
-  @Test func aSupplicantThatEndsTakesTheGroupAndTheCandidateWithIt() throws {
+  @Test func `a supplicant that ends takes the group and the candidate with it`() throws {
     let supplicant = try makeSupplicant()
     let radio = makeRadio { $0.role = .client }
     radio.start()
@@ -423,7 +423,7 @@ let ownerStarted =
     #expect(radio.snapshot.groupInterface == "")
   }
 
-  @Test func withoutAGlobalSocketTheP2PDevicesOwnServes() throws {
+  @Test func `without a global socket the P2P devices own serves`() throws {
     let supplicant = try makeSupplicant("p2p-dev-cwtest")
     let group = try FakeSupplicant(loop, scratch.path + "/p2p-cwtest-0")
     let radio = makeRadio()
@@ -439,7 +439,7 @@ let ownerStarted =
     #expect(radio.snapshot.stations.count == 1)
   }
 
-  @Test func anInterfaceTheSupplicantDoesNotDriveIsAdded() throws {
+  @Test func `an interface the supplicant does not drive is added`() throws {
     let supplicant = try makeSupplicant()
     let usual = supplicant.answer
     var isAdded = false
@@ -454,7 +454,7 @@ let ownerStarted =
     #expect(supplicant.commands.contains { $0.hasPrefix("INTERFACE_ADD cwtest\t\tnl80211\t") })
   }
 
-  @Test func anAbsentInterfaceIsAFaultNotACrash() throws {
+  @Test func `an absent interface is a fault not a crash`() throws {
     let supplicant = try makeSupplicant()
     supplicant.answer = { $0.hasPrefix("INTERFACE_ADD") ? "FAIL" : $0 == "INTERFACES" ? "" : "OK" }
     let radio = makeRadio()
@@ -465,7 +465,7 @@ let ownerStarted =
     #expect(recorder.reports.first?.text.contains("cannot use cwtest") == true)
   }
 
-  @Test func aSupplicantWithoutWiFiDirectIsAFaultForAClient() throws {
+  @Test func `a supplicant without wi fi direct is a fault for a client`() throws {
     let supplicant = try makeSupplicant()
     let usual = supplicant.answer
     supplicant.answer = { $0.hasSuffix("STATUS") ? "wpa_state=DISCONNECTED" : usual($0) }
@@ -476,7 +476,7 @@ let ownerStarted =
     #expect(recorder.reports.first?.text.contains("does not support Wi-Fi Direct") == true)
   }
 
-  @Test func optionsThatCannotWorkLeaveTheRadioOff() throws {
+  @Test func `options that cannot work leave the radio off`() throws {
     let supplicant = try makeSupplicant()
     let radio = makeRadio { $0.passphrase = "short" }
     radio.start()
