@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The times of CONTRIBUTING.md, “Times”, as a table: times.py [--all]
+"""The times of builds and tests, as a table: times.py [--all]
 
 Clones the last commit into build/times, so that every build begins cold, and runs the commands there one after the other.
 Packages and caches that exist are used; `--all` adds `make demo` and `make test`. Run it on a machine that does nothing else."""
