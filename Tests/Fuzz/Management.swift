@@ -7,7 +7,7 @@ import Primitives
 func fuzzManagement(_ input: UnsafeRawBufferPointer) {
   _ = CausewayService.claim(in: Array(input))
   var script = Script(input)
-  var table = CandidateTable()
+  var table = HeardPeers()
   var now = Instant.zero + .seconds(1)
   table.scanning(true, now)
   while !script.isOver {
@@ -15,14 +15,14 @@ func fuzzManagement(_ input: UnsafeRawBufferPointer) {
     guard let (_, event) = ManagementEvent.decode(packet) else { continue }
     now = now + .milliseconds(100)
     hear(event, &table, now)
-    expect(table.count <= CandidateTable.entriesMax, "\(table.count) candidates")
+    expect(table.count <= HeardPeers.entriesMax, "\(table.count) candidates")
   }
   now = now + .seconds(3600)
   _ = table.expire(now)
   _ = table.removeAll(now)
 }
 
-private func hear(_ event: ManagementEvent, _ table: inout CandidateTable, _ now: Instant) {
+private func hear(_ event: ManagementEvent, _ table: inout HeardPeers, _ now: Instant) {
   switch event {
   case .reply(_, let status, let parameters):
     _ = status.text
