@@ -73,7 +73,7 @@ extension Simulation {
   }
 
   /// Plans that the radios at both ends of a Bluetooth wire forget each other, 30 to 50 s after the last received
-  /// advertisement. The firmware does this in `CandidateTable` of BearerBluetooth.
+  /// advertisement. The firmware does this in `HeardPeers` of BearerBluetooth.
   func fallSilent(_ wire: Int) {
     if wires[wire].model.bearer != .bluetoothLE { return }
     for machine in [wires[wire].ends.0, wires[wire].ends.1] {
