@@ -12,7 +12,7 @@ extension Session {
   ///
   /// - Parameters:
   ///   - paths: files, and folders with all their content; at most 65,536 files and folders in total, and no symbolic
-  ///     links. FileNames are UTF-8 without control characters (docs/resources.md, “Records”). The files must not change
+  ///     links. Names are UTF-8 without control characters (docs/resources.md, “Records”). The files must not change
   ///     until they are sent. A path that begins with `http://` or `https://` is a URL. The program curl fetches the
   ///     file first, and the file is offered under the last component of the URL's path. A URL with a password is
   ///     refused; put the password in ~/.netrc.

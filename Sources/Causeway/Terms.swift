@@ -1,4 +1,4 @@
-/// The description of the node on which a service or member runs, as the local node sees it. FileNames are untrusted;
+/// The description of the node on which a service or member runs, as the local node sees it. Names are untrusted;
 /// identify applications by their address.
 public struct Peer: Hashable, Sendable {
   /// The display name of the node, at most 63 bytes; empty while the node is out of reach.

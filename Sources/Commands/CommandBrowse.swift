@@ -127,7 +127,7 @@ private struct Browse {
     line.put()
   }
 
-  // MARK: TextTable
+  // MARK: The table
 
   private mutating func draw() {
     guard let screen else { return }

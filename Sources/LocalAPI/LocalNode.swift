@@ -2,8 +2,8 @@ import Channel
 import Primitives
 import Session
 
-/// The operations of the node that `ClientRecords` needs. All calls come from `ClientRecords`. After the calls, the host
-/// carries out the node's outputs.
+/// The operations of the node that `ClientRecords` needs. All calls come from `ClientRecords`. After the calls, the
+/// host carries out the node's outputs.
 public protocol LocalNode: AnyObject {
   var sessions: Sessions { get }
   /// This node's display name.

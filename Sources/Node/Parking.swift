@@ -230,7 +230,8 @@ extension Node {
     return nil
   }
 
-  /// Whether at least one link is parked and no link is up. This node then learns only at the next visit that a node has left or returned.
+  /// Whether at least one link is parked and no link is up. This node then learns only at the next visit that another
+  /// node has left or returned.
   var isParked: Bool {
     var hasParked = false
     for slot in links.indices {

@@ -1,4 +1,4 @@
-/// Rules for file names. FileNames come from other nodes and are untrusted. A name is never a path: it names one entry of
+/// Rules for file names. They come from other nodes and are untrusted. A name is never a path: it names one entry of
 /// one folder.
 public enum FileNames {
   /// Whether a name is legal. A legal name has 1 to 255 bytes of UTF-8, is not `.` or `..`, and contains none of these:

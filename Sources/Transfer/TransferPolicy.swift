@@ -11,8 +11,10 @@ public struct SenderPolicy: Sendable {
     case giveUp
   }
 
+  /// The pause after a failed path whose attempt sent something, in milliseconds. It doubles with each further failure.
   static let pauseMin: UInt64 = 200
   static let pauseMax: UInt64 = 5_000
+  /// The pause after a refusal, in milliseconds.
   static let refusedPause: ClosedRange<UInt64> = 250...1_500
 
   /// Consecutive attempts that sent nothing.
