@@ -5,6 +5,7 @@ import pathlib
 import threading
 import time
 
+from .light import Light
 from .process import run
 
 LABEL = "lab-gpio"
@@ -13,9 +14,9 @@ BUTTON = 27
 KEYS = {"status-gpio": f"{LABEL}:{LIGHT}", "button-gpio": f"{LABEL}:{BUTTON}, active-low, pull-up"}
 
 
-class Chip:
-    """The chip with the light and the button of board/virtual/README.md. `changes` contains (time, value) for each
-    change of the light. Only root may open the chip, because the lab has no udev that would grant access to others."""
+class Chip(Light):
+    """The chip with the light and the button of board/virtual/README.md. Only root may open the chip, because the lab
+    has no udev that would grant access to others."""
 
     def __init__(self):
         run("modprobe", "configfs", timeout=120)
@@ -27,7 +28,7 @@ class Chip:
         bank.mkdir(parents=True)
         (bank / "num_lines").write_text("32")
         (bank / "label").write_text(LABEL)
-        self.changes = []
+        super().__init__()
         self.plug(True)
         threading.Thread(target=self._watch, daemon=True).start()
 
@@ -54,33 +55,15 @@ class Chip:
         time.sleep(seconds)
         self.pull(BUTTON, "up")
 
-    # --- the light ---------------------------------------------------------------------------------------------------
+    def _watch(self):
+        """Record the changes of the light. The kernel does not report them, so this polls the line often."""
+        while True:
+            if (value := self._line_is_high()) != self.is_lit():
+                self.changes.append((time.monotonic(), value))
+            time.sleep(0.01)
 
-    def is_lit(self):
+    def _line_is_high(self):
         try:
             return (self._lines / f"sim_gpio{LIGHT}/value").read_text().strip() == "1"
         except OSError:
             return False
-
-    def pattern(self, seconds=3):
-        """Watch the light for `seconds`. Returns how many times it was switched on, and whether it is lit at the
-        end."""
-        before = len(self.changes)
-        time.sleep(seconds)
-        return sum(1 for _, value in self.changes[before:] if value), self.is_lit()
-
-    def lit_seconds(self, seconds):
-        """Watch the light for `seconds`. Returns the duration of each time that it was lit."""
-        before = len(self.changes)
-        time.sleep(seconds)
-        changes = self.changes[before:]
-        return [end - start for (start, value), (end, _) in zip(changes, changes[1:]) if value]
-
-    def _watch(self):
-        """Record the changes of the light. The kernel does not report them, so this polls the line often."""
-        shown = False
-        while True:
-            if (value := self.is_lit()) != shown:
-                shown = value
-                self.changes.append((time.monotonic(), value))
-            time.sleep(0.01)
