@@ -1,10 +1,11 @@
-"""A photo wall: people nearby push pictures, which appear on a page in the browser as they arrive.
+"""A photo wall: people nearby send pictures, which appear on a web page as they arrive.
 
     python3 photowall.py show ~/wall                # on the machine with the screen: http://127.0.0.1:8642/
-    python3 photowall.py push beach.jpg cat.png     # on the others; --to NAME if there are several walls
+    python3 photowall.py push beach.jpg cat.png     # on other machines; --to NAME selects one of several walls
 
-The example shows how applications find each other: all gather in one session, and one advertises itself as the wall. It also
-shows how to transfer files, and how to treat untrusted data: names are escaped, and only content that is a picture is served.
+The example shows how applications find each other: all of them join one session automatically, and one of them advertises
+itself as the wall. The example also shows how to transfer files, and how to treat untrusted data: names are escaped, and only
+files that begin as pictures are served.
 """
 import argparse
 import collections
@@ -38,19 +39,19 @@ def kind(path):
 class Wall(http.server.ThreadingHTTPServer):
     def __init__(self, session, directory, port):
         super().__init__(("127.0.0.1", port), Handler)
-        self.session, self.taken = session, []          # taken: name of the sender, and transfer
-        self.run = f"{time.time_ns():x}"                # makes the pictures' URLs differ after a restart
+        self.session, self.taken = session, []          # taken: the sender's name, and the transfer
+        self.run = f"{time.time_ns():x}"                # the pictures' URLs differ after a restart
         Transfers(session, directory, self.accept).start()
 
     def accept(self, incoming):
         """Decides on an offer: returns the reason to decline it, or None to accept it."""
         member, pictures = self.session.members.get(incoming.sender), sum(other.count for _, other in self.taken)
         if member is None or pictures + incoming.count > PICTURES_MAX or incoming.bytes > PICTURE_BYTES_MAX * incoming.count:
-            return f"at most {PICTURES_MAX} pictures of {PICTURE_BYTES_MAX >> 20} MiB each"
+            return f"the wall accepts at most {PICTURES_MAX} pictures of {PICTURE_BYTES_MAX >> 20} MiB each"
         self.taken.append((member.peer.name, incoming))
 
     def pictures(self):
-        """Yields each picture that is stored or arriving: URL path, sender (name and short id), file."""
+        """Yields each picture that is stored or arriving, as its URL path, its sender (name and short id), and its file."""
         for number, (name, incoming) in enumerate(self.taken):
             for index, file in enumerate(incoming.files):
                 if os.path.exists(file.path) and kind(file.path) if file.path else incoming.is_running:
@@ -71,7 +72,7 @@ class Wall(http.server.ThreadingHTTPServer):
 class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         files = {address: file.path for address, _, file in self.server.pictures()} | {"/style.css": STYLE}
-        # By DNS rebinding, a page of another site could read the wall under that site's host name.
+        # Without this check, a page of another site could use DNS rebinding to read the wall under that site's host name.
         if not re.fullmatch(r"(127\.0\.0\.1|localhost)(:\d+)?", self.headers.get("Host", "")):
             self.send_error(421)
         elif self.path == "/":
