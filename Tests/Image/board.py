@@ -9,7 +9,7 @@ import sys
 import time
 
 PROJECT = pathlib.Path(__file__).resolve().parents[2]
-BOOT = PROJECT / "board/virtual-arm64/boot.sh"
+BOOT = PROJECT / "board/boards/virtual-arm64/boot.sh"
 FIRST_PARTITION = 4 << 20
 
 

@@ -18,10 +18,10 @@ fi
 cd "$(dirname "$0")/../.."
 
 board=${1:-}
-[ -f "board/$board/image.conf" ] || { echo "usage: build.sh $(ls board/*/image.conf | cut -d / -f 2 | paste -sd '|')" >&2; exit 2; }
+[ -f "board/boards/$board/image.conf" ] || { echo "usage: build.sh $(ls board/boards/*/image.conf | cut -d / -f 3 | paste -sd '|')" >&2; exit 2; }
 here=$PWD/board/image
 . board/image/contents.conf
-. "board/$board/image.conf"
+. "board/boards/$board/image.conf"
 . board/virtual/image/apt-root.sh
 
 # RAUC compares semantic versions. Two builds of the same release are ordered by the time of their commit (UTC, seconds).
@@ -72,7 +72,7 @@ root=$work/root
 mkdir "$root"
 tar -xpf "$base" -C "$root"
 cp -r "$here/root/." "$root/"
-[ ! -d "board/$board/root" ] || cp -r "board/$board/root/." "$root/"
+[ ! -d "board/boards/$board/root" ] || cp -r "board/boards/$board/root/." "$root/"
 cp "$package" "$root/causeway.deb"
 bash "$here/emulator.sh" bash -c 'mount -t proc proc "$0/proc"; chroot "$0" "$@"' "$root" /bin/sh -euc '
     export DEBIAN_FRONTEND=noninteractive
