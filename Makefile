@@ -9,13 +9,13 @@ help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## build the firmware, static and stripped: build/x86_64/causeway and build/aarch64/causeway
-	@board/swift.sh firmware x86_64 & first=$$!; board/swift.sh firmware aarch64 && wait $$first
+	@board/build/swift.sh firmware x86_64 & first=$$!; board/build/swift.sh firmware aarch64 && wait $$first
 	@ls -l build/x86_64/causeway build/aarch64/causeway
 
 demo: ## run the main scenario in the radio lab: a box connects Bluetooth, Wi-Fi Direct and Ethernet peers
-	@board/progress.sh firmware board/swift.sh development x86_64 & firmware=$$!; trap "kill $$firmware 2> /dev/null" EXIT; \
-	  board/progress.sh packages board/virtual/host-packages.sh amd64 && \
-	  board/progress.sh lab board/virtual/image.sh amd64 && wait $$firmware
+	@board/build/progress.sh firmware board/build/swift.sh development x86_64 & firmware=$$!; trap "kill $$firmware 2> /dev/null" EXIT; \
+	  board/build/progress.sh packages board/build/host-packages.sh amd64 && \
+	  board/build/progress.sh lab board/virtual/image.sh amd64 && wait $$firmware
 	@board/virtual/run.sh -f build/development/x86_64/causeway -t 240 demo
 
 quick: ## run the unit tests of one module and build only what they import (MODULE=Mesh; FILTER=test for some of them)
@@ -29,7 +29,7 @@ test-unit: ## run unit tests and the self-test in normal Swift, and 500 simulate
 	$(MAKE) sim
 
 selftest: build ## run the firmware's self-test on x86_64 and under qemu-aarch64-static, and test its command line and daemon
-	@board/virtual/host-packages.sh amd64 arm64 load
+	@board/build/host-packages.sh amd64 arm64 load
 	build/x86_64/causeway selftest
 	python3 Tests/CommandLine/command_line_test.py build/x86_64/causeway
 	python3 Tests/CommandLine/join_test.py build/x86_64/causeway
@@ -40,31 +40,31 @@ selftest: build ## run the firmware's self-test on x86_64 and under qemu-aarch64
 	qemu-aarch64-static build/aarch64/causeway selftest
 
 deb: ## build a Debian package of the firmware: build/causeway_VERSION_ARCH.deb (ARCH=amd64; default arm64)
-	@board/virtual/host-packages.sh $(or $(ARCH),arm64) package
-	board/swift.sh firmware $(if $(filter amd64,$(ARCH)),x86_64,aarch64)
-	board/deb.sh $(or $(ARCH),arm64)
+	@board/build/host-packages.sh $(or $(ARCH),arm64) package
+	board/build/swift.sh firmware $(if $(filter amd64,$(ARCH)),x86_64,aarch64)
+	board/build/deb.sh $(or $(ARCH),arm64)
 
 image: ## build a card image for a board: build/image/BOARD/causeway.img (BOARD=rpi4, rpi-zero-2w, virtual-arm64; UPDATE_KEY=NAME.key signs updates)
-	@board/virtual/host-packages.sh arm64 package image
-	board/swift.sh firmware aarch64
-	board/deb.sh arm64
-	CAUSEWAY_UPDATE_KEY=$(UPDATE_KEY) board/image/build.sh $(BOARD)
+	@board/build/host-packages.sh arm64 package image
+	board/build/swift.sh firmware aarch64
+	board/build/deb.sh arm64
+	CAUSEWAY_UPDATE_KEY=$(UPDATE_KEY) board/build/image/build.sh $(BOARD)
 
 test-image: ## test the card images of all boards, and on the virtual board: first start, restart, invalid updates, an update with power cuts after every write
-	@rm -rf build/image/key; board/image/update-key.sh build/image/key/update.key
+	@rm -rf build/image/key; board/build/image/update-key.sh build/image/key/update.key
 	$(MAKE) image BOARD=virtual-arm64 UPDATE_KEY=build/image/key/update.key
 	python3 Tests/Image/slots_test.py Bundles
 	CAUSEWAY_UPDATE_KEY=build/image/key/update.key python3 Tests/Image/image_test.py
-	for board in rpi4 rpi-zero-2w; do board/image/build.sh $$board && python3 Tests/Image/card_test.py $$board || exit 1; done
+	for board in rpi4 rpi-zero-2w; do board/build/image/build.sh $$board && python3 Tests/Image/card_test.py $$board || exit 1; done
 
 test-package: build ## test the package on Debian 12 and 13, the scripts for OpenRC, BusyBox and sysvinit, and a card's update script
-	@board/virtual/host-packages.sh amd64 arm64 package
+	@board/build/host-packages.sh amd64 arm64 package
 	python3 Tests/Package/deb_test.py
 	python3 Tests/Package/init_test.py
 	python3 Tests/Image/slots_test.py Configuration Contents
 
 test-lab: build ## run every scenario in the radio lab, and one of them on aarch64
-	@board/virtual/host-packages.sh amd64 arm64
+	@board/build/host-packages.sh amd64 arm64
 	Tests/Lab/run-all.sh
 	Tests/Lab/run-all.sh -a arm64 -j 1 -t 900 demo
 
@@ -83,20 +83,20 @@ test-all: clean ## run everything that CI runs, then everything that takes long 
 	$(MAKE) bench
 
 test-backbone: ## compare backbones of four boxes in a diamond: the radios' mesh, Causeway alone, batman-adv
-	@board/virtual/host-packages.sh amd64
-	board/swift.sh firmware x86_64
+	@board/build/host-packages.sh amd64
+	board/build/swift.sh firmware x86_64
 	for how in mesh links batman; do board/virtual/run.sh -t 400 backbone $$how || exit 1; done
 
 # Its times are meaningless if the machine does other work.
 test-room: ## run 16 Bluetooth LE peers around a box with seven places, and a session of nine, on two processors
-	@board/virtual/host-packages.sh amd64
-	board/swift.sh firmware x86_64
+	@board/build/host-packages.sh amd64
+	board/build/swift.sh firmware x86_64
 	board/virtual/run.sh -t 560 -m 1500 room
 	board/virtual/run.sh -t 560 -m 1500 nine
 	board/virtual/run.sh -t 560 -m 1500 room relay
 
 sim: ## run simulated networks: SEEDS=n [FIRST=n] for many, SEED=n [LESS="nodes=3 faults=cut"] prints one
-	board/swift.sh host build -c release --product simulate
+	board/build/swift.sh host build -c release --product simulate
 ifdef SEED
 	.build/release/simulate story $(SEED) $(LESS)
 else
@@ -105,7 +105,7 @@ else
 endif
 
 sim-planted: ## plant a bug, which the simulation must find within 1000 seeds
-	CAUSEWAY_PLANTED_BUG=1 SWIFT_SCRATCH=.build/planted board/swift.sh host build -c release --product simulate
+	CAUSEWAY_PLANTED_BUG=1 SWIFT_SCRATCH=.build/planted board/build/swift.sh host build -c release --product simulate
 	python3 Tests/Simulate/run.py .build/planted/release/simulate --seeds 1000 --expect-failure
 
 mutation: ## disable the checks of the core and the rim one by one; each must make a test fail (ONLY=TEXT selects some)
@@ -115,7 +115,7 @@ fuzz: ## run every fuzz target for TIME seconds (default 6), two at a time; prin
 	Tests/Fuzz/run.sh $(or $(TIME),6)
 
 bench-instructions: build ## count instructions per forwarded frame on x86_64 and aarch64 under QEMU, against the committed budget
-	@board/virtual/host-packages.sh bench
+	@board/build/host-packages.sh bench
 	unshare -n sh -c "ip link set lo up; exec python3 Tests/Benchmarks/instructions.py"
 
 bench: build ## measure journal, TLS, relaying, short messages, security, halls and hostile members; compare ratios with limits measured in the same run
@@ -132,14 +132,14 @@ bench: build ## measure journal, TLS, relaying, short messages, security, halls 
 	$(MAKE) bench-beside QUICK=1
 
 bench-beside: ## compare the relay with haproxy, NATS, mosquitto, a plain hub, scp and others; writes docs/measurements/benchmarks.md in 15 minutes (QUICK=1 prints one short round)
-	@board/virtual/host-packages.sh load peers
-	board/swift.sh firmware x86_64
+	@board/build/host-packages.sh load peers
+	board/build/swift.sh firmware x86_64
 	@test -x $(WORMHOLE)/bin/wormhole || { python3 -m venv $(WORMHOLE) && \
 	  $(WORMHOLE)/bin/pip install -q magic-wormhole==0.24.0 magic-wormhole-mailbox-server==0.8.0; } || echo "without magic-wormhole"
 	unshare -n sh -c "ip link set lo up; exec python3 Tests/Benchmarks/beside.py build/x86_64/causeway $(if $(QUICK),--quick)"
 
 docs: ## build the library's reference in build/docs/Causeway; fails on a warning
-	board/docs.sh
+	board/build/docs.sh
 
 check: ## check format, lint and import rules
 	python3 Tests/Style/check.py

@@ -16,5 +16,5 @@ export CAUSEWAY_ONLY=${module}Tests SWIFT_SCRATCH=.build/quick
 if grep -q "^ *core(\"$module\"" Package.swift; then export CAUSEWAY_CORE=1; fi
 mkdir -p build
 log=build/quick.log
-board/swift.sh host build --build-tests -debug-info-format none > "$log" 2>&1 || { grep -a 'error:' "$log"; exit 1; }
-exec board/swift.sh host test --skip-build -debug-info-format none "$@"
+board/build/swift.sh host build --build-tests -debug-info-format none > "$log" 2>&1 || { grep -a 'error:' "$log"; exit 1; }
+exec board/build/swift.sh host test --skip-build -debug-info-format none "$@"

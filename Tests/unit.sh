@@ -11,9 +11,9 @@ export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH=$((2 * $(nproc)))
 # two processors.
 case " $* " in
   *" --skip-build "*) ;;
-  *) board/swift.sh host build --build-tests -debug-info-format none > "$log" 2>&1 || { status=$?; grep -a 'error:' "$log"; exit "$status"; } ;;
+  *) board/build/swift.sh host build --build-tests -debug-info-format none > "$log" 2>&1 || { status=$?; grep -a 'error:' "$log"; exit "$status"; } ;;
 esac
-board/swift.sh host test --skip-build -debug-info-format none "$@" 2>&1 | tee "$log" && exit
+board/build/swift.sh host test --skip-build -debug-info-format none "$@" 2>&1 | tee "$log" && exit
 status=$?
 printf '\nfailed:\n'
 grep -aE '✘|recorded an issue|error:|Fatal error|signal' "$log" | tail -n 60

@@ -2,8 +2,8 @@
 // the machine at run time (NSS), and the firmware must not depend on such libraries. The system bus needs neither host
 // names nor account names: it is a local socket that identifies accounts by number.
 //
-// So board/sysroot.sh renames the calls to the functions below, which find nothing. libdbus writes its warnings both to
-// standard error and to the system's log. The last two functions keep the warnings out of the log.
+// So board/build/sysroot.sh renames the calls to the functions below, which find nothing. libdbus writes its warnings
+// both to standard error and to the system's log. The last two functions keep the warnings out of the log.
 #include <netdb.h>
 #include <pwd.h>
 #include <stdarg.h>

@@ -14,8 +14,8 @@ __attribute__((constructor)) static void save_arguments(int argc, char **argv) {
 int csystem_argc(void) { return saved_argc; }
 char **csystem_argv(void) { return saved_argv; }
 
-// Replacements for library functions that the firmware does not need. board/firmware.ld redirects those functions to
-// the replacements.
+// Replacements for library functions that the firmware does not need. board/build/firmware.ld redirects those functions
+// to the replacements.
 char *csystem_untranslated(const char *domain, const char *message, int category);
 char *csystem_untranslated(const char *domain, const char *message, int category) {
   (void)domain, (void)category;

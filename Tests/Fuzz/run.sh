@@ -35,7 +35,7 @@ build() { # address|plain
     sanitizers=fuzzer,address
     c_options=(-Xcc -fsanitize=address)
   fi
-  if ! CAUSEWAY_FUZZ=1 SWIFT_SCRATCH=$out/build-$variant board/swift.sh host build -c release --product fuzz \
+  if ! CAUSEWAY_FUZZ=1 SWIFT_SCRATCH=$out/build-$variant board/build/swift.sh host build -c release --product fuzz \
     -Xswiftc "-sanitize=$sanitizers" -Xswiftc -enable-testing -Xswiftc -assert-config -Xswiftc Debug \
     "${c_options[@]}" > "$out/build-$variant.log" 2>&1; then
     echo "fuzz: the build failed; the log is $out/build-$variant.log" >&2

@@ -22,7 +22,7 @@ def run(*words):
 
 
 class Signer:
-    """A key that signs updates, and its certificate. board/image/update-key.sh makes them, or openssl if extensions are given."""
+    """A key that signs updates, and its certificate. board/build/image/update-key.sh makes them, or openssl if extensions are given."""
 
     def __init__(self, key, certificate=None):
         self.key, self.certificate = key, certificate or key.with_suffix(".crt")
@@ -31,7 +31,7 @@ class Signer:
     def new(cls, directory, name, *extensions):
         key = directory / f"{name}.key"
         if not extensions:
-            run(PROJECT / "board/image/update-key.sh", key)
+            run(PROJECT / "board/build/image/update-key.sh", key)
         else:
             run("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-noenc", "-days", "10950", "-subj",
                 "/CN=Causeway updates", *(word for extension in extensions for word in ("-addext", extension)), "-keyout", key,

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The card of a board, without starting the board: the partitions, and the files for firmware, kernel and radios.
 
-usage: card_test.py BOARD (after board/image/build.sh BOARD)"""
+usage: card_test.py BOARD (after board/build/image/build.sh BOARD)"""
 import gzip
 import json
 import subprocess

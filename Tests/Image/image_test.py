@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The image of the virtual board: the card's first start, false updates, and a valid update that is cut off after every write.
 
-usage: image_test.py, after board/image/build.sh virtual-arm64 with the same CAUSEWAY_UPDATE_KEY. KEEP=DIRECTORY keeps the logs of
-a failure."""
+usage: image_test.py, after board/build/image/build.sh virtual-arm64 with the same CAUSEWAY_UPDATE_KEY. KEEP=DIRECTORY keeps the logs
+of a failure."""
 import contextlib
 import hashlib
 import json
@@ -22,7 +22,7 @@ from writes import writes
 BUILT = PROJECT / "build/image/virtual-arm64"
 BEGAN = time.monotonic()
 MIB = 1 << 20
-# The offsets of the partitions that board/image/build.sh makes: boot, slot a, slot b, data.
+# The offsets of the partitions that board/build/image/build.sh makes: boot, slot a, slot b, data.
 BOOT, SLOT_A, SLOT_B, DATA = 4 * MIB, 132 * MIB, 228 * MIB, 324 * MIB
 
 

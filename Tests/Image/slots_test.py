@@ -20,7 +20,7 @@ from false_updates import NEWER, NO_REGULAR_FILES, UNEXPECTED_FILES
 sys.path.insert(0, str(PROJECT / "Tests/Package"))
 from debian import Root
 
-ROOT = PROJECT / "board/image/root"
+ROOT = PROJECT / "board/build/image/root"
 CONFIG = "os_prefix=a/\narm_64bit=1\nkernel=kernel.gz\n"
 PROGRAMS = {
     "mount": "exit 0", "umount": "exit 0", "sync": "exit 0", "blockdev": "echo 100000", "busctl": "exit 1",

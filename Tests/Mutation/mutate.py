@@ -114,7 +114,7 @@ def run(command, seconds, number=0, until=None):
 def build(is_simulator):
     # Debugger information takes a tenth of the build time.
     what = ["-c", "release", "--product", "simulate"] if is_simulator else ["--build-tests", "-debug-info-format", "none"]
-    return run(["board/swift.sh", "host", "build", *what], BUILD_SECONDS_MAX)
+    return run(["board/build/swift.sh", "host", "build", *what], BUILD_SECONDS_MAX)
 
 
 def test(suite, seeds, number=0):

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The Debian package on Debian 12 and 13: it is installed, upgraded, removed and purged in temporary roots. usage: deb_test.py
 
-The test packages build/ARCH/causeway with board/deb.sh. It needs root. mmdebstrap fetches the root directory of each release from
-the archive that apt uses."""
+The test packages build/ARCH/causeway with board/build/deb.sh. It needs root. mmdebstrap fetches the root directory of each release
+from the archive that apt uses."""
 import os
 import pathlib
 import re
@@ -18,7 +18,7 @@ NOT_OURS = re.compile(r"/(run/systemd/|var/(lib/dpkg|log|cache|lib/systemd/deb-s
 
 
 def package(version, architecture="amd64"):
-    run(PROJECT / "board/deb.sh", architecture, version)
+    run(PROJECT / "board/build/deb.sh", architecture, version)
     return PROJECT / f"build/causeway_{version}_{architecture}.deb"
 
 
@@ -131,7 +131,7 @@ class BytesTest(unittest.TestCase):
         self.assertEqual(pages, commands)
 
     def test_the_completion_knows_commands_and_options(self):
-        script = f"""PATH={PROJECT}/build/x86_64:$PATH; . {PROJECT}/board/deb/causeway.bash
+        script = f"""PATH={PROJECT}/build/x86_64:$PATH; . {PROJECT}/board/build/deb/causeway.bash
             COMP_WORDS=(causeway sta) COMP_CWORD=1; _causeway; echo "${{COMPREPLY[*]}}"
             COMP_WORDS=(causeway log --l) COMP_CWORD=2; _causeway; echo "${{COMPREPLY[*]}}" """
         self.assertEqual(run("bash", "-c", script).split("\n")[:2], ["status", "--level"])

@@ -3,7 +3,7 @@
 # already. Prints the directory of the image.
 #
 # The host is not changed: packages come through a private apt, and compilers run in a temporary root.
-# Needs root (chroot) and the packages of host-packages.sh, which it installs if they are missing.
+# Needs root (chroot) and the packages of board/build/host-packages.sh, which it installs if they are missing.
 # CAUSEWAY_CACHE moves the cache, CAUSEWAY_DEBIAN_MIRROR overrides the archive apt is configured with.
 set -euo pipefail
 
@@ -19,7 +19,7 @@ stamp=$(cat "${inputs[@]}" | sha256sum | cut -c 1-32)
 is_current() { [ "$(cat "$image/stamp" 2>/dev/null)" = "$stamp" ]; }
 if is_current; then echo "$image"; exit 0; fi
 
-"$here/host-packages.sh" "$arch"
+"$here/../build/host-packages.sh" "$arch"
 mkdir -p "$cache"
 # One build at a time, of either architecture: they share the package cache of the compilers.
 exec 9> "$cache/lab.lock"

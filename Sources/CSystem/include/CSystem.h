@@ -115,7 +115,7 @@ int csystem_writer_begin(struct csystem_writer *_Nonnull writer, const void *_Nu
 int csystem_writer_end(struct csystem_writer *_Nonnull writer);
 
 /// gmtime_r(3): converts seconds since 1970 to a date in UTC. Returns NULL with EOVERFLOW if the year does not fit into
-/// an int. The C library's function adds 90 kB for time zones and a number scanner. So board/sysroot.sh renames
+/// an int. The C library's function adds 90 kB for time zones and a number scanner. So board/build/sysroot.sh renames
 /// mbedTLS's calls to this function.
 struct tm *_Nullable csystem_gmtime_r(const time_t *_Nonnull time, struct tm *_Nonnull parts);
 

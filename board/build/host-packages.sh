@@ -1,7 +1,8 @@
 #!/bin/bash
-# host-packages.sh: installs the packages that the radio lab needs on a Debian 12 or 13 host, if they are missing.
+# host-packages.sh: installs the packages that builds, tests and the radio lab need on a Debian 12 or 13 host, if they are missing.
 #
-# usage: board/virtual/host-packages.sh [amd64|arm64|package ...]     (default: both guests)
+# usage: board/build/host-packages.sh [amd64|arm64|package ...]     (default: amd64 arm64)
+#        amd64, arm64: to run programs and the radio lab's machine of this architecture
 #        package: to build and test the Debian package; image: to build and test a board's card
 #        load: to compile the load generator of the benchmarks
 #        peers: the relays with which the benchmarks compare Causeway (Debian starts them as services)

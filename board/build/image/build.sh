@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # build.sh BOARD: builds a board's card in build/image/BOARD: causeway.img to write to a card, causeway.update for cards in use.
 #
-# Uses Debian's arm64 packages and build/causeway_VERSION_arm64.deb (board/deb.sh), without a loop device or a mount on the host. Needs
-# root, and the packages that board/virtual/host-packages.sh installs for “image”.
-# CAUSEWAY_UPDATE_KEY=NAME.key signs updates. board/image/update-key.sh creates this key and NAME.crt beside it. Without the key there is
-# no causeway.update, and the card accepts no update. The card trusts every certificate in NAME.crt. The first is that of the key.
+# Uses Debian's arm64 packages and build/causeway_VERSION_arm64.deb (board/build/deb.sh), without a loop device or a mount on the host.
+# Needs root, and the packages that board/build/host-packages.sh installs for “image”.
+# CAUSEWAY_UPDATE_KEY=NAME.key signs updates. board/build/image/update-key.sh creates this key and NAME.crt beside it. Without the key
+# there is no causeway.update, and the card accepts no update. The card trusts every certificate in NAME.crt. The first is that of the key.
 # CAUSEWAY_CACHE is the directory of the package cache.
 set -euo pipefail
 update_key='' update_certificate=''
@@ -13,14 +13,14 @@ if [ -n "${CAUSEWAY_UPDATE_KEY:-}" ]; then
     update_certificate=$(realpath -e "${update_key%.*}.crt")
     # RAUC on the card accepts only certificates for code signing.
     openssl x509 -in "$update_certificate" -noout -ext extendedKeyUsage 2> /dev/null | grep -q 'Code Signing' ||
-        { echo "image: $update_certificate is not for code signing; board/image/update-key.sh makes one that is" >&2; exit 1; }
+        { echo "image: $update_certificate is not for code signing; board/build/image/update-key.sh makes one that is" >&2; exit 1; }
 fi
-cd "$(dirname "$0")/../.."
+cd "$(dirname "$0")/../../.."
 
 board=${1:-}
 [ -f "board/boards/$board/image.conf" ] || { echo "usage: build.sh $(ls board/boards/*/image.conf | cut -d / -f 3 | paste -sd '|')" >&2; exit 2; }
-here=$PWD/board/image
-. board/image/contents.conf
+here=$PWD/board/build/image
+. board/build/image/contents.conf
 . "board/boards/$board/image.conf"
 . board/virtual/image/apt-root.sh
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# board/swift.sh firmware x86_64|aarch64   build the static firmware into build/ARCH/causeway
-# board/swift.sh development ARCH          the same sources in seconds, not optimised, into build/development/ARCH/causeway
-# board/swift.sh host ARGUMENTS…           swift with the third-party libraries of the sysroot (build, test, run)
+# board/build/swift.sh firmware x86_64|aarch64   build the static firmware into build/ARCH/causeway
+# board/build/swift.sh development ARCH          the same sources in seconds, not optimised, into build/development/ARCH/causeway
+# board/build/swift.sh host ARGUMENTS…           swift with the third-party libraries of the sysroot (build, test, run)
 #
 # Every run of the compiler is limited in memory and time, because a compiler bug with generics can exhaust the machine.
 set -euo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../.."
 
 SWIFT_MEMORY_KB_MAX=${SWIFT_MEMORY_KB_MAX:-12000000}
 SWIFT_SECONDS_MAX=${SWIFT_SECONDS_MAX:-1500}
@@ -30,7 +30,7 @@ JSON
 
 firmware() { # firmware|development ARCH
   local kind=$1 arch=$2 sysroot triple out scratch optimised=()
-  board/sysroot.sh "$arch"
+  board/build/sysroot.sh "$arch"
   sysroot=$(readlink -f "build/sysroot/$arch")
   write_toolset "$arch" "$sysroot"
   case $arch in
@@ -48,15 +48,15 @@ firmware() { # firmware|development ARCH
     # as they are. The link takes a minute and 1.2 GB of memory.
     optimised=(--experimental-lto-mode full -Xlinker --icf=all)
   fi
-  # This empty archive replaces the compiler's libgcc_eh.a, so the linker must find it first. board/firmware.ld lists the parts
-  # that the firmware leaves out, with the reasons.
+  # This empty archive replaces the compiler's libgcc_eh.a, so the linker must find it first. board/build/firmware.ld lists the
+  # parts that the firmware leaves out, with the reasons.
   mkdir -p "$scratch/without"
   "$swift_bin/llvm-ar" rc "$scratch/without/libgcc_eh.a"
   CAUSEWAY_EMBEDDED=1 capped swift build -c release --product causeway --disable-local-rpath --omit-frame-pointers \
     --triple "$triple" --toolset "build/toolset-$arch.json" --scratch-path "$scratch" "${optimised[@]}" \
     -Xswiftc -Xclang-linker -Xswiftc -L"$root/$scratch/without" \
     -Xlinker -L"$swift_lib/embedded/$triple" -Xlinker -lswiftUnicodeDataTables \
-    -Xlinker --no-eh-frame-hdr -Xlinker -T -Xlinker "$root/board/firmware.ld"
+    -Xlinker --no-eh-frame-hdr -Xlinker -T -Xlinker "$root/board/build/firmware.ld"
   mkdir -p "$out"
   "$swift_bin/llvm-objcopy" --strip-all \
     "$scratch/$triple/release/causeway" "$out/causeway.new"
@@ -66,7 +66,7 @@ firmware() { # firmware|development ARCH
 # All modules are compiled with _GNU_SOURCE, because CSystem and the toolchain's module Glibc must see the same declarations.
 host() {
   # Tests of core modules need no library, so the sysroot is not built for them.
-  [ "${CAUSEWAY_CORE:-}" = 1 ] || board/sysroot.sh x86_64 > /dev/null
+  [ "${CAUSEWAY_CORE:-}" = 1 ] || board/build/sysroot.sh x86_64 > /dev/null
   local third=$root/build/sysroot/x86_64/third-party command=$1
   shift
   SWIFT_BACKTRACE=${SWIFT_BACKTRACE:-enable=no} capped swift "$command" --scratch-path "${SWIFT_SCRATCH:-.build}" \
@@ -75,7 +75,7 @@ host() {
 
 case ${1:-} in
   firmware|development)
-    case ${2:-} in x86_64|aarch64) firmware "$1" "$2" ;; *) echo "usage: board/swift.sh $1 x86_64|aarch64" >&2; exit 2 ;; esac ;;
+    case ${2:-} in x86_64|aarch64) firmware "$1" "$2" ;; *) echo "usage: board/build/swift.sh $1 x86_64|aarch64" >&2; exit 2 ;; esac ;;
   host) shift; host "$@" ;;
   *) sed -n '2,4p' "$0" >&2; exit 2 ;;
 esac

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# board/docs.sh: builds the library's reference in build/docs, from the library's comments and Sources/Causeway/Causeway.docc.
+# board/build/docs.sh: builds the library's reference in build/docs, from the library's comments and Sources/Causeway/Causeway.docc.
 # Warnings are errors, such as a broken link, or a symbol without a topic. The script needs only the Swift toolchain.
 set -euo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../.."
 rm -rf build/docs
 mkdir -p build/docs/symbols build/docs/module
 # Compiles a module from the sources that Package.swift lists for it in a normal build, not in the firmware's.

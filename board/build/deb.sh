@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# board/deb.sh amd64|arm64 [VERSION]   package build/ARCH/causeway as build/causeway_VERSION_ARCH.deb
+# board/build/deb.sh amd64|arm64 [VERSION]   package build/ARCH/causeway as build/causeway_VERSION_ARCH.deb
 #
 # Uses only dpkg-deb, because the binary is complete: debhelper would have nothing to do. The same input gives the same bytes
 # (SOURCE_DATE_EPOCH).
 set -euo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../.."
 
 case ${1:-} in
   amd64) binary=build/x86_64/causeway; program=$binary ;;
@@ -35,10 +35,10 @@ put 644 config/sshd/causeway.conf etc/ssh/sshd_config.d/causeway.conf
 put 644 config/causeway.openrc usr/share/doc/causeway/examples/causeway.openrc
 put 644 config/causeway.init usr/share/doc/causeway/examples/causeway.init
 put 644 config/grafana/causeway.json usr/share/causeway/grafana.json
-put 644 board/deb/causeway.bash usr/share/bash-completion/completions/causeway
-put 644 board/deb/copyright usr/share/doc/causeway/copyright
+put 644 board/build/deb/causeway.bash usr/share/bash-completion/completions/causeway
+put 644 board/build/deb/copyright usr/share/doc/causeway/copyright
 put 644 NOTICE usr/share/doc/causeway/NOTICE
-put 644 board/deb/lintian-overrides usr/share/lintian/overrides/causeway
+put 644 board/build/deb/lintian-overrides usr/share/lintian/overrides/causeway
 
 # The manual pages are made from the program's help texts.
 mkdir -p "$root/usr/share/man/man1"
@@ -60,8 +60,8 @@ printf 'causeway (%s) unstable; urgency=medium\n\n  * See CHANGELOG.md of the so
 size=$(du -sk "$root" | cut -f 1)
 mkdir "$root/DEBIAN"
 (cd "$root" && find etc -type f -printf '/%p\n' | sort) > "$root/DEBIAN/conffiles"
-install -m 755 board/deb/{postinst,prerm,postrm} "$root/DEBIAN/"
-sed -e "s/@ARCH@/$arch/" -e "s/@VERSION@/$version/" -e "s/@SIZE@/$size/" board/deb/control > "$root/DEBIAN/control"
+install -m 755 board/build/deb/{postinst,prerm,postrm} "$root/DEBIAN/"
+sed -e "s/@ARCH@/$arch/" -e "s/@VERSION@/$version/" -e "s/@SIZE@/$size/" board/build/deb/control > "$root/DEBIAN/control"
 (cd "$root" && find usr -type f -print0 | sort -z | xargs -0 md5sum) > "$root/DEBIAN/md5sums"
 find "$root" -newermt "@$SOURCE_DATE_EPOCH" -exec touch -hd "@$SOURCE_DATE_EPOCH" {} +
 dpkg-deb --root-owner-group -Zxz --build "$root" "build/causeway_${version}_$arch.deb"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# board/sysroot.sh x86_64|aarch64: makes build/sysroot/ARCH from Debian 13 packages.
+# board/build/sysroot.sh x86_64|aarch64: makes build/sysroot/ARCH from Debian 13 packages.
 #
 # The firmware is linked statically against Debian 13's libraries (mbedTLS 3.6) whatever the host runs.
 # Nothing is installed on the host: a private apt fetches, dpkg-deb unpacks. The result is cached by its
@@ -9,8 +9,8 @@
 #   build/sysroot/ARCH/third-party/   only the libraries that the host lacks: for builds in normal Swift,
 #                                     which must use the host's own glibc
 set -euo pipefail
-cd "$(dirname "$0")/.."
-. board/private-apt.sh
+cd "$(dirname "$0")/../.."
+. board/build/private-apt.sh
 
 SUITE=trixie
 PACKAGES="libc6-dev linux-libc-dev libgcc-14-dev libmbedtls-dev libbluetooth-dev libdbus-1-dev
@@ -24,11 +24,11 @@ arch=${1:-}
 case $arch in
   x86_64) deb=amd64 ;;
   aarch64) deb=arm64 ;;
-  *) echo "usage: board/sysroot.sh x86_64|aarch64" >&2; exit 2 ;;
+  *) echo "usage: board/build/sysroot.sh x86_64|aarch64" >&2; exit 2 ;;
 esac
 triple=$arch-linux-gnu
 cache=${CAUSEWAY_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/causeway}
-stamp=$(cat board/sysroot.sh board/cut_section.py board/private-apt.sh | sha256sum | cut -c1-12)
+stamp=$(cat board/build/sysroot.sh board/build/cut_section.py board/build/private-apt.sh | sha256sum | cut -c1-12)
 home=$cache/sysroot-$arch-$stamp
 
 mkdir -p "$cache" build/sysroot
@@ -58,10 +58,10 @@ if [ ! -d "$home" ]; then
   # UTC alone, see CSystem.h. The functions that read the machine's time zone are never called.
   "$objcopy" --redefine-sym gmtime_r=csystem_gmtime_r "$libraries/libmbedcrypto.a"
   "$objcopy" --weaken-symbol=gmtime --weaken-symbol=localtime --weaken-symbol=mktime "$libraries/libwpa_client.a"
-  # The transliteration tables of iconv are the end of one section of the locale “C”, 50 kB. board/firmware.ld ensures that iconv is
-  # not linked.
+  # The transliteration tables of iconv are the end of one section of the locale “C”, 50 kB. board/build/firmware.ld ensures that iconv
+  # is not linked.
   (cd "$work" && "$tools/llvm-ar" x "$libraries/libc.a" C-ctype.o)
-  board/cut_section.py "$work/C-ctype.o" .rodata translit_
+  board/build/cut_section.py "$work/C-ctype.o" .rodata translit_
   (cd "$work" && "$tools/llvm-ar" r "$libraries/libc.a" C-ctype.o)
   mkdir -p "$work/root/third-party/include" "$work/root/third-party/lib"
   for h in $THIRD_PARTY_HEADERS; do cp -r "$work/root/usr/include/$h" "$work/root/third-party/include/"; done

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# board/progress.sh STEP COMMAND…   run a long command, its output in build/STEP.log
+# board/build/progress.sh STEP COMMAND…   run a long command, its output in build/STEP.log
 #
 # Prints a line every ten seconds: the time so far, and the last line of the log without escape sequences. If the command
 # fails, the script prints the log and returns the status of the command.
 set -uo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../.."
 step=$1
 shift
 mkdir -p build
