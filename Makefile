@@ -15,8 +15,8 @@ build: ## build the firmware, static and stripped: build/x86_64/causeway and bui
 demo: ## run the main scenario in the radio lab: a box connects Bluetooth, Wi-Fi Direct and Ethernet peers
 	@board/build/progress.sh firmware board/build/swift.sh development x86_64 & firmware=$$!; trap "kill $$firmware 2> /dev/null" EXIT; \
 	  board/build/progress.sh packages board/build/host-packages.sh amd64 && \
-	  board/build/progress.sh lab board/virtual/image.sh amd64 && wait $$firmware
-	@board/virtual/run.sh -f build/development/x86_64/causeway -t 240 demo
+	  board/build/progress.sh lab board/lab/image.sh amd64 && wait $$firmware
+	@board/lab/run.sh -f build/development/x86_64/causeway -t 240 demo
 
 quick: ## run the unit tests of one module and build only what they import (MODULE=Mesh; FILTER=test for some of them)
 	@Tests/quick.sh "$(MODULE)" $(if $(FILTER),--filter '$(FILTER)')
@@ -85,15 +85,15 @@ test-all: clean ## run everything that CI runs, then everything that takes long 
 test-backbone: ## compare backbones of four boxes in a diamond: the radios' mesh, Causeway alone, batman-adv
 	@board/build/host-packages.sh amd64
 	board/build/swift.sh firmware x86_64
-	for how in mesh links batman; do board/virtual/run.sh -t 400 backbone $$how || exit 1; done
+	for how in mesh links batman; do board/lab/run.sh -t 400 backbone $$how || exit 1; done
 
 # Its times are meaningless if the machine does other work.
 test-room: ## run 16 Bluetooth LE peers around a box with seven places, and a session of nine, on two processors
 	@board/build/host-packages.sh amd64
 	board/build/swift.sh firmware x86_64
-	board/virtual/run.sh -t 560 -m 1500 room
-	board/virtual/run.sh -t 560 -m 1500 nine
-	board/virtual/run.sh -t 560 -m 1500 room relay
+	board/lab/run.sh -t 560 -m 1500 room
+	board/lab/run.sh -t 560 -m 1500 nine
+	board/lab/run.sh -t 560 -m 1500 room relay
 
 sim: ## run simulated networks: SEEDS=n [FIRST=n] for many, SEED=n [LESS="nodes=3 faults=cut"] prints one
 	board/build/swift.sh host build -c release --product simulate

@@ -47,7 +47,7 @@ private let projectDirectory = URL(filePath: #filePath).deletingLastPathComponen
   func `a pin that is none is refused`(_ line: String) { #expect(isRefused(line)) }
 
   /// Checks the example in the README.md of each folder: the lines behind `[board]` that have the form of a setting.
-  @Test(arguments: ["boards/rpi4", "boards/rpi-zero-2w", "virtual"])
+  @Test(arguments: ["boards/rpi4", "boards/rpi-zero-2w", "lab"])
   func `the configuration of each board is accepted`(folder: String) throws {
     let page = try String(contentsOf: projectDirectory.appending(path: "\(folder)/README.md"), encoding: .utf8)
     let lines = page.split(separator: "\n").map { $0.trimmingCharacters(in: .whitespaces) }

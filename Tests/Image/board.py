@@ -26,11 +26,11 @@ class Air:
         self.sockets = [directory / "uart0", directory / "uart1"]
         wheels = directory / "wheels"
         subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--root-user-action=ignore", "--no-deps",
-                        "--require-hashes", "--target", wheels, "--requirement", PROJECT / "board/virtual/image/wheels.txt"], check=True)
+                        "--require-hashes", "--target", wheels, "--requirement", PROJECT / "board/lab/image/wheels.txt"], check=True)
         self.process = subprocess.Popen(
             [sys.executable, "-m", "air", "--controllers", "0", "--control", directory / "air",
              *(word for path in self.sockets for word in ("--socket", path))],
-            env={**os.environ, "PYTHONPATH": f"{PROJECT / 'board/virtual'}:{wheels}"}, stdin=subprocess.DEVNULL)
+            env={**os.environ, "PYTHONPATH": f"{PROJECT / 'board/lab'}:{wheels}"}, stdin=subprocess.DEVNULL)
         end = time.monotonic() + 30
         while not all(path.exists() for path in self.sockets):
             if self.process.poll() is not None or time.monotonic() > end:

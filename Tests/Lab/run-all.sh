@@ -47,7 +47,7 @@ if [ ${#scenarios[@]} = 0 ]; then
 fi
 
 # The image is built here once, because otherwise each machine would wait for the build of another one.
-"$project/board/virtual/image.sh" "$arch" > /dev/null
+"$project/board/lab/image.sh" "$arch" > /dev/null
 rm -rf "$output"
 mkdir -p "$output"
 
@@ -58,7 +58,7 @@ one() { # SCENARIO WITH ARGUMENTS: run it, print its line and, if it failed, the
     log=$directory.txt
     started=$EPOCHREALTIME
     status=0
-    "$project/board/virtual/run.sh" -a "$arch" -t "$seconds" -c 1 -o "$directory" "${words[@]}" > "$log" 2>&1 || status=$?
+    "$project/board/lab/run.sh" -a "$arch" -t "$seconds" -c 1 -o "$directory" "${words[@]}" > "$log" 2>&1 || status=$?
     result=PASS
     [ "$status" = 0 ] || result=FAIL
     {

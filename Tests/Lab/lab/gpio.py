@@ -15,7 +15,7 @@ KEYS = {"status-gpio": f"{LABEL}:{LIGHT}", "button-gpio": f"{LABEL}:{BUTTON}, ac
 
 
 class Chip(Light):
-    """The chip with the light and the button of board/virtual/README.md. Only root may open the chip, because the lab
+    """The chip with the light and the button of board/lab/README.md. Only root may open the chip, because the lab
     has no udev that would grant access to others."""
 
     def __init__(self):

@@ -22,7 +22,7 @@ board=${1:-}
 here=$PWD/board/build/image
 . board/build/image/contents.conf
 . "board/boards/$board/image.conf"
-. board/virtual/image/apt-root.sh
+. board/lab/image/apt-root.sh
 
 # RAUC compares semantic versions. Two builds of the same release are ordered by the time of their commit (UTC, seconds).
 version=$(sed -n 's/.*causewayVersion = "\(.*\)"/\1/p' Sources/Diagnostics/Version.swift)
@@ -95,7 +95,7 @@ printf '127.0.0.1 localhost\n127.0.1.1 causeway\n::1 localhost\n' > "$root/etc/h
 rm -rf "$root"/etc/ssh/ssh_host_* "$root"/etc/causeway/*
 mkdir -p "$root"/{data,boot,etc/ssh/keys,var/log,var/cache} "$root/usr/lib/modules/$kernel" "$root/usr/lib/firmware"
 modules=$work/extra/usr/lib/modules/$kernel
-python3 board/virtual/image/select_modules.py "$modules" "$root/usr/lib/modules/$kernel" "${root_modules[@]}" "${board_modules[@]}"
+python3 board/lab/image/select_modules.py "$modules" "$root/usr/lib/modules/$kernel" "${root_modules[@]}" "${board_modules[@]}"
 depmod -b "$root" "$kernel"
 for pattern in "${firmware_files[@]}"; do
     (cd "$work/extra/usr/lib/firmware" && compgen -G "$pattern" > /dev/null && cp -a --parents $pattern "$root/usr/lib/firmware/") ||
@@ -111,7 +111,7 @@ mkdir -p "$ram"/{bin,usr/lib/modules/"$kernel"}
 ln -s usr/lib "$ram/lib"
 cp "$root/usr/bin/busybox" "$ram/bin/"
 install -m 755 "$here/init" "$ram/init"
-python3 board/virtual/image/select_modules.py "$modules" "$ram/usr/lib/modules/$kernel" "${early_modules[@]}" 2> /dev/null
+python3 board/lab/image/select_modules.py "$modules" "$ram/usr/lib/modules/$kernel" "${early_modules[@]}" 2> /dev/null
 depmod -b "$ram" "$kernel"
 echo "${early_modules[@]}" > "$ram/modules"
 mkdir -p "$work/boot/a"
