@@ -205,4 +205,4 @@ class ConsentTest(PeopleTest):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=["consent_test.py"], verbosity=2)
+    unittest.main(verbosity=2)

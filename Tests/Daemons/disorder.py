@@ -202,4 +202,5 @@ def main():
     print(f"{wishes} wishes, {sum(Client.told.values())} events: {dict(sorted(Client.told.items()))}", flush=True)
 
 
-main()
+if __name__ == "__main__":
+    main()

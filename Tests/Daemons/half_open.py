@@ -150,4 +150,5 @@ def main():
                 daemon.stop()
 
 
-main()
+if __name__ == "__main__":
+    main()

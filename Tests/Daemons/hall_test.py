@@ -39,4 +39,4 @@ class HallTest(unittest.TestCase):
 
 if __name__ == "__main__":
     hall.make_network()
-    unittest.main(argv=["hall_test.py"], verbosity=2)
+    unittest.main(verbosity=2)

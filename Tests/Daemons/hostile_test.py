@@ -66,4 +66,4 @@ class HostileTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=["hostile_test.py"], verbosity=2)
+    unittest.main(verbosity=2)

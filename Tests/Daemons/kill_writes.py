@@ -105,4 +105,5 @@ def new(box, before, words, kept):
     return _expected[key]
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -169,4 +169,4 @@ class Requests:
 
 
 if __name__ == "__main__":
-    unittest.main(argv=["places_test.py"], verbosity=2)
+    unittest.main(verbosity=2)

@@ -316,4 +316,5 @@ class ProcessTest(DaemonsTest):
         self.assertLess(log.count("\n"), 100)
 
 
-unittest.main()
+if __name__ == "__main__":
+    unittest.main()

@@ -30,4 +30,5 @@ def main():
                 print("ended", flush=True)
 
 
-main()
+if __name__ == "__main__":
+    main()
