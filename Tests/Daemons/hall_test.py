@@ -3,7 +3,7 @@
 import tempfile
 import unittest
 
-import hall
+from lan import Attendee, begin, follow, make_network, whole
 
 NODES = 10
 LINKS_MAX = 8
@@ -13,7 +13,7 @@ WAIT_SECONDS = 60
 class HallTest(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory(prefix="causeway-")
-        self.attendees = [hall.Attendee(self.folder.name, number + 1) for number in range(NODES)]
+        self.attendees = [Attendee(self.folder.name, number + 1) for number in range(NODES)]
 
     def tearDown(self):
         for attendee in self.attendees:
@@ -21,22 +21,22 @@ class HallTest(unittest.TestCase):
         self.folder.cleanup()
 
     def becomes_whole(self, attendees):
-        return hall.follow(attendees, lambda: hall.whole(attendees, len(attendees) - 1), WAIT_SECONDS) is not None
+        return follow(attendees, lambda: whole(attendees, len(attendees) - 1), WAIT_SECONDS) is not None
 
     def test_everybody_sees_everybody_over_few_links_also_after_half_of_them_left_and_came_back(self):
-        hall.begin(self.attendees)
+        begin(self.attendees)
         self.assertTrue(self.becomes_whole(self.attendees))
         # Links that are surplus after the start are closed after 10 s.
-        hall.follow(self.attendees, lambda: False, 15)
+        follow(self.attendees, lambda: False, 15)
         self.assertLessEqual(max(len(attendee.neighbours()) for attendee in self.attendees), LINKS_MAX)
         leavers, stayers = self.attendees[:NODES // 2], self.attendees[NODES // 2:]
         for attendee in leavers:
             attendee.stop()
         self.assertTrue(self.becomes_whole(stayers))
-        hall.begin(leavers)
+        begin(leavers)
         self.assertTrue(self.becomes_whole(self.attendees))
 
 
 if __name__ == "__main__":
-    hall.make_network()
+    make_network()
     unittest.main(verbosity=2)
