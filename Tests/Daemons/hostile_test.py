@@ -3,7 +3,7 @@
 import tempfile
 import unittest
 
-from hostile import ATTACKS, Process, join, recover, stage
+from attacks import ATTACKS, Process, join, recover, stage
 
 
 class HostileTest(unittest.TestCase):

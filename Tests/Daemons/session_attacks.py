@@ -1,4 +1,4 @@
-"""The attacks of a hostile member on sessions of applications, for hostile.py: tables that are expensive to verify,
+"""The attacks of a hostile member on sessions of applications, for `attacks`: tables that are expensive to verify,
 invitations that nobody answers, and transfers that stall. The victims are two applications at one box. Written from
 docs/protocol.md, “Sessions”, and docs/resources.md."""
 import itertools
