@@ -33,10 +33,8 @@ selftest: build ## run the firmware's self-test on x86_64 and under qemu-aarch64
 	build/x86_64/causeway selftest
 	python3 Tests/CommandLine/command_line_test.py build/x86_64/causeway
 	python3 Tests/CommandLine/join_test.py build/x86_64/causeway
-	python3 Tests/Daemons/dissector_test.py
 	python3 Tests/Benchmarks/generator_test.py build/x86_64/causeway
-	printf '%s\n' daemons_test process_test users_test metrics_test top_test bundle_test explain_test status_test identity_test trust_test anchors_test kill_writes client_test admission_test applications_test introduction_test certificates_test gathering_test disorder_test commands_test consent_test chat_test files_test fetch_test receivers_test examples_test library_test mesh_test probe_test hall_test hostile_test capture_test page_test dhcp_test announcements_test places_test | \
-	  xargs -P 2 -I{} python3 Tests/Daemons/{}.py build/x86_64/causeway
+	python3 Tests/Daemons/run.py build/x86_64/causeway
 	qemu-aarch64-static build/aarch64/causeway selftest
 
 deb: ## build a Debian package of the firmware: build/causeway_VERSION_ARCH.deb (ARCH=amd64; default arm64)
@@ -120,15 +118,15 @@ bench-instructions: build ## count instructions per forwarded frame on x86_64 an
 
 bench: build ## measure journal, TLS, relaying, short messages, security, halls and hostile members; compare ratios with limits measured in the same run
 	build/x86_64/causeway selftest --bench
-	python3 Tests/Daemons/relay.py build/x86_64/causeway
-	unshare -n sh -c "ip link set lo up; exec python3 Tests/Daemons/small.py build/x86_64/causeway"
-	python3 Tests/Daemons/costs.py build/x86_64/causeway
-	python3 Tests/Daemons/half_open.py build/x86_64/causeway
-	python3 Tests/Daemons/half_open.py build/x86_64/causeway --prefix
-	unshare -n sh -c "ip link set lo up; exec python3 Tests/Daemons/rest.py build/x86_64/causeway"
-	python3 Tests/Daemons/hall.py build/x86_64/causeway --nodes 8,16,24,40,64,100
-	python3 Tests/Daemons/gathering.py build/x86_64/causeway
-	python3 Tests/Daemons/hostile.py build/x86_64/causeway
+	python3 Tests/Daemons/run.py build/x86_64/causeway relay
+	unshare -n sh -c "ip link set lo up; exec python3 Tests/Daemons/run.py build/x86_64/causeway small"
+	python3 Tests/Daemons/run.py build/x86_64/causeway costs
+	python3 Tests/Daemons/run.py build/x86_64/causeway half_open
+	python3 Tests/Daemons/run.py build/x86_64/causeway half_open --prefix
+	unshare -n sh -c "ip link set lo up; exec python3 Tests/Daemons/run.py build/x86_64/causeway rest"
+	python3 Tests/Daemons/run.py build/x86_64/causeway hall --nodes 8,16,24,40,64,100
+	python3 Tests/Daemons/run.py build/x86_64/causeway gathering
+	python3 Tests/Daemons/run.py build/x86_64/causeway hostile
 	$(MAKE) bench-beside QUICK=1
 
 bench-beside: ## compare the relay with haproxy, NATS, mosquitto, a plain hub, scp and others; writes docs/measurements/benchmarks.md in 15 minutes (QUICK=1 prints one short round)

@@ -7,7 +7,8 @@ import subprocess
 import sys
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "Daemons"))
+PROJECT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(PROJECT / name) for name in ("Tests/Daemons/support", "Tests/Daemons/measurements", "Examples/python")]
 from daemons import BINARY, Daemon, wait  # noqa: E402
 from group import Network  # noqa: E402
 

@@ -8,7 +8,7 @@ import sys
 import threading
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "Daemons"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "Daemons/support"))
 
 from daemons import DaemonsTest
 from workshop import compile_programs

@@ -23,7 +23,7 @@ import tempfile
 import time
 
 PROJECT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(PROJECT / "Tests/Daemons"))
+sys.path[:0] = [str(PROJECT / name) for name in ("Tests/Daemons/support", "Tests/Lab/lab")]
 sys.argv.insert(1, str(PROJECT / "build/x86_64/causeway"))          # the binary whose commands daemons.py uses
 
 from bypass import sealed_unit  # noqa: E402
