@@ -20,23 +20,10 @@ import session_member
 from causeway import (Address, CausewayError, Code, Ended, IncomingStream, Member, Message, Mode, Node, Outcome, Question, Result,
                       Room, State, StreamEnd, StreamError)
 from daemons import Daemon, wait
+from local_api import following, path
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 LONG = 64_000
-
-
-def path(daemon):
-    return f"{daemon.directory}/run/api.sock"
-
-
-def following(session, kind, timeout=20, **fields):
-    """The next event of a kind whose fields have these values. Earlier events are discarded."""
-    end = time.monotonic() + timeout
-    while True:
-        event = session.next(timeout=max(0.01, end - time.monotonic()))
-        if isinstance(event, kind) and all(getattr(event, name) == value for name, value in fields.items()):
-            return event
-        assert event is not None, f"the session ended before {kind.__name__} {fields}"
 
 
 class ApplicationsTest(unittest.TestCase):

@@ -6,9 +6,9 @@ import subprocess
 import tempfile
 import unittest
 
-from applications_test import following, path
 from causeway import Member, Node, Outcome, Question, Result, State
 from daemons import Daemon
+from local_api import following, path
 
 
 class CertificatesTest(unittest.TestCase):

@@ -7,9 +7,9 @@ import time
 import unittest
 
 import disorder
-from applications_test import following, path
 from causeway import IncomingStream, Member, Node, Outcome, Result, State
 from daemons import DaemonsTest, wait
+from local_api import following, path
 
 SECONDS, SEED = 8, 1
 RESIDENT_BYTES_MAX = 16 << 20

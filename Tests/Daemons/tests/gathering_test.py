@@ -6,9 +6,9 @@ Two real daemons run on the loopback interface. Their clients are written from d
 import threading
 import unittest
 
-from applications_test import path
 from causeway import CausewayError, Message, Node, Outcome, Result, Room
 from daemons import DaemonsTest, wait
+from local_api import path
 
 
 class GatheringTest(DaemonsTest):

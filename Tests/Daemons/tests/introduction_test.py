@@ -3,9 +3,9 @@ import tempfile
 import time
 import unittest
 
-from applications_test import following, path
 from causeway import Address, CausewayError, Code, Member, Node, Outcome, Result, State
 from daemons import Daemon
+from local_api import following, path
 
 
 class IntroductionTest(unittest.TestCase):
