@@ -4,7 +4,6 @@ Measures three things: the handshake of a link, with a Python TLS client; the ha
 nodes, over one link and through two relays; and the memory of idle links. Processor time is what the kernel's scheduler
 counts for each process. Bytes are the payload of TCP on the links, including TLS records."""
 
-import os
 import socket
 import ssl
 import statistics

@@ -8,7 +8,6 @@ are half of those that the box forwards, because each one from a is acknowledged
 import os
 import signal
 import socket
-import struct
 import sys
 import tempfile
 import time
