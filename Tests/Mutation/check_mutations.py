@@ -3,8 +3,8 @@
 from row import Row
 
 BUDGET = "Sources/Primitives/CheckBudget.swift"
-TABLES = "Sources/Session/TableVerification.swift"
-IN_CHECK = "Sources/Session/TableInCheck.swift"
+TABLES = "Sources/Session/Membership/TableVerification.swift"
+IN_CHECK = "Sources/Session/Membership/TableInCheck.swift"
 CERTIFICATES = "Sources/CMbedTLS/Verification.c"
 ROWS = [
     Row("a batch of checks has no limit", BUDGET, "    guard left > 0 else { return .pieceUsed }\n", "", "PrimitivesTests"),
