@@ -52,19 +52,7 @@ final class LocalSession {
   var unsentMessages = 0
   /// The index of the pair whose streams sent last.
   var streamTurn = 0
-  /// Whether auto-join is on. Then an invitation from an address in `gatherings` is accepted without asking the
-  /// application.
-  var gathers = false
-  /// The addresses that auto-join invites, or whose invitations it accepts, ascending.
-  var gatherings: [AutoJoin] = []
-  /// The maximum number of concurrent auto-join invitations of this session. It is 1 at first, and doubles with each
-  /// invitee that joins without other members. After a merge it is 1 again.
-  var gatherWindow = 1
-  /// The time of the next check of auto-join.
-  var gatherAt = Instant.never
-  /// The start of the time that this session waits for other inviters. It is the last change of the table, the last
-  /// appearance of a lower address, or the last welcome that did not arrive.
-  var grewAt = Instant.zero
+  var autoJoin: AutoJoin
   /// The time of the last change of the table.
   var changedAt = Instant.zero
   /// Whether the application accepted an invitation and the welcome into the inviter's session has not arrived.
@@ -76,6 +64,7 @@ final class LocalSession {
     self.address = address
     self.judges = judges
     self.table = table
+    autoJoin = AutoJoin(own: address)
   }
 
   var isOpen: Bool { phase == .open }

@@ -37,15 +37,15 @@ public enum SessionMemory {
     + SessionLimits.originsMax
     * (MemoryLayout<TableEntries.Origin>.stride + MemoryLayout<SessionMerge>.stride + recordBytes)
   public static let introduction = MemoryLayout<Introduction>.stride
-  public static let gathering = MemoryLayout<AutoJoin>.stride
+  public static let gathering = AutoJoin.entryBytes
   public static let formerMember = MemoryLayout<NodeID>.stride
   public static let verified = MemoryLayout<FixedBytes<32>>.stride
   /// One stream: its buffered turn and its name. Received bytes are stored by the host of the applications.
   public static let stream =
     MemoryLayout<Stream>.stride + SessionLimits.streamTurnBytes + arrayOverheadBytes
     + SessionLimits.streamNameBytesMax + arrayOverheadBytes
-  /// A message in flight to one member, and the purpose of its result.
-  public static let unsentMessage = MemoryLayout<Sessions.Flight>.stride
+  /// A message to one member without a delivery result, and the purpose of that result.
+  public static let unsentMessage = UndeliveredMessages.entryBytes
   /// The services of one node, as it advertises them.
   public static let services = Advertisement.bodyBytesMax + arrayOverheadBytes + MemoryLayout<NodeID>.stride
 }

@@ -194,7 +194,7 @@ import Testing
     hall.delay = (200, 200)
     let session = try #require(hall.stations[0].sessions.session(sessions[0]))
     let meets = hall.run(upTo: 5) {
-      session.pairs[0].phase == .meeting && session.pairs[0].isHeard
+      session.pairs[0].phase == .connecting && session.pairs[0].handshake.isNumberConfirmed
         && hall.letters.contains { $0.output.kind == .meet && $0.from.number == 0 }
     }
     #expect(meets != nil && session.pairs[0].address == hall.stations[1].address)

@@ -91,25 +91,8 @@ extension Sessions {
   /// pinned the node's key. The host calls this before it passes a message of the node that needs a slot of a shared
   /// table.
   public func note(_ node: NodeID, ingress: UInt64, isPinned: Bool) {
-    guard let index = peers.firstIndex(where: { $0.node == node }) else { return }
-    peers[index].ingress = ingress
-    peers[index].isPinned = isPinned
+    nodes.note(node, ingress: ingress, isPinned: isPinned)
   }
 
-  func holder(_ node: NodeID) -> Holder {
-    if node == local { return Holder(node: node, ingress: .max, standing: .pinned) }
-    let peer = peers.first { $0.node == node }
-    let standing: Holder.Standing =
-      peer?.isPinned == true ? .pinned : formerMembers.contains(node) ? .formerMember : .stranger
-    return Holder(node: node, ingress: peer?.ingress ?? 0, standing: standing)
-  }
-
-  /// Notes that a member on `node` connected: from then on the node's admission class is `.formerMember` at least. If
-  /// the list is full, the node that connected longest ago is removed.
-  func noteMember(_ node: NodeID) {
-    if node == local || formerMembers.last == node { return }
-    formerMembers.removeAll { $0 == node }
-    if formerMembers.count == SessionLimits.formerMembersMax { formerMembers.removeFirst() }
-    formerMembers.append(node)
-  }
+  func holder(_ node: NodeID) -> Holder { nodes.holder(node) }
 }

@@ -58,7 +58,9 @@ extension Sessions {
   /// other members can then be granted.
   func roomAppeared(_ session: LocalSession, _ index: Int, _ now: Instant) {
     mayLend = true
-    if session.pairs[index].isHeard && session.pairs[index].credit.isWindowDue(share(session, index)) {
+    if session.pairs[index].handshake.isNumberConfirmed
+      && session.pairs[index].credit.isWindowDue(share(session, index))
+    {
       session.pairs[index].windowAt = now
     }
   }

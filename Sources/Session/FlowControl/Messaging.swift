@@ -149,7 +149,7 @@ extension Sessions {
     for session in sessions where session.isOpen {
       for index in session.pairs.indices
       where session.pairs[index].number == number && session.pairs[index].address.node == node
-        && session.pairs[index].isHeard
+        && session.pairs[index].handshake.isNumberConfirmed
       {
         return (session, index)
       }
@@ -169,13 +169,7 @@ extension Sessions {
   /// Reports all messages to a member that have no delivery result as failed. The pair restarts the handshake, or is
   /// removed.
   func failMessages(_ session: LocalSession, to address: MemberAddress) {
-    var failed: [SessionMessageID] = []
-    flights.removeAll { flight in
-      guard case .message(session.handle, address, number: _, let id) = flight.purpose else { return false }
-      failed.append(id)
-      return true
-    }
-    for id in failed {
+    for id in undelivered.removeMessages(of: session.handle, to: address) {
       noteResult(session.handle)
       tell(.sent(id, to: address, isDelivered: false))
     }

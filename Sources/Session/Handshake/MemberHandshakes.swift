@@ -10,15 +10,13 @@ extension Sessions {
   @discardableResult
   public func peerFound(_ node: NodeID, epoch: UInt64, isSealed: Bool = true, now: Instant) -> Bool {
     if node == local { return false }
-    var isAnotherLife = false
-    if let index = peers.firstIndex(where: { $0.node == node }) {
-      if peers[index].epoch == epoch && peers[index].isSealed == isSealed { return false }
-      isAnotherLife = peers[index].epoch != epoch
-      peers[index].epoch = epoch
-      peers[index].isSealed = isSealed
+    var hasOtherEpoch = false
+    switch nodes.found(node, epoch: epoch, isSealed: isSealed) {
+    case .none: return false
+    case .found: break
+    case .restarted(let isNew):
+      hasOtherEpoch = isNew
       peerRestarted(node)
-    } else {
-      peers.append(Peer(node: node, epoch: epoch, isSealed: isSealed))
     }
     restartGatherings(of: node, now)
     for session in sessions where session.isOpen && mayMeet(session.table.rules, node) {
@@ -29,16 +27,16 @@ extension Sessions {
         ask(session, session.pairs[index])
       }
     }
-    return isAnotherLife
+    return hasOtherEpoch
   }
 
   /// Notes that a node is unreachable.
   public func peerLost(_ node: NodeID) {
-    peers.removeAll { $0.node == node }
+    nodes.lost(node)
     // A node that returns starts a new handshake, and is asked for its table then. Until then these requests must not
     // use slots.
     for session in sessions { session.strangers.removeAll { $0.wish == .ask && $0.address.node == node } }
-    stale.removeAll { $0.member.node == node }
+    stale.remove(on: node)
     wakeGatherings()
     peerServices(node, nil)
     peerRestarted(node)
@@ -74,7 +72,7 @@ extension Sessions {
 
   /// Starts or restarts the handshake with a member. Messages that were sent before and have not arrived are lost.
   func begin(_ session: LocalSession, _ index: Int, _ now: Instant, after pause: TimeSpan = .seconds(0)) {
-    if session.pairs[index].verdict == .rejected { return }
+    if session.pairs[index].decision == .rejected { return }
     endStreams(session, index)
     session.pairs[index].begin(nextNumber(), share: share(session, index), at: now + pause)
     mayLend = true
@@ -104,40 +102,32 @@ extension Sessions {
     guard let index = session.position(of: address) else {
       return receiveFromStranger(session, address, meet.session, now)
     }
-    if session.pairs[index].verdict == .rejected || !mayMeet(session.table.rules, node) { return }
+    if session.pairs[index].decision == .rejected || !mayMeet(session.table.rules, node) { return }
     session.pairs[index].named = meet.session
     if session.pairs[index].phase == .away { begin(session, index, now) }
+    var needsAnswer =
+      meet.echo != session.pairs[index].number || session.pairs[index].handshake.answersConnected(now)
     if session.pairs[index].theirNumber != meet.number {
-      otherBegan(session, index, hasMyNumber: meet.echo == session.pairs[index].number, now)
-      session.pairs[index].hears(meet.number, window: meet.window)
-      if session.pairs[index].verdict == .accepted { session.pairs[index].meetAt = now }
-    } else if meet.echo != session.pairs[index].number || isStillMeeting(session.pairs[index], now),
-      session.pairs[index].verdict == .accepted
-    {
-      session.pairs[index].meetAt = min(session.pairs[index].meetAt, now)
+      otherRestarted(session, index, meet, now)
+      needsAnswer = true
     }
+    if needsAnswer && session.pairs[index].decision == .accepted { session.pairs[index].handshake.schedule(at: now) }
     if session.pairs[index].credit.isGranted(meet.window, now), session.pairs[index].phase == .connected {
       // A later window message with the same limit widens nothing, so the application is notified now.
       tell(.room(session.handle, address))
     }
-    if meet.echo == session.pairs[index].number { session.pairs[index].isHeard = true }
-    heardDigest(session, index, meet.digest, now)
+    if meet.echo == session.pairs[index].number { session.pairs[index].handshake.confirmNumber() }
+    session.pairs[index].tableSync.receive(meet.digest, session.tableState, now)
     connectIfMet(session, index, now)
   }
 
-  /// Whether a handshake message of a connected member needs an answer. The member repeats the message if it ignored
-  /// this end's message, because it did not know the session that this end named. A message that answers a recent
-  /// message of this end is not answered. Otherwise two connected members would answer each other forever.
-  private func isStillMeeting(_ pair: MemberPeer, _ now: Instant) -> Bool {
-    pair.phase == .connected && now - pair.metAt >= SessionLimits.sweepTime / 2
-  }
-
   /// Handles a new handshake number of the other end. Earlier messages in both directions may be lost.
-  private func otherBegan(_ session: LocalSession, _ index: Int, hasMyNumber: Bool, _ now: Instant) {
+  private func otherRestarted(_ session: LocalSession, _ index: Int, _ meet: MeetMessage, _ now: Instant) {
     let wasConnected = session.pairs[index].phase == .connected
     endStreams(session, index)
-    if session.pairs[index].isHeard && !hasMyNumber { begin(session, index, now) }
-    session.pairs[index].phase = .meeting
+    let lacksMyNumber = meet.echo != session.pairs[index].number
+    if session.pairs[index].handshake.isNumberConfirmed && lacksMyNumber { begin(session, index, now) }
+    session.pairs[index].restartedByOther(meet.number, window: meet.window)
     guard wasConnected else { return }
     failMessages(session, to: session.pairs[index].address)
     tell(.member(session.handle, session.pairs[index].address, .connecting))
@@ -160,7 +150,7 @@ extension Sessions {
     if let index = session.position(of: address) {
       // The member has restarted the handshake, so it no longer knows the streams, and their ends need not be sent.
       if meet.number != session.pairs[index].theirNumber { forgetOwedStreams(session, index) }
-      session.pairs[index].newsAt = min(session.pairs[index].newsAt, now)
+      session.pairs[index].tableSync.scheduleDelta(at: now)
       return
     }
     note(LocalSession.Stranger(address: address, session: meet.session, wish: .news, at: now), session, now)
@@ -185,7 +175,7 @@ extension Sessions {
   func receiveTable(
     _ message: TableMessage, from node: NodeID, _ allowance: inout CheckAllowance, _ now: Instant
   ) {
-    if isForger(node, now) { return }
+    if offenders.isRefused(node, now) { return }
     let known = sessions.first { session in
       session.isOpen && session.address.endpoint == message.to
         && (session.table.contains(message.session)
@@ -212,10 +202,9 @@ extension Sessions {
     guard session.isOpen, let index = session.position(of: address) else { return }
     if session.table.contains(message.session) { session.pairs[index].named = message.session }
     if message.asks {
-      session.pairs[index].isAskedForWhole = true
-      session.pairs[index].wholeAt = max(now, session.pairs[index].wholeMayGoAt(session.table.sequence))
+      session.pairs[index].tableSync.receiveRequest(session.tableState, now)
     }
-    heardDigest(session, index, message.digest, now)
+    session.pairs[index].tableSync.receive(message.digest, session.tableState, now)
   }
 
   /// Merges the verified entries of another node.
@@ -242,22 +231,7 @@ extension Sessions {
   /// table. Members to which a handshake message is in flight are included, because that message has the former digest.
   private func announce(_ session: LocalSession, _ now: Instant) {
     for index in session.pairs.indices where session.pairs[index].phase != .away {
-      session.pairs[index].digestAt = min(session.pairs[index].digestAt, now + SessionLimits.sweepTime)
-    }
-  }
-
-  private func heardDigest(_ session: LocalSession, _ index: Int, _ digest: TableDigest, _ now: Instant) {
-    session.pairs[index].theirDigest = digest
-    session.pairs[index].theirDigestAt = now
-    if digest == session.table.digest {
-      session.pairs[index].toldUpTo = session.table.sequence
-      session.pairs[index].toldDigest = digest
-      session.pairs[index].wholeAt = .never
-      session.pairs[index].unlikeSince = .never
-    } else {
-      session.pairs[index].unlikeSince = min(session.pairs[index].unlikeSince, now)
-      let mayGoAt = session.pairs[index].wholeMayGoAt(session.table.sequence)
-      session.pairs[index].wholeAt = min(session.pairs[index].wholeAt, max(now + SessionLimits.askPause * 2, mayGoAt))
+      session.pairs[index].tableSync.scheduleDigest(at: now + SessionLimits.sweepTime)
     }
   }
 
@@ -265,15 +239,14 @@ extension Sessions {
   /// the handshake message with its number, although that is not acknowledged yet. So the application is notified of
   /// the member before the member's first message, and can answer that message.
   func connectAsTold(_ session: LocalSession, _ index: Int, _ now: Instant) {
-    session.pairs[index].isTold = true
+    session.pairs[index].handshake.confirmTheirNumber()
     connectIfMet(session, index, now)
   }
 
   func connectIfMet(_ session: LocalSession, _ index: Int, _ now: Instant) {
+    guard session.pairs[index].decision == .accepted, session.pairs[index].handshake.connect() else { return }
     let pair = session.pairs[index]
-    guard pair.phase == .meeting, pair.isHeard, pair.isTold, pair.verdict == .accepted else { return }
-    session.pairs[index].phase = .connected
-    noteMember(pair.address.node)
+    nodes.memberConnected(on: pair.address.node)
     if pair.credit.isPausedHere { session.pairs[index].windowAt = now }
     tell(.member(session.handle, pair.address, state(of: session.pairs[index])))
     memberConnected(session, pair.address, now)
@@ -348,14 +321,13 @@ extension Sessions {
     }
     // The delta (changed records) is sent before the handshake message, because a node ignores handshake messages of an
     // unknown member.
-    if pair.isTableDue(now) {
+    if pair.tableSync.isDue(now) {
       if let output = tableOutput(session, index, known, now, canSend) { return output }
-      if session.pairs[index].isTableDue(now) { return nil }
+      if session.pairs[index].tableSync.isDue(now) { return nil }
     }
-    if pair.meetAt <= now {
+    if pair.handshake.isDue(now) {
       guard canSend(pair.address.node, .interactive, 64) else { return nil }
-      session.pairs[index].meetAt = now + sweepTime(session, pair)
-      session.pairs[index].metAt = now
+      session.pairs[index].handshake.sent(now, next: now + sweepTime(session, pair))
       let meet = MeetMessage(
         session: known, from: session.address.endpoint, to: pair.address.endpoint, number: pair.number,
         echo: pair.theirNumber, digest: session.table.digest, window: pair.credit.receiveLimit)
@@ -380,67 +352,27 @@ extension Sessions {
   private func tableOutput(
     _ session: LocalSession, _ index: Int, _ known: SessionID, _ now: Instant, _ canSend: (NodeID, Lane, Int) -> Bool
   ) -> SessionOutput? {
-    settleWhole(session, index, now)
-    guard session.pairs[index].isTableDue(now) else { return nil }
+    let own = session.tableState
+    guard let due = session.pairs[index].tableSync.nextMessage(own, now) else { return nil }
     let pair = session.pairs[index]
     var message = TableMessage(
       session: known, from: session.address.endpoint, to: pair.address.endpoint, asks: false,
-      digest: session.table.digest)
-    let isWhole = pair.wholeAt <= now && pair.theirDigest != session.table.digest
-    if isWhole {
-      message.entries = session.table.entries
-    } else if pair.newsAt <= now {
+      digest: own.digest)
+    switch due {
+    case .snapshot: message.entries = session.table.entries
+    case .delta(let sequence):
       // The application has left this session. The departure notice is repeated, because an earlier one may be lost.
       message.entries =
-        session.isOpen || pair.toldUpTo < session.table.sequence
-        ? session.table.entries(since: pair.toldUpTo) : session.farewell
-    } else if pair.toldDigest == session.table.digest || pair.digestAt > now {
-      session.pairs[index].wholeAt = .never
-      session.pairs[index].digestAt = .never
-      return nil
+        session.isOpen || sequence < own.sequence ? session.table.entries(since: sequence) : session.farewell
+    case .digest: break
     }
     let bytes = message.bytes
     guard canSend(pair.address.node, .interactive, bytes.count) else { return nil }
-    if isWhole {
-      session.pairs[index].isAskedForWhole = false
-      session.pairs[index].wholeSentAt = now
-      session.pairs[index].wholeSequence = session.table.sequence
-    }
-    session.pairs[index].wholeAt = .never
-    session.pairs[index].newsAt = .never
-    session.pairs[index].digestAt = .never
-    session.pairs[index].toldUpTo = session.table.sequence
-    session.pairs[index].toldDigest = session.table.digest
-    if isWhole {
-      // The member may have ignored the snapshot. The digest is sent again later, and a member whose table still
-      // differs answers with its own digest.
-      session.pairs[index].toldDigest = nil
-      session.pairs[index].digestAt = now + SessionLimits.sameTableTime
-    }
+    session.pairs[index].tableSync.sent(due, own, now)
     return output(
       .table, bytes, to: pair.address.node,
       session.isOpen
         ? .member(session.handle, pair.address, number: pair.number) : .farewell(session.handle, pair.address))
-  }
-
-  /// Postpones or cancels a due snapshot if the table has changed since the member reported another digest. While
-  /// tables keep changing, e.g. when many members join, most of them become equal without a snapshot. So a snapshot
-  /// waits until this table has been unchanged for `SessionLimits.quietTime`. Then the digest is sent instead, and only
-  /// a member that still differs needs the snapshot.
-  private func settleWhole(_ session: LocalSession, _ index: Int, _ now: Instant) {
-    let pair = session.pairs[index]
-    guard pair.wholeAt <= now, !pair.isAskedForWhole, pair.theirDigest != session.table.digest,
-      pair.theirDigestAt <= session.changedAt, now - pair.unlikeSince < SessionLimits.unlikeTime
-    else { return }
-    let restsAt = session.changedAt + SessionLimits.quietTime
-    if restsAt > now {
-      session.pairs[index].wholeAt = restsAt
-      return
-    }
-    session.pairs[index].wholeAt = .never
-    session.pairs[index].digestAt = now
-    // The digest was sent before. A member that received it and does not answer has the same table.
-    if pair.toldDigest == session.table.digest { session.pairs[index].unlikeSince = .never }
   }
 
   /// The interval of handshake messages until a member is connected. It is shorter at the end with the lower address,
@@ -448,28 +380,13 @@ extension Sessions {
   private func sweepTime(_ session: LocalSession, _ pair: MemberPeer) -> TimeSpan {
     pair.address < session.address ? SessionLimits.sweepTime + SessionLimits.sweepYield : SessionLimits.sweepTime
   }
-
-  // MARK: Signature offenders
-
-  func isForger(_ node: NodeID, _ now: Instant) -> Bool {
-    forgers.contains {
-      $0.node == node && $0.count >= SessionLimits.forgeriesMax && now - $0.since < SessionLimits.forgerTime
-    }
-  }
-
-  func countForgery(of node: NodeID, _ count: Int, _ now: Instant) {
-    forgers.removeAll { now - $0.since >= SessionLimits.forgerTime }
-    if let index = forgers.firstIndex(where: { $0.node == node }) {
-      forgers[index].count += count
-      forgers[index].since = now
-    } else {
-      if forgers.count == SessionLimits.forgersMax { forgers.removeFirst() }
-      forgers.append((node, count, now))
-    }
-  }
 }
 
 extension LocalSession {
+  var tableState: TableSync.State {
+    TableSync.State(digest: table.digest, sequence: table.sequence, changedAt: changedAt)
+  }
+
   /// The departure notice of a session that the application left: the records of its address, also sent to non-members.
   var farewell: TableEntries { table.entries(about: address) }
 

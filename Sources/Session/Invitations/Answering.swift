@@ -74,7 +74,7 @@ extension Sessions {
     incoming[index].phase = .accepted(handle)
     incoming[index].acceptedAt = now
     incoming[index].deadline = incoming[index].deadline + SessionLimits.settleTime
-    if session.isJoining && session.gathers {
+    if session.isJoining && session.autoJoin.isOn {
       // An inviter that sends no welcome must not keep the session from joining another inviter.
       incoming[index].deadline = min(incoming[index].deadline, now + SessionLimits.welcomeTime)
     }
@@ -138,7 +138,7 @@ extension Sessions {
       from: MemberAddress(node: node, endpoint: invite.from), to: invite.to, origin: invite.origin,
       session: invite.origin.id(cryptography), memberCount: invite.memberCount, cameAt: now,
       deadline: now + .seconds(UInt64(invite.seconds)))
-    if !services.contains(where: { $0.endpoint == invite.to }) && !awaits(new.from, at: invite.to) {
+    if !services.isOffered(invite.to) && !awaits(new.from, at: invite.to) {
       refuse(&new, .noService, now)
     } else if !mayMeet(invite.origin.rules, node) {
       refuse(&new, .incompatible, now)
@@ -297,8 +297,7 @@ extension Sessions {
     for index in session.pairs.indices {
       // Only records newer than the welcome are sent. The members get the other records from the inviter, or request
       // them.
-      session.pairs[index].toldUpTo = told
-      session.pairs[index].newsAt = now
+      session.pairs[index].tableSync.knows(upTo: told, now)
     }
     return true
   }
@@ -310,7 +309,7 @@ extension Sessions {
     guard invitation.phase != .over else { return }
     if case .accepted(let handle) = invitation.phase, !invitation.isWelcomed, let session = session(handle) {
       session.isJoining = false
-      session.gatherAt = .zero
+      session.autoJoin.check()
     }
     tell(.invitationEnded(invitation.handle, outcome))
     if outcome != .connected && invitation.acceptAt == nil {

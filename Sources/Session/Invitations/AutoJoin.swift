@@ -1,29 +1,10 @@
 import Primitives
 
-/// An address in the auto-join of a session. Until the address is a member, either the session or the address invites
-/// the other.
-struct AutoJoin {
-  static let failuresMax: UInt8 = 16
-
-  let address: MemberAddress
-  /// The time since which the address is known and its node is reachable.
-  var since: Instant
-  /// The earliest time of the next invitation.
-  var pausedUntil = Instant.zero
-  /// Failed invitations to the address since its node became reachable.
-  var failures: UInt8 = 0
-  /// Whether the address invited this session, was accepted and sent no welcome. Until `pausedUntil`, its invitations
-  /// are answered `busy`.
-  var isUnwelcoming = false
-  /// Whether the address has no other members and has invited this session, which has members. The session then invites
-  /// the address at once.
-  var isAsking = false
-}
-
-/// Auto-join: a session invites the addresses that its application gathers (adds by `gather`), and accepts their
-/// invitations without asking. The rules minimise the numbers of invitations and of merged sessions, because a table
-/// holds at most `SessionLimits.originsMax` merged sessions. Among applications that start at the same time, the one
-/// with the lowest address invites all others.
+/// The auto-join of one session, sans-IO: the addresses that the application gathers, and when each of them is invited.
+///
+/// The rules minimise the numbers of invitations and of merged sessions, because a table holds at most
+/// `SessionLimits.originsMax` merged sessions. Among applications that start at the same time, the one with the lowest
+/// address invites all others.
 ///
 /// - An application that is alone (without other members) invites the gathered addresses. If lower addresses are
 ///   reachable, the application first waits `takeOverTime` for each node that has lower addresses.
@@ -33,379 +14,196 @@ struct AutoJoin {
 ///   by tickets (signed memberships), not by merges.
 /// - An unanswered invitation delays the next invitation for `answerTime`. A failed invitation is repeated with
 ///   back-off.
-extension Sessions {
-  /// Adds an address to the auto-join of the session. If the application at the address has added this session's
-  /// address too, each end accepts the other end's invitation without asking. Auto-join of the address ends when the
-  /// address is a member or declines, or with the session. An unreachable address is invited when it becomes reachable.
-  /// Throws `.full` at the limit `SessionLimits.gatherings` if no address can be evicted.
-  public func gather(
-    _ address: MemberAddress, into handle: SessionHandle, now: Instant
-  ) throws(SessionError) {
-    guard let session = session(handle) else { throw .unknown }
-    guard address != session.address, address.endpoint != 0 else { throw .invalid }
-    session.gathers = true
-    if session.gathering(address) == nil { try beginGathering(address, session, now) }
-    session.gatherAt = .zero
+struct AutoJoin {
+  /// An address that the application gathers. Until the address is a member, either the session or the address invites
+  /// the other.
+  struct Entry {
+    let address: MemberAddress
+    /// The time since which the address is known and its node is reachable.
+    fileprivate(set) var since: Instant
+    /// The earliest time of the next invitation.
+    fileprivate(set) var pausedUntil = Instant.zero
+    /// Failed invitations to the address since its node became reachable.
+    fileprivate(set) var failures: UInt8 = 0
+    /// Whether the address invited this session, was accepted and sent no welcome. Until `pausedUntil`, its invitations
+    /// are answered `busy`.
+    fileprivate(set) var isUnwelcoming = false
+    /// Whether the address has no other members and has invited this session, which has members. The session then
+    /// invites the address at once.
+    fileprivate(set) var isAsking = false
   }
 
-  private func beginGathering(
-    _ address: MemberAddress, _ session: LocalSession, _ now: Instant
-  ) throws(SessionError) {
-    if session.isMet(address) { return }
-    let mayGather = mayTake(
-      session.owner, of: SessionLimits.gatherings, taken: sessions.reduce(0) { $0 + $1.gatherings.count },
-      held: { application in
-        sessions.reduce(0) { $0 + ($1.owner.application == application ? $1.gatherings.count : 0) }
-      })
-    if !mayGather {
-      guard forgetOneGathering(of: session.owner.application, for: address.node) else { throw .full }
-    }
-    let place = session.gatherings.firstIndex { address < $0.address } ?? session.gatherings.count
-    session.gatherings.insert(AutoJoin(address: address, since: now), at: place)
-    if address < session.address { session.grewAt = now }
+  /// The memory of one address, in bytes.
+  static let entryBytes = MemoryLayout<Entry>.stride
+  private static let failuresMax: UInt8 = 16
+
+  /// The address of the session's local member.
+  private let own: MemberAddress
+  /// Whether auto-join is on. Then an invitation from an address in `entries` is accepted without asking the
+  /// application.
+  private(set) var isOn = false
+  /// Ascending by address.
+  private(set) var entries: [Entry] = []
+  /// The maximum number of concurrent invitations of auto-join. It is 1 at first, and doubles with each invitee that
+  /// joins without other members. After a merge it is 1 again.
+  private(set) var window = 1
+  /// The time at which the host checks which invitations are due. `.zero` means at once.
+  private(set) var checkAt = Instant.never
+  /// The start of the time that this session waits for other inviters. It is the last change of the table, the last
+  /// appearance of a lower address, or the last welcome that did not arrive.
+  private var waitsSince = Instant.zero
+
+  init(own: MemberAddress) { self.own = own }
+
+  // MARK: The gathered addresses
+
+  mutating func turnOn() { isOn = true }
+
+  func entry(of address: MemberAddress) -> Entry? { entries.first { $0.address == address } }
+
+  /// Adds an address that is not gathered yet.
+  mutating func add(_ address: MemberAddress, _ now: Instant) {
+    let place = entries.firstIndex { address < $0.address } ?? entries.count
+    entries.insert(Entry(address: address, since: now), at: place)
+    if address < own { waitsSince = now }
   }
 
-  /// Evicts one auto-join address of an application, to make room for an address of the node `newcomer`. Returns false
-  /// if none can be evicted.
-  ///
-  /// The slots are shared by the links over which the nodes are reached (`FairPlaces`). An address whose invitations
-  /// failed is evicted first, unless its link has fewer slots than the link of `newcomer`. Otherwise the newest address
-  /// of the link with the most slots is evicted, if that link has more slots than the link of `newcomer`. Among equally
-  /// new addresses the highest is evicted, because the lowest addresses invite the others. Addresses of a higher
-  /// admission class than `newcomer` (former member, pinned) stay. An address of this node evicts only an address whose
-  /// invitations failed.
-  private func forgetOneGathering(of application: UInt32, for newcomer: NodeID) -> Bool {
-    struct Rival {
-      let session: Int, index: Int, link: Int
-      let gathering: AutoJoin
-      var hasFailed: Bool { gathering.failures > 0 }
-    }
-    let own = holder(newcomer)
-    var links = [own.ingress]
-    var counts = [1]
-    var rivals: [Rival] = []
-    for place in sessions.indices where sessions[place].owner.application == application {
-      for (index, gathering) in sessions[place].gatherings.enumerated() {
-        let holder = holder(gathering.address.node)
-        guard holder.standing <= own.standing else { continue }
-        let link = links.firstIndex(of: holder.ingress) ?? links.count
-        if link == links.count {
-          links.append(holder.ingress)
-          counts.append(0)
-        }
-        counts[link] += 1
-        rivals.append(Rival(session: place, index: index, link: link, gathering: gathering))
+  mutating func remove(_ address: MemberAddress) { entries.removeAll { $0.address == address } }
+  mutating func remove(where isMet: (MemberAddress) -> Bool) { entries.removeAll { isMet($0.address) } }
+
+  /// Resets the state of the addresses of a node that became reachable or restarted. An address that sent no welcome
+  /// stays paused.
+  mutating func restart(_ node: NodeID, _ now: Instant) {
+    for index in entries.indices where entries[index].address.node == node {
+      let former = entries[index]
+      entries[index] = Entry(address: former.address, since: now)
+      if former.isUnwelcoming {
+        entries[index].isUnwelcoming = true
+        entries[index].failures = former.failures
+        entries[index].pausedUntil = former.pausedUntil
       }
+      if former.address < own { waitsSince = now }
     }
-    func isBefore(_ a: Rival, _ b: Rival) -> Bool {
-      if a.hasFailed != b.hasFailed { return a.hasFailed }
-      if counts[a.link] != counts[b.link] { return counts[a.link] > counts[b.link] }
-      if a.hasFailed { return false }
-      return a.gathering.since == b.gathering.since
-        ? a.gathering.address > b.gathering.address : a.gathering.since > b.gathering.since
-    }
-    var leaver: Rival?
-    for rival in rivals {
-      let mayLeave =
-        newcomer == local
-        ? rival.hasFailed
-        : counts[rival.link] > counts[0] || rival.hasFailed && counts[rival.link] == counts[0]
-      if !mayLeave { continue }
-      if let other = leaver, !isBefore(rival, other) { continue }
-      leaver = rival
-    }
-    guard let leaver else { return false }
-    sessions[leaver.session].gatherings.remove(at: leaver.index)
-    return true
+    check()
   }
 
-  /// Resets the auto-join state of the addresses of a node that became reachable or restarted. An address that sent no
-  /// welcome stays paused.
-  func restartGatherings(of node: NodeID, _ now: Instant) {
-    for session in sessions where session.gathers {
-      for index in session.gatherings.indices where session.gatherings[index].address.node == node {
-        let former = session.gatherings[index]
-        session.gatherings[index] = AutoJoin(address: former.address, since: now)
-        if former.isUnwelcoming {
-          session.gatherings[index].isUnwelcoming = true
-          session.gatherings[index].failures = former.failures
-          session.gatherings[index].pausedUntil = former.pausedUntil
-        }
-        if session.gatherings[index].address < session.address { session.grewAt = now }
-      }
-      session.gatherAt = .zero
-    }
+  // MARK: Checks
+
+  /// Schedules a check at once.
+  mutating func check() { checkAt = .zero }
+  /// Schedules a check, unless an earlier one is scheduled.
+  mutating func check(at time: Instant) { checkAt = min(checkAt, time) }
+  /// Begins a check. The check schedules the next one.
+  mutating func beginCheck() { checkAt = .never }
+
+  /// Notes that the session's table changed.
+  mutating func tableChanged(_ now: Instant) {
+    waitsSince = now
+    if isOn { check() }
   }
 
-  /// Schedules a check of auto-join after a node became unreachable, because another application may now be the first
-  /// to invite.
-  func wakeGatherings() {
-    for session in sessions where session.gathers { session.gatherAt = .zero }
+  // MARK: Invitations
+
+  /// Notes that an address has no other members and has invited this session, which has members.
+  mutating func noteRequest(of address: MemberAddress) { change(address) { $0.isAsking = true } }
+
+  /// Notes that an address was invited.
+  mutating func noteInvitation(to address: MemberAddress) { change(address) { $0.isAsking = false } }
+
+  /// Notes that the session has no slot for an address.
+  mutating func noteLackOfPlace(for address: MemberAddress) { change(address) { $0.countFailure() } }
+
+  /// Whether the invitations of an address are refused at present, because one was accepted and no welcome followed.
+  func refuses(_ address: MemberAddress, _ now: Instant) -> Bool {
+    guard let entry = entry(of: address) else { return false }
+    return entry.isUnwelcoming && entry.pausedUntil > now
   }
 
-  // MARK: Received invitations
-
-  /// The session that has the inviter's address in its auto-join, and the index of that address; nil if there is none.
-  private func gatheringSession(of invitation: IncomingInvitation) -> (session: LocalSession, index: Int)? {
-    for session in sessions where session.isOpen && session.address.endpoint == invitation.to {
-      if let index = session.gathering(invitation.from) { return (session, index) }
-    }
-    return nil
+  /// Handles an accepted invitation of `address` whose welcome did not arrive in time.
+  mutating func welcomeMissed(_ address: MemberAddress, _ now: Instant) {
+    guard entry(of: address) != nil else { return }
+    change(address) { $0.isUnwelcoming = true }
+    waitsSince = now
+    fail(address, SessionLimits.sweepTime, now)
   }
 
-  /// Whether the inviter's address is in the auto-join of a session. Then the application is not asked to accept.
-  func isGathered(_ invitation: IncomingInvitation) -> Bool {
-    guard let (session, _) = gatheringSession(of: invitation) else { return false }
-    session.gatherAt = .zero
-    return true
+  /// Handles the acceptance of an invitation. `isMerge` is true if the invitee had a session with members, which was
+  /// merged with this one.
+  mutating func accepted(isMerge: Bool) {
+    window = isMerge ? 1 : min(2 * window, SessionLimits.gatherInvitationsPerSessionMax)
+    check()
   }
 
-  /// Whether the inviter is refused at present, because its invitation was accepted recently and no welcome followed.
-  func isUnwelcoming(_ invitation: IncomingInvitation, _ now: Instant) -> Bool {
-    guard let (session, index) = gatheringSession(of: invitation) else { return false }
-    return session.gatherings[index].isUnwelcoming && session.gatherings[index].pausedUntil > now
-  }
+  /// Notes that no invitation waits for its invitee, and that none is due.
+  mutating func cameToRest() { window = 1 }
 
-  /// Accepts an invitation by the rules of auto-join, as if the inviter's address were in the session's auto-join: as
-  /// soon as possible. If the inviter is alone and this session has members, the session first invites the inviter. The
-  /// inviter's invitation is then accepted only after `SessionLimits.answerTime`.
-  public func acceptGathered(_ invitation: InvitationHandle, into handle: SessionHandle) throws(SessionError) {
-    guard let index = incoming.firstIndex(where: { $0.handle == invitation && $0.phase == .asked }),
-      let session = session(handle), session.address.endpoint == incoming[index].to
-    else { throw .unknown }
-    session.gathers = true
-    incoming[index].acceptAt = .zero
-    session.gatherAt = .zero
-  }
-
-  /// Accepts the invitations to the session's endpoint whose acceptance by auto-join is due.
-  private func acceptGathered(_ session: LocalSession, _ now: Instant) {
-    for index in incoming.indices
-    where incoming[index].to == session.address.endpoint && incoming[index].phase == .asked {
-      guard let acceptAt = incoming[index].acceptAt, !session.isJoining else { continue }
-      // If another session of the application has the inviter's address in its auto-join, that session accepts the
-      // invitation.
-      if let other = gatheringSession(of: incoming[index])?.session, other !== session { continue }
-      if acceptAt == .zero && mayComeAlone(incoming[index], session) {
-        incoming[index].acceptAt = now + SessionLimits.answerTime
-        // The inviter is invited only once. An invitation that is refused at once, e.g. because the other end offers no
-        // service, would be repeated without a pause.
-        if session.gathering(incoming[index].from) == nil { try? beginGathering(incoming[index].from, session, now) }
-        if let place = session.gathering(incoming[index].from) { session.gatherings[place].isAsking = true }
-      } else if acceptAt <= now {
-        if (try? accept(incoming[index].handle, into: session.handle, now: now)) != nil { continue }
-        // An acceptance that failed is tried again later.
-        incoming[index].acceptAt = now + SessionLimits.answerTime
-      }
-      session.gatherAt = min(session.gatherAt, incoming[index].acceptAt ?? .never)
-    }
-  }
-
-  /// Whether the inviter can join this session alone, without a merge of two sessions. An inviter that is already a
-  /// member is included, because it may have sent the invitation before it joined.
-  private func mayComeAlone(_ invitation: IncomingInvitation, _ session: LocalSession) -> Bool {
-    !session.isAlone && !session.table.contains(invitation.session)
-      && (invitation.memberCount == 1 || session.table.isJoined(invitation.from))
-  }
-
-  /// Handles an invitation of `address` that was accepted, and whose welcome did not arrive in time.
-  func welcomeMissed(_ session: LocalSession, _ address: MemberAddress, _ now: Instant) {
-    guard let index = session.gathering(address) else { return }
-    session.gatherings[index].isUnwelcoming = true
-    session.grewAt = now
-    fail(session, index, SessionLimits.sweepTime, now)
-  }
-
-  // MARK: Sent invitations
-
-  /// Sends the invitations that are due.
-  func tendGatherings(_ now: Instant) {
-    for session in sessions where session.gatherAt <= now { tend(session, now) }
-  }
-
-  private func tend(_ session: LocalSession, _ now: Instant) {
-    session.gatherAt = .never
-    guard session.isOpen else { return }
-    session.gatherings.removeAll { session.isMet($0.address) }
-    acceptGathered(session, now)
-    if session.isJoining { return }
-    var due = dueGatherings(session, turn(of: session), now)
-    var waiting = waitingInvitations(of: session, now)
-    if waiting == 0 && due.isEmpty { session.gatherWindow = 1 }
-    while waiting < session.gatherWindow, !due.isEmpty {
-      let gathering = due.removeFirst()
-      guard hasRoom(for: gathering.address.node, session.owner, now) else {
-        session.gatherAt = min(session.gatherAt, now + .seconds(1))
-        continue
-      }
-      let isInvited = (try? invite(gathering.address, into: session.handle, isGathering: true, now: now)) != nil
-      guard isInvited else {
-        // The session is full, or this member is not allowed to admit.
-        session.gatherAt = min(session.gatherAt, now + SessionLimits.sweepTime)
-        guard isFormer(gathering.address, session) else { return }
-        // This former member gets no slot, because its branch of the admission tree has its share. An address that was
-        // never a member may still get a slot. At the next check another former member is tried first, because this one
-        // has failed once more.
-        due.removeAll { isFormer($0.address, session) }
-        if let index = session.gathering(gathering.address) {
-          session.gatherings[index].failures = min(gathering.failures + 1, AutoJoin.failuresMax)
-        }
-        continue
-      }
-      if let index = session.gathering(gathering.address) { session.gatherings[index].isAsking = false }
-      session.gatherAt = min(session.gatherAt, now + SessionLimits.answerTime)
-      waiting += 1
-    }
-  }
-
-  private func isFormer(_ address: MemberAddress, _ session: LocalSession) -> Bool {
-    !session.table.isJoined(address) && !session.table.records(of: address).isEmpty
-  }
-
-  /// The number of nodes that have to invite before this session. Nil if this session does not invite, because it is
-  /// not allowed to admit, or because another session of this node invites for both.
-  private func turn(of session: LocalSession) -> UInt64? {
-    if session.isAlone {
-      return nodeCount(
-        session.gatherings.filter {
-          $0.address < session.address && $0.failures == 0 && isInReach($0.address.node)
-        }.map { $0.address.node })
-    }
-    guard session.table.right(of: session.address) != nil else { return nil }
-    if session.table.rules.onlyFounderAdmits { return 0 }
-    for other in sessions where other.isOpen && other.gathers && other.address < session.address {
-      if session.table.contains(other.table.id) && session.table.isJoined(other.address) { return nil }
-    }
-    return nodeCount(
-      session.pairs.filter { $0.address < session.address && $0.phase != .away }.map { $0.address.node })
-  }
-
-  private func nodeCount(_ nodes: [NodeID]) -> UInt64 {
-    UInt64(nodes.indices.filter { !nodes[..<$0].contains(nodes[$0]) }.count)
-  }
-
-  /// The auto-join addresses whose invitations are due, in the order in which they are invited. Sets `gatherAt` to the
-  /// time when the next address is due.
-  private func dueGatherings(_ session: LocalSession, _ turn: UInt64?, _ now: Instant) -> [AutoJoin] {
-    var due: [AutoJoin] = []
-    for gathering in session.gatherings where isInReach(gathering.address.node) {
-      if outgoing.contains(where: {
-        $0.session == session.handle && $0.to == gathering.address && !$0.isEnding
-      }) {
-        continue
-      }
-      let at = gathering.isAsking ? now : max(gathering.pausedUntil, time(of: gathering, session, turn))
-      if at <= now { due.append(gathering) } else { session.gatherAt = min(session.gatherAt, at) }
-    }
-    // The application at a lower address should have invited and did not, so that address comes last. The other
-    // addresses are in ascending order, so that all applications invite the same session first.
-    func isLate(_ gathering: AutoJoin) -> Bool { session.isAlone && gathering.address < session.address }
-    return due.inOrder { a, b in
-      if a.isAsking != b.isAsking { return a.isAsking }
-      if a.failures != b.failures { return a.failures < b.failures }
-      if isLate(a) != isLate(b) { return isLate(b) }
-      return a.address < b.address
-    }
-  }
-
-  private func time(of gathering: AutoJoin, _ session: LocalSession, _ turn: UInt64?) -> Instant {
-    // Both ends of a `connect` invite at once, because possibly only one of the two can reach the other.
-    if isIntroduced(session, gathering.address) { return gathering.since }
-    guard let turn else { return .never }
-    // A member is invited later than other addresses, because a member that did not restart connects without an
-    // invitation.
-    let isMember = session.table.isJoined(gathering.address)
-    if turn == 0 && !isMember { return session.isAlone ? gathering.since + SessionLimits.aloneTime : gathering.since }
-    let since = max(gathering.since, min(session.grewAt, gathering.since + SessionLimits.growTime))
-    return since + SessionLimits.takeOverTime * (isMember ? turn + 1 : turn)
-  }
-
-  /// The number of recent auto-join invitations whose invitees have not connected yet. These invitations delay the next
-  /// one.
-  private func waitingInvitations(of session: LocalSession, _ now: Instant) -> Int {
-    var waiting = 0
-    for invitation in outgoing
-    where invitation.isGathering && invitation.session == session.handle && !invitation.isEnding {
-      let until = invitation.askedAt + SessionLimits.answerTime * (invitation.phase == .inviting ? 1 : 2)
-      if until <= now { continue }
-      waiting += 1
-      session.gatherAt = min(session.gatherAt, until)
-    }
-    return waiting
-  }
-
-  /// Whether one more auto-join invitation can be sent to a node. To make room, an invitation of the user with the most
-  /// can be evicted. If that is not possible, an old unanswered invitation of the same application ends, so that the
-  /// next attempt finds room.
-  private func hasRoom(for node: NodeID, _ owner: SessionOwner, _ now: Instant) -> Bool {
-    let gathering = outgoing.indices.filter { outgoing[$0].isGathering && !outgoing[$0].isEnding }
-    let toNode = gathering.filter { outgoing[$0].to.node == node }
-    // A recent invitation cannot be evicted, because its acceptance may be on its way.
-    let entries = toNode.map { index in
-      FairPlaces.Entry(
-        holder: outgoing[index].owner.holder, since: outgoing[index].askedAt,
-        mayYield: outgoing[index].phase == .inviting
-          && now - outgoing[index].askedAt >= SessionLimits.answerTime)
-    }
-    let place = SessionLimits.gatherInvitationsPerNode.place(for: owner.holder, among: entries, now: now)
-    let mayGoThere = place != .none && mayInvite(owner, to: node, now)
-    if mayGoThere && mayInvite(owner) {
-      if case .instead(of: let index) = place { end(&outgoing[toNode[index]], .timedOut, telling: .timedOut, now) }
-      return true
-    }
-    let oldest = gathering.first {
-      outgoing[$0].owner.application == owner.application && (mayGoThere || outgoing[$0].to.node == node)
-        && outgoing[$0].phase == .inviting && outgoing[$0].askedAt + SessionLimits.giveWayTime <= now
-    }
-    if let oldest { end(&outgoing[oldest], .timedOut, telling: .timedOut, now) }
-    return false
-  }
-
-  // MARK: Results
-
-  /// Notes that an auto-join invitation was accepted. `isMerge` is true if the invitee had a session with members,
-  /// which was merged with this one.
-  func gatheringAccepted(_ invitation: OutgoingInvitation, _ session: LocalSession, isMerge: Bool) {
-    guard invitation.isGathering else { return }
-    session.gatherWindow =
-      isMerge ? 1 : min(2 * session.gatherWindow, SessionLimits.gatherInvitationsPerSessionMax)
-    session.gatherAt = .zero
-  }
-
-  /// Notes that an auto-join invitation ended. An address that declined is not invited again.
-  func gatheringEnded(_ invitation: OutgoingInvitation, _ outcome: InvitationOutcome, _ now: Instant) {
-    guard let session = session(invitation.session) else { return }
-    session.gatherAt = .zero
-    guard let index = session.gathering(invitation.to) else { return }
+  /// Handles the end of an invitation. An address that declined is not invited again.
+  mutating func ended(_ address: MemberAddress, _ outcome: InvitationOutcome, _ now: Instant) {
+    check()
     switch outcome {
     case .connected, .cancelled, .sessionEnded: break
-    case .declined: session.gatherings.remove(at: index)
-    case .busy: fail(session, index, .milliseconds(500), now)
-    case .timedOut, .full, .noService, .incompatible: fail(session, index, SessionLimits.sweepTime, now)
+    case .declined: remove(address)
+    case .busy: fail(address, .milliseconds(500), now)
+    case .timedOut, .full, .noService, .incompatible: fail(address, SessionLimits.sweepTime, now)
     }
   }
 
   /// Pauses the invitations to an address after a failed one. The pause doubles with each failure. The pause differs
   /// between addresses, so that not all addresses are invited at the same time.
-  private func fail(_ session: LocalSession, _ index: Int, _ pause: TimeSpan, _ now: Instant) {
-    let gathering = session.gatherings[index]
-    session.gatherings[index].failures = min(gathering.failures + 1, AutoJoin.failuresMax)
-    let longer = Backoff.pause(after: Int(gathering.failures), first: pause, longest: SessionLimits.gatherPauseMax)
-    let spread = UInt64((gathering.address.endpoint ^ session.address.endpoint) & 255)
-    session.gatherings[index].pausedUntil = now + longer + longer * spread / 1024
-    session.gatherAt = .zero
+  private mutating func fail(_ address: MemberAddress, _ pause: TimeSpan, _ now: Instant) {
+    let spread = UInt64((address.endpoint ^ own.endpoint) & 255)
+    change(address) { entry in
+      let longer = Backoff.pause(after: Int(entry.failures), first: pause, longest: SessionLimits.gatherPauseMax)
+      entry.countFailure()
+      entry.pausedUntil = now + longer + longer * spread / 1024
+    }
+    check()
+  }
+
+  private mutating func change(_ address: MemberAddress, _ body: (inout Entry) -> Void) {
+    if let index = entries.firstIndex(where: { $0.address == address }) { body(&entries[index]) }
+  }
+
+  // MARK: The turn of this session
+
+  /// The position of this session in the order in which sessions invite.
+  struct Turn {
+    /// The number of nodes that invite before this session; nil if this session does not invite.
+    let position: UInt64?
+    /// Whether no other address was ever in the session.
+    let isAlone: Bool
+  }
+
+  /// The time at which an address is due. `isMember` is true for a member that is not connected. `isIntroduced` is true
+  /// for an address to which the application connects.
+  func dueTime(of entry: Entry, _ turn: Turn, isMember: Bool, isIntroduced: Bool, _ now: Instant) -> Instant {
+    entry.isAsking
+      ? now : max(entry.pausedUntil, ownTime(of: entry, turn, isMember: isMember, isIntroduced: isIntroduced))
+  }
+
+  private func ownTime(of entry: Entry, _ turn: Turn, isMember: Bool, isIntroduced: Bool) -> Instant {
+    // Both ends of a `connect` invite at once, because possibly only one of the two can reach the other.
+    if isIntroduced { return entry.since }
+    guard let position = turn.position else { return .never }
+    // A member is invited later than other addresses, because a member that did not restart connects without an
+    // invitation.
+    if position == 0 && !isMember { return turn.isAlone ? entry.since + SessionLimits.aloneTime : entry.since }
+    let since = max(entry.since, min(waitsSince, entry.since + SessionLimits.growTime))
+    return since + SessionLimits.takeOverTime * (isMember ? position + 1 : position)
+  }
+
+  /// Whether one address is invited before another. The application at a lower address should have invited and did not,
+  /// so that address comes last. The other addresses are in ascending order, so that all applications invite the same
+  /// session first.
+  func isInvited(_ a: Entry, before b: Entry, isAlone: Bool) -> Bool {
+    func isLate(_ entry: Entry) -> Bool { isAlone && entry.address < own }
+    if a.isAsking != b.isAsking { return a.isAsking }
+    if a.failures != b.failures { return a.failures < b.failures }
+    if isLate(a) != isLate(b) { return isLate(b) }
+    return a.address < b.address
   }
 }
 
-extension LocalSession {
-  /// Whether auto-join need not invite an address. The address is then a member that is connected or was rejected, or
-  /// it has no member slot. A member in the handshake is not included, because a restarted member does not know that it
-  /// is a member.
-  fileprivate func isMet(_ address: MemberAddress) -> Bool {
-    guard table.isJoined(address) else { return false }
-    guard let index = position(of: address) else { return true }
-    return pairs[index].phase == .connected || pairs[index].verdict == .rejected
-  }
-
-  func gathering(_ address: MemberAddress) -> Int? { gatherings.firstIndex { $0.address == address } }
+extension AutoJoin.Entry {
+  fileprivate mutating func countFailure() { failures = min(failures + 1, AutoJoin.failuresMax) }
 }

@@ -30,7 +30,7 @@ extension Sessions {
         session.owner, of: SessionLimits.introductions, taken: introductions.count,
         held: { application in introductions.count { self.session($0.session)?.owner.application == application } })
     else { throw .full }
-    let isGathered = session.gathering(address) != nil
+    let isGathered = session.autoJoin.entry(of: address) != nil
     try gather(address, into: handle, now: now)
     let time = timeout == .seconds(0) ? SessionLimits.invitationTimeDefault : timeout
     let introduction = Introduction(
@@ -56,7 +56,7 @@ extension Sessions {
       tell(.invitationEnded(ended.handle, outcome))
       guard ended.isGatheredFor, let session = session(ended.session) else { continue }
       // Without the entry, auto-join does not invite the address again when the address leaves the session.
-      session.gatherings.removeAll { $0.address == ended.address }
+      session.autoJoin.remove(ended.address)
       for index in outgoing.indices where outgoing[index].session == ended.session && outcome != .connected {
         guard outgoing[index].isGathering, outgoing[index].to == ended.address else { continue }
         end(&outgoing[index], .cancelled, telling: .cancelled, now)

@@ -179,7 +179,7 @@ extension Sessions {
       if let offer = answer.offer { accepted(index, offer, &allowance, now) } else { accepted(index, now) }
     case .declined:
       let invitation = outgoing[index]
-      session(invitation.session)?.gatherings.removeAll { $0.address == invitation.to }
+      session(invitation.session)?.autoJoin.remove(invitation.to)
       let outcome = InvitationOutcome.declined(explanation: answer.explanation)
       end(&outgoing[index], outcome, telling: nil, now)
       endIntroductions(outcome, now) { $0.session == invitation.session && $0.address == invitation.to }
@@ -245,7 +245,7 @@ extension Sessions {
     outgoing[index].phase = .welcoming(admission)
     outgoing[index].askedAt = now
     outgoing[index].dueAt = now
-    gatheringAccepted(outgoing[index], session, isMerge: admission == nil)
+    if invitation.isGathering { session.autoJoin.accepted(isMerge: admission == nil) }
   }
 
   /// Signs this node's half of the invitee's ticket; nil if this node is not allowed to admit.
@@ -293,7 +293,7 @@ extension Sessions {
   ) {
     if invitation.isEnding { return }
     tell(.invitationEnded(invitation.handle, outcome))
-    if invitation.isGathering { gatheringEnded(invitation, outcome, now) }
+    if invitation.isGathering { session(invitation.session)?.autoJoin.ended(invitation.to, outcome, now) }
     noteBrief(invitation, outcome, now)
     invitation.phase = .ending(reason ?? .cancelled)
     invitation.deadline = reason == nil ? .zero : now + SessionLimits.settleTime
@@ -351,7 +351,7 @@ extension Sessions {
         if case .accepted(let handle) = incoming[index].phase, !incoming[index].isWelcomed,
           let session = session(handle), session.isJoining
         {
-          welcomeMissed(session, incoming[index].from, now)
+          session.autoJoin.welcomeMissed(incoming[index].from, now)
         }
         end(&incoming[index], .timedOut, answering: nil, now)
       }
@@ -367,7 +367,7 @@ extension Sessions {
       guard let (kind, bytes) = message(of: invitation, now), canSend(invitation.to.node, .interactive, bytes.count)
       else { continue }
       outgoing[index].dueAt = .never
-      let purpose = Flight.Purpose.invitation(invitation.handle)
+      let purpose = UndeliveredMessages.Purpose.invitation(invitation.handle)
       removeEnded(now)
       return output(kind, bytes, to: invitation.to.node, purpose)
     }
@@ -380,7 +380,7 @@ extension Sessions {
       let bytes = answer.bytes
       guard canSend(node, .interactive, bytes.count) else { continue }
       incoming[index].answerAt = .never
-      let purpose = Flight.Purpose.answer(incoming[index].handle)
+      let purpose = UndeliveredMessages.Purpose.answer(incoming[index].handle)
       removeEnded(now)
       return output(.answer, bytes, to: node, purpose)
     }

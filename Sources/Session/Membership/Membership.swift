@@ -99,9 +99,9 @@ extension Sessions {
     throws(SessionError)
   {
     guard let session = session(handle), let index = session.position(of: address) else { throw .unknown }
-    guard session.pairs[index].verdict == .asked else { return }
-    session.pairs[index].verdict = accepts ? .accepted : .rejected
-    if accepts && session.pairs[index].phase == .meeting { session.pairs[index].meetAt = now }
+    guard session.pairs[index].decision == .pending else { return }
+    session.pairs[index].decision = accepts ? .accepted : .rejected
+    if accepts && session.pairs[index].phase == .connecting { session.pairs[index].handshake.schedule(at: now) }
     if accepts { return }
     session.pairs[index].credit.beginReceiving(0)
     tell(.member(handle, address, .rejected))
@@ -118,20 +118,20 @@ extension Sessions {
   /// Whether an application still has to decide on a member of `node`, and so on the certificate of that node.
   public func hasQuestion(about node: NodeID) -> Bool {
     sessions.contains { session in
-      session.isOpen && session.judges && session.pairs.contains { $0.address.node == node && $0.verdict == .asked }
+      session.isOpen && session.judges && session.pairs.contains { $0.address.node == node && $0.decision == .pending }
     }
   }
 
   func ask(_ session: LocalSession, _ pair: MemberPeer) {
-    if pair.verdict == .asked { tell(.decisionWanted(session.handle, pair.address)) }
+    if pair.decision == .pending { tell(.decisionWanted(session.handle, pair.address)) }
   }
 
   /// The state of a member for the application.
   func state(of pair: MemberPeer) -> MemberState {
-    if pair.verdict == .rejected { return .rejected }
+    if pair.decision == .rejected { return .rejected }
     switch pair.phase {
     case .away: return .away
-    case .meeting: return .connecting
+    case .connecting: return .connecting
     case .connected: return pair.credit.isPausedThere ? .paused : .connected
     }
   }
@@ -143,8 +143,7 @@ extension Sessions {
   func tableChanged(_ session: LocalSession, _ now: Instant) {
     guard session.isOpen else { return }
     session.changedAt = now
-    session.grewAt = now
-    if session.gathers { session.gatherAt = .zero }
+    session.autoJoin.tableChanged(now)
     if foldTwin(of: session, now) { return }
     guard session.table.isJoined(session.address) else { return endWithoutLeaving(session, now) }
     session.newcomers.removeAll { session.table.isJoined($0.address) }
@@ -156,7 +155,7 @@ extension Sessions {
     for address in members where address != session.address && session.position(of: address) == nil {
       let place = session.pairs.firstIndex { address < $0.address } ?? session.pairs.count
       session.pairs.insert(
-        MemberPeer(address, isAsked: session.judges, unread: takeUnread(session, address)), at: place)
+        MemberPeer(address, mustBeDecided: session.judges, unread: takeUnread(session, address)), at: place)
       session.strangers.removeAll { $0.address == address }
       if mayMeet(session.table.rules, address.node) { begin(session, place, now) }
       tell(.member(session.handle, address, state(of: session.pairs[place])))
@@ -216,9 +215,7 @@ extension Sessions {
       let (stays, goes) = isOlder ? (session, twin) : (twin, session)
       let met = goes.pairs.map { $0.address }.filter { stays.position(of: $0) != nil }
       goes.phase = .over
-      for index in inCheck.indices where inCheck[index].session == goes.handle {
-        inCheck[index].session = stays.handle
-      }
+      checks.move(from: goes.handle, to: stays.handle)
       sessionEnded(goes, .isSame(stays.handle), now)
       merge(goes.table.entries, into: stays, now)
       // This node may have made the merge, and then no other node sends it.
@@ -252,11 +249,10 @@ extension Sessions {
   /// Schedules the departure of this address for all other members, and cancels all other messages to them.
   private func sayFarewell(_ session: LocalSession, _ now: Instant) {
     for index in session.pairs.indices {
-      session.pairs[index].meetAt = .never
-      session.pairs[index].digestAt = .never
-      session.pairs[index].wholeAt = .never
+      session.pairs[index].handshake.cancelMessage()
+      session.pairs[index].tableSync.cancelDigestAndSnapshot()
+      session.pairs[index].tableSync.scheduleDelta(at: now)
       session.pairs[index].windowAt = .never
-      session.pairs[index].newsAt = now
     }
     session.phase =
       session.pairs.isEmpty
@@ -269,7 +265,7 @@ extension Sessions {
       if case .leaving = session.phase { keepOwedStreams(session, index) } else { endStreams(session, index) }
     }
     keepUnread(session)
-    session.gatherings = []
+    session.autoJoin.remove { _ in true }
     endInvitations(of: session, now)
     tell(.ended(session.handle, end))
   }
@@ -277,6 +273,6 @@ extension Sessions {
   /// Schedules the delta (changed records) for all other members after a local change of the table, so that none has to
   /// request it.
   func tellNews(_ session: LocalSession, _ now: Instant) {
-    for index in session.pairs.indices { session.pairs[index].newsAt = now }
+    for index in session.pairs.indices { session.pairs[index].tableSync.scheduleDelta(at: now) }
   }
 }

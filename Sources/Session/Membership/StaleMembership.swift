@@ -25,21 +25,69 @@ struct StaleMembership {
   var key: Key { Key(member: member, endpoint: endpoint) }
 }
 
+/// All stale memberships, at most `SessionLimits.staleMax`. The nodes share the slots, see `FairPlaces`.
+struct StaleMemberships {
+  private var entries: [StaleMembership] = []
+
+  /// Adds a remote member that is to be asked for its table, unless it was added already or there is no slot.
+  mutating func add(
+    _ new: StaleMembership, holder: (NodeID) -> Holder, _ now: Instant
+  ) {
+    entries.removeAll { now - $0.since >= SessionLimits.sweepTime }
+    let node = new.member.node
+    if entries.contains(where: { $0.key == new.key }) { return }
+    guard entries.count(where: { $0.member.node == node }) < SessionLimits.stalePerNodeMax else { return }
+    let places = FairPlaces(capacity: SessionLimits.staleMax, standTime: SessionLimits.sweepTime)
+    let rivals = entries.map { FairPlaces.Entry(holder: holder($0.member.node), since: $0.since) }
+    switch places.place(for: holder(node), among: rivals, now: now) {
+    case .free: break
+    case .instead(let index): entries.remove(at: index)
+    case .none: return
+    }
+    entries.append(new)
+  }
+
+  /// Removes the remote members on a node that is unreachable.
+  mutating func remove(on node: NodeID) { entries.removeAll { $0.member.node == node } }
+
+  /// Stores the origins and merges of a remote member's table. Returns false if the member was not asked for its table.
+  mutating func receive(_ shown: TableEntries, from key: StaleMembership.Key) -> Bool {
+    guard let index = asked(key) else { return false }
+    entries[index].shown = shown
+    return true
+  }
+
+  func isAsked(_ key: StaleMembership.Key) -> Bool { asked(key) != nil }
+
+  /// Completes the departure notice with the records whose departures were signed.
+  mutating func complete(_ key: StaleMembership.Key, _ records: [MemberRecord]) {
+    guard !records.isEmpty, let index = asked(key), var notice = entries[index].shown else { return }
+    notice.records = records
+    entries[index].shown = nil
+    entries[index].farewell = notice
+    entries[index].isDue = true
+  }
+
+  /// The next remote member to which a message is due; nil if there is none.
+  var nextDue: StaleMembership? { entries.first { $0.isDue } }
+
+  mutating func sent(to key: StaleMembership.Key) {
+    if let index = entries.firstIndex(where: { $0.key == key && $0.isDue }) { entries[index].isDue = false }
+  }
+
+  /// The index of the remote member that was asked for its table and has not sent it; nil if there is none.
+  private func asked(_ key: StaleMembership.Key) -> Int? {
+    entries.firstIndex { $0.key == key && $0.farewell == nil && !$0.isDue }
+  }
+}
+
 extension Sessions {
   /// Handles a handshake message for a session that no application here is in. `endpoint` is the one of this node that
   /// the message names.
   func noteStale(_ member: MemberAddress, _ endpoint: UInt32, _ session: SessionID, _ now: Instant) {
-    stale.removeAll { now - $0.since >= SessionLimits.sweepTime }
-    if stale.contains(where: { $0.member == member && $0.endpoint == endpoint }) { return }
-    guard stale.count(where: { $0.member.node == member.node }) < SessionLimits.stalePerNodeMax else { return }
-    let places = FairPlaces(capacity: SessionLimits.staleMax, standTime: SessionLimits.sweepTime)
-    let entries = stale.map { FairPlaces.Entry(holder: holder($0.member.node), since: $0.since) }
-    switch places.place(for: holder(member.node), among: entries, now: now) {
-    case .free: break
-    case .instead(let index): stale.remove(at: index)
-    case .none: return
-    }
-    stale.append(StaleMembership(member: member, endpoint: endpoint, session: session, since: now))
+    stale.add(
+      StaleMembership(member: member, endpoint: endpoint, session: session, since: now), holder: { nodes.holder($0) },
+      now)
   }
 
   /// Handles a table for a session that no application here is in. The table may be the one that was requested.
@@ -48,19 +96,14 @@ extension Sessions {
   ) {
     let key = StaleMembership.Key(
       member: MemberAddress(node: node, endpoint: message.from), endpoint: message.to)
-    guard var entries = message.entries, let index = staleAsked(key) else { return }
+    guard var entries = message.entries, stale.isAsked(key) else { return }
     let address = MemberAddress(node: local, endpoint: message.to)
     let records = entries.records.filter { $0.address == address && $0.isJoined }
     if records.isEmpty { return }
     entries.records = []
-    stale[index].shown = entries
+    guard stale.receive(entries, from: key) else { return }
     let purpose = TableInCheck.Purpose.stale(key, records: records.reversed(), signed: [])
     begin(purpose, TableEntries(origins: [], merges: [], records: []), of: nil, from: node, &allowance, now)
-  }
-
-  /// The index of the remote member that was asked for its table and has not sent it; nil if there is none.
-  private func staleAsked(_ key: StaleMembership.Key) -> Int? {
-    stale.firstIndex { $0.key == key && $0.farewell == nil && !$0.isDue }
   }
 
   /// The record with a departure signed by this node; nil if this node never accepted the record's ticket.
@@ -69,15 +112,6 @@ extension Sessions {
     var ended = record
     ended.end(isEjection: false, .crashed, text: [], cryptography)
     return ended
-  }
-
-  /// Completes the departure notice after departures for all records were signed.
-  func staleSigned(_ key: StaleMembership.Key, _ records: [MemberRecord]) {
-    guard !records.isEmpty, let index = staleAsked(key), var entries = stale[index].shown else { return }
-    entries.records = records
-    stale[index].shown = nil
-    stale[index].farewell = entries
-    stale[index].isDue = true
   }
 
   /// Whether this node has signed the acceptance of the record's ticket. Without this check, a misbehaving member could
@@ -91,14 +125,13 @@ extension Sessions {
   }
 
   func staleOutput(_ canSend: (NodeID, Lane, Int) -> Bool) -> SessionOutput? {
-    guard let index = stale.firstIndex(where: { $0.isDue }) else { return nil }
-    let due = stale[index]
+    guard let due = stale.nextDue else { return nil }
     let message = TableMessage(
       session: due.session, from: due.endpoint, to: due.member.endpoint, asks: due.farewell == nil,
       digest: TableDigest(InlineArray(repeating: 0)), entries: due.farewell)
     let bytes = message.bytes
     guard canSend(due.member.node, .interactive, bytes.count) else { return nil }
-    stale[index].isDue = false
+    stale.sent(to: due.key)
     return output(.table, bytes, to: due.member.node, .notice)
   }
 }

@@ -26,6 +26,47 @@ struct TableInCheck {
   var verification: TableVerification
 }
 
+/// The messages in check, at most one for each link. They take turns.
+struct TableChecks {
+  private var messages: [TableInCheck] = []
+  /// The index of the message that is checked next.
+  private var turn = 0
+
+  var count: Int { messages.count }
+  func contains(from node: NodeID) -> Bool { messages.contains { $0.node == node } }
+  func contains(behind holder: Int) -> Bool { messages.contains { $0.holder == holder } }
+
+  /// Advances to the next message, and returns the holder number that is charged; nil if there is no message.
+  mutating func advance() -> Int? {
+    if messages.isEmpty { return nil }
+    turn = turn + 1 < messages.count ? turn + 1 : 0
+    return messages[turn].holder
+  }
+
+  /// Removes the message to which `advance` advanced; nil if it is gone.
+  mutating func takeCurrent() -> TableInCheck? { turn < messages.count ? messages.remove(at: turn) : nil }
+
+  /// Puts a message back whose check is not complete.
+  mutating func putBack(_ message: TableInCheck) { messages.insert(message, at: min(turn, messages.count)) }
+
+  /// Adds a message. Does nothing if there are `SessionLimits.tablesInCheckMax`.
+  mutating func add(_ message: TableInCheck) {
+    if messages.count < SessionLimits.tablesInCheckMax { messages.append(message) }
+  }
+
+  /// Charges this node for the messages of a link that has ended.
+  mutating func linkLost(_ holder: Int) {
+    for index in messages.indices where messages[index].holder == holder {
+      messages[index].holder = FairShare.ownHolder
+    }
+  }
+
+  /// Continues the checks for a session with another session that it was merged into.
+  mutating func move(from session: SessionHandle, to other: SessionHandle) {
+    for index in messages.indices where messages[index].session == session { messages[index].session = other }
+  }
+}
+
 /// The signature checks of received messages, in small steps.
 extension Sessions {
   /// Whether a message of `byteCount` bytes from another node can be handled now. No message of a node is handled while
@@ -34,7 +75,7 @@ extension Sessions {
   public func mayReceive(_ kind: UInt8, byteCount: Int, from node: NodeID, behind holder: Int) -> Bool {
     if isChecking(node) { return false }
     guard Self.mayHaveRecords(kind, byteCount: byteCount) else { return true }
-    return inCheck.count < SessionLimits.tablesInCheckMax && !inCheck.contains { $0.holder == holder }
+    return checks.count < SessionLimits.tablesInCheckMax && !checks.contains(behind: holder)
   }
 
   /// Whether a message may contain records, whose signatures must be checked.
@@ -46,36 +87,29 @@ extension Sessions {
     }
   }
 
-  public func isChecking(_ node: NodeID) -> Bool { inCheck.contains { $0.node == node } }
+  public func isChecking(_ node: NodeID) -> Bool { checks.contains(from: node) }
 
   /// The number of messages in check.
-  public var inCheckCount: Int { inCheck.count }
+  public var inCheckCount: Int { checks.count }
 
   /// Advances to the next message in check, and returns the holder number that is charged; nil if there is no message.
   /// `check` continues with that message.
-  public func nextHolderInCheck() -> Int? {
-    if inCheck.isEmpty { return nil }
-    checkTurn = checkTurn + 1 < inCheck.count ? checkTurn + 1 : 0
-    return inCheck[checkTurn].holder
-  }
+  public func nextHolderInCheck() -> Int? { checks.advance() }
 
   /// Continues the check of the message to which `nextHolderInCheck` advanced.
   public func check(_ allowance: inout CheckAllowance, now: Instant) {
-    guard checkTurn < inCheck.count else { return }
     // The message is removed first, because finishing it may begin another check or end its session.
-    var one = inCheck.remove(at: checkTurn)
+    guard var one = checks.takeCurrent() else { return }
     if proceed(&one, &allowance, now) {
       finish(one, now)
       removeEnded(now)
     } else {
-      inCheck.insert(one, at: checkTurn)
+      checks.putBack(one)
     }
   }
 
   /// Charges this node for the messages in check of a link that has ended.
-  public func linkLost(_ holder: Int) {
-    for index in inCheck.indices where inCheck[index].holder == holder { inCheck[index].holder = FairShare.ownHolder }
-  }
+  public func linkLost(_ holder: Int) { checks.linkLost(holder) }
 
   /// Begins to check a message. The check is finished at once if the allowance is sufficient.
   func begin(
@@ -85,11 +119,7 @@ extension Sessions {
     var one = TableInCheck(
       node: node, holder: allowance.holder, session: session, purpose: purpose,
       verification: TableVerification(entries, isOwn: node == local))
-    if proceed(&one, &allowance, now) {
-      finish(one, now)
-    } else if inCheck.count < SessionLimits.tablesInCheckMax {
-      inCheck.append(one)
-    }
+    if proceed(&one, &allowance, now) { finish(one, now) } else { checks.add(one) }
   }
 
   /// Continues a check. Returns true if the check is complete, or if its session has ended.
@@ -117,7 +147,7 @@ extension Sessions {
 
   private func finish(_ one: TableInCheck, _ now: Instant) {
     let verification = one.verification
-    if verification.isForged { countForgery(of: one.node, max(verification.wrongSignatures, 1), now) }
+    if verification.isForged { offenders.count(one.node, max(verification.wrongSignatures, 1), now) }
     switch one.purpose {
     case .table(let message):
       guard let session = one.session.flatMap({ session($0) }) else { return }
@@ -126,7 +156,7 @@ extension Sessions {
     case .welcome(let invitation, let welcome, let base):
       welcomed(invitation, welcome, base, verification, from: one.node, now)
     case .offer(let invitation, let offer): merge(invitation, offer, verification, now)
-    case .stale(let key, _, let signed): staleSigned(key, signed)
+    case .stale(let key, _, let signed): stale.complete(key, signed)
     }
   }
 }

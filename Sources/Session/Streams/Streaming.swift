@@ -248,7 +248,7 @@ extension Sessions {
     of session: LocalSession, _ index: Int, _ canSend: (NodeID, Lane, Int) -> Bool
   ) -> SessionOutput? {
     let address = session.pairs[index].address, number = session.pairs[index].theirNumber
-    let purpose = Flight.Purpose.member(session.handle, address, number: session.pairs[index].number)
+    let purpose = UndeliveredMessages.Purpose.member(session.handle, address, number: session.pairs[index].number)
     if let position = session.pairs[index].streams.all.firstIndex(where: { $0.hasNotice }) {
       guard canSend(address.node, .interactive, 96) else { return nil }
       let (kind, bytes) = notice(StreamPlace(session: session, pair: index, stream: position), number)
