@@ -186,7 +186,7 @@ let package = Package(
     tests("SecureTransportTests", ["SecureTransport", "Identity", "Trust", "Seal", "FileSupport", "CMbedTLS", "CSystem", "Primitives", "Frame", "Link"]),
     tests("RelayTests", [
       "Relay", "CSystem", "Primitives", "Frame", "Channel", "Link", "Session", "Node", "Reactor", "Identity", "SecureTransport", "Bearer", "FileSupport",
-      "LoopSupport", "Journal", "Diagnostics", "BearerBluetooth", "BearerIP", "Discovery",
+      "LoopSupport", "Board", "Journal", "Diagnostics", "BearerBluetooth", "BearerIP", "Discovery",
     ]),
     tests("TrustTests", ["Trust", "SecureTransport", "Identity", "FileSupport", "Frame", "CMbedTLS", "CSystem", "Primitives"]),
     tests("BearerIPTests", ["BearerIP", "Netlink", "Bearer", "Reactor", "CSystem", "Primitives", "LoopSupport"]),

@@ -53,7 +53,7 @@ private func startRelay(_ configuration: Configuration, _ file: String?) throws(
   }
   let relay = try Relay(configuration, loop, clock, state.trust, epoch: state.epoch, journal: journal)
   relay.configurationFile = file
-  relay.problems = state.faults
+  for fault in state.faults { relay.faults.add(fault.source, fault.text) }
   if let fault = state.writeFault { relay.noteState(fault) }
   return relay
 }
@@ -83,29 +83,18 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
   var wifiDirect: WiFiDirectRadio?
   var mesh: WiFiDirectRadio?
   var dnsSD: DNSServiceDiscovery?
-  var page: PageServer?
-  var dhcp: DHCPServer?
-  /// The index of the interface on which `serveGroup` serves stations; 0 if there is none.
-  var servedInterface: UInt32 = 0
-  /// Why the Wi-Fi group has no status page (`pageProblem`) or no DHCP server (`dhcpProblem`). Empty if the server runs
-  /// or the configuration disables it.
-  var pageProblem = ""
-  var dhcpProblem = ""
+  var groupServices: GroupServices?
   var control: ControlServer?
   var local: ClientServer?
-  /// The present fault of each part of the daemon, for status. A part without a fault has no entry.
-  var problems: [(source: StaticString, text: String)] = []
+  let faults: FaultReports
   var probes: [ControlProbe] = []
 
   let journalFile: JournalFile
   private let clock: WallClockWatch
   private var signals: SignalSource?
   private var deadline: Timer?
-  let statusLED: StatusLED?
-  let statusLight: GPIOLight?
-  var button: GPIOButton?
-  /// When the button was held to switch the board off. nil once `keepButton` has checked the result.
-  var powerOffAskedAt: Instant?
+  let indicators: Indicators
+  var button: BoardButton?
   var maintenance: Timer?
   /// The timer that returns the memory of ended links and lost peers to the kernel, `memoryRest` after the last such
   /// event.
@@ -119,8 +108,6 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
   var pinsLeft = PinsLeft.many
   var unpinnedReported: UInt64 = 0
   var refusalsTold = FixedArray<6, UInt64>(repeating: 0)
-  let serviceManager = ServiceManager()
-  var health = StatusLED.Pattern.off
   private var isStopping = false
   /// The time at which a stopping daemon closes its links, even if members do not know yet how their streams ended.
   /// `.never` while the daemon runs and after the links were closed.
@@ -142,9 +129,8 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
     credentials = TLSCredentials(identity)
     journalFile = file
     journal = file.journal
-    let led = configuration.board.statusLED
-    statusLED = led.utf8.isEmpty ? nil : StatusLED(name: led)
-    statusLight = configuration.board.statusPin.map { GPIOLight(loop, $0) }
+    faults = FaultReports(journal, now: { loop.now })
+    indicators = Indicators(loop, configuration.board, faults, serviceManager: ServiceManager())
     startedAt = monotonicNow()
     let name: DisplayName
     do throws(FrameError) {
@@ -188,10 +174,10 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
     journal.record(.notice, .boxStarted, at: startedAt, node.settings.epoch, UInt64(getpid()), node: node.settings.id)
     inbound = InboundStreams(loop, scratch, self)
     startBearers()
-    startButton()
+    button = BoardButton(loop, configuration, journal, faults) { [self] in wifiDirect?.pushButton() == true }
     startMaintenance()
     drain()
-    serviceManager?.ready()
+    indicators.ready()
     loop.run()
   }
 
@@ -338,7 +324,7 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
     for driver in drivers { driver.wakeUpEnded() }
     tellBluetoothTraffic()
     deadline?.set(node.nextDeadline(now: now))
-    showHealth()
+    indicators.show { health }
     if isStopping && drivers.isEmpty { finish() }
   }
 
@@ -371,6 +357,12 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
     }
   }
 
+  var health: Indicators.Health {
+    Indicators.Health(
+      hasFault: !trust.alarms.isEmpty || !faults.all.isEmpty,
+      isJoining: wifiDirect?.snapshot.isPushButtonPressed ?? false, isLinked: node.isLinked)
+  }
+
   private func driver(of slot: Int) -> LinkDriver? { drivers.first { $0.slot == slot } }
 
   // MARK: Shutdown
@@ -378,7 +370,7 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
   private func stop(_ signal: CInt) {
     if isStopping { return finish() }
     isStopping = true
-    serviceManager?.stopping()
+    indicators.stopping()
     journal.record(.notice, .boxStopped, at: loop.now, UInt64(signal))
     linksCloseAt = loop.now + Self.owingTime
     // The timer only causes a pass of the event loop. `drain` at the end of a pass closes the links.
@@ -401,8 +393,7 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
     try? trust.saveIfChanged()
     try? trust.store.settle()
     inbound?.close()
-    page?.close()
-    dhcp?.close()
+    groupServices?.close()
     dnsSD?.stop()
     bluetooth?.stop()
     wifiDirect?.stop()
@@ -412,8 +403,7 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
     control?.close()
     local?.close()
     button?.close()
-    try? statusLED?.show(.off)
-    statusLight?.close()
+    indicators.close()
     journal.recordRepeats(at: monotonicNow(), isLast: true)
     loop.batchEnded = nil
     loop.stop()

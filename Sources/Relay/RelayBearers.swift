@@ -14,7 +14,7 @@ import Trust
 import WiFiDirect
 
 /// Starts the configured bearers and discovery sources, and handles their events.
-extension Relay: BearerDelegate {
+extension Relay: BearerDelegate, GroupServicesDelegate {
   func startBearers() {
     let hint = node.settings.id.high
     if configuration.ip.isEnabled { startIP(hint) }
@@ -53,16 +53,8 @@ extension Relay: BearerDelegate {
   }
 
   func bearerReport(_ source: StaticString, _ text: String, isFault: Bool) {
-    resolve(source)
-    if isFault { problems.append((source, text)) }
-    journal.report(isFault ? .warning : .notice, at: loop.now, source, text)
-    say(source, text)
+    faults.report(source, text, isFault: isFault)
   }
-
-  /// Removes the recorded fault of a part of the daemon.
-  func resolve(_ source: StaticString) { problems.removeAll { $0.source == source } }
-
-  func problem(_ source: StaticString) -> String? { problems.first { $0.source == source }?.text }
 
   // MARK: Status
 
@@ -74,15 +66,14 @@ extension Relay: BearerDelegate {
           BearerStatus(
             name: String(interface.kind.name), state: "up", detail: "\(interface.name) port \(ip.port)", problem: ""))
       }
-      if let problem = problem("ip") {
+      if let problem = faults["ip"] {
         all.append(BearerStatus(name: "ip", state: "fault", detail: "", problem: problem))
       }
     }
     all += bluetoothStatus
     if let wifiDirect { all.append(wifiStatus(wifiDirect)) }
     if let mesh { all.append(wifiStatus(mesh)) }
-    if let dhcpStatus { all.append(dhcpStatus) }
-    if let pageStatus { all.append(pageStatus) }
+    all += groupServices?.status ?? []
     if let dnsSD {
       let state =
         switch dnsSD.source {
@@ -92,10 +83,10 @@ extension Relay: BearerDelegate {
         }
       all.append(
         BearerStatus(
-          name: "dns-sd", state: state, detail: "\(dnsSD.serviceCount) services", problem: problem("dns-sd") ?? ""))
+          name: "dns-sd", state: state, detail: "\(dnsSD.serviceCount) services", problem: faults["dns-sd"] ?? ""))
     }
     for source in Self.silentSources {
-      guard let problem = problem(source) else { continue }
+      guard let problem = faults[source] else { continue }
       all.append(BearerStatus(name: String(source), state: "fault", detail: "", problem: problem))
     }
     return all
@@ -182,10 +173,19 @@ extension Relay: BearerDelegate {
     }
     var status = BearerStatus(
       name: String(radio.source), state: String(snapshot.state.name), detail: detail, secret: secret,
-      problem: problem(radio.source) ?? "")
+      problem: faults[radio.source] ?? "")
     status.use = RadioUse(places: snapshot.stations.count)
     return status
   }
+
+  // MARK: Services for the group
+
+  func isStation(_ hardware: UInt64) -> Bool {
+    (wifiDirect?.snapshot.stations.contains(MACAddress(hardware)) ?? false)
+      || bluetooth?.hasJoinedNetwork(hardware) ?? false
+  }
+
+  var groupName: String { wifiDirect?.snapshot.ssid ?? "" }
 
   // MARK: Starting
 
@@ -248,9 +248,10 @@ extension Relay: BearerDelegate {
     wifiDirect = radio
     radio.groupInterfaceChanged = { [self] interface in
       ip?.wifiDirectInterface = interface
-      serveGroup(on: interface)
+      groupServices?.serve(on: interface)
     }
-    serveGroup(on: nil)
+    groupServices = GroupServices(loop, configuration, node, self)
+    groupServices?.serve(on: nil)
     radio.start()
   }
 
@@ -297,8 +298,4 @@ extension Relay: BearerDelegate {
 
 extension String {
   public init(_ text: StaticString) { self = text.description }
-}
-
-private func == (a: StaticString, b: StaticString) -> Bool {
-  a.utf8CodeUnitCount == b.utf8CodeUnitCount && memcmp(a.utf8Start, b.utf8Start, a.utf8CodeUnitCount) == 0
 }

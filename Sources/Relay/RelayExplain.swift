@@ -232,7 +232,7 @@ extension Relay {
       BearerFacts(
         .ip, isEnabled: configuration.ip.isEnabled, isUp: !interfaces.utf8.isEmpty,
         detail: (interfaces.utf8.isEmpty ? "no interface is up" : "\(interfaces)\(discovery)") + meshFact,
-        problem: problem("ip") ?? ""),
+        problem: faults["ip"] ?? ""),
       BearerFacts(
         .wifiDirect, isEnabled: configuration.wifiDirect.isEnabled,
         isUp: wifi.map { !$0.detail.utf8.isEmpty } ?? false,

@@ -162,9 +162,9 @@ extension Relay {
     wasSynchronised = isSynchronised
     reportPins()
     tellRefusals()
-    keepButton()
-    showHealth(isDue: true)
-    serviceManager?.alive()
+    button?.keep()
+    indicators.show(isDue: true) { health }
+    indicators.alive()
     tellServiceManager()
   }
 
@@ -193,14 +193,14 @@ extension Relay {
     let left = trust.pinsLeft
     if left == pinsLeft { return }
     pinsLeft = left
-    resolve("pins")
+    faults.resolve("pins")
     let remedy =
       "some by unverified keys; see causeway identity show, and remove them with causeway identity untrust NAME"
     switch left {
-    case .many: bearerReport("pins", "more than half of the pins are free again", isFault: false)
-    case .few: bearerReport("pins", "half of the \(TrustLimits.pinsMax) pins are in use, \(remedy)", isFault: true)
+    case .many: faults.report("pins", "more than half of the pins are free again", isFault: false)
+    case .few: faults.report("pins", "half of the \(TrustLimits.pinsMax) pins are in use, \(remedy)", isFault: true)
     case .none:
-      bearerReport(
+      faults.report(
         "pins", "all \(TrustLimits.pinsMax) pins are in use, and names of new peers are not protected; \(remedy)",
         isFault: true)
     }

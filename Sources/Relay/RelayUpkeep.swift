@@ -14,7 +14,7 @@ extension Relay {
   /// Restores the journal and the sockets if they were removed.
   func keepRuntimeDirectory() {
     journalFile.restore(at: loop.now)
-    note("journal", journalFile.problem)
+    faults.note("journal", journalFile.problem)
     keep("control") { [control] () throws(DiagnosticsError) in try control?.restore() ?? false }
     keep("api") { [local] () throws(DiagnosticsError) in try local?.restore() ?? false }
   }
@@ -25,9 +25,9 @@ extension Relay {
       if try restore() {
         journal.report(.warning, at: loop.now, source, "the socket was removed; it is restored")
       }
-      note(source, nil)
+      faults.note(source, nil)
     } catch {
-      note(source, error.text)
+      faults.note(source, error.text)
     }
   }
 
@@ -55,19 +55,10 @@ extension Relay {
 
   /// Reports the failure of the last write of the state; nil if the write succeeded.
   func noteState(_ failure: String?) {
-    note("state", failure.map { "\($0); until then a restart loses all changes" })
+    faults.note("state", failure.map { "\($0); until then a restart loses all changes" })
   }
 
   var controlIsSettled: Bool { trust.store.isSettled }
-
-  /// Reports the start and the end of a fault, once each. `fault` is nil if `source` has no fault.
-  func note(_ source: StaticString, _ fault: String?) {
-    if let fault {
-      if problem(source) == nil { bearerReport(source, fault, isFault: true) }
-    } else if problem(source) != nil {
-      bearerReport(source, "works again", isFault: false)
-    }
-  }
 
   func controlReload() -> (isDone: Bool, text: String) { reload() }
 
@@ -75,10 +66,10 @@ extension Relay {
   /// service manager.
   @discardableResult
   func reload() -> (isDone: Bool, text: String) {
-    serviceManager?.reloading(microseconds: loop.now.nanoseconds / 1000)
+    indicators.reloading(loop.now)
     let (isDone, text) = readConfiguration()
-    bearerReport("configuration", text, isFault: !isDone)
-    serviceManager?.ready()
+    faults.report("configuration", text, isFault: !isDone)
+    indicators.ready()
     tellServiceManager()
     return (isDone, text)
   }
@@ -107,21 +98,15 @@ extension Relay {
     journal.setLevel(fresh.journal.level)
     configuration.trust.anchors = fresh.trust.anchors
     trust.anchors = anchors
-    note("trust", trust.anchorFault)
+    faults.note("trust", trust.anchorFault)
     reconsiderLinks()
     var text = "reloaded: \(anchors.certificateCount) anchors, \(anchors.listCount) revocation lists"
     if !later.utf8.isEmpty { text += "; these apply at the next start: \(later)" }
     return (true, text)
   }
 
-  /// Sends the text that `systemctl status` shows: the first fault, or the numbers of links and peers.
   func tellServiceManager() {
-    guard let serviceManager else { return }
-    let links = drivers.count { $0.slot != nil }
-    let peers = node.peers.count
-    serviceManager.show(
-      problems.first.map { "\($0.source): \($0.text)" }
-        ?? "\(links) \(links == 1 ? "link" : "links"), \(peers) \(peers == 1 ? "peer" : "peers")")
+    indicators.tellServiceManager(links: drivers.count { $0.slot != nil }, peers: node.peers.count)
   }
 
   /// Why the new anchors are refused: a file has a fault, or the policy needs certificates and there are none. nil if

@@ -10,14 +10,52 @@ import Reactor
 import StatusPage
 import WiFiDirect
 
+/// The part of the daemon that `GroupServices` calls.
+protocol GroupServicesDelegate: AnyObject {
+  /// Whether an Ethernet address belongs to a station of the group, over Wi-Fi or over Bluetooth.
+  func isStation(_ hardware: UInt64) -> Bool
+  /// The SSID of the group; empty if there is no group.
+  var groupName: String { get }
+  func bearerReport(_ source: StaticString, _ text: String, isFault: Bool)
+}
+
 /// Services of the box for stations in its Wi-Fi group: addresses (`DHCPServer`) and the status page (`PageServer`).
-extension Relay {
+final class GroupServices {
   private static let pagePort: UInt16 = 80
+
+  private let loop: EventLoop
+  private let configuration: Configuration
+  private let node: Node
+  private let delegate: any GroupServicesDelegate
+  private var page: PageServer?
+  private var dhcp: DHCPServer?
+  /// The index of the interface on which stations are served; 0 if there is none.
+  private var servedInterface: UInt32 = 0
+  /// Why the group has no status page (`pageProblem`) or no DHCP server (`dhcpProblem`). Empty if the server runs or the
+  /// configuration disables it.
+  private var pageProblem = ""
+  private var dhcpProblem = ""
+
+  init(_ loop: EventLoop, _ configuration: Configuration, _ node: Node, _ delegate: any GroupServicesDelegate) {
+    self.loop = loop
+    self.configuration = configuration
+    self.node = node
+    self.delegate = delegate
+  }
+
+  func close() {
+    page?.close()
+    dhcp?.close()
+  }
+
+  /// The entries of the DHCP server and of the status page in the list of bearers, as far as they run or have a
+  /// problem.
+  var status: [BearerStatus] { [dhcpStatus, pageStatus].compactMap { $0 } }
 
   /// Serves stations on the interface that has the group's address; nil if there is no group. If the configuration
   /// joins Bluetooth peers to the group, the bridge is served even without a group. The DHCP leases on the bridge then
   /// outlive the group.
-  func serveGroup(on interface: String?) {
+  func serve(on interface: String?) {
     var interface = interface
     if interface == nil, configuration.bluetooth.joinsGroup {
       interface = GroupBridge.name
@@ -45,22 +83,16 @@ extension Relay {
       dhcp = try DHCPServer(
         loop, address: WiFiDirectOptions.ownerAddress, interface: interface,
         addresses: WiFiDirectOptions.leasedAddresses,
-        isStation: { [self] in isStation($0) })
+        isStation: { [delegate] in delegate.isStation($0) })
     } catch {
       // This is not a fault: devices with Wi-Fi Direct receive their address without DHCP.
       dhcpProblem = serverProblem(error, "UDP port 67", key: "dhcp")
-      bearerReport("dhcp", dhcpProblem, isFault: false)
+      delegate.bearerReport("dhcp", dhcpProblem, isFault: false)
     }
   }
 
-  /// Whether an Ethernet address belongs to a station of the group, over Wi-Fi or over Bluetooth.
-  private func isStation(_ hardware: UInt64) -> Bool {
-    (wifiDirect?.snapshot.stations.contains(MACAddress(hardware)) ?? false)
-      || bluetooth?.hasJoinedNetwork(hardware) ?? false
-  }
-
   /// The DHCP server's entry in the list of bearers; nil if there is no server and no problem.
-  var dhcpStatus: BearerStatus? {
+  private var dhcpStatus: BearerStatus? {
     if dhcp == nil && dhcpProblem.utf8.isEmpty { return nil }
     let range = "192.168.49.201–254"
     return BearerStatus(name: "dhcp", state: dhcp == nil ? "off" : "up", detail: range, problem: dhcpProblem)
@@ -91,7 +123,7 @@ extension Relay {
     } catch {
       // This is not a fault of the relay: links and radios do not need the page.
       pageProblem = serverProblem(error, "port 80", key: "status-page")
-      bearerReport("status-page", pageProblem, isFault: false)
+      delegate.bearerReport("status-page", pageProblem, isFault: false)
     }
   }
 
@@ -101,11 +133,11 @@ extension Relay {
   private func station(of connection: CInt, at address: UInt32, on interface: String) -> UInt64? {
     if let station = dhcp?.station(at: address) { return station }
     let hardware = csystem_neighbour(connection, interface, address)
-    return hardware != 0 && isStation(hardware) ? hardware : nil
+    return hardware != 0 && delegate.isStation(hardware) ? hardware : nil
   }
 
   /// The status page's entry in the list of bearers; nil if there is no page and no problem.
-  var pageStatus: BearerStatus? {
+  private var pageStatus: BearerStatus? {
     if page == nil && pageProblem.utf8.isEmpty { return nil }
     let address = "http://\(WiFiDirectOptions.ownerAddressText)/"
     return BearerStatus(
@@ -114,7 +146,7 @@ extension Relay {
 
   private func pageContent() -> PageContent {
     PageContent(
-      name: configuration.node.displayName, id: node.settings.id.text, ssid: wifiDirect?.snapshot.ssid ?? "",
+      name: configuration.node.displayName, id: node.settings.id.text, ssid: delegate.groupName,
       peers: node.peers.map { String($0.name) })
   }
 }
