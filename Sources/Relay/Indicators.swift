@@ -1,6 +1,5 @@
 import Board
 import Configuration
-import Diagnostics
 import Primitives
 import Reactor
 

@@ -1,4 +1,3 @@
-import Board
 import CSystem
 import Configuration
 import Diagnostics
@@ -29,12 +28,6 @@ extension Relay {
     } catch {
       faults.note(source, error.text)
     }
-  }
-
-  /// Returns the unused memory of ended links and lost peers to the kernel.
-  func returnMemory() {
-    node.forEachUnusedMemory { csystem_release_pages($0.baseAddress!, $0.count) }
-    csystem_release_unused_memory()
   }
 
   /// Handles the end of a background write of the state.
@@ -99,14 +92,14 @@ extension Relay {
     configuration.trust.anchors = fresh.trust.anchors
     trust.anchors = anchors
     faults.note("trust", trust.anchorFault)
-    reconsiderLinks()
+    links.reconsider()
     var text = "reloaded: \(anchors.certificateCount) anchors, \(anchors.listCount) revocation lists"
     if !later.utf8.isEmpty { text += "; these apply at the next start: \(later)" }
     return (true, text)
   }
 
   func tellServiceManager() {
-    indicators.tellServiceManager(links: drivers.count { $0.slot != nil }, peers: node.peers.count)
+    indicators.tellServiceManager(links: links.count, peers: node.peers.count)
   }
 
   /// Why the new anchors are refused: a file has a fault, or the policy needs certificates and there are none. nil if
@@ -118,4 +111,10 @@ extension Relay {
     }
     return nil
   }
+}
+
+/// Returns the unused memory of ended links and lost peers to the kernel.
+func returnMemory(_ node: Node) {
+  node.forEachUnusedMemory { csystem_release_pages($0.baseAddress!, $0.count) }
+  csystem_release_unused_memory()
 }

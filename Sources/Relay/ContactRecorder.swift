@@ -1,7 +1,6 @@
 import Bearer
 import Diagnostics
 import Frame
-import Identity
 import Link
 import Node
 import Primitives
@@ -10,7 +9,21 @@ import SecureTransport
 import Trust
 
 /// Records why dials, handshakes and links failed, for `causeway explain`.
-extension Relay {
+final class ContactRecorder {
+  private let loop: EventLoop
+  private let node: Node
+  private let trust: TrustKeeper
+  private var failures = ContactFailures()
+
+  init(_ loop: EventLoop, _ node: Node, _ trust: TrustKeeper) {
+    self.loop = loop
+    self.node = node
+    self.trust = trust
+  }
+
+  /// The failures that are not too old to matter.
+  var all: [ContactFailure] { failures.all(now: loop.now) }
+
   /// Records that a bearer could not connect to a candidate.
   func noteDialFailure(_ token: UInt32, _ candidate: Candidate, _ reason: String) {
     let hint = node.plan(token, now: loop.now)?.hint ?? candidate.hint
@@ -19,7 +32,7 @@ extension Relay {
     let bare =
       reason.utf8.starts(with: address) ? String(decoding: reason.utf8.dropFirst(address.count), as: UTF8.self) : reason
     let claimed = NodeID(high: hint, low: 0)
-    contactFailures.note(
+    failures.note(
       claimed, candidate.bearer, candidate.address, isInbound: false, isPinned: isPinned(claimed), .dialFailed(bare),
       now: loop.now)
   }
@@ -41,7 +54,7 @@ extension Relay {
     if peer == .none && !handoff.isInbound {
       peer = NodeID(high: node.plan(handoff.token, now: loop.now)?.hint ?? 0, low: 0)
     }
-    contactFailures.note(
+    failures.note(
       peer, handoff.bearer, handoff.remote, isInbound: handoff.isInbound, isPinned: isPinned(peer), cause,
       now: loop.now)
   }
@@ -50,6 +63,23 @@ extension Relay {
   /// half is sufficient. Discovery can forge such a match, but `ContactFailures` stores only one failure for each pin
   /// and bearer.
   private func isPinned(_ node: NodeID) -> Bool { trust.pins.contains { $0.isByOperator && $0.node.mayBe(node) } }
+
+  /// Why this node refuses the key of `id` now; nil if it does not refuse the key, or has not received it.
+  func trustFault(_ id: NodeID) -> TrustFault? {
+    if trust.isDenied(id) { return .revoked }
+    // Earlier refusals have no effect once the key was accepted. A route to the node through other nodes does not show
+    // that.
+    if isAccepted(id) { return nil }
+    if trust.alarms.all.contains(where: { $0.offered == id }) { return .otherKeyPinned }
+    return trust.strangers.all.first { $0.id == id }.map { TrustFault($0.reason) }
+  }
+
+  /// Whether the key of `id` was accepted for a link or an end-to-end session that exists now.
+  private func isAccepted(_ id: NodeID) -> Bool {
+    if node.hasSession(with: id) { return true }
+    for slot in 0..<Limits.linksMax where node.link(slot).peer == id && node.link(slot).isStanding { return true }
+    return false
+  }
 
   /// The cause of the failure for the record; nil if the driver's end is not a failure.
   private func cause(_ driver: LinkDriver, _ reason: String) -> ContactCause? {

@@ -13,9 +13,49 @@ import Reactor
 import Trust
 import WiFiDirect
 
-/// Starts the configured bearers and discovery sources, and handles their events.
-extension Relay: BearerDelegate, GroupServicesDelegate {
-  func startBearers() {
+/// The part of the daemon that `Radios` calls.
+protocol RadiosDelegate: AnyObject {
+  /// Called when a bearer has opened a stream, dialled or inbound.
+  func streamOpened(_ stream: StreamHandoff)
+  /// Whether a stream with this address exists, whether or not its handshake has begun.
+  func hasStream(with remote: RemoteAddress) -> Bool
+  /// Ends the links on all interfaces other than these.
+  func endLinks(exceptOn interfaces: [UInt32])
+}
+
+/// The bearers and discovery sources of the configuration, and the candidates (addresses of nodes) that they find.
+final class Radios: BearerDelegate, GroupServicesDelegate {
+  private let loop: EventLoop
+  private let configuration: Configuration
+  private let node: Node
+  private let trust: TrustKeeper
+  private let journal: Journal
+  private let faults: FaultReports
+  private let contacts: ContactRecorder
+  var delegate: (any RadiosDelegate)?
+
+  private(set) var candidates = CandidateHandles()
+  private var ip: IPBearer?
+  private var bluetooth: BluetoothRadios?
+  private var wifiDirect: WiFiDirectRadio?
+  private var mesh: WiFiDirectRadio?
+  private var dnsSD: DNSServiceDiscovery?
+  private var groupServices: GroupServices?
+
+  init(
+    _ loop: EventLoop, _ configuration: Configuration, _ node: Node, _ trust: TrustKeeper, _ journal: Journal,
+    _ faults: FaultReports, _ contacts: ContactRecorder
+  ) {
+    self.loop = loop
+    self.configuration = configuration
+    self.node = node
+    self.trust = trust
+    self.journal = journal
+    self.faults = faults
+    self.contacts = contacts
+  }
+
+  func start() {
     let hint = node.settings.id.high
     if configuration.ip.isEnabled { startIP(hint) }
     if configuration.bluetooth.isEnabled { startBluetooth(hint) }
@@ -23,9 +63,80 @@ extension Relay: BearerDelegate, GroupServicesDelegate {
     if configuration.mesh.isEnabled { startMesh(hint) }
   }
 
+  func stop() {
+    groupServices?.close()
+    dnsSD?.stop()
+    bluetooth?.stop()
+    wifiDirect?.stop()
+    if configuration.bluetooth.joinsGroup { GroupBridge.remove() }
+    mesh?.stop()
+    ip?.stop()
+  }
+
+  /// Dials a candidate. The bearer reports the result. The node is notified at once if there is no such candidate or
+  /// bearer.
+  func dial(_ handle: UInt32, _ now: Instant) {
+    guard let candidate = candidates[handle] else { return node.handle(.dialFailed(handle), now: now) }
+    journal.record(.info, .dialStarted, at: now, UInt64(candidate.bearer.rawValue), UInt64(handle))
+    switch candidate.address {
+    case .ip:
+      guard let ip else { return node.handle(.dialFailed(handle), now: now) }
+      ip.dial(candidate, token: handle)
+    case .bluetooth, .bluetoothClassic:
+      guard let bluetooth else { return node.handle(.dialFailed(handle), now: now) }
+      bluetooth.dial(candidate, token: handle)
+    }
+  }
+
+  // MARK: The Wi-Fi group
+
+  /// The state of the Wi-Fi Direct group; nil if Wi-Fi Direct is off.
+  var group: WiFiDirectSnapshot? { wifiDirect?.snapshot }
+
+  /// Opens the group for one device (WPS). Returns false if there is no group, or the configuration disables WPS.
+  func openGroup() -> Bool { wifiDirect?.pushButton() == true }
+
+  // MARK: Links
+
+  /// Notes that the peer of a stream has proved its key.
+  func proved(_ stream: StreamHandoff, by peer: NodeID) {
+    if !stream.isInbound { bluetooth?.proved(stream.remote) }
+    dnsSD?.proved(stream.remote, hint: peer.high)
+  }
+
+  /// Notes that the stream of a link over Wi-Fi has ended.
+  func wifiLinkEnded() { bluetooth?.wifiEnded() }
+
+  /// Notes that a link that was up has ended. The radio then answers the peer as soon as possible.
+  func linkLost(_ stream: StreamHandoff) {
+    if case .bluetooth(let endpoint) = stream.remote {
+      bluetooth?.answerAgain(endpoint, wasDialled: !stream.isInbound)
+    }
+  }
+
+  /// Closes the connection with a Bluetooth peer.
+  func hangUp(_ endpoint: BluetoothEndpoint) { bluetooth?.hangUp(endpoint) }
+
+  /// Reports the bytes that links over Bluetooth and Wi-Fi have sent and received to the Bluetooth radios, which adapt
+  /// scans and connections to the traffic. Called at the end of each pass of the event loop.
+  func reportTraffic(of drivers: [LinkDriver]) {
+    guard let bluetooth else { return }
+    var overWiFi: UInt64 = 0
+    for driver in drivers where driver.handoff.bearer != .ethernet {
+      let passed = driver.takePassed()
+      if passed == 0 { continue }
+      if driver.handoff.bearer.isWiFi {
+        overWiFi &+= passed
+      } else {
+        bluetooth.passed(driver.handoff.remote, passed)
+      }
+    }
+    if overWiFi > 0 { bluetooth.passedOverWiFi(overWiFi) }
+  }
+
   // MARK: BearerDelegate
 
-  func bearerOpened(_ stream: StreamHandoff) { begin(stream) }
+  func bearerOpened(_ stream: StreamHandoff) { delegate?.streamOpened(stream) }
 
   func bearerDialFailed(token: UInt32, reason: String) {
     let candidate = candidates[token]
@@ -33,7 +144,7 @@ extension Relay: BearerDelegate, GroupServicesDelegate {
     journal.record(.info, .dialFailed, at: loop.now, UInt64(bearer), UInt64(token), text: JournalText(reason))
     if let candidate {
       dnsSD?.dialFailed(candidate)
-      noteDialFailure(token, candidate, reason)
+      contacts.noteDialFailure(token, candidate, reason)
     }
     node.handle(.dialFailed(token), now: loop.now)
   }
@@ -58,7 +169,7 @@ extension Relay: BearerDelegate, GroupServicesDelegate {
 
   // MARK: Status
 
-  func bearerStatus() -> [BearerStatus] {
+  var status: [BearerStatus] {
     var all: [BearerStatus] = []
     if let ip {
       for interface in ip.interfaces {
@@ -99,7 +210,7 @@ extension Relay: BearerDelegate, GroupServicesDelegate {
 
   /// The status of each Bluetooth adapter: an entry for LE, for classic and for IP over Bluetooth, as far as each is
   /// used.
-  var bluetoothStatus: [BearerStatus] {
+  private var bluetoothStatus: [BearerStatus] {
     var all: [BearerStatus] = []
     for snapshot in bluetooth?.snapshots ?? [] {
       if snapshot.isLowEnergy { all.append(lowEnergyStatus(snapshot)) }
@@ -156,7 +267,7 @@ extension Relay: BearerDelegate, GroupServicesDelegate {
   }
 
   /// The status of a Wi-Fi Direct group or a mesh.
-  func wifiStatus(_ radio: WiFiDirectRadio) -> BearerStatus {
+  private func wifiStatus(_ radio: WiFiDirectRadio) -> BearerStatus {
     let snapshot = radio.snapshot
     var detail = "", secret = ""
     if !snapshot.groupInterface.isEmpty {
@@ -178,6 +289,37 @@ extension Relay: BearerDelegate, GroupServicesDelegate {
     return status
   }
 
+  /// The state of the bearers, for `causeway explain`.
+  var facts: [BearerFacts] {
+    var interfaces = ""
+    for interface in ip?.interfaces ?? [] where interface.kind != .wifiDirect {
+      interfaces += "\(interfaces.utf8.isEmpty ? "" : ", ")\(interface.name)"
+    }
+    let discovery = dnsSD == nil ? "; [discovery] dns-sd is off, so only [ip] peers are dialled" : ""
+    var meshFact = ""
+    if let mesh = mesh.map({ wifiStatus($0) }) {
+      meshFact = "; mesh: \(mesh.detail.utf8.isEmpty ? mesh.state : mesh.detail)"
+      if !mesh.problem.utf8.isEmpty { meshFact += ", \(mesh.problem)" }
+    }
+    let wifi = wifiDirect.map { wifiStatus($0) }
+    let adapters = bluetoothStatus
+    let bluetooth = adapters.first { !$0.detail.utf8.isEmpty } ?? adapters.first
+    return [
+      BearerFacts(
+        .ip, isEnabled: configuration.ip.isEnabled, isUp: !interfaces.utf8.isEmpty,
+        detail: (interfaces.utf8.isEmpty ? "no interface is up" : "\(interfaces)\(discovery)") + meshFact,
+        problem: faults["ip"] ?? ""),
+      BearerFacts(
+        .wifiDirect, isEnabled: configuration.wifiDirect.isEnabled,
+        isUp: wifi.map { !$0.detail.utf8.isEmpty } ?? false,
+        detail: wifi.map { $0.detail.utf8.isEmpty ? $0.state : $0.detail } ?? "", problem: wifi?.problem ?? ""),
+      BearerFacts(
+        .bluetoothLE, isEnabled: configuration.bluetooth.isEnabled,
+        isUp: bluetooth.map { !$0.detail.utf8.isEmpty } ?? false, detail: bluetooth?.detail ?? "",
+        problem: bluetooth?.problem ?? ""),
+    ]
+  }
+
   // MARK: Services for the group
 
   func isStation(_ hardware: UInt64) -> Bool {
@@ -197,20 +339,13 @@ extension Relay: BearerDelegate, GroupServicesDelegate {
     settings.peers = configuration.ip.peers
     let bearer = IPBearer(loop, settings, self)
     ip = bearer
+    // Without this, a link whose cable was pulled would end only by its timeout.
     bearer.interfacesChanged = { [self] in
-      endLinksWithoutInterface(bearer)
+      delegate?.endLinks(exceptOn: bearer.interfaces.map { $0.index })
       dnsSD?.interfacesChanged()
     }
     bearer.start()
     if let responder = configuration.discovery.dnsSD { startDNSSD(bearer, hint, responder) }
-  }
-
-  /// Ends links whose interface no longer exists, for example after a cable was pulled. The kernel reports the change
-  /// at once, while the timeout of a link takes seconds.
-  private func endLinksWithoutInterface(_ ip: IPBearer) {
-    for driver in drivers where driver.handoff.interfaceIndex != 0 {
-      if !ip.interfaces.contains(where: { $0.index == driver.handoff.interfaceIndex }) { driver.interfaceWent() }
-    }
   }
 
   private func startBluetooth(_ hint: UInt64) {
@@ -223,9 +358,7 @@ extension Relay: BearerDelegate, GroupServicesDelegate {
       configuration.bluetooth.joinsGroup ? GroupBridge.name : configuration.bluetooth.networkBridge
     let radios = BluetoothRadios(loop, settings, adapters: configuration.bluetooth.adapters, hint: hint, self)
     radios.placesChanged = { [self] places in node.handle(.bluetoothPlaces(places), now: loop.now) }
-    radios.hasStream = { [self] peer in
-      drivers.contains { $0.handoff.remote == peer } || inbound?.contains(peer) ?? false
-    }
+    radios.hasStream = { [self] peer in delegate?.hasStream(with: peer) ?? false }
     bluetooth = radios
     radios.start()
   }
@@ -298,4 +431,14 @@ extension Relay: BearerDelegate, GroupServicesDelegate {
 
 extension String {
   public init(_ text: StaticString) { self = text.description }
+}
+
+extension BearerKind {
+  /// Whether the bearer's radio may share an antenna with Bluetooth.
+  var isWiFi: Bool {
+    switch self {
+    case .wifi, .wifiDirect: true
+    case .ethernet, .bluetoothLE, .bluetoothClassic, .loopback: false
+    }
+  }
 }

@@ -1,24 +1,28 @@
 import Bearer
-import BearerBluetooth
-import BearerIP
 import Configuration
 import Diagnostics
-import Discovery
 import Frame
 import Link
-import LocalAPI
 import Node
 import Primitives
-import Reactor
 import Seal
-import SecureTransport
 import Session
 import Trust
 import WiFiDirect
 
-/// Answers questions of control clients: how two nodes are connected, and what the applications do.
-extension Relay {
-  func controlExplain(_ from: NodeID, _ to: NodeID) -> [UInt8] {
+/// Collects the facts by which `causeway explain` answers how two nodes are connected.
+struct ExplainCollector {
+  let node: Node
+  let trust: TrustKeeper
+  let contacts: ContactRecorder
+  let radios: Radios
+  /// The display name of this node.
+  let name: String
+  let applications: [ApplicationStatus]
+  let now: Instant
+
+  /// The answer for two nodes, as JSON; the known nodes if both are `.none`.
+  func answer(_ from: NodeID, _ to: NodeID) -> [UInt8] {
     if from == .none && to == .none { return knownNodes.toJSON() }
     // The order of the two nodes does not change the answer. This node is put first, because it knows most about its
     // own links.
@@ -26,35 +30,13 @@ extension Relay {
     return Explanation(facts(isTurned ? to : from, isTurned ? from : to)).toJSON()
   }
 
-  func controlApplications() -> [ApplicationStatus] {
-    guard let local else { return [] }
-    return local.clientProcesses.compactMap { place, process in
-      guard let view = local.clients.view(place) else { return nil }
-      return ApplicationStatus(
-        name: String(decoding: view.instance ?? [], as: UTF8.self), user: UInt64(view.user), process: process,
-        services: view.serviceTypes.map { String(decoding: $0, as: UTF8.self) },
-        sessions: view.sessions.map { session in
-          SessionStatus(
-            id: node.sessions.id(of: session.handle).map { $0.text } ?? "",
-            type: String(decoding: session.type, as: UTF8.self), members: members(of: session.handle),
-            streams: UInt64(session.streams), bytesWaiting: UInt64(session.bytesWaiting))
-        })
-    }
-  }
-
-  private func members(of session: SessionHandle) -> [(id: NodeID, name: String, state: String)] {
-    node.sessions.members(of: session).map { address, state in
-      (address.node, node.peer(address.node).map { String($0.name) } ?? "", "\(state.word)")
-    }
-  }
-
   // MARK: Nodes
 
   /// The nodes about which `explain` can answer. An address without a known node id is listed as a separate node.
   private var knownNodes: KnownNodes {
     var known = KnownNodes()
-    known.add(node.settings.id, configuration.node.displayName)
-    let topologies = node.topologies(now: loop.now)
+    known.add(node.settings.id, name)
+    let topologies = node.topologies(now: now)
     for topology in topologies {
       known.add(topology.id, String(decoding: topology.name ?? [], as: UTF8.self))
     }
@@ -72,9 +54,9 @@ extension Relay {
       let link = node.link(slot)
       if link.state != .idle { names.append((link.peer, link.peerName.map { String($0) } ?? "")) }
     }
-    for failure in contactFailures.all(now: loop.now) { names.append((failure.node, "")) }
-    candidates.forEach { handle, candidate, _ in
-      let hint = node.plan(handle, now: loop.now)?.hint ?? candidate.hint
+    for failure in contacts.all { names.append((failure.node, "")) }
+    radios.candidates.forEach { handle, candidate, _ in
+      let hint = node.plan(handle, now: now)?.hint ?? candidate.hint
       names.append(
         hint == 0
           ? (NodeID(high: 0, low: UInt64(handle)), candidate.address.text) : (NodeID(high: hint, low: 0), ""))
@@ -83,7 +65,6 @@ extension Relay {
   }
 
   private func facts(_ from: NodeID, _ to: NodeID) -> ExplainFacts {
-    let now = loop.now
     var facts = ExplainFacts(local: node.settings.id, from: from, to: to)
     facts.nodes = node.topologies(now: now).map {
       NodeFacts(
@@ -91,17 +72,17 @@ extension Relay {
         ageSeconds: $0.age.milliseconds / 1000, neighbours: $0.neighbours)
     }
     facts.names = otherNames
-    if to.high == 0 { facts.toAddress = candidates[UInt32(truncatingIfNeeded: to.low)]?.address.text ?? "" }
-    facts.failures = contactFailures.all(now: now)
+    if to.high == 0 { facts.toAddress = radios.candidates[UInt32(truncatingIfNeeded: to.low)]?.address.text ?? "" }
+    facts.failures = contacts.all
     guard from == node.settings.id else { return facts }
-    facts.bearers = bearerFacts
-    facts.heard = heard(to, now)
+    facts.bearers = radios.facts
+    facts.heard = heard(to)
     for slot in 0..<Limits.linksMax where node.link(slot).state != .idle && node.link(slot).peer == to {
-      facts.links.append(explained(slot, now))
+      facts.links.append(explained(slot))
     }
     facts.way = node.way(to: to)
     facts.payloadBytesMax = node.payloadBytesMax(to: to)
-    facts.trustFault = trustFault(to)
+    facts.trustFault = contacts.trustFault(to)
     facts.isSelfRevoked = trust.isSelfDenied
     (facts.linksOpen, facts.linksMax) = (node.openLinkCount, node.settings.linksMax)
     if let (reason, age) = node.sealObstacle(with: to, now: now), let obstacle = sessionObstacle(reason, with: to) {
@@ -113,23 +94,6 @@ extension Relay {
     }
     facts.sessions = sharedSessions(with: to)
     return facts
-  }
-
-  /// Why this node refuses the key of `id` now; nil if it does not refuse the key, or has not received it.
-  func trustFault(_ id: NodeID) -> TrustFault? {
-    if trust.isDenied(id) { return .revoked }
-    // Earlier refusals have no effect once the key was accepted. A route to the node through other nodes does not show
-    // that.
-    if isAccepted(id) { return nil }
-    if trust.alarms.all.contains(where: { $0.offered == id }) { return .otherKeyPinned }
-    return trust.strangers.all.first { $0.id == id }.map { TrustFault($0.reason) }
-  }
-
-  /// Whether the key of `id` was accepted for a link or an end-to-end session that exists now.
-  private func isAccepted(_ id: NodeID) -> Bool {
-    if node.hasSession(with: id) { return true }
-    for slot in 0..<Limits.linksMax where node.link(slot).peer == id && node.link(slot).isStanding { return true }
-    return false
   }
 
   /// The reason to show why there is no end-to-end session. nil if the obstacle no longer exists, or if another line of
@@ -160,7 +124,7 @@ extension Relay {
     }
   }
 
-  private func explained(_ slot: Int, _ now: Instant) -> ExplainedLink {
+  private func explained(_ slot: Int) -> ExplainedLink {
     let link = node.link(slot)
     return ExplainedLink(
       bearer: link.bearer, state: link.stateName, sinceSeconds: (now - link.upSince).milliseconds / 1000,
@@ -168,9 +132,9 @@ extension Relay {
       bytesQueued: UInt64(link.queuedByteCount), isQuarantined: node.isQuarantined(slot, now: now))
   }
 
-  private func heard(_ id: NodeID, _ now: Instant) -> [HeardFacts] {
+  private func heard(_ id: NodeID) -> [HeardFacts] {
     var all: [HeardFacts] = []
-    candidates.forEach { handle, candidate, heardAt in
+    radios.candidates.forEach { handle, candidate, heardAt in
       guard let plan = node.plan(handle, now: now) else { return }
       let hint = plan.hint == 0 ? candidate.hint : plan.hint
       let isNamed = hint == 0 ? id.high == 0 && id.low == UInt64(handle) : NodeID(high: hint, low: 0).mayBe(id)
@@ -193,7 +157,7 @@ extension Relay {
 
   private func sharedSessions(with id: NodeID) -> [SharedSession] {
     var shared: [SharedSession] = []
-    for application in controlApplications() {
+    for application in applications {
       for session in application.sessions {
         guard let member = session.members.first(where: { $0.id == id }) else { continue }
         shared.append(
@@ -210,38 +174,6 @@ extension Relay {
       }
     }
     return shared
-  }
-
-  // MARK: Bearers
-
-  private var bearerFacts: [BearerFacts] {
-    var interfaces = ""
-    for interface in ip?.interfaces ?? [] where interface.kind != .wifiDirect {
-      interfaces += "\(interfaces.utf8.isEmpty ? "" : ", ")\(interface.name)"
-    }
-    let discovery = dnsSD == nil ? "; [discovery] dns-sd is off, so only [ip] peers are dialled" : ""
-    var meshFact = ""
-    if let mesh = mesh.map({ wifiStatus($0) }) {
-      meshFact = "; mesh: \(mesh.detail.utf8.isEmpty ? mesh.state : mesh.detail)"
-      if !mesh.problem.utf8.isEmpty { meshFact += ", \(mesh.problem)" }
-    }
-    let wifi = wifiDirect.map { wifiStatus($0) }
-    let adapters = bluetoothStatus
-    let bluetooth = adapters.first { !$0.detail.utf8.isEmpty } ?? adapters.first
-    return [
-      BearerFacts(
-        .ip, isEnabled: configuration.ip.isEnabled, isUp: !interfaces.utf8.isEmpty,
-        detail: (interfaces.utf8.isEmpty ? "no interface is up" : "\(interfaces)\(discovery)") + meshFact,
-        problem: faults["ip"] ?? ""),
-      BearerFacts(
-        .wifiDirect, isEnabled: configuration.wifiDirect.isEnabled,
-        isUp: wifi.map { !$0.detail.utf8.isEmpty } ?? false,
-        detail: wifi.map { $0.detail.utf8.isEmpty ? $0.state : $0.detail } ?? "", problem: wifi?.problem ?? ""),
-      BearerFacts(
-        .bluetoothLE, isEnabled: configuration.bluetooth.isEnabled,
-        isUp: bluetooth.map { !$0.detail.utf8.isEmpty } ?? false, detail: bluetooth?.detail ?? "",
-        problem: bluetooth?.problem ?? ""),
-    ]
   }
 }
 
