@@ -185,7 +185,7 @@ let package = Package(
     tests("IdentityTests", ["Identity", "FileSupport", "TestSupport", "CSystem", "Primitives"]),
     tests("SecureTransportTests", ["SecureTransport", "Identity", "Trust", "Seal", "FileSupport", "CMbedTLS", "CSystem", "Primitives", "Frame", "Link"]),
     tests("RelayTests", [
-      "Relay", "CSystem", "Primitives", "Frame", "Channel", "Link", "Session", "Node", "Reactor", "Identity", "SecureTransport", "Bearer", "FileSupport",
+      "Relay", "CSystem", "Primitives", "Frame", "Channel", "Link", "Session", "Node", "Reactor", "Identity", "SecureTransport", "Trust", "Bearer", "FileSupport",
       "LoopSupport", "Board", "Journal", "Diagnostics", "BearerBluetooth", "BearerIP", "Discovery",
     ]),
     tests("TrustTests", ["Trust", "SecureTransport", "Identity", "FileSupport", "Frame", "CMbedTLS", "CSystem", "Primitives"]),
