@@ -202,14 +202,20 @@ let package = Package(
     tests("QRCodeTests", ["QRCode"]),
     tests("MonitorTests", ["Diagnostics", "Monitor", "Primitives", "Terminal"]),
   ]) + (fuzzing ? [
+    // The fuzzers. The two executables are built with different sanitizers, so each imports only what its targets need.
+    .target(name: "FuzzSupport", dependencies: ["CSystem"], path: "Tests/Fuzz/Support", swiftSettings: language),
     .executableTarget(
-      name: "fuzz",
+      name: "fuzz-decoders",
       dependencies: [
-        "CAvahi", "CMbedTLS", "CSystem", "Primitives", "Journal", "Frame", "Link", "Channel", "Seal", "Session", "LocalAPI", "Transfer", "Node", "Bearer", "BearerBluetooth",
-        "WiFiDirect", "Discovery", "Configuration", "Diagnostics", "Identity", "SecureTransport", "StatusPage", "DHCP", "Trust", "TestSupport", "SealSupport", "SessionSupport", "NodeSupport",
+        "FuzzSupport", "CAvahi", "CMbedTLS", "CSystem", "Primitives", "Journal", "Frame", "Link", "Channel", "Seal", "Session", "LocalAPI", "Transfer", "Bearer",
+        "BearerBluetooth", "WiFiDirect", "Discovery", "Configuration", "Diagnostics", "Identity", "SecureTransport", "StatusPage", "DHCP", "Trust", "TestSupport",
+        "SealSupport", "SessionSupport",
       ],
-      path: "Tests/Fuzz", exclude: ["corpus", "run.sh"], swiftSettings: language,
-      linkerSettings: [.unsafeFlags(["-use-ld=lld"])]),
+      path: "Tests/Fuzz/Decoders", swiftSettings: language, linkerSettings: [.unsafeFlags(["-use-ld=lld"])]),
+    .executableTarget(
+      name: "fuzz-nodes",
+      dependencies: ["FuzzSupport", "Primitives", "Journal", "Frame", "Channel", "Seal", "Node", "TestSupport", "SealSupport", "NodeSupport"],
+      path: "Tests/Fuzz/Nodes", swiftSettings: language, linkerSettings: [.unsafeFlags(["-use-ld=lld"])]),
   ] : [])
 )
 

@@ -1,6 +1,7 @@
 import Bearer
 import CAvahi
 import CSystem
+import FuzzSupport
 @testable import Discovery
 
 /// Decodes any bytes as the parts of a DNS-SD announcement: a TXT record (RFC 6763, section 6), an instance name, and

@@ -1,5 +1,6 @@
 import CMbedTLS
 @testable import Identity
+import FuzzSupport
 import Trust
 
 /// Decodes any bytes as a PKCS #12 file, and as trusted certificates and revocation lists. Also decodes them as the

@@ -1,6 +1,6 @@
 import Channel
+import FuzzSupport
 import LocalAPI
-import NodeSupport
 import Primitives
 import SealSupport
 import Session

@@ -1,3 +1,4 @@
+import FuzzSupport
 import Transfer
 
 /// Decodes any bytes as the stream of a file transfer, at the sender and at the receiver. Also decodes them as the

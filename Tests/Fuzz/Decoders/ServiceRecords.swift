@@ -1,3 +1,4 @@
+import FuzzSupport
 @testable import BearerBluetooth
 
 /// Sends requests from an unknown client to the SDP server. In the input, each request follows the MTU of its channel

@@ -1,5 +1,6 @@
 import CSystem
 import Diagnostics
+import FuzzSupport
 import Journal
 import Primitives
 

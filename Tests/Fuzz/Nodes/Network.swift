@@ -1,5 +1,6 @@
 import Channel
 import Frame
+import FuzzSupport
 import Journal
 import Node
 import Primitives

@@ -1,25 +1,27 @@
 /// Reads an input from its beginning. Returns zeros behind its end, so that every input is a complete script.
-struct Script {
+public struct Script {
   private var rest: Slice<UnsafeRawBufferPointer>
 
-  init(_ input: UnsafeRawBufferPointer) { rest = input[...] }
+  public init(_ input: UnsafeRawBufferPointer) { rest = input[...] }
 
-  var isOver: Bool { rest.isEmpty }
+  public var isOver: Bool { rest.isEmpty }
 
-  mutating func u8() -> UInt8 { rest.popFirst() ?? 0 }
-  mutating func u16() -> UInt16 { UInt16(u8()) << 8 | UInt16(u8()) }
+  public mutating func u8() -> UInt8 { rest.popFirst() ?? 0 }
+  public mutating func u16() -> UInt16 { UInt16(u8()) << 8 | UInt16(u8()) }
 
   /// A number below `count`, from the next byte of the input.
-  mutating func choice(_ count: Int) -> Int { Int(u8()) % count }
+  public mutating func choice(_ count: Int) -> Int { Int(u8()) % count }
 
   /// The next `byteCount` bytes. There are fewer at the end of the input.
-  mutating func bytes(_ byteCount: Int) -> UnsafeRawBufferPointer {
+  public mutating func bytes(_ byteCount: Int) -> UnsafeRawBufferPointer {
     defer { rest = rest.dropFirst(byteCount) }
     return UnsafeRawBufferPointer(rebasing: rest.prefix(byteCount))
   }
 }
 
 /// Checks a rule that holds for every input. A violation ends the program, which libFuzzer reports as a finding.
-func expect(_ condition: Bool, _ rule: @autoclosure () -> String, line: UInt = #line, file: StaticString = #fileID) {
+public func expect(
+  _ condition: Bool, _ rule: @autoclosure () -> String, line: UInt = #line, file: StaticString = #fileID
+) {
   if !condition { fatalError(rule(), file: file, line: line) }
 }

@@ -1,4 +1,5 @@
 import Diagnostics
+import FuzzSupport
 import Primitives
 
 /// Decodes any bytes as a packet of the control socket, in either direction. A decoded packet must encode to a packet

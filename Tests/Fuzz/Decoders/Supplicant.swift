@@ -1,3 +1,4 @@
+import FuzzSupport
 @testable import WiFiDirect
 
 /// Parses any bytes from wpa_supplicant as an event and as the reply to a command. These messages contain names and

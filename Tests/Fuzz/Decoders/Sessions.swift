@@ -1,4 +1,4 @@
-import NodeSupport
+import FuzzSupport
 import Primitives
 import SealSupport
 import Session

@@ -1,3 +1,4 @@
+import FuzzSupport
 import StatusPage
 
 /// Parses any bytes as a client's request to the status page, and as the names that the page shows.

@@ -1,5 +1,6 @@
 import CSystem
 import Channel
+import FuzzSupport
 import Identity
 import Primitives
 import Seal

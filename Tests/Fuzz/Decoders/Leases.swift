@@ -1,4 +1,5 @@
 import DHCP
+import FuzzSupport
 import Primitives
 
 /// Handles a sequence of DHCP requests, with seconds between them. In the input, each request follows its length. An

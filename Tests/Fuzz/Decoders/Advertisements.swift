@@ -1,4 +1,5 @@
 import Frame
+import FuzzSupport
 import Primitives
 import Session
 import SessionSupport

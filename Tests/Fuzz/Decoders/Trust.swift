@@ -1,4 +1,5 @@
 import Frame
+import FuzzSupport
 import TestSupport
 @testable import Trust
 

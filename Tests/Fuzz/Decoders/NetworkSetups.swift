@@ -1,3 +1,4 @@
+import FuzzSupport
 @testable import BearerBluetooth
 
 /// Handles any bytes as the first BNEP packet that an unknown client sends to the network access point.

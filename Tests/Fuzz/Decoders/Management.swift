@@ -1,5 +1,6 @@
 @testable import BearerBluetooth
 import Bearer
+import FuzzSupport
 import Primitives
 
 /// Decodes packets of the kernel's Bluetooth management socket, and the advertisements in them. In the input, each

@@ -1,4 +1,5 @@
 import Configuration
+import FuzzSupport
 
 /// Parses any bytes as a configuration file. The file is accepted, or refused with an error of one line.
 func fuzzConfigurations(_ input: UnsafeRawBufferPointer) {

@@ -1,3 +1,4 @@
+import FuzzSupport
 @testable import BearerBluetooth
 
 /// Sends a sequence of requests from an unknown client to the GATT server. In the input, each request follows its

@@ -1,3 +1,4 @@
+import FuzzSupport
 import Link
 
 /// Splits the bytes below TLS into TLS records and sealed frames. The result must not depend on how the bytes arrive in
