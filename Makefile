@@ -21,10 +21,11 @@ demo: ## run the main scenario in the radio lab: a box connects Bluetooth, Wi-Fi
 quick: ## run the unit tests of one module and build only what they import (MODULE=Mesh; FILTER=test for some of them)
 	@Tests/quick.sh "$(MODULE)" $(if $(FILTER),--filter '$(FILTER)')
 
-test: check docs test-unit fuzz selftest test-package test-lab ## run everything that CI runs
+test: check docs test-unit selftest test-package test-lab ## run everything that CI runs
 
-test-unit: ## run unit tests and the self-test in normal Swift, and 500 simulated networks
+test-unit: ## run unit tests, all inputs of the fuzz targets, the self-test in normal Swift, and 500 simulated networks
 	Tests/unit.sh
+	Tests/Fuzz/run.sh corpus
 	.build/debug/causeway selftest
 	$(MAKE) sim SIMULATE=.build/debug/simulate
 
@@ -69,6 +70,7 @@ test-lab: build ## run every scenario in the radio lab, and one of them on aarch
 # Together with what these call, every target of this file.
 test-all: clean ## run everything that CI runs, then everything that takes long or needs the whole machine
 	$(MAKE) test
+	$(MAKE) fuzz
 	$(MAKE) demo
 	$(MAKE) quick MODULE=Mesh
 	$(MAKE) sim-planted

@@ -7,7 +7,7 @@ let embedded = Context.environment["CAUSEWAY_EMBEDDED"] == "1"
 /// Selects the development firmware, which is not optimised, takes less time to build, and is never shipped.
 let development = Context.environment["CAUSEWAY_DEVELOPMENT"] == "1"
 
-// Tests/Fuzz/run.sh sets CAUSEWAY_FUZZ=1 to build the fuzzers. No other build can link them.
+// Tests/Fuzz/run.sh sets CAUSEWAY_FUZZ=1 to build the fuzz targets with libFuzzer.
 let fuzzing = Context.environment["CAUSEWAY_FUZZ"] == "1"
 
 let language: [SwiftSetting] = [
@@ -201,9 +201,9 @@ let package = Package(
     tests("StatusPageTests", ["StatusPage", "CSystem", "Primitives", "Reactor", "LoopSupport"]),
     tests("QRCodeTests", ["QRCode"]),
     tests("MonitorTests", ["Diagnostics", "Monitor", "Primitives", "Terminal"]),
-  ]) + (fuzzing ? [
-    // The fuzzers. The two executables are built with different sanitizers, so each imports only what its targets need.
-    .target(name: "FuzzSupport", dependencies: ["CSystem"], path: "Tests/Fuzz/Support", swiftSettings: language),
+    // The fuzz targets. A normal build runs them on the inputs of the corpus. The fuzzers are built with different
+    // sanitizers, so each of the two programs imports only what its targets need.
+    .target(name: "FuzzSupport", dependencies: ["CSystem"], path: "Tests/Fuzz/Support", swiftSettings: language + (fuzzing ? [.define("FUZZING")] : [])),
     .executableTarget(
       name: "fuzz-decoders",
       dependencies: [
@@ -211,12 +211,12 @@ let package = Package(
         "BearerBluetooth", "WiFiDirect", "Discovery", "Configuration", "Diagnostics", "Identity", "SecureTransport", "StatusPage", "DHCP", "Trust", "TestSupport",
         "SealSupport", "SessionSupport",
       ],
-      path: "Tests/Fuzz/Decoders", swiftSettings: language, linkerSettings: [.unsafeFlags(["-use-ld=lld"])]),
+      path: "Tests/Fuzz/Decoders", swiftSettings: language, linkerSettings: fuzzing ? [.unsafeFlags(["-use-ld=lld"])] : []),
     .executableTarget(
       name: "fuzz-nodes",
       dependencies: ["FuzzSupport", "Primitives", "Journal", "Frame", "Channel", "Seal", "Node", "TestSupport", "SealSupport", "NodeSupport"],
-      path: "Tests/Fuzz/Nodes", swiftSettings: language, linkerSettings: [.unsafeFlags(["-use-ld=lld"])]),
-  ] : [])
+      path: "Tests/Fuzz/Nodes", swiftSettings: language, linkerSettings: fuzzing ? [.unsafeFlags(["-use-ld=lld"])] : []),
+  ])
 )
 
 // CAUSEWAY_ONLY reduces the package to some test targets and the modules that they import, such as

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Tests/Fuzz/run.sh SECONDS [TARGET…]   run each target (default: all) in libFuzzer for SECONDS, two at a time
+# Tests/Fuzz/run.sh corpus              run each target on the inputs in Tests/Fuzz/corpus, in the build of Tests/unit.sh
 # Tests/Fuzz/run.sh keep [TARGET…]      add new inputs of earlier runs to Tests/Fuzz/corpus, in as few files as possible
 #
 # A target is a function of the input, in a file of Decoders/ or Nodes/. main.swift there lists its name, and a folder of
@@ -12,8 +13,17 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-SECONDS_EACH=${1:?usage: Tests/Fuzz/run.sh SECONDS|keep [TARGET…]}
+SECONDS_EACH=${1:?usage: Tests/Fuzz/run.sh SECONDS|keep|corpus [TARGET…]}
 shift
+if [ "$SECONDS_EACH" = corpus ]; then
+  for program in fuzz-decoders fuzz-nodes; do
+    .build/debug/$program Tests/Fuzz/corpus && continue
+    echo "fuzz: this input ended $program:" >&2
+    .build/debug/$program Tests/Fuzz/corpus -v 2>&1 | grep -a '^Tests/Fuzz/corpus/' | tail -n 1 >&2
+    exit 1
+  done
+  exit
+fi
 AT_ONCE=2
 INPUT_BYTES_MAX=20000
 INPUT_SECONDS_MAX=10

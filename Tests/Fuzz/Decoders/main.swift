@@ -1,7 +1,7 @@
 import FuzzSupport
 
 // Decoders of the core and the rim. They run under AddressSanitizer: see run.sh.
-runFuzzer([
+runTargets([
   ("frames", fuzzFrames),
   ("streams", fuzzStreams),
   ("advertisements", fuzzAdvertisements),

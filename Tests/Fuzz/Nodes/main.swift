@@ -1,7 +1,7 @@
 import FuzzSupport
 
 // Channels and nodes. Each input needs megabytes, so they run without AddressSanitizer: see run.sh.
-runFuzzer([
+runTargets([
   ("payloads", fuzzPayloads),
   ("node", fuzzNode),
   ("network", fuzzNetwork),
