@@ -103,7 +103,7 @@ extension Configuration {
   }
 
   /// The dangling link that makes a path unreachable: the file itself, or the closest directory above the file that
-  /// cannot be followed. Returns nil if the file is absent and no such link exists.
+  /// cannot be followed. Returns nil if the file is absent and no dangling link exists.
   private static func unreachablePart(of path: String) -> String? {
     var bytes = Array(path.utf8)
     while !bytes.isEmpty {

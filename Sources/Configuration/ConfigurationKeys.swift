@@ -4,7 +4,7 @@ import Primitives
 
 /// One key of the configuration.
 ///
-/// `accepted` is a text that describes the accepted values. It is the end of an error text.
+/// `accepted` is a text that describes the accepted values, and is the end of an error text.
 struct ConfigurationKey {
   let section: StaticString
   let name: StaticString

@@ -4,8 +4,8 @@ import Primitives
 /// Checks each line of a configuration file before libinih parses the file. Rejects everything that libinih would
 /// silently skip.
 ///
-/// libinih ends a line only at a line feed, and splits a line that is too long. It ignores text after a section's name,
-/// and sections without keys.
+/// libinih ends a line only at a line feed, and splits a line that is too long. The parser ignores text after a
+/// section's name, and sections without keys.
 enum ConfigurationLines {
   static func check(_ bytes: [UInt8], _ file: String) throws(ConfigurationError) {
     let keys = configurationKeys
@@ -44,8 +44,8 @@ enum ConfigurationLines {
     }
   }
 
-  /// Whether the value of a key that is not secret contains a secret key with its value. Otherwise the secret would be
-  /// shown in texts, or announced as a part of a name.
+  /// Whether the value of a key that is not secret contains a secret key with its value. If a value with a secret key
+  /// were accepted, the secret would be shown in texts, or announced as a part of a name.
   private static func hidesSecret(_ text: Text, _ keys: [ConfigurationKey]) -> Bool {
     if text.bytes.first == UInt8(ascii: "#") || text.bytes.first == UInt8(ascii: ";") { return false }
     guard let sign = text.bytes.firstIndex(where: { $0 == UInt8(ascii: "=") || $0 == UInt8(ascii: ":") }) else {

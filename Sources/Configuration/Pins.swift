@@ -7,8 +7,8 @@ enum PinSyntax {
   static let button: StaticString =
     "a GPIO chip and line such as pinctrl-bcm2711:27, then active-low, and one of pull-up, pull-down or pull-none"
 
-  /// Parses a GPIO line and stores it. Returns false if the text is invalid. `takesBias` says whether the text may
-  /// choose a pull resistor: true for a button, false for a light.
+  /// Parses a GPIO line and stores it. Returns false if the text is invalid. `takesBias`: whether the text may choose a
+  /// pull resistor; true for a button, false for a light.
   static func store(_ pin: inout GPIOPin?, _ text: Text, takesBias: Bool) -> Bool {
     guard let parsed = parse(text, takesBias: takesBias) else { return false }
     pin = parsed

@@ -4,16 +4,17 @@
 /// passphrase can be anywhere in a line. So the complete line is examined before any message about the line is built:
 ///
 /// - If a line contains a word for a secret, nothing of the line is shown.
-/// - If a line contains no such word, only words that cannot be a secret are shown.
+/// - If a line contains no word for a secret, only words that cannot be a secret are shown.
 struct ShownLine {
-  /// Whether the line contains a word for a secret. If it does, nothing of the line is shown.
+  /// Whether the line contains a word for a secret. If the line contains a word for a secret, nothing of the line is
+  /// shown.
   let mayHoldSecret: Bool
   private let keys: [ConfigurationKey]
 
   /// Words that usually precede a secret. The names of secret keys are treated in the same way. The comparison ignores
   /// case and blanks.
   private static let markers: [StaticString] = ["pass", "psk", "secret", "key=", "key:"]
-  /// The minimum length of a secret in bytes. It is the minimum length of a WPA passphrase.
+  /// The minimum length of a secret in bytes. This minimum is the minimum length of a WPA passphrase.
   private static let secretBytesMin = 8
   /// The maximum length in bytes of a value that is shown.
   private static let wordBytesMax = 32

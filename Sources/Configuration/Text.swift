@@ -50,8 +50,8 @@ public struct Text {
     return Text(slice)
   }
 
-  /// The value of a decimal number, or of a hexadecimal number after 0x. Returns nil if the text is not such a number
-  /// or the value is not in `range`.
+  /// The value of a decimal number, or of a hexadecimal number after 0x. Returns nil if the text is not a decimal or
+  /// hexadecimal number or the value is not in `range`.
   public func number(in range: ClosedRange<UInt64>) -> UInt64? {
     let isHex = hasPrefix("0x")
     let digits = isHex ? bytes.dropFirst(2) : bytes

@@ -41,7 +41,8 @@ final class BoardButton {
       pressed: { [self] in pressed($0) }, lost: { [faults] in faults.note("button", $0.line) })
   }
 
-  /// Opens the button's GPIO line if it is not open, and checks the result of a long press. Called every 10 s.
+  /// Opens the button's GPIO line if it is not open, and checks the result of a long press. The method is called every
+  /// 10 s.
   func keep() {
     if let line {
       do throws(GPIOError) {

@@ -78,7 +78,7 @@ final class ClientServer {
     resumeCall = nil
   }
 
-  /// Sends new events to each client. Returns whether anything was sent. After that the node may have new outputs.
+  /// Sends new events to each client. Returns whether anything was sent. After sending, the node may have new outputs.
   func tellClients() -> Bool {
     var hasTold = false
     for connection in connections where clients.hasNews(connection.place) && !connection.isBlocked {

@@ -42,7 +42,7 @@ final class ContactRecorder {
     note(driver, driver.peer == node.settings.id ? .ownKey : .fullHere)
   }
 
-  /// Records why a driver ended. Call it while the driver's link, if any, is still in its slot.
+  /// Records why a driver ended. Call this method while the driver's link, if any, is still in its slot.
   func noteEnd(_ driver: LinkDriver, _ reason: String) {
     if let cause = cause(driver, reason) { note(driver, cause) }
   }
@@ -60,15 +60,15 @@ final class ContactRecorder {
   }
 
   /// Whether the operator pinned the node. If only the upper half of the id is known, a pinned id with the same upper
-  /// half is sufficient. Discovery can forge such a match, but `ContactFailures` stores only one failure for each pin
-  /// and bearer.
+  /// half is sufficient. Discovery can forge a match of upper halves, but `ContactFailures` stores only one failure for
+  /// each pin and bearer.
   private func isPinned(_ node: NodeID) -> Bool { trust.pins.contains { $0.isByOperator && $0.node.mayBe(node) } }
 
   /// Why this node refuses the key of `id` now; nil if it does not refuse the key, or has not received it.
   func trustFault(_ id: NodeID) -> TrustFault? {
     if trust.isDenied(id) { return .revoked }
     // Earlier refusals have no effect once the key was accepted. A route to the node through other nodes does not show
-    // that.
+    // that the key was accepted.
     if isAccepted(id) { return nil }
     if trust.alarms.all.contains(where: { $0.offered == id }) { return .otherKeyPinned }
     return trust.strangers.all.first { $0.id == id }.map { TrustFault($0.reason) }
@@ -86,7 +86,7 @@ final class ContactRecorder {
     switch driver.streamEnd {
     case .refused(let refusal): return .refusedHere(TrustFault(refusal))
     case .alert(let alert) where (42...48).contains(alert) && alert != 47: return .refusedThere(alert: alert)
-    // The other node's admission sends this alert (internal_error) when it has no room.
+    // The other node's admission sends this alert (internal_error) for lack of room.
     case .alert(80): return .fullThere
     case .noPeerCertificate, .peerKeyNotP256: return .refusedHere(.noUsableKey)
     case .closedHere, .closedByPeer, .truncated, .alert, .library, .notAUnit, .sealedTooEarly, .sealedReplayed,
@@ -104,7 +104,7 @@ final class ContactRecorder {
     case .idle, .parking, .parked: return nil
     case .opening, .up: return .broken(reason)
     case .closed(let close):
-      // Only a goodbye from the other end sets `retryAfterSeconds`, so the value shows which end closed the link.
+      // Only a goodbye from the other end sets `retryAfterSeconds`, so this value shows which end closed the link.
       let isTheirs = link.retryAfterSeconds > 0
       switch close {
       case .duplicate: return node.isKeyHeldElsewhere(at: link.peer) ? .keyHeldElsewhere : nil

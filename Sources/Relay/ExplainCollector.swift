@@ -24,8 +24,8 @@ struct ExplainCollector {
   /// The answer for two nodes, as JSON; the known nodes if both are `.none`.
   func answer(_ from: NodeID, _ to: NodeID) -> [UInt8] {
     if from == .none && to == .none { return knownNodes.toJSON() }
-    // The order of the two nodes does not change the answer. This node is put first, because it knows most about its
-    // own links.
+    // The order of the two nodes does not change the answer. This node is put first, because this node knows most about
+    // its own links.
     let isTurned = to == node.settings.id
     return Explanation(facts(isTurned ? to : from, isTurned ? from : to)).toJSON()
   }
@@ -96,8 +96,8 @@ struct ExplainCollector {
     return facts
   }
 
-  /// The reason to show why there is no end-to-end session. nil if the obstacle no longer exists, or if another line of
-  /// the answer explains it.
+  /// Why there is no end-to-end session; nil if the obstacle no longer exists, or if another line of the answer
+  /// explains the obstacle.
   private func sessionObstacle(_ reason: SealObstacle, with id: NodeID) -> SessionObstacle? {
     switch reason {
     // Advertisements contain the encryption preferences, so the answer already shows this conflict.
@@ -178,7 +178,7 @@ struct ExplainCollector {
 }
 
 extension MemberState {
-  /// The state as one word.
+  /// The state of the link as one word.
   var word: StaticString {
     switch self {
     case .connecting: "connecting"

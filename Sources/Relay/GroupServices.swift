@@ -31,8 +31,8 @@ final class GroupServices {
   private var dhcp: DHCPServer?
   /// The index of the interface on which stations are served; 0 if there is none.
   private var servedInterface: UInt32 = 0
-  /// Why the group has no status page (`pageProblem`) or no DHCP server (`dhcpProblem`). Empty if the server runs or the
-  /// configuration disables it.
+  /// Why the group has no status page (`pageProblem`) or no DHCP server (`dhcpProblem`). The text is empty if the
+  /// server runs or the configuration disables it.
   private var pageProblem = ""
   private var dhcpProblem = ""
 
@@ -59,8 +59,8 @@ final class GroupServices {
     var interface = interface
     if interface == nil, configuration.bluetooth.joinsGroup {
       interface = GroupBridge.name
-      // An error is ignored here. The Wi-Fi radio reports it when it has a group, and the Bluetooth access point when a
-      // peer connects.
+      // An error while making the bridge is ignored here. The Wi-Fi radio reports the error when it has a group, and
+      // the Bluetooth access point when a peer connects.
       _ = try? GroupBridge.make(node.settings.id.high)
     }
     let index = interface.map { if_nametoindex($0) } ?? 0
@@ -85,7 +85,7 @@ final class GroupServices {
         addresses: WiFiDirectOptions.leasedAddresses,
         isStation: { [delegate] in delegate.isStation($0) })
     } catch {
-      // This is not a fault: devices with Wi-Fi Direct receive their address without DHCP.
+      // The missing DHCP server is not a fault: devices with Wi-Fi Direct receive their address without DHCP.
       dhcpProblem = serverProblem(error, "UDP port 67", key: "dhcp")
       delegate.bearerReport("dhcp", dhcpProblem, isFault: false)
     }
@@ -121,15 +121,15 @@ final class GroupServices {
         interface: interface, station: { [self] in station(of: $0, at: $1, on: interface) },
         content: { [self] in pageContent() })
     } catch {
-      // This is not a fault of the relay: links and radios do not need the page.
+      // The missing status page is not a fault of the relay: links and radios do not need the page.
       pageProblem = serverProblem(error, "port 80", key: "status-page")
       delegate.bearerReport("status-page", pageProblem, isFault: false)
     }
   }
 
   /// The Ethernet address of the station from which a connection comes; nil if it is unknown. First the DHCP leases are
-  /// searched. Then the kernel's neighbour table is searched, because Wi-Fi Direct assigns addresses without DHCP. An
-  /// address from that table must belong to a station of the group.
+  /// searched, then the kernel's neighbour table, because Wi-Fi Direct assigns addresses without DHCP. An address from
+  /// the neighbour table must belong to a station of the group.
   private func station(of connection: CInt, at address: UInt32, on interface: String) -> UInt64? {
     if let station = dhcp?.station(at: address) { return station }
     let hardware = csystem_neighbour(connection, interface, address)

@@ -3,8 +3,8 @@ import Configuration
 import Primitives
 import Reactor
 
-/// The state of the daemon as the board and the service manager show it: by the status LED, the status light at a GPIO
-/// line, and the line of `systemctl status`.
+/// The state of the daemon as shown outside: by the status LED, the status light at a GPIO line, and the line of
+/// `systemctl status`.
 final class Indicators {
   /// The facts that the patterns are derived from.
   struct Health {

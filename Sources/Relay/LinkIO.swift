@@ -6,7 +6,7 @@ import Reactor
 enum TransferOutcome: Equatable {
   case moved(Int)
   case later
-  /// The other side has closed its direction.
+  /// The other side has closed its direction of the stream.
   case ended
   case failed(SystemError)
 }

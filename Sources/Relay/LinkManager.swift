@@ -170,9 +170,9 @@ final class LinkManager: LinkDriverDelegate, InboundStreamsDelegate, RadiosDeleg
   }
 
   /// Ends a second channel over Bluetooth LE to the same peer if nothing has arrived on it. If both ends dialled at the
-  /// same time, one of the two channels may carry nothing. Such a channel would prevent further dials until its
-  /// handshake deadline. A channel on which bytes arrived stays, because the node has a rule for two links to one
-  /// neighbour.
+  /// same time, one of the two channels may carry nothing. A channel that carries nothing would prevent further dials
+  /// until its handshake deadline. A channel on which bytes arrived stays, because the node has a rule for two links to
+  /// one neighbour.
   private func giveUpCrossed(_ proven: LinkDriver) {
     guard proven.handoff.bearer == .bluetoothLE else { return }
     let crossed = drivers.filter {
@@ -202,8 +202,8 @@ final class LinkManager: LinkDriverDelegate, InboundStreamsDelegate, RadiosDeleg
     }
   }
 
-  /// Closes the Bluetooth connection of a parked link (one that is kept without a connection). The end that relays
-  /// closes it, because that end receives the last frame.
+  /// Closes the Bluetooth connection of a parked link (kept without a connection). The relaying end closes the
+  /// connection, because that end receives the last frame.
   private func freePlace(_ driver: LinkDriver, _ slot: Int) {
     guard node.settings.relays, node.link(slot).state == .parked, case .bluetooth(let endpoint) = driver.handoff.remote,
       !drivers.contains(where: { $0.handoff.remote == driver.handoff.remote })

@@ -19,7 +19,7 @@ protocol RadiosDelegate: AnyObject {
   func streamOpened(_ stream: StreamHandoff)
   /// Whether a stream with this address exists, whether or not its handshake has begun.
   func hasStream(with remote: RemoteAddress) -> Bool
-  /// Ends the links on all interfaces other than these.
+  /// Ends the links on all interfaces other than `interfaces`.
   func endLinks(exceptOn interfaces: [UInt32])
 }
 
@@ -73,8 +73,8 @@ final class Radios: BearerDelegate, GroupServicesDelegate {
     ip?.stop()
   }
 
-  /// Dials a candidate. The bearer reports the result. The node is notified at once if there is no such candidate or
-  /// bearer.
+  /// Dials a candidate. The bearer reports the result. The node is notified at once if the candidate or its bearer does
+  /// not exist.
   func dial(_ handle: UInt32, _ now: Instant) {
     guard let candidate = candidates[handle] else { return node.handle(.dialFailed(handle), now: now) }
     journal.record(.info, .dialStarted, at: now, UInt64(candidate.bearer.rawValue), UInt64(handle))
@@ -203,7 +203,7 @@ final class Radios: BearerDelegate, GroupServicesDelegate {
     return all
   }
 
-  /// Parts of the daemon that are not bearers. The status shows such a part only while it has a fault.
+  /// Parts of the daemon that are not bearers. The status shows a part in this list only while that part has a fault.
   private static let silentSources: [StaticString] = [
     "identity", "trust", "trust-state", "pins", "state", "journal", "control", "configuration", "led", "gpio", "button",
   ]
@@ -339,7 +339,7 @@ final class Radios: BearerDelegate, GroupServicesDelegate {
     settings.peers = configuration.ip.peers
     let bearer = IPBearer(loop, settings, self)
     ip = bearer
-    // Without this, a link whose cable was pulled would end only by its timeout.
+    // Without this callback, a link whose cable was pulled would end only by its timeout.
     bearer.interfacesChanged = { [self] in
       delegate?.endLinks(exceptOn: bearer.interfaces.map { $0.index })
       dnsSD?.interfacesChanged()

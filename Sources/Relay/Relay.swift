@@ -16,9 +16,9 @@ import Session
 import Trust
 import WiFiDirect
 
-/// Runs the relay until a signal ends it. `configurationFile` is the path from which `configuration` was read; nil
-/// stands for the default path. The relay reads that file again at SIGHUP. Errors: a resource that the start needs is
-/// missing.
+/// Runs the relay until a signal ends the process. `configurationFile` is the path from which `configuration` was read;
+/// nil stands for the default path. The relay reads that file again at SIGHUP. Errors: a resource that the start needs
+/// is missing.
 public func runRelay(_ configuration: Configuration, configurationFile: String?) throws(StartError) {
   try startRelay(configuration, configurationFile).run()
 }
@@ -52,11 +52,11 @@ private func startRelay(_ configuration: Configuration, _ file: String?) throws(
   return relay
 }
 
-/// The daemon. It passes events and outputs between the node and the bearers, discovery, the control socket,
+/// The daemon. The relay passes events and outputs between the node and the bearers, discovery, the control socket,
 /// applications and the clock. All decisions about the protocol are made in the node.
 final class Relay {
-  /// The configuration in use. Configuration keys that need a restart retain the values that they had at the start,
-  /// even after a reload.
+  /// The configuration in use. Configuration keys that need a restart retain their values from the start, even after a
+  /// reload.
   var configuration: Configuration
   var configurationFile: String?
   let loop: EventLoop
@@ -82,8 +82,8 @@ final class Relay {
   let indicators: Indicators
   var button: BoardButton?
   var maintenance: Timer?
-  /// The timer that returns the memory of ended links and lost peers to the kernel, `memoryRest` after the last such
-  /// event.
+  /// The timer that returns the memory of ended links and lost peers to the kernel, `memoryRest` after the last end or
+  /// loss.
   let memoryReturn: Timer
   static let memoryRest = TimeSpan.milliseconds(250)
   var stateWatch: DescriptorWatch?
@@ -92,8 +92,7 @@ final class Relay {
   /// `.never` while the daemon runs and after the links were closed.
   private var linksCloseAt = Instant.never
   private var linksClosing: Timer?
-  /// How long a stopping daemon waits, so that it can send the ends of streams that its applications have already
-  /// ended.
+  /// How long a stopping daemon waits, to send the ends of streams that its applications have already ended.
   private static let owingTime = TimeSpan.seconds(1)
 
   init(
@@ -137,7 +136,7 @@ final class Relay {
     trustReports = TrustReports(trust, journal, faults)
   }
 
-  /// Runs until a signal ends it.
+  /// Runs until a signal ends the relay.
   func run() throws(StartError) {
     let deadline = Timer(loop) { [self] in node.handle(.timeout, now: loop.now) }
     self.deadline = deadline
@@ -170,8 +169,8 @@ final class Relay {
   private func drain() {
     let now = monotonicNow()
     while true {
-      // Applications receive their data and may write before this node encrypts and sends its own data. So they work
-      // while the node encrypts, and the node's acknowledgements include what they have consumed.
+      // Applications receive their data and may write before this node encrypts and sends its own data. So applications
+      // work while the node encrypts, and the node's acknowledgements include the data that applications have consumed.
       if let output = node.nextOutput(now: now, sends: false) {
         carryOut(output, now)
       } else if trustReports.report(now) {
@@ -227,8 +226,8 @@ final class Relay {
     linksClosing?.set(linksCloseAt)
   }
 
-  /// Closes the links of a stopping daemon when `linksCloseAt` has come. Closes them earlier once all members know how
-  /// the streams of this node's applications ended. Returns whether the links were closed in this call.
+  /// Closes the links of a stopping daemon when `linksCloseAt` has come. Closes the links earlier once all members know
+  /// how the streams of this node's applications ended. Returns whether the links were closed in this call.
   private func closeLinksIfDue(_ now: Instant) -> Bool {
     guard linksCloseAt != .never, now >= linksCloseAt || !node.sessions.owesStreams else { return false }
     linksCloseAt = .never

@@ -19,7 +19,7 @@ struct OpenState {
   /// Why the epoch could not be written; nil if it was written.
   let writeFault: String?
   /// Faults that do not prevent the start, with the part of the daemon that has the fault. `status` and the status
-  /// light show them.
+  /// light show these faults.
   let faults: [(source: StaticString, text: String)]
 }
 
@@ -36,7 +36,7 @@ func openState(_ configuration: Configuration, _ journal: Journal) throws(StartE
     let milliseconds = Int64(wall.tv_sec) * 1000 + Int64(wall.tv_nsec) / 1_000_000
     let (epoch, failure) = try store.nextEpoch(wallMilliseconds: milliseconds)
     // An epoch that could not be written contains the wall clock in quarters of a second, rounded up. This start waits
-    // until that quarter begins, so that no two such starts share an epoch (`TrustStore.nextEpoch`).
+    // until that quarter begins, so that no two starts share an epoch (`TrustStore.nextEpoch`).
     if failure != nil {
       let quarter = TrustStore.quarterMilliseconds
       usleep(UInt32((quarter - milliseconds % quarter) * 1000))
@@ -51,7 +51,7 @@ func openState(_ configuration: Configuration, _ journal: Journal) throws(StartE
     var faults: [(source: StaticString, text: String)] = []
     for (source, text) in sources { if let text { faults.append((source, text)) } }
     for fault in faults { tell(.error, fault.text, journal) }
-    // A fault of an anchor is only a warning under the other policies, because they do not use anchors.
+    // A fault of an anchor is only a warning under the other policies, which do not use anchors.
     if keeper.policy != .authority { for fault in keeper.anchors.faults { tell(.warning, fault.text, journal) } }
     if configuration.trust.policy == .authority, let notice = clock.notice { tell(.warning, notice, journal) }
     if let failure {

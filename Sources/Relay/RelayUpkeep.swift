@@ -10,7 +10,7 @@ import Trust
 
 /// Maintains the daemon's own files and configuration.
 extension Relay {
-  /// Restores the journal and the sockets if they were removed.
+  /// Restores the journal and the sockets if any of these files was removed.
   func keepRuntimeDirectory() {
     journalFile.restore(at: loop.now)
     faults.note("journal", journalFile.problem)
@@ -39,8 +39,8 @@ extension Relay {
       failure = error.text
       trust.noteUnsaved()
     }
-    // If changes were made during the write, another write is running that includes them. The result is reported after
-    // that write.
+    // If changes were made during the write, another write that includes the changes is running. The result is reported
+    // after the second write.
     if failure == nil && !trust.store.isSettled { return }
     noteState(failure)
     control?.stateSettled(failure: failure)
@@ -102,8 +102,8 @@ extension Relay {
     indicators.tellServiceManager(links: links.count, peers: node.peers.count)
   }
 
-  /// Why the new anchors are refused: a file has a fault, or the policy needs certificates and there are none. nil if
-  /// the anchors are usable. Such anchors would refuse peers that the present anchors accept.
+  /// Why the new anchors are refused; nil if they are usable. Anchors are refused if a file has a fault, or if the
+  /// policy needs certificates and there are none. Refused anchors would refuse peers that the present anchors accept.
   private func fault(in anchors: TrustAnchors, _ fresh: Configuration) -> String? {
     if let fault = anchors.faults.first { return fault.text }
     if trust.policy == .authority && anchors.certificateCount == 0 {

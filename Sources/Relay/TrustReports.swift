@@ -4,7 +4,7 @@ import Primitives
 import SecureTransport
 import Trust
 
-/// Reports what changes in the trust of this node, each change once, and describes it for the status.
+/// Reports each change in the trust of this node once, and describes the trust for the status.
 final class TrustReports {
   private let trust: TrustKeeper
   private let journal: Journal
@@ -23,8 +23,8 @@ final class TrustReports {
     wasSynchronised = trust.time.isSynchronised
   }
 
-  /// Reports new alarms. Called at the end of each pass of the event loop. Returns true if a deny-list is new: then the
-  /// links must be checked against it.
+  /// Reports new alarms. The method is called at the end of each pass of the event loop. Returns true if a deny-list is
+  /// new and the links must be checked against that list.
   func report(_ now: Instant) -> Bool {
     for (alarm, isFirst) in trust.takeFreshAlarms() {
       // The first alarm about a pin is always written. Later alarms about that pin are counted if the journal has many
@@ -46,8 +46,8 @@ final class TrustReports {
     return false
   }
 
-  /// Warns once when half of the pins are in use, and once when all are in use. The status shows the fault while it
-  /// lasts.
+  /// Warns once when half of the pins are in use, and once when all are in use. The status shows the fault while the
+  /// shortage lasts.
   func reportPins() {
     let left = trust.pinsLeft
     if left == pinsLeft { return }

@@ -31,8 +31,8 @@ extension Sessions {
     }
   }
 
-  /// Handles a message of this node to itself. The records in it were verified before, so their check is complete at
-  /// once.
+  /// Handles a message of this node to itself. The records in a message of this node to itself were verified before, so
+  /// their check is complete at once.
   func receiveOwn(_ output: SessionOutput, over lane: Lane?, _ now: Instant) {
     var allowance = CheckAllowance(holder: FairShare.ownHolder, checks: .max)
     try? receive(

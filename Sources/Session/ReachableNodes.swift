@@ -6,7 +6,7 @@ struct ReachableNodes {
   enum Change {
     case none
     case found
-    /// The node has another boot epoch, or its traffic is sealed now and was not, or the other way round.
+    /// The node has another boot epoch, or its traffic has changed between sealed and unsealed.
     case restarted(hasOtherEpoch: Bool)
   }
 
@@ -15,7 +15,7 @@ struct ReachableNodes {
     var epoch: UInt64
     /// Whether traffic with the node is sealed (encrypted end to end).
     var isSealed: Bool
-    /// The address at the other end of the link over which the node is reached.
+    /// The address at the other end of the link over which this node is reached.
     var ingress: UInt64 = 0
     var isPinned = false
   }

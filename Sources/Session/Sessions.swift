@@ -5,8 +5,8 @@ import Primitives
 /// Applications open sessions, invite, answer and send. Time is an argument, and all random values are derived from the
 /// seed.
 ///
-/// **Drain rule.** After any calls, before waiting, call `nextEvent` and `nextOutput` until both return nil. Then set a
-/// timer for `nextDeadline(now:)`, and call `handleTimeouts` no later than that.
+/// **Drain rule.** After any calls, before waiting, call `nextEvent` and `nextOutput` until both return nil. After the
+/// drain, set a timer for `nextDeadline(now:)`, and call `handleTimeouts` no later than this deadline.
 public final class Sessions {
   public let local: NodeID
   let point: PublicPoint
@@ -101,7 +101,7 @@ public final class Sessions {
   /// The current id of a session.
   public func id(of handle: SessionHandle) -> SessionID? { session(handle)?.table.id }
 
-  /// The other members, with their states.
+  /// The other members of a session, with their states.
   public func members(of handle: SessionHandle) -> [(address: MemberAddress, state: MemberState)] {
     (session(handle)?.pairs ?? []).map { ($0.address, state(of: $0)) }
   }
@@ -213,7 +213,7 @@ public final class Sessions {
   func isInReach(_ node: NodeID) -> Bool { nodes.contains(node) }
 
   /// Whether members of a session with these rules can connect with members on `node` now. The node must be reachable,
-  /// and its traffic sealed if the rules demand that.
+  /// and its traffic sealed if the rules demand sealing.
   func mayMeet(_ rules: SessionRules, _ node: NodeID) -> Bool {
     guard let isSealed = nodes.isSealed(node) else { return false }
     return isSealed || !rules.onlySealed

@@ -5,15 +5,15 @@ struct UndeliveredMessages {
   /// The use of a delivery result.
   enum Purpose {
     case meet(SessionHandle, MemberAddress, number: UInt32, echo: UInt32)
-    /// A table, a window or a stream message. If such a message is lost, the two ends differ, so the handshake is
-    /// restarted.
+    /// A table, a window or a stream message. If a message of this kind is lost, the two ends differ, so the handshake
+    /// is restarted.
     case member(SessionHandle, MemberAddress, number: UInt32)
     case farewell(SessionHandle, MemberAddress)
     case message(SessionHandle, MemberAddress, number: UInt32, SessionMessageID)
     case streamEnd(SessionHandle, MemberAddress, number: UInt32, UInt32)
     case invitation(InvitationHandle)
     case answer(InvitationHandle)
-    /// A message to a non-member. Its result changes nothing.
+    /// A message to a non-member. The delivery result of a message to a non-member changes nothing.
     case notice
   }
 
@@ -35,13 +35,13 @@ struct UndeliveredMessages {
     return lastTag
   }
 
-  /// Removes a message whose result was reported; nil if there is no such message.
+  /// Removes a message whose result was reported; nil if no message has this tag.
   mutating func remove(_ tag: UInt64) -> Purpose? {
     guard let index = entries.firstIndex(where: { $0.tag == tag }) else { return nil }
     return entries.remove(at: index).purpose
   }
 
-  /// Removes the application's messages to a member. Returns their ids in the order in which they were sent.
+  /// Removes the application's messages to a member. Returns their ids in the order of sending.
   mutating func removeMessages(of session: SessionHandle, to address: MemberAddress) -> [SessionMessageID] {
     var removed: [SessionMessageID] = []
     entries.removeAll { entry in

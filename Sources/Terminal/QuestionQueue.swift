@@ -8,7 +8,7 @@ import Primitives
 /// something else, so the caller drops the line and shows the question again. So an attacker cannot replace a question
 /// just before the user answers.
 public struct QuestionQueue {
-  /// The time for which a question is shown before it accepts an answer. Nobody reads a question faster.
+  /// The time for which a question is shown before accepting an answer. Nobody reads a question faster.
   public static let readingTime = TimeSpan.seconds(1)
 
   private struct Question {

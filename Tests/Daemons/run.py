@@ -25,7 +25,7 @@ PROJECT = HERE.parents[1]
 # The folders whose modules suites and measurements import.
 MODULES = (HERE / "support", PROJECT / "Examples/python", PROJECT / "Tests/Lab/lab")
 SECONDS_DEFAULT = 20
-# A suite that runs longer than this is ended. The longest one, library_test, builds for up to 400 s.
+# A suite that runs longer than this time is ended. The longest suite, library_test, builds for up to 400 s.
 SECONDS_MAX = 1800
 
 

@@ -8,8 +8,9 @@
 # build/fuzz/crashes. A finding also fails the script, which prints how to replay the input.
 #
 # Decoders run under AddressSanitizer, which detects reads just outside a buffer. Channels and nodes run without
-# AddressSanitizer. They need megabytes per input, so it would make them thirty times slower. It would also detect little,
-# because their memory is one block. Both builds enable Swift's checks of unsafe pointers, as a debug build does.
+# AddressSanitizer. In the latter two, each input needs megabytes, so AddressSanitizer would make them thirty times
+# slower. AddressSanitizer would also detect little there, because their memory is one block. The two builds enable
+# Swift's checks of unsafe pointers, as a debug build does.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 

@@ -14,7 +14,7 @@ import Testing
     TableSync.State(digest: digest(byte), sequence: sequence, changedAt: changedAt)
   }
 
-  /// The next message, noted as sent.
+  /// The next message of the synchronisation, noted as sent.
   private func send(_ sync: inout TableSync, _ own: TableSync.State, _ now: Instant) -> TableSync.Message? {
     let message = sync.nextMessage(own, now)
     if let message { sync.sent(message, own, now) }

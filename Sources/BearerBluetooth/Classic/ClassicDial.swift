@@ -3,9 +3,9 @@ import CSystem
 import Primitives
 import Reactor
 
-/// One dial over BR/EDR. It connects to the peer's server of service records (SDP), for which the controller pages the
-/// peer. Then it opens the stream on the RFCOMM channel that the records name. Connecting, the complete answer of the
-/// server, and opening the stream take at most `timeout` each.
+/// One dial over BR/EDR. The dial connects to the peer's server of service records (SDP), for which the controller
+/// pages the peer. Then the dial opens the stream on the RFCOMM channel that the records name. Connecting, the complete
+/// answer of the server, and opening the stream take at most `timeout` each.
 final class ClassicDial: EventSource, Dial {
   private enum Step {
     case connecting(CInt, Registration, isStream: Bool)
@@ -19,7 +19,8 @@ final class ClassicDial: EventSource, Dial {
   private var finished: ((DialOutcome) -> Void)?
   private var step = Step.ended
   private var client = SDPClient()
-  /// The channel to the peer's service records. It stays open until the dial ends, which keeps the connection open too.
+  /// The channel to the peer's service records. The channel stays open until the dial ends, which keeps the connection
+  /// open too.
   private var records: RequestChannel?
   private var timeout = TimeSpan.seconds(0)
   private var timer: Timer?
@@ -90,7 +91,7 @@ final class ClassicDial: EventSource, Dial {
   }
 
   private func answered(_ answer: [UInt8]?) {
-    // The channel to the service records can end while the stream opens. That is no failure.
+    // The channel to the service records can end while the stream opens, which is no failure.
     guard case .asking = step else { return }
     guard let answer else { return finish("the connection ended before the peer sent its channel") }
     switch client.received(answer) {

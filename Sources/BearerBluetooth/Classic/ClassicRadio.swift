@@ -8,7 +8,7 @@ import Reactor
 public struct ClassicSnapshot: Equatable, Sendable {
   /// The number of this node's RFCOMM server channel; nil while peers cannot connect.
   public var channel: UInt8?
-  /// Current BR/EDR links, and their limit.
+  /// The current number of BR/EDR links, and their limit.
   public var links = 0
   public var linksMax: Int
   /// Whether the controller answers inquiries.
@@ -155,8 +155,8 @@ final class ClassicRadio {
       .removeUUIDs(index), .addUUID(index, CausewayService.uuid), .addUUID(index, CausewayService.claimUUID(claim)),
     ]
     if hasNetwork { commands.append(.addNetworkAccessPoint(index)) }
-    // The device class is set after the UUIDs. Otherwise the kernel adds the UUIDs to answers to inquiries only after 2
-    // s, because it waits for further UUIDs.
+    // The device class is set after the UUIDs. In the other order, the kernel adds the UUIDs to answers to inquiries
+    // only after 2 s, because it waits for further UUIDs.
     commands.append(.setDeviceClass(index, major: Self.deviceClass.major, minor: Self.deviceClass.minor))
     commands.append(.setDiscoverable(index, true))
     return commands

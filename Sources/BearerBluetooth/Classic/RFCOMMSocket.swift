@@ -3,13 +3,14 @@ import CBluetooth
 import CSystem
 import Reactor
 
-/// The kernel's RFCOMM sockets: byte streams over BR/EDR. All are non-blocking and bound to one controller. They
-/// request BT_SECURITY_LOW, like the sockets of LE, so that no person is asked to confirm a pairing.
+/// The kernel's RFCOMM sockets: byte streams over BR/EDR. The sockets are non-blocking and bound to one controller. The
+/// sockets request BT_SECURITY_LOW, like the sockets of LE, so that no person is asked to confirm a pairing.
 ///
-/// If both devices support Secure Simple Pairing, the kernels encrypt the link. Its key is confirmed by no person, and
-/// is not stored. TLS above the stream does not rely on this encryption.
+/// If both devices support Secure Simple Pairing, the kernels encrypt the link. The encryption key is confirmed by no
+/// person, and is not stored. TLS above the stream does not rely on this link encryption.
 enum RFCOMMSocket {
-  /// The requested SO_SNDBUF, in bytes; the kernel doubles it. Urgent frames wait behind this data.
+  /// The requested SO_SNDBUF, in bytes; the kernel doubles this value. Urgent frames wait behind the data in this
+  /// buffer.
   private static let sendBytesMax: CInt = 8192
   private static let backlog: CInt = 8
 
@@ -17,7 +18,7 @@ enum RFCOMMSocket {
   static func listen(_ adapter: UInt64) throws(SystemError) -> (descriptor: CInt, channel: UInt8) {
     var channel: UInt8 = 0
     let descriptor = try make(adapter) { descriptor in
-      // The kernel chooses the channel when it begins to listen.
+      // The kernel chooses the RFCOMM channel when the socket begins to listen.
       var address = sockaddr_rc()
       guard CSystem.listen(descriptor, backlog) == 0, cbluetooth_own_rfcomm(descriptor, &address) == 0 else {
         return false
@@ -51,7 +52,7 @@ enum RFCOMMSocket {
     _ = setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &bytes, socklen_t(MemoryLayout<CInt>.size))
   }
 
-  /// `configure` returns false, with errno set, if it fails.
+  /// `configure` returns false, with errno set, on failure.
   private static func make(_ adapter: UInt64, _ configure: (CInt) -> Bool) throws(SystemError) -> CInt {
     let kind = CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
     let descriptor = socket(AF_BLUETOOTH, kind, BTPROTO_RFCOMM)

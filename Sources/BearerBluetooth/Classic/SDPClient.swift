@@ -1,7 +1,7 @@
 import Primitives
 
-/// Requests the RFCOMM channel of the Causeway service from a device's SDP server. It makes one search, and continues
-/// it until the answer is complete (Core Specification 5.4, Vol 3, Part B, 4.7).
+/// Requests the RFCOMM channel of the Causeway service from a device's SDP server. The client makes one search, and
+/// continues the search until the answer is complete (Core Specification 5.4, Vol 3, Part B, 4.7).
 struct SDPClient {
   enum Step: Equatable {
     /// Send this request, and wait for the answer.
@@ -19,8 +19,8 @@ struct SDPClient {
   /// The maximum length of an answer in bytes, over all its parts. The list of protocols in one record has about 20
   /// bytes. A device can have several records of the service; the first one is used.
   static let answerBytesMax = 1024
-  /// The maximum number of parts of an answer. It prevents a device that sends one byte in each part from keeping this
-  /// node busy.
+  /// The maximum number of parts of an answer. This limit prevents a device that sends one byte in each part from
+  /// keeping this node busy.
   static let partsMax = 16
   /// The server channels of RFCOMM (RFCOMM 1.2, 5.4).
   static let channels: ClosedRange<UInt8> = 1...30

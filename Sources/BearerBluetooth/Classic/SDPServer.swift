@@ -27,9 +27,9 @@ enum SDP {
   }
 }
 
-/// The SDP server for this node's service records (Core Specification 5.4, Vol 3, Part B, 4). It returns a response to
-/// each request, and keeps no state. The continuation state of an answer is the number of bytes that the client already
-/// has. For the next part, the server makes the complete answer again.
+/// The SDP server for this node's service records (Core Specification 5.4, Vol 3, Part B, 4). The server returns a
+/// response to each request, and keeps no state. The continuation state of an answer is the number of bytes that the
+/// client already has. For the next part, the server makes the complete answer again.
 struct SDPServer {
   /// The maximum length of a request in bytes. A pattern of twelve long UUIDs has 218 bytes; the rest is for a list of
   /// attributes.

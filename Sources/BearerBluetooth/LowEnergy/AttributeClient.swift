@@ -1,12 +1,12 @@
 import Primitives
 
-/// The only request that this node sends to a peer's GATT server. It reads the PSM characteristic by its type, over all
+/// The only request that this node sends to a peer's GATT server: it reads the PSM characteristic by its type, over all
 /// handles. The request takes one round trip, and fits in the default MTU (Core Specification 5.4, Vol 3, Part F,
 /// 3.4.4.1).
 enum AttributeClient {
   enum Answer: Equatable {
     case psm(UInt16)
-    /// The peer has no such characteristic, or refuses the request. `code` is the ATT error code.
+    /// The peer has no PSM characteristic, or refuses the request. `code` is the ATT error code.
     case refused(code: UInt8)
     /// The PDU is not an answer to this request, or it contains an invalid PSM.
     case malformed

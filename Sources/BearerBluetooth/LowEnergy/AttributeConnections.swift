@@ -3,7 +3,7 @@ import Primitives
 import Reactor
 
 /// The attribute channels of all LE links of a controller. On each channel, this node answers requests for its
-/// attribute table. When this node dials a peer, it also requests the peer's PSM there.
+/// attribute table. When this node dials a peer, it also requests the peer's PSM on the attribute channel.
 ///
 /// Each link has one attribute channel, whichever node opened it. So a peer that this node dials can send requests on
 /// the same channel.

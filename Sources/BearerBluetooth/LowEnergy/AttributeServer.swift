@@ -1,7 +1,7 @@
 import Primitives
 
-/// A server of the attribute protocol (ATT) with a fixed table of attributes. It returns a response to each request.
-/// Its only state is the MTU (Core Specification 5.4, Vol 3, Part F; table per Part G and Part C, 12).
+/// A server of the attribute protocol (ATT) with a fixed table of attributes. The server returns a response to each
+/// request. The only state is the MTU (Core Specification 5.4, Vol 3, Part F; table per Part G and Part C, 12).
 ///
 /// handle 1–5: GAP service with device name and appearance, which is mandatory;
 /// handle 6–8: the Causeway service with its PSM characteristic.
@@ -193,7 +193,7 @@ struct AttributeServer {
   }
 }
 
-/// One attribute. Its handle is its position in the table, counted from 1.
+/// One attribute, whose handle is its position in the table, counted from 1.
 private struct Attribute {
   /// The UUID, least significant byte first: 2 or 16 bytes.
   let type: [UInt8]

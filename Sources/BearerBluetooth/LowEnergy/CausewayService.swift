@@ -28,7 +28,7 @@ enum CausewayService {
   /// Bit 0 of the byte of flags after the hint: the node does not forward for others (a leaf).
   private static let isLeaf: UInt8 = 1
 
-  /// The facts that an advertisement claims about its node. Nothing proves them.
+  /// The facts that an advertisement claims about its node, without a proof.
   struct Claim: Equatable {
     /// The node's hint; 0 for none.
     var hint: UInt64 = 0
@@ -44,9 +44,9 @@ enum CausewayService {
     return [UInt8(1 + data.count), serviceData] + data
   }
 
-  /// The UUID that carries the claim in answers to inquiries, in addition to the service's UUID. It consists of
-  /// 8A1C0002-6F5B-4E0B and the hint. For a node that does not forward for others, it begins with 8A1C0003. The bytes
-  /// are in wire order.
+  /// The UUID that carries the claim in answers to inquiries, in addition to the service's UUID. This UUID consists of
+  /// 8A1C0002-6F5B-4E0B and the hint. For a node that does not forward for others, the UUID begins with 8A1C0003. The
+  /// bytes of the UUID are in wire order.
   static func claimUUID(_ claim: Claim) -> [UInt8] {
     var hint: [UInt8] = []
     hint.append(littleEndian: claim.hint)

@@ -2,8 +2,8 @@ import Bearer
 import Primitives
 
 /// The peers of one kind: LE peers that advertised the Causeway service, or classic peers that answered an inquiry with
-/// it. The clock of the table runs only while the radio scans for such peers. So no peer is removed for silence while
-/// the radio could not receive.
+/// it. The clock of the table runs only while the radio scans for peers of this kind. So no peer is removed for silence
+/// while the radio could not receive.
 struct HeardPeers {
   /// The maximum number of entries. Any device in radio range can create entries by advertising the service's UUID,
   /// under any number of addresses.
@@ -17,9 +17,9 @@ struct HeardPeers {
   /// The scanning time without an advertisement after which an unlinked peer is removed: about three scans.
   static let lostAfter = TimeSpan.seconds(30)
   static let replaceableAfter = TimeSpan.seconds(12)
-  /// The number of dials in a row that lead to no node, after which a peer is withheld for `withheldMin`. The time
-  /// doubles with each further such dial, up to `withheldMax`. A withheld peer is reported as lost. It is reported as
-  /// found when it advertises after that time.
+  /// The number of dials in a row that lead to no node, after which a peer is withheld for `withheldMin`. With each
+  /// further fruitless dial, the peer is withheld twice as long, up to `withheldMax`. A withheld peer is reported as
+  /// lost. After that time, a withheld peer is reported as found when it advertises.
   static let fruitlessMax: UInt8 = 3
   static let withheldMin = TimeSpan.seconds(30)
   static let withheldMax = TimeSpan.seconds(1_920)
@@ -39,7 +39,8 @@ struct HeardPeers {
     /// Whether a node has proved its key at this address.
     var isProven = false
     /// `openedPSM`: the PSM of the channel that was opened last. `provenPSM`: the PSM of a channel over which a node
-    /// proved its key. A dial uses `provenPSM` up. It is set again when a node proves its key over the new channel.
+    /// proved its key. A dial uses `provenPSM` up. `provenPSM` is set again when a node proves its key over the new
+    /// channel.
     var openedPSM: UInt16?
     var provenPSM: UInt16?
     /// `fruitless`: the number of dials since a node last proved its key. `withheldUntil`: until when the peer is

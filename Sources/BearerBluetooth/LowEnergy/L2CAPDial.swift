@@ -4,13 +4,13 @@ import CSystem
 import Primitives
 import Reactor
 
-/// One dial over LE. It connects the attribute channel, reads the peer's PSM there, and opens a credit-based channel on
-/// that PSM. Connecting takes at most `timeout`, and each of the peer's two answers at most `answerTime`. If the PSM is
-/// already known, the dial opens the channel at once, which saves two connection intervals. It then reads the PSM only
-/// if the peer refuses the channel.
+/// One dial over LE. The dial connects the attribute channel, reads the peer's PSM over that channel, and opens a
+/// credit-based channel on the PSM. Connecting takes at most `timeout`, and each of the peer's two answers at most
+/// `answerTime`. If the PSM is already known, the dial opens the channel at once, which saves two connection intervals.
+/// In this case, the dial reads the PSM only if the peer refuses the channel.
 final class L2CAPDial: EventSource, Dial {
-  /// The time limit for each of the peer's answers on an existing link: some connection intervals, as long as phones
-  /// set them.
+  /// The time limit for each of the peer's answers on an existing link: some of the long connection intervals that
+  /// phones set.
   static let answerTime = TimeSpan.seconds(2)
 
   /// How long a peer that made the link may take to open its channel, before this node requests a channel itself. The
@@ -36,7 +36,7 @@ final class L2CAPDial: EventSource, Dial {
   private let knownPSM: UInt16?
   private var finished: ((DialOutcome) -> Void)?
   private var step = Step.ended
-  /// The attribute channel, if this dial connected it. It stays open after a successful dial.
+  /// The attribute channel, if this dial connected it. The attribute channel stays open after a successful dial.
   private var own: RequestChannel?
   private var timer: Timer?
 

@@ -8,16 +8,16 @@ import Reactor
 /// Finds the controller chosen in the settings, brings it up, detects its loss, and recovers it.
 ///
 /// No failure is final. A kernel without Bluetooth is tried again every `noSupportRetry`. A missing controller is
-/// reported by the management socket when it appears, a blocked one by `KernelWatch` when it is unblocked.
-/// `RadioRecovery` decides when a failing controller is set up again. Each new problem is reported once, and so is its
-/// end.
+/// reported by the management socket when it appears, and a blocked controller by `KernelWatch` when it is unblocked.
+/// `RadioRecovery` decides when a failing controller is set up again. Each new problem is reported once, and so is the
+/// end of the problem.
 final class Adapter {
   /// The delay before the next attempt to open the management socket, while the kernel has no Bluetooth. No event
   /// reports that the kernel has loaded its Bluetooth module.
   static let noSupportRetry = TimeSpan.seconds(30)
-  /// The delay before the management socket is opened again after it was lost.
+  /// The delay before a lost management socket is opened again.
   static let socketRetry = TimeSpan.seconds(1)
-  /// The delay before the kernel is asked again for its controllers, after it refused to list them.
+  /// The delay before the kernel is asked again for its controllers after a refusal to list the controllers.
   static let listRetry = TimeSpan.seconds(30)
   /// The interval at which a blocked controller is checked. `KernelWatch` reports that the controller was unblocked,
   /// but events can be lost.
@@ -38,8 +38,8 @@ final class Adapter {
     /// attempt.
     case settingUp(UInt16)
     case working(Working)
-    /// The controller failed or is blocked. A failed controller is set up again when the timer fires, a blocked one
-    /// when it is unblocked.
+    /// The controller failed or is blocked. A failed controller is set up again when the timer fires, and a blocked
+    /// controller when it is unblocked.
     case broken(UInt16)
   }
 
@@ -222,8 +222,8 @@ final class Adapter {
     var steps: [(StaticString, ManagementCommand, isNeeded: Bool)] = []
     switch step {
     case .arm:
-      // A scan or an inquiry that a killed process began continues for up to 10 s. It reports little to this process,
-      // and prevents this process from beginning a scan or an inquiry of its own.
+      // A scan or an inquiry that a killed process began continues for up to 10 s. Until its end, that scan or inquiry
+      // reports little to this process, and prevents this process from beginning a scan or an inquiry.
       if information.current.contains(.powered) {
         steps.append(("end the scan of", .stopDiscovery(index), false))
         steps.append(("end the inquiry of", .stopDiscovery(index, isInquiry: true), false))

@@ -21,8 +21,8 @@ public struct AdapterAbilities: Equatable, Sendable {
 }
 
 /// Queries the kernel for its controllers and their abilities. The call needs no privilege, because both commands are
-/// open to untrusted users (BlueZ doc/mgmt-api.txt). It blocks for up to 1 s for each packet that it awaits. Returns
-/// nil if the kernel has no Bluetooth or does not answer.
+/// open to untrusted users (BlueZ doc/mgmt-api.txt). The call blocks for up to 1 s for each packet that it awaits.
+/// Returns nil if the kernel has no Bluetooth or does not answer.
 public func adapterAbilities() -> [AdapterAbilities]? {
   guard let descriptor = try? ManagementChannel.openSocket() else { return nil }
   defer { close(descriptor) }

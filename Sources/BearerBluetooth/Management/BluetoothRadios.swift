@@ -54,8 +54,8 @@ public final class BluetoothRadios {
     for bearer in bearers { bearer.start() }
   }
 
-  /// Dials a candidate, as `BluetoothBearer.dial`. The dial uses the adapter that has a connection to the peer. If
-  /// there is none, it uses the adapter with the most free slots among those that have found the peer.
+  /// Dials a candidate, as `BluetoothBearer.dial`. The dial uses the adapter that has a connection to the peer. If no
+  /// adapter has a connection, the dial uses the adapter with the most free slots among those that have found the peer.
   public func dial(_ candidate: Candidate, token: UInt32) {
     var best = 0
     for number in bearers.indices where worth(number, candidate) > worth(best, candidate) { best = number }

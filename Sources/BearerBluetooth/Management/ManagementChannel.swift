@@ -7,7 +7,7 @@ import Reactor
 enum ManagementOutcome: Equatable {
   case done([UInt8])
   case refused(ManagementStatus)
-  /// No answer arrived in time. A later answer is dropped.
+  /// No answer to the command arrived in time. A later answer is dropped.
   case timedOut
   /// The channel was closed, or its queue was full, before the command was answered.
   case notSent
@@ -33,7 +33,8 @@ final class ManagementChannel: EventSource {
   static let queuedMax = 32
   /// The maximum number of packets read in one call of `ready`.
   private static let packetsPerCallMax = 32
-  /// The time limit for an answer. At power-on of a USB controller, the firmware download takes a few seconds.
+  /// The time limit for an answer to a command. At power-on of a USB controller, the firmware download takes a few
+  /// seconds.
   static let answerTimeout = TimeSpan.seconds(10)
 
   private struct Pending {
@@ -80,7 +81,7 @@ final class ManagementChannel: EventSource {
     return descriptor
   }
 
-  /// Sends a command to the kernel, or queues it. `done` receives the result.
+  /// Sends a command to the kernel, or queues the command. `done` receives the result of the command.
   func send(_ command: ManagementCommand, _ done: @escaping (ManagementOutcome) -> Void) {
     guard registration != nil, queued.count < Self.queuedMax else { return done(.notSent) }
     queued.append(Pending(command: command, done: done))

@@ -123,7 +123,7 @@ struct ManagementCommand: Equatable {
     ManagementCommand(opcode: 0x001F, index: index, parameters: typed(device))
   }
 
-  /// Starts an active scan for LE devices, or an inquiry for classic devices. Both end after 10.24 s.
+  /// Starts an active scan for LE devices, or an inquiry for classic devices. The scan or inquiry ends after 10.24 s.
   static func startDiscovery(_ index: UInt16, isInquiry: Bool = false) -> ManagementCommand {
     ManagementCommand(opcode: 0x0023, index: index, parameters: [isInquiry ? classicTypes : lowEnergyTypes])
   }
@@ -134,8 +134,9 @@ struct ManagementCommand: Equatable {
   }
 
   /// Loads the connection parameters of one device. Since revision 23 of the interface (Linux 6.10), the kernel applies
-  /// them to an existing connection. That requires that this node made the connection, and that the kernel already had
-  /// an entry for the device. Older kernels only store the parameters for the next connection.
+  /// the parameters to an existing connection. The kernel applies the parameters only if this node made the connection
+  /// and the kernel already had an entry for the device. Older kernels only store the parameters for the next
+  /// connection.
   static func loadConnectionParameters(
     _ index: UInt16, _ device: WireAddress, _ values: ConnectionParameters
   ) -> ManagementCommand {

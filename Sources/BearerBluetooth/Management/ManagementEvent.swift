@@ -1,8 +1,8 @@
 import Primitives
 
-/// An event of the kernel's management interface (BlueZ doc/mgmt-api.txt). `decode` parses one complete packet. It
-/// refuses a packet with a wrong length field or too short parameters. Longer parameters are accepted, because newer
-/// kernels append fields.
+/// An event of the kernel's management interface (BlueZ doc/mgmt-api.txt). `decode` parses one complete packet. The
+/// decoder refuses a packet with a wrong length field or too short parameters. Longer parameters are accepted, because
+/// newer kernels append fields.
 enum ManagementEvent: Equatable {
   /// Command Complete or Command Status, for the command with this opcode.
   case reply(opcode: UInt16, ManagementStatus, [UInt8])
@@ -12,7 +12,7 @@ enum ManagementEvent: Equatable {
   case newSettings(ControllerSettings)
   /// `isCentral`: whether this node made the connection (reported by kernels since 5.17).
   case deviceConnected(WireAddress, isCentral: Bool)
-  /// `isEnded`: whether one of the two hosts has ended the link (reasons 2 and 3). Otherwise the link was lost.
+  /// `isEnded`: whether one of the two hosts has ended the link (reasons 2 and 3). If false, the link was lost.
   case deviceDisconnected(WireAddress, isEnded: Bool)
   case connectFailed(WireAddress, ManagementStatus)
   case pinCodeRequest(WireAddress)
@@ -151,9 +151,9 @@ struct PHYConfiguration: Equatable {
     self.selected = PHYs(rawValue: selected)
   }
 
-  /// The PHYs to select; nil if the current selection is right. LE 2M is among them if possible, so that peers can
-  /// request it. LE Coded is not: each scan would listen on LE Coded half of the time, and no Causeway node advertises
-  /// there.
+  /// The PHYs to select; nil if the current selection is right. LE 2M is among the selected PHYs if possible, so that
+  /// peers can request it. LE Coded is not selected: each scan would listen on LE Coded half of the time, and no
+  /// Causeway node advertises there.
   var wanted: PHYs? {
     let wanted = selected.union(supported.intersection(configurable).intersection(.twoMegabit))
       .subtracting(configurable.intersection(.coded))

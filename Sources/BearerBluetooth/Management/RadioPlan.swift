@@ -7,24 +7,25 @@ import Primitives
 ///   link.
 /// - Scans and inquiries stop before a dial. On controllers without extended advertising, advertising stops too.
 ///   Broadcom chips fail (HCI error 0x3C) when they have to advertise and connect at the same time.
-/// - After a failed dial, the box advertises and scans for `dialRest` before the next dial. Otherwise a queue of dials
-///   to peers that have left would hide the box for minutes. A controller with extended advertising also advertises
-///   during dials, so it rests only after the second failure in a row.
+/// - After a failed dial, the box advertises and scans for `dialRest` before the next dial. Without this rest, a queue
+///   of dials to peers that have left would hide the box for minutes. A controller with extended advertising also
+///   advertises during dials, so the box then rests only after the second failure in a row.
 /// - While every link slot is in use, the box neither advertises nor scans.
 /// - Each scan lasts 10.24 s, and a pause follows. The pause doubles while scans find no new peer.
-/// - An inquiry searches for peers with Bluetooth classic. It never runs beside a scan, because it occupies the air
-///   time that a scan leaves free. No inquiry runs while Bluetooth carries much traffic. The pauses between inquiries
-///   grow. Their lengths are random, because two nodes that inquire at the same time do not find each other.
+/// - An inquiry searches for peers with Bluetooth classic. An inquiry never runs beside a scan, because it occupies the
+///   air time that a scan leaves free. No inquiry runs while Bluetooth carries much traffic. The pauses between
+///   inquiries grow. The lengths of these pauses are random, because two nodes that inquire at the same time do not
+///   find each other.
 /// - While Wi-Fi is loaded (carries much traffic), Bluetooth uses less air time, because Bluetooth and Wi-Fi may share
 ///   an antenna. A running scan ends, later scans are short, and the pauses before scans and dials are long.
 ///   Advertising continues, because it needs little air time.
 ///
 /// Rule for the caller: after every `handle`, call `nextCommand` until it returns nil. Carry out each command, and
-/// report its result with `handle(.commandDone)`. Call `nextCommand` again at `deadline`.
+/// report the result of the command with `handle(.commandDone)`. Call `nextCommand` again at `deadline`.
 struct RadioPlan {
   enum Command: Equatable {
     case advertise, stopAdvertising, scan, stopScanning, inquire, stopInquiring
-    /// Begin the next dial. Report its end with `dialEnded`, not with `commandDone`.
+    /// Begin the next dial. Report the end of the dial with `dialEnded`, not with `commandDone`.
     case dial
   }
 
@@ -37,7 +38,7 @@ struct RadioPlan {
     case advertisingRemoved
     case linkUp
     /// `isEnded`: one of the two hosts ended the link, for example because the link is parked (kept without a
-    /// connection). Otherwise the link was lost, and other peers may be in range now.
+    /// connection). If false, the link was lost, and other peers may be in range now.
     case linkDown(isEnded: Bool)
     /// Whether dials are waiting.
     case dialsWaiting(Bool)
@@ -53,11 +54,11 @@ struct RadioPlan {
   private enum Advertising { case off, on, ended }
 
   static let restMin = TimeSpan.seconds(1)
-  /// The longest pause between scans of a relay. It leaves a shared antenna to Wi-Fi most of the time. It is short
-  /// enough to find a new node that only advertises.
+  /// The longest pause between scans of a relay. This pause leaves a shared antenna to Wi-Fi most of the time, and is
+  /// short enough to find a new node that only advertises.
   static let restMax = TimeSpan.seconds(5)
-  /// The longest pause between scans of a node that does not relay. Such a node has no need to find nodes that only
-  /// advertise: relays find them, and forward to them.
+  /// The longest pause between scans of a node that does not relay. A node that does not relay has no need to find
+  /// nodes that only advertise: relays find these nodes and forward to them.
   static let leafRestMax = TimeSpan.seconds(20)
   /// The pause after a failed dial: many advertising intervals, in which peers can find and dial this node.
   static let dialRest = TimeSpan.seconds(2)
@@ -109,7 +110,7 @@ struct RadioPlan {
   private var inquireUntil = Instant.never
   private var pauses: SeededRandom
 
-  /// `seed`: different for each node.
+  /// `seed`: a value for random lengths of pauses, different for each node.
   init(linksMax: Int, mayAdvertise: Bool, mayScan: Bool, relays: Bool, seed: UInt64 = 0) {
     pauses = SeededRandom(seed: seed)
     rest = Backoff(first: Self.restMin, longest: relays ? Self.restMax : Self.leafRestMax)
@@ -271,7 +272,7 @@ struct RadioPlan {
     scanAfter = now + (isAirShared ? Self.sharedRest : rest.pause)
   }
 
-  /// Begins a pause after an inquiry. A random time is added, at most as long as the pause.
+  /// Begins a pause after an inquiry. A random time is added to the pause, at most as long as the pause.
   private mutating func takeInquiryRest(_ now: Instant) {
     if foundInSession { inquiryRest.reset() } else { inquiryRest.double() }
     let rest = inquiryRest.pause.nanoseconds

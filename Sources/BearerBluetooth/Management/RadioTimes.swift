@@ -17,7 +17,7 @@ struct RadioTimes {
     since = now
   }
 
-  /// Both times until now.
+  /// The time spent scanning and the time spent dialling, each until now.
   func total(_ now: Instant) -> (scanning: TimeSpan, dialling: TimeSpan) {
     (isScanning ? scanning + (now - since) : scanning, isDialling ? dialling + (now - since) : dialling)
   }

@@ -1,8 +1,8 @@
 import Primitives
 
 /// Detects heavy traffic, called the load. The load begins when `bytesMin` bytes have passed within `window`, and ends
-/// when that has not happened for `calm`. So a short pause of a transfer does not end the load, and the state changes
-/// at most twice within `calm`. The type does no I/O.
+/// when no such window has occurred for `calm`. So a short pause of a transfer does not end the load, and the state
+/// changes at most twice within `calm`. The type does no I/O.
 struct TrafficLoad: Equatable {
   static let window = TimeSpan.seconds(1)
 

@@ -5,7 +5,8 @@ import Reactor
 
 /// The state of a network access point, for status.
 public struct NetworkSnapshot: Equatable, Sendable {
-  /// The controller, the bridge, and each joined peer: its address, its interface, and how long it has been joined.
+  /// The controller, the bridge, and each joined peer with its address, its interface, and the time since the peer
+  /// joined.
   public var detail: String
   /// Why no peer can join, or why the last peer could not join; nil if joining works, or while the controller is
   /// absent.
@@ -72,13 +73,13 @@ final class NetworkAccessPoint {
     self.open = open
   }
 
-  /// Whether peers can join.
+  /// Whether peers can join the network.
   var isOpen: Bool { listener != nil }
 
   /// Whether this peer has an interface now.
   func hasJoined(_ peer: UInt64) -> Bool { connections.contains { $0.peer == peer && $0.membership != nil } }
 
-  /// Nil while the controller is absent.
+  /// The current state of the network; nil while the controller is absent.
   var snapshot: NetworkSnapshot? {
     guard let index else { return nil }
     var peers = ""
@@ -142,7 +143,7 @@ final class NetworkAccessPoint {
 
   // MARK: For the connections
 
-  /// Joins a peer to the network. Returns its interface; nil if it cannot join.
+  /// Joins a peer to the network. Returns the peer's interface; nil if the peer cannot join.
   func join(_ connection: NetworkConnection, _ channel: CInt) -> String? {
     guard let network else { return nil }
     do throws(SystemError) {
@@ -150,8 +151,8 @@ final class NetworkAccessPoint {
       if fault != nil { tell(nil) }
       return interface
     } catch {
-      // EBADFD: the peer has left since. EEXIST: the peer's former interface is about to be removed. Neither is a fault
-      // of this box.
+      // EBADFD: the peer has left since. EEXIST: the peer's former interface is about to be removed. EBADFD and EEXIST
+      // are no fault of this box.
       if error.code != EBADFD && error.code != EEXIST { tell(error) }
       return nil
     }

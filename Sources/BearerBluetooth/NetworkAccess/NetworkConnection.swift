@@ -17,7 +17,7 @@ final class NetworkConnection: EventSource {
   private let descriptor: CInt
   private let setupMax: TimeSpan
   private var isRefused = false
-  /// Nil after the channel has ended.
+  /// The access point; nil after the channel has ended.
   private var owner: NetworkAccessPoint?
   private var registration: Registration?
   private var timer: Timer?

@@ -4,7 +4,7 @@ import Primitives
 ///
 /// Buffer space is set aside for everything that the other end has credit to send. The credit consists of a share of
 /// the share pool, and a reservation for one message that the other end requested. So no message that has arrived is
-/// ever dropped for lack of memory.
+/// ever dropped for lack of buffer space.
 struct Credit {
   /// The maximum share of one member, in bytes.
   static let shareMax: UInt64 = 128 * 1024
@@ -17,13 +17,13 @@ struct Credit {
   var sendLimit: UInt64 = 0
   /// The send limit that is needed for a message that was refused for lack of credit; 0 if none was refused.
   var wanted: UInt64 = 0
-  /// The highest send limit that was requested from the other end and is not used up; 0 if there is none.
+  /// The highest send limit that was requested from the other end and is not used up; 0 without a request.
   private var askedUpTo: UInt64 = 0
   /// Whether the other end has reported that its application does not read.
   var isPausedThere = false
-  /// Whether a request for `wanted` is still to be sent to the other end.
+  /// Whether a request for `wanted` must still be sent to the other end.
   var isAskDue = false
-  /// Whether the unused credit is still to be returned to the other end.
+  /// Whether the unused credit must still be returned to the other end.
   var isGiveBackDue = false
   /// The time when credit that the application requested and has not used is returned.
   var giveBackAt = Instant.never
@@ -32,13 +32,13 @@ struct Credit {
 
   var received: UInt64 = 0
   var receiveLimit: UInt64 = 0
-  /// Bytes that the application has taken, or that the other end has returned.
+  /// The bytes that the application has taken, or that the other end has returned.
   var taken: UInt64 = 0
-  /// Bytes from before the last handshake that the application has not taken. Their buffer space is still used.
+  /// The bytes from before the last handshake that the application has not taken, and whose buffer space is still used.
   private var carried: UInt64 = 0
   /// Bytes of the share pool that are assigned to the member.
   private(set) var share: UInt64 = 0
-  /// The receive limit that the other end requests; 0 if there is no request. Requests are granted in the order of
+  /// The receive limit that the other end requests; 0 without a request. Requests are granted in the order of
   /// `askTurn`.
   var asked: UInt64 = 0
   var askTurn: UInt64 = 0
@@ -65,7 +65,7 @@ struct Credit {
 
   func maySend(_ byteCount: Int) -> Bool { sent + Self.cost(byteCount) <= sendLimit }
 
-  /// Notes that a message was refused for lack of credit. That credit is then requested from the other end.
+  /// Notes that a message was refused for lack of credit, which is then requested from the other end.
   mutating func wants(_ byteCount: Int) {
     let limit = sent + Self.cost(byteCount)
     if limit == wanted { return }
@@ -99,12 +99,12 @@ struct Credit {
     return true
   }
 
-  /// Counts the unused credit as sent, which returns it to the other end. Returns the number of these bytes.
+  /// Counts the unused credit as sent, which returns it to the other end. Returns the number of bytes given back.
   mutating func giveBack() -> UInt64 {
     let rest = sendLimit - sent, asked = askedUpTo
     sent = sendLimit
     endAsking()
-    // The other end may still grant a request that it was sent before.
+    // The other end may still grant a request that was sent to it before.
     askedUpTo = asked
     return rest
   }
@@ -128,8 +128,8 @@ struct Credit {
 
   /// Bytes that have arrived and wait for the application.
   var unread: UInt64 { carried + received - taken }
-  /// Bytes that wait for the application, and bytes that the other end has credit to send. Buffer space is set aside
-  /// for all of them.
+  /// The bytes that wait for the application, and the bytes that the other end has credit to send. Buffer space is set
+  /// aside for all these bytes.
   var held: UInt64 { carried + receiveLimit - taken }
   /// The reservation: the part of `held` beyond the share.
   var lent: UInt64 { held - min(held, share) }
@@ -156,7 +156,7 @@ struct Credit {
     return true
   }
 
-  /// Counts credit that the other end returned. Returns false if the other end returned more than it had.
+  /// Counts credit that the other end returned. Returns false if the other end returned more than its credit.
   mutating func isGivenBack(_ byteCount: UInt64) -> Bool {
     guard byteCount <= receiveLimit - received else { return false }
     received += byteCount
@@ -225,8 +225,8 @@ struct Credit {
   }
 }
 
-/// The bytes of messages that wait for an application after their sender has left or their session has ended. Their
-/// buffer space is still used.
+/// The bytes of messages that wait for an application after their sender has left or their session has ended. The
+/// buffer space of these bytes is still used.
 struct Unread {
   var bytes: UInt64 = 0
   /// The part of `bytes` that is charged to the share pool. The remainder is charged to the borrow pool.

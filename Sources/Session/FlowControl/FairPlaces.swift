@@ -6,11 +6,11 @@ import Primitives
 struct Holder: Equatable {
   /// The admission class of a node. For each class, slots are reserved that lower classes cannot use.
   enum Standing: UInt8, Comparable {
-    /// Neither of the following.
+    /// A node that is neither proven nor pinned.
     case stranger
     /// A member on the node was connected before, in a session of this node.
     case formerMember
-    /// The operator pinned the node's key here, or the node is this one.
+    /// The operator pinned the node's key here, or the node is the local node.
     case pinned
 
     static func < (a: Standing, b: Standing) -> Bool { a.rawValue < b.rawValue }
@@ -26,17 +26,17 @@ struct Holder: Equatable {
   }
 
   let node: NodeID
-  /// The address at the other end of the link over which the node is reached. An attacker can create keys at no cost,
-  /// but not links.
+  /// The address at the other end of the link over which a node is reached. An attacker can create keys at no cost, but
+  /// not links.
   let ingress: UInt64
   let standing: Standing
 }
 
-/// A table whose slots are shared by nodes, by the links over which they are reached, and by admission class.
+/// A table whose slots are shared by nodes, by the links to these nodes, and by admission class.
 ///
-/// A full table evicts an entry of the lowest class for a new entry. The evicted entry is the oldest of the node with
-/// the most entries, on the link with the most entries. The new entry is counted for its own link and node. So a link
-/// with many keys has no more than its share.
+/// A full table evicts an existing entry of the lowest class for a new entry. The evicted entry is the oldest of the
+/// node with the most entries, on the link with the most entries. The new entry is counted for its own link and node.
+/// So a link with many keys has no more than its share.
 struct FairPlaces {
   struct Entry {
     let holder: Holder
@@ -88,8 +88,8 @@ struct FairPlaces {
 
 extension Sessions {
   /// Sets the link over which a node is reached, by the address at the link's other end, and whether the operator
-  /// pinned the node's key. The host calls this before it passes a message of the node that needs a slot of a shared
-  /// table.
+  /// pinned the node's key. The host calls this method before passing a message of the node that needs a slot of a
+  /// shared table.
   public func note(_ node: NodeID, ingress: UInt64, isPinned: Bool) {
     nodes.note(node, ingress: ingress, isPinned: isPinned)
   }

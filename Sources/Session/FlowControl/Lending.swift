@@ -5,13 +5,13 @@ import Primitives
 /// aside when credit for the message is granted, before the message is sent.
 ///
 /// The share pool is divided among the members of all sessions. A member gets its share at each handshake, and again
-/// whenever the application took one of its messages. The share is a quarter of what is free, and at most the pool
-/// divided by the session's member limit. A member that needs more than its share requests a reservation for one
+/// whenever the application took one of its messages. A member's share is a quarter of what is free, and at most the
+/// pool divided by the session's member limit. A member that needs more than its share requests a reservation for one
 /// message from the borrow pool.
 ///
 /// The sessions of an application get at most twice what is left of the borrow pool. So n applications that do not read
-/// leave 1/(2n + 1) of the pool to the others. The sessions of a user get at most twice what is left of the share pool.
-/// In the borrow pool a user's factor is four instead of two.
+/// leave 1/(2n + 1) of the pool to the other applications. The sessions of a user get at most twice what is left of the
+/// share pool. In the borrow pool a user's factor is four instead of two.
 extension Sessions {
   // MARK: Shares
 
@@ -97,7 +97,7 @@ extension Sessions {
       return true
     }
     // The request exceeds one message, so the application must read the member's earlier messages first. Other members
-    // do not wait for that.
+    // do not wait for this application.
     guard let loan = session.pairs[index].credit.loan else { return true }
     let more = loan - session.pairs[index].credit.lent
     let (all, own, ofUser) = lentBytes(session.owner)

@@ -2,12 +2,12 @@ import Channel
 import Primitives
 
 /// Messages of applications to connected members. A message is sent only with credit from its receiver. Without credit
-/// the message stays with its application, because nothing is queued here.
+/// the message stays with its application, because the node queues no messages.
 extension Sessions {
-  /// Sends a message to all connected members, or to those in `to`: either to each of them or to none. Throws `.full`
-  /// if the credit for one of them is insufficient; more credit is then requested, and `.room` follows. Also throws
-  /// `.full` if the channel of one of them is full. `.sent` reports the delivery result for each member. The host must
-  /// send the outputs in their order.
+  /// Sends a message to all connected members, or to the members in `to`: either to all of these members or to no
+  /// member. Throws `.full` if the credit for one of these members is insufficient; more credit is then requested, and
+  /// `.room` follows. Also throws `.full` if the channel of one of these members is full. `.sent` reports the delivery
+  /// result for each member. The host must send the outputs in the order of `nextOutput`.
   public func send(
     _ data: [UInt8], in handle: SessionHandle, to: [MemberAddress]? = nil, lane: Lane = .interactive, now: Instant,
     canSend: (NodeID, Lane, Int) -> Bool
@@ -117,8 +117,7 @@ extension Sessions {
     let number = try ApplicationMessage.number(bytes)
     guard let (session, index) = pair(number, node) else { return }
     let data = bytes.extracting(ApplicationMessage.headerBytes..<bytes.byteCount)
-    // A message that exceeds the credit shows that the other end violates the protocol, or counts its credit
-    // differently.
+    // A message that exceeds the credit shows that the other end violates the protocol, or counts credit differently.
     guard lane == nil || session.pairs[index].credit.receives(data.byteCount, now) else {
       return beginAnew(session, index, now)
     }

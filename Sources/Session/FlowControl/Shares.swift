@@ -1,7 +1,7 @@
 import Primitives
 
 /// The application that owns a session, and its user. The session's use of limits that all sessions of a node share is
-/// charged to both.
+/// charged to both application and user.
 public struct SessionOwner: Equatable, Sendable {
   public let application: UInt32
   /// The user of the application. All applications of one user are charged together.
@@ -27,14 +27,14 @@ extension SessionOwner {
 }
 
 /// Slots that all applications of a node share. Each application has `sure` guaranteed slots, which no other
-/// application can use. No application gets more of the other slots than are left for all, and no user more than twice
-/// as many as are left. So one application alone gets half of the other slots, and one user two thirds.
+/// application can use. No application gets more of the other slots than are left for all applications, and no user
+/// more than twice as many as are left. So one application alone gets half of the other slots, and one user two thirds.
 struct Shares {
-  /// The maximum of the other slots that a user may hold, as a multiple of those that are left.
+  /// The maximum of the other slots that a user may hold, as a multiple of the slots that are left.
   static let userFactor = 2
 
-  /// The number of guaranteed slots of each application. `SessionLimits.sessionsMax` applications can have them at the
-  /// same time.
+  /// The number of guaranteed slots of each application. `SessionLimits.sessionsMax` applications can have these slots
+  /// at the same time.
   let sure: Int
   /// The number of slots beyond the guaranteed ones.
   let rest: Int
@@ -44,8 +44,8 @@ struct Shares {
 }
 
 extension Sessions {
-  /// Whether an application can use one more slot. `taken` is the number of all used slots, and `held` returns those of
-  /// one application. Slots of an application without a session are not counted as guaranteed.
+  /// Whether an application can use one more slot. `taken` is the number of all used slots, and `held` returns the
+  /// slots of one application. Slots of an application without a session are not counted as guaranteed.
   func mayTake(_ owner: SessionOwner, of shares: Shares, taken: Int, held: (UInt32) -> Int) -> Bool {
     if taken >= shares.all { return false }
     let own = held(owner.application)

@@ -36,7 +36,7 @@ struct MemberHandshake {
     dueAt = time
   }
 
-  /// Handles the loss of the other end.
+  /// Handles that the other end became unreachable.
   mutating func lose() {
     phase = .away
     number = 0
@@ -46,7 +46,7 @@ struct MemberHandshake {
     dueAt = .never
   }
 
-  /// Handles a handshake message with a new number of the other end.
+  /// Handles a new number of the other end in a handshake message.
   mutating func restartedByOther(_ number: UInt32) {
     phase = .connecting
     theirNumber = number
@@ -80,9 +80,10 @@ struct MemberHandshake {
     dueAt = next
   }
 
-  /// Whether a handshake message of a connected member needs an answer. The member repeats the message if it ignored
-  /// this end's message, because it did not know the session that this end named. A message that answers a recent
-  /// message of this end is not answered. Otherwise two connected members would answer each other forever.
+  /// Whether a handshake message of a connected member needs an answer. The member repeats the message after ignoring
+  /// this end's message, because that member did not know the session that this end named. A message that answers a
+  /// recent message of this end is not answered. If answers were answered, two connected members would answer each
+  /// other forever.
   func answersConnected(_ now: Instant) -> Bool {
     phase == .connected && now - sentAt >= SessionLimits.sweepTime / 2
   }

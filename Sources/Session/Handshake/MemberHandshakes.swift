@@ -60,8 +60,8 @@ extension Sessions {
     }
   }
 
-  /// Sends the ejection of its addresses to a node that became reachable. Every member does this, because the founder
-  /// may have left before the node was reachable.
+  /// Sends the ejection of the node's addresses to a node that became reachable. Every member sends the ejection,
+  /// because the founder may have left before the node was reachable.
   private func tellEjected(_ session: LocalSession, _ node: NodeID, _ now: Instant) {
     for record in session.table.records
     where record.address.node == node && record.departure?.isEjection == true && !session.table.isJoined(record.address)
@@ -94,7 +94,7 @@ extension Sessions {
     let known = sessions.filter {
       $0.phase != .over && $0.address.endpoint == meet.to && $0.table.contains(meet.session)
     }
-    // The application may have left the session and joined it again. Then the open session is meant.
+    // The application may have left the session and joined it again, in which case the open session is meant.
     guard let session = known.first(where: { $0.isOpen }) ?? known.first else {
       return noteStale(address, meet.to, meet.session, now)
     }
@@ -121,7 +121,8 @@ extension Sessions {
     connectIfMet(session, index, now)
   }
 
-  /// Handles a new handshake number of the other end. Earlier messages in both directions may be lost.
+  /// Handles a new handshake number of the other end. Messages from before the new number in both directions may be
+  /// lost.
   private func otherRestarted(_ session: LocalSession, _ index: Int, _ meet: MeetMessage, _ now: Instant) {
     let wasConnected = session.pairs[index].phase == .connected
     endStreams(session, index)
@@ -138,8 +139,8 @@ extension Sessions {
     _ session: LocalSession, _ address: MemberAddress, _ known: SessionID, _ now: Instant
   ) {
     let isKnown = !session.table.records(of: address).isEmpty
-    // An address that was just admitted sends its record to all members. Its table is requested only if the record does
-    // not arrive in time.
+    // An address that was just admitted sends its own record to all members. The table of a new address is requested
+    // only if its record does not arrive in time.
     note(
       LocalSession.Stranger(
         address: address, session: known, wish: isKnown ? .news : .ask,
@@ -148,7 +149,7 @@ extension Sessions {
 
   private func tellFarewell(_ session: LocalSession, _ address: MemberAddress, _ meet: MeetMessage, _ now: Instant) {
     if let index = session.position(of: address) {
-      // The member has restarted the handshake, so it no longer knows the streams, and their ends need not be sent.
+      // The member has restarted the handshake and no longer knows the streams, so their ends need not be sent.
       if meet.number != session.pairs[index].theirNumber { forgetOwedStreams(session, index) }
       session.pairs[index].tableSync.scheduleDelta(at: now)
       return
@@ -286,8 +287,8 @@ extension Sessions {
   }
 
   /// The next table message to a pending member (welcomed, not in the table yet). The first message has only the
-  /// records of this member. These records suffice if the same inviter welcomed both addresses. Later messages are
-  /// snapshots (complete tables).
+  /// records of this member. The records of this member suffice if the same inviter welcomed both addresses. Later
+  /// messages are snapshots (complete tables).
   private func greeting(
     _ session: LocalSession, _ now: Instant, _ canSend: (NodeID, Lane, Int) -> Bool
   ) -> SessionOutput? {
@@ -314,7 +315,7 @@ extension Sessions {
   ) -> SessionOutput? {
     guard session.pairs[index].isDue(now) else { return nil }
     let pair = session.pairs[index]
-    // A departure notice ends all streams at the member. It would overtake stream ends in the bulk lane.
+    // A departure notice ends all streams at the member, and would overtake stream ends in the bulk lane.
     if !session.isOpen && pair.streams.areOwed { return nil }
     guard mayMeet(session.table.rules, pair.address.node), let known = session.session(knownTo: pair) else {
       return nil
@@ -375,8 +376,8 @@ extension Sessions {
         ? .member(session.handle, pair.address, number: pair.number) : .farewell(session.handle, pair.address))
   }
 
-  /// The interval of handshake messages until a member is connected. It is shorter at the end with the lower address,
-  /// which repeats first.
+  /// The interval of handshake messages until a member is connected. This interval is shorter at the end with the lower
+  /// address, which repeats first.
   private func sweepTime(_ session: LocalSession, _ pair: MemberPeer) -> TimeSpan {
     pair.address < session.address ? SessionLimits.sweepTime + SessionLimits.sweepYield : SessionLimits.sweepTime
   }

@@ -1,6 +1,6 @@
 import Primitives
 
-/// Another member of a session, as the local member sees it.
+/// Another member of a session, as seen by the local member.
 struct MemberPeer {
   /// The decision of the application on the certificate of the member's node.
   enum Decision {
@@ -13,7 +13,7 @@ struct MemberPeer {
   var decision: Decision
   var handshake = MemberHandshake()
   var tableSync = TableSync()
-  /// The session id that the other end used last in a handshake or table message.
+  /// The session id that the other end has most recently used in a handshake or table message.
   var named: SessionID?
   /// The time at which a window message is due; `.never` if none is.
   var windowAt = Instant.never

@@ -41,8 +41,8 @@ struct IncomingInvitation {
 
 /// The invitee's side of invitations.
 extension Sessions {
-  /// Accepts an invitation into an open session of the application. A session that no other address was ever in becomes
-  /// the inviter's session. Otherwise the two sessions are merged.
+  /// Accepts an invitation into an open session of the application. A session that never had another address becomes
+  /// the inviter's session; any other session is merged with the inviter's session.
   public func accept(_ invitation: InvitationHandle, into handle: SessionHandle, now: Instant) throws(SessionError) {
     guard let index = incoming.firstIndex(where: { $0.handle == invitation && $0.phase == .asked }),
       let session = session(handle), session.address.endpoint == incoming[index].to
@@ -61,8 +61,8 @@ extension Sessions {
       session.isJoining = true
       incoming[index].answer = AnswerMessage(number: asked.number, answer: .accepted)
     } else if isCrossed(asked, session) {
-      // Both applications have invited each other. The invitation from the lower address decides for both, and that is
-      // this session's.
+      // The applications have invited each other. The invitation from the lower address decides for both, and the lower
+      // address belongs to this session.
       incoming[index].answer = AnswerMessage(number: asked.number, answer: .crossed)
     } else if session.table.contains(asked.session) {
       incoming[index].answer = AnswerMessage(number: asked.number, answer: .accepted)
@@ -156,7 +156,7 @@ extension Sessions {
           memberCount: Int(invite.memberCount), context: invite.context, deadline: new.deadline)))
   }
 
-  /// Makes room to store and answer one more invitation of a node. Returns false if there is no room. Another
+  /// Makes room for storing and answering one more invitation of a node. Returns false if there is no room. Another
   /// invitation can be evicted, even an ended invitation whose answer was not sent.
   private func hasRoomForAnswer(to node: NodeID, _ now: Instant) -> Bool {
     if incoming.count(where: { $0.from.node == node }) >= 2 * SessionLimits.invitationsPerNodeMax { return false }
@@ -224,7 +224,7 @@ extension Sessions {
       case .full: .full
       case .incompatible: .incompatible
       }
-    // A welcomed invitee is a member already, even if it does not connect before the inviter's deadline.
+    // A welcomed invitee is a member already, even without a connection before the inviter's deadline.
     if incoming[index].isWelcomed && message.reason == .timedOut { return }
     end(&incoming[index], outcome, answering: nil, now)
     removeEnded(now)

@@ -1,12 +1,12 @@
 import Primitives
 
-/// The auto-join of one session, sans-IO: the addresses that the application gathers, and when each of them is invited.
+/// The auto-join of one session, sans-IO: the addresses that the application gathers, and when each address is invited.
 ///
 /// The rules minimise the numbers of invitations and of merged sessions, because a table holds at most
 /// `SessionLimits.originsMax` merged sessions. Among applications that start at the same time, the one with the lowest
 /// address invites all others.
 ///
-/// - An application that is alone (without other members) invites the gathered addresses. If lower addresses are
+/// - An application that is alone (without other members) invites the gathered addresses itself. If lower addresses are
 ///   reachable, the application first waits `takeOverTime` for each node that has lower addresses.
 /// - In a session with members, the member with the lowest address invites at once. Any other member first waits
 ///   `takeOverTime` for each node with lower members. The wait starts again when the session grows.
@@ -16,7 +16,7 @@ import Primitives
 ///   back-off.
 struct AutoJoin {
   /// An address that the application gathers. Until the address is a member, either the session or the address invites
-  /// the other.
+  /// its counterpart.
   struct Entry {
     let address: MemberAddress
     /// The time since which the address is known and its node is reachable.
@@ -39,18 +39,18 @@ struct AutoJoin {
 
   /// The address of the session's local member.
   private let own: MemberAddress
-  /// Whether auto-join is on. Then an invitation from an address in `entries` is accepted without asking the
-  /// application.
+  /// Whether auto-join is on. While auto-join is on, an invitation from an address in `entries` is accepted without
+  /// asking the application.
   private(set) var isOn = false
-  /// Ascending by address.
+  /// The gathered addresses, in ascending order.
   private(set) var entries: [Entry] = []
-  /// The maximum number of concurrent invitations of auto-join. It is 1 at first, and doubles with each invitee that
-  /// joins without other members. After a merge it is 1 again.
+  /// The maximum number of concurrent invitations of auto-join. This number is 1 at first, and doubles with each
+  /// invitee that joins without other members. After a merge the number is 1 again.
   private(set) var window = 1
   /// The time at which the host checks which invitations are due. `.zero` means at once.
   private(set) var checkAt = Instant.never
-  /// The start of the time that this session waits for other inviters. It is the last change of the table, the last
-  /// appearance of a lower address, or the last welcome that did not arrive.
+  /// The start of the time that this session waits for other inviters. The wait starts at the last change of the table,
+  /// the last appearance of a lower address, or the last welcome that did not arrive.
   private var waitsSince = Instant.zero
 
   init(own: MemberAddress) { self.own = own }
@@ -89,7 +89,7 @@ struct AutoJoin {
 
   // MARK: Checks
 
-  /// Schedules a check at once.
+  /// Schedules a check of the gathered addresses at once.
   mutating func check() { checkAt = .zero }
   /// Schedules a check, unless an earlier one is scheduled.
   mutating func check(at time: Instant) { checkAt = min(checkAt, time) }
@@ -128,7 +128,7 @@ struct AutoJoin {
   }
 
   /// Handles the acceptance of an invitation. `isMerge` is true if the invitee had a session with members, which was
-  /// merged with this one.
+  /// merged with the local session.
   mutating func accepted(isMerge: Bool) {
     window = isMerge ? 1 : min(2 * window, SessionLimits.gatherInvitationsPerSessionMax)
     check()
@@ -182,7 +182,7 @@ struct AutoJoin {
   }
 
   private func ownTime(of entry: Entry, _ turn: Turn, isMember: Bool, isIntroduced: Bool) -> Instant {
-    // Both ends of a `connect` invite at once, because possibly only one of the two can reach the other.
+    // After a `connect`, both ends invite at once, because possibly only one of the two can reach the other end.
     if isIntroduced { return entry.since }
     guard let position = turn.position else { return .never }
     // A member is invited later than other addresses, because a member that did not restart connects without an
@@ -193,7 +193,7 @@ struct AutoJoin {
   }
 
   /// Whether one address is invited before another. The application at a lower address should have invited and did not,
-  /// so that address comes last. The other addresses are in ascending order, so that all applications invite the same
+  /// so this address comes last. All other addresses are in ascending order, so that all applications invite the same
   /// session first.
   func isInvited(_ a: Entry, before b: Entry, isAlone: Bool) -> Bool {
     func isLate(_ entry: Entry) -> Bool { isAlone && entry.address < own }

@@ -5,8 +5,8 @@ import Primitives
 extension Sessions {
   /// Adds an address to the auto-join of the session. If the application at the address has added this session's
   /// address too, each end accepts the other end's invitation without asking. Auto-join of the address ends when the
-  /// address is a member or declines, or with the session. An unreachable address is invited when it becomes reachable.
-  /// Throws `.full` at the limit `SessionLimits.gatherings` if no address can be evicted.
+  /// address is a member or declines, or with the session. An unreachable address is invited when its node becomes
+  /// reachable. Throws `.full` at the limit `SessionLimits.gatherings` if no address can be evicted.
   public func gather(
     _ address: MemberAddress, into handle: SessionHandle, now: Instant
   ) throws(SessionError) {
@@ -33,14 +33,14 @@ extension Sessions {
   }
 
   /// Evicts one auto-join address of an application, to make room for an address of the node `newcomer`. Returns false
-  /// if none can be evicted.
+  /// if no address can be evicted.
   ///
   /// The slots are shared by the links over which the nodes are reached (`FairPlaces`). An address whose invitations
-  /// failed is evicted first, unless its link has fewer slots than the link of `newcomer`. Otherwise the newest address
-  /// of the link with the most slots is evicted, if that link has more slots than the link of `newcomer`. Among equally
-  /// new addresses the highest is evicted, because the lowest addresses invite the others. Addresses of a higher
-  /// admission class than `newcomer` (former member, pinned) stay. An address of this node evicts only an address whose
-  /// invitations failed.
+  /// failed is evicted first, unless its link has fewer slots than the link of `newcomer`. Without failed invitations,
+  /// the newest address of the link with the most slots is evicted, provided that this link has more slots than
+  /// `newcomer`. Among equally new addresses the highest address is evicted, because the lowest addresses invite the
+  /// other addresses. Gathered addresses of a higher admission class than `newcomer` (former member, pinned) stay. An
+  /// address of this node evicts only an address whose invitations failed.
   private func forgetOneGathering(of application: UInt32, for newcomer: NodeID) -> Bool {
     struct Rival {
       let session: LocalSession, link: Int
@@ -107,7 +107,7 @@ extension Sessions {
     }
   }
 
-  /// Whether the inviter's address is in the auto-join of a session. Then the application is not asked to accept.
+  /// Whether the inviter's address is in the auto-join of a session, so that the application is not asked to accept.
   func isGathered(_ invitation: IncomingInvitation) -> Bool {
     guard let session = gatheringSession(of: invitation) else { return false }
     session.autoJoin.check()
@@ -142,7 +142,7 @@ extension Sessions {
       if acceptAt == .zero && mayComeAlone(incoming[index], session) {
         incoming[index].acceptAt = now + SessionLimits.answerTime
         // The inviter is invited only once. An invitation that is refused at once, e.g. because the other end offers no
-        // service, would be repeated without a pause.
+        // service, would otherwise be repeated without a pause.
         let from = incoming[index].from
         if session.autoJoin.entry(of: from) == nil { try? beginGathering(from, session, now) }
         session.autoJoin.noteRequest(of: from)
@@ -156,7 +156,7 @@ extension Sessions {
   }
 
   /// Whether the inviter can join this session alone, without a merge of two sessions. An inviter that is already a
-  /// member is included, because it may have sent the invitation before it joined.
+  /// member is included, because that inviter may have joined after sending the invitation.
   private func mayComeAlone(_ invitation: IncomingInvitation, _ session: LocalSession) -> Bool {
     !session.isAlone && !session.table.contains(invitation.session)
       && (invitation.memberCount == 1 || session.table.isJoined(invitation.from))
@@ -189,9 +189,9 @@ extension Sessions {
         // The session is full, or this member is not allowed to admit.
         session.autoJoin.check(at: now + SessionLimits.sweepTime)
         guard isFormer(gathering.address, session) else { return }
-        // This former member gets no slot, because its branch of the admission tree has its share. An address that was
-        // never a member may still get a slot. At the next check another former member is tried first, because this one
-        // has failed once more.
+        // The former member at the address of `gathering` gets no slot, because its branch of the admission tree has
+        // its share. An address that was never a member may still get a slot. At the next check another former member
+        // is tried first, because this former member has failed once more.
         due.removeAll { isFormer($0.address, session) }
         session.autoJoin.noteLackOfPlace(for: gathering.address)
         continue
@@ -206,8 +206,8 @@ extension Sessions {
     !session.table.isJoined(address) && !session.table.records(of: address).isEmpty
   }
 
-  /// The number of nodes that have to invite before this session. Nil if this session does not invite, because it is
-  /// not allowed to admit, or because another session of this node invites for both.
+  /// The number of nodes that have to invite before this session. Nil if this session does not invite: it is not
+  /// allowed to admit, or another session of this node invites for both.
   private func turn(of session: LocalSession) -> UInt64? {
     if session.isAlone {
       return nodeCount(
@@ -228,8 +228,8 @@ extension Sessions {
     UInt64(nodes.indices.filter { !nodes[..<$0].contains(nodes[$0]) }.count)
   }
 
-  /// The auto-join addresses whose invitations are due, in the order in which they are invited. Schedules the check of
-  /// the next address that will be due.
+  /// The auto-join addresses whose invitations are due, in the order of their invitations. Schedules the check of the
+  /// next address that will be due.
   private func dueGatherings(_ session: LocalSession, _ turn: AutoJoin.Turn, _ now: Instant) -> [AutoJoin.Entry] {
     var due: [AutoJoin.Entry] = []
     for gathering in session.autoJoin.entries where isInReach(gathering.address.node) {
@@ -247,8 +247,8 @@ extension Sessions {
     return due.inOrder { autoJoin.isInvited($0, before: $1, isAlone: turn.isAlone) }
   }
 
-  /// The number of recent auto-join invitations whose invitees have not connected yet. These invitations delay the next
-  /// one.
+  /// The number of recent auto-join invitations whose invitees have not connected yet. Invitations without a connection
+  /// delay the next invitation.
   private func waitingInvitations(of session: LocalSession, _ now: Instant) -> Int {
     var waiting = 0
     for invitation in outgoing
@@ -262,8 +262,8 @@ extension Sessions {
   }
 
   /// Whether one more auto-join invitation can be sent to a node. To make room, an invitation of the user with the most
-  /// can be evicted. If that is not possible, an old unanswered invitation of the same application ends, so that the
-  /// next attempt finds room.
+  /// can be evicted. If no invitation of that user can be evicted, an old unanswered invitation of the same application
+  /// ends, so that the next attempt finds room.
   private func hasRoom(for node: NodeID, _ owner: SessionOwner, _ now: Instant) -> Bool {
     let gathering = outgoing.indices.filter { outgoing[$0].isGathering && !outgoing[$0].isEnding }
     let toNode = gathering.filter { outgoing[$0].to.node == node }
@@ -290,9 +290,9 @@ extension Sessions {
 }
 
 extension LocalSession {
-  /// Whether auto-join need not invite an address. The address is then a member that is connected or was rejected, or
-  /// it has no member slot. A member in the handshake is not included, because a restarted member does not know that it
-  /// is a member.
+  /// Whether auto-join need not invite an address. Auto-join need not invite a member that is connected or was
+  /// rejected, or an address without a member slot. A member in the handshake is not included, because a restarted
+  /// member does not know about its membership.
   fileprivate func isMet(_ address: MemberAddress) -> Bool {
     guard table.isJoined(address) else { return false }
     guard let index = position(of: address) else { return true }

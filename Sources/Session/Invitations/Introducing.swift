@@ -1,6 +1,6 @@
 import Primitives
 
-/// A request of an application to connect to an address that it knows by other means than an advertised service.
+/// A request of an application to connect to an address that is known by other means than an advertised service.
 struct Introduction {
   let handle: InvitationHandle
   let session: SessionHandle
@@ -10,14 +10,15 @@ struct Introduction {
   let deadline: Instant
 }
 
-/// Custom discovery: two applications learn each other's addresses in any way, and each connects to the other. Neither
-/// application needs an advertised service, and neither is asked to accept.
+/// Custom discovery: two applications learn each other's addresses in any way, and each connects to the other.
+/// Applications that use custom discovery need no advertised service, and are not asked to accept.
 extension Sessions {
   /// Connects to an address: invites the address, and waits until it is a connected member. If the application at the
-  /// address connects to this one too, each of the two invites the other. Either invitation is then accepted without a
-  /// question. An application that does not connect but advertises a service is asked as by `invite`. The wait lasts
-  /// for `timeout` (zero means `SessionLimits.invitationTimeDefault`), even while the address is unreachable.
-  /// `.invitationEnded` reports the outcome once. `cancel` ends the wait.
+  /// address connects to this application too, the two applications invite each other. An invitation between two
+  /// applications that connect to each other is accepted without a question. An application that does not connect but
+  /// advertises a service is asked as by `invite`. The wait lasts for `timeout` (zero means
+  /// `SessionLimits.invitationTimeDefault`), even while the address is unreachable. `.invitationEnded` reports the
+  /// outcome once. `cancel` ends the wait.
   public func connect(
     _ address: MemberAddress, into handle: SessionHandle, timeout: TimeSpan = .seconds(0), now: Instant
   ) throws(SessionError) -> InvitationHandle {
@@ -61,8 +62,8 @@ extension Sessions {
         guard outgoing[index].isGathering, outgoing[index].to == ended.address else { continue }
         end(&outgoing[index], .cancelled, telling: .cancelled, now)
       }
-      // The address may have invited this application into another session. That invitation was to be accepted without
-      // asking the application, and is now refused.
+      // The address may have invited this application into another session. An invitation into another session was to
+      // be accepted without asking the application, and is now refused.
       for index in incoming.indices where incoming[index].from == ended.address && incoming[index].acceptAt != nil {
         guard incoming[index].phase == .asked, !session.table.contains(incoming[index].session),
           !isGathered(incoming[index])

@@ -23,9 +23,9 @@ struct OutgoingInvitation {
   let context: [UInt8]
   /// Whether the invitation was created by auto-join, not by the application.
   let isGathering: Bool
-  /// The time of the invitation. After the invitee has accepted: the time of the welcome.
+  /// The time of the invitation or, after the invitee has accepted, of the welcome.
   var askedAt: Instant
-  /// Whether the invitee has invited this end too and has the lower address. Then the invitee's invitation decides
+  /// Whether the invitee has invited this end too and has the lower address, so that the invitee's invitation decides
   /// about both.
   var isCrossed = false
   var deadline: Instant
@@ -75,13 +75,13 @@ extension Sessions {
       held: { application in outgoing.count { $0.owner.application == application } })
   }
 
-  /// Whether an application may send one more invitation to a node. Sending it may evict another invitation.
+  /// Whether an application may send one more invitation to a node. Sending an invitation may evict another invitation.
   func mayInvite(_ owner: SessionOwner, to node: NodeID, _ now: Instant) -> Bool {
     placeForInvitation(of: owner, to: node, now).isThere
   }
 
   /// Finds a slot for one more invitation to a node, and evicts another invitation if no slot is free. The application
-  /// of the evicted invitation receives a timeout. Returns false if there is no slot.
+  /// of the evicted invitation receives a timeout. Returns false if no slot can be found.
   private func makePlace(for owner: SessionOwner, to node: NodeID, _ now: Instant) -> Bool {
     let (isThere, victim) = placeForInvitation(of: owner, to: node, now)
     if let victim { end(&outgoing[victim], .timedOut, telling: .timedOut, now) }
@@ -262,7 +262,7 @@ extension Sessions {
       invitation.origin, of: invitation.to, by: session.address, depth: depth + 1, version: version + 1)
   }
 
-  /// Merges the invitee's session, whose entries are verified, with this one.
+  /// Merges the invitee's session, whose entries are verified, with the inviter's session.
   func merge(
     _ handle: InvitationHandle, _ offer: AnswerMessage.Offer, _ verification: TableVerification, _ now: Instant
   ) {

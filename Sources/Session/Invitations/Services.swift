@@ -11,7 +11,7 @@ struct Services {
 
   /// The services that other nodes can invite into sessions.
   private(set) var own: [Service] = []
-  /// The services of reachable nodes, as they advertise them.
+  /// The services of reachable nodes, as advertised.
   private var remote: [(node: NodeID, body: [UInt8])] = []
 
   func isOffered(_ endpoint: UInt32) -> Bool { own.contains { $0.endpoint == endpoint } }
@@ -27,8 +27,8 @@ struct Services {
 
   mutating func withdraw(_ endpoint: UInt32) { own.removeAll { $0.endpoint == endpoint } }
 
-  /// Sets the services of a node. `body` is nil if the node has none or is unreachable. Returns the lost services
-  /// first.
+  /// Sets the services of a node. `body` is nil if the node has no services or is unreachable. Returns the lost
+  /// services first.
   mutating func set(_ body: [UInt8]?, of node: NodeID) -> [Change] {
     let known = remote.firstIndex { $0.node == node }
     let former = known.map { Service.all(in: remote[$0].body) } ?? []
@@ -63,7 +63,7 @@ struct Services {
 }
 
 extension Sessions {
-  /// The body of this node's services advertisement. `advertise` and `withdraw` change it.
+  /// The body of this node's services advertisement. `advertise` and `withdraw` change this body.
   public var servicesAdvertisement: [UInt8] { Service.advertisementBody(services.own) ?? [0] }
 
   /// Offers a service, or changes the discovery info of an offered one. Throws `.invalid` if the service is not valid.

@@ -1,12 +1,13 @@
 import Primitives
 
 /// The order in which the addresses of a session get member slots when more addresses are joined than the session
-/// allows. That happens when two merges happen at the same time, or when a member admits too many addresses.
+/// allows. More addresses than allowed are joined when two merges happen at the same time, or when a member admits too
+/// many addresses.
 ///
 /// Tickets (signed memberships) form a tree: each address is above the addresses that it admitted. A founder gets a
-/// slot first. Then the branches below an admitter take turns, in ascending order of address. Each round gives one slot
-/// to each branch. So a member that admits many addresses, even invented ones, uses only slots of its own branch. The
-/// order depends on the records alone, so all members compute the same order.
+/// slot first. After the founders, the branches below an admitter take turns, in ascending order of address. Each round
+/// gives one slot to each branch. So a member that admits many addresses, even invented ones, uses only slots of its
+/// own branch. The order depends on the records alone, so all members compute the same order.
 struct AdmissionTurns {
   private struct Entry {
     /// Whether the address is joined and has had no turn.
@@ -19,7 +20,7 @@ struct AdmissionTurns {
     var turn = 0
   }
 
-  /// One entry for each record, in table order. The last entry is the root, directly above the founders.
+  /// There is one entry for each record, in table order. The last entry is the root, directly above the founders.
   private var entries: [Entry]
 
   /// `records` are all records of a table, in their order.
@@ -29,7 +30,7 @@ struct AdmissionTurns {
     for (index, record) in records.enumerated() {
       let isFounder = origins.contains { $0.id == record.session && $0.origin.founder == record.address }
       let admitter = isFounder ? nil : records.position(record.session, (record.root ?? record.ticket).admitter)
-      // An admitter's depth is less than that of the tickets it gives, so there is no cycle.
+      // An admitter's depth is less than the depth of the tickets that this admitter gives, so there is no cycle.
       let isBelow = admitter.map { records[$0].depth < record.depth } ?? false
       let above = isBelow ? admitter ?? records.count : records.count
       entries[index].above = above
@@ -37,7 +38,7 @@ struct AdmissionTurns {
     }
   }
 
-  /// The index of the record that has the next turn; nil after all had theirs.
+  /// The index of the record that has the next turn; nil after all records had their turn.
   mutating func next() -> Int? { next(from: entries.count - 1) }
 
   private mutating func next(from index: Int) -> Int? {
@@ -54,8 +55,8 @@ struct AdmissionTurns {
   }
 
   /// The numbers of `places` (indices of records that have a slot) in the branches of the records `one` and `other`.
-  /// Both branches begin directly below the nearest common admitter of the two records. Nil if one record is above the
-  /// other.
+  /// The two branches begin directly below the nearest common admitter of the two records. Nil if one record is above
+  /// the other.
   func shares(of one: Int, and other: Int, in places: [Int]) -> (one: Int, other: Int)? {
     let ways = (way(to: one), way(to: other))
     guard let parting = ways.0.indices.first(where: { $0 >= ways.1.count || ways.0[$0] != ways.1[$0] }),

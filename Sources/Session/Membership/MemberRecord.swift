@@ -2,17 +2,17 @@ import Primitives
 
 /// The known facts about the membership of one address in one session.
 public struct MemberRecord: Equatable, Sendable {
-  /// The session for which the tickets (signed memberships) are: the table's own session, or one that was merged into
-  /// it.
+  /// The session for which the tickets (signed memberships) are: the table's own session, or a session that was merged
+  /// into the table's session.
   public var session: SessionID
   public var address: MemberAddress
   /// The public key of the address's node.
   public var point: PublicPoint
-  /// The newest ticket.
+  /// The newest ticket of the address.
   public var ticket: Ticket
-  /// The ticket nearest to the founder, with the least depth, if it is not the newest one. The address admits others
-  /// with this ticket. Only a nearer ticket replaces it. So the addresses that it admitted stay admitted when it leaves
-  /// and returns.
+  /// The ticket nearest to the founder, with the least depth, or nil if this ticket is the newest one. The address
+  /// admits others with the ticket nearest to the founder. Only a nearer ticket replaces the ticket in `root`. So the
+  /// addresses that this member admitted stay admitted when the member leaves and returns.
   public var root: Ticket?
   /// How the membership of the newest ticket ended; nil while the address is joined.
   public var departure: Departure?
@@ -47,9 +47,9 @@ public struct MemberRecord: Equatable, Sendable {
 
   // MARK: Merging
 
-  /// Adopts, from another record of the same address, its ticket and departure if they are newer, and its nearest
-  /// ticket if it is nearer. Both records must be verified. The result does not depend on the order of calls or on
-  /// repetitions. Returns true if anything changed.
+  /// Adopts, from another record of the same address, the ticket and the departure if newer, and the ticket nearest to
+  /// the founder if nearer. The two records must be verified before. The result does not depend on the order of calls
+  /// or on repetitions. Returns true if anything changed.
   mutating func merge(_ other: MemberRecord) -> Bool {
     let before = self
     let mine = root ?? ticket, theirs = other.root ?? other.ticket

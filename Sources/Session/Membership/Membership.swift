@@ -72,8 +72,8 @@ extension MemberRecord {
 
 /// Requests of applications that change membership, and the effects of a changed table.
 extension Sessions {
-  /// Leaves a session. The other members receive the reason and the text, which is plain text of at most
-  /// `SessionLimits.farewellBytesMax` bytes.
+  /// Leaves a session. A text of at most `SessionLimits.farewellBytesMax` bytes of plain text goes to the other
+  /// members, together with the reason.
   public func leave(
     _ handle: SessionHandle, _ reason: Departure.Reason = .wanted, text: [UInt8] = [], now: Instant
   ) throws(SessionError) {
@@ -82,7 +82,8 @@ extension Sessions {
     leave(session, reason, text, .left, now)
   }
 
-  /// Ejects another address. Only the founder of the session for which the address has its ticket is allowed to do so.
+  /// Ejects another address. Only the founder of the session for which the address has its ticket is allowed to eject
+  /// the address.
   public func eject(
     _ handle: SessionHandle, _ address: MemberAddress, text: [UInt8] = [], now: Instant
   ) throws(SessionError) {
@@ -184,9 +185,9 @@ extension Sessions {
       if departure?.isEjection != false {
         note(LocalSession.Stranger(address: pair.address, session: known, wish: .news, at: now), session, now)
       } else if pair.phase == .connected {
-        // A member that left by itself needs no notice. But it may have returned with a ticket that this table does not
-        // have, e.g. after a restart of this node. Then its table lists this end as a member, so it is asked for its
-        // table.
+        // A member that left by itself needs no notice. But a member that left may have returned with a ticket that
+        // this table does not have, e.g. after a restart of this node. In this case the member's table lists this end
+        // as a member, so the member is asked for its table.
         note(
           LocalSession.Stranger(address: pair.address, session: known, wish: .ask, at: now + SessionLimits.askPause),
           session, now)
@@ -198,14 +199,14 @@ extension Sessions {
   /// Ends a session because its table shows a departure of this address, signed by this node or by a founder.
   private func endWithoutLeaving(_ session: LocalSession, _ now: Instant) {
     let departure = session.table.records(of: session.address).compactMap { $0.departure }.first { $0.isEjection }
-    // The founder may disappear before it has notified the other members of an ejection, so this node notifies them
+    // The founder may disappear before notifying the other members of an ejection, so this node notifies these members
     // too.
     sayFarewell(session, now)
     sessionEnded(session, departure.map { .ejected(text: $0.text) } ?? .left, now)
   }
 
   /// Unites two sessions of one endpoint of this node that a merge has made one session. The session with the older
-  /// handle stays. Returns true if `session` is the one that ended.
+  /// handle stays. Returns true if `session` is the session that ended.
   private func foldTwin(of session: LocalSession, _ now: Instant) -> Bool {
     for twin in sessions
     where twin !== session && twin.isOpen && twin.address == session.address
@@ -218,7 +219,7 @@ extension Sessions {
       checks.move(from: goes.handle, to: stays.handle)
       sessionEnded(goes, .isSame(stays.handle), now)
       merge(goes.table.entries, into: stays, now)
-      // This node may have made the merge, and then no other node sends it.
+      // This node may have made the merge, in which case no other node sends the merge.
       if stays.isOpen { tellNews(stays, now) }
       meetAnew(met, stays, now)
       return goes === session
@@ -227,7 +228,7 @@ extension Sessions {
   }
 
   /// Restarts the handshakes with addresses that were members of both sessions. This end had two handshakes with each
-  /// of them, and the other end may continue with the one that ended here.
+  /// of these addresses, and the other end may continue with the handshake that ended here.
   private func meetAnew(_ addresses: [MemberAddress], _ session: LocalSession, _ now: Instant) {
     for address in addresses {
       guard session.isOpen, let index = session.position(of: address), session.pairs[index].phase != .away else {
@@ -270,8 +271,8 @@ extension Sessions {
     tell(.ended(session.handle, end))
   }
 
-  /// Schedules the delta (changed records) for all other members after a local change of the table, so that none has to
-  /// request it.
+  /// Schedules the delta (changed records) for all other members after a local change of the table, so that no member
+  /// has to request the delta.
   func tellNews(_ session: LocalSession, _ now: Instant) {
     for index in session.pairs.indices { session.pairs[index].tableSync.scheduleDelta(at: now) }
   }

@@ -1,7 +1,7 @@
 import Primitives
 
 /// The merge of two sessions, signed by an address in each session that is allowed to admit. The lower id becomes the
-/// id of the merged session. The higher id becomes an alias: tickets for it stay valid.
+/// id of the merged session. The higher id becomes an alias, whose tickets stay valid.
 public struct SessionMerge: Equatable, Sendable {
   /// One side of a merge: the signer, and the signer's signature for its own session.
   public struct Side: Equatable, Sendable {

@@ -29,7 +29,7 @@ extension [UInt8] {
   }
 }
 
-/// The rules of a session. The founder fixes them, and the session's id depends on them.
+/// The rules of a session. The founder fixes the rules, and the session's id depends on these rules.
 public struct SessionRules: Equatable, Sendable {
   /// Whether only the founder admits members; otherwise every member does.
   public var onlyFounderAdmits: Bool

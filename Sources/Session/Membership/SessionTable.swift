@@ -1,7 +1,7 @@
 import Primitives
 
-/// The present and former members of a session. All entries are signed, and they are only ever merged. Nodes with the
-/// same entries have the same table, whatever the order of arrival.
+/// The present and former members of a session. All entries of a table are signed, and are only ever merged. Nodes with
+/// the same entries have the same table, whatever the order of arrival.
 ///
 /// Merged sessions keep their records side by side: a ticket (signed membership) names one of the sessions, and is
 /// valid in all merged sessions.
@@ -19,7 +19,7 @@ public struct SessionTable {
   let cryptography: any SessionCryptography
   /// The origins of all merged sessions, ascending by id.
   public private(set) var origins: [TableEntries.Origin]
-  /// The merges that connect the origins, in order. They form a spanning tree of the sessions.
+  /// The merges that connect the origins, in order, as a spanning tree of the sessions.
   public private(set) var merges: [SessionMerge] = []
   /// The records, ascending by session, then by address.
   public private(set) var records: [MemberRecord] = []
@@ -76,11 +76,12 @@ public struct SessionTable {
   }
 
   /// Whether an address gets a member slot if `admitter` admits it to a session. `others` are addresses that `admitter`
-  /// has admitted too and that are not joined yet.
+  /// has also admitted and that are not joined yet.
   ///
   /// If no slot is free, the address gets the slot of a member of another branch of the admission tree
-  /// (`AdmissionTurns`). That branch must then still have as many slots as the branch of the address. A member that is
-  /// connected with the admitter loses its slot only if the member's branch has more than half of all slots.
+  /// (`AdmissionTurns`). After the eviction, that member's branch must still have as many slots as the branch of the
+  /// address. A member that is connected with the admitter loses its slot only if the member's branch has more than
+  /// half of all slots.
   func hasPlace(
     for address: MemberAddress, by admitter: MemberAddress, in session: SessionID, beside others: [MemberAddress],
     isConnected: (MemberAddress) -> Bool
@@ -98,7 +99,7 @@ public struct SessionTable {
     guard let own = places.first(where: { wider.records[$0].address == address }) else { return false }
     for member in before where !places.contains(where: { wider.records[$0].address == member }) {
       guard let theirs = wider.records.firstIndex(where: { $0.address == member && $0.isJoined }) else { continue }
-      // A returning former member may be an admitter above the member that loses its slot. Then both belong to one
+      // If a returning former member is an admitter above the member that loses its slot, the two members belong to one
       // branch.
       guard let shares = turns.shares(of: own, and: theirs, in: places) else { continue }
       if shares.one > shares.other { return false }
@@ -107,7 +108,7 @@ public struct SessionTable {
     return true
   }
 
-  /// Inserts the record that an address will have after it has signed its ticket. Nothing is signed yet.
+  /// Inserts the record that an address will have after signing its ticket. Nothing is signed yet.
   private mutating func foresee(_ address: MemberAddress, by admitter: MemberAddress, in session: SessionID) {
     let depth = origin(session)?.founder == admitter ? 0 : record(session, admitter)?.depth ?? 0
     let version = record(session, address)?.ticket.version ?? 0

@@ -1,9 +1,9 @@
 import Channel
 import Primitives
 
-/// A remote member whose table lists an address of this node in a session that the address is not in. This happens
-/// after a restart of this node, or if the departure notice of this node was lost. The remote member is asked for its
-/// table, and then sent the end of that membership.
+/// A remote member whose table lists an address of this node in a session without this address. A membership becomes
+/// stale after a restart of this node, or if the departure notice of this node was lost. The remote member is asked for
+/// its table, and then sent the end of that membership.
 struct StaleMembership {
   /// Identifies the remote member and the local endpoint.
   struct Key: Equatable {
@@ -25,11 +25,12 @@ struct StaleMembership {
   var key: Key { Key(member: member, endpoint: endpoint) }
 }
 
-/// All stale memberships, at most `SessionLimits.staleMax`. The nodes share the slots, see `FairPlaces`.
+/// All stale memberships, at most `SessionLimits.staleMax`. The nodes share the slots for stale memberships
+/// (`FairPlaces`).
 struct StaleMemberships {
   private var entries: [StaleMembership] = []
 
-  /// Adds a remote member that is to be asked for its table, unless it was added already or there is no slot.
+  /// Adds a remote member that is to be asked for its table, unless this member was added already or no slot is free.
   mutating func add(
     _ new: StaleMembership, holder: (NodeID) -> Holder, _ now: Instant
   ) {
@@ -75,7 +76,7 @@ struct StaleMemberships {
     if let index = entries.firstIndex(where: { $0.key == key && $0.isDue }) { entries[index].isDue = false }
   }
 
-  /// The index of the remote member that was asked for its table and has not sent it; nil if there is none.
+  /// The index of the remote member that was asked for its table and has not sent the table; nil without such a member.
   private func asked(_ key: StaleMembership.Key) -> Int? {
     entries.firstIndex { $0.key == key && $0.farewell == nil && !$0.isDue }
   }
@@ -90,7 +91,8 @@ extension Sessions {
       now)
   }
 
-  /// Handles a table for a session that no application here is in. The table may be the one that was requested.
+  /// Handles a table for a session that no application here is in. This table may be the requested table of a stale
+  /// membership.
   func takeStale(
     _ message: TableMessage, from node: NodeID, _ allowance: inout CheckAllowance, _ now: Instant
   ) {

@@ -10,10 +10,10 @@ struct TableInCheck {
     /// A welcome to an invitation, without its entries. `base` is the table to which the entries are added; nil means
     /// the table of the session.
     case welcome(InvitationHandle, WelcomeMessage, base: SessionTable?)
-    /// The invitee's own session, without its entries. That session is to be merged with the inviter's session.
+    /// The invitee's own session, without its entries, which is to be merged with the inviter's session.
     case offer(InvitationHandle, AnswerMessage.Offer)
-    /// Records of this node that a remote member sent, because its table wrongly lists this node. `records` still need
-    /// a departure, and `signed` have theirs.
+    /// Records of this node that a remote member sent, because the sender's table wrongly lists this node. `records`
+    /// still need a departure, and the records in `signed` have a departure.
     case stale(StaleMembership.Key, records: [MemberRecord], signed: [MemberRecord])
   }
 
@@ -26,7 +26,7 @@ struct TableInCheck {
   var verification: TableVerification
 }
 
-/// The messages in check, at most one for each link. They take turns.
+/// The messages in check, at most one for each link. The links take turns.
 struct TableChecks {
   private var messages: [TableInCheck] = []
   /// The index of the message that is checked next.
@@ -49,7 +49,7 @@ struct TableChecks {
   /// Puts a message back whose check is not complete.
   mutating func putBack(_ message: TableInCheck) { messages.insert(message, at: min(turn, messages.count)) }
 
-  /// Adds a message. Does nothing if there are `SessionLimits.tablesInCheckMax`.
+  /// Adds a message. Does nothing if there are `SessionLimits.tablesInCheckMax` messages.
   mutating func add(_ message: TableInCheck) {
     if messages.count < SessionLimits.tablesInCheckMax { messages.append(message) }
   }
@@ -61,7 +61,7 @@ struct TableChecks {
     }
   }
 
-  /// Continues the checks for a session with another session that it was merged into.
+  /// Continues the checks for a session with another session into which the first session was merged.
   mutating func move(from session: SessionHandle, to other: SessionHandle) {
     for index in messages.indices where messages[index].session == session { messages[index].session = other }
   }
@@ -70,8 +70,9 @@ struct TableChecks {
 /// The signature checks of received messages, in small steps.
 extension Sessions {
   /// Whether a message of `byteCount` bytes from another node can be handled now. No message of a node is handled while
-  /// an earlier one is in check. A message that may contain records also waits while its link has a message in check,
-  /// or all nodes together have `SessionLimits.tablesInCheckMax`. `holder` is the link's number in `FairShare`.
+  /// an earlier message of the node is in check. A message that may contain records also waits while its link has a
+  /// message in check, or all nodes together have `SessionLimits.tablesInCheckMax`. `holder` is the link's number in
+  /// `FairShare`.
   public func mayReceive(_ kind: UInt8, byteCount: Int, from node: NodeID, behind holder: Int) -> Bool {
     if isChecking(node) { return false }
     guard Self.mayHaveRecords(kind, byteCount: byteCount) else { return true }
@@ -98,7 +99,7 @@ extension Sessions {
 
   /// Continues the check of the message to which `nextHolderInCheck` advanced.
   public func check(_ allowance: inout CheckAllowance, now: Instant) {
-    // The message is removed first, because finishing it may begin another check or end its session.
+    // The message is removed first, because finishing it may begin another check or end the message's session.
     guard var one = checks.takeCurrent() else { return }
     if proceed(&one, &allowance, now) {
       finish(one, now)

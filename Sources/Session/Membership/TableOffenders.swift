@@ -1,7 +1,8 @@
 import Primitives
 
-/// The nodes whose tables had wrong signatures. A node with many of them is refused for a time, because a check costs
-/// as much as a signature that its link could use for correct members. The full list forgets its oldest node.
+/// The nodes whose tables had wrong signatures. A node with many wrong signatures is refused for a time. Each check
+/// costs as much as a signature that the node's link could use for correct members. The full list forgets its oldest
+/// node.
 struct TableOffenders {
   private var entries: [(node: NodeID, count: Int, since: Instant)] = []
 

@@ -26,9 +26,9 @@ struct TableSync {
   private var digestAt = Instant.never
   private var snapshotAt = Instant.never
 
-  /// The other end was sent all records that changed up to this sequence number of the table.
+  /// All records that changed up to this sequence number of the table were sent to the other end.
   private var sentUpTo: UInt64 = 0
-  /// The digest that was sent last to the other end, and the digest that the other end reported last.
+  /// The digest that was last sent to the other end, and the digest that the other end reported last.
   private var sentDigest: TableDigest?
   private var theirDigest: TableDigest?
   private var theirDigestAt = Instant.zero
@@ -65,7 +65,7 @@ struct TableSync {
     snapshotSequence = .max
   }
 
-  /// Handles the loss of the member. A delta stays due.
+  /// Handles the loss of the member. A due delta stays due.
   mutating func lose() {
     theirDigest = nil
     cancelDigestAndSnapshot()
@@ -139,8 +139,8 @@ struct TableSync {
 
   /// Postpones or cancels a due snapshot if the table has changed since the member reported another digest. While
   /// tables keep changing, e.g. when many members join, most of them become equal without a snapshot. So a snapshot
-  /// waits until this table has been unchanged for `SessionLimits.quietTime`. Then the digest is sent instead, and only
-  /// a member that still differs needs the snapshot.
+  /// waits until this table has been unchanged for `SessionLimits.quietTime`. After this time, the digest is sent
+  /// instead, and only a member that still differs needs the snapshot.
   private mutating func postponeSnapshot(_ own: State, _ now: Instant) {
     guard snapshotAt <= now, !isSnapshotRequested, theirDigest != own.digest, theirDigestAt <= own.changedAt,
       now - differsSince < SessionLimits.unlikeTime
@@ -152,7 +152,7 @@ struct TableSync {
     }
     snapshotAt = .never
     digestAt = now
-    // The digest was sent before. A member that received it and does not answer has the same table.
+    // The digest was sent before. A member that received the digest and does not answer has the same table.
     if sentDigest == own.digest { differsSince = .never }
   }
 

@@ -11,7 +11,7 @@ public struct CheckAllowance {
     left = checks
   }
 
-  /// Uses a number of checks. Returns false, and uses none, if fewer are left.
+  /// Uses a number of checks. Returns false, and uses no check, if fewer checks are left.
   mutating func take(_ checks: Int = 1) -> Bool {
     guard checks <= left else { return false }
     left -= checks
@@ -30,11 +30,11 @@ public struct CheckAllowance {
 struct TableVerification {
   enum Verdict {
     case right
-    /// No correct node creates such an entry.
+    /// No correct node creates a wrong entry.
     case wrong
     /// The entry depends on a record that is not known here.
     case unknown
-    /// The allowance is used up.
+    /// The allowance of checks is used up.
     case later
   }
 
@@ -128,8 +128,8 @@ struct TableVerification {
     case .right: hasFound = insert(entry, table) || hasFound
     case .wrong: isForged = true
     case .unknown:
-      // The member may have returned through an address that it had admitted itself. Then its ticket nearest to the
-      // founder has to be known first.
+      // The member may have returned through an address that this member had admitted itself. The member's ticket
+      // nearest to the founder has to be known before the ticket from such an address.
       if let former = entry.former {
         switch check(former, table, &allowance) {
         case .right: hasFound = insert(former, table) || hasFound

@@ -1,13 +1,14 @@
 import Primitives
 
-/// The right to be a member: an admitter names an address, and the address accepts. Both sign, so no address is
-/// admitted against its will. Every node that knows the session's records can verify both signatures by itself.
+/// The right to be a member: an admitter names an address, and the address accepts. Admitter and address both sign, so
+/// no address is admitted against its will. Every node that knows the session's records can verify both signatures by
+/// itself.
 ///
 ///     0–3 version · 4 depth · 5–24 admitter · 25–88 its signature · 89–152 the member's
 public struct Ticket: Equatable, Sendable {
   public static let byteCount = 153
 
-  /// 1 for the first ticket of an address in a session, and 1 more for each further one.
+  /// The version of the first ticket of an address in a session is 1, and each further ticket has a version 1 higher.
   public var version: UInt32
   /// The number of admissions from the founder to the member; 0 for the founder's own ticket. An admitter's depth is
   /// less than that of its tickets, so every chain of tickets ends.
@@ -89,7 +90,7 @@ public struct Departure: Equatable, Sendable {
   /// Whether the founder ended the membership; otherwise the member did.
   public var isEjection: Bool
   public var reason: Reason
-  /// Plain text for people; untrusted.
+  /// A plain text for people about the end of the membership; untrusted.
   public var text: [UInt8]
   /// The signature of the member. For an ejection: the signature of the founder of the session for which the ticket is.
   public var signature: Signature

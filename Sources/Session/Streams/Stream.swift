@@ -6,12 +6,12 @@ public struct StreamHandle: Hashable, Sendable {
   public init(number: UInt32) { self.number = number }
 }
 
-/// How a stream ended. Each of its two ends reports this once to its application.
+/// How a stream ended. Each of its two ends reports the end once to its application.
 public enum StreamEnd: Equatable, Sendable {
-  /// All bytes of both directions have arrived and were taken. For a writer this confirms that the other application
-  /// has taken the bytes.
+  /// All bytes of both directions have arrived and were taken. For a writer the end `finished` confirms that the other
+  /// application has taken the bytes.
   case finished
-  /// One of the two ends reset the stream: the received bytes are only the beginning of what was written.
+  /// One of the two ends reset the stream: the received bytes are only the beginning of the written bytes.
   case reset(StreamReset)
   /// The member is unreachable, or the handshake between the two members was restarted.
   case lost
@@ -19,28 +19,28 @@ public enum StreamEnd: Equatable, Sendable {
 
 /// An event of a stream for the applications.
 public enum StreamEvent: Equatable, Sendable {
-  /// A member opened the stream. The application calls `acceptStream` or `resetStream`; no bytes arrive before it has
-  /// accepted the stream.
+  /// A member opened the stream. The application calls `acceptStream` or `resetStream`; no bytes arrive before
+  /// `acceptStream`.
   case opened(SessionHandle, from: MemberAddress, name: [UInt8], isTwoWay: Bool)
-  /// The next bytes. The bytes use the stream's window until `takenFromStream` is called for them.
+  /// The next bytes of the stream. The bytes use the stream's window until `takenFromStream` is called for them.
   case bytes([UInt8])
-  /// The other end has sent all its bytes.
+  /// The other end of the stream has sent all its bytes.
   case finished
   /// `writeStream` accepts bytes again.
   case room
-  /// The handle is no longer valid. Bytes that were not taken must be dropped.
+  /// The handle of the stream is no longer valid. Bytes that were not taken must be dropped.
   case ended(StreamEnd)
 }
 
-/// One stream between two members, as this end sees it.
+/// One stream between two members, as seen by this end.
 struct Stream {
   enum Phase: Equatable {
-    /// The open message, which informs the other end of the stream, is still to be sent.
+    /// The open message, which informs the other end of the stream, must still be sent.
     case opening
     /// The application has not decided whether to accept the stream.
     case asked
     case open
-    /// The stream was reset here, and the other end is still to be notified.
+    /// The stream was reset here, and the other end must still be notified.
     case reset(StreamReset)
   }
 
@@ -55,7 +55,7 @@ struct Stream {
     var limit: UInt64 = 0
     /// Whether bytes of the application were refused, so that `.room` must follow.
     var wantsRoom = false
-    /// Whether the application writes no more.
+    /// Whether the application writes no more bytes to the stream.
     var isFinished = false
     var isEndSent = false
     var isEndDelivered = false
@@ -70,7 +70,7 @@ struct Stream {
     var received: UInt64 = 0
     /// The total number of bytes that the other end may send.
     var limit: UInt64 = 0
-    /// Bytes that the application has taken.
+    /// The number of bytes that the application has taken.
     var taken: UInt64 = 0
     var isFinished = false
     var isWindowDue = false
@@ -85,7 +85,7 @@ struct Stream {
   let handle: StreamHandle
   /// Whether this end opened the stream.
   let isOwn: Bool
-  /// If false, the end that did not open the stream never writes. That end only confirms the end of the stream.
+  /// If false, the end that did not open the stream never writes, and only confirms the end of the stream.
   let isTwoWay: Bool
   let name: [UInt8]
   var phase: Phase
@@ -97,7 +97,7 @@ struct Stream {
     return false
   }
 
-  /// Whether the application may write.
+  /// Whether the application may write to the stream.
   var isWritable: Bool { (isOwn || isTwoWay) && !sending.isFinished }
 
   /// Whether all bytes of the other end have arrived and were taken.
@@ -143,10 +143,10 @@ struct PairStreams {
 
   func position(of id: UInt32) -> Int? { all.firstIndex { $0.id == id } }
 
-  /// Whether the other end does not know yet how some stream ended.
+  /// Whether the other end does not know yet how a stream ended.
   var areOwed: Bool { all.contains { $0.isOwed } }
 
-  /// The number of streams that this end (`isOwn`) or the other end has opened. Streams whose reset is still to be sent
+  /// The number of streams that this end (`isOwn`) or the other end has opened. Streams whose reset must still be sent
   /// are included.
   func count(isOwn: Bool) -> Int {
     var count = 0

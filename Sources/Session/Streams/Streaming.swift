@@ -2,12 +2,12 @@ import Channel
 import Primitives
 
 /// Byte streams between connected members. A byte is sent only after the other end has granted credit for it, and
-/// streams take turns. An application that does not read delays only the stream that it does not read.
+/// streams take turns. An application that does not read delays only the stream that remains unread.
 extension Sessions {
   // MARK: Requests of applications
 
-  /// Opens a stream to a connected member, to write to it, and to read from it too if `isTwoWay` is true. `name` is
-  /// plain text of 1 to `SessionLimits.streamNameBytesMax` bytes. Throws `.full` if this end has
+  /// Opens a stream to a connected member, for writing, and also for reading if `isTwoWay` is true. `name` is plain
+  /// text of 1 to `SessionLimits.streamNameBytesMax` bytes. Throws `.full` if this end has
   /// `SessionLimits.streamsPerPairMax` streams to the member. Also throws `.full` if the user has its share of the
   /// node's streams (`SessionLimits.streams`).
   public func openStream(
@@ -58,7 +58,7 @@ extension Sessions {
     return count
   }
 
-  /// Finishes this end's writing direction. The other end is notified after the last byte.
+  /// Finishes this end's writing direction. The other end of the stream is notified after the last byte.
   public func finishStream(_ handle: StreamHandle, now: Instant) throws(SessionError) {
     guard let place = place(of: handle) else { throw .unknown }
     guard stream(place).isWritable else { throw .invalid }
@@ -78,8 +78,8 @@ extension Sessions {
 
   /// The number of bytes that `writeStream` accepts from now on. The number is at least `promised`: the bytes that an
   /// earlier call permitted and the application has not written. `.room` follows when `writeStream` accepts more. If
-  /// the other end reads, a few streams get more than one turn. Their applications write the next turns while the first
-  /// ones are sealed and sent.
+  /// the other end reads, a few streams get more than one turn. The applications of these streams write the next turns
+  /// while the first turns are sealed and sent.
   public func streamRoom(_ handle: StreamHandle, promised: Int = 0) -> Int {
     guard let place = place(of: handle), stream(place).isWritable else { return 0 }
     var most = SessionLimits.streamTurnBytes
@@ -94,7 +94,7 @@ extension Sessions {
     return room
   }
 
-  /// Whether a stream may buffer more than one turn, given the other streams that do so.
+  /// Whether a stream may buffer more than one turn, given the other streams with more than one turn.
   private func mayBeAhead(_ handle: StreamHandle, _ owner: SessionOwner) -> Bool {
     var all = 0, ofUser = 0
     for session in sessions {
@@ -131,8 +131,8 @@ extension Sessions {
     connectAsTold(session, index, now)
     let address = session.pairs[index].address
     let count = session.pairs[index].streams.count(isOwn: false)
-    // A correct peer has at most `streamsPerPairMax` accepted streams, and as many whose refusal it has not received
-    // yet.
+    // A correct peer has at most `streamsPerPairMax` accepted streams, and as many streams whose refusal has not
+    // reached it yet.
     guard open.stream > session.pairs[index].streams.lastTheirs,
       open.stream % 2 == firstStream(address, session.address) % 2, count < 2 * SessionLimits.streamsPerPairMax
     else { return beginAnew(session, index, now) }
@@ -168,8 +168,8 @@ extension Sessions {
     guard let place = place(message.number, message.stream, node) else { return }
     switch message.what {
     case .finished(let byteCount):
-      // An end needs no credit. But an opener must not send an end before it has credit, because the end could arrive
-      // before the open message.
+      // A stream end needs no credit. But an opener must not send an end before it has credit, because the end could
+      // arrive before the open message.
       let isOwn = stream(place).isOwn, receiving = stream(place).receiving
       guard !receiving.isFinished, isOwn || receiving.limit > 0, receiving.received == byteCount else {
         return reset(place, .broken)
@@ -225,7 +225,7 @@ extension Sessions {
   }
 
   /// After the application has left: drops the stream ends that the member can no longer receive. The departure notice
-  /// then no longer waits for them.
+  /// then no longer waits for these stream ends.
   func forgetOwedStreams(_ session: LocalSession, _ index: Int) {
     if !session.isOpen { session.pairs[index].streams.all = [] }
   }
@@ -327,8 +327,8 @@ extension Sessions {
     return nil
   }
 
-  /// The position of the stream that a received message names. Nil if the stream is unknown or was reset here: such a
-  /// message is late and is ignored.
+  /// The position of the stream that a received message names. Nil if the stream is unknown or was reset here: in these
+  /// cases the message is late and is ignored.
   private func place(_ number: UInt32, _ id: UInt32, _ node: NodeID) -> StreamPlace? {
     guard let (session, pair) = pair(number, node), let stream = session.pairs[pair].streams.position(of: id),
       !session.pairs[pair].streams.all[stream].isReset
@@ -339,7 +339,7 @@ extension Sessions {
   private func endIfOver(_ place: StreamPlace) {
     guard stream(place).isOver else { return }
     let stream = place.session.pairs[place.pair].streams.all.remove(at: place.stream)
-    // An application that has left was notified of the end when it left.
+    // An application that has left was notified of the end at the time of leaving.
     if place.session.isOpen { tell(.stream(stream.handle, .ended(.finished))) }
   }
 
@@ -368,7 +368,7 @@ extension Sessions {
     sessions.reduce(0) { $0 + $1.pairs.reduce(0) { $0 + ($1.address.node == node ? $1.streams.all.count : 0) } }
   }
 
-  /// Whether a user may have one more stream.
+  /// Whether a user may have another stream.
   private func mayHaveStream(_ owner: SessionOwner) -> Bool {
     let ofUser = sessions.reduce(0) {
       $0 + ($1.owner.user == owner.user ? $1.pairs.reduce(0) { $0 + $1.streams.all.count } : 0)

@@ -1,6 +1,6 @@
 /// Copies of byte arrays by one memory copy, for the data of applications, which can be large. Embedded Swift (6.3.1)
-/// appends, initialises and moves the elements of an array one by one, even contiguous bytes. That costs 1 ns for each
-/// byte of each copy.
+/// appends, initialises and moves the elements of an array one by one, even contiguous bytes. Copying bytes one by one
+/// costs 1 ns for each byte of each copy.
 extension [UInt8] {
   /// Appends the bytes of a span.
   public mutating func append(copying bytes: RawSpan) {

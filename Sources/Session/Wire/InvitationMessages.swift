@@ -5,7 +5,7 @@ import Primitives
 ///     0–3 number · 4–5 seconds, 1 … 3600 · 6–9 inviter's endpoint · 10–13 invitee's endpoint · 14 members, 1 … 64 ·
 ///     15 zero · 16–118 origin of the session · 119… context, at most 4096 bytes
 public struct InviteMessage: Equatable, Sendable {
-  /// The number of the invitation. The inviter's node chooses a different one for each invitation until the node
+  /// The number of the invitation. The inviter's node chooses a different number for each invitation until the node
   /// restarts.
   public var number: UInt32
   /// The validity of the invitation in seconds, counted from the arrival of this message.
@@ -72,8 +72,8 @@ public enum InvitationAnswer: UInt8, Sendable, CaseIterable {
   /// The rules of the two sessions differ, or the invitee is not allowed to admit others into its own session. Also:
   /// the rules require sealing, and the two nodes do not seal.
   case incompatible = 5
-  /// The invitee has invited the inviter too, has the lower address, and its application agrees. So the invitee's own
-  /// invitation decides about both.
+  /// The invitee has invited the inviter too, has the lower address, and the invitee's application agrees. So the
+  /// invitee's own invitation decides about both.
   case crossed = 6
 }
 
@@ -169,7 +169,8 @@ public struct WelcomeMessage: Equatable, Sendable {
   public var number: UInt32
   public var admission: Admission?
   /// Pending members: addresses that the inviter has welcomed too, and that are not in the inviter's table yet. If the
-  /// inviter disappears before it has notified them, only this list introduces them and the invitee to each other.
+  /// inviter disappears without notifying the pending members, only this list introduces these members and the invitee
+  /// to each other.
   public var newcomers: [MemberAddress]
   public var entries: TableEntries
 
@@ -218,7 +219,7 @@ public struct WelcomeMessage: Equatable, Sendable {
 ///
 ///     0–3 number · 4 reason · 5–7 zero
 public struct EndMessage: Equatable, Sendable {
-  /// The reason for the end. The raw value is sent on the wire.
+  /// The reason for the end of an invitation. The raw value is sent on the wire.
   public enum Reason: UInt8, Sendable, CaseIterable {
     case cancelled = 1
     case timedOut = 2

@@ -6,7 +6,7 @@ public struct MemberAddress: Hashable, Comparable, Sendable {
   public static let byteCount = 20
 
   public let node: NodeID
-  /// Identifies a service of the node. Never 0.
+  /// Identifies a service of the node. The number is never 0.
   public let endpoint: UInt32
 
   public init(node: NodeID, endpoint: UInt32) {

@@ -102,7 +102,7 @@ public struct TableMessage: Equatable, Sendable {
   }
 }
 
-/// Kind 22: a message of an application. Its first 4 bytes are the receiver's handshake number.
+/// Kind 22: a message of an application. The first 4 bytes of this message are the receiver's handshake number.
 public enum ApplicationMessage {
   public static let headerBytes = 4
 
@@ -122,8 +122,8 @@ public enum ApplicationMessage {
   }
 }
 
-/// Kind 23 (window): the sender of this message grants credit for messages to it, or for bytes of a stream. Limits are
-/// absolute, so a repeated or late window does no harm.
+/// Kind 23 (window): the sender of this message grants credit for messages in the other direction, or for bytes of a
+/// stream. Limits are absolute, so a repeated or late window does no harm.
 ///
 ///     0–3 the number of its receiver · 4–7 stream, 0 for messages · 8 bit 0, for messages only: the application
 ///     does not read at present · 9–11 zero · 12–19 limit

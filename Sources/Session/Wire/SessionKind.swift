@@ -1,5 +1,5 @@
-/// The kinds of messages that the sessions of two nodes send to each other (docs/protocol.md, section 12). They use the
-/// interactive lane (lane 0) unless stated otherwise.
+/// The kinds of messages that the sessions of two nodes send to each other (docs/protocol.md, section 12). These
+/// messages use the interactive lane (lane 0) unless stated otherwise.
 public enum SessionKind: UInt8, Sendable, CaseIterable {
   case invite = 16
   case answer = 17
@@ -11,9 +11,9 @@ public enum SessionKind: UInt8, Sendable, CaseIterable {
   case message = 22
   case window = 23
   case streamOpen = 24
-  /// In the bulk lane (lane 1).
+  /// The bytes of a stream, in the bulk lane (lane 1).
   case streamBytes = 25
-  /// In the bulk lane after the last byte; in the interactive lane if it resets the stream.
+  /// In the bulk lane after the last byte of the stream; in the interactive lane if the message resets the stream.
   case streamEnd = 26
   /// Requests credit, or returns it.
   case need = 27

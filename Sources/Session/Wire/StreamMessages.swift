@@ -74,7 +74,7 @@ public enum StreamReset: UInt8, Sendable, CaseIterable {
   case refused = 2
   /// The receiving node has no slot for the stream.
   case tooMany = 3
-  /// The other end violated the protocol of the stream.
+  /// The peer at the other end violated the protocol of the stream.
   case broken = 4
 }
 

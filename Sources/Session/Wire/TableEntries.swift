@@ -1,6 +1,7 @@
 import Primitives
 
-/// The entries of a table, or a part of them, as they are sent. The entries are decoded and in order, but not verified.
+/// The entries of a table, or a part of these entries, as sent to another node. The entries are decoded and in order,
+/// but not verified.
 ///
 ///     0 origins, 1 … 32 · 1 merges, at most 31 · 2 records, at most 106 · then the origins by id, the merges by their
 ///     ids, and the records by session and address. Entries name a session by its index among the origins.

@@ -13,7 +13,7 @@ func fuzzAttributes(_ input: UnsafeRawBufferPointer) {
     expect((23...AttributeServer.unitBytesMax).contains(server.unitBytes), "an MTU of \(server.unitBytes)")
     guard let answer = server.respond(to: request) else { continue }
     expect(answer.count <= unitBytes, "an answer of \(answer.count) bytes, where \(unitBytes) fit")
-    // The opcode of a response is that of the request plus one. The opcode of an error response is 1. Core
+    // The opcode of a response is the opcode of the request plus one. The opcode of an error response is 1. Core
     // Specification 5.4, Vol 3, Part F, 3.4.
     expect(
       answer[0] == 1 ? answer.count == 5 && answer[1] == request[0] : answer[0] == request[0] + 1, "not its answer")

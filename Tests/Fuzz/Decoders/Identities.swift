@@ -3,8 +3,8 @@ import CMbedTLS
 import FuzzSupport
 import Trust
 
-/// Decodes any bytes as a PKCS #12 file, and as trusted certificates and revocation lists. Also decodes them as the
-/// contents of a PKCS #12 file with a correct MAC. So changes of the input reach the code behind the MAC check.
+/// Decodes any bytes as a PKCS #12 file, and as trusted certificates and revocation lists. Also decodes the input as
+/// the contents of a PKCS #12 file with a correct MAC. So changes of the input reach the code behind the MAC check.
 func fuzzIdentities(_ input: UnsafeRawBufferPointer) {
   let bytes = Array(input)
   open(bytes)
@@ -19,7 +19,7 @@ private func open(_ file: [UInt8]) {
   expect(contents.certificates.count <= PKCS12.partsMax, "\(contents.certificates.count) certificates")
 }
 
-/// A PFX (RFC 7292, section 4) with these contents. Its MAC is by SHA-256 with one iteration.
+/// A PFX (RFC 7292, section 4) with `safes` as its contents. The MAC of the PFX is by SHA-256 with one iteration.
 private func file(_ safes: [UInt8]) -> [UInt8] {
   let sha256: [UInt8] = [0x60, 0x86, 0x48, 0x01, 0x65, 0x03, 0x04, 0x02, 0x01]
   let data: [UInt8] = [0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x07, 0x01]

@@ -45,7 +45,7 @@ private func goOn() {
   expect(reader.record(reader.newest)?.b == 3, "what was written is not there")
 }
 
-/// A journal in an unnamed file. The number of records written is one and a half times its capacity.
+/// A journal in an unnamed file. The number of records written is one and a half times the capacity of the journal.
 private final class Sample {
   static let capacity = JournalLayout.capacityMin
   static let byteCount = JournalLayout.fileBytes(capacity: capacity)

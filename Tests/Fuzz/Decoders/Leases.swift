@@ -2,8 +2,8 @@ import DHCP
 import FuzzSupport
 import Primitives
 
-/// Handles a sequence of DHCP requests, with seconds between them. In the input, each request follows its length. An
-/// address must never belong to two clients at the same time.
+/// Handles a sequence of DHCP requests, some seconds apart. In the input, each request follows its length. An address
+/// must never belong to two clients at the same time.
 func fuzzLeases(_ input: UnsafeRawBufferPointer) {
   let first: UInt32 = 0xC0A8_31C9
   var leases = DHCPLeases(server: 0xC0A8_3101, addresses: first...(first + 3))

@@ -1,7 +1,7 @@
 import FuzzSupport
 import Transfer
 
-/// Decodes any bytes as the stream of a file transfer, at the sender and at the receiver. Also decodes them as the
+/// Decodes any bytes as the stream of a file transfer, at the sender and at the receiver. Also decodes the bytes as the
 /// journal of a partial, which is an incomplete transfer on disk. The receiver's commands must stay within the files of
 /// the manifest.
 func fuzzResources(_ input: UnsafeRawBufferPointer) {

@@ -6,9 +6,9 @@ import Primitives
 import Seal
 import SecureTransport
 
-/// Decodes any bytes as a sealed hello, the first message in a new DTLS session. Passes them as datagrams and records
-/// to both ends of an established DTLS session, which must continue. Also passes them to a server as the datagrams of a
-/// handshake, each after its length in the input.
+/// Decodes any bytes as a sealed hello, the first message in a new DTLS session. Passes the bytes as datagrams and
+/// records to both ends of an established DTLS session, which must continue. Also passes the bytes to a server as the
+/// datagrams of a handshake, each after its length in the input.
 func fuzzSealing(_ input: UnsafeRawBufferPointer) {
   if let hello = try? SealHello(input.bytes) {
     var bytes = [UInt8](repeating: 0, count: SealHello.byteCount)

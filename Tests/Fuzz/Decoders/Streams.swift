@@ -18,7 +18,7 @@ func fuzzStreams(_ input: UnsafeRawBufferPointer) {
 }
 
 private struct Division {
-  /// For each accepted byte, the kind of the unit that contains it.
+  /// For each accepted byte, the kind of the unit around this byte.
   var kinds: [UInt8] = []
   var refusal: StreamDemultiplexer.Refusal?
 }

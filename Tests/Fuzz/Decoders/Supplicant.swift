@@ -1,8 +1,8 @@
 import FuzzSupport
 @testable import WiFiDirect
 
-/// Parses any bytes from wpa_supplicant as an event and as the reply to a command. These messages contain names and
-/// passphrases that other devices chose.
+/// Parses any bytes from wpa_supplicant as an event and as the reply to a command. Events and replies of wpa_supplicant
+/// contain names and passphrases that other devices chose.
 func fuzzSupplicant(_ input: UnsafeRawBufferPointer) {
   let message = Array(input)
   let parsed = SupplicantParser.parse(message[...])

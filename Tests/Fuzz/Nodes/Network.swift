@@ -6,9 +6,9 @@ import Node
 import Primitives
 import TestSupport
 
-/// Runs a script of events for two linked nodes. Their links open and close, and the nodes find candidates and exchange
-/// messages. Each node also has a hostile neighbour whose bytes come from the script. Time then advances, and both
-/// nodes must still fulfil the rules that `expect` checks.
+/// Runs a script of events for two linked nodes. The links of these nodes open and close, and the nodes find candidates
+/// and exchange messages. Each node also has a hostile neighbour whose bytes come from the script. Time then advances,
+/// and both nodes must still fulfil the rules that `expect` checks.
 func fuzzNetwork(_ input: UnsafeRawBufferPointer) {
   var script = Script(input)
   let network = Network()

@@ -8,7 +8,7 @@ import Primitives
 import SealSupport
 import TestSupport
 
-/// One of the two nodes of a script, and the hostile neighbour of this node.
+/// A node of a script, and the hostile neighbour of this node.
 final class End {
   /// The number of keys that the hostile neighbour can prove: its own key, the other node's key, and this node's key.
   static let strangers = 3
@@ -54,7 +54,7 @@ final class End {
 
   // MARK: The hostile neighbour
 
-  /// Connects the hostile neighbour. `name` selects the key that the neighbour has proved.
+  /// Connects the hostile neighbour. `name` selects the key that the hostile neighbour has proved.
   func meet(_ name: Int, _ bearer: BearerKind, _ now: Instant) {
     if hostile != nil { return }
     let peer = [stranger, other, id][name]
@@ -87,7 +87,8 @@ final class End {
 
   // MARK: Outputs of the node
 
-  /// The frames that the node sends next over the link. They must be complete and legal. Empty if no frame is queued.
+  /// The frames that the node sends next over the link. The frames must be complete and legal. The result is empty if
+  /// no frame is queued.
   func pop(_ slot: Int) -> [UInt8] {
     let count = node.pop(slot, into: scratch)
     let bytes = Array(scratch[..<count])

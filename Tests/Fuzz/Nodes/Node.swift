@@ -17,7 +17,7 @@ func fuzzNode(_ input: UnsafeRawBufferPointer) {
   rig.pass(.seconds(30))
 }
 
-/// Accepts every signature. Its end-to-end sessions are stand-ins without encryption.
+/// Accepts every signature. The end-to-end sessions of this class are stand-ins without encryption.
 private final class Credulous: NodeCryptography {
   private let sessions = StandInCryptography(Identity(1))
 
@@ -63,8 +63,8 @@ private final class Rig {
     drain()
   }
 
-  /// Receives the input in pieces. The first byte is the size of a piece in units of 4 bytes. A size of 0 means one
-  /// piece.
+  /// Receives the input in pieces. The first byte of the input is the size of a piece in units of 4 bytes. A size of 0
+  /// means one piece.
   func receive(_ input: UnsafeRawBufferPointer) {
     guard let first = input.first else { return }
     var rest = input.dropFirst()
@@ -105,7 +105,8 @@ private final class Rig {
     }
   }
 
-  /// Takes what the node sends on a link. The node must send only complete, legal frames, whatever bytes it received.
+  /// Takes the bytes that the node sends on a link. The node must send only complete, legal frames, whatever bytes
+  /// arrived at this node.
   private func take(_ slot: Int) {
     while true {
       let count = node.pop(slot, into: scratch)

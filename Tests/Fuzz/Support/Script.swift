@@ -1,4 +1,5 @@
-/// Reads an input from its beginning. Returns zeros behind its end, so that every input is a complete script.
+/// Reads an input from its beginning. Returns zeros behind the end of the input, so that every input is a complete
+/// script.
 public struct Script {
   private var rest: Slice<UnsafeRawBufferPointer>
 
@@ -12,7 +13,7 @@ public struct Script {
   /// A number below `count`, from the next byte of the input.
   public mutating func choice(_ count: Int) -> Int { Int(u8()) % count }
 
-  /// The next `byteCount` bytes. There are fewer at the end of the input.
+  /// The next `byteCount` bytes. There are fewer bytes at the end of the input.
   public mutating func bytes(_ byteCount: Int) -> UnsafeRawBufferPointer {
     defer { rest = rest.dropFirst(byteCount) }
     return UnsafeRawBufferPointer(rebasing: rest.prefix(byteCount))

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # build.sh BOARD: builds a board's card in build/image/BOARD: causeway.img to write to a card, causeway.update for cards in use.
 #
-# Uses Debian's arm64 packages and build/causeway_VERSION_arm64.deb (board/build/deb.sh), without a loop device or a mount on the host.
-# Needs root, and the packages that board/build/host-packages.sh installs for “image”.
-# CAUSEWAY_UPDATE_KEY=NAME.key signs updates. board/build/image/update-key.sh creates this key and NAME.crt beside it. Without the key
-# there is no causeway.update, and the card accepts no update. The card trusts every certificate in NAME.crt. The first is that of the key.
-# CAUSEWAY_CACHE is the directory of the package cache.
+# Uses Debian's arm64 packages and build/causeway_VERSION_arm64.deb (board/build/deb.sh), without a loop device or a
+# mount on the host. Needs root, and the packages that board/build/host-packages.sh installs for “image”.
+# CAUSEWAY_UPDATE_KEY=NAME.key signs updates. board/build/image/update-key.sh creates this key and NAME.crt beside it.
+# Without the key there is no causeway.update, and the card accepts no update. The card trusts every certificate in
+# NAME.crt. The first certificate is the certificate of the key. CAUSEWAY_CACHE is the directory of the package cache.
 set -euo pipefail
 update_key='' update_certificate=''
 if [ -n "${CAUSEWAY_UPDATE_KEY:-}" ]; then
