@@ -184,7 +184,7 @@ private let radioWords: [StaticString] = [
 ]
 
 private func isAboutRadios(_ line: ArraySlice<UInt8>) -> Bool {
-  let line = Text(line.map { (0x41...0x5A).contains($0) ? $0 + 0x20 : $0 }[...])
+  let line = ByteString(line.map { (0x41...0x5A).contains($0) ? $0 + 0x20 : $0 }[...])
   return radioWords.contains { line.contains($0) }
 }
 

@@ -51,7 +51,7 @@ func commandCapture(_ words: CommandWords) -> CInt {
     switch key {
     case outputKey: path = value
     case linkKey:
-      if let slot = Text(value).number(in: 0...UInt64(Limits.linksMax - 1)) {
+      if let slot = ByteString(value).number(in: 0...UInt64(Limits.linksMax - 1)) {
         wish.link = UInt8(slot)
       } else if value.utf8.isEmpty {
         return "a link's number, or a peer's name or id"
@@ -60,7 +60,7 @@ func commandCapture(_ words: CommandWords) -> CInt {
       }
     case payloadKey: wish.withPayload = true
     case countKey:
-      guard let number = Text(value).number(in: 1...1_000_000_000) else { return "a number from 1 to 1000000000" }
+      guard let number = ByteString(value).number(in: 1...1_000_000_000) else { return "a number from 1 to 1000000000" }
       bounds.count = number
     case secondsKey:
       guard let seconds = parseSeconds(value) else { return secondsAccepted }
@@ -71,7 +71,7 @@ func commandCapture(_ words: CommandWords) -> CInt {
     }
     return nil
   }
-  if path.map({ Text($0).equals("-") }) == true { path = nil }
+  if path.map({ ByteString($0).equals("-") }) == true { path = nil }
   return run { () throws(CommandError) in
     if path == nil && isatty(STDOUT_FILENO) == 1 {
       throw CommandError(

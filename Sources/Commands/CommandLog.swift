@@ -47,10 +47,10 @@ func commandLog(_ words: CommandWords) -> CInt {
       }
       query.since = since
     case 0x6C:
-      guard let level = Level.parse(Text(value)) else { return Level.accepted }
+      guard let level = Level.parse(ByteString(value)) else { return Level.accepted }
       query.level = level
     case 0x6E:
-      guard let count = Text(value).number(in: 0...1_000_000) else { return "a number up to 1000000" }
+      guard let count = ByteString(value).number(in: 0...1_000_000) else { return "a number up to 1000000" }
       query.countMax = Int(count)
     default: path = value
     }

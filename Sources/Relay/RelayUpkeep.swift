@@ -100,7 +100,7 @@ extension Relay {
     var later = ""
     for key in configuration.keysChanged(in: fresh) {
       // The comparison is by bytes, because comparing Strings would add Unicode tables to the firmware.
-      if Text(key).equals("[journal] level") || Text(key).equals("[trust] anchors") { continue }
+      if ByteString(key).equals("[journal] level") || ByteString(key).equals("[trust] anchors") { continue }
       later += later.utf8.isEmpty ? key : ", " + key
     }
     configuration.journal.level = fresh.journal.level

@@ -1,8 +1,8 @@
 import CSystem
 
-/// The bytes of a name or value. Texts are compared as bytes, because the firmware does not contain the tables for
+/// The bytes of a name or value. They are compared as bytes, because the firmware does not contain the tables for
 /// Unicode equality, and no key needs it.
-public struct Text {
+public struct ByteString {
   public let bytes: ArraySlice<UInt8>
 
   public init(_ bytes: ArraySlice<UInt8>) { self.bytes = bytes }
@@ -27,27 +27,27 @@ public struct Text {
     return true
   }
 
-  public func equals(_ other: Text) -> Bool { bytes.elementsEqual(other.bytes) }
+  public func equals(_ other: ByteString) -> Bool { bytes.elementsEqual(other.bytes) }
 
   public func hasPrefix(_ prefix: StaticString) -> Bool {
-    bytes.count >= prefix.utf8CodeUnitCount && Text(bytes.prefix(prefix.utf8CodeUnitCount)).equals(prefix)
+    bytes.count >= prefix.utf8CodeUnitCount && ByteString(bytes.prefix(prefix.utf8CodeUnitCount)).equals(prefix)
   }
 
   /// Whether the text contains `word` at any position.
   public func contains(_ word: StaticString) -> Bool {
-    bytes.indices.contains { Text(bytes[$0...]).hasPrefix(word) }
+    bytes.indices.contains { ByteString(bytes[$0...]).hasPrefix(word) }
   }
 
   /// The parts between commas, without surrounding blanks.
-  public var commaParts: [Text] {
-    bytes.split(separator: UInt8(ascii: ","), omittingEmptySubsequences: false).map { Text($0).trimmed }
+  public var commaParts: [ByteString] {
+    bytes.split(separator: UInt8(ascii: ","), omittingEmptySubsequences: false).map { ByteString($0).trimmed }
   }
 
-  public var trimmed: Text {
+  public var trimmed: ByteString {
     var slice = bytes
     while let first = slice.first, first == 0x20 || first == 0x09 { slice.removeFirst() }
     while let last = slice.last, last == 0x20 || last == 0x09 { slice.removeLast() }
-    return Text(slice)
+    return ByteString(slice)
   }
 
   /// The value of a decimal number, or of a hexadecimal number after 0x. Returns nil if the text is not such a number
@@ -58,7 +58,7 @@ public struct Text {
     if digits.isEmpty || digits.count > 18 { return nil }
     var value: UInt64 = 0
     for byte in digits {
-      guard let digit = Text.hexValue(byte), isHex || digit < 10, value >> 59 == 0 else { return nil }
+      guard let digit = ByteString.hexValue(byte), isHex || digit < 10, value >> 59 == 0 else { return nil }
       value = value * (isHex ? 16 : 10) + UInt64(digit)
     }
     return range.contains(value) ? value : nil
