@@ -82,7 +82,7 @@ func commandCapture(_ words: CommandWords) -> CInt {
     let client = try options.connect()
     let signals = Signals([SIGINT, SIGTERM])
     try client.begin(wish)
-    try Capture(client, signals, CaptureFile(path), bounds).run()
+    try CaptureRun(client, signals, CaptureFile(path), bounds).run()
   }
 }
 
@@ -103,7 +103,7 @@ extension ControlClient {
 }
 
 /// One run of `causeway capture`.
-private final class Capture {
+private final class CaptureRun {
   private let client: ControlClient
   private let signals: Signals
   private let file: CaptureFile

@@ -60,7 +60,7 @@ func commandLog(_ words: CommandWords) -> CInt {
   return run { () throws(CommandError) in
     if path == nil { path = try findConfiguration(config).journalPath }
     let journal = try openJournal(path ?? "")
-    let log = Log(journal, names: JournalNames(journal), isJSON: isJSON)
+    let log = LogView(journal, names: JournalNames(journal), isJSON: isJSON)
     try log.show(query, isFollowing: isFollowing, path ?? "")
   }
 }
@@ -69,7 +69,7 @@ func commandLog(_ words: CommandWords) -> CInt {
 private let logJSONKey: CInt = 0x100
 
 /// Prints the records of a journal as text or JSON lines.
-private final class Log {
+private final class LogView {
   private var journal: JournalMapping
   private var names: JournalNames
   private let isJSON: Bool
