@@ -5,6 +5,7 @@ import Doctor
 import Identity
 import Journal
 import Reactor
+import Text
 
 /// The parts of a bug report. Each text is redacted before it is kept. Parts that cannot be read are listed.
 final class Bundle {

@@ -1,10 +1,11 @@
 import Configuration
+import DaemonClient
 import Diagnostics
 import Doctor
 import LocalAPI
-import DaemonClient
 import Primitives
 import Session
+import Text
 
 /// `causeway explain`
 func commandExplain(_ words: CommandWords) -> CInt {

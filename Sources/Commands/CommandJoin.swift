@@ -1,6 +1,7 @@
 import CSystem
 import Diagnostics
 import QRCode
+import Text
 
 private let plainKey: CInt = 0x70
 

@@ -1,8 +1,8 @@
 import CSystem
 import Configuration
-import Diagnostics
 import Primitives
 import Reactor
+import Text
 
 /// The exit codes of all commands.
 enum ExitCode {

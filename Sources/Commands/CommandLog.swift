@@ -2,6 +2,7 @@ import CSystem
 import Configuration
 import Diagnostics
 import Journal
+import Text
 
 /// `causeway log`
 func commandLog(_ words: CommandWords) -> CInt {

@@ -1,5 +1,6 @@
 import Configuration
 import Diagnostics
+import Text
 
 /// `causeway metrics`
 func commandMetrics(_ words: CommandWords) -> CInt {

@@ -2,6 +2,7 @@ import Diagnostics
 import Identity
 import Primitives
 import SecureTransport
+import Text
 
 /// `causeway peer verify`
 func commandPeerVerify(_ words: CommandWords) -> CInt {

@@ -3,6 +3,7 @@ import Configuration
 import Diagnostics
 import Primitives
 import Reactor
+import Text
 
 /// `causeway ping`
 func commandPing(_ words: CommandWords) -> CInt {

@@ -1,12 +1,12 @@
 import CSystem
 import Configuration
-import Diagnostics
-import LocalAPI
 import DaemonClient
+import LocalAPI
 import Primitives
 import Reactor
 import Session
 import Terminal
+import Text
 import Transfer
 import TransferFiles
 

@@ -1,6 +1,7 @@
 import Configuration
 import Diagnostics
 import Primitives
+import Text
 
 /// `causeway routes`
 func commandRoutes(_ words: CommandWords) -> CInt {

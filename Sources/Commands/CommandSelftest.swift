@@ -10,6 +10,7 @@ import Journal
 import Primitives
 import Reactor
 import Relay
+import Text
 import Transfer
 
 /// `causeway selftest`

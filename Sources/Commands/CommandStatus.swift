@@ -1,5 +1,6 @@
 import CSystem
 import Diagnostics
+import Text
 
 /// `causeway status`
 func commandStatus(_ words: CommandWords) -> CInt {

@@ -5,6 +5,7 @@ import Monitor
 import Primitives
 import Reactor
 import Terminal
+import Text
 
 /// `causeway top`
 func commandTop(_ words: CommandWords) -> CInt {

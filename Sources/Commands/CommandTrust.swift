@@ -4,6 +4,7 @@ import Diagnostics
 import Identity
 import Primitives
 import Relay
+import Text
 import Trust
 
 /// `causeway identity trust`. The commands in this file show and change the trust in other nodes' keys. A command fails

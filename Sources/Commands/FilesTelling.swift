@@ -4,6 +4,7 @@ import LocalAPI
 import Primitives
 import Reactor
 import Session
+import Text
 import Transfer
 import TransferFiles
 

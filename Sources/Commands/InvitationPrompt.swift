@@ -1,9 +1,10 @@
 import CSystem
+import DaemonClient
 import Diagnostics
 import LocalAPI
-import DaemonClient
 import Primitives
 import Session
+import Text
 
 /// Answers invitations to a session by a rule, or by asking the user on the terminal, one question at a time.
 final class InvitationPrompt {

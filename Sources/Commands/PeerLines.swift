@@ -3,6 +3,7 @@ import LocalAPI
 import Primitives
 import Reactor
 import Session
+import Text
 
 /// Lines of output that other nodes can cause. `PeerNotices` limits the number of lines, and counts the omitted lines.
 final class PeerLines {

@@ -1,4 +1,5 @@
 import Primitives
+import Text
 
 /// The status of an application that is connected to the daemon. It shows no private content: no messages, no contexts
 /// of invitations and no info of services.

@@ -1,4 +1,5 @@
 import Primitives
+import Text
 
 /// Why this node's trust refused a proven key.
 public enum TrustFault: Equatable, Sendable {

@@ -1,6 +1,7 @@
 import CSystem
 import Primitives
 import Reactor
+import Text
 
 /// A command's end of the control socket. Only `next`, and the functions that call `next`, block.
 public final class ControlClient {

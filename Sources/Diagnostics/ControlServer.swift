@@ -3,6 +3,7 @@ import Frame
 import Journal
 import Primitives
 import Reactor
+import Text
 
 /// The control socket's interface to the node. All calls are on the reactor's thread.
 public protocol ControlDelegate: AnyObject {

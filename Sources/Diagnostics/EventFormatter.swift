@@ -2,6 +2,7 @@ import CSystem
 import Frame
 import Journal
 import Primitives
+import Text
 
 /// Formats journal records as lines.
 public enum EventFormatter {

@@ -1,3 +1,5 @@
+import Text
+
 /// The daemon's answer to the request `explain`, parsed by the command.
 public struct ExplainReport {
   private let root: JSONView

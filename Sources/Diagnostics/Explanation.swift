@@ -1,5 +1,6 @@
 import Frame
 import Primitives
+import Text
 
 /// One finding about whether two nodes can communicate.
 public struct ExplainFinding: Equatable {

@@ -1,4 +1,5 @@
 import Primitives
+import Text
 
 extension Explanation {
   /// The JSON text (RFC 8259) of `causeway explain --json`. Keys are stable: later versions add keys, but remove none.

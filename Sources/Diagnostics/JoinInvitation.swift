@@ -1,4 +1,5 @@
 import Primitives
+import Text
 
 /// The data with which a phone joins the box's Wi-Fi group as an ordinary station, and verifies the box.
 public struct JoinInvitation: Equatable, Sendable {

@@ -2,20 +2,7 @@ import CSystem
 import Journal
 import Primitives
 import Reactor
-
-/// A failed access to a file or socket, or an answer that cannot be understood.
-public struct DiagnosticsError: Error {
-  /// The error and the advice, in one line.
-  public let text: String
-  public init(_ text: String) { self.text = text }
-
-  static let notUnderstood = DiagnosticsError(
-    "the daemon's answer is not understood; does it have another version?")
-
-  static func system(_ what: String, _ advice: String = "") -> DiagnosticsError {
-    DiagnosticsError("\(what): \(SystemError.last.text)\(advice)")
-  }
-}
+import Text
 
 /// The daemon's journal: a mapped file, open and locked for the lifetime of the process.
 ///

@@ -2,6 +2,7 @@ import CSystem
 import Journal
 import Primitives
 import Reactor
+import Text
 
 /// The journal in which `panic` records its message. `JournalFile` sets the variable once at start-up, while the
 /// process has only one thread.

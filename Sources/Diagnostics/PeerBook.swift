@@ -1,4 +1,5 @@
 import Primitives
+import Text
 
 /// The peers that a command knows, with a lookup by name or id.
 public struct PeerBook {
@@ -51,17 +52,5 @@ public struct PeerBook {
       if isCalledSo || peer.id.begins(withDigits: wanted) { ids.append(peer.id) }
     }
     return ids.isEmpty ? .none : ids.count == 1 ? .one(ids[0]) : .several(ids)
-  }
-}
-
-extension NodeID {
-  /// Whether the id starts with `word`, which must be at least 4 hexadecimal digits.
-  public func begins(withDigits word: [UInt8]) -> Bool {
-    guard (4...2 * NodeID.byteCount).contains(word.count) else { return false }
-    for (index, byte) in word.enumerated() {
-      let pair = self.byte(index / 2)
-      if hexDigit(byte) != (index % 2 == 0 ? pair >> 4 : pair & 15) { return false }
-    }
-    return true
   }
 }

@@ -1,4 +1,5 @@
 import Primitives
+import Text
 
 /// Limits the lines that other nodes can cause on a terminal. The first lines of each node about each subject are
 /// shown. Further lines are omitted. At most once a minute the last omitted line is shown, with the number of omitted

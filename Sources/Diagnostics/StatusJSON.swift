@@ -1,6 +1,7 @@
 import CFormats
 import CSystem
 import Primitives
+import Text
 
 extension StatusSnapshot {
   /// The JSON text (RFC 8259) of `causeway status --json`. Keys are stable: later versions add keys, but remove none.

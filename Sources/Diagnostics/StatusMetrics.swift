@@ -1,3 +1,5 @@
+import Text
+
 /// The status as OpenMetrics text (OpenMetrics specification, version 1.0): the output of `causeway metrics`.
 ///
 /// Names and labels are stable: later versions add names and labels, but remove none. docs/operations/read-the-box.md

@@ -1,4 +1,5 @@
 import CFormats
+import Text
 
 extension StatusReport {
   /// Removes from the status what an outsider must not see. `redaction` is applied to each text. Unless identities are

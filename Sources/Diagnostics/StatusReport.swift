@@ -1,5 +1,6 @@
 import CFormats
 import CSystem
+import Text
 
 /// The output of `causeway status` and `causeway peers`, made from the daemon's JSON.
 public struct StatusReport {

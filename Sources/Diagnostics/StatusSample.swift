@@ -1,5 +1,6 @@
 import CFormats
 import Primitives
+import Text
 
 /// The counters of one status, parsed from the daemon's JSON, for comparison with another status.
 public struct StatusSample {

@@ -1,5 +1,6 @@
 import CSystem
 import Reactor
+import Text
 
 /// A listening Unix socket at a path, for the operator's commands or for applications.
 public struct UnixListener {

@@ -1,6 +1,7 @@
 import Diagnostics
 import Primitives
 import Terminal
+import Text
 
 /// The model of `causeway top`. The model receives samples of the daemon's status and pressed keys, and returns the
 /// lines to show. It does no input or output itself.

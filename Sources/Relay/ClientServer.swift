@@ -5,6 +5,7 @@ import Journal
 import LocalAPI
 import Primitives
 import Reactor
+import Text
 
 final class ClientServer {
   /// The size of the shortest packet in bytes, without its length field: one byte of type and four of request number.

@@ -19,6 +19,7 @@ import Reactor
 import SecureTransport
 import Session
 import StatusPage
+import Text
 import Trust
 import WiFiDirect
 

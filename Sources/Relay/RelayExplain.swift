@@ -13,6 +13,7 @@ import Reactor
 import Seal
 import SecureTransport
 import Session
+import Text
 import Trust
 import WiFiDirect
 

@@ -8,6 +8,7 @@ import Node
 import Primitives
 import Reactor
 import StatusPage
+import Text
 import WiFiDirect
 
 /// Services of the box for stations in its Wi-Fi group: addresses (`DHCPServer`) and the status page (`PageServer`).

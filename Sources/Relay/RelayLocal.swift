@@ -8,6 +8,7 @@ import Node
 import Primitives
 import Reactor
 import Session
+import Text
 import Trust
 
 /// The part of the node that the local API uses for its clients.

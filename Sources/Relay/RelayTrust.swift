@@ -10,6 +10,7 @@ import Node
 import Primitives
 import Reactor
 import SecureTransport
+import Text
 import Trust
 
 /// The persistent state of the daemon, as opened at the start.

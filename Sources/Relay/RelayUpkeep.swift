@@ -7,6 +7,7 @@ import Journal
 import Node
 import Primitives
 import Reactor
+import Text
 import Trust
 
 /// Maintains the daemon's own files and configuration.

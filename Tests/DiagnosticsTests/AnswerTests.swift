@@ -1,6 +1,7 @@
 import Diagnostics
 import Primitives
 import Testing
+import Text
 
 /// The answers to `explain` and `sessions` over the control socket.
 @Suite(.serialized) struct AnswerTests {

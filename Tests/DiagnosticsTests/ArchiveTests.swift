@@ -1,4 +1,3 @@
-import Diagnostics
 import Testing
 
 @Test func `an archive is the bytes that p OS i x says`() {

@@ -3,6 +3,7 @@ import Diagnostics
 import Primitives
 import Reactor
 import Testing
+import Text
 
 @Suite(.serialized) struct ControlServerTests {
   let box: Box

@@ -2,6 +2,7 @@ import Diagnostics
 import Frame
 import Primitives
 import Testing
+import Text
 
 private let box = NodeID(high: 0xB0, low: 1), bob = NodeID(high: 0xB0B, low: 2), far = NodeID(high: 0xFA4, low: 3)
 

@@ -2,6 +2,7 @@
 @testable import Journal
 import Primitives
 import Testing
+import Text
 
 private func line(
   _ level: Level, _ event: Event, link: UInt8 = 0xFF, _ a: UInt64 = 0, _ b: UInt64 = 0, _ c: UInt64 = 0,
@@ -35,33 +36,6 @@ private func line(
 @Test func `text from elsewhere cannot steer the terminal`() {
   let escape = NodeID(high: 0x1B5B_324A_0741_4243, low: 0x7F62_0000_0000_0000)
   #expect(line(.info, .dialFailed, 1, 7, node: escape).hasSuffix("dial 7 over ethernet failed: ?[2J?ABC?b\n"))
-  var text = TextBuilder()
-  text.add(untrusted: [0x61, 0xC2, 0x9B, 0xC3, 0xA9])
-  #expect(text.bytes == [0x61, 0x3F, 0xC3, 0xA9])
-}
-
-private func untrusted(_ bytes: [UInt8]) -> String {
-  var text = TextBuilder()
-  text.add(untrusted: bytes)
-  return String(decoding: text.bytes, as: UTF8.self)
-}
-
-@Test func `text of strangers has no controls no direction marks and nothing invisible`() {
-  for scalar in [0x00, 0x0A, 0x0D, 0x1B, 0x7F, 0x85, 0x9B, 0xAD, 0x61C, 0x200B, 0x200E, 0x2028, 0x202E, 0x2066, 0xFEFF]
-    as [UInt32]
-  {
-    let character = String(UnicodeScalar(scalar)!)
-    #expect(untrusted(Array("a\(character)b".utf8)) == "a?b", "\(scalar)")
-  }
-  #expect(untrusted(Array("\u{1B}]0;title\u{7}\u{1B}[2J".utf8)) == "?]0;title??[2J")
-  #expect(untrusted(Array("na\u{EF}ve Ж 日本 ❤\u{FE0F} 👩\u{200D}🚀".utf8)) == "na\u{EF}ve Ж 日本 ❤\u{FE0F} 👩\u{200D}🚀")
-}
-
-@Test func `what is no UTF8 cannot steer a terminal of eight bits`() {
-  // The byte 0x9B alone starts a control sequence (CSI) on a terminal that uses ISO 8859-1.
-  #expect(untrusted([0x9B, 0x33, 0x31, 0x6D]) == "?31m")
-  #expect(untrusted([0x61, 0xC3]) == "a?")
-  #expect(untrusted([0xED, 0xA0, 0x80, 0x62]).hasSuffix("b"))
 }
 
 @Test func `status as JSON is printable a s c i i`() throws {

@@ -1,6 +1,7 @@
 import Diagnostics
 import Primitives
 import Testing
+import Text
 
 private let attic = JoinInvitation(
   name: "attic", id: aliceID.text, ssid: "DIRECT-cw-attic", passphrase: "correct horse", address: "192.168.49.1",

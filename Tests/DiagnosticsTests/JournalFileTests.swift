@@ -3,6 +3,7 @@ import CSystem
 import Journal
 import Primitives
 import Testing
+import Text
 
 @Suite(.serialized) struct JournalFileTests {
   let directory = TemporaryDirectory()

@@ -5,6 +5,7 @@ import Journal
 import Primitives
 import Reactor
 import Testing
+import Text
 
 /// A temporary directory that is removed with its test.
 final class TemporaryDirectory {

@@ -1,5 +1,6 @@
 import Diagnostics
 import Primitives
+import Text
 
 /// Decodes any bytes as a packet of the control socket, in either direction. A decoded packet must encode to a packet
 /// that can be decoded again. The encoding must not grow each time, although invalid UTF-8 in texts is repaired.

@@ -1,5 +1,4 @@
 import Bearer
-import Diagnostics
 import Primitives
 import Testing
 

@@ -149,29 +149,3 @@ private let hexDigits: StaticString = "0123456789abcdef"
 extension StaticString {
   fileprivate subscript(index: Int) -> UInt8 { utf8Start[index] }
 }
-
-func hexDigit(_ byte: UInt8) -> UInt8? {
-  switch byte {
-  case 0x30...0x39: byte - 0x30
-  case 0x41...0x46: byte - 0x41 + 10
-  case 0x61...0x66: byte - 0x61 + 10
-  default: nil
-  }
-}
-
-extension NodeID {
-  /// All 32 hexadecimal digits.
-  public var text: String {
-    var builder = TextBuilder()
-    builder.add(hex: high, digits: 16)
-    builder.add(hex: low, digits: 16)
-    return String(decoding: builder.bytes, as: UTF8.self)
-  }
-
-  /// The first 8 hexadecimal digits, for display.
-  public var shortText: String {
-    var builder = TextBuilder()
-    builder.add(hex: high >> 32, digits: 8)
-    return String(decoding: builder.bytes, as: UTF8.self)
-  }
-}

@@ -157,7 +157,7 @@ public func secondsText(_ seconds: UInt64) -> String {
 }
 
 /// A duration as text in its largest unit only, such as “3 min”.
-func ageText(_ seconds: UInt64) -> String {
+public func ageText(_ seconds: UInt64) -> String {
   if seconds < 60 { return "\(seconds) s" }
   if seconds < 3600 { return "\(seconds / 60) min" }
   if seconds < 86400 { return "\(seconds / 3600) h" }

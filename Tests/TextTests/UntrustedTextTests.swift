@@ -1,6 +1,6 @@
-import Diagnostics
 import Primitives
 import Testing
+import Text
 
 private func message(_ text: String) -> String {
   var builder = TextBuilder()
@@ -14,7 +14,34 @@ private func verbatim(_ text: String) -> String {
   return String(decoding: builder.bytes, as: UTF8.self)
 }
 
+private func untrusted(_ bytes: [UInt8]) -> String {
+  var text = TextBuilder()
+  text.add(untrusted: bytes)
+  return String(decoding: text.bytes, as: UTF8.self)
+}
+
 @Suite struct UntrustedTextTests {
+  @Test func `text of strangers has no controls no direction marks and nothing invisible`() {
+    for scalar in [
+      0x00, 0x0A, 0x0D, 0x1B, 0x7F, 0x85, 0x9B, 0xAD, 0x61C, 0x200B, 0x200E, 0x2028, 0x202E, 0x2066, 0xFEFF,
+    ]
+      as [UInt32]
+    {
+      let character = String(UnicodeScalar(scalar)!)
+      #expect(untrusted(Array("a\(character)b".utf8)) == "a?b", "\(scalar)")
+    }
+    #expect(untrusted(Array("\u{1B}]0;title\u{7}\u{1B}[2J".utf8)) == "?]0;title??[2J")
+    #expect(untrusted(Array("na\u{EF}ve Ж 日本 ❤\u{FE0F} 👩\u{200D}🚀".utf8)) == "na\u{EF}ve Ж 日本 ❤\u{FE0F} 👩\u{200D}🚀")
+  }
+
+  @Test func `what is no UTF8 cannot steer a terminal of eight bits`() {
+    // The byte 0x9B alone starts a control sequence (CSI) on a terminal that uses ISO 8859-1.
+    #expect(untrusted([0x9B, 0x33, 0x31, 0x6D]) == "?31m")
+    #expect(untrusted([0x61, 0xC3]) == "a?")
+    #expect(untrusted([0x61, 0xC2, 0x9B, 0xC3, 0xA9]) == "a?é")
+    #expect(untrusted([0xED, 0xA0, 0x80, 0x62]).hasSuffix("b"))
+  }
+
   @Test func `untrusted text cannot end the quotation that contains it`() {
     #expect(shown("x”: 1 file. Accept? [y/N] y “z") == "x': 1 file. Accept? [y/N] y 'z")
     for mark in ["\"", "“", "”", "„", "‟", "″", "‶", "ʺ", "❝", "❞", "〝", "〞", "〟", "＂"] {
