@@ -1,9 +1,9 @@
 import CSystem
 import DaemonClient
-import Diagnostics
 import LocalAPI
 import Primitives
 import Session
+import Terminal
 import Text
 
 /// Answers invitations to a session by a rule, or by asking the user on the terminal, one question at a time.

@@ -1,8 +1,7 @@
 import Primitives
+import Terminal
 import Testing
 import Text
-
-@testable import Diagnostics
 
 private let start = Instant.zero + .seconds(1000)
 
