@@ -202,6 +202,7 @@ let package = Package(
     tests("DHCPTests", ["DHCP", "Primitives"]),
     tests("StatusPageTests", ["StatusPage", "CSystem", "Primitives", "Reactor", "LoopSupport"]),
     tests("QRCodeTests", ["QRCode"]),
+    tests("CommandsTests", ["Commands"]),
     tests("MonitorTests", ["Diagnostics", "Monitor", "Primitives", "Terminal"]),
   ]) + (fuzzing ? [
     .executableTarget(

@@ -1,8 +1,8 @@
 /// An uncompressed archive of text files in one folder. The format is ustar, which every tar reads (POSIX, pax, “ustar
 /// Interchange Format”).
-public struct Archive {
+struct Archive {
   /// The maximum size of an archive in bytes.
-  public static let bytesMax = 4 << 20
+  static let bytesMax = 4 << 20
   private static let block = 512
   /// The maximum length of a file's name in bytes, including the folder.
   private static let nameBytesMax = 100
@@ -15,14 +15,14 @@ public struct Archive {
   ///
   /// - `folder`: the name of the folder that contains all files of the archive.
   /// - `seconds`: the modification time of the files, in seconds since 1970.
-  public init(folder: String, seconds: UInt64) {
+  init(folder: String, seconds: UInt64) {
     self.folder = folder
     self.seconds = seconds
   }
 
   /// Adds a file that only its owner may read. Returns false, and adds nothing, if the archive would exceed `bytesMax`
   /// or the name is too long.
-  public mutating func add(_ name: String, _ contents: [UInt8]) -> Bool {
+  mutating func add(_ name: String, _ contents: [UInt8]) -> Bool {
     let path = Array("\(folder)/\(name)".utf8)
     let size = Self.whole(contents.count)
     guard path.count <= Self.nameBytesMax, all.count + Self.block + size + 2 * Self.block <= Self.bytesMax else {
@@ -34,7 +34,7 @@ public struct Archive {
   }
 
   /// The complete archive, with its end marker.
-  public var bytes: [UInt8] { all + [UInt8](repeating: 0, count: 2 * Self.block) }
+  var bytes: [UInt8] { all + [UInt8](repeating: 0, count: 2 * Self.block) }
 
   private static func whole(_ count: Int) -> Int { (count + block - 1) / block * block }
 

@@ -1,5 +1,7 @@
 import Testing
 
+@testable import Commands
+
 @Test func `an archive is the bytes that p OS i x says`() {
   var archive = Archive(folder: "b", seconds: 0o14000000000)
   let isAdded = archive.add("a.txt", Array("hello\n".utf8))
