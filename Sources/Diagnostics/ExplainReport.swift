@@ -1,3 +1,4 @@
+import JSON
 import Text
 
 /// The daemon's answer to the request `explain`, parsed by the command.

@@ -1,3 +1,4 @@
+import JSON
 import Primitives
 import Text
 

@@ -1,3 +1,4 @@
+import JSON
 import Text
 
 /// The status as OpenMetrics text (OpenMetrics specification, version 1.0): the output of `causeway metrics`.

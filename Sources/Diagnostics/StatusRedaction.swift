@@ -1,4 +1,4 @@
-import CFormats
+import JSON
 import Text
 
 extension StatusReport {
@@ -28,18 +28,4 @@ extension StatusReport {
 
   /// The complete status as JSON.
   public func json() -> [UInt8] { root.jsonText() }
-}
-
-extension JSONView {
-  /// The string, or nil for any other value.
-  fileprivate var text: [UInt8]? { json_string_value(handle).map { Array(String(cString: $0).utf8) } }
-
-  /// Replaces the content of a string.
-  fileprivate func set(_ text: [UInt8]) {
-    text.withUnsafeBytes { raw in
-      raw.withMemoryRebound(to: CChar.self) {
-        _ = json_string_setn(UnsafeMutablePointer(handle), $0.baseAddress ?? emptyText, $0.count)
-      }
-    }
-  }
 }

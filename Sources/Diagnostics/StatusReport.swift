@@ -1,5 +1,4 @@
-import CFormats
-import CSystem
+import JSON
 import Text
 
 /// The output of `causeway status` and `causeway peers`, made from the daemon's JSON.

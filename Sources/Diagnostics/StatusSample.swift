@@ -1,4 +1,4 @@
-import CFormats
+import JSON
 import Primitives
 import Text
 

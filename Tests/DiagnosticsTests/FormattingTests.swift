@@ -1,4 +1,5 @@
 @testable import Diagnostics
+import JSON
 @testable import Journal
 import Primitives
 import Testing
