@@ -124,18 +124,19 @@ let package = Package(
     rim("Configuration", ["CSystem", "CFormats", "Primitives", "Journal", "Bearer", "Board"]),
     rim("Text", ["CSystem", "Primitives"]),
     rim("JSON", ["CSystem", "CFormats"]),
-    rim("Diagnostics", ["CSystem", "Reactor", "Primitives", "Journal", "Frame", "Text", "JSON"]),
+    rim("Log", ["CSystem", "Primitives", "Journal", "Frame", "Reactor", "Text"]),
+    rim("Diagnostics", ["CSystem", "Reactor", "Primitives", "Journal", "Frame", "Text", "JSON", "Log"]),
     rim("DaemonClient", ["CSystem", "Primitives", "Session", "LocalAPI", "Reactor", "Text"]),
     rim("Doctor", ["CSystem", "Primitives", "Reactor", "Netlink", "Bearer", "BearerBluetooth", "Identity", "Trust", "Board", "Configuration"]),
     rim("Terminal", ["CSystem", "Primitives", "Text"]),
     rim("Monitor", ["Primitives", "Text", "Diagnostics", "Terminal"]),
     rim("Relay", [
       "CSystem", "Primitives", "Journal", "Frame", "Link", "Channel", "Seal", "Session", "LocalAPI", "Node", "Reactor", "Identity", "SecureTransport", "Trust",
-      "Bearer", "BearerIP", "BearerBluetooth", "WiFiDirect", "Discovery", "Board", "Configuration", "Text", "Diagnostics", "StatusPage", "DHCP",
+      "Bearer", "BearerIP", "BearerBluetooth", "WiFiDirect", "Discovery", "Board", "Configuration", "Text", "Log", "Diagnostics", "StatusPage", "DHCP",
     ]),
     rim("Commands", [
       "CSystem", "CMbedTLS", "CSodium", "CFormats", "Primitives", "Journal", "Frame", "Channel", "Seal", "Session", "LocalAPI", "Transfer", "TransferFiles", "Reactor",
-      "Identity", "SecureTransport", "Trust", "Configuration", "Text", "Diagnostics", "Doctor", "DaemonClient", "Terminal", "Monitor", "QRCode", "Relay",
+      "Identity", "SecureTransport", "Trust", "Configuration", "Text", "Log", "Diagnostics", "Doctor", "DaemonClient", "Terminal", "Monitor", "QRCode", "Relay",
     ]),
     // The product is named causeway, but the module is not. A module `causeway` would clash with the library `Causeway`
     // on file systems that ignore case.
@@ -174,6 +175,7 @@ let package = Package(
     .target(name: "LoopSupport", dependencies: ["Reactor", "Primitives"], path: "Tests/LoopSupport", swiftSettings: language),
     tests("TextTests", ["Text", "Primitives"]),
     tests("JSONTests", ["JSON"]),
+    tests("LogTests", ["CSystem", "Primitives", "Journal", "Text", "Log"]),
     tests("DiagnosticsTests", ["CSystem", "Text", "JSON", "Diagnostics", "Frame", "Journal", "Primitives", "Reactor"]),
     tests("NetlinkTests", ["Netlink", "CSystem", "Reactor", "Primitives", "LoopSupport"]),
     tests("BearerTests", ["Bearer"]),
@@ -211,7 +213,7 @@ let package = Package(
       name: "fuzz",
       dependencies: [
         "CAvahi", "CMbedTLS", "CSystem", "Primitives", "Journal", "Frame", "Link", "Channel", "Seal", "Session", "LocalAPI", "Transfer", "Node", "Bearer", "BearerBluetooth",
-        "WiFiDirect", "Discovery", "Configuration", "Text", "Diagnostics", "Identity", "SecureTransport", "StatusPage", "DHCP", "Trust", "TestSupport", "SealSupport", "SessionSupport", "NodeSupport",
+        "WiFiDirect", "Discovery", "Configuration", "Text", "Log", "Diagnostics", "Identity", "SecureTransport", "StatusPage", "DHCP", "Trust", "TestSupport", "SealSupport", "SessionSupport", "NodeSupport",
       ],
       path: "Tests/Fuzz", exclude: ["corpus", "run.sh"], swiftSettings: language,
       linkerSettings: [.unsafeFlags(["-use-ld=lld"])]),

@@ -4,6 +4,7 @@ import Diagnostics
 import Doctor
 import Identity
 import Journal
+import Log
 import Reactor
 import Text
 

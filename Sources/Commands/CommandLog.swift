@@ -1,7 +1,7 @@
 import CSystem
 import Configuration
-import Diagnostics
 import Journal
+import Log
 import Text
 
 /// `causeway log`

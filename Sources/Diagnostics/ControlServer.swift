@@ -1,6 +1,7 @@
 import CSystem
 import Frame
 import Journal
+import Log
 import Primitives
 import Reactor
 import Text

@@ -3,6 +3,7 @@ import Configuration
 import Diagnostics
 import Journal
 import LocalAPI
+import Log
 import Primitives
 import Reactor
 import Text

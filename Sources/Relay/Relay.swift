@@ -13,6 +13,7 @@ import Identity
 import Journal
 import Link
 import LocalAPI
+import Log
 import Node
 import Primitives
 import Reactor

@@ -7,6 +7,7 @@ import Diagnostics
 import Discovery
 import Identity
 import Journal
+import Log
 import Node
 import Primitives
 import Reactor

@@ -4,6 +4,7 @@ import Diagnostics
 import Frame
 import Journal
 import LocalAPI
+import Log
 import Node
 import Primitives
 import Reactor

@@ -6,6 +6,7 @@ import Diagnostics
 import Frame
 import Identity
 import Journal
+import Log
 import Node
 import Primitives
 import Reactor

@@ -4,6 +4,7 @@ import Configuration
 import Diagnostics
 import Identity
 import Journal
+import Log
 import Node
 import Primitives
 import Reactor

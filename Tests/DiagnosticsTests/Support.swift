@@ -15,7 +15,7 @@ final class TemporaryDirectory {
     path = String(cString: mkdtemp(&template))
   }
   deinit {
-    for name in ["control.sock", "journal", "other"] { unlink(path + "/" + name) }
+    for name in ["control.sock"] { unlink(path + "/" + name) }
     rmdir(path)
   }
 }

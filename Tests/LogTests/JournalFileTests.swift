@@ -1,5 +1,5 @@
 import CSystem
-@testable import Diagnostics
+import Log
 import Journal
 import Primitives
 import Testing

@@ -1,4 +1,4 @@
-import Diagnostics
+import Log
 import Journal
 import Primitives
 import Testing
