@@ -125,18 +125,19 @@ let package = Package(
     rim("Text", ["CSystem", "Primitives"]),
     rim("JSON", ["CSystem", "CFormats"]),
     rim("Log", ["CSystem", "Primitives", "Journal", "Frame", "Reactor", "Text"]),
-    rim("Diagnostics", ["CSystem", "Reactor", "Primitives", "Journal", "Frame", "Text", "JSON", "Log"]),
+    rim("Status", ["CSystem", "Primitives", "Text", "JSON"]),
+    rim("Diagnostics", ["CSystem", "Reactor", "Primitives", "Journal", "Frame", "Text", "JSON", "Log", "Status"]),
     rim("DaemonClient", ["CSystem", "Primitives", "Session", "LocalAPI", "Reactor", "Text"]),
     rim("Doctor", ["CSystem", "Primitives", "Reactor", "Netlink", "Bearer", "BearerBluetooth", "Identity", "Trust", "Board", "Configuration"]),
     rim("Terminal", ["CSystem", "Primitives", "Text"]),
-    rim("Monitor", ["Primitives", "Text", "Diagnostics", "Terminal"]),
+    rim("Monitor", ["Primitives", "Text", "Status", "Terminal"]),
     rim("Relay", [
       "CSystem", "Primitives", "Journal", "Frame", "Link", "Channel", "Seal", "Session", "LocalAPI", "Node", "Reactor", "Identity", "SecureTransport", "Trust",
-      "Bearer", "BearerIP", "BearerBluetooth", "WiFiDirect", "Discovery", "Board", "Configuration", "Text", "Log", "Diagnostics", "StatusPage", "DHCP",
+      "Bearer", "BearerIP", "BearerBluetooth", "WiFiDirect", "Discovery", "Board", "Configuration", "Text", "Log", "Status", "Diagnostics", "StatusPage", "DHCP",
     ]),
     rim("Commands", [
       "CSystem", "CMbedTLS", "CSodium", "CFormats", "Primitives", "Journal", "Frame", "Channel", "Seal", "Session", "LocalAPI", "Transfer", "TransferFiles", "Reactor",
-      "Identity", "SecureTransport", "Trust", "Configuration", "Text", "Log", "Diagnostics", "Doctor", "DaemonClient", "Terminal", "Monitor", "QRCode", "Relay",
+      "Identity", "SecureTransport", "Trust", "Configuration", "Text", "Log", "Status", "Diagnostics", "Doctor", "DaemonClient", "Terminal", "Monitor", "QRCode", "Relay",
     ]),
     // The product is named causeway, but the module is not. A module `causeway` would clash with the library `Causeway`
     // on file systems that ignore case.
@@ -175,8 +176,9 @@ let package = Package(
     .target(name: "LoopSupport", dependencies: ["Reactor", "Primitives"], path: "Tests/LoopSupport", swiftSettings: language),
     tests("TextTests", ["Text", "Primitives"]),
     tests("JSONTests", ["JSON"]),
+    tests("StatusTests", ["Primitives", "Text", "JSON", "Status"]),
     tests("LogTests", ["CSystem", "Primitives", "Journal", "Text", "Log"]),
-    tests("DiagnosticsTests", ["CSystem", "Text", "JSON", "Diagnostics", "Frame", "Journal", "Primitives", "Reactor"]),
+    tests("DiagnosticsTests", ["CSystem", "Text", "Status", "Diagnostics", "Frame", "Journal", "Primitives", "Reactor"]),
     tests("NetlinkTests", ["Netlink", "CSystem", "Reactor", "Primitives", "LoopSupport"]),
     tests("BearerTests", ["Bearer"]),
     tests("BearerBluetoothTests", ["BearerBluetooth", "Bearer", "CSystem", "Reactor", "Primitives", "LoopSupport"]),
@@ -192,7 +194,7 @@ let package = Package(
     tests("SecureTransportTests", ["SecureTransport", "Identity", "Trust", "Seal", "FileSupport", "CMbedTLS", "CSystem", "Primitives", "Frame", "Link"]),
     tests("RelayTests", [
       "Relay", "CSystem", "Primitives", "Frame", "Channel", "Link", "Session", "Node", "Reactor", "Identity", "SecureTransport", "Bearer", "FileSupport",
-      "LoopSupport", "Journal", "Diagnostics", "BearerBluetooth", "BearerIP", "Discovery",
+      "LoopSupport", "Journal", "Status", "BearerBluetooth", "BearerIP", "Discovery",
     ]),
     tests("TrustTests", ["Trust", "SecureTransport", "Identity", "FileSupport", "Frame", "CMbedTLS", "CSystem", "Primitives"]),
     tests("BearerIPTests", ["BearerIP", "Netlink", "Bearer", "Reactor", "CSystem", "Primitives", "LoopSupport"]),
@@ -207,13 +209,13 @@ let package = Package(
     tests("StatusPageTests", ["StatusPage", "CSystem", "Primitives", "Reactor", "LoopSupport"]),
     tests("QRCodeTests", ["QRCode"]),
     tests("CommandsTests", ["Commands"]),
-    tests("MonitorTests", ["Diagnostics", "Monitor", "Primitives", "Terminal"]),
+    tests("MonitorTests", ["Status", "Monitor", "Primitives", "Terminal"]),
   ]) + (fuzzing ? [
     .executableTarget(
       name: "fuzz",
       dependencies: [
         "CAvahi", "CMbedTLS", "CSystem", "Primitives", "Journal", "Frame", "Link", "Channel", "Seal", "Session", "LocalAPI", "Transfer", "Node", "Bearer", "BearerBluetooth",
-        "WiFiDirect", "Discovery", "Configuration", "Text", "Log", "Diagnostics", "Identity", "SecureTransport", "StatusPage", "DHCP", "Trust", "TestSupport", "SealSupport", "SessionSupport", "NodeSupport",
+        "WiFiDirect", "Discovery", "Configuration", "Text", "Log", "Status", "Diagnostics", "Identity", "SecureTransport", "StatusPage", "DHCP", "Trust", "TestSupport", "SealSupport", "SessionSupport", "NodeSupport",
       ],
       path: "Tests/Fuzz", exclude: ["corpus", "run.sh"], swiftSettings: language,
       linkerSettings: [.unsafeFlags(["-use-ld=lld"])]),

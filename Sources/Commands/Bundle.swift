@@ -6,6 +6,7 @@ import Identity
 import Journal
 import Log
 import Reactor
+import Status
 import Text
 
 /// The parts of a bug report. Each text is redacted before it is kept. Parts that cannot be read are listed.

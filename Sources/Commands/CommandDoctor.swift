@@ -2,6 +2,7 @@ import CSystem
 import Configuration
 import Diagnostics
 import Doctor
+import Status
 import Text
 import Trust
 

@@ -5,6 +5,7 @@ import Doctor
 import LocalAPI
 import Primitives
 import Session
+import Status
 import Text
 
 /// `causeway explain`

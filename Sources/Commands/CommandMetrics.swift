@@ -1,5 +1,5 @@
 import Configuration
-import Diagnostics
+import Status
 import Text
 
 /// `causeway metrics`

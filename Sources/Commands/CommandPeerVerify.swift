@@ -1,7 +1,7 @@
-import Diagnostics
 import Identity
 import Primitives
 import SecureTransport
+import Status
 import Text
 
 /// `causeway peer verify`

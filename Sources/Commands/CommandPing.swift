@@ -3,6 +3,7 @@ import Configuration
 import Diagnostics
 import Primitives
 import Reactor
+import Status
 import Text
 
 /// `causeway ping`

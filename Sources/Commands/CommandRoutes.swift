@@ -1,6 +1,7 @@
 import Configuration
 import Diagnostics
 import Primitives
+import Status
 import Text
 
 /// `causeway routes`

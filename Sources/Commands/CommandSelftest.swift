@@ -10,6 +10,7 @@ import Journal
 import Primitives
 import Reactor
 import Relay
+import Status
 import Text
 import Transfer
 

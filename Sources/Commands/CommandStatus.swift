@@ -1,5 +1,6 @@
 import CSystem
 import Diagnostics
+import Status
 import Text
 
 /// `causeway status`

@@ -4,6 +4,7 @@ import Diagnostics
 import Monitor
 import Primitives
 import Reactor
+import Status
 import Terminal
 import Text
 

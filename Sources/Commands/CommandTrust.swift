@@ -4,6 +4,7 @@ import Diagnostics
 import Identity
 import Primitives
 import Relay
+import Status
 import Text
 import Trust
 

@@ -1,6 +1,6 @@
 import CMbedTLS
 import CSystem
-import Diagnostics
+import Status
 import Text
 
 /// `causeway version`

@@ -1,6 +1,7 @@
 import Diagnostics
 import Primitives
 import Reactor
+import Status
 import Text
 
 /// A connection to the daemon's control socket that tracks the peers in reach.

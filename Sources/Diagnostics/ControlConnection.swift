@@ -3,6 +3,7 @@ import Frame
 import Journal
 import Primitives
 import Reactor
+import Status
 import Text
 
 /// Why a client's connection was closed. The raw value appears in the journal.

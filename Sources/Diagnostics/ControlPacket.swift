@@ -1,4 +1,5 @@
 import Primitives
+import Status
 
 /// The codec of the compound fields in packets of the control socket.
 extension [UInt8] {

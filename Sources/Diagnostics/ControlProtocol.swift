@@ -1,4 +1,5 @@
 import Primitives
+import Status
 
 /// The protocol of the control socket, between the daemon and the commands of the same binary.
 ///

@@ -4,6 +4,7 @@ import Journal
 import Log
 import Primitives
 import Reactor
+import Status
 import Text
 
 /// The control socket's interface to the node. All calls are on the reactor's thread.

@@ -3,7 +3,6 @@ import BearerBluetooth
 import BearerIP
 import CSystem
 import Configuration
-import Diagnostics
 import Discovery
 import Identity
 import Journal
@@ -11,6 +10,7 @@ import Log
 import Node
 import Primitives
 import Reactor
+import Status
 import Trust
 import WiFiDirect
 

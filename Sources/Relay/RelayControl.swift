@@ -10,6 +10,7 @@ import Node
 import Primitives
 import Reactor
 import Session
+import Status
 import Text
 import Trust
 import WiFiDirect

@@ -13,6 +13,7 @@ import Reactor
 import Seal
 import SecureTransport
 import Session
+import Status
 import Text
 import Trust
 import WiFiDirect

@@ -3,10 +3,10 @@ import BearerBluetooth
 import CSystem
 import Configuration
 import DHCP
-import Diagnostics
 import Node
 import Primitives
 import Reactor
+import Status
 import StatusPage
 import Text
 import WiFiDirect

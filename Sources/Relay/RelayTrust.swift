@@ -11,6 +11,7 @@ import Node
 import Primitives
 import Reactor
 import SecureTransport
+import Status
 import Text
 import Trust
 

@@ -1,7 +1,7 @@
 import Diagnostics
 import Primitives
+import Status
 import Testing
-import Text
 
 /// The answers to `explain` and `sessions` over the control socket.
 @Suite(.serialized) struct AnswerTests {
@@ -25,44 +25,12 @@ import Text
     #expect(box.node.explained[0].0 == aliceID && box.node.explained[0].1 == bobID)
   }
 
-  @Test func `applications are told with their sessions and nothing that they say`() throws {
+  @Test func `applications are asked for by one byte`() throws {
     #expect(ControlRequest.applications.encoded() == [0x4E])
-    box.node.applications = [
-      ApplicationStatus(
-        name: "group\u{1B}chat", user: 1000, process: 42, services: ["chat", "files"],
-        sessions: [
-          SessionStatus(
-            id: bobID.text, type: "chat",
-            members: [(bobID, "bob", "connected"), (aliceID, "", "away"), (bobID, "bob", "paused")], streams: 2,
-            bytesWaiting: 5000)
-        ])
-    ]
-    let report = try SessionsReport(box.node.applications.toJSON())
-    defer { report.release() }
-    #expect(
-      String(decoding: report.text().bytes, as: UTF8.self) == """
-        APPLICATION  USER  PROCESS  SESSIONS  SERVICES
-        group?chat   1000  42       1         chat, files
-
-        SESSION   TYPE  APPLICATION  MEMBERS  AWAY  PAUSED  STREAMS  WAITING
-        b0b00000  chat  group?chat   2        1     1       2        5.0 kB
-
-        """)
-  }
-
-  @Test func `the longest names fit eighty columns`() throws {
-    let name = String(repeating: "ä", count: 31)
-    let application = ApplicationStatus(
-      name: name, user: 4_294_967_294, process: 4_194_304, services: Array(repeating: "a-service-type1", count: 8),
-      sessions: [
-        SessionStatus(
-          id: bobID.text, type: "a-service-type1", members: Array(repeating: (bobID, "b", "connected"), count: 63),
-          streams: 32, bytesWaiting: 999_900)
-      ])
-    let report = try SessionsReport([application].toJSON())
-    defer { report.release() }
-    for line in String(decoding: report.text().bytes, as: UTF8.self).split(separator: "\n") {
-      #expect(line.unicodeScalars.count <= 80, "\(line)")
-    }
+    box.node.applications = [ApplicationStatus(name: "chat", user: 1000, process: 42, services: [], sessions: [])]
+    let client = try ControlClient(path: box.socketPath)
+    client.send(.applications)
+    guard case .statusPiece(let piece) = box.event(client) else { Issue.record("no answer"); return }
+    #expect(piece == box.node.applications.toJSON())
   }
 }

@@ -2,6 +2,7 @@ import CSystem
 import Diagnostics
 import Primitives
 import Reactor
+import Status
 import Testing
 import Text
 

@@ -4,6 +4,7 @@ import Frame
 import Journal
 import Primitives
 import Reactor
+import Status
 import Testing
 import Text
 
@@ -15,7 +16,7 @@ final class TemporaryDirectory {
     path = String(cString: mkdtemp(&template))
   }
   deinit {
-    for name in ["control.sock"] { unlink(path + "/" + name) }
+    unlink(path + "/control.sock")
     rmdir(path)
   }
 }
@@ -37,14 +38,6 @@ final class FakeNode: ControlDelegate {
       box: BoxStatus(
         name: "box", id: aliceID, epoch: 7, version: "1", serviceType: "causeway", isRelay: true, uptimeSeconds: 75,
         residentBytes: 4_200_000))
-    snapshot.box.refusals = [("ttl-zero", 2)]
-    snapshot.bearers = [BearerStatus(name: "ethernet", state: "up", detail: "eth0", problem: "")]
-    snapshot.links = [
-      LinkStatus(
-        slot: 3, peer: bobID, name: "bob", bearer: .bluetoothLE, state: "up", remote: "00:11:22:33:44:55",
-        isInbound: true, sinceSeconds: 5, roundTripMicroseconds: 1500, bytesReceived: 1, bytesSent: 2000, bytesQueued: 0
-      )
-    ]
     snapshot.peers = peers
     return snapshot
   }

@@ -1,5 +1,6 @@
 import Diagnostics
 import Primitives
+import Status
 import Text
 
 /// Decodes any bytes as a packet of the control socket, in either direction. A decoded packet must encode to a packet

@@ -1,6 +1,6 @@
 import CSystem
-import Log
 import Journal
+import Log
 import Primitives
 import Testing
 import Text

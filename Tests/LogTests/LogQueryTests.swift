@@ -1,5 +1,5 @@
-import Log
 import Journal
+import Log
 import Primitives
 import Testing
 

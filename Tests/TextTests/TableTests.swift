@@ -1,5 +1,5 @@
-import Text
 import Testing
+import Text
 
 private func lines(_ table: TextTable, columns: Int = .max) -> [String] {
   var text = TextBuilder()

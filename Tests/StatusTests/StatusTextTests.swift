@@ -1,13 +1,11 @@
-import Diagnostics
 import JSON
 import Primitives
+import Status
 import Testing
 import Text
 
 @Test func `status as JSON is printable a s c i i`() throws {
-  let node = FakeNode()
-  node.peers = [peer(bobID, "b\u{202E}\u{9B}\u{7F}ö", info: ["k=\u{1B}[2J"])]
-  let json = node.controlStatus().toJSON(withSecrets: true)
+  let json = status(peers: [peer(bobID, "b\u{202E}\u{9B}\u{7F}ö", info: ["k=\u{1B}[2J"])]).toJSON(withSecrets: true)
   #expect(json.allSatisfy { $0 == 0x0A || (0x20...0x7E).contains($0) })
   let view = try #require(JSONView(parsing: json))
   defer { view.release() }
@@ -17,8 +15,8 @@ import Text
 }
 
 @Test func `a passphrase is for the operator alone`() throws {
-  var status = FakeNode().controlStatus()
-  status.bearers = [
+  var snapshot = status()
+  snapshot.bearers = [
     BearerStatus(name: "wifi-direct", state: "group-owner", detail: "2437 MHz", secret: "passphrase abc", problem: "")
   ]
   func detail(_ json: [UInt8]) throws -> String {
@@ -28,12 +26,12 @@ import Text
     view["bearers"].forEach { detail = $0["detail"].string }
     return detail
   }
-  #expect(try detail(status.toJSON(withSecrets: true)) == "2437 MHz, passphrase abc")
-  #expect(try detail(status.toJSON(withSecrets: false)) == "2437 MHz")
+  #expect(try detail(snapshot.toJSON(withSecrets: true)) == "2437 MHz, passphrase abc")
+  #expect(try detail(snapshot.toJSON(withSecrets: false)) == "2437 MHz")
 }
 
 @Test func `a part of the status is an object with one member`() throws {
-  let report = try StatusReport(FakeNode().controlStatus().toJSON(withSecrets: true))
+  let report = try StatusReport(status().toJSON(withSecrets: true))
   defer { report.release() }
   let view = try #require(JSONView(parsing: report.json(of: "links")))
   defer { view.release() }
@@ -41,11 +39,11 @@ import Text
 }
 
 @Test func `each radio is shown with its share of time spent scanning and dialling`() throws {
-  var status = FakeNode().controlStatus()
+  var snapshot = status()
   var radio = BearerStatus(name: "bluetooth-le", state: "up", detail: "hci0", problem: "")
   radio.use = RadioUse(places: 1, placesMax: 7, scanning: .milliseconds(18_000), dialling: .milliseconds(750))
-  status.bearers.append(radio)
-  let report = try StatusReport(status.toJSON(withSecrets: true))
+  snapshot.bearers.append(radio)
+  let report = try StatusReport(snapshot.toJSON(withSecrets: true))
   defer { report.release() }
   // The shares of scanning and dialling are computed over an uptime of 75 seconds.
   #expect(
@@ -58,10 +56,9 @@ import Text
 }
 
 @Test func `status is shown as tables`() throws {
-  let node = FakeNode()
-  node.peers = [peer(bobID, "b\u{1B}ob", info: ["room=kitchen"]), peer(aliceID, "alice")]
-  node.peers[1].via = bobID
-  let report = try StatusReport(node.controlStatus().toJSON(withSecrets: true))
+  var peers = [peer(bobID, "b\u{1B}ob", info: ["room=kitchen"]), peer(aliceID, "alice")]
+  peers[1].via = bobID
+  let report = try StatusReport(status(peers: peers).toJSON(withSecrets: true))
   defer { report.release() }
   let text = String(decoding: report.text().bytes, as: UTF8.self)
   #expect(
@@ -91,8 +88,7 @@ import Text
 
 /// Names, addresses and details in this status have their maximum length.
 @Test func `the status fits eighty columns`() throws {
-  let node = FakeNode()
-  var snapshot = node.controlStatus()
+  var snapshot = status()
   snapshot.box.refusals = [
     ("ttl-zero", 1_000_000), ("not-opened", 1_000_000), ("too-many", 1_000_000), ("loop", 1_000_000),
   ]

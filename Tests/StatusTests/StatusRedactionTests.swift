@@ -1,20 +1,18 @@
-import Diagnostics
 import Primitives
+import Status
 import Testing
 import Text
 
 @Test func `a redacted status has no names`() throws {
-  let node = FakeNode()
-  node.peers = [peer(bobID, "bobby", info: ["room=attic"])]
-  var status = node.controlStatus()
-  status.box.name = "casa mia"
-  status.box.alarms = [
+  var snapshot = status(peers: [peer(bobID, "bobby", info: ["room=attic"])])
+  snapshot.box.name = "casa mia"
+  snapshot.box.alarms = [
     AlarmStatus(name: "bobby", pinned: bobID, offered: aliceID, offeredName: "b0bby", count: 1)
   ]
-  status.bearers = [
+  snapshot.bearers = [
     BearerStatus(name: "wifi-direct", state: "up", detail: "p2p0", secret: "passphrase a \"b\" c", problem: "“x”")
   ]
-  let report = try StatusReport(status.toJSON(withSecrets: true))
+  let report = try StatusReport(snapshot.toJSON(withSecrets: true))
   defer { report.release() }
   report.redact(Redaction(keepsIdentities: false))
   let json = String(decoding: report.json(), as: UTF8.self)
@@ -26,11 +24,11 @@ import Text
 }
 
 @Test func `a status with its names has no secrets either`() throws {
-  var status = FakeNode().controlStatus()
-  status.bearers = [
+  var snapshot = status()
+  snapshot.bearers = [
     BearerStatus(name: "wifi-direct", state: "up", detail: "p2p0", secret: "passphrase abcd efgh", problem: "")
   ]
-  let report = try StatusReport(status.toJSON(withSecrets: true))
+  let report = try StatusReport(snapshot.toJSON(withSecrets: true))
   defer { report.release() }
   report.redact(Redaction(keepsIdentities: true))
   let json = String(decoding: report.json(), as: UTF8.self)
