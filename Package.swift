@@ -126,6 +126,7 @@ let package = Package(
     rim("JSON", ["CSystem", "CFormats"]),
     rim("Log", ["CSystem", "Primitives", "Journal", "Frame", "Reactor", "Text"]),
     rim("Status", ["CSystem", "Primitives", "Text", "JSON"]),
+    rim("Explain", ["Primitives", "Frame", "Text", "JSON"]),
     rim("Diagnostics", ["CSystem", "Reactor", "Primitives", "Journal", "Frame", "Text", "JSON", "Log", "Status"]),
     rim("DaemonClient", ["CSystem", "Primitives", "Session", "LocalAPI", "Reactor", "Text"]),
     rim("Doctor", ["CSystem", "Primitives", "Reactor", "Netlink", "Bearer", "BearerBluetooth", "Identity", "Trust", "Board", "Configuration"]),
@@ -133,11 +134,11 @@ let package = Package(
     rim("Monitor", ["Primitives", "Text", "Status", "Terminal"]),
     rim("Relay", [
       "CSystem", "Primitives", "Journal", "Frame", "Link", "Channel", "Seal", "Session", "LocalAPI", "Node", "Reactor", "Identity", "SecureTransport", "Trust",
-      "Bearer", "BearerIP", "BearerBluetooth", "WiFiDirect", "Discovery", "Board", "Configuration", "Text", "Log", "Status", "Diagnostics", "StatusPage", "DHCP",
+      "Bearer", "BearerIP", "BearerBluetooth", "WiFiDirect", "Discovery", "Board", "Configuration", "Text", "Log", "Status", "Explain", "Diagnostics", "StatusPage", "DHCP",
     ]),
     rim("Commands", [
       "CSystem", "CMbedTLS", "CSodium", "CFormats", "Primitives", "Journal", "Frame", "Channel", "Seal", "Session", "LocalAPI", "Transfer", "TransferFiles", "Reactor",
-      "Identity", "SecureTransport", "Trust", "Configuration", "Text", "Log", "Status", "Diagnostics", "Doctor", "DaemonClient", "Terminal", "Monitor", "QRCode", "Relay",
+      "Identity", "SecureTransport", "Trust", "Configuration", "Text", "Log", "Status", "Explain", "Diagnostics", "Doctor", "DaemonClient", "Terminal", "Monitor", "QRCode", "Relay",
     ]),
     // The product is named causeway, but the module is not. A module `causeway` would clash with the library `Causeway`
     // on file systems that ignore case.
@@ -176,6 +177,7 @@ let package = Package(
     .target(name: "LoopSupport", dependencies: ["Reactor", "Primitives"], path: "Tests/LoopSupport", swiftSettings: language),
     tests("TextTests", ["Text", "Primitives"]),
     tests("JSONTests", ["JSON"]),
+    tests("ExplainTests", ["Primitives", "Frame", "Text", "Explain"]),
     tests("StatusTests", ["Primitives", "Text", "JSON", "Status"]),
     tests("LogTests", ["CSystem", "Primitives", "Journal", "Text", "Log"]),
     tests("DiagnosticsTests", ["CSystem", "Text", "Status", "Diagnostics", "Frame", "Journal", "Primitives", "Reactor"]),
@@ -194,7 +196,7 @@ let package = Package(
     tests("SecureTransportTests", ["SecureTransport", "Identity", "Trust", "Seal", "FileSupport", "CMbedTLS", "CSystem", "Primitives", "Frame", "Link"]),
     tests("RelayTests", [
       "Relay", "CSystem", "Primitives", "Frame", "Channel", "Link", "Session", "Node", "Reactor", "Identity", "SecureTransport", "Bearer", "FileSupport",
-      "LoopSupport", "Journal", "Status", "BearerBluetooth", "BearerIP", "Discovery",
+      "LoopSupport", "Journal", "Status", "Explain", "BearerBluetooth", "BearerIP", "Discovery",
     ]),
     tests("TrustTests", ["Trust", "SecureTransport", "Identity", "FileSupport", "Frame", "CMbedTLS", "CSystem", "Primitives"]),
     tests("BearerIPTests", ["BearerIP", "Netlink", "Bearer", "Reactor", "CSystem", "Primitives", "LoopSupport"]),

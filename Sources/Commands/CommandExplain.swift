@@ -2,6 +2,7 @@ import Configuration
 import DaemonClient
 import Diagnostics
 import Doctor
+import Explain
 import LocalAPI
 import Primitives
 import Session

@@ -2,8 +2,8 @@ import Bearer
 import BearerBluetooth
 import BearerIP
 import Configuration
-import Diagnostics
 import Discovery
+import Explain
 import Frame
 import Link
 import LocalAPI

@@ -4,7 +4,7 @@ from row import Row
 SHOWN = "Sources/Configuration/ShownLine.swift"
 LINES = "Sources/Configuration/ConfigurationLines.swift"
 EXCERPT = "Sources/Configuration/ConfigurationExcerpt.swift"
-EXPLANATION = "Sources/Diagnostics/Explanation.swift"
+EXPLANATION = "Sources/Explain/Explanation.swift"
 SEAL = "Sources/Seal/Seal.swift"
 
 ROWS = [
@@ -28,17 +28,17 @@ ROWS = [
     Row("nodes without a session are reported as sealed end to end", EXPLANATION,
         'if facts.hasSession { return add("encryption", .good, "sealed end to end") }',
         'if !facts.hasSession || facts.hasSession { return add("encryption", .good, "sealed end to end") }',
-        "DiagnosticsTests.ExplanationTests"),
+        "ExplainTests.ExplanationTests"),
     Row("a route alone proves that two nodes can talk", EXPLANATION, "if facts.hasSession || isLinked { return .canTalk }",
-        "if !hops.isEmpty { return .canTalk }", "DiagnosticsTests.ExplanationTests"),
+        "if !hops.isEmpty { return .canTalk }", "ExplainTests.ExplanationTests"),
     Row("two remote nodes are reported as accepting each other",
         EXPLANATION, "if !isFromHere { return .unknown }", "if !isFromHere { return .canTalk }",
-        "DiagnosticsTests.ExplanationTests"),
+        "ExplainTests.ExplanationTests"),
     Row("a node without sealing is reported as accepted",
         EXPLANATION, "    if isClear { return .unknown }\n", "    if isClear { return .canTalk }\n",
-        "DiagnosticsTests.ExplanationTests"),
+        "ExplainTests.ExplanationTests"),
     Row("a missing answer never counts as a fault", EXPLANATION, "asked.forSeconds >= Self.answerSeconds", "asked.forSeconds == .max",
-        "DiagnosticsTests.ExplanationTests"),
+        "ExplainTests.ExplanationTests"),
     Row("a server's requests for a session are not counted", SEAL, "    isAsked = false\n    noteAsked(now)\n", "    isAsked = false\n",
         "SealTests"),
     Row("an answer to a handshake is not recorded",
@@ -246,16 +246,16 @@ ROWS = [
         "if isSecret, !isComment, let value, ", "ConfigurationTests"),
     Row("a name that looks like an id matches a request for that id", "Sources/Status/PeerBook.swift",
         "let isCalledSo = !looksLikeNodeID(wanted.span.bytes) && ", "let isCalledSo = ", "StatusTests"),
-    Row("an explanation lists failures that are over", "Sources/Diagnostics/Explanation.swift",
-        " && $0.secondsAgo < upSince ?? .max }", " }", "DiagnosticsTests.ExplanationTests"),
-    Row("an old failure is reported as the cause", "Sources/Diagnostics/Explanation.swift",
-        "isFresh ? failure.cause.rank : 9", "failure.cause.rank", "DiagnosticsTests.ExplanationTests"),
-    Row("the bearer's fault is not ranked as the cause of broken links", "Sources/Diagnostics/Explanation.swift",
-        "named.isEmpty ? 9 : 5", "9", "DiagnosticsTests.ExplanationTests"),
-    Row("a path may lead over a node that does not relay", "Sources/Diagnostics/PathSearch.swift",
-        "if node != start && leniency == .none && !relays[node] { continue }", "", "DiagnosticsTests.ExplanationTests"),
-    Row("a path may lead over a link that only one end lists", "Sources/Diagnostics/PathSearch.swift",
-        "if leniency != .oneSided && !isListed(node, by: way.to) { continue }", "", "DiagnosticsTests.ExplanationTests"),
+    Row("an explanation lists failures that are over", "Sources/Explain/Explanation.swift",
+        " && $0.secondsAgo < upSince ?? .max }", " }", "ExplainTests.ExplanationTests"),
+    Row("an old failure is reported as the cause", "Sources/Explain/Explanation.swift",
+        "isFresh ? failure.cause.rank : 9", "failure.cause.rank", "ExplainTests.ExplanationTests"),
+    Row("the bearer's fault is not ranked as the cause of broken links", "Sources/Explain/Explanation.swift",
+        "named.isEmpty ? 9 : 5", "9", "ExplainTests.ExplanationTests"),
+    Row("a path may lead over a node that does not relay", "Sources/Explain/PathSearch.swift",
+        "if node != start && leniency == .none && !relays[node] { continue }", "", "ExplainTests.ExplanationTests"),
+    Row("a path may lead over a link that only one end lists", "Sources/Explain/PathSearch.swift",
+        "if leniency != .oneSided && !isListed(node, by: way.to) { continue }", "", "ExplainTests.ExplanationTests"),
     Row("callers with new keys evict the failures of dials", "Sources/Relay/ContactFailures.swift",
         "if isInbound && entries.count(where: { $0.isInbound }) >= Self.placesMax / 2 {", "if false {",
         "RelayTests.ContactFailuresTests"),

@@ -1,4 +1,5 @@
 import Bearer
+import Explain
 import Primitives
 import Testing
 

@@ -1,4 +1,4 @@
-import Diagnostics
+import Explain
 import Frame
 import Primitives
 import Testing
