@@ -127,7 +127,8 @@ let package = Package(
     rim("Log", ["CSystem", "Primitives", "Journal", "Frame", "Reactor", "Text"]),
     rim("Status", ["CSystem", "Primitives", "Text", "JSON"]),
     rim("Explain", ["Primitives", "Frame", "Text", "JSON"]),
-    rim("Diagnostics", ["CSystem", "Reactor", "Primitives", "Journal", "Frame", "Text", "JSON", "Log", "Status"]),
+    rim("Capture", ["CSystem", "Primitives", "Frame"]),
+    rim("Diagnostics", ["CSystem", "Reactor", "Primitives", "Journal", "Frame", "Text", "JSON", "Log", "Status", "Capture"]),
     rim("DaemonClient", ["CSystem", "Primitives", "Session", "LocalAPI", "Reactor", "Text"]),
     rim("Doctor", ["CSystem", "Primitives", "Reactor", "Netlink", "Bearer", "BearerBluetooth", "Identity", "Trust", "Board", "Configuration"]),
     rim("Terminal", ["CSystem", "Primitives", "Text"]),
@@ -138,7 +139,7 @@ let package = Package(
     ]),
     rim("Commands", [
       "CSystem", "CMbedTLS", "CSodium", "CFormats", "Primitives", "Journal", "Frame", "Channel", "Seal", "Session", "LocalAPI", "Transfer", "TransferFiles", "Reactor",
-      "Identity", "SecureTransport", "Trust", "Configuration", "Text", "Log", "Status", "Explain", "Diagnostics", "Doctor", "DaemonClient", "Terminal", "Monitor", "QRCode", "Relay",
+      "Identity", "SecureTransport", "Trust", "Configuration", "Text", "Log", "Status", "Explain", "Capture", "Diagnostics", "Doctor", "DaemonClient", "Terminal", "Monitor", "QRCode", "Relay",
     ]),
     // The product is named causeway, but the module is not. A module `causeway` would clash with the library `Causeway`
     // on file systems that ignore case.
@@ -177,10 +178,11 @@ let package = Package(
     .target(name: "LoopSupport", dependencies: ["Reactor", "Primitives"], path: "Tests/LoopSupport", swiftSettings: language),
     tests("TextTests", ["Text", "Primitives"]),
     tests("JSONTests", ["JSON"]),
+    tests("CaptureTests", ["CSystem", "Primitives", "Frame", "Capture"]),
     tests("ExplainTests", ["Primitives", "Frame", "Text", "Explain"]),
     tests("StatusTests", ["Primitives", "Text", "JSON", "Status"]),
     tests("LogTests", ["CSystem", "Primitives", "Journal", "Text", "Log"]),
-    tests("DiagnosticsTests", ["CSystem", "Text", "Status", "Diagnostics", "Frame", "Journal", "Primitives", "Reactor"]),
+    tests("DiagnosticsTests", ["CSystem", "Text", "Status", "Capture", "Diagnostics", "Frame", "Journal", "Primitives", "Reactor"]),
     tests("NetlinkTests", ["Netlink", "CSystem", "Reactor", "Primitives", "LoopSupport"]),
     tests("BearerTests", ["Bearer"]),
     tests("BearerBluetoothTests", ["BearerBluetooth", "Bearer", "CSystem", "Reactor", "Primitives", "LoopSupport"]),

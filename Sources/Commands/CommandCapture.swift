@@ -1,4 +1,5 @@
 import CSystem
+import Capture
 import Configuration
 import Diagnostics
 import Primitives

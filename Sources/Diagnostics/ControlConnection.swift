@@ -1,4 +1,5 @@
 import CSystem
+import Capture
 import Frame
 import Journal
 import Primitives
@@ -263,7 +264,7 @@ final class ControlConnection: EventSource {
       refusal = server.captureRefusal(user)
     }
     if let refusal { return send(ControlEvent.answer(isDone: false, text: refusal).encoded()) }
-    let capture = CaptureQueue(wish)
+    let capture = CaptureQueue(wish, type: ControlProtocol.captureType, packetBytes: ControlProtocol.captureBytes)
     self.capture = capture
     server.capturesChanged()
     // An empty packet confirms the start of the capture.

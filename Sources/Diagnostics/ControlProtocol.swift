@@ -1,3 +1,4 @@
+import Capture
 import Primitives
 import Status
 
@@ -67,8 +68,6 @@ public enum ControlProtocol {
   static let captures = ShareRule(capacity: capturesMax, reserve: 1)
   /// The size of the packet of captured frames that wait for one client, in bytes.
   public static let captureBytes = 65_536
-  /// The size in bytes of the head of a packet of captured frames, before the pcap records.
-  static let captureHeadBytes = 5
   static let captureType = UInt8(ascii: "K")
   /// The maximum number of unfinished probes of one client, and of all clients. A single user can have 171.
   public static let outstandingMax = 64

@@ -1,4 +1,5 @@
 import CSystem
+import Capture
 import Diagnostics
 import Frame
 import Primitives
@@ -10,7 +11,7 @@ private let toBob = FramePassage(
 private let headerBytes = [UInt8](0x81...0xB0)
 
 /// Captures of frames through a control server that each test creates.
-@Suite(.serialized) struct CaptureTests {
+@Suite(.serialized) struct CaptureRequestTests {
   let box: Box
   init() throws { box = try Box() }
 
@@ -34,14 +35,7 @@ private let headerBytes = [UInt8](0x81...0xB0)
     return (dropped, records)
   }
 
-  @Test func `a file begins with the header of pcap`() {
-    #expect(
-      CaptureFormat.fileHeader == [
-        0xA1, 0xB2, 0x3C, 0x4D, 0, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x41, 0x40, 0, 0, 0, 147,
-      ])
-  }
-
-  @Test func `a record says where the frame was seen and has its header`() throws {
+  @Test func `a record has the time at which the frame passed`() throws {
     let client = try client()
     let before = wallClockNow()
     pass()
@@ -49,11 +43,7 @@ private let headerBytes = [UInt8](0x81...0xB0)
     let seconds = records[0..<4].reduce(0) { $0 << 8 | UInt64($1) }
     let nanoseconds = records[4..<8].reduce(0) { $0 << 8 | UInt64($1) }
     let time = Instant(nanoseconds: seconds * 1_000_000_000 + nanoseconds)
-    #expect(time >= before && time <= wallClockNow() && dropped == 0)
-    #expect(
-      Array(records[8...]) == [0, 0, 0, 64, 0, 0, 0, 67] + [1, 1, 3, 4, 1, 0, 0, 0]
-        + [0xB0, 0xB0, 0, 0, 0, 0, 0, 2] + headerBytes)
-    #expect(CaptureFormat.recordByteCount(records[...]) == 80)
+    #expect(time >= before && time <= wallClockNow() && dropped == 0 && records.count == 80)
   }
 
   @Test func `payloads come when they were asked for`() throws {
@@ -125,13 +115,5 @@ private let headerBytes = [UInt8](0x81...0xB0)
     #expect(request == [0x4B, 4, 0, 0xB0, 0xB0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 2])
     guard case .capture(wish) = try ControlRequest(request) else { Issue.record("another request"); return }
     #expect(ControlEvent.frames(dropped: 258, records: [9]).encoded() == [0x4B, 0, 0, 1, 2, 9])
-  }
-
-  @Test func `what is cut or no record has no length`() throws {
-    let client = try client()
-    pass()
-    let records = try #require(received(client)).records
-    for count in 0..<records.count { #expect(CaptureFormat.recordByteCount(records[..<count]) == nil) }
-    #expect(CaptureFormat.recordByteCount([UInt8](repeating: 0xFF, count: 80)[...]) == nil)
   }
 }

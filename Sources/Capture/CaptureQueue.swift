@@ -20,23 +20,31 @@ public struct CaptureWish: Equatable, Sendable {
   }
 }
 
-/// The captured frames that wait to be sent to one client. The queue has a fixed size: frames that do not fit are
-/// dropped and counted.
-final class CaptureQueue {
+/// The captured frames that wait to be sent to one client, as one packet. A packet has a type byte, the number of frames
+/// dropped since the last packet (four bytes, big-endian), and pcap records (`CaptureFormat`). The packet has a maximum
+/// size: frames that do not fit are dropped and counted.
+public final class CaptureQueue {
+  /// The size in bytes of a packet's head, before the pcap records.
+  private static let headBytes = 5
+
   private let wish: CaptureWish
-  /// One packet of the control socket, in the format of `ControlEvent.frames`.
-  private let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: ControlProtocol.captureBytes, alignment: 8)
-  private var used = ControlProtocol.captureHeadBytes
+  private let memory: UnsafeMutableRawBufferPointer
+  private var used = CaptureQueue.headBytes
   private var dropped: UInt32 = 0
 
-  init(_ wish: CaptureWish) { self.wish = wish }
+  /// Creates an empty queue. `type`: the first byte of each packet. `packetBytes`: the maximum size of a packet.
+  public init(_ wish: CaptureWish, type: UInt8, packetBytes: Int) {
+    self.wish = wish
+    memory = .allocate(byteCount: packetBytes, alignment: 8)
+    memory[0] = type
+  }
 
   deinit { memory.deallocate() }
 
-  var isEmpty: Bool { used == ControlProtocol.captureHeadBytes }
+  public var isEmpty: Bool { used == Self.headBytes }
 
   /// Adds a frame if the client wants the frame. `time`: the time of the capture, since 1970.
-  func add(
+  public func add(
     _ passage: FramePassage, _ header: UnsafeRawBufferPointer, _ payload: UnsafeRawBufferPointer, at time: Instant
   ) {
     guard wish.wants(passage) else { return }
@@ -52,13 +60,12 @@ final class CaptureQueue {
   }
 
   /// Sends all waiting frames in one packet. Returns 0 or the errno; EAGAIN means that the client reads too slowly.
-  func send(to descriptor: CInt) -> CInt {
-    memory[0] = ControlProtocol.captureType
+  public func send(to descriptor: CInt) -> CInt {
     for index in 0..<4 { memory[1 + index] = UInt8(truncatingIfNeeded: dropped >> UInt32(24 - 8 * index)) }
     if CSystem.send(descriptor, memory.baseAddress, used, CInt(MSG_NOSIGNAL | MSG_DONTWAIT)) < 0 {
       return csystem_errno()
     }
-    used = ControlProtocol.captureHeadBytes
+    used = Self.headBytes
     dropped = 0
     return 0
   }
