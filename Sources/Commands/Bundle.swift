@@ -1,6 +1,6 @@
 import CSystem
 import Configuration
-import Diagnostics
+import ControlSocket
 import Doctor
 import Identity
 import Journal

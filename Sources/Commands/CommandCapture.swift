@@ -1,7 +1,7 @@
 import CSystem
 import Capture
 import Configuration
-import Diagnostics
+import ControlSocket
 import Primitives
 import Reactor
 import Terminal

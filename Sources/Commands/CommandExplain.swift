@@ -1,6 +1,6 @@
 import Configuration
+import ControlSocket
 import DaemonClient
-import Diagnostics
 import Doctor
 import Explain
 import LocalAPI

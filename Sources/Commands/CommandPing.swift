@@ -1,6 +1,6 @@
 import CSystem
 import Configuration
-import Diagnostics
+import ControlSocket
 import Primitives
 import Reactor
 import Status

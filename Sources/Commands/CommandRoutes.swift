@@ -1,5 +1,5 @@
 import Configuration
-import Diagnostics
+import ControlSocket
 import Primitives
 import Status
 import Text

@@ -4,7 +4,7 @@ import CSodium
 import CSystem
 import Channel
 import Configuration
-import Diagnostics
+import ControlSocket
 import Frame
 import Journal
 import Primitives

@@ -1,4 +1,4 @@
-import Diagnostics
+import ControlSocket
 import Primitives
 import Reactor
 import Status

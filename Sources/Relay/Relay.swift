@@ -5,8 +5,8 @@ import Board
 import CSystem
 import Channel
 import Configuration
+import ControlSocket
 import DHCP
-import Diagnostics
 import Discovery
 import Frame
 import Identity

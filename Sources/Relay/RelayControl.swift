@@ -1,7 +1,7 @@
 import Bearer
 import Channel
 import Configuration
-import Diagnostics
+import ControlSocket
 import Frame
 import Journal
 import Link

@@ -1,6 +1,6 @@
 import Channel
 import Configuration
-import Diagnostics
+import ControlSocket
 import Frame
 import Journal
 import LocalAPI

@@ -2,7 +2,7 @@ import Bearer
 import Board
 import CSystem
 import Configuration
-import Diagnostics
+import ControlSocket
 import Frame
 import Identity
 import Journal

@@ -1,7 +1,7 @@
 import Board
 import CSystem
 import Configuration
-import Diagnostics
+import ControlSocket
 import Identity
 import Journal
 import Log

@@ -1,5 +1,5 @@
 import CSystem
-import Diagnostics
+import ControlSocket
 import Primitives
 import Reactor
 import Status

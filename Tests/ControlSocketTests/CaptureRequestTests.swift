@@ -1,6 +1,6 @@
 import CSystem
 import Capture
-import Diagnostics
+import ControlSocket
 import Frame
 import Primitives
 import Reactor
