@@ -1,8 +1,8 @@
 import Board
 import CSystem
 import Configuration
-import Diagnostics
 import Journal
+import Log
 import Primitives
 import Reactor
 

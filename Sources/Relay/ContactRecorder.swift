@@ -1,5 +1,5 @@
 import Bearer
-import Diagnostics
+import Explain
 import Frame
 import Link
 import Node

@@ -1,12 +1,14 @@
 import Bearer
 import Configuration
-import Diagnostics
+import Explain
 import Frame
 import Link
 import Node
 import Primitives
 import Seal
 import Session
+import Status
+import Text
 import Trust
 import WiFiDirect
 

@@ -1,6 +1,6 @@
 import CSystem
-import Diagnostics
 import Journal
+import Log
 import Primitives
 
 /// The present faults of the parts of the daemon, for the status and the status light. Reports go to the journal and to

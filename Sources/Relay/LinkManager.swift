@@ -1,9 +1,9 @@
 import Bearer
 import CSystem
-import Diagnostics
 import Identity
 import Journal
 import Link
+import Log
 import Node
 import Primitives
 import Reactor

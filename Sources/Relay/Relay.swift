@@ -3,16 +3,18 @@ import Board
 import CSystem
 import Channel
 import Configuration
-import Diagnostics
+import ControlSocket
 import Frame
 import Identity
 import Journal
 import LocalAPI
+import Log
 import Node
 import Primitives
 import Reactor
 import SecureTransport
 import Session
+import Text
 import Trust
 import WiFiDirect
 

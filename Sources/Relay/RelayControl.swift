@@ -1,7 +1,7 @@
 import Bearer
 import Channel
 import Configuration
-import Diagnostics
+import ControlSocket
 import Frame
 import Journal
 import Link
@@ -10,6 +10,8 @@ import Node
 import Primitives
 import Reactor
 import Session
+import Status
+import Text
 import Trust
 import WiFiDirect
 

@@ -1,7 +1,8 @@
-import Diagnostics
 import Journal
+import Log
 import Primitives
 import SecureTransport
+import Status
 import Trust
 
 /// Reports each change in the trust of this node once, and describes the trust for the status.
