@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the tests and measurements with real daemons.
 
-run.py [-j N] BINARY               all suites of `tests`, N at a time (default 2), the longest first
+run.py [-j N] BINARY               all suites of `tests`, N at a time (default 3), the longest first
 run.py BINARY NAME [ARGUMENT...]   one suite of `tests` or one program of `measurements`, with its output unchanged
 
 Without NAME, prints a line per suite, then the whole output of each suite that failed, and `N passed, M failed`.
@@ -25,6 +25,8 @@ PROJECT = HERE.parents[1]
 # The folders whose modules suites and measurements import.
 MODULES = (HERE / "support", PROJECT / "Examples/python", PROJECT / "Tests/Lab/lab")
 SECONDS_DEFAULT = 20
+# Suites wait most of the time: two at a time use 44 % of two processors.
+JOBS = 3
 # A suite that runs longer than this time is ended. The longest suite, library_test, builds for up to 400 s.
 SECONDS_MAX = 1800
 
@@ -113,7 +115,7 @@ def run_one(binary, name, arguments):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("-j", type=int, default=2, metavar="N", help="how many suites run at a time (default 2)")
+    parser.add_argument("-j", type=int, default=JOBS, metavar="N", help=f"how many suites run at a time (default {JOBS})")
     parser.add_argument("binary", metavar="BINARY", help="the firmware, such as build/x86_64/causeway")
     parser.add_argument("name", metavar="NAME", nargs="?", help="one suite or measurement, instead of all suites")
     parser.add_argument("arguments", metavar="ARGUMENT", nargs=argparse.REMAINDER, help="its arguments")
