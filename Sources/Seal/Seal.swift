@@ -134,8 +134,8 @@ public final class Seal {
   }
 
   /// Ends all sessions permanently. The reason `.busy` means that another peer gets the slot. Writes the payload of a
-  /// frame that reports the end to the peer to the start of `buffer`, which has 2048 bytes. Returns nil if there is
-  /// nothing to report. The seal must not be used afterwards.
+  /// frame that reports the end to the peer to the start of `buffer`, which has 2048 bytes. Returns nil if no
+  /// frame is to be sent. The seal must not be used afterwards.
   public func end(
     _ reason: SealRefusal, into buffer: UnsafeMutableRawBufferPointer, now: Instant
   ) -> SealFrame? {

@@ -157,8 +157,8 @@ private struct Cast {
     #expect(table.merge(merged).isChanged)
     #expect(table.contains(other.id))
     for signer in [hall.stations[0].address, hall.stations[2].address] {
-      // The record of one signer is missing. With the remaining entries alone, a node could not complete a handshake
-      // with any member of the other side.
+      // The entries lack the record of one signer of the merge. Without that record, a member of one merged session
+      // could not complete a handshake with any member of the other session.
       var entries = merged
       entries.records.removeAll { $0.address == signer }
       var table = SessionTable(before.entries.origins[0].origin, hall.stations[1].cryptography)
