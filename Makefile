@@ -21,7 +21,11 @@ demo: ## run the main scenario in the radio lab: a box connects Bluetooth, Wi-Fi
 quick: ## run the unit tests of one module and build only what they import (MODULE=Mesh; FILTER=test for some of them)
 	@Tests/quick.sh "$(MODULE)" $(if $(FILTER),--filter '$(FILTER)')
 
-test: check docs test-unit selftest test-package test-lab ## run everything that CI runs
+# The tests of daemons and those of packages wait most of the time, so they run side by side.
+test: check docs test-unit build ## run everything that CI runs
+	@board/build/host-packages.sh amd64 arm64 load package
+	$(MAKE) -j 2 --output-sync=target selftest test-package
+	$(MAKE) test-lab
 
 test-unit: ## run unit tests, all inputs of the fuzz targets, the self-test in normal Swift, and 500 simulated networks
 	Tests/unit.sh

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the tests and measurements with real daemons.
 
-run.py [-j N] BINARY               all suites of `tests`, N at a time (default 3), the longest first
+run.py [-j N] BINARY               all suites of `tests`, N at a time (default 4), the longest first
 run.py BINARY NAME [ARGUMENT...]   one suite of `tests` or one program of `measurements`, with its output unchanged
 
 Without NAME, prints a line per suite, then the whole output of each suite that failed, and `N passed, M failed`.
@@ -25,8 +25,8 @@ PROJECT = HERE.parents[1]
 # The folders whose modules suites and measurements import.
 MODULES = (HERE / "support", PROJECT / "Examples/python", PROJECT / "Tests/Lab/lab")
 SECONDS_DEFAULT = 20
-# Suites wait most of the time: two at a time use 44 % of two processors.
-JOBS = 3
+# Suites wait most of the time: three at a time use 16 % of two processors.
+JOBS = 4
 # A suite that runs longer than this time is ended. The longest suite, library_test, builds for up to 400 s.
 SECONDS_MAX = 1800
 

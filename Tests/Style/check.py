@@ -241,7 +241,8 @@ def check_targets():
     makefile = ROOT / "Makefile"
     rules = re.findall(r"^([a-z-]+):([^\n#]*)(?:## [^\n]*)?\n((?:\t[^\n]*\n|ifdef[^\n]*\n|else\n|endif\n)*)",
                        makefile.read_text(encoding="utf-8"), re.MULTILINE)
-    calls = {name: {*first.split(), *re.findall(r"\$\(MAKE\) ([a-z-]+)", recipe)} for name, first, recipe in rules}
+    called = re.compile(r"\$\(MAKE\) (?:-j \d+ --output-sync=target )?([a-z -]+)")
+    calls = {name: {*first.split(), *" ".join(called.findall(recipe)).split()} for name, first, recipe in rules}
     reached, found = {"help"}, {"test-all"}
     while found:
         reached |= found

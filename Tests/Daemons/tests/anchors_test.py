@@ -2,7 +2,6 @@
 
 Real daemons run on the loopback interface with the policy `ca`. The openssl command makes the keys, certificates and
 revocation lists."""
-# seconds: 90
 import os
 import subprocess
 import unittest

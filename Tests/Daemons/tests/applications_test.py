@@ -2,7 +2,7 @@
 
 Two real daemons run on the loopback interface. Their clients are written from docs/local-api.md
 (Examples/python/causeway.py)."""
-# seconds: 100
+# seconds: 75
 import os
 import re
 import signal

@@ -2,7 +2,6 @@
 
 Two real daemons run on the loopback interface. Everything that may hold a secret contains a canary, a text that the
 test searches in the report."""
-# seconds: 30
 import base64
 import io
 import os

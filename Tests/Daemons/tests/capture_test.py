@@ -2,7 +2,6 @@
 
 Messages travel from the daemon `near` through the box to the daemon `far`, on the loopback interface. tshark reads the
 captures."""
-# seconds: 40
 import os
 import pty
 import select

@@ -1,7 +1,6 @@
 """Applications that admit members to sessions by the certificates of the members' nodes.
 
 Real daemons run on the loopback interface. The openssl command makes the keys and certificates."""
-# seconds: 30
 import subprocess
 import tempfile
 import unittest

@@ -1,5 +1,5 @@
 """The command `chat` with real daemons, with and without a terminal."""
-# seconds: 50
+# seconds: 35
 import json
 import pathlib
 import signal

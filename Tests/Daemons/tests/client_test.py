@@ -2,7 +2,6 @@
 
 The client speaks TLS, the bypass and DTLS over TCP on the loopback interface, with the system's OpenSSL. It shares no
 code with the firmware. The tests include the error cases of docs/protocol.md."""
-# seconds: 40
 import concurrent.futures
 import hashlib
 import hmac

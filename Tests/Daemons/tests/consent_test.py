@@ -1,5 +1,5 @@
 """Questions to a person on a terminal, and input that must not answer them."""
-# seconds: 50
+# seconds: 45
 import tempfile
 import time
 import unittest

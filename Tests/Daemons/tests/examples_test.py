@@ -2,7 +2,7 @@
 
 Real daemons run on the loopback interface. The programs of Examples/python are started as their users start them.
 Applications with the Python client exchange files with each other and with the commands."""
-# seconds: 60
+# seconds: 30
 import html
 import os
 import re

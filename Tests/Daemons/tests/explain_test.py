@@ -1,7 +1,7 @@
 """`causeway explain` and `causeway sessions`.
 
 Real daemons run on the loopback interface with one fault between them, which `causeway explain` must name."""
-# seconds: 120
+# seconds: 35
 import json
 import os
 import shutil

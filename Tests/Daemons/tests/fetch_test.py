@@ -1,5 +1,4 @@
 """URLs that `causeway send` fetches before it offers their contents, with real daemons and a web server."""
-# seconds: 30
 import base64
 import contextlib
 import http.server

@@ -1,5 +1,5 @@
 """The commands `send`, `receive` and `drop` with real daemons."""
-# seconds: 60
+# seconds: 180
 import json
 import os
 import pathlib

@@ -2,7 +2,6 @@
 
 Two real daemons run on the loopback interface. Their clients are written from docs/local-api.md
 (Examples/python/causeway.py)."""
-# seconds: 30
 import threading
 import unittest
 

@@ -2,7 +2,7 @@
 
 Real daemons run on the loopback interface. The openssl command makes the keys and certificates.
 """
-# seconds: 90
+# seconds: 25
 import collections
 import contextlib
 import os

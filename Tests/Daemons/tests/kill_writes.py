@@ -4,7 +4,6 @@ Each command runs under strace, which kills the command (SIGKILL) on entry to th
 tests all kinds of calls that a write uses, and every N up to the number of calls. After each kill the state must load,
 and must be the old or the new state. Needs strace.
 """
-# seconds: 120
 import collections
 import re
 import shutil

@@ -3,7 +3,7 @@
 A temporary package outside of the project depends on a version of a clone by URL. It builds with the Swift toolchain
 alone. Its programs are those of Examples. Two of these programs are connected by two real daemons on the loopback
 interface. One sends a folder while an application or a daemon is killed, and the test counts the bytes sent twice."""
-# seconds: 300
+# seconds: 400
 import os
 import pathlib
 import queue

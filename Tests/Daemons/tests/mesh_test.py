@@ -1,7 +1,7 @@
 """Neighbours that die, and nodes that lose their stored state.
 
 Real daemons run on the loopback interface."""
-# seconds: 70
+# seconds: 30
 import os
 import shutil
 import signal

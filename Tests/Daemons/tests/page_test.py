@@ -2,7 +2,6 @@
 
 A real daemon serves the page. A virtual cable replaces the radio, and headless Chromium runs at its other end. With
 SCREENSHOT=FILE the test makes the picture of docs/operations/radios.md. Needs root."""
-# seconds: 45
 import os
 import re
 import shutil

@@ -1,5 +1,4 @@
 """Invented nodes behind one link try to occupy all slots for sealed sessions, and honest nodes still get slots."""
-# seconds: 80
 import struct
 import threading
 import time

@@ -1,7 +1,6 @@
 """`causeway ping` and `causeway trace`, with real daemons.
 
 The network is near – box – far, on the loopback interface."""
-# seconds: 30
 import json
 import os
 import re

@@ -3,7 +3,7 @@
 The faults are closed descriptors, outputs that block or fail, idle clients, files that vanish, and full disks. Real
 daemons run on the loopback interface. Needs strace. Needs root, to act as other users and to mount disks.
 """
-# seconds: 90
+# seconds: 55
 import os
 import shutil
 import signal

@@ -1,5 +1,5 @@
 """Offers that stall at a receiver, and several receivers on one box, with real daemons."""
-# seconds: 60
+# seconds: 105
 import os
 import pathlib
 import re

@@ -1,7 +1,7 @@
 """`causeway top` on pseudo-terminals, whose output a terminal emulator (pyte) reads.
 
 Real daemons run on the loopback interface."""
-# seconds: 60
+# seconds: 30
 import json
 import os
 import re

@@ -1,7 +1,7 @@
 """Trust in peers, and untrusted text in outputs, tested with the causeway binary.
 
 Real daemons run on the loopback interface. An application on one of them sends hostile text."""
-# seconds: 100
+# seconds: 50
 import os
 import subprocess
 import time

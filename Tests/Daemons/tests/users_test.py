@@ -2,7 +2,7 @@
 
 A real daemon runs on the loopback interface, started as config/causeway.service does. Needs root, to act as other
 users."""
-# seconds: 90
+# seconds: 30
 import json
 import os
 import shutil
