@@ -10,7 +10,7 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "Daemons/support"))
 
-from daemons import DaemonsTest
+from daemons import DaemonsTest, is_free, wait
 from workshop import compile_programs
 
 MARKER, HEADER_BYTES, HEAD_BYTES, RECORD_HEADER_BYTES = 0x81, 48, 72, 5
@@ -117,6 +117,8 @@ class GeneratorTest(DaemonsTest):
         hub = subprocess.Popen([self.programs / "hub", str(port)])
         self.addCleanup(hub.wait)
         self.addCleanup(hub.kill)
+        # A probe connection would count as a receiver of the hub, so the port itself is watched.
+        wait("the hub listens", lambda: not is_free(port))
         return port
 
     def test_all_messages_pass_a_box_beside_tls_and_inside_it(self):

@@ -26,7 +26,7 @@ def _own_ports():
         guard = socket.socket()
         try:
             guard.bind(("127.0.0.1", first))
-            if all(_is_free(port) for port in range(first + 1, first + PORTS_OF_A_RUN)):
+            if all(is_free(port) for port in range(first + 1, first + PORTS_OF_A_RUN)):
                 return guard, iter(range(first + 1, first + PORTS_OF_A_RUN))
         except OSError:
             pass
@@ -34,7 +34,7 @@ def _own_ports():
     raise SystemExit(f"in each {PORTS_OF_A_RUN} ports from {PORTS.start} to {PORTS.stop - 1} one is in use")
 
 
-def _is_free(port):
+def is_free(port):
     """Whether no process listens on a port of this machine, over IPv4 or IPv6. A port of connections that have just
     ended is free."""
     for family, address in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")):
