@@ -12,7 +12,7 @@ import time
 
 PROJECT = pathlib.Path(__file__).resolve().parents[2]
 CLONE = PROJECT / "build/times"
-CORE, RIM = "Sources/Mesh/ShortestPaths.swift", "Sources/Relay/RelayTraffic.swift"
+CORE, RIM = "Sources/Mesh/ShortestPaths.swift", "Sources/Relay/FaultReports.swift"
 QUICK, DEVELOPMENT = "make quick MODULE=Mesh", "board/build/swift.sh development x86_64"
 NOTHING, LINE, DECLARATION = "", "line", "declaration"
 SELFTEST = "build/development/x86_64/causeway selftest > /dev/null"
