@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 mkdir -p build
 log=build/unit-tests.log
 export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH=$((2 * $(nproc)))
-# The build is a separate call, so that the tests have the full time limit of swift.sh. A first build takes ten minutes on
+# The build is a separate call, so that the tests have the full time limit of swift.sh. A first build takes five minutes on
 # two processors.
 case " $* " in
   *" --skip-build "*) ;;

@@ -48,7 +48,10 @@ final class LinkManager: LinkDriverDelegate, InboundStreamsDelegate, RadiosDeleg
   /// The number of links, without streams in their handshake.
   var count: Int { drivers.count { $0.slot != nil } }
 
+  /// Sends the frames that the node has queued for a link slot.
   func transmit(_ slot: Int) { driver(of: slot)?.transmit() }
+
+  /// Closes the link of a slot after its last frames.
   func finish(_ slot: Int) { driver(of: slot)?.finish() }
 
   /// Ends the streams that have no link slot.
