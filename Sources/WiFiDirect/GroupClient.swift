@@ -67,9 +67,11 @@ final class GroupClient: RadioActivity {
       }
     case .formationFailed:
       if phase == .joining { failed("the group owner refused this node") }
+    case .pushButtonOverlap:
+      if phase == .joining { failed("the group owner refused this node, because another device is joining") }
     case .full:
       if phase == .joining { failed("the group is full: its owner accepts no more stations") }
-    case .pushButtonRequested, .pushButtonEnded, .pushButtonOverlap, .stationConnected, .stationDisconnected,
+    case .pushButtonRequested, .pushButtonEnded, .stationConnected, .stationDisconnected,
       .connected, .disconnected, .terminating, .meshPeerRefused, .meshRefused, .other:
       break
     }

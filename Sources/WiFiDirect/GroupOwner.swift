@@ -24,6 +24,7 @@ final class GroupOwner: RadioActivity {
   private var options: WiFiDirectOptions { radio.options }
   private var timer: Timer?
   private var pushButtonTimer: Timer?
+  private var turns = PushButtonTurns()
   private var interface = ""
   private var network: String?
 
@@ -49,14 +50,13 @@ final class GroupOwner: RadioActivity {
       if isOurs(message) { radio.stationJoined(address) }
     case .stationDisconnected(let address):
       if isOurs(message) { radio.stationLeft(address) }
-    case .pushButtonRequested:
-      if options.pushButton == .always { openPushButton() }
+    case .pushButtonRequested(let device):
+      if options.pushButton == .always { admit(device) }
     case .pushButtonEnded:
-      if isOurs(message) { radio.snapshot.isPushButtonPressed = false }
-      if isOurs(message), options.pushButton == .always { pushButtonTimer?.set(after: Self.pushButtonAgainTime) }
+      if isOurs(message) { pushButtonEnded(again: Self.pushButtonAgainTime) }
     case .pushButtonOverlap:
-      if isOurs(message) { radio.snapshot.isPushButtonPressed = false }
-      if isOurs(message), options.pushButton == .always { pushButtonTimer?.set(after: Self.overlapTime) }
+      // During a turn, WPS reports an overlap for each other device that it refuses.
+      if isOurs(message), !turns.isTaken(at: radio.loop.now) { pushButtonEnded(again: Self.overlapTime) }
     case .deviceFound, .findStopped, .formationFailed, .full, .connected, .disconnected, .terminating, .meshPeerRefused,
       .meshRefused, .other:
       break
@@ -76,6 +76,26 @@ final class GroupOwner: RadioActivity {
       guard options.pushButton == .always else { return }
       pushButtonTimer?.set(after: reply.isOK ? Self.pushButtonTime : Self.overlapTime)
     }
+  }
+
+  /// Activates push button for `device` alone, unless another device has the turn. Push button is then activated for
+  /// all devices again when this device has used push button, or at the end of the turn.
+  private func admit(_ device: MACAddress) {
+    guard !interface.utf8.isEmpty else { return }
+    let now = radio.loop.now
+    guard turns.request(by: device, at: now) else {
+      if !turns.isTaken(at: now) { openPushButton() }
+      return
+    }
+    radio.supplicant?.send(to: interface, "WPS_PBC p2p_dev_addr=\(device.text)") { [self] reply in
+      pushButtonTimer?.set(after: reply.isOK ? PushButtonTurns.turnTime : Self.overlapTime)
+    }
+  }
+
+  private func pushButtonEnded(again pause: TimeSpan) {
+    turns.end()
+    radio.snapshot.isPushButtonPressed = false
+    if options.pushButton == .always { pushButtonTimer?.set(after: pause) }
   }
 
   func checkLiveness() {

@@ -8,11 +8,13 @@ public enum SupplicantEvent: Equatable, Sendable {
   case formationFailed
   /// The network accepts no more stations (IEEE 802.11-2020, table 9-50, status 17).
   case full
-  /// A device requests to join by push button.
+  /// The device of this P2P device address requests to join by push button.
   case pushButtonRequested(MACAddress)
   /// Push button was deactivated, after two minutes or because a device used it.
   case pushButtonEnded
-  /// Two devices pushed at the same time; WPS accepts neither device.
+  /// Several devices pushed within two minutes, and WPS refused one of them. The owner of the group gets this event
+  /// (WPS-OVERLAP-DETECTED), and so does the refused device (WPS-M2D with configuration error 12, multiple
+  /// PBC sessions detected).
   case pushButtonOverlap
   /// A station joined an access point or a group, or a neighbour joined a mesh.
   case stationConnected(MACAddress)

@@ -32,7 +32,11 @@ public enum SupplicantParser {
       let reason = rest.field("reason=", behind: rest.startIndex) ?? []
       return .groupRemoved(interface: string(rest.word), reason: string(reason))
     }
-    if let rest = text.after("P2P-PROV-DISC-PBC-REQ ") { return station(rest) { .pushButtonRequested($0) } }
+    if let rest = text.after("P2P-PROV-DISC-PBC-REQ ") { return pushButtonRequested(rest) }
+    if let rest = text.after("WPS-M2D ") {
+      let reason = rest.field("config_error=", behind: rest.startIndex) ?? []
+      return number(reason) == 12 ? .pushButtonOverlap : .other
+    }
     if let rest = text.after("AP-STA-CONNECTED ") ?? text.after("MESH-PEER-CONNECTED ") {
       return station(rest) { .stationConnected($0) }
     }
@@ -73,6 +77,12 @@ public enum SupplicantParser {
   ) -> SupplicantEvent {
     guard let address = MACAddress(parsing: text.word) else { return .other }
     return make(address)
+  }
+
+  /// Parses "42:… p2p_dev_addr=42:… pri_dev_type=… name='Node2' …". The fields before the name are trusted.
+  private static func pushButtonRequested(_ text: ArraySlice<UInt8>) -> SupplicantEvent {
+    guard let address = text.field("p2p_dev_addr=", behind: text.startIndex) else { return .other }
+    return station(address) { .pushButtonRequested($0) }
   }
 
   /// Parses "46:… p2p_dev_addr=42:… pri_dev_type=… name='Node1' config_methods=0x80 dev_capab=0x27 group_capab=0x89

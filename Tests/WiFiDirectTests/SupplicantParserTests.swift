@@ -130,6 +130,8 @@ private func parse(_ text: String) -> SupplicantMessage? { SupplicantParser.pars
     ("<3>WPS-PBC-DISABLE ", .pushButtonEnded),
     ("<3>WPS-TIMEOUT Requested operation timed out", .pushButtonEnded),
     ("<3>WPS-OVERLAP-DETECTED ", .pushButtonOverlap),
+    ("<3>WPS-M2D dev_password_id=0 config_error=12", .pushButtonOverlap),
+    ("<3>WPS-M2D dev_password_id=0 config_error=1", .other),
     ("<3>CTRL-EVENT-CONNECTED - Connection to 46:00:00:00:00:00 completed [id=0 id_str=]", .connected),
     ("<3>CTRL-EVENT-DISCONNECTED bssid=46:00:00:00:00:00 reason=3", .disconnected),
     ("<3>CTRL-EVENT-TERMINATING ", .terminating),
@@ -148,8 +150,8 @@ private func parse(_ text: String) -> SupplicantMessage? { SupplicantParser.pars
 
   @Test func `a push button request names its device`() {
     let text =
-      "<3>P2P-PROV-DISC-PBC-REQ 42:00:00:00:02:00 p2p_dev_addr=42:00:00:00:02:00 pri_dev_type=1-0050F204-1 "
-      + "name='Node2' config_methods=0x80 dev_capab=0x25 group_capab=0x0 group=p2p-wlan0-0"
+      "<3>P2P-PROV-DISC-PBC-REQ 46:00:00:00:02:00 p2p_dev_addr=42:00:00:00:02:00 pri_dev_type=1-0050F204-1 "
+      + "name=' p2p_dev_addr=42:00:00:00:03:00' config_methods=0x80 dev_capab=0x25 group_capab=0x0 group=p2p-wlan0-0"
     #expect(parse(text)?.event == .pushButtonRequested(MACAddress(0x4200_0000_0200)))
   }
 

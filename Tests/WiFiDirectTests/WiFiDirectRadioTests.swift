@@ -117,47 +117,6 @@ let ownerStarted =
       })
   }
 
-  @Test func `a used push button is pressed again`() throws {
-    let supplicant = try makeSupplicant()
-    let radio = makeRadio()
-    defer { radio.stop() }
-    own(radio, supplicant)
-    serve(loop) { supplicant.count("IFNAME=p2p-cwtest-0 WPS_PBC") == 1 }
-    supplicant.say("IFNAME=p2p-cwtest-0 <3>WPS-PBC-DISABLE ")
-    serve(loop) { supplicant.count("IFNAME=p2p-cwtest-0 WPS_PBC") == 2 }
-    #expect(supplicant.count("IFNAME=p2p-cwtest-0 WPS_PBC") == 2)
-  }
-
-  @Test func `a push button on request waits for the request`() throws {
-    let supplicant = try makeSupplicant()
-    let radio = makeRadio { $0.pushButton = .onRequest }
-    radio.start()
-    defer { radio.stop() }
-    #expect(!radio.pushButton(), "there is no group yet")
-    serve(loop) { supplicant.count("IFNAME=p2p-dev-cwtest P2P_GROUP_ADD") == 1 }
-    supplicant.say(ownerStarted)
-    serve(loop) { radio.snapshot.state == .groupOwner }
-    loop.turn(waitMilliseconds: 20)
-    #expect(supplicant.count("IFNAME=p2p-cwtest-0 WPS_PBC") == 0)
-    #expect(radio.pushButton())
-    serve(loop) { radio.snapshot.isPushButtonPressed }
-    #expect(supplicant.count("IFNAME=p2p-cwtest-0 WPS_PBC") == 1)
-    supplicant.say("IFNAME=p2p-cwtest-0 <3>WPS-TIMEOUT ")
-    serve(loop) { !radio.snapshot.isPushButtonPressed }
-    #expect(!radio.snapshot.isPushButtonPressed, "two minutes have gone by")
-  }
-
-  @Test func `a push button that is forbidden is not pressed`() throws {
-    let supplicant = try makeSupplicant()
-    let radio = makeRadio { $0.pushButton = .never }
-    defer { radio.stop() }
-    own(radio, supplicant)
-    serve(loop) { radio.snapshot.state == .groupOwner }
-    #expect(!radio.pushButton())
-    serve(loop, for: .milliseconds(20))
-    #expect(supplicant.count("IFNAME=p2p-cwtest-0 WPS_PBC") == 0)
-  }
-
   @Test func `a radio held on another band gets the group there`() throws {
     let supplicant = try makeSupplicant()
     let usual = supplicant.answer
@@ -332,6 +291,19 @@ let ownerStarted =
     #expect(radio.snapshot.owner == nil)
     serve(loop) { supplicant.count("P2P_FIND") == 2 }
     #expect(supplicant.count("P2P_FIND") == 2)
+  }
+
+  @Test func `a client reports that the owner admits another device`() throws {
+    let supplicant = try makeSupplicant()
+    let radio = makeRadio { $0.role = .client }
+    radio.start()
+    defer { radio.stop() }
+    serve(loop) { supplicant.count("P2P_FIND") == 1 }
+    supplicant.say(ownerFound)
+    serve(loop) { radio.snapshot.state == .joining }
+    supplicant.say("<3>WPS-M2D dev_password_id=0 config_error=12")
+    serve(loop) { !recorder.reports.isEmpty }
+    #expect(recorder.reports.map(\.text) == ["the group owner refused this node, because another device is joining"])
   }
 
   /// Any device can own a group whose name looks like that of a node, and then admit no station.

@@ -139,6 +139,12 @@ def group_started(control, timeout=30):
     return match[1], match[2], fields
 
 
+def find_device(control, name, frequency=2437):
+    """Search for the P2P device whose name matches the regular expression. Returns its device address."""
+    control.command(f"P2P_FIND 15 freq={frequency}")
+    return control.wait_event(rf"P2P-DEVICE-FOUND .*p2p_dev_addr=(\S+) .*name='{name}'", 20)[1]
+
+
 def join_group(owner, member, frequency=2437):
     """Form a group of two Supplicants by push button. The first one opens its own group, and the second one joins it.
     Returns the interfaces of owner and member, which then have addresses."""
@@ -149,9 +155,7 @@ def join_group(owner, member, frequency=2437):
     owner_interface, _, fields = group_started(host)
     owner.box.run("ip", "address", "add", "192.168.49.1/24", "dev", owner_interface)
     owner.control(owner_interface, events=False).command("WPS_PBC")
-    guest.command(f"P2P_FIND 15 freq={frequency}")
-    found = guest.wait_event(rf"P2P-DEVICE-FOUND .*p2p_dev_addr=(\S+) .*name='{re.escape(owner.device_name)}'", 20)
-    guest.command(f"P2P_CONNECT {found[1]} pbc join")
+    guest.command(f"P2P_CONNECT {find_device(guest, re.escape(owner.device_name), frequency)} pbc join")
     member_interface, _, fields = group_started(guest)
     member.box.run("ip", "address", "add", f"{fields['ip_addr']}/24", "dev", member_interface)
     return owner_interface, member_interface
