@@ -149,6 +149,8 @@ ROWS = [
     Row("a wrong signature is remembered as verified", "Sources/Session/Membership/VerifiedSignatures.swift",
         "by: point, of: node) else { return false }", "by: point, of: node) || true else { return false }",
         "SessionTests"),
+    Row("a digest that was sent before cancels a snapshot", "Sources/Session/Membership/TableSync.swift",
+        "    digestAt = .never\n    return nil\n", "    cancelDigestAndSnapshot()\n    return nil\n", "SessionTests"),
     Row("each table change is sent as a snapshot", "Sources/Session/Membership/TableSync.swift",
         "    postponeSnapshot(own, now)\n", "", "SessionTests"),
     Row("a browse of all types shows types reserved for other groups", "Sources/LocalAPI/ClientRecord.swift",

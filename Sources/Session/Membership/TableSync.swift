@@ -115,11 +115,12 @@ struct TableSync {
     guard isDue(now) else { return nil }
     if snapshotAt <= now && theirDigest != own.digest { return .snapshot }
     if deltaAt <= now { return .delta(since: sentUpTo) }
-    if sentDigest == own.digest || digestAt > now {
-      cancelDigestAndSnapshot()
-      return nil
-    }
-    return .digest
+    if theirDigest == own.digest { snapshotAt = .never }
+    guard digestAt <= now else { return nil }
+    if sentDigest != own.digest { return .digest }
+    // A snapshot stays due, because the member has reported another digest.
+    digestAt = .never
+    return nil
   }
 
   mutating func sent(_ message: Message, _ own: State, _ now: Instant) {
