@@ -3,6 +3,7 @@ import Journal
 import Link
 import Mesh
 import Primitives
+import Seal
 
 /// Lets neighbours take turns at the few connections of the Bluetooth adapter. A relay forwards for others; a leaf is a
 /// node that does not.
@@ -252,6 +253,7 @@ extension Node {
     let turn = parking.turns[slot]
     parking.resumed(slot)
     directory.renewGrace(now: now)
+    beginSessions(behind: slot)
     if links[slot].peerEpoch != turn.epoch || links[slot].payloadBytesMax != turn.payloadBytesMax {
       // The neighbour has restarted and no longer has the link.
       _ = mesh.removeLink(slot)
@@ -261,6 +263,14 @@ extension Node {
       flooding[slot].owe(.none, now: now)
     }
     wantTransmit(slot)
+  }
+
+  /// Lets the sessions with peers behind a link that was parked begin again at once. Nobody could answer the earlier
+  /// attempts, and a leaf may be connected only for seconds (`Parking.turnMax`).
+  private func beginSessions(behind slot: Int) {
+    for association in associations.all where association.route.map({ Int($0.link) == slot }) ?? false {
+      association.protection.seal?.routeFound()
+    }
   }
 
   /// Handles a dial that failed for a reason other than a lack of connections. Closes the link to a parked neighbour

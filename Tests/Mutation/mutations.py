@@ -276,6 +276,8 @@ ROWS = [
         "if !isRelayed { return turn(of: group) }", "return turn(of: group)", "LinkTests"),
     Row("small frames that a neighbour relays use up its frame count", "Sources/Link/FrameQueue.swift",
         "isRelayed ? Limits.neighbourFramesMax / 8 : 0", "0", "LinkTests"),
+    Row("sessions wait out their pause on a resumed link", "Sources/Node/Parking.swift",
+        "    beginSessions(behind: slot)\n", "", "NodeTests"),
     Row("a leaf with traffic is parked", "Sources/Node/Parking.swift",
         "while let slot = slots.next() { parking.turns[slot].talk(now) }",
         "while slots.next() != nil {}", "NodeTests"),

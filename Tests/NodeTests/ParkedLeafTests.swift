@@ -46,6 +46,24 @@ import Testing
   #expect(box.dials == [1])
 }
 
+@Test func `a leaf whose parked link is up again begins a session without waiting out the pause`() throws {
+  let (box, slot) = try ParkingBox.leaf(encryption: .optional)
+  let bench = box.bench
+  bench.receive(
+    bench.topology(1, [20, 30], sequence: 2) + bench.topology(30, [1], encryption: .optional) + bench.profile(1)
+      + bench.profile(30), on: slot)
+  try box.send(to: 30)
+  #expect(!bench.sent(.handshake, on: slot).isEmpty)
+  // Nobody answers. The fourth attempt ends after 51.5 s, and a pause of 4 s follows.
+  box.pass(.seconds(52))
+  _ = bench.sent(on: slot)
+  bench.receive(box.goodbye(of: 1), on: slot)
+  bench.handle(.linkClosed(slot))
+  box.pass(.seconds(1))
+  box.link(1, capabilities: .relay, isOwn: true)
+  #expect(!bench.sent(.handshake, on: slot).isEmpty)
+}
+
 /// A leaf whose relay has parked it two seconds after losing peer 3.
 private func parkedAfterLoss() throws -> (box: ParkingBox, slot: Int) {
   let (box, slot) = try ParkingBox.leaf()

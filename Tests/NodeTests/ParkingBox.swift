@@ -11,7 +11,9 @@ final class ParkingBox {
   let bench: Bench
   private(set) var slots: [Int: Int] = [:]
 
-  init(relays: Bool = true, places: Int = 4) { bench = Bench(20, relays: relays, bluetoothPlaces: places) }
+  init(relays: Bool = true, places: Int = 4, encryption: EncryptionPreference = .none) {
+    bench = Bench(20, relays: relays, encryption: encryption, bluetoothPlaces: places)
+  }
 
   /// Discovery finds the node `person` over Bluetooth.
   func hear(_ person: Int, relays: Bool = false) {
@@ -98,8 +100,8 @@ final class ParkingBox {
   func other(than person: Int) -> Int { person == 2 ? 3 : 2 }
 
   /// A leaf as the node under test, linked with relay 1. Returns the slot of that link.
-  static func leaf() throws -> (box: ParkingBox, slot: Int) {
-    let box = ParkingBox(relays: false)
+  static func leaf(encryption: EncryptionPreference = .none) throws -> (box: ParkingBox, slot: Int) {
+    let box = ParkingBox(relays: false, encryption: encryption)
     box.hear(1, relays: true)
     box.link(1, capabilities: .relay, isOwn: true)
     box.pass(.seconds(1))
