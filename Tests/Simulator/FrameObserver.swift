@@ -17,7 +17,7 @@ struct FrameObserver {
   }
   private struct News: Hashable {
     var sender: Place
-    var receiver: Int
+    var receiver: NodeID
     var source: NodeID
     var kind: UInt8
     var epoch: UInt64
@@ -25,7 +25,7 @@ struct FrameObserver {
   }
   private struct Pair: Hashable {
     var sender: Place
-    var receiver: Int
+    var receiver: NodeID
   }
 
   /// The number of frames that each node has forwarded, in total (`forwardCounts`) and for each frame (`forwarded`).
@@ -37,9 +37,11 @@ struct FrameObserver {
   /// For each advertisement that a node sent to a neighbour: the number of times, the last age in milliseconds, and the
   /// time at which the neighbour's copy expires. `streams` holds the streams over which the node has sent to this
   /// neighbour. `requests` holds the number of requests for advertisements that the neighbour has sent to the node.
+  /// Neighbours are counted by their ids, because two machines with one key are one neighbour to the node: if the link
+  /// to one of them ends, the node sends all its advertisements over the link to the other one.
   private var told: [News: (count: Int, age: UInt64, until: Instant)] = [:]
   private var streams: [Pair: Set<Int>] = [:]
-  private var requests: [[Int]: Int] = [:]
+  private var requests: [[NodeID]: Int] = [:]
   private var windows = WindowObserver()
   /// The latest topology advertisement of each node, by the number of the machine.
   private(set) var topologies: [Int: Topology] = [:]
@@ -56,7 +58,7 @@ struct FrameObserver {
 
   /// Checks a frame that `sender`, in its incarnation `life`, sends over a stream. Returns the violation, or nil.
   mutating func sent(
-    _ header: FrameHeader, _ payload: RawSpan, by sender: Int, life: Int, id: NodeID, stream: Int, to receiver: Int,
+    _ header: FrameHeader, _ payload: RawSpan, by sender: Int, life: Int, id: NodeID, stream: Int, to receiver: NodeID,
     now: Instant
   ) -> String? {
     frameCount += 1
@@ -68,7 +70,7 @@ struct FrameObserver {
     if header.isRouted { return routed(header, payload, place, id) }
     if header.knownType == .advertisement { return advertisement(header, payload, place, id, receiver, now) }
     if header.knownType == .denyList { return nil }
-    if header.knownType == .request { requests[[receiver, sender], default: 0] += 1 }
+    if header.knownType == .request { requests[[receiver, id], default: 0] += 1 }
     return header.source == id ? nil : "sends a frame between neighbours in another's name"
   }
 
@@ -101,7 +103,7 @@ struct FrameObserver {
   }
 
   private mutating func advertisement(
-    _ header: FrameHeader, _ payload: RawSpan, _ place: Place, _ id: NodeID, _ receiver: Int, _ now: Instant
+    _ header: FrameHeader, _ payload: RawSpan, _ place: Place, _ id: NodeID, _ receiver: NodeID, _ now: Instant
   ) -> String? {
     guard let view = try? AdvertisementView(payload) else { return "sends a bad advertisement" }
     if header.source == id { remember(view, place) }
@@ -118,8 +120,7 @@ struct FrameObserver {
     let lifetime = UInt64(view.lifetimeSeconds) * 1000
     known.until = max(known.until, now + .milliseconds(lifetime - min(header.identifier, lifetime)))
     told[news] = known
-    if !tablesAreFull, known.count > streams[pair, default: []].count + requests[[place.machine, receiver], default: 0]
-    {
+    if !tablesAreFull, known.count > streams[pair, default: []].count + requests[[id, receiver], default: 0] {
       return "tells a neighbour more often than it had streams and was asked"
     }
     return header.identifier < lifetime ? nil : "tells what is too old to hold"

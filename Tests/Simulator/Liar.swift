@@ -142,8 +142,11 @@ extension Simulation {
     trace.note(now, "newcomer \(newcomer) next to \(host)")
     start(newcomer)
     // Some machines may be near only through the hostile relay, whose neighbours close its link on detection of the
-    // attack.
-    let expected = near(host).intersection(nearBefore).union([host])
+    // attack. To others the host is no peer, because their own cheapest route to it has too many hops.
+    let routes = referenceByStatements(of: machines.indices)
+    let expected = near(host).intersection(nearBefore).union([host]).filter {
+      ($0 == host || machines[$0].found.contains(host)) && !mayEvict(host, from: $0, by: routes, lie, liar)
+    }
     report.newcomer = until(Self.newcomerMax, slack, "the newcomer is not everybody's peer beside \(lie)") { [self] in
       machines[newcomer].found.isSuperset(of: expected)
         && expected.allSatisfy { machines[$0].found.contains(newcomer) } && isServed(newcomer, beside: lie)
@@ -153,9 +156,7 @@ extension Simulation {
       for other in before[place].subtracting(machines[home].found).sorted() {
         // The cheapest route may lead through the hostile relay and have more hops than a frame can travel.
         if let way = ways.way(from: home, to: other), way.hops > Int(Limits.hopsMax) { continue }
-        // A full table evicts nodes of the largest subtree, in this case the subtree of the hostile relay. A peer
-        // behind the relay may be among the evicted nodes.
-        if lie == .subtree, ways.leads(from: home, to: other, through: liar) { continue }
+        if mayEvict(other, from: home, by: ways, lie, liar) { continue }
         fail("machine \(home) has lost its peer \(other) beside \(lie)")
       }
     }
@@ -181,6 +182,13 @@ extension Simulation {
     }
     if search == TimeSpan(nanoseconds: 0) { report.after = after }
     liarReport = report
+  }
+
+  /// Whether `home` may evict `other`, and every node behind `other`, during the attack. A full table evicts nodes of
+  /// the largest subtree, in this case the subtree of the hostile relay. Honest nodes that `home` reaches through the
+  /// relay may be among the evicted nodes.
+  private func mayEvict(_ other: Int, from home: Int, by routes: Reference, _ lie: Lie, _ liar: Int) -> Bool {
+    lie == .subtree && routes.leads(from: home, to: other, through: liar)
   }
 
   /// The maximum number of signatures that a machine of the network verified per second of the attack.

@@ -24,6 +24,10 @@ public struct Regression: Sendable {
       faults: [.discoveryFlap, .slowReader, .alter], nodeCount: 5, faultSeconds: 8),
     Regression("two leaves of a crowded room that answer each other are never there together", seed: 33_000_908),
     Regression("a peer that is reached through the liar gives way in a full table as its nodes do", seed: 33_013_696),
+    Regression("a newcomer behind the liar is unknown to a full table, as the liar's nodes are", seed: 35_001_146),
+    Regression("a node tells its neighbour all again when one of two machines with one key has left", seed: 35_002_308),
+    Regression("two leaves that are together for seconds wait out the pause before a session", seed: 35_005_648),
+    Regression("a machine to which the newcomer's host has too many hops does not know the newcomer", seed: 35_006_152),
     Regression("an advertisement whose age a liar raised expires, and is told again", seed: 33_013_116),
     Regression("a machine behind the liar's link gets no place, and no message, beside it", seed: 33_010_352),
   ]
@@ -46,6 +50,7 @@ public struct StoryRegression: Sendable {
     StoryRegression(name: "a merge is taken of which no member is known", seed: 6868),
     StoryRegression(name: "a member whose founder has left while it was cut off connects to it for ever", seed: 1898),
     StoryRegression(name: "what becomes known while two meet is never told", seed: 9824),
+    StoryRegression(name: "a digest that was sent before cancels the table that a member lacks", seed: 35_003_244),
   ]
 
   /// Scenarios that `SessionStory` runs in a simulated network with faults.

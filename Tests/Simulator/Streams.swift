@@ -220,7 +220,8 @@ extension Simulation {
       trace.add(now, .frame, end.machine, Int(frame.header.type), Int(truncatingIfNeeded: frame.header.identifier))
       let wrong = observer.sent(
         frame.header, frame.payload.span.bytes, by: end.machine, life: end.life,
-        id: machines[end.machine].key.id, stream: stream, to: streams[stream][end: 1 - side].machine, now: now)
+        id: machines[end.machine].key.id, stream: stream, to: machines[streams[stream][end: 1 - side].machine].key.id,
+        now: now)
       if let wrong { fail("machine \(end.machine) \(wrong)") }
       checkSecrecy(frame.header, frame.payload, end.machine)
     }
