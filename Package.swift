@@ -131,15 +131,24 @@ let package = Package(
       "CSystem", "Primitives", "Journal", "Frame", "Link", "Channel", "Seal", "Session", "LocalAPI", "Node", "Reactor", "Identity", "SecureTransport", "Trust",
       "Bearer", "BearerIP", "BearerBluetooth", "WiFiDirect", "Discovery", "Board", "Configuration", "Diagnostics", "StatusPage", "DHCP",
     ]),
-    rim("Commands", [
-      "CSystem", "CMbedTLS", "CSodium", "CFormats", "Primitives", "Journal", "Frame", "Channel", "Seal", "Session", "LocalAPI", "Transfer", "TransferFiles", "Reactor",
-      "Identity", "SecureTransport", "Trust", "Configuration", "Diagnostics", "Doctor", "DaemonClient", "Terminal", "Monitor", "QRCode", "Relay",
+    // The commands. `Program` joins the groups; only `CommandLine` is shared.
+    rim("CommandLine", ["CSystem", "Primitives", "Session", "LocalAPI", "Reactor", "Configuration", "Diagnostics", "DaemonClient", "Terminal"]),
+    rim("Operator", [
+      "CSystem", "CMbedTLS", "Primitives", "Journal", "Session", "LocalAPI", "Reactor", "Identity", "SecureTransport", "Trust", "Configuration", "Diagnostics",
+      "DaemonClient", "Doctor", "Terminal", "Monitor", "QRCode", "Relay", "CommandLine",
+    ]),
+    rim("Applications", [
+      "CSystem", "Primitives", "Session", "LocalAPI", "Transfer", "TransferFiles", "Reactor", "Configuration", "Diagnostics", "DaemonClient", "Terminal", "CommandLine",
+    ]),
+    rim("Selftest", [
+      "CSystem", "CMbedTLS", "CSodium", "Primitives", "Journal", "Frame", "Channel", "Seal", "Transfer", "Reactor", "Identity", "SecureTransport",
+      "Configuration", "Diagnostics", "Relay", "CommandLine",
     ]),
     // The product is named causeway, but the module is not. A module `causeway` would clash with the library `Causeway`
     // on file systems that ignore case.
     .executableTarget(
       name: "Program",
-      dependencies: ["CSystem", "Commands"],
+      dependencies: ["CSystem", "CommandLine", "Operator", "Applications", "Selftest"],
       swiftSettings: language + mode,
       linkerSettings: embedded
         ? [.unsafeFlags(["-Xclang-linker", "-static", "-use-ld=lld", "-Xlinker", "--gc-sections"])]

@@ -130,6 +130,14 @@ public enum Ledger {
     return lines
   }
 
+  /// The table as text, below a line that names its columns.
+  public static var text: TextBuilder {
+    var text = TextBuilder()
+    text.add("                                               places  bytes each      KiB\n")
+    for line in table() { text.add("\(line)\n") }
+    return text
+  }
+
   /// A warning if a journal of `journalBytes` makes the sum of all entries exceed `memoryMax`; nil otherwise.
   static func excess(journalBytes: Int) -> String? {
     let over = sum(entries(journalBytes: journalBytes)) - memoryMax
