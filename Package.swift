@@ -132,7 +132,7 @@ let package = Package(
       "Bearer", "BearerIP", "BearerBluetooth", "WiFiDirect", "Discovery", "Board", "Configuration", "Diagnostics", "StatusPage", "DHCP",
     ]),
     // The commands. `Program` joins the groups; only `CommandLine` is shared.
-    rim("CommandLine", ["CSystem", "Primitives", "Session", "LocalAPI", "Reactor", "Configuration", "Diagnostics", "DaemonClient", "Terminal"]),
+    rim("CommandLine", ["CSystem", "Primitives", "Session", "LocalAPI", "Reactor", "Configuration", "Diagnostics", "Terminal"]),
     rim("Operator", [
       "CSystem", "CMbedTLS", "Primitives", "Journal", "Session", "LocalAPI", "Reactor", "Identity", "SecureTransport", "Trust", "Configuration", "Diagnostics",
       "DaemonClient", "Doctor", "Terminal", "Monitor", "QRCode", "Relay", "CommandLine",

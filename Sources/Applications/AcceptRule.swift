@@ -1,4 +1,3 @@
-import CSystem
 import CommandLine
 import Diagnostics
 import LocalAPI
@@ -31,7 +30,10 @@ struct AcceptRule {
 
   private var from: [[UInt8]] = []
   private var isPinned = false
-  private let isTerminal = isatty(STDIN_FILENO) == 1 && isatty(STDERR_FILENO) == 1
+  private let canAsk: Bool
+
+  /// `canAsk`: whether a person can answer questions on the terminal.
+  init(canAsk: Bool) { self.canAsk = canAsk }
 
   /// Parses one option as `LocalOptions.take` does.
   mutating func take(_ key: CInt, _ value: String) -> StaticString?? {
@@ -46,7 +48,7 @@ struct AcceptRule {
   }
 
   /// Whether the user is asked about each peer on the terminal.
-  var asks: Bool { from.isEmpty && !isPinned && isTerminal }
+  var asks: Bool { from.isEmpty && !isPinned && canAsk }
 
   func answer(_ node: NodeID, _ peer: LocalPeer) -> Answer {
     if asks { return .ask }

@@ -1,5 +1,4 @@
 import CommandLine
-import DaemonClient
 import Diagnostics
 import LocalAPI
 import Session
@@ -15,18 +14,22 @@ final class ChatView {
   }
 
   let kind: Kind
+  private let console: any Console
 
-  init(_ kind: Kind) { self.kind = kind }
+  init(_ kind: Kind, _ console: any Console) {
+    self.kind = kind
+    self.console = console
+  }
 
   var isJSON: Bool { if case .json = kind { true } else { false } }
 
   /// Prints this node's name and id as JSON.
-  func introduce(_ connection: DaemonConnection) {
+  func introduce(_ connection: any LocalConnection) {
     guard isJSON else { return }
     var line = JSONLine(event: "self")
     line.add("name", connection.name)
     line.add("id", Array(connection.node.text.utf8))
-    line.put()
+    line.put(on: console)
   }
 
   func message(_ name: [UInt8], _ from: MemberAddress, _ text: [UInt8]) {
@@ -35,7 +38,7 @@ final class ChatView {
       line.add("name", name)
       line.add(from)
       line.add("text", text)
-      return line.put()
+      return line.put(on: console)
     }
     var line = TextBuilder()
     line.add("<")
@@ -63,7 +66,7 @@ final class ChatView {
     line.add("hops", UInt64(peer.hops))
     line.add("verified", peer.isVerified)
     line.add("waiting", UInt64(lacking))
-    line.put()
+    line.put(on: console)
   }
 
   /// Shows a notice for people, not a received message.
@@ -73,7 +76,7 @@ final class ChatView {
       var line = TextBuilder("-- ")
       line.add(text)
       screen.show(line, isDim: true)
-    case .plain, .json: printError(text)
+    case .plain, .json: console.putError(text)
     }
   }
 
@@ -83,7 +86,7 @@ final class ChatView {
     case .plain, .json:
       var line = line
       line.add("\n")
-      Output.put(line)
+      console.put(line)
     }
   }
 

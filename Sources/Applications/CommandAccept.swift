@@ -4,14 +4,12 @@ import DaemonClient
 import Diagnostics
 import LocalAPI
 import Primitives
-import Reactor
 import Session
-import Terminal
 
 /// `causeway accept`
 public func commandAccept(_ words: CommandWords) -> CInt {
   var options = LocalOptions()
-  var rule = AcceptRule()
+  var rule = AcceptRule(canAsk: ProcessConsole.canAsk)
   var type: [UInt8] = []
   CommandParser.parse(
     "causeway accept", words, arguments: "TYPE", count: 1...1,
@@ -31,20 +29,25 @@ public func commandAccept(_ words: CommandWords) -> CInt {
     type = given
     return nil
   }
-  return run { () throws(CommandError) in try accept(options, rule, type) }
+  return run { () throws(CommandError) in
+    let connection = try options.connect(as: "accept")
+    try accept(connection, ProcessConsole([SIGINT, SIGTERM, SIGHUP]), options, rule, type)
+  }
 }
 
-private func accept(_ options: LocalOptions, _ rule: AcceptRule, _ type: [UInt8]) throws(CommandError) {
-  let connection = try options.connect(as: "accept")
-  let signals = Signals([SIGINT, SIGTERM, SIGHUP])
-  let end = options.endOfStay
+/// One run of `causeway accept`.
+func accept(
+  _ connection: any LocalConnection, _ console: any Console, _ options: LocalOptions, _ rule: AcceptRule,
+  _ type: [UInt8]
+) throws(CommandError) {
+  let end = options.endOfStay(from: console.now)
   let rules = SessionRules(membersMax: SessionLimits.membersMax)
-  let session = try connection.make(.open(type: type, rules, judges: !rule.asks)).number
-  try connection.make(.browse(type: type))
-  let view = ChatView(options.isJSON ? .json : .plain)
-  let lines = PeerLines(view.notice)
+  let session = try make(.open(type: type, rules, judges: !rule.asks), connection)
+  try make(.browse(type: type), connection)
+  let view = ChatView(options.isJSON ? .json : .plain, console)
+  let lines = PeerLines(console, view.notice)
   defer { lines.tellCounts(isLast: true) }
-  let doorkeeper = InvitationPrompt(connection, session, rule, type, lines) { invitation, peer, isAccepted in
+  let doorkeeper = InvitationPrompt(connection, console, session, rule, type, lines) { invitation, peer, isAccepted in
     let text = answerText(invitation, peer, isAccepted)
     guard isAccepted || lines.admits(text, .declined, of: invitation.from.node, peer) else { return }
     if view.isJSON {
@@ -53,12 +56,12 @@ private func accept(_ options: LocalOptions, _ rule: AcceptRule, _ type: [UInt8]
       line.add(invitation.from)
       line.add("verified", peer.isVerified)
       line.add("accepted", isAccepted)
-      line.put()
+      line.put(on: console)
     } else {
       view.notice(text)
     }
   }
-  try connection.make(.advertise(type: type, info: options.info))
+  try make(.advertise(type: type, info: options.info), connection)
   view.introduce(connection)
   var window = MessageWindow()
   window.open(connection, session)
@@ -67,10 +70,10 @@ private func accept(_ options: LocalOptions, _ rule: AcceptRule, _ type: [UInt8]
   while true {
     doorkeeper.checkTime()
     let watch = DaemonConnection.Watch(
-      input: doorkeeper.descriptor, signals: signals.descriptor, output: STDOUT_FILENO)
-    switch try connection.wake(until: min(end, lines.nextDeadline, doorkeeper.deadline), watch) {
+      input: doorkeeper.descriptor, signals: console.signals, output: console.output)
+    switch try wake(connection, console, until: min(end, lines.nextDeadline, doorkeeper.deadline), watch) {
     case .input: doorkeeper.readInput()
-    case .timedOut where monotonicNow() < end: lines.tellCounts()
+    case .timedOut where console.now < end: lines.tellCounts()
     case .signal, .timedOut:
       _ = try? connection.carryOut(.leave(session: session, text: []))
       return

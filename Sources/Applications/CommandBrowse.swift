@@ -4,7 +4,6 @@ import DaemonClient
 import Diagnostics
 import LocalAPI
 import Primitives
-import Reactor
 import Session
 import Terminal
 
@@ -29,53 +28,59 @@ public func commandBrowse(_ words: CommandWords) -> CInt {
   }
   return run { () throws(CommandError) in
     let connection = try options.connect(as: "browse")
-    let screen = options.isJSON ? nil : Screen()
-    defer { screen?.close() }
-    var browse = Browse(isJSON: options.isJSON, screen: screen)
-    try browse.run(connection, type, until: options.endOfStay)
+    let console = ProcessConsole([SIGINT, SIGTERM, SIGHUP, SIGWINCH, SIGTSTP])
+    var browse = Browse(connection, console, isJSON: options.isJSON)
+    defer { browse.close() }
+    try browse.run(type, until: options.endOfStay(from: console.now))
   }
 }
 
 /// One run of `causeway browse`.
-private struct Browse {
-  let isJSON: Bool
-  let screen: Screen?
+struct Browse {
+  private let connection: any LocalConnection
+  private let console: any Console
+  private let isJSON: Bool
+  /// The terminal that shows the table; nil if changes are shown as lines.
+  private let screen: Screen?
   private var sightings = Sightings()
-  private let lines = PeerLines { text in
-    var line = text
-    line.add("\n")
-    Output.put(line)
-  }
+  private let lines: PeerLines
   private var isAllTold = false
   /// The number of lines that the table now occupies on the screen.
   private var drawn = 0
 
-  init(isJSON: Bool, screen: Screen?) {
+  init(_ connection: any LocalConnection, _ console: any Console, isJSON: Bool) {
+    self.connection = connection
+    self.console = console
     self.isJSON = isJSON
-    self.screen = screen
+    screen = isJSON ? nil : console.openScreen()
+    lines = PeerLines(console) { text in
+      var line = text
+      line.add("\n")
+      console.put(line)
+    }
   }
 
-  mutating func run(
-    _ connection: DaemonConnection, _ type: [UInt8], until deadline: Instant
-  ) throws(CommandError) {
-    let signals = Signals([SIGINT, SIGTERM, SIGHUP, SIGWINCH, SIGTSTP])
+  /// Restores the terminal.
+  func close() { screen?.close() }
+
+  mutating func run(_ type: [UInt8], until deadline: Instant) throws(CommandError) {
     let watch = DaemonConnection.Watch(
-      input: screen == nil ? -1 : STDIN_FILENO, signals: signals.descriptor, output: STDOUT_FILENO)
-    try connection.make(.browse(type: type))
+      input: screen == nil ? -1 : console.input, signals: console.signals, output: console.output)
+    try make(.browse(type: type), connection)
     draw()
     while true {
-      switch try connection.wake(until: min(deadline, lines.nextDeadline), watch) {
+      switch try wake(connection, console, until: min(deadline, lines.nextDeadline), watch) {
       case .event(.services(_, let place, let node, let peer, let services)):
         for change in sightings.hear(place: place, node, peer, services) { tell(change) }
         draw()
       case .event(.allTold):
         isAllTold = true
-        if isJSON { JSONLine(event: "all_told").put() }
+        if isJSON { JSONLine(event: "all_told").put(on: console) }
         draw()
       case .event: continue
       case .input: if isQuitPressed() { return }
       case .signal:
-        while let signal = signals.next() {
+        while let signal = console.nextSignal() {
           switch signal {
           case SIGWINCH: draw()
           case SIGTSTP:
@@ -87,16 +92,18 @@ private struct Browse {
         }
       case .outputClosed: throw CommandError(ExitCode.failed)
       case .timedOut:
-        lines.tellCounts(isLast: monotonicNow() >= deadline)
-        if monotonicNow() >= deadline { return }
+        lines.tellCounts(isLast: console.now >= deadline)
+        if console.now >= deadline { return }
       }
     }
   }
 
   private func isQuitPressed() -> Bool {
-    var keys = [UInt8](repeating: 0, count: 64)
-    let count = keys.withUnsafeMutableBytes { read(STDIN_FILENO, $0.baseAddress, $0.count) }
-    return count <= 0 || keys[..<count].contains { $0 == UInt8(ascii: "q") || $0 == 4 }
+    switch console.read(atMost: 64) {
+    case .bytes(let keys): keys.contains { $0 == UInt8(ascii: "q") || $0 == 4 }
+    case .nothing: false
+    case .end, .failed: true
+    }
   }
 
   // MARK: Lines
@@ -125,7 +132,7 @@ private struct Browse {
     line.add("hops", UInt64(sighting.peer.hops))
     line.add("verified", sighting.peer.isVerified)
     line.add("info", sighting.service.info)
-    line.put()
+    line.put(on: console)
   }
 
   // MARK: The table
@@ -162,7 +169,7 @@ private struct Browse {
       page.add(isCut ? "…\r\n" : "\r\n")
     }
     drawn = lines.count
-    Output.put(page)
+    console.put(page)
   }
 }
 

@@ -4,7 +4,6 @@ import DaemonClient
 import Diagnostics
 import LocalAPI
 import Primitives
-import Reactor
 import Session
 import Terminal
 
@@ -45,7 +44,9 @@ public func commandChat(_ words: CommandWords) -> CInt {
     return nil
   }
   return run { () throws(CommandError) in
-    let chat = try Chat(options, type, with)
+    let connection = try options.connect(as: "chat")
+    let console = ProcessConsole([SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH, SIGTSTP])
+    let chat = try Chat(connection, console, options, type, with)
     do throws(CommandError) {
       try chat.run()
       chat.close()
@@ -60,15 +61,15 @@ public func commandChat(_ words: CommandWords) -> CInt {
 private let chatWithKey: CInt = 0x70
 
 /// One run of `causeway chat`.
-private final class Chat {
+final class Chat {
   /// The maximum number of members that the rules of the session allow.
   static let membersMax = SessionLimits.membersMax
   /// The maximum time until a line is sent again to a member that had no room for the line.
   static let retryTime = TimeSpan.seconds(1)
 
   private let options: LocalOptions
-  private let connection: DaemonConnection
-  private let signals: Signals
+  private let connection: any LocalConnection
+  private let console: any Console
   private let session: UInt32
   private var window = MessageWindow()
   private var sightings = Sightings()
@@ -94,27 +95,28 @@ private final class Chat {
   /// The error that ends `run`, if any.
   private var failure: (text: TextBuilder, code: CInt)?
 
-  init(_ options: LocalOptions, _ type: [UInt8], _ with: [UInt8]?) throws(CommandError) {
-    self.options = options
+  init(
+    _ connection: any LocalConnection, _ console: any Console, _ options: LocalOptions, _ type: [UInt8],
+    _ with: [UInt8]?
+  ) throws(CommandError) {
+    (self.connection, self.console, self.options) = (connection, console, options)
     search = with.map { PeerSearch($0, isWaiting: options.waits != nil) }
-    end = options.endOfStay
-    connection = try options.connect(as: "chat")
-    signals = Signals([SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH, SIGTSTP])
+    end = options.endOfStay(from: console.now)
     let rules = SessionRules(membersMax: Self.membersMax)
-    session = try connection.make(.open(type: type, rules)).number
+    session = try make(.open(type: type, rules), connection)
     input = LineInput(byteCountMax: Int(connection.terms.messageBytesMax))
-    try connection.make(.browse(type: type))
-    try connection.make(.gather(session: session))
-    try connection.make(.advertise(type: type, info: options.info))
+    try make(.browse(type: type), connection)
+    try make(.gather(session: session), connection)
+    try make(.advertise(type: type, info: options.info), connection)
     if options.isJSON {
-      view = ChatView(.json)
-    } else if let screen = Screen() {
+      view = ChatView(.json, console)
+    } else if let screen = console.openScreen() {
       view = ChatView(
-        .typing(TypingScreen(screen, byteCountMax: Int(connection.terms.messageBytesMax)) { Output.put($0) }))
+        .typing(TypingScreen(screen, byteCountMax: Int(connection.terms.messageBytesMax)) { console.put($0) }), console)
     } else {
-      view = ChatView(.plain)
+      view = ChatView(.plain, console)
     }
-    lines = PeerLines(view.notice)
+    lines = PeerLines(console, view.notice)
     window.open(connection, session)
     introduce()
   }
@@ -155,8 +157,8 @@ private final class Chat {
       if isOver { return leaveSession() }
       let deadline = min(min(end, lines.nextDeadline), min(patienceEnd, retryAt))
       let watch = DaemonConnection.Watch(
-        input: mayRead ? STDIN_FILENO : -1, signals: signals.descriptor, output: STDOUT_FILENO)
-      if Output.hasFailed { throw CommandError(ExitCode.failed) }
+        input: mayRead ? console.input : -1, signals: console.signals, output: console.output)
+      if console.hasFailed { throw CommandError(ExitCode.failed) }
       let wake: DaemonConnection.Wake
       do throws(ConnectionError) {
         wake = try connection.next(until: deadline, watching: watch)
@@ -169,7 +171,7 @@ private final class Chat {
       switch wake {
       case .event(let event): hear(event)
       case .input: readInput()
-      case .signal: while let signal = signals.next() { take(signal) }
+      case .signal: while let signal = console.nextSignal() { take(signal) }
       case .outputClosed: throw CommandError(ExitCode.failed)
       case .timedOut: timeUp()
       }
@@ -192,7 +194,7 @@ private final class Chat {
   }
 
   private func timeUp() {
-    let now = monotonicNow()
+    let now = console.now
     lines.tellCounts()
     if now >= retryAt {
       retryAt = .never
@@ -251,7 +253,7 @@ private final class Chat {
     case (SIGTSTP, .typing(let screen)):
       screen.screen.suspend()
       screen.draw()
-    case (SIGTSTP, _): kill(getpid(), SIGSTOP)
+    case (SIGTSTP, _): console.stop()
     case (SIGINT, _): leave()
     default:
       leave()
@@ -275,17 +277,19 @@ private final class Chat {
   // MARK: Input
 
   private func readInput() {
-    guard case .typing(let screen) = view.kind else { return input.read() }
-    var keys = [UInt8](repeating: 0, count: 1_024)
-    let count = keys.withUnsafeMutableBytes { read(STDIN_FILENO, $0.baseAddress, $0.count) }
-    if count < 0 && (csystem_errno() == EINTR || csystem_errno() == EAGAIN) { return }
-    if count <= 0 { return leave() }
-    for key in keys[..<count] where !input.isOver {
-      switch screen.take(key) {
-      case .none, .changed, .refused, .redraw: continue
-      case .end: leave()
-      case .line(let line): typed(line, screen)
-      }
+    guard case .typing(let screen) = view.kind else { return input.read(console) }
+    switch console.read(atMost: 1_024) {
+    case .bytes(let keys): for key in keys where !input.isOver { typed(key, screen) }
+    case .nothing: return
+    case .end, .failed: leave()
+    }
+  }
+
+  private func typed(_ key: UInt8, _ screen: TypingScreen) {
+    switch screen.take(key) {
+    case .none, .changed, .refused, .redraw: return
+    case .end: leave()
+    case .line(let line): typed(line, screen)
     }
   }
 
@@ -319,7 +323,7 @@ private final class Chat {
     while !connection.isBehind, let next = outbox.nextSend(as: connection.nextNumber) {
       connection.ask(.send(session: session, .interactive, to: next.to, data: next.line))
     }
-    retryAt = outbox.hasStalled ? min(retryAt, monotonicNow() + Self.retryTime) : .never
+    retryAt = outbox.hasStalled ? min(retryAt, console.now + Self.retryTime) : .never
   }
 
   /// Shows how many lines are delivered.
@@ -330,14 +334,14 @@ private final class Chat {
       if view.isJSON {
         var line = JSONLine(event: "delivered")
         line.add("lines", told)
-        line.put()
+        line.put(on: console)
       }
     }
     // While a user types, the user decides how long to wait for deliveries. Otherwise the time of --wait applies.
     if outbox.isEmpty || isTyped && !isLeaving {
       patienceEnd = .never
     } else if hasProgress || patienceEnd == .never {
-      patienceEnd = monotonicNow() + .seconds(options.waitSeconds)
+      patienceEnd = console.now + .seconds(options.waitSeconds)
     }
     guard case .typing(let screen) = view.kind else { return }
     var prompt = TextBuilder()
@@ -419,7 +423,7 @@ private final class Chat {
     line.add("name", name)
     line.add(address)
     line.add("lines", UInt64(count))
-    line.put()
+    line.put(on: console)
   }
 
   // MARK: The named peer
@@ -451,14 +455,14 @@ struct MessageWindow {
   private var taken: UInt64 = 0
   private var limit: UInt64 = 0
 
-  mutating func open(_ connection: DaemonConnection, _ session: UInt32) {
+  mutating func open(_ connection: any LocalConnection, _ session: UInt32) {
     limit = Self.bytes
     connection.tell(.window(session: session, limit: limit))
   }
 
   /// Counts the bytes of a message that was shown. When half of the window is used, grants the daemon a full window
   /// again.
-  mutating func took(_ byteCount: Int, _ connection: DaemonConnection, _ session: UInt32) {
+  mutating func took(_ byteCount: Int, _ connection: any LocalConnection, _ session: UInt32) {
     taken += UInt64(byteCount + LocalLimits.windowOverheadBytes)
     guard taken + Self.bytes / 2 >= limit else { return }
     limit = taken + Self.bytes

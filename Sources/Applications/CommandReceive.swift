@@ -7,7 +7,6 @@ import LocalAPI
 import Primitives
 import Reactor
 import Session
-import Terminal
 import Transfer
 import TransferFiles
 
@@ -54,7 +53,7 @@ private func receive(
   _ words: CommandWords, _ command: StaticString, _ help: StaticString, isDrop: Bool, options known: [CommandOption]
 ) -> CInt {
   var options = FilesOptions()
-  var rule = AcceptRule()
+  var rule = AcceptRule(canAsk: ProcessConsole.canAsk)
   var directory = ""
   var count = UInt64.max, bytesMax = UInt64.max
   if isDrop { _ = rule.take(AcceptRule.pinnedKey, "") }
@@ -81,25 +80,25 @@ private func receive(
     guard access(directory, W_OK | X_OK) == 0 else {
       throw CommandError(saying: "\(directory): \(SystemError.last.text)")
     }
-    let name: StaticString = isDrop ? "drop" : "receive"
-    try Receiving(options, rule, directory, bytesMax, count, name.bytes).run()
+    let connection = try options.local.connect(as: isDrop ? "drop" : "receive")
+    let console = ProcessConsole([SIGINT, SIGTERM, SIGHUP])
+    try Receiving(connection, console, options, rule, directory, bytesMax, count).run()
   }
 }
 
 /// One run of `causeway receive` or `causeway drop`.
-private final class Receiving {
+final class Receiving {
   private let options: FilesOptions
   private let rule: AcceptRule
   private let directory: String
   private let bytesMax: UInt64
   private let count: UInt64
-  private let instance: [UInt8]
-  private let signals = Signals([SIGINT, SIGTERM, SIGHUP])
+  private let console: any Console
   private let view: FilesView
   private let lines: PeerLines
-  private let questions = Prompts()
+  private let questions: Prompts
   private let end: Instant
-  private var connection: DaemonConnection
+  private var connection: any LocalConnection
   /// The sessions with senders, one for each accepted invitation; the oldest is first.
   private var rooms: [SenderRoom] = []
   /// Invitations that wait for a session, the oldest first. The daemon limits their number: a few from each node, and
@@ -117,22 +116,22 @@ private final class Receiving {
   private var isOver = false
 
   init(
-    _ options: FilesOptions, _ rule: AcceptRule, _ directory: String, _ bytesMax: UInt64, _ count: UInt64,
-    _ instance: [UInt8]
+    _ connection: any LocalConnection, _ console: any Console, _ options: FilesOptions, _ rule: AcceptRule,
+    _ directory: String, _ bytesMax: UInt64, _ count: UInt64
   ) throws(CommandError) {
     (self.options, self.rule, self.directory, self.bytesMax) = (options, rule, directory, bytesMax)
-    (self.count, self.instance) = (count, instance)
-    let view = FilesView(isJSON: options.local.isJSON)
+    (self.count, self.connection, self.console) = (count, connection, console)
+    questions = Prompts(console)
+    let view = FilesView(isJSON: options.local.isJSON, console)
     self.view = view
-    lines = PeerLines(view.leftOut)
-    end = options.local.endOfStay
-    connection = try options.local.connect(in: instance)
-    try connection.make(.advertise(type: options.type, info: options.local.info))
+    lines = PeerLines(console, view.leftOut)
+    end = options.local.endOfStay(from: console.now)
+    try make(.advertise(type: options.type, info: options.local.info), connection)
   }
 
   func run() throws(CommandError) {
     while !isOver {
-      if let broken = try broken(turn) { try connectAgain(broken) }
+      if let broken = try broken(console, turn) { try connectAgain(broken) }
     }
     lines.tellCounts(isLast: true)
     view.clear()
@@ -149,14 +148,14 @@ private final class Receiving {
     text.add("; reconnecting (^C ends)")
     view.notice(text)
     for transfer in transfers { broke(transfer) }
-    guard let again = options.local.connectAgain(in: instance, until: end, signals) else {
+    guard let again = connection.restored(until: end, signals: console.signals) else {
       isOver = true
       return
     }
     connection = again
     (rooms, waiting, names) = ([], [], MemberNames())
     transfers = []
-    try connection.make(.advertise(type: options.type, info: options.local.info))
+    try make(.advertise(type: options.type, info: options.local.info), connection)
   }
 
   // MARK: The loop
@@ -169,22 +168,22 @@ private final class Receiving {
     questions.checkTime()
     var until = min(isEnding ? .never : end, lines.nextDeadline, questions.deadline)
     if !waiting.isEmpty {
-      let now = monotonicNow()
+      let now = console.now
       for room in rooms where room.keptUntil > now { until = min(until, room.keptUntil) }
       until = min(until, now + FileLimits.stillTime)
     }
     for transfer in transfers { until = min(until, transfer.deadline) }
-    if transfers.contains(where: { $0.phase == .waiting }) { until = min(until, monotonicNow() + FileLimits.stillTime) }
+    if transfers.contains(where: { $0.phase == .waiting }) { until = min(until, console.now + FileLimits.stillTime) }
     if transfers.contains(where: { $0.phase == .receiving }) { until = min(until, view.nextProgress) }
-    let watch = DaemonConnection.Watch(input: questions.descriptor, signals: signals.descriptor)
+    let watch = DaemonConnection.Watch(input: questions.descriptor, signals: console.signals)
     switch try connection.next(until: until, watching: watch) {
     case .event(let event): hear(event)
     case .input: questions.readInput { number, accepts in answered(number, accepts) }
-    case .signal: while signals.next() != nil { interrupt() }
+    case .signal: while console.nextSignal() != nil { interrupt() }
     case .outputClosed, .timedOut: break
     }
     lines.tellCounts()
-    let now = monotonicNow()
+    let now = console.now
     for transfer in transfers where now >= transfer.deadline {
       if transfer.phase == .asking { withdraw(transfer) }
       transfer.timeUp()
@@ -248,7 +247,7 @@ private final class Receiving {
   }
 
   private func admits(_ sender: WaitingSender) -> Bool {
-    let now = monotonicNow()
+    let now = console.now
     switch SenderRooms.place(for: sender, among: rooms, transfers, now: now) {
     case .free: break
     case .instead(let index):
@@ -359,7 +358,7 @@ private final class Receiving {
       return
     }
     let shown = names.member(from)?.peer.name ?? Array(from.node.shortText.utf8)
-    let transfer = IncomingFiles(connection, from, shown, resource, session, isOfTrusted: isTrusted)
+    let transfer = IncomingFiles(connection, console, from, shown, resource, session, isOfTrusted: isTrusted)
     transfers.append(transfer)
     transfer.take(received, attempt, session)
   }
@@ -369,10 +368,10 @@ private final class Receiving {
   private func makePlace(for node: NodeID, isTrusted: Bool) -> Bool {
     if transfers.count >= FileLimits.awayMax {
       let away = transfers.filter { $0.phase == .away }
-      (away.displaced(by: node) ?? away.first)?.cancel()
+      (away.displaced(by: node, now: console.now) ?? away.first)?.cancel()
     }
     let held = transfers.filter { $0.phase != .away && $0.phase != .over }
-    switch held.place(of: TransferLimits.placesMax, for: node, isTrusted: isTrusted) {
+    switch held.place(of: TransferLimits.placesMax, for: node, isTrusted: isTrusted, now: console.now) {
     case .free: return true
     case .instead(let index):
       giveWay(held[index])
@@ -447,7 +446,7 @@ private final class Receiving {
   private func accept(_ transfer: IncomingFiles) {
     while !transfers.haveMemory(for: transfer) {
       let holders = transfers.filter { $0 !== transfer && $0.holdsManifest }
-      guard let other = holders.displaced(by: transfer.from.node) else { return transfer.wait() }
+      guard let other = holders.displaced(by: transfer.from.node, now: console.now) else { return transfer.wait() }
       giveWay(other)
     }
     transfer.accept(directory, bytesMax)
@@ -455,21 +454,21 @@ private final class Receiving {
       var line = JSONLine(event: "answer")
       line.add("name", transfer.name)
       line.add("accepted", true)
-      line.put()
+      line.put(on: console)
     }
   }
 
   // MARK: Output
 
   private func show() {
-    let now = monotonicNow()
+    let now = console.now
     guard questions.isEmpty, let transfer = transfers.first(where: { $0.phase == .receiving }), view.isProgressDue(now)
     else { return }
     guard view.isJSON else { return view.draw(transfer.progress.line(transfer.state, now)) }
     var line = JSONLine(event: "progress")
     line.add("name", transfer.name)
     line.add(transfer.state)
-    line.put()
+    line.put(on: console)
   }
 
   private func tellBreak(_ transfer: IncomingFiles) {

@@ -1,7 +1,7 @@
 import CSystem
 import CommandLine
+import DaemonClient
 import Diagnostics
-import Terminal
 import Transfer
 import TransferFiles
 
@@ -52,12 +52,12 @@ public func commandSend(_ words: CommandWords) -> CInt {
   return run { () throws(CommandError) in
     let word = arguments.removeLast()
     let source: ResourceSource
-    let signals = Signals([SIGINT, SIGTERM, SIGHUP])
-    let view = FilesView(isJSON: options.local.isJSON)
+    let console = ProcessConsole([SIGINT, SIGTERM, SIGHUP])
+    let view = FilesView(isJSON: options.local.isJSON, console)
     do throws(ResourceError) {
       source = try ResourceSource(fetching: arguments, takesInput: true) { what, bytes in
         view.drawFetching(what, bytes)
-        return signals.next() == nil
+        return console.nextSignal() == nil
       }
       view.clear()
     } catch {
@@ -69,6 +69,7 @@ public func commandSend(_ words: CommandWords) -> CInt {
       text.add(message: error.text.utf8)
       throw CommandError(saying: text)
     }
-    try Sending(options, source, word, signals, view).run()
+    let connection = try options.local.connect(in: Sending.instance(source.manifest, word))
+    try Sending(connection, console, options, source, word, view).run()
   }
 }

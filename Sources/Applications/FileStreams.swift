@@ -42,7 +42,9 @@ enum FileLimits {
 
 /// Runs `turn`, one pass of a command's event loop. If the connection to the daemon is lost, returns the reason;
 /// otherwise nil. Throws if a write to standard output has failed.
-func broken(_ turn: () throws(ConnectionError) -> Void) throws(CommandError) -> TextBuilder? {
+func broken(
+  _ console: any Console, _ turn: () throws(ConnectionError) -> Void
+) throws(CommandError) -> TextBuilder? {
   var broken: TextBuilder?
   do throws(ConnectionError) {
     try turn()
@@ -51,7 +53,7 @@ func broken(_ turn: () throws(ConnectionError) -> Void) throws(CommandError) -> 
     text.add(message: error.text.utf8)
     broken = text
   }
-  if Output.hasFailed { throw CommandError(ExitCode.failed) }
+  if console.hasFailed { throw CommandError(ExitCode.failed) }
   return broken
 }
 
@@ -74,13 +76,13 @@ struct StreamWriter {
   /// send.
   var isShort: Bool { waiting.count - start < Self.shortBytes }
 
-  mutating func room(_ limit: UInt64, _ connection: DaemonConnection) {
+  mutating func room(_ limit: UInt64, _ connection: any LocalConnection) {
     self.limit = max(self.limit, limit)
     write([], connection)
   }
 
   /// Writes as many of the waiting bytes and of `bytes` as the limit allows, and keeps the rest.
-  mutating func write(_ bytes: [UInt8], _ connection: DaemonConnection) {
+  mutating func write(_ bytes: [UInt8], _ connection: any LocalConnection) {
     if isEmpty {
       (waiting, start) = (bytes, 0)
     } else if !bytes.isEmpty {
@@ -102,7 +104,7 @@ struct StreamWindow {
   private(set) var limit = Self.bytes
 
   /// Counts consumed bytes. When half of the window is used, grants the daemon a full window again.
-  mutating func took(_ byteCount: Int, _ stream: UInt32, _ connection: DaemonConnection) {
+  mutating func took(_ byteCount: Int, _ stream: UInt32, _ connection: any LocalConnection) {
     taken += UInt64(byteCount)
     guard taken + Self.bytes / 2 >= limit else { return }
     limit = taken + Self.bytes

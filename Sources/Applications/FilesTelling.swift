@@ -2,7 +2,6 @@ import CommandLine
 import Diagnostics
 import LocalAPI
 import Primitives
-import Reactor
 import Session
 import Transfer
 import TransferFiles
@@ -11,12 +10,12 @@ extension FilesView {
   /// Shows how many bytes of a download or of standard input have arrived. Such a source must be complete before it can
   /// be offered.
   func drawFetching(_ what: String, _ bytes: UInt64) {
-    guard isProgressDue(monotonicNow()) else { return }
+    guard isProgressDue(console.now) else { return }
     if isJSON {
       var line = JSONLine(event: "fetching")
       line.add("what", Array(what.utf8))
       line.add("bytes", bytes)
-      return line.put()
+      return line.put(on: console)
     }
     var text = TextBuilder("fetching: ")
     text.add(bytesText(bytes))
@@ -31,7 +30,7 @@ extension FilesView {
       line.add("verified", peer.isVerified)
       line.add("files", UInt64(manifest.files.count))
       line.add("bytes", manifest.byteCount)
-      line.put()
+      line.put(on: console)
       return
     }
     var text = TextBuilder()
@@ -48,7 +47,7 @@ extension FilesView {
       line.add("path", path)
       line.add("bytes", size)
       line.add("stored", verdict == .stored)
-      return line.put()
+      return line.put(on: console)
     }
     if showsProgress && verdict == .stored { return }
     var text = TextBuilder(path, ", ")
@@ -74,7 +73,7 @@ extension FilesView {
     line.add("bytes", offer.bytes)
     line.add("held", held)
     line.add("free", free)
-    line.put()
+    line.put(on: console)
   }
 
   func tellDeclined(_ peer: LocalPeer, _ from: MemberAddress, _ why: TextBuilder, _ lines: PeerLines) {
@@ -88,7 +87,7 @@ extension FilesView {
       line.add("name", peer.name)
       line.add("accepted", false)
       line.add("text", why.bytes)
-      return line.put()
+      return line.put(on: console)
     }
     notice(text)
   }
@@ -102,7 +101,7 @@ extension FilesView {
         var line = JSONLine(event: "stored")
         line.add("name", transfer.name)
         line.add("path", Array(path.utf8))
-        line.put()
+        line.put(on: console)
         continue
       }
       var text = TextBuilder()
@@ -147,7 +146,7 @@ extension FilesView {
       line.add("files", UInt64(offer.files))
       line.add("bytes", offer.bytes)
       line.add("text", text.bytes)
-      line.put()
+      line.put(on: console)
     } else if isReceived {
       say(text)
     } else {

@@ -1,4 +1,3 @@
-import CSystem
 import CommandLine
 import Diagnostics
 import Primitives
@@ -11,19 +10,21 @@ final class FilesView {
   private static let columnsDefault = 80
 
   let isJSON: Bool
+  let console: any Console
   private let isTerminal: Bool
   private var isDrawn = false
   private var next = Instant.zero
 
-  init(isJSON: Bool) {
+  init(isJSON: Bool, _ console: any Console) {
     self.isJSON = isJSON
-    isTerminal = !isJSON && isatty(STDERR_FILENO) == 1
+    self.console = console
+    isTerminal = !isJSON && console.showsProgress
   }
 
   /// Shows a notice for people.
   func notice(_ text: TextBuilder) {
     clear()
-    printError(text)
+    console.putError(text)
   }
 
   /// Shows the number of lines that were omitted because peers caused too many (`PeerLines`).
@@ -31,7 +32,7 @@ final class FilesView {
     guard isJSON else { return notice(text) }
     var line = JSONLine(event: "left_out")
     line.add("text", text.bytes)
-    line.put()
+    line.put(on: console)
   }
 
   /// Shows a result.
@@ -39,14 +40,14 @@ final class FilesView {
     clear()
     var line = text
     line.add("\n")
-    Output.put(line)
+    console.put(line)
   }
 
   /// Erases the line of progress.
   func clear() {
     guard isDrawn else { return }
     isDrawn = false
-    TextBuilder("\r\u{1B}[K").write(to: STDERR_FILENO)
+    console.draw(TextBuilder("\r\u{1B}[K"))
   }
 
   /// Whether the output has a line of progress. If so, files that were stored are not shown one by one.
@@ -65,11 +66,10 @@ final class FilesView {
   /// Draws the line of progress. The text has no wide characters.
   func draw(_ text: TextBuilder) {
     guard isTerminal else { return }
-    var size = winsize(), columns = Self.columnsDefault
-    if csystem_terminal_size(STDERR_FILENO, &size) == 0, size.ws_col > 0 { columns = min(columns, Int(size.ws_col)) }
+    let columns = min(Self.columnsDefault, console.progressColumns ?? Self.columnsDefault)
     var line = TextBuilder("\r\u{1B}[K")
     for byte in text.bytes.prefix(columns - 1) { line.add(byte: byte) }
-    line.write(to: STDERR_FILENO)
+    console.draw(line)
     isDrawn = true
   }
 }

@@ -1,9 +1,7 @@
 import CommandLine
-import DaemonClient
 import Diagnostics
 import LocalAPI
 import Primitives
-import Reactor
 import Session
 import Transfer
 import TransferFiles
@@ -50,14 +48,16 @@ final class IncomingFiles {
   private(set) var words = TextBuilder()
   var progress = FileProgress()
   var toldItems = 0
-  private let connection: DaemonConnection
+  private let connection: any LocalConnection
+  private let console: any Console
 
   init(
-    _ connection: DaemonConnection, _ from: MemberAddress, _ name: [UInt8], _ resource: UInt64, _ session: UInt32,
-    isOfTrusted: Bool
+    _ connection: any LocalConnection, _ console: any Console, _ from: MemberAddress, _ name: [UInt8],
+    _ resource: UInt64, _ session: UInt32, isOfTrusted: Bool
   ) {
     self.isOfTrusted = isOfTrusted
     self.connection = connection
+    self.console = console
     self.from = from
     self.name = name
     self.resource = resource
@@ -90,7 +90,7 @@ final class IncomingFiles {
     answer = StreamWriter(
       connection.ask(.stream(session: session, to: from, name: ResourceStream.answer(attempt: attempt).name)))
     phase = .opening
-    lastHeard = monotonicNow()
+    lastHeard = console.now
     deadline = lastHeard + FileLimits.offerTime
   }
 
@@ -113,12 +113,12 @@ final class IncomingFiles {
   func hear(_ bytes: [UInt8]) -> Bool {
     guard outcome == nil else { return false }
     let step = work.hear(bytes)
-    lastHeard = monotonicNow()
+    lastHeard = console.now
     window.took(bytes.count, stream, connection)
     take(step)
     if let offer = step.offer { self.offer = offer }
     if work.receiver.isComplete, phase == .receiving, deadline == .never {
-      deadline = monotonicNow() + FileLimits.verdictTime
+      deadline = console.now + FileLimits.verdictTime
     }
     return step.offer != nil
   }
@@ -128,7 +128,7 @@ final class IncomingFiles {
     guard let outcome = step.outcome else { return }
     self.outcome = outcome
     phase = .ending
-    deadline = monotonicNow() + FileLimits.farewellTime
+    deadline = console.now + FileLimits.farewellTime
     finishAnswer()
   }
 
@@ -179,7 +179,7 @@ final class IncomingFiles {
       // This also frees the memory of the manifest.
       work = IncomingWork()
       phase = .away
-      deadline = monotonicNow() + FileLimits.returnTime
+      deadline = console.now + FileLimits.returnTime
     }
   }
 
@@ -216,7 +216,7 @@ final class IncomingFiles {
   /// Enters the phase in which the transfer waits for the user's answer.
   func asked() {
     phase = .asking
-    deadline = monotonicNow() + .seconds(UInt64(TransferLimits.offerSeconds))
+    deadline = console.now + .seconds(UInt64(TransferLimits.offerSeconds))
   }
 
   /// Marks the offer as accepted, and lets it wait for memory for its manifest.
@@ -224,7 +224,7 @@ final class IncomingFiles {
     isAccepted = true
     if phase == .waiting { return }
     phase = .waiting
-    deadline = monotonicNow() + .seconds(UInt64(TransferLimits.offerSeconds))
+    deadline = console.now + .seconds(UInt64(TransferLimits.offerSeconds))
   }
 
   /// The size of the manifest as stated in the offer, whether or not the manifest has arrived.

@@ -1,5 +1,4 @@
 import CommandLine
-import DaemonClient
 import Diagnostics
 import LocalAPI
 import Primitives
@@ -12,22 +11,23 @@ final class InvitationPrompt {
     let peer: LocalPeer
   }
 
-  private let connection: DaemonConnection
+  private let connection: any LocalConnection
   private let session: UInt32
   private let rule: AcceptRule
   private let type: [UInt8]
   /// Invitations that wait for an answer. The daemon limits their number.
   private var waiting: [Question] = []
-  private let questions = Prompts()
+  private let questions: Prompts
   private let lines: PeerLines
   /// Called for each answer, with the invitation, the inviting peer, and whether the invitation was accepted.
   private let tell: (Invitation, LocalPeer, Bool) -> Void
 
   init(
-    _ connection: DaemonConnection, _ session: UInt32, _ rule: AcceptRule, _ type: [UInt8], _ lines: PeerLines,
-    _ tell: @escaping (Invitation, LocalPeer, Bool) -> Void
+    _ connection: any LocalConnection, _ console: any Console, _ session: UInt32, _ rule: AcceptRule, _ type: [UInt8],
+    _ lines: PeerLines, _ tell: @escaping (Invitation, LocalPeer, Bool) -> Void
   ) {
     self.connection = connection
+    questions = Prompts(console)
     self.session = session
     self.rule = rule
     self.type = type

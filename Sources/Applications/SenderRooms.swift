@@ -1,5 +1,4 @@
 import Primitives
-import Reactor
 import Session
 import Transfer
 
@@ -58,15 +57,14 @@ enum SenderRooms {
 extension [IncomingFiles] {
   /// The place for one more transfer of a sender, if these transfers share `capacity` places: a free place, or that of
   /// another transfer.
-  func place(of capacity: Int, for node: NodeID, isTrusted: Bool) -> TransferPlaces<NodeID>.Place {
-    let now = monotonicNow()
-    return TransferPlaces(map { $0.entry(now: now) }, of: capacity).place(for: node, isTrusted: isTrusted)
+  func place(of capacity: Int, for node: NodeID, isTrusted: Bool, now: Instant) -> TransferPlaces<NodeID>.Place {
+    TransferPlaces(map { $0.entry(now: now) }, of: capacity).place(for: node, isTrusted: isTrusted)
   }
 
   /// The transfer that gives way to an accepted transfer of `node` when a shared resource is used up; nil if none gives
   /// way.
-  func displaced(by node: NodeID) -> IncomingFiles? {
-    guard case .instead(let index) = place(of: 0, for: node, isTrusted: true) else { return nil }
+  func displaced(by node: NodeID, now: Instant) -> IncomingFiles? {
+    guard case .instead(let index) = place(of: 0, for: node, isTrusted: true, now: now) else { return nil }
     return self[index]
   }
 

@@ -3,9 +3,7 @@ import DaemonClient
 import Diagnostics
 import LocalAPI
 import Primitives
-import Reactor
 import Session
-import Terminal
 import Transfer
 import TransferFiles
 
@@ -21,10 +19,9 @@ final class Sending {
   }
 
   private let options: FilesOptions
-  private let signals: Signals
+  private let console: any Console
   private let view: FilesView
-  private let instance: [UInt8]
-  private var connection: DaemonConnection
+  private var connection: any LocalConnection
   private var session: UInt32 = 0
   private var sightings = Sightings()
   private var names = MemberNames()
@@ -60,34 +57,38 @@ final class Sending {
   private var end: (text: TextBuilder, code: CInt)?
 
   init(
-    _ options: FilesOptions, _ source: ResourceSource, _ word: String, _ signals: Signals, _ view: FilesView
+    _ connection: any LocalConnection, _ console: any Console, _ options: FilesOptions, _ source: ResourceSource,
+    _ word: String, _ view: FilesView
   ) throws(CommandError) {
     self.options = options
-    self.signals = signals
+    self.console = console
+    self.connection = connection
     self.view = view
     manifest = source.manifest
     work = OutgoingWork(source)
     search = PeerSearch(Array(word.utf8), isWaiting: options.local.waits != nil)
-    // The name of the connection is derived from the files and PEER. A repeated command thus has the same name, and the
-    // receiver continues the transfer. A command with other files has another name, and can run at the same time.
-    var hash = SHA256()
-    hash.update(source.manifest.digest.bytes)
-    hash.update(Array(word.utf8))
-    instance = utf8("send ") + hash.digest().hexadecimal(bytes: 8)
-    connection = try options.local.connect(in: instance)
-    patience = deadline(after: options.local.waitSeconds)
+    patience = deadline(after: options.local.waitSeconds, from: console.now)
     try begin()
+  }
+
+  /// The name of the connection, which is derived from the files and PEER. A repeated command thus has the same name,
+  /// and the receiver continues the transfer. A command with other files has another name, and can run at the same time.
+  static func instance(_ manifest: Manifest, _ word: String) -> [UInt8] {
+    var hash = SHA256()
+    hash.update(manifest.digest.bytes)
+    hash.update(Array(word.utf8))
+    return utf8("send ") + hash.digest().hexadecimal(bytes: 8)
   }
 
   /// Opens the session on a new connection to the daemon, and browses for PEER.
   private func begin() throws(CommandError) {
-    session = try connection.make(.open(type: options.type, FileLimits.rules)).number
-    try connection.make(.browse(type: options.type))
+    session = try make(.open(type: options.type, FileLimits.rules), connection)
+    try make(.browse(type: options.type), connection)
   }
 
   func run() throws(CommandError) {
     while end == nil {
-      if let broken = try broken(turn) { try connectAgain(broken) }
+      if let broken = try broken(console, turn) { try connectAgain(broken) }
     }
     work.close()
     view.clear()
@@ -102,7 +103,7 @@ final class Sending {
       line.add("text", text.bytes)
       line.add("files", UInt64(work.sender.filesDone))
       line.add(state)
-      line.put()
+      line.put(on: console)
     } else if code == ExitCode.done {
       view.say(text)
     } else {
@@ -121,8 +122,8 @@ final class Sending {
       var text = text
       text.add("; reconnecting (^C ends)")
       view.notice(text)
-      patience = monotonicNow() + FileLimits.returnTime
-      guard let again = options.local.connectAgain(in: instance, until: patience, signals) else {
+      patience = console.now + FileLimits.returnTime
+      guard let again = connection.restored(until: patience, signals: console.signals) else {
         return finish(
           TextBuilder("the daemon did not return in time"), isInterrupted ? ExitCode.cut : ExitCode.noDaemon)
       }
@@ -138,24 +139,24 @@ final class Sending {
   // MARK: The loop
 
   private func turn() throws(ConnectionError) {
-    if case .inviting(_, 0) = step, monotonicNow() >= retryAt { step = .seeking }
+    if case .inviting(_, 0) = step, console.now >= retryAt { step = .seeking }
     seek()
     produce()
     show()
     if end != nil { return }
     var until = min(patience, isShown ? view.nextProgress : .never)
     switch step {
-    case .seeking where retryAt > monotonicNow(), .inviting(_, 0): until = min(until, retryAt)
+    case .seeking where retryAt > console.now, .inviting(_, 0): until = min(until, retryAt)
     case .seeking, .inviting, .sending, .ending: break
     }
     if isBusy && outcome == nil && (writer.isShort || work.sender.isEnded) { until = .zero }
-    let watch = DaemonConnection.Watch(signals: signals.descriptor)
+    let watch = DaemonConnection.Watch(signals: console.signals)
     switch try connection.next(until: until, watching: watch) {
     case .event(let event): hear(event)
-    case .signal: while signals.next() != nil { interrupt() }
+    case .signal: while console.nextSignal() != nil { interrupt() }
     case .input, .outputClosed, .timedOut: break
     }
-    if monotonicNow() >= patience { timeUp() }
+    if console.now >= patience { timeUp() }
   }
 
   private var isShown: Bool { if case .sending = step { work.sender.isAccepted } else { false } }
@@ -186,7 +187,7 @@ final class Sending {
     }
     isInterrupted = true
     work.cancel()
-    patience = monotonicNow() + FileLimits.farewellTime
+    patience = console.now + FileLimits.farewellTime
     step = .ending
     isBusy = true
   }
@@ -195,7 +196,7 @@ final class Sending {
 
   /// Invites PEER to the session, or opens a stream to PEER if it is a connected member.
   private func seek() {
-    guard case .seeking = step, end == nil, monotonicNow() >= retryAt else { return }
+    guard case .seeking = step, end == nil, console.now >= retryAt else { return }
     if search.peer == nil {
       switch search.look(in: sightings.all) {
       case .nothing: tellWaiting()
@@ -210,7 +211,7 @@ final class Sending {
     }
     // If several applications on PEER's box receive files, the first one found is invited.
     guard let sighting = sightings.all.first(where: { peer.includes($0.address) }) else { return }
-    let now = monotonicNow()
+    let now = console.now
     let milliseconds = UInt32(clamping: max((min(patience, now + .seconds(60)) - now).milliseconds, 1))
     let number = connection.ask(.invite(session: session, sighting.address, milliseconds: milliseconds, context: []))
     step = .inviting(sighting.address, number)
@@ -245,7 +246,7 @@ final class Sending {
     work.start()
     step = .sending(address)
     isBusy = true
-    patience = monotonicNow() + .seconds(UInt64(TransferLimits.offerSeconds) + 30)
+    patience = console.now + .seconds(UInt64(TransferLimits.offerSeconds) + 30)
   }
 
   /// Handles an attempt that was interrupted, and schedules the next attempt. Ends the command if too many attempts
@@ -254,7 +255,7 @@ final class Sending {
     if work.sender.isEnded { return concludeOutcome() }
     if isInterrupted { return finish(TextBuilder("interrupted"), ExitCode.cut) }
     let decision = policy.pathFailed(bytesSent: work.sender.bytesSent)
-    let now = monotonicNow()
+    let now = console.now
     if case .sending = step {
       if decision == .giveUp {
         return finish(TextBuilder(search.word, ": the connection fails repeatedly"), ExitCode.failed)
@@ -268,7 +269,7 @@ final class Sending {
   /// Repeats a refused offer while the policy allows it.
   private func waitForTurn() {
     let text = TextBuilder(search.word, " accepts no files, or has too many offers at present")
-    let now = monotonicNow(), isFirst = !policy.isRefused
+    let now = console.now, isFirst = !policy.isRefused
     guard case .sending = step,
       case .retry(let pause) = policy.refused(
         random: .random(in: .min ... .max), nowMilliseconds: now.nanoseconds / 1_000_000)
@@ -300,15 +301,15 @@ final class Sending {
       finish(text, ExitCode.refused)
     case .incompatible:
       finish(TextBuilder(search.word, " does not accept files (incompatible session rules)"), ExitCode.refused)
-    case .timedOut, .busy, .full: retryAt = monotonicNow() + .seconds(2)
-    case .cancelled, .noService, .sessionEnded: retryAt = monotonicNow() + .seconds(1)
+    case .timedOut, .busy, .full: retryAt = console.now + .seconds(2)
+    case .cancelled, .noService, .sessionEnded: retryAt = console.now + .seconds(1)
     }
   }
 
   /// Waits until the daemon reports the member that accepted the invitation as connected.
   private func awaitMember(_ address: MemberAddress) {
     step = .inviting(address, 0)
-    retryAt = monotonicNow() + FileLimits.memberTime
+    retryAt = console.now + FileLimits.memberTime
     connected(address)
   }
 
@@ -330,7 +331,7 @@ final class Sending {
       if case .inviting(let address, request) = step {
         // If PEER is already a member (`alreadyMember`), the daemon reports it as connected shortly.
         step = .seeking
-        retryAt = monotonicNow() + .seconds(1)
+        retryAt = console.now + .seconds(1)
         if outcome == .alreadyMember { awaitMember(address) }
         if outcome == .full { tellFull() }
         if outcome == .notAllowed {
@@ -381,7 +382,7 @@ final class Sending {
     case (.ending, .reset(.cancelled)) where outcome == nil, (.sending, .reset(.cancelled)):
       // The last record of the end that cancelled, with its reason, may still arrive on the other stream.
       step = .ending
-      patience = min(patience, monotonicNow() + FileLimits.farewellTime)
+      patience = min(patience, console.now + FileLimits.farewellTime)
       writer = StreamWriter(0)
     case (.ending, _): concludeOutcome()
     case (_, .reset(.refused)): waitForTurn()
@@ -408,7 +409,7 @@ final class Sending {
     isBusy = false
     step = .ending
     if writer.stream == 0 { return concludeOutcome() }
-    patience = monotonicNow() + FileLimits.farewellTime
+    patience = console.now + FileLimits.farewellTime
     finishStream()
   }
 
@@ -438,12 +439,12 @@ final class Sending {
       view.tellFile(work.path(toldFiles), manifest.size(file: toldFiles), verdict)
       toldFiles += 1
     }
-    let now = monotonicNow()
+    let now = console.now
     guard isShown, view.isProgressDue(now) else { return }
     if view.isJSON {
       var line = JSONLine(event: "progress")
       line.add(state)
-      line.put()
+      line.put(on: console)
     } else {
       view.draw(progress.line(state, now))
     }

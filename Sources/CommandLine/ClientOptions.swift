@@ -32,21 +32,20 @@ public struct ClientOptions {
     if let socket { socket } else { try findConfiguration(config).controlSocketPath }
   }
 
-  /// Connects to the daemon. If the connection fails, prints the reason and throws the exit code.
+  /// Connects to the daemon.
   public func connect() throws(CommandError) -> ControlClient {
     let path = try socketPath()
     do throws(DiagnosticsError) {
       return try ControlClient(path: path)
     } catch {
-      printError(error.text)
-      throw CommandError(ExitCode.noDaemon)
+      throw CommandError(saying: error.text, ExitCode.noDaemon)
     }
   }
 }
 
 extension ControlClient {
-  /// Sends a request that the daemon answers with a text, and returns the text. If the daemon refuses, prints its
-  /// reason and throws.
+  /// Sends a request that the daemon answers with a text, and returns the text. If the daemon refuses, throws its
+  /// reason.
   public func carryOut(_ request: ControlRequest) throws(CommandError) -> String {
     send(request)
     while true {

@@ -24,29 +24,45 @@ public enum ExitCode {
     """
 }
 
-/// A failure that ends a command with an exit code. The reason has already been printed.
+/// A failure that ends a command with an exit code.
 public struct CommandError: Error {
   public let code: CInt
-  public init(_ code: CInt) { self.code = code }
+  /// The reason, free of control characters. Nil if it was printed before, or if there is nothing to print.
+  public let text: [UInt8]?
 
-  /// Prints `text`, the reason of the failure, on standard error.
-  public init(saying text: String, _ code: CInt = ExitCode.failed) {
-    printError(text)
+  public init(_ code: CInt) {
     self.code = code
+    text = nil
+  }
+
+  /// `text`: the reason, in which control characters are replaced (`TextBuilder.add(message:)`).
+  public init(saying text: String, _ code: CInt = ExitCode.failed) {
+    var line = TextBuilder()
+    line.add(message: text.utf8)
+    self.init(saying: line, code)
   }
 
   public init(saying text: TextBuilder, _ code: CInt = ExitCode.failed) {
-    printError(text)
     self.code = code
+    self.text = text.bytes
+  }
+
+  /// Prints the reason on standard error.
+  public func report() {
+    guard let text else { return }
+    var line = TextBuilder()
+    for byte in text { line.add(byte: byte) }
+    printError(line)
   }
 }
 
-/// Runs the body of a command. Returns the exit code.
+/// Runs the body of a command, and prints the reason if it fails. Returns the exit code.
 public func run(_ body: () throws(CommandError) -> Void) -> CInt {
   do throws(CommandError) {
     try body()
     return ExitCode.done
   } catch {
+    error.report()
     return error.code
   }
 }

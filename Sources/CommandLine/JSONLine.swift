@@ -63,10 +63,16 @@ public struct JSONLine {
     text.add("\"")
   }
 
-  public func put() {
+  /// Prints the line on standard output.
+  public func put() { Output.put(line) }
+
+  /// Prints the line on the standard output of a console.
+  public func put(on console: any Console) { console.put(line) }
+
+  private var line: TextBuilder {
     var line = text
     line.add("}\n")
-    Output.put(line)
+    return line
   }
 
   private mutating func quote(_ value: [UInt8]) {

@@ -1,45 +1,31 @@
-import CSystem
 import Primitives
 
-/// Reads lines from standard input, or from a terminal in line mode. A returned line is valid UTF-8 of at most
-/// `byteCountMax` bytes. Longer lines are split between characters.
+/// Reads lines from a console's input. A returned line is valid UTF-8 of at most `byteCountMax` bytes. Longer lines are
+/// split between characters.
 public struct LineInput {
   private static let chunkBytes = 4_096
 
-  public let descriptor: CInt
   private let byteCountMax: Int
   private var buffer: [UInt8] = []
   public private(set) var isOver = false
 
-  public init(byteCountMax: Int, from descriptor: CInt = STDIN_FILENO) {
-    self.byteCountMax = byteCountMax
-    self.descriptor = descriptor
-  }
+  public init(byteCountMax: Int) { self.byteCountMax = byteCountMax }
 
-  /// Reads once from the descriptor, at most `chunkBytes` bytes.
-  public mutating func read() {
-    let before = buffer.count
-    buffer.append(contentsOf: repeatElement(0, count: Self.chunkBytes))
-    let count = buffer.withUnsafeMutableBytes {
-      CSystem.read(descriptor, $0.baseAddress! + before, Self.chunkBytes)
+  /// Reads once from the console, at most `chunkBytes` bytes.
+  public mutating func read(_ console: any Console) {
+    switch console.read(atMost: Self.chunkBytes) {
+    case .bytes(let bytes): buffer += bytes
+    case .nothing: return
+    case .end, .failed: isOver = true
     }
-    buffer.removeLast(Self.chunkBytes - max(count, 0))
-    if count < 0 && (csystem_errno() == EINTR || csystem_errno() == EAGAIN) { return }
-    if count <= 0 { isOver = true }
   }
 
   public mutating func close() { isOver = true }
 
   /// Discards all input that `next` has not returned, including input that the terminal has not delivered.
-  public mutating func discard() {
+  public mutating func discard(_ console: any Console) {
     buffer = []
-    tcflush(descriptor, TCIFLUSH)
-  }
-
-  /// Whether input can be read now. A terminal in line mode has input after a complete line, or at the end of input.
-  public var isReadable: Bool {
-    var polled = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-    return poll(&polled, 1, 0) > 0
+    console.discardInput()
   }
 
   /// Whether `next` returns a line.

@@ -1,10 +1,6 @@
-import CSystem
 import Configuration
 import LocalAPI
-import DaemonClient
 import Primitives
-import Reactor
-import Terminal
 
 /// The options of every command that uses the local API, the daemon's socket for applications.
 public struct LocalOptions {
@@ -74,68 +70,13 @@ public struct LocalOptions {
   /// The discovery info of the service that the command advertises.
   public var info: [[UInt8]] { name.isEmpty ? [] : [utf8("name=") + name] }
   public var waitSeconds: UInt64 { waits ?? Self.waitSecondsDefault }
-  public var endOfStay: Instant { deadline(after: stays) }
 
-  /// Connects to the daemon, under the name given by --name or else under the command's name. If the connection fails,
-  /// prints the reason and throws the exit code.
-  public func connect(as command: StaticString) throws(CommandError) -> DaemonConnection {
-    try connect(in: command.bytes)
-  }
+  /// The end of the time of --for, which begins now; `.never` without --for.
+  public func endOfStay(from now: Instant) -> Instant { deadline(after: stays, from: now) }
 
-  /// Connects like `connect(as:)`, for a command that computes the name of its connection.
-  public func connect(in instance: [UInt8]) throws(CommandError) -> DaemonConnection {
-    let path = try socketPath
-    return try attempt { () throws(ConnectionError) in
-      try DaemonConnection(path: path, name: name.isEmpty ? instance : name)
-    }
-  }
-
-  private var socketPath: String {
-    get throws(CommandError) { if let socket { socket } else { try findConfiguration(config).localSocketPath } }
-  }
-
-  /// Tries to connect every 0.5 s, until a lost daemon answers again. Returns nil after the deadline, or when a signal
-  /// arrives.
-  public func connectAgain(in instance: [UInt8], until deadline: Instant, _ signals: Signals) -> DaemonConnection? {
-    guard let path = try? socketPath else { return nil }
-    while monotonicNow() < deadline {
-      var polled = pollfd(fd: signals.descriptor, events: Int16(POLLIN), revents: 0)
-      if poll(&polled, 1, Self.againMilliseconds) > 0 { return nil }
-      if let connection = try? DaemonConnection(path: path, name: name.isEmpty ? instance : name) { return connection }
-    }
-    return nil
-  }
-
-  private static let againMilliseconds: CInt = 500
-}
-
-/// Runs `body`. If it throws a connection error, prints the error and throws the exit code.
-public func attempt<Result>(_ body: () throws(ConnectionError) -> Result) throws(CommandError) -> Result {
-  do throws(ConnectionError) {
-    return try body()
-  } catch {
-    throw CommandError(saying: error.text, error.isNoDaemon ? ExitCode.noDaemon : ExitCode.failed)
-  }
-}
-
-extension DaemonConnection {
-  /// Sends a request. Returns the number and the endpoint of the object that the request creates, if any. If the
-  /// request fails, prints the reason and throws the exit code.
-  @discardableResult
-  public func make(_ body: LocalRequest.Body) throws(CommandError) -> (number: UInt32, endpoint: UInt32) {
-    let answer = try attempt { () throws(ConnectionError) in try carryOut(body) }
-    if answer.outcome == .done { return (answer.number, answer.endpoint) }
-    if answer.outcome == .inUse {
-      throw CommandError(saying: "another of your commands already does this; give one of the two a --name")
-    }
-    throw CommandError(
-      saying: answer.text.isEmpty ? "the daemon refused the request" : String(decoding: answer.text, as: UTF8.self))
-  }
-
-  /// Waits for an event of the daemon, for input, a signal or the deadline.
-  public func wake(until deadline: Instant, _ watch: Watch = Watch()) throws(CommandError) -> Wake {
-    if Output.hasFailed { throw CommandError(ExitCode.failed) }
-    return try attempt { () throws(ConnectionError) in try next(until: deadline, watching: watch) }
+  /// The path of the daemon's socket for applications.
+  public func socketPath() throws(CommandError) -> String {
+    if let socket { socket } else { try findConfiguration(config).localSocketPath }
   }
 }
 

@@ -8,10 +8,10 @@ public func parseSeconds(_ value: String) -> UInt64? { Text(value).number(in: 1.
 /// The values that `parseSeconds` accepts, as text for an error.
 public let secondsAccepted: StaticString = "a number of seconds from 1 to 1000000"
 
-/// The instant that is `seconds` from now, or `.never` if `seconds` is nil.
-public func deadline(after seconds: UInt64?) -> Instant {
+/// The instant that is `seconds` after `now`, or `.never` if `seconds` is nil.
+public func deadline(after seconds: UInt64?, from now: Instant = monotonicNow()) -> Instant {
   guard let seconds else { return .never }
-  return monotonicNow() + .seconds(seconds)
+  return now + .seconds(seconds)
 }
 
 /// The highest number of bytes that `byteCount` accepts.

@@ -1,7 +1,6 @@
 import CSystem
 import Diagnostics
 import Primitives
-import Reactor
 import Terminal
 
 /// Yes-or-no questions on a terminal, asked one after the other. The caller limits the number of questions.
@@ -11,18 +10,16 @@ import Terminal
 public final class Prompts {
   private var queue = QuestionQueue()
   private var input: LineInput
-  private let output: CInt
+  private let console: any Console
 
-  /// Prints questions on standard error and reads answers from standard input. Both must be the same terminal.
-  public convenience init() { self.init(STDIN_FILENO, STDERR_FILENO) }
-
-  private init(_ input: CInt, _ output: CInt) {
-    self.input = LineInput(byteCountMax: 256, from: input)
-    self.output = output
+  /// Asks on the console. Its standard input and standard error must be the same terminal.
+  public init(_ console: any Console) {
+    self.console = console
+    input = LineInput(byteCountMax: 256)
   }
 
   /// The input's descriptor while a question waits for its answer; otherwise -1.
-  public var descriptor: CInt { queue.isEmpty || input.isOver ? -1 : input.descriptor }
+  public var descriptor: CInt { queue.isEmpty || input.isOver ? -1 : console.input }
   /// When to call `checkTime`.
   public var deadline: Instant { queue.deadline }
   /// Whether the input is closed, so that nobody can answer.
@@ -40,25 +37,25 @@ public final class Prompts {
   /// asks the next question.
   public func withdraw(_ number: UInt32, _ notice: @autoclosure () -> TextBuilder?) {
     guard queue.remove(number) else { return }
-    Output.endQuestion(isAnswered: false)
-    if let notice = notice() { printError(notice) }
+    console.endQuestion(isAnswered: false)
+    if let notice = notice() { console.putError(notice) }
     askNext()
   }
 
   /// Removes all questions without an answer.
   public func withdrawAll() {
-    if !queue.removeAll().isEmpty { Output.endQuestion(isAnswered: false) }
+    if !queue.removeAll().isEmpty { console.endQuestion(isAnswered: false) }
   }
 
   /// Reads answers, and passes each to `body` with the number of its question. At the end of input all open questions
   /// are answered with no.
   public func readInput(_ body: (UInt32, Bool) -> Void) {
-    input.read()
+    input.read(console)
     if input.isOver {
       let unanswered = queue.removeAll()
       if !unanswered.isEmpty {
-        Output.endQuestion(isAnswered: false)
-        printError(TextBuilder("standard input has ended: everything that needs an answer is declined"))
+        console.endQuestion(isAnswered: false)
+        console.putError(TextBuilder("standard input has ended: everything that needs an answer is declined"))
       }
       for number in unanswered { body(number, false) }
       return
@@ -68,7 +65,7 @@ public final class Prompts {
         askAgain()
         continue
       }
-      Output.endQuestion(isAnswered: true)
+      console.endQuestion(isAnswered: true)
       body(number, isYes(line))
       askNext()
     }
@@ -77,24 +74,24 @@ public final class Prompts {
   /// Lets the shown question accept answers after its reading time. If a line was typed during this time, the line is
   /// discarded and the question repeated. Call it before each wait for input.
   public func checkTime() {
-    let now = monotonicNow()
+    let now = console.now
     if input.isOver || now < queue.deadline { return }
-    if input.isReadable { askAgain() } else { queue.readingTimeIsOver(now) }
+    if console.isReadable { askAgain() } else { queue.readingTimeIsOver(now) }
   }
 
   private func askNext() {
-    guard let text = queue.next(monotonicNow()) else { return }
-    input.discard()
-    Output.ask(text, on: output)
+    guard let text = queue.next(console.now) else { return }
+    input.discard(console)
+    console.ask(text)
   }
 
   /// Repeats the question, because a line was typed before the question could be read.
   private func askAgain() {
-    input.discard()
-    guard let text = queue.again(monotonicNow()) else { return }
+    input.discard(console)
+    guard let text = queue.again(console.now) else { return }
     // The return key has ended the line of the question, so the output starts on a new line.
-    TextBuilder("causeway: this was typed before the prompt could be read and is ignored\n").write(to: output)
-    Output.ask(text, on: output)
+    console.draw(TextBuilder("causeway: this was typed before the prompt could be read and is ignored\n"))
+    console.ask(text)
   }
 
   /// Asks one question on the controlling terminal, even if standard input and output are redirected, and waits for the
@@ -103,7 +100,7 @@ public final class Prompts {
     let terminal = csystem_open("/dev/tty", O_RDWR | O_CLOEXEC, 0)
     guard terminal >= 0 else { return nil }
     defer { close(terminal) }
-    let questions = Prompts(terminal, terminal)
+    let questions = Prompts(ProcessConsole(terminal: terminal))
     var answer: Bool?
     questions.ask(0, text)
     while answer == nil {
@@ -118,9 +115,9 @@ public final class Prompts {
     var milliseconds: CInt = -1
     if deadline != .never {
       // Round up to a millisecond: a wait that ends before the deadline would be repeated without sleeping.
-      milliseconds = CInt(clamping: ((deadline - monotonicNow()).nanoseconds + 999_999) / 1_000_000)
+      milliseconds = CInt(clamping: ((deadline - console.now).nanoseconds + 999_999) / 1_000_000)
     }
-    var polled = pollfd(fd: input.descriptor, events: Int16(POLLIN), revents: 0)
+    var polled = pollfd(fd: console.input, events: Int16(POLLIN), revents: 0)
     return poll(&polled, 1, milliseconds) > 0
   }
 }

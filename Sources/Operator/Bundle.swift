@@ -104,15 +104,21 @@ final class Bundle {
       let text = try routesText(PeerConnection(options), hasNames: redaction.keepsIdentities)
       add("routes.txt", redaction.applied(to: text.bytes))
     } catch {
+      error.report()
       miss("routes", "no answer from the daemon")
     }
     addSessions()
   }
 
   private func addSessions() {
-    guard let json = try? fetch(options.connect(), .applications), let report = try? SessionsReport(json) else {
+    let json: [UInt8]
+    do throws(CommandError) {
+      json = try fetch(options.connect(), .applications)
+    } catch {
+      error.report()
       return miss("sessions", "no answer from the daemon")
     }
+    guard let report = try? SessionsReport(json) else { return miss("sessions", "no answer from the daemon") }
     defer { report.release() }
     add("sessions.txt", redaction.applied(to: report.text(hasNames: redaction.keepsIdentities).bytes))
   }

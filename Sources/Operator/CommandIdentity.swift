@@ -123,6 +123,7 @@ private func identityImport(_ words: CommandWords) -> CInt {
         password = try Password.ask(for: path)
       }
     } catch {
+      error.report()
       exit(error.code)
     }
     let clock = SystemClock()
