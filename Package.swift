@@ -205,6 +205,10 @@ let package = Package(
     tests("SessionTests", ["Primitives", "Frame", "Channel", "Session", "SessionStories", "TestSupport", "SealSupport", "SessionSupport"], optimisedAndChecked),
     .testTarget(name: "LocalAPITests", dependencies: ["CSystem", "Primitives", "Channel", "Session", "LocalAPI", "TestSupport", "SealSupport", "SessionSupport"], exclude: ["vectors.txt"], swiftSettings: language),
     tests("DaemonClientTests", ["CSystem", "Primitives", "Session", "LocalAPI", "DaemonClient"]),
+    tests("ApplicationsTests", [
+      "CSystem", "Primitives", "Session", "LocalAPI", "Transfer", "TransferFiles", "Reactor", "Diagnostics", "DaemonClient", "Terminal", "CommandLine",
+      "Applications", "FileSupport",
+    ]),
     tests("TerminalTests", ["Diagnostics", "Primitives", "Terminal"]),
     tests("DHCPTests", ["DHCP", "Primitives"]),
     tests("StatusPageTests", ["StatusPage", "CSystem", "Primitives", "Reactor", "LoopSupport"]),
