@@ -7,7 +7,7 @@ import Transfer
 import TransferFiles
 
 /// An incoming transfer of the files and folders of one offer, from one member. If its streams break, the sender
-/// repeats the offer over new streams. `CommandReceive` decides whether the offer is accepted.
+/// repeats the offer over new streams. `Receiving` decides whether the offer is accepted.
 final class IncomingFiles {
   enum Phase {
     /// The offer has not arrived yet.

@@ -10,12 +10,23 @@ import TransferFiles
 /// One run of `causeway send`.
 final class Sending {
   private enum Step {
-    /// PEER (the receiver that the user named) has not appeared, or has not returned after a break.
-    case seeking
-    case inviting(MemberAddress, UInt32)
+    /// PEER (the receiver that the user named) has not appeared, or has not returned after a break. The next attempt
+    /// begins at `from` or later.
+    case seeking(from: Instant)
+    case inviting(MemberAddress, request: UInt32)
+    /// The member has accepted the invitation, and must be reported as connected before the deadline.
+    case joining(MemberAddress, until: Instant)
     case sending(MemberAddress)
     /// The last records are on their way: those of this sender, or those of a receiver that cancelled.
     case ending
+  }
+
+  /// The end of the transfer at this end, apart from the last records.
+  private enum Closing {
+    case open
+    case decided(SenderOutcome)
+    /// The daemon was requested to finish the stream.
+    case finished(SenderOutcome)
   }
 
   private let options: FilesOptions
@@ -28,32 +39,20 @@ final class Sending {
   private var search: PeerSearch
   private let manifest: Manifest
   private var work: OutgoingWork
-  private var step = Step.seeking
-  private var attempt: UInt64 = 0
-  private var writer = StreamWriter(0)
-  private var answer: UInt32 = 0
-  private var window = StreamWindow()
+  private var step = Step.seeking(from: .zero)
+  /// The streams of the last attempt; nil before the first attempt.
+  private var streams: OutgoingStreams?
   private var progress = FileProgress()
-  private var outcome: SenderOutcome?
-  /// Whether the daemon was requested to finish the stream.
-  private var hasFinished = false
+  private var closing = Closing.open
   /// Whether there are more bytes to read or to hash.
   private var isBusy = false
   private var isInterrupted = false
-  /// Whether the user was notified that PEER is asked to accept. The notice is not repeated when the offer is repeated
-  /// after a break.
-  private var hasAsked = false
-  private var toldFiles = 0
+  private var notices: SendNotices
   private var policy = SenderPolicy()
-  /// The time at which the next attempt begins.
-  private var retryAt = Instant.zero
   /// The deadline for the current step: PEER must appear, answer, or receive the last records before it.
   private var patience: Instant
-  private var hasMet = false
-  private var hasHinted = false
   /// The daemon's reason for having no room for the last invitation; nil if it had room.
   private var fullWords: [UInt8]?
-  private var hasToldFull = false
   private var end: (text: TextBuilder, code: CInt)?
 
   init(
@@ -64,6 +63,7 @@ final class Sending {
     self.console = console
     self.connection = connection
     self.view = view
+    notices = SendNotices(view)
     manifest = source.manifest
     work = OutgoingWork(source)
     search = PeerSearch(Array(word.utf8), isWaiting: options.local.waits != nil)
@@ -139,17 +139,18 @@ final class Sending {
   // MARK: The loop
 
   private func turn() throws(ConnectionError) {
-    if case .inviting(_, 0) = step, console.now >= retryAt { step = .seeking }
+    if case .joining(_, let until) = step, console.now >= until { step = .seeking(from: .zero) }
     seek()
     produce()
     show()
     if end != nil { return }
     var until = min(patience, isShown ? view.nextProgress : .never)
     switch step {
-    case .seeking where retryAt > console.now, .inviting(_, 0): until = min(until, retryAt)
-    case .seeking, .inviting, .sending, .ending: break
+    case .seeking(let from): if from > console.now { until = min(until, from) }
+    case .joining(_, let end): until = min(until, end)
+    case .inviting, .sending, .ending: break
     }
-    if isBusy && outcome == nil && (writer.isShort || work.sender.isEnded) { until = .zero }
+    if mayProduce { until = .zero }
     let watch = DaemonConnection.Watch(signals: console.signals)
     switch try connection.next(until: until, watching: watch) {
     case .event(let event): hear(event)
@@ -159,23 +160,36 @@ final class Sending {
     if console.now >= patience { timeUp() }
   }
 
+  /// Whether the next bytes can be read, hashed and written. The receiver's last record (`isEnded`) is handled at once,
+  /// even if data waits until the stream accepts it.
+  private var mayProduce: Bool {
+    isBusy && outcome == nil && (streams?.isShort != false || work.sender.isEnded)
+  }
+
+  private var outcome: SenderOutcome? {
+    switch closing {
+    case .open: nil
+    case .decided(let outcome), .finished(let outcome): outcome
+    }
+  }
+
   private var isShown: Bool { if case .sending = step { work.sender.isAccepted } else { false } }
 
   private func timeUp() {
     switch step {
-    case .seeking where hasMet:
+    case .seeking where streams != nil:
       finish(TextBuilder(search.word, " did not return within an hour"), ExitCode.timedOut)
     case .seeking where fullWords != nil: finish(fullText, ExitCode.timedOut)
     case .seeking:
       finish(
         TextBuilder(quoting: search.word, " did not appear in time; run “causeway receive” there"),
         ExitCode.timedOut)
-    case .inviting: finish(TextBuilder(search.word, " did not answer in time"), ExitCode.timedOut)
+    case .inviting, .joining: finish(TextBuilder(search.word, " did not answer in time"), ExitCode.timedOut)
     case .sending where work.sender.isAccepted: patience = .never
     case .sending: finish(TextBuilder(search.word, ": nobody accepted the offer in time"), ExitCode.timedOut)
     case .ending:
       // PEER does not read the last records. The reset of the stream has the same meaning as these records.
-      connection.ask(.reset(stream: writer.stream))
+      if let stream = streams?.stream { connection.ask(.reset(stream: stream)) }
       concludeOutcome()
     }
   }
@@ -196,10 +210,10 @@ final class Sending {
 
   /// Invites PEER to the session, or opens a stream to PEER if it is a connected member.
   private func seek() {
-    guard case .seeking = step, end == nil, console.now >= retryAt else { return }
+    guard case .seeking(let from) = step, end == nil, console.now >= from else { return }
     if search.peer == nil {
       switch search.look(in: sightings.all) {
-      case .nothing: tellWaiting()
+      case .nothing: if search.isAllTold { notices.waiting(for: search.word) }
       case .hint(let text): view.notice(text)
       case .failed(let text): return finish(text, ExitCode.failed)
       case .found: break
@@ -214,16 +228,7 @@ final class Sending {
     let now = console.now
     let milliseconds = UInt32(clamping: max((min(patience, now + .seconds(60)) - now).milliseconds, 1))
     let number = connection.ask(.invite(session: session, sighting.address, milliseconds: milliseconds, context: []))
-    step = .inviting(sighting.address, number)
-  }
-
-  /// Shows, once, that the daemon has no room for an invitation. The invitation is repeated.
-  private func tellFull() {
-    if hasToldFull || view.isJSON { return }
-    hasToldFull = true
-    var text = fullText
-    text.add("; retrying (^C ends)")
-    view.notice(text)
+    step = .inviting(sighting.address, request: number)
   }
 
   private var fullText: TextBuilder {
@@ -232,17 +237,9 @@ final class Sending {
     return text
   }
 
-  private func tellWaiting() {
-    guard search.isAllTold, !hasHinted, !view.isJSON else { return }
-    hasHinted = true
-    view.notice(TextBuilder(quoting: search.word, " is not receiving yet: waiting for it"))
-  }
-
   private func begin(_ address: MemberAddress) {
-    attempt = UInt64.random(in: .min ... .max)
-    let name = ResourceStream.offer(resource: ResourceStream.resource(manifest.digest), attempt: attempt).name
-    writer = StreamWriter(connection.ask(.stream(session: session, to: address, name: name)))
-    (answer, window, toldFiles, hasMet) = (0, StreamWindow(), 0, true)
+    streams = OutgoingStreams(connection, session, to: address, manifest)
+    notices.attemptBegins()
     work.start()
     step = .sending(address)
     isBusy = true
@@ -282,7 +279,10 @@ final class Sending {
     seekAgain(at: now + .milliseconds(pause))
   }
 
-  private func seekAgain(at time: Instant) { (step, isBusy, answer, retryAt) = (.seeking, false, 0, time) }
+  private func seekAgain(at time: Instant) {
+    (step, isBusy) = (.seeking(from: time), false)
+    streams?.failed()
+  }
 
   private func tellBreak() {
     view.clear()
@@ -290,32 +290,46 @@ final class Sending {
     view.notice(TextBuilder(search.word, " is out of reach or has left; waiting for its return (^C ends)"))
   }
 
+  /// Handles the daemon's answer to the request to invite.
+  private func invited(_ address: MemberAddress, _ outcome: LocalOutcome, _ words: [UInt8]) {
+    fullWords = outcome == .full ? words : nil
+    if outcome == .done { return }
+    step = .seeking(from: console.now + .seconds(1))
+    // If PEER is already a member (`alreadyMember`), the daemon reports it as connected shortly.
+    if outcome == .alreadyMember { awaitMember(address) }
+    if outcome == .full { notices.full(fullText) }
+    if outcome == .notAllowed {
+      let why: StaticString = ": the two boxes do not agree on [peer] encryption, and files are only sent encrypted"
+      finish(TextBuilder(search.word, why), ExitCode.refused)
+    }
+  }
+
   private func invited(_ address: MemberAddress, _ outcome: InvitationOutcome) {
-    step = .seeking
     switch outcome {
-    case .connected:
-      awaitMember(address)
+    case .connected: awaitMember(address)
     case .declined(let words):
       var text = TextBuilder(search.word, " does not accept files")
       text.add(words: words)
       finish(text, ExitCode.refused)
     case .incompatible:
       finish(TextBuilder(search.word, " does not accept files (incompatible session rules)"), ExitCode.refused)
-    case .timedOut, .busy, .full: retryAt = console.now + .seconds(2)
-    case .cancelled, .noService, .sessionEnded: retryAt = console.now + .seconds(1)
+    case .timedOut, .busy, .full: step = .seeking(from: console.now + .seconds(2))
+    case .cancelled, .noService, .sessionEnded: step = .seeking(from: console.now + .seconds(1))
     }
   }
 
   /// Waits until the daemon reports the member that accepted the invitation as connected.
   private func awaitMember(_ address: MemberAddress) {
-    step = .inviting(address, 0)
-    retryAt = console.now + FileLimits.memberTime
+    step = .joining(address, until: console.now + FileLimits.memberTime)
     connected(address)
   }
 
   private func connected(_ address: MemberAddress) {
-    guard case .inviting(address, _) = step, names.member(address)?.isThere == true else { return }
-    begin(address)
+    guard names.member(address)?.isThere == true else { return }
+    switch step {
+    case .inviting(address, _), .joining(address, _): begin(address)
+    case .seeking, .inviting, .joining, .sending, .ending: break
+    }
   }
 
   // MARK: Events
@@ -326,19 +340,9 @@ final class Sending {
       _ = sightings.hear(place: place, node, peer, services)
     case .allTold: search.isAllTold = true
     case .done(let request, let outcome, let words):
-      if case .inviting(_, request) = step { fullWords = outcome == .full ? words : nil }
-      if outcome == .done { return }
       if case .inviting(let address, request) = step {
-        // If PEER is already a member (`alreadyMember`), the daemon reports it as connected shortly.
-        step = .seeking
-        retryAt = console.now + .seconds(1)
-        if outcome == .alreadyMember { awaitMember(address) }
-        if outcome == .full { tellFull() }
-        if outcome == .notAllowed {
-          let why: StaticString = ": the two boxes do not agree on [peer] encryption, and files are only sent encrypted"
-          finish(TextBuilder(search.word, why), ExitCode.refused)
-        }
-      } else if request == writer.stream {
+        invited(address, outcome, words)
+      } else if outcome != .done && request == streams?.stream {
         broke()
       }
     case .invitationEnded(let number, _, let outcome):
@@ -348,24 +352,29 @@ final class Sending {
       switch state {
       case .left, .ejected:
         names.forget(address)
-        if case .inviting(address, _) = step { step = .seeking }
+        switch step {
+        case .inviting(address, _): step = .seeking(from: .zero)
+        case .joining(address, let until): step = .seeking(from: until)
+        case .seeking, .inviting, .joining, .sending, .ending: break
+        }
       case .connected: connected(address)
       case .connecting, .paused, .away, .rejected: break
       }
     case .stream(_, let received, let from, let name):
-      let isAnswer = answer == 0 && ResourceStream(name) == .answer(attempt: attempt) && isTarget(from)
-      let number = connection.ask(.take(stream: received, isWanted: isAnswer, limit: isAnswer ? window.limit : 0))
-      if isAnswer { answer = number }
-    case .streamRoom(writer.stream, let limit): writer.room(limit, connection)
-    case .streamBytes(answer, let bytes):
+      guard streams != nil else {
+        connection.ask(.take(stream: received, isWanted: false, limit: 0))
+        return
+      }
+      streams?.opened(received, name, isFromReceiver: isTarget(from), connection)
+    case .streamRoom(let stream, let limit): if stream == streams?.stream { streams?.room(limit, connection) }
+    case .streamBytes(let stream, let bytes):
+      guard streams?.isAnswer(stream) == true else { return }
       work.hear(bytes)
-      window.took(bytes.count, answer, connection)
+      streams?.took(bytes.count, connection)
       isBusy = true
-    case .streamEnded(writer.stream, _, let end): ended(end)
+    case .streamEnded(let stream, _, let end): if stream == streams?.stream { ended(end) }
     case .ended(_, let end, _): finish(sessionEndText(end), ExitCode.cut)
-    case .doneAt, .welcome, .invited, .identified, .message, .sent, .room, .streamBytes, .streamRoom, .streamEnded,
-      .decisionWanted:
-      break
+    case .doneAt, .welcome, .invited, .identified, .message, .sent, .room, .decisionWanted: break
     }
   }
 
@@ -373,7 +382,7 @@ final class Sending {
     switch step {
     case .sending(let target): target == address
     case .ending: true
-    case .seeking, .inviting: false
+    case .seeking, .inviting, .joining: false
     }
   }
 
@@ -383,7 +392,7 @@ final class Sending {
       // The last record of the end that cancelled, with its reason, may still arrive on the other stream.
       step = .ending
       patience = min(patience, console.now + FileLimits.farewellTime)
-      writer = StreamWriter(0)
+      streams?.cancelled()
     case (.ending, _): concludeOutcome()
     case (_, .reset(.refused)): waitForTurn()
     case (_, .reset(.broken)): finish(TextBuilder("the stream was cut: the protocol was violated"), ExitCode.failed)
@@ -397,27 +406,28 @@ final class Sending {
   private func produce() {
     switch step {
     case .sending, .ending: break
-    case .seeking, .inviting: return
+    case .seeking, .inviting, .joining: return
     }
-    // Handle the receiver's last record (`isEnded`) at once, even if data waits until the stream accepts it.
-    guard isBusy, outcome == nil, writer.isShort || work.sender.isEnded else { return finishStream() }
+    guard mayProduce else { return finishStream() }
     let made = work.step(readsMax: FileLimits.readsMax)
     isBusy = made.isMore
-    if writer.stream != 0 { writer.write(made.bytes, connection) }
+    streams?.write(made.bytes, connection)
     guard let outcome = made.outcome else { return }
-    self.outcome = outcome
+    closing = .decided(outcome)
     isBusy = false
     step = .ending
-    if writer.stream == 0 { return concludeOutcome() }
+    if streams?.stream == nil { return concludeOutcome() }
     patience = console.now + FileLimits.farewellTime
     finishStream()
   }
 
   /// Finishes the stream after the last records are written.
   private func finishStream() {
-    guard outcome != nil, !hasFinished, writer.isEmpty else { return }
-    hasFinished = true
-    connection.ask(.finish(stream: writer.stream))
+    guard case .decided(let outcome) = closing, let streams, let stream = streams.stream, streams.isEmpty else {
+      return
+    }
+    closing = .finished(outcome)
+    connection.ask(.finish(stream: stream))
   }
 
   private var state: FileProgress.State {
@@ -428,17 +438,13 @@ final class Sending {
   }
 
   private func show() {
-    if (work.sender.isAsking || work.sender.isAccepted) && !hasAsked, case .sending(let address) = step,
+    if work.sender.isAsking || work.sender.isAccepted, case .sending(let address) = step,
       let peer = names.member(address)?.peer
     {
-      hasAsked = true
-      view.tellAsking(peer, address, manifest)
+      notices.asking(peer, address, manifest)
     }
     if isShown { patience = .never }
-    while toldFiles < manifest.files.count, let verdict = work.sender.verdicts[toldFiles] {
-      view.tellFile(work.path(toldFiles), manifest.size(file: toldFiles), verdict)
-      toldFiles += 1
-    }
+    notices.files(work)
     let now = console.now
     guard isShown, view.isProgressDue(now) else { return }
     if view.isJSON {
