@@ -1,10 +1,10 @@
 import CSystem
-import Diagnostics
-import LocalAPI
 import DaemonClient
+import LocalAPI
 import Primitives
 import Session
 import Terminal
+import Text
 
 /// Shows a session in one of three ways. `typing`: above the input line of a terminal. `plain`: as lines on standard
 /// output, with notices on standard error. `json`: as JSON lines on standard output.

@@ -1,11 +1,11 @@
 import CSystem
-import Diagnostics
-import LocalAPI
 import DaemonClient
+import LocalAPI
 import Primitives
 import Reactor
 import Session
 import Terminal
+import Text
 
 /// `causeway accept`
 func commandAccept(_ words: CommandWords) -> CInt {

@@ -1,7 +1,7 @@
 import CSystem
 import Configuration
-import Diagnostics
 import Reactor
+import Text
 
 /// `causeway bundle`
 func commandBundle(_ words: CommandWords) -> CInt {

@@ -1,11 +1,11 @@
 import CSystem
-import Diagnostics
-import LocalAPI
 import DaemonClient
+import LocalAPI
 import Primitives
 import Reactor
 import Session
 import Terminal
+import Text
 
 /// `causeway chat`
 func commandChat(_ words: CommandWords) -> CInt {

@@ -1,6 +1,7 @@
 import CSystem
 import Configuration
-import Diagnostics
+import ControlSocket
+import Text
 
 /// Options of every command that uses the daemon's control socket.
 struct ClientOptions {

@@ -1,6 +1,7 @@
 import Configuration
-import Diagnostics
+import ControlSocket
 import Primitives
+import Text
 import Trust
 
 /// `causeway config COMMAND`

@@ -1,6 +1,6 @@
 import CSystem
 import Configuration
-import Diagnostics
+import Text
 
 /// `causeway diagnose`
 ///

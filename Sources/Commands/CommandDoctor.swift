@@ -1,7 +1,9 @@
 import CSystem
 import Configuration
-import Diagnostics
+import ControlSocket
 import Doctor
+import Status
+import Text
 import Trust
 
 /// `causeway doctor`

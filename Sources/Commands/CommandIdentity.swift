@@ -1,10 +1,10 @@
 import CSystem
 import Configuration
-import Diagnostics
 import Identity
 import Primitives
 import Relay
 import SecureTransport
+import Text
 import Trust
 
 /// `causeway identity COMMAND`

@@ -1,7 +1,7 @@
 import CSystem
 import Configuration
-import Diagnostics
 import Relay
+import Text
 
 /// `causeway leds`
 func commandLEDs(_ words: CommandWords) -> CInt {

@@ -1,8 +1,8 @@
 import CSystem
 import Configuration
-import Diagnostics
 import Primitives
 import Reactor
+import Text
 
 /// The exit codes of all commands.
 enum ExitCode {
@@ -149,7 +149,7 @@ struct CommandWords {
 }
 
 /// A number of seconds from the command line; nil if it is invalid.
-func parseSeconds(_ value: String) -> UInt64? { Text(value).number(in: 1...1_000_000) }
+func parseSeconds(_ value: String) -> UInt64? { ByteString(value).number(in: 1...1_000_000) }
 
 /// The values that `parseSeconds` accepts, as text for an error.
 let secondsAccepted: StaticString = "a number of seconds from 1 to 1000000"

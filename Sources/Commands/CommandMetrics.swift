@@ -1,5 +1,6 @@
 import Configuration
-import Diagnostics
+import Status
+import Text
 
 /// `causeway metrics`
 func commandMetrics(_ words: CommandWords) -> CInt {

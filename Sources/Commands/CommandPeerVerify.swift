@@ -1,7 +1,8 @@
-import Diagnostics
 import Identity
 import Primitives
 import SecureTransport
+import Status
+import Text
 
 /// `causeway peer verify`
 func commandPeerVerify(_ words: CommandWords) -> CInt {

@@ -1,11 +1,11 @@
 import CSystem
-import Diagnostics
-import LocalAPI
 import DaemonClient
+import LocalAPI
 import Primitives
 import Reactor
 import Session
 import Terminal
+import Text
 
 /// `causeway pipe`
 func commandPipe(_ words: CommandWords) -> CInt {

@@ -1,12 +1,12 @@
 import CSystem
 import Configuration
-import Diagnostics
-import LocalAPI
 import DaemonClient
+import LocalAPI
 import Primitives
 import Reactor
 import Session
 import Terminal
+import Text
 import Transfer
 import TransferFiles
 
@@ -62,7 +62,7 @@ private func receive(
     if let accepted = rule.take(key, value) { return accepted }
     switch key {
     case countKey:
-      guard let number = Text(value).number(in: 1...1_000_000) else { return "a number from 1 to 1000000" }
+      guard let number = ByteString(value).number(in: 1...1_000_000) else { return "a number from 1 to 1000000" }
       count = number
     case maxKey:
       guard let bytes = byteCount(value) else { return "a number of bytes, optionally followed by k, M or G" }

@@ -1,6 +1,8 @@
 import Configuration
-import Diagnostics
+import ControlSocket
 import Primitives
+import Status
+import Text
 
 /// `causeway routes`
 func commandRoutes(_ words: CommandWords) -> CInt {

@@ -1,5 +1,4 @@
 import Configuration
-import Diagnostics
 import Relay
 
 /// `causeway run`

@@ -1,6 +1,6 @@
 import CSystem
-import Diagnostics
 import Terminal
+import Text
 import Transfer
 import TransferFiles
 

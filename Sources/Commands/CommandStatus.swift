@@ -1,5 +1,7 @@
 import CSystem
-import Diagnostics
+import ControlSocket
+import Status
+import Text
 
 /// `causeway status`
 func commandStatus(_ words: CommandWords) -> CInt {

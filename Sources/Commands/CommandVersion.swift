@@ -1,6 +1,7 @@
 import CMbedTLS
 import CSystem
-import Diagnostics
+import Status
+import Text
 
 /// `causeway version`
 func commandVersion(_ words: CommandWords) -> CInt {

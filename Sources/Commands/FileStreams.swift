@@ -1,9 +1,9 @@
 import Configuration
-import Diagnostics
-import LocalAPI
 import DaemonClient
+import LocalAPI
 import Primitives
 import Session
+import Text
 import Transfer
 
 /// Limits of the commands that send and receive files (docs/resources.md, “Limits”).
@@ -121,6 +121,6 @@ func byteCount(_ text: String) -> UInt64? {
   default: break
   }
   if factor > 1 { digits.removeLast() }
-  let number = Text(String(decoding: digits, as: UTF8.self)).number(in: 1...TransferLimits.bytesMax / factor)
+  let number = ByteString(String(decoding: digits, as: UTF8.self)).number(in: 1...TransferLimits.bytesMax / factor)
   return number.map { $0 * factor }
 }

@@ -1,9 +1,10 @@
 import CSystem
-import Diagnostics
 import LocalAPI
 import Primitives
 import Reactor
 import Session
+import Terminal
+import Text
 import Transfer
 import TransferFiles
 

@@ -1,7 +1,7 @@
 import CSystem
-import Diagnostics
 import Primitives
 import Reactor
+import Text
 
 /// Shows transfers. Results are written to standard output, notices to standard error. On a terminal, a line of
 /// progress is kept below them. With --json, each result is a JSON object.

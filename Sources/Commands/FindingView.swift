@@ -1,5 +1,5 @@
-import Diagnostics
 import Doctor
+import Text
 
 /// Formats the findings of `doctor` and `explain` for the width of the terminal.
 enum FindingView {

@@ -1,9 +1,9 @@
-import Diagnostics
-import LocalAPI
 import DaemonClient
+import LocalAPI
 import Primitives
 import Reactor
 import Session
+import Text
 import Transfer
 import TransferFiles
 

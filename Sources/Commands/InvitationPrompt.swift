@@ -1,9 +1,10 @@
 import CSystem
-import Diagnostics
-import LocalAPI
 import DaemonClient
+import LocalAPI
 import Primitives
 import Session
+import Terminal
+import Text
 
 /// Answers invitations to a session by a rule, or by asking the user on the terminal, one question at a time.
 final class InvitationPrompt {

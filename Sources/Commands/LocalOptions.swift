@@ -1,8 +1,7 @@
 import CSystem
 import Configuration
-import Diagnostics
-import LocalAPI
 import DaemonClient
+import LocalAPI
 import Primitives
 import Reactor
 import Session

@@ -1,7 +1,7 @@
 import CSystem
-import Diagnostics
 import Identity
 import SecureTransport
+import Text
 
 /// Reads the password of a key file that is imported.
 enum Password {

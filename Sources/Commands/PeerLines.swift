@@ -1,8 +1,9 @@
-import Diagnostics
 import LocalAPI
 import Primitives
 import Reactor
 import Session
+import Terminal
+import Text
 
 /// Lines of output that other nodes can cause. `PeerNotices` limits the number of lines, and counts the omitted lines.
 final class PeerLines {

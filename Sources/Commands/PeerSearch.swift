@@ -1,8 +1,8 @@
-import Diagnostics
-import LocalAPI
 import DaemonClient
+import LocalAPI
 import Primitives
 import Session
+import Text
 
 /// Searches for the peer that the user named on the command line, until the peer appears.
 struct PeerSearch {

@@ -1,8 +1,8 @@
 import CSystem
-import Diagnostics
 import Primitives
 import Reactor
 import Terminal
+import Text
 
 /// Yes-or-no questions on a terminal, asked one after the other. The caller limits the number of questions.
 ///

@@ -1,7 +1,6 @@
 import CMbedTLS
 import CSystem
 import Channel
-import Diagnostics
 import Journal
 import Primitives
 import Reactor

@@ -1,6 +1,5 @@
 import CSystem
 import Channel
-import Diagnostics
 import Frame
 import Identity
 import Primitives

@@ -1,10 +1,10 @@
-import Diagnostics
-import LocalAPI
 import DaemonClient
+import LocalAPI
 import Primitives
 import Reactor
 import Session
 import Terminal
+import Text
 import Transfer
 import TransferFiles
 

@@ -30,14 +30,14 @@ public struct Configuration {
   public func keysChanged(in other: Configuration) -> [String] {
     var changed: [String] = []
     for (key, _) in given + other.given {
-      let isEqual = values(of: key).elementsEqual(other.values(of: key)) { Text($0).equals(Text($1)) }
-      if !isEqual && !changed.contains(where: { Text($0).equals(Text(key)) }) { changed.append(key) }
+      let isEqual = values(of: key).elementsEqual(other.values(of: key)) { ByteString($0).equals(ByteString($1)) }
+      if !isEqual && !changed.contains(where: { ByteString($0).equals(ByteString(key)) }) { changed.append(key) }
     }
     return changed
   }
 
   private func values(of key: String) -> [String] {
-    given.filter { Text($0.key).equals(Text(key)) }.map { $0.value }
+    given.filter { ByteString($0.key).equals(ByteString(key)) }.map { $0.value }
   }
 
   /// The path of the daemon's control socket.

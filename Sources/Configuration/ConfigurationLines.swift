@@ -20,7 +20,7 @@ enum ConfigurationLines {
       if line.count > Int(CFORMATS_INI_LINE_MAX) {
         throw ConfigurationError("\(place): longer than \(CFORMATS_INI_LINE_MAX) bytes; cut it, or use several lines")
       }
-      let text = Text(line).trimmed
+      let text = ByteString(line).trimmed
       if text.bytes.first == UInt8(ascii: "[") { try checkSection(text, place, keys) }
       if hidesSecret(text, keys) {
         throw ConfigurationError("\(place): a secret key within the value of another key; give each a line of its own")
@@ -28,16 +28,17 @@ enum ConfigurationLines {
     }
   }
 
-  private static func checkSection(_ text: Text, _ place: String, _ keys: [ConfigurationKey]) throws(ConfigurationError)
+  private static func checkSection(_ text: ByteString, _ place: String, _ keys: [ConfigurationKey])
+    throws(ConfigurationError)
   {
     // libinih reports a section without a closing bracket, so it needs no check here.
     guard let end = text.bytes.firstIndex(of: UInt8(ascii: "]")) else { return }
-    let section = Text(text.bytes[..<end].dropFirst())
+    let section = ByteString(text.bytes[..<end].dropFirst())
     if !keys.contains(where: { section.equals($0.section) }) {
       let shown = ShownLine(text.bytes, keys).section(section)
       throw ConfigurationError("\(place): unknown section [\(shown)]; expected \(sectionNames(keys))")
     }
-    let rest = Text(text.bytes[(end + 1)...]).trimmed
+    let rest = ByteString(text.bytes[(end + 1)...]).trimmed
     if let first = rest.bytes.first, first != UInt8(ascii: "#"), first != UInt8(ascii: ";") {
       throw ConfigurationError(
         "\(place): text behind [\(section.string)]; expected the end of the line, and each key on a line of its own")
@@ -46,12 +47,12 @@ enum ConfigurationLines {
 
   /// Whether the value of a key that is not secret contains a secret key with its value. If a value with a secret key
   /// were accepted, the secret would be shown in texts, or announced as a part of a name.
-  private static func hidesSecret(_ text: Text, _ keys: [ConfigurationKey]) -> Bool {
+  private static func hidesSecret(_ text: ByteString, _ keys: [ConfigurationKey]) -> Bool {
     if text.bytes.first == UInt8(ascii: "#") || text.bytes.first == UInt8(ascii: ";") { return false }
     guard let sign = text.bytes.firstIndex(where: { $0 == UInt8(ascii: "=") || $0 == UInt8(ascii: ":") }) else {
       return false
     }
-    let name = Text(text.bytes[..<sign]).trimmed
+    let name = ByteString(text.bytes[..<sign]).trimmed
     if keys.contains(where: { $0.isSecret && name.equals($0.name) }) { return false }
     return ShownLine.hasSecretEntry(text.bytes[(sign + 1)...], keys)
   }

@@ -1,7 +1,7 @@
-import Diagnostics
 import LocalAPI
 import Primitives
 import Session
+import Text
 
 /// The peer that a name refers to: a node, or one application on it.
 public struct NamedPeer: Equatable {

@@ -1,5 +1,5 @@
 /// The event that a record describes. Raw values are stored in journal files, and are never used for another event. The
-/// function `eventText` in Diagnostics defines the text of each event.
+/// function `eventText` in `Log` defines the text of each event.
 ///
 /// The comments define the record's integers `a`, `b` and `c`, and its 16 bytes (`node` or `text`). The record's `link`
 /// byte is the number of the link slot, or 0xFF without a link. Reserved raw values belonged to events of earlier
@@ -121,7 +121,7 @@ public enum Event: UInt16, Sendable {
   /// WPS push-button mode was started, so that stations can join. a: its duration in seconds
   case wifiButtonPressed = 155
 
-  // Diagnostics
+  // The control socket
   /// A client of the control socket has connected. a: client slot · b: process id of the client · c: user id of the
   /// client
   case controlAttached = 190

@@ -1,5 +1,5 @@
-import Diagnostics
 import Primitives
+import Status
 
 /// The rates computed from two samples of the same daemon's status, in bytes or frames per second. A rate is nil if
 /// there is no earlier value: for the first sample, after a restart of the daemon, and for a new link.

@@ -1,6 +1,7 @@
-import Diagnostics
 import Primitives
+import Status
 import Terminal
+import Text
 
 /// The model of `causeway top`. The model receives samples of the daemon's status and pressed keys, and returns the
 /// lines to show. The model itself does no input or output.

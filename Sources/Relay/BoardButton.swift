@@ -1,7 +1,6 @@
 import Board
 import CSystem
 import Configuration
-import Diagnostics
 import Journal
 import Primitives
 import Reactor

@@ -1,10 +1,12 @@
 import CSystem
 import Configuration
-import Diagnostics
+import ControlSocket
 import Journal
 import LocalAPI
+import Log
 import Primitives
 import Reactor
+import Text
 
 final class ClientServer {
   /// The size of the shortest packet in bytes, without its length field: one byte of type and four of request number.

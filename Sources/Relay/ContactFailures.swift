@@ -1,6 +1,6 @@
-import BearerIP
 import Bearer
-import Diagnostics
+import BearerIP
+import Explain
 import Primitives
 
 /// The last failure with each node or address over each bearer, for `causeway explain`. Failures of inbound streams use

@@ -1,7 +1,5 @@
 import Bearer
-import Diagnostics
-import Frame
-import Link
+import Explain
 import Node
 import Primitives
 import Reactor

@@ -1,12 +1,11 @@
-import Bearer
 import Configuration
-import Diagnostics
-import Frame
-import Link
+import Explain
 import Node
 import Primitives
 import Seal
 import Session
+import Status
+import Text
 import Trust
 import WiFiDirect
 

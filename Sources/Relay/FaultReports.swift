@@ -1,5 +1,4 @@
 import CSystem
-import Diagnostics
 import Journal
 import Primitives
 

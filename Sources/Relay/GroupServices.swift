@@ -1,13 +1,12 @@
-import Bearer
 import BearerBluetooth
 import CSystem
 import Configuration
 import DHCP
-import Diagnostics
 import Node
-import Primitives
 import Reactor
+import Status
 import StatusPage
+import Text
 import WiFiDirect
 
 /// The part of the daemon that `GroupServices` calls.

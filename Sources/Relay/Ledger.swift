@@ -2,8 +2,8 @@ import Bearer
 import BearerBluetooth
 import Channel
 import Configuration
+import ControlSocket
 import DHCP
-import Diagnostics
 import Discovery
 import Identity
 import LocalAPI

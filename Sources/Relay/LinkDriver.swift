@@ -1,11 +1,11 @@
 import Bearer
-import Diagnostics
 import Frame
 import Link
 import Node
 import Primitives
 import Reactor
 import SecureTransport
+import Status
 
 /// The part of the relay that a link driver calls. All calls come from the reactor's thread.
 protocol LinkDriverDelegate: AnyObject {

@@ -1,6 +1,6 @@
-import Diagnostics
 import Primitives
 import Reactor
+import Status
 
 /// The result of a read or write on a stream.
 enum TransferOutcome: Equatable {

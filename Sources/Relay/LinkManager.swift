@@ -1,6 +1,5 @@
 import Bearer
 import CSystem
-import Diagnostics
 import Identity
 import Journal
 import Link

@@ -1,8 +1,8 @@
 import Bearer
 import CSystem
-import Diagnostics
 import Primitives
 import Reactor
+import Status
 
 /// Buffers that all links share, which is possible because one thread serves one link at a time.
 final class LinkScratch {

@@ -1,5 +1,5 @@
 import CSystem
-import Diagnostics
+import ControlSocket
 import LocalAPI
 import Primitives
 import Reactor

@@ -3,13 +3,15 @@ import BearerBluetooth
 import BearerIP
 import CSystem
 import Configuration
-import Diagnostics
 import Discovery
+import Explain
 import Identity
 import Journal
+import Log
 import Node
 import Primitives
 import Reactor
+import Status
 import Trust
 import WiFiDirect
 

@@ -3,18 +3,16 @@ import Board
 import CSystem
 import Channel
 import Configuration
-import Diagnostics
+import ControlSocket
 import Frame
-import Identity
 import Journal
-import LocalAPI
+import Log
 import Node
 import Primitives
 import Reactor
 import SecureTransport
-import Session
+import Text
 import Trust
-import WiFiDirect
 
 /// Runs the relay until a signal ends the process. `configurationFile` is the path from which `configuration` was read;
 /// nil stands for the default path. The relay reads that file again at SIGHUP. Errors: a resource that the start needs

@@ -1,15 +1,15 @@
-import Bearer
 import Channel
 import Configuration
-import Diagnostics
+import ControlSocket
 import Frame
-import Journal
 import Link
 import LocalAPI
 import Node
 import Primitives
 import Reactor
 import Session
+import Status
+import Text
 import Trust
 import WiFiDirect
 

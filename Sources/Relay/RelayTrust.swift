@@ -1,14 +1,17 @@
 import Board
 import CSystem
 import Configuration
-import Diagnostics
+import ControlSocket
 import Frame
 import Identity
 import Journal
+import Log
 import Node
 import Primitives
 import Reactor
 import SecureTransport
+import Status
+import Text
 import Trust
 
 /// The persistent state of the daemon, as opened at the start.

@@ -1,11 +1,11 @@
 import CSystem
 import Configuration
-import Diagnostics
+import ControlSocket
 import Identity
-import Journal
+import Log
 import Node
 import Primitives
-import Reactor
+import Text
 import Trust
 
 /// Maintains the daemon's own files and configuration.
@@ -84,7 +84,7 @@ extension Relay {
     var later = ""
     for key in configuration.keysChanged(in: fresh) {
       // The comparison is by bytes, because comparing Strings would add Unicode tables to the firmware.
-      if Text(key).equals("[journal] level") || Text(key).equals("[trust] anchors") { continue }
+      if ByteString(key).equals("[journal] level") || ByteString(key).equals("[trust] anchors") { continue }
       later += later.utf8.isEmpty ? key : ", " + key
     }
     configuration.journal.level = fresh.journal.level

@@ -1,7 +1,6 @@
-import Diagnostics
+import Status
 import Journal
 import Primitives
-import SecureTransport
 import Trust
 
 /// Reports each change in the trust of this node once, and describes the trust for the status.

@@ -1,5 +1,5 @@
-import Diagnostics
 import Primitives
+import Text
 
 /// A queue of yes-or-no questions that decides which input lines are valid answers. The queue is pure: the caller shows
 /// the questions and reads the lines.

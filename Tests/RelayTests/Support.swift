@@ -1,6 +1,5 @@
 import Bearer
 import Channel
-import Diagnostics
 import FileSupport
 import Frame
 import Identity
@@ -9,6 +8,7 @@ import Node
 import Primitives
 import Reactor
 import SecureTransport
+import Status
 import Testing
 
 @testable import Relay

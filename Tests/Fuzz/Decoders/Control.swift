@@ -1,6 +1,8 @@
-import Diagnostics
+import ControlSocket
 import FuzzSupport
 import Primitives
+import Status
+import Text
 
 /// Decodes any bytes as a packet of the control socket, in either direction. A decoded packet must encode to a packet
 /// that can be decoded again. The encoding must not grow each time, although invalid UTF-8 in texts is repaired.

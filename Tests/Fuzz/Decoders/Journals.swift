@@ -1,7 +1,7 @@
 import CSystem
-import Diagnostics
 import FuzzSupport
 import Journal
+import Log
 import Primitives
 
 /// Damages a journal file. The first byte of the input states how much of the file remains. Each further 10 bytes are a

@@ -25,7 +25,7 @@ here=$PWD/board/build/image
 . board/lab/image/apt-root.sh
 
 # RAUC compares semantic versions. Two builds of the same release are ordered by the time of their commit (UTC, seconds).
-version=$(sed -n 's/.*causewayVersion = "\(.*\)"/\1/p' Sources/Diagnostics/Version.swift)
+version=$(sed -n 's/.*causewayVersion = "\(.*\)"/\1/p' Sources/Status/Version.swift)
 version+=-$(TZ=UTC0 git log -1 --format=%cd --date=format-local:%Y%m%d%H%M%S)+$(git rev-parse --short HEAD)
 package=$(ls build/causeway_*_arm64.deb)
 cache=${CAUSEWAY_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/causeway}
