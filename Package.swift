@@ -7,7 +7,7 @@ let embedded = Context.environment["CAUSEWAY_EMBEDDED"] == "1"
 /// Selects the development firmware, which is not optimised, takes less time to build, and is never shipped.
 let development = Context.environment["CAUSEWAY_DEVELOPMENT"] == "1"
 
-// Tests/Fuzz/run.sh sets CAUSEWAY_FUZZ=1 to build the fuzzers. No other build can link them.
+// Tests/Fuzz/run.sh sets CAUSEWAY_FUZZ=1 to build the fuzz targets with libFuzzer.
 let fuzzing = Context.environment["CAUSEWAY_FUZZ"] == "1"
 
 let language: [SwiftSetting] = [
@@ -122,27 +122,36 @@ let package = Package(
     rim("Board", ["CSystem", "Primitives", "Reactor"]),
     rim("Discovery", ["CSystem", "CAvahi", "Reactor", "Bearer", "Primitives"]),
     rim("Configuration", ["CSystem", "CFormats", "Primitives", "Journal", "Bearer", "Board"]),
-    rim("Diagnostics", ["CSystem", "CFormats", "Reactor", "Primitives", "Journal", "Frame"]),
-    rim("DaemonClient", ["CSystem", "Primitives", "Session", "LocalAPI", "Reactor", "Diagnostics"]),
+    rim("Text", ["CSystem", "Primitives"]),
+    rim("JSON", ["CSystem", "CFormats"]),
+    rim("Log", ["CSystem", "Primitives", "Journal", "Frame", "Reactor", "Text"]),
+    rim("Status", ["CSystem", "Primitives", "Text", "JSON"]),
+    rim("Explain", ["Primitives", "Frame", "Text", "JSON"]),
+    rim("Capture", ["CSystem", "Primitives", "Frame"]),
+    rim("ControlSocket", ["CSystem", "Primitives", "Journal", "Frame", "Reactor", "Text", "JSON", "Log", "Status", "Capture"]),
+    rim("DaemonClient", ["CSystem", "Primitives", "Session", "LocalAPI", "Reactor", "Text"]),
     rim("Doctor", ["CSystem", "Primitives", "Reactor", "Netlink", "Bearer", "BearerBluetooth", "Identity", "Trust", "Board", "Configuration"]),
-    rim("Terminal", ["CSystem", "Primitives", "Diagnostics"]),
-    rim("Monitor", ["Primitives", "Diagnostics", "Terminal"]),
+    rim("Terminal", ["CSystem", "Primitives", "Text"]),
+    rim("Monitor", ["Primitives", "Text", "Status", "Terminal"]),
     rim("Relay", [
       "CSystem", "Primitives", "Journal", "Frame", "Link", "Channel", "Seal", "Session", "LocalAPI", "Node", "Reactor", "Identity", "SecureTransport", "Trust",
-      "Bearer", "BearerIP", "BearerBluetooth", "WiFiDirect", "Discovery", "Board", "Configuration", "Diagnostics", "StatusPage", "DHCP",
+      "Bearer", "BearerIP", "BearerBluetooth", "WiFiDirect", "Discovery", "Board", "Configuration", "Text", "Log", "Status", "Explain", "ControlSocket", "StatusPage", "DHCP",
     ]),
     // The commands. `Program` joins the groups; only `CommandLine` is shared.
-    rim("CommandLine", ["CSystem", "Primitives", "Session", "LocalAPI", "Reactor", "Configuration", "Diagnostics", "Terminal"]),
+    rim("CommandLine", [
+      "CSystem", "Primitives", "Session", "LocalAPI", "Reactor", "Configuration", "Text", "ControlSocket", "Terminal",
+    ]),
     rim("Operator", [
-      "CSystem", "CMbedTLS", "Primitives", "Journal", "Session", "LocalAPI", "Reactor", "Identity", "SecureTransport", "Trust", "Configuration", "Diagnostics",
-      "DaemonClient", "Doctor", "Terminal", "Monitor", "QRCode", "Relay", "CommandLine",
+      "CSystem", "CMbedTLS", "Primitives", "Journal", "Session", "LocalAPI", "Reactor", "Identity", "SecureTransport", "Trust", "Configuration", "Text",
+      "Log", "Status", "Explain", "Capture", "ControlSocket", "Doctor", "DaemonClient", "Terminal", "Monitor", "QRCode", "Relay", "CommandLine",
     ]),
     rim("Applications", [
-      "CSystem", "Primitives", "Session", "LocalAPI", "Transfer", "TransferFiles", "Reactor", "Configuration", "Diagnostics", "DaemonClient", "Terminal", "CommandLine",
+      "CSystem", "Primitives", "Session", "LocalAPI", "Transfer", "TransferFiles", "Reactor", "Configuration", "Text", "DaemonClient", "Terminal",
+      "CommandLine",
     ]),
     rim("Selftest", [
       "CSystem", "CMbedTLS", "CSodium", "Primitives", "Journal", "Frame", "Channel", "Seal", "Transfer", "Reactor", "Identity", "SecureTransport",
-      "Configuration", "Diagnostics", "Relay", "CommandLine",
+      "Configuration", "Text", "Status", "ControlSocket", "Relay", "CommandLine",
     ]),
     // The product is named causeway, but the module is not. A module `causeway` would clash with the library `Causeway`
     // on file systems that ignore case.
@@ -179,7 +188,13 @@ let package = Package(
       path: "Tests/Simulate", exclude: ["run.py"], swiftSettings: language),
     tests("SimulatorTests", ["Simulator", "SessionStories", "Primitives", "Mesh", "Channel", "Session", "Node"], optimisedAndChecked),
     .target(name: "LoopSupport", dependencies: ["Reactor", "Primitives"], path: "Tests/LoopSupport", swiftSettings: language),
-    tests("DiagnosticsTests", ["CSystem", "Diagnostics", "Frame", "Journal", "Primitives", "Reactor"]),
+    tests("TextTests", ["Text", "Primitives"]),
+    tests("JSONTests", ["JSON"]),
+    tests("LogTests", ["CSystem", "Primitives", "Journal", "Text", "Log"]),
+    tests("StatusTests", ["Primitives", "Text", "JSON", "Status"]),
+    tests("ExplainTests", ["Primitives", "Frame", "Text", "Explain"]),
+    tests("CaptureTests", ["CSystem", "Primitives", "Frame", "Capture"]),
+    tests("ControlSocketTests", ["CSystem", "Text", "Status", "Capture", "ControlSocket", "Frame", "Journal", "Primitives", "Reactor"]),
     tests("NetlinkTests", ["Netlink", "CSystem", "Reactor", "Primitives", "LoopSupport"]),
     tests("BearerTests", ["Bearer"]),
     tests("BearerBluetoothTests", ["BearerBluetooth", "Bearer", "CSystem", "Reactor", "Primitives", "LoopSupport"]),
@@ -194,8 +209,8 @@ let package = Package(
     tests("IdentityTests", ["Identity", "FileSupport", "TestSupport", "CSystem", "Primitives"]),
     tests("SecureTransportTests", ["SecureTransport", "Identity", "Trust", "Seal", "FileSupport", "CMbedTLS", "CSystem", "Primitives", "Frame", "Link"]),
     tests("RelayTests", [
-      "Relay", "CSystem", "Primitives", "Frame", "Channel", "Link", "Session", "Node", "Reactor", "Identity", "SecureTransport", "Bearer", "FileSupport",
-      "LoopSupport", "Journal", "Diagnostics", "BearerBluetooth", "BearerIP", "Discovery",
+      "Relay", "CSystem", "Primitives", "Frame", "Channel", "Link", "Session", "Node", "Reactor", "Identity", "SecureTransport", "Trust", "Bearer", "FileSupport",
+      "LoopSupport", "Board", "Journal", "Status", "Explain", "BearerBluetooth", "BearerIP", "Discovery",
     ]),
     tests("TrustTests", ["Trust", "SecureTransport", "Identity", "FileSupport", "Frame", "CMbedTLS", "CSystem", "Primitives"]),
     tests("BearerIPTests", ["BearerIP", "Netlink", "Bearer", "Reactor", "CSystem", "Primitives", "LoopSupport"]),
@@ -206,24 +221,31 @@ let package = Package(
     .testTarget(name: "LocalAPITests", dependencies: ["CSystem", "Primitives", "Channel", "Session", "LocalAPI", "TestSupport", "SealSupport", "SessionSupport"], exclude: ["vectors.txt"], swiftSettings: language),
     tests("DaemonClientTests", ["CSystem", "Primitives", "Session", "LocalAPI", "DaemonClient"]),
     tests("ApplicationsTests", [
-      "CSystem", "Primitives", "Session", "LocalAPI", "Transfer", "TransferFiles", "Reactor", "Diagnostics", "DaemonClient", "Terminal", "CommandLine",
+      "CSystem", "Primitives", "Session", "LocalAPI", "Transfer", "TransferFiles", "Reactor", "Text", "DaemonClient", "Terminal", "CommandLine",
       "Applications", "FileSupport",
     ]),
-    tests("TerminalTests", ["Diagnostics", "Primitives", "Terminal"]),
+    tests("TerminalTests", ["Text", "Primitives", "Terminal"]),
     tests("DHCPTests", ["DHCP", "Primitives"]),
     tests("StatusPageTests", ["StatusPage", "CSystem", "Primitives", "Reactor", "LoopSupport"]),
     tests("QRCodeTests", ["QRCode"]),
-    tests("MonitorTests", ["Diagnostics", "Monitor", "Primitives", "Terminal"]),
-  ]) + (fuzzing ? [
+    tests("OperatorTests", ["Operator"]),
+    tests("MonitorTests", ["Status", "Monitor", "Primitives", "Terminal"]),
+    // The fuzz targets. A normal build runs them on the inputs of the corpus. The fuzzers are built with different
+    // sanitizers, so each of the two programs imports only what its targets need.
+    .target(name: "FuzzSupport", dependencies: ["CSystem"], path: "Tests/Fuzz/Support", swiftSettings: language + (fuzzing ? [.define("FUZZING")] : [])),
     .executableTarget(
-      name: "fuzz",
+      name: "fuzz-decoders",
       dependencies: [
-        "CAvahi", "CMbedTLS", "CSystem", "Primitives", "Journal", "Frame", "Link", "Channel", "Seal", "Session", "LocalAPI", "Transfer", "Node", "Bearer", "BearerBluetooth",
-        "WiFiDirect", "Discovery", "Configuration", "Diagnostics", "Identity", "SecureTransport", "StatusPage", "DHCP", "Trust", "TestSupport", "SealSupport", "SessionSupport", "NodeSupport",
+        "FuzzSupport", "CAvahi", "CMbedTLS", "CSystem", "Primitives", "Journal", "Frame", "Link", "Channel", "Seal", "Session", "LocalAPI", "Transfer", "Bearer",
+        "BearerBluetooth", "WiFiDirect", "Discovery", "Configuration", "Text", "Log", "Status", "ControlSocket", "Identity", "SecureTransport", "StatusPage", "DHCP", "Trust", "TestSupport",
+        "SealSupport", "SessionSupport",
       ],
-      path: "Tests/Fuzz", exclude: ["corpus", "run.sh"], swiftSettings: language,
-      linkerSettings: [.unsafeFlags(["-use-ld=lld"])]),
-  ] : [])
+      path: "Tests/Fuzz/Decoders", swiftSettings: language, linkerSettings: fuzzing ? [.unsafeFlags(["-use-ld=lld"])] : []),
+    .executableTarget(
+      name: "fuzz-nodes",
+      dependencies: ["FuzzSupport", "Primitives", "Journal", "Frame", "Channel", "Seal", "Node", "TestSupport", "SealSupport", "NodeSupport"],
+      path: "Tests/Fuzz/Nodes", swiftSettings: language, linkerSettings: fuzzing ? [.unsafeFlags(["-use-ld=lld"])] : []),
+  ])
 )
 
 // CAUSEWAY_ONLY reduces the package to some test targets and the modules that they import, such as

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Tests/quick.sh MODULE [OPTION…]   the unit tests of one module (Mesh, Session, Relay …)
 #
-# Builds that module, the modules that it imports, and its tests, with the settings of Tests/unit.sh. OPTIONs go to
-# `swift test`, for example --filter and a test's name.
+# Builds that module, the modules imported by this module, and its tests, with the settings of Tests/unit.sh. OPTIONs go
+# to `swift test`, for example --filter and a test's name.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 module=${1:-}

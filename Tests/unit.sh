@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# The unit tests, built as normal Swift. The script lists failed tests again at the end, because hundreds of passing tests
-# follow the output of a failure. The build has no debugger information, which would take a tenth of the time. At most two
-# tests per processor run at the same time. Otherwise tests that wait for a process would queue behind tests that compute.
+# The unit tests, built as normal Swift. The script lists failed tests again at the end, because hundreds of passing
+# tests follow the output of a failure. The build has no debugger information, which would take a tenth of the time. At
+# most two tests per processor run at the same time, because tests that wait for a process would otherwise queue behind
+# tests that compute.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 mkdir -p build

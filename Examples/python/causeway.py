@@ -654,7 +654,7 @@ class Node:
             try:
                 self._stream.sendall(bytes)
             except OSError as error:
-                # The daemon may have sent the reason before it closed the connection.
+                # The daemon may have sent the reason before closing the connection.
                 self._reader.join(1)
                 raise (self.end or CausewayError(Code.NOT_CONNECTED)) from error
 

@@ -1,7 +1,7 @@
 import CommandLine
-import Diagnostics
 import LocalAPI
 import Primitives
+import Text
 
 /// Decides whose invitations are accepted. A name proves nothing, so the peer's key must be pinned on this box, unless
 /// --from gives the peer's full id.

@@ -1,8 +1,8 @@
 import CommandLine
-import Diagnostics
 import LocalAPI
 import Session
 import Terminal
+import Text
 
 /// Shows a session in one of three ways. `typing`: above the input line of a terminal. `plain`: as lines on standard
 /// output, with notices on standard error. `json`: as JSON lines on standard output.

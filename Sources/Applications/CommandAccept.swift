@@ -1,10 +1,11 @@
 import CSystem
 import CommandLine
 import DaemonClient
-import Diagnostics
 import LocalAPI
 import Primitives
 import Session
+import Terminal
+import Text
 
 /// `causeway accept`
 public func commandAccept(_ words: CommandWords) -> CInt {

@@ -1,11 +1,11 @@
 import CSystem
 import CommandLine
 import DaemonClient
-import Diagnostics
 import LocalAPI
 import Primitives
 import Session
 import Terminal
+import Text
 
 /// `causeway browse`
 public func commandBrowse(_ words: CommandWords) -> CInt {
@@ -140,7 +140,7 @@ struct Browse {
   private mutating func draw() {
     guard let screen else { return }
     let (columns, rows) = screen.size
-    var table = Diagnostics.TextTable(["NAME", "ID", "TYPE", "HOPS", "VERIFIED", "INFO"])
+    var table = TextTable(["NAME", "ID", "TYPE", "HOPS", "VERIFIED", "INFO"])
     for sighting in sightings.all {
       table.add([
         String(decoding: sighting.peer.name, as: UTF8.self), sighting.address.node.shortText,

@@ -1,11 +1,11 @@
 import CSystem
 import CommandLine
 import DaemonClient
-import Diagnostics
 import LocalAPI
 import Primitives
 import Session
 import Terminal
+import Text
 
 /// `causeway chat`
 public func commandChat(_ words: CommandWords) -> CInt {

@@ -1,7 +1,7 @@
 import CSystem
 import CommandLine
 import DaemonClient
-import Diagnostics
+import Text
 import Session
 
 /// `causeway pipe`

@@ -2,7 +2,7 @@ import CSystem
 import CommandLine
 import Configuration
 import DaemonClient
-import Diagnostics
+import Text
 import Reactor
 import TransferFiles
 
@@ -58,7 +58,7 @@ private func receive(
     if let accepted = rule.take(key, value) { return accepted }
     switch key {
     case countKey:
-      guard let number = Text(value).number(in: 1...1_000_000) else { return "a number from 1 to 1000000" }
+      guard let number = ByteString(value).number(in: 1...1_000_000) else { return "a number from 1 to 1000000" }
       count = number
     case maxKey:
       guard let bytes = byteCount(value) else { return "a number of bytes, optionally followed by k, M or G" }

@@ -1,8 +1,9 @@
 import CommandLine
-import Diagnostics
 import LocalAPI
 import Primitives
 import Session
+import Terminal
+import Text
 import Transfer
 import TransferFiles
 

@@ -1,6 +1,6 @@
 import CommandLine
-import Diagnostics
 import Primitives
+import Text
 
 /// Shows transfers. Results are written to standard output, notices to standard error. On a terminal, a line of
 /// progress is kept below them. With --json, each result is a JSON object.

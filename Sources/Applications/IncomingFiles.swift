@@ -1,8 +1,8 @@
 import CommandLine
-import Diagnostics
 import LocalAPI
 import Primitives
 import Session
+import Text
 import Transfer
 import TransferFiles
 

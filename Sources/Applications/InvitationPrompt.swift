@@ -1,8 +1,9 @@
 import CommandLine
-import Diagnostics
 import LocalAPI
 import Primitives
 import Session
+import Terminal
+import Text
 
 /// Answers invitations to a session by a rule, or by asking the user on the terminal, one question at a time.
 final class InvitationPrompt {

@@ -1,9 +1,9 @@
 import CommandLine
 import DaemonClient
-import Diagnostics
 import LocalAPI
 import Primitives
 import Session
+import Text
 
 /// The members of a session, with names for people. The daemon limits the number of members.
 struct MemberNames {

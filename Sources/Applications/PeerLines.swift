@@ -1,7 +1,8 @@
 import CommandLine
-import Diagnostics
 import LocalAPI
 import Primitives
+import Terminal
+import Text
 
 /// Lines of output that other nodes can cause. `PeerNotices` limits the number of lines, and counts the omitted lines.
 final class PeerLines {

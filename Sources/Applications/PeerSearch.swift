@@ -1,7 +1,7 @@
 import CommandLine
 import DaemonClient
-import Diagnostics
 import Primitives
+import Text
 
 /// Searches for the peer that the user named on the command line, until the peer appears.
 struct PeerSearch {

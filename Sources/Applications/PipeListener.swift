@@ -1,9 +1,10 @@
 import CommandLine
 import DaemonClient
-import Diagnostics
 import LocalAPI
 import Primitives
 import Session
+import Terminal
+import Text
 
 /// The receiving end of one run of `causeway pipe`: accepts an invitation, and writes its first stream to standard
 /// output.

@@ -1,6 +1,6 @@
 import CommandLine
 import DaemonClient
-import Diagnostics
+import Text
 import LocalAPI
 import Primitives
 import Reactor

@@ -1,9 +1,10 @@
 import CommandLine
 import DaemonClient
-import Diagnostics
 import LocalAPI
 import Primitives
 import Session
+import Terminal
+import Text
 import Transfer
 import TransferFiles
 

@@ -1,9 +1,9 @@
 import CommandLine
 import DaemonClient
-import Diagnostics
 import LocalAPI
 import Primitives
 import Session
+import Text
 import Transfer
 import TransferFiles
 

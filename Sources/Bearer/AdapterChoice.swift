@@ -5,7 +5,7 @@ public enum AdapterChoice: Equatable, Sendable {
 
   /// The controller with the lowest index that supports Bluetooth LE, or classic if LE is off.
   case automatic
-  /// `hci0` and so on.
+  /// The controller with this kernel index: `hci0` and so on.
   case index(UInt16)
   /// The controller with this public address, most significant byte first. Unlike an index, the address stays the same
   /// when the controller moves to another USB port.

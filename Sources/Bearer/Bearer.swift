@@ -36,6 +36,6 @@ public protocol BearerDelegate: AnyObject {
   func bearerDialFailed(token: UInt32, reason: String)
   func bearerFound(_ candidate: Candidate)
   func bearerLost(_ candidate: Candidate)
-  /// One line for the operator. It states a fault and its remedy, or, if `isFault` is false, what works now.
+  /// One line for the operator. The line states a fault and its remedy, or, if `isFault` is false, what works now.
   func bearerReport(_ source: StaticString, _ text: String, isFault: Bool)
 }

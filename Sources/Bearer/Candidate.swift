@@ -22,8 +22,8 @@ public struct Candidate: Equatable, Sendable {
     self.relays = relays
   }
 
-  /// Whether this candidate and `other` have the same bearer, address and hint. The networks on which they were found
-  /// are ignored.
+  /// Whether this candidate and `other` have the same bearer, address and hint. The networks on which the candidates
+  /// were found are ignored.
   public func leads(whereLeads other: Candidate) -> Bool {
     bearer == other.bearer && address == other.address && hint == other.hint
   }

@@ -24,8 +24,8 @@ public enum RadioObstacle: Sendable {
     return nil
   }
 
-  /// One line for the operator about the radio with this name: the obstacle and its remedy. `type` is a radio type of
-  /// rfkill(8).
+  /// One line for the operator about the radio with this name: the obstacle and the remedy for the obstacle. `type` is
+  /// a radio type of rfkill(8).
   public func text(_ name: String, type: StaticString) -> String {
     switch self {
     case .absent: "no interface \(name): is the radio plugged in? (it is used once present)"

@@ -9,7 +9,7 @@ public enum WiFiDirectRole: Sendable {
 /// When the group owner accepts a WPS push button.
 public enum PushButtonPolicy: Sendable {
   case always
-  /// For two minutes after `WiFiDirectRadio.pushButton`.
+  /// The radio has this role for two minutes after `WiFiDirectRadio.pushButton`.
   case onRequest
   case never
 }

@@ -4,15 +4,15 @@ import CSystem
 import Primitives
 import Reactor
 
-/// The Bluetooth bearer of one controller: LE, LE together with classic (`ClassicRadio`), or classic alone. It uses the
-/// kernel's sockets, without bluetoothd. With LE, it advertises and serves the Causeway service, scans for peers with
-/// that service, and dials them. It hands over credit-based L2CAP channels as streams.
+/// The Bluetooth bearer of one controller: LE, LE together with classic (`ClassicRadio`), or classic alone. The bearer
+/// uses the kernel's sockets, without bluetoothd. With LE, the bearer advertises and serves the Causeway service, scans
+/// for peers with that service, and dials these peers. The bearer hands over credit-based L2CAP channels as streams.
 ///
 /// There is no pairing over LE, and no bonding: the bearer refuses requests, and TLS above the channel authenticates. A
 /// missing or failing controller is reported once; `Adapter` waits for its return. `RadioPlan` schedules the radio.
 ///
-/// LE streams are SEQPACKET sockets. One `send` carries at most the stream's `unitBytesMax` bytes. The buffer of each
-/// `recv` must have at least `receiveBytesMax` bytes, or the rest of the SDU is lost.
+/// LE streams are SEQPACKET sockets. One `send` on an LE stream carries at most the stream's `unitBytesMax` bytes. The
+/// buffer of each `recv` on an LE stream must have at least `receiveBytesMax` bytes, or the rest of the SDU is lost.
 public final class BluetoothBearer {
   /// The source names in reports.
   typealias Sources = (lowEnergy: StaticString, classic: StaticString, network: StaticString)
@@ -23,8 +23,8 @@ public final class BluetoothBearer {
   public static let dialsQueuedMax = HeardPeers.entriesMax
   /// The number of failed commands in a row after which the bearer checks whether the controller still answers.
   private static let doubtsMax = 2
-  /// The number of failed commands in a row after which a controller without links is switched off and on, even if it
-  /// answers. Its state may then differ from what the kernel assumes.
+  /// After this many failed commands in a row, a controller without links is switched off and on, even if it answers.
+  /// The controller's state may then differ from what the kernel assumes.
   private static let failuresMax = 4
   /// Wi-Fi is loaded when it carries this many bytes within a second. The load ends when Wi-Fi has carried less for
   /// `sharedCalm`. A file or a stream of pictures is a load; a chat is not.
@@ -128,8 +128,8 @@ public final class BluetoothBearer {
   var isUp: Bool { adapter.working != nil }
   /// The maximum number of LE links at once.
   var places: Int { settings.linksMax }
-  /// The number of LE link slots, less the links and the queued dials. It is negative if more dials are queued than
-  /// slots are free, and while no controller is up.
+  /// The number of LE link slots, less the links and the queued dials. The number is negative if more dials are queued
+  /// than slots are free, and while no controller is up.
   var placesFree: Int { isUp ? places - plan.links - dials.count : .min + 1 }
 
   /// Notes that `byteCount` bytes have passed over the stream of a peer, in both directions, since the last call.

@@ -3,7 +3,7 @@ import CSystem
 import Primitives
 import Reactor
 
-/// The streams of the bearer: those that it dials, one dial at a time, and those that peers open.
+/// The streams of the bearer: those that the bearer dials, one dial at a time, and those that peers open.
 extension BluetoothBearer {
   /// Queues a dial, which ends with `bearerOpened` or `bearerDialFailed` for this token. Once the dial begins,
   /// connecting takes at most `settings.dialTimeout`. The peer then has to answer twice. Over LE, each answer takes at
@@ -27,8 +27,8 @@ extension BluetoothBearer {
     advance()
   }
 
-  /// Ends the connection to a peer whose stream is closed. Otherwise the kernel would keep the connection, and with it
-  /// a link slot, for 2 to 4 s more.
+  /// Ends the connection to a peer whose stream is closed. Without this call, the kernel would keep the connection, and
+  /// with it a link slot, for 2 to 4 s more.
   public func hangUp(_ endpoint: BluetoothEndpoint) {
     let device = WireAddress(endpoint)
     guard let working = adapter.working, linked.contains(device), dial?.peer != device else { return }
@@ -38,16 +38,16 @@ extension BluetoothBearer {
 
   /// Opens a new attribute channel to an LE peer whose stream was lost. If the connection to the peer still exists, the
   /// peer's process has died. The peer's next process reaches this node over that connection, and requests the PSM
-  /// there. This channel answers the request. Without it, the kernels end the connection after 2 to 4 s. `wasDialled`:
-  /// whether this node had dialled the peer.
+  /// there. The new attribute channel answers the request. Without the new channel, the kernels end the connection
+  /// after 2 to 4 s. `wasDialled`: whether this node had dialled the peer.
   public func answerAgain(_ endpoint: BluetoothEndpoint, wasDialled: Bool) {
     let device = WireAddress(endpoint)
     guard let working = adapter.working, linked.contains(device), dial?.peer != device,
       attributes.channels.existing(endpoint) == nil,
       let descriptor = try? L2CAPSocket.connectAttributes(working.address, to: endpoint)
     else { return }
-    // The channel is connected at once if the link exists. Otherwise the kernel would make a new link, which is not
-    // wanted here.
+    // The channel is connected at once if the link exists. If the link is gone, the kernel would make a new link, so
+    // the pending channel is closed.
     guard (try? L2CAPSocket.prepare(descriptor)) != nil else {
       _ = close(descriptor)
       return
@@ -79,7 +79,8 @@ extension BluetoothBearer {
       _ = close(descriptor)
       return
     }
-    // The kernel does not report a connection that an earlier process left, so the stream is the only evidence of it.
+    // The kernel does not report a connection that an earlier process left, so the stream is the only evidence of such
+    // a connection.
     if peer.isClassic { connected(peer, isCentral: false) }
     delegate.bearerOpened(
       StreamHandoff(
@@ -88,7 +89,8 @@ extension BluetoothBearer {
   }
 
   /// Ends this node's dial to a peer that has opened a stream itself. The dial's pending connection would never be
-  /// made, because a connection to the peer exists now. It would only keep the radio from other dials.
+  /// made, because a connection to the peer exists now. The pending connection would only keep the radio from other
+  /// dials.
   private func peerCameFirst(_ process: any Dial, _ token: UInt32) {
     guard process.yields() else {
       dial?.isDiallingUs = true

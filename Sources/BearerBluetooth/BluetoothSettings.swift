@@ -16,7 +16,8 @@ extension AdapterChoice {
 public struct BluetoothSettings: Equatable, Sendable {
   /// The dynamic range of LE PSMs (Core Specification 5.4, Vol 3, Part A, 4.22).
   public static let psmRange: ClosedRange<UInt16> = 0x0080...0x00FF
-  /// The range of `linksMax`. Its upper end is the number of links that the largest common controllers support.
+  /// The range of `linksMax`. The upper end of the range is the number of links that the largest common controllers
+  /// support.
   public static let linksMaxRange: ClosedRange<Int> = 1...32
 
   public var adapter = AdapterChoice.automatic
@@ -27,11 +28,11 @@ public struct BluetoothSettings: Equatable, Sendable {
   public var linksMax = 7
   /// The time limit for making an LE connection. A pending connection starves Wi-Fi on chips that share the antenna.
   public var dialTimeout = TimeSpan.seconds(4)
-  /// Whether this node forwards for others. The scan response announces this.
+  /// Whether this node forwards for others. The scan response announces whether this node forwards for others.
   public var relays = true
-  /// Whether the box advertises over LE. If false, it only dials.
+  /// Whether the box advertises over LE. If false, the box only dials over LE.
   public var isAdvertising = true
-  /// Whether the box scans over LE. If false, it only waits to be dialled.
+  /// Whether the box scans over LE. If false, the box only waits over LE to be dialled.
   public var isScanning = true
 
   /// Whether Bluetooth classic is used: peers can connect over it, and this node searches for peers by inquiry.

@@ -5,7 +5,7 @@ public struct BluetoothSnapshot: Sendable {
   /// The controller in use: the number of its `hciN`, and its address; nil while there is none.
   public var adapterIndex: UInt16?
   public var adapterAddress: UInt64?
-  /// Why there is no working controller; nil if there is one.
+  /// Why there is no working controller; nil if a controller works.
   public var problem: String?
   /// Whether the controller supports extended advertising, and so can advertise and dial at the same time.
   public var isExtended: Bool
@@ -14,7 +14,7 @@ public struct BluetoothSnapshot: Sendable {
   public var isDialling: Bool
   /// Whether Wi-Fi carries much traffic, so that this node scans and dials less often.
   public var isAirShared: Bool
-  /// Whether the controller supports the PHY LE 2M. It is used with a peer that requests it.
+  /// Whether the controller supports the PHY LE 2M. LE 2M is used with a peer that requests it.
   public var has2M: Bool
   /// The numbers of connections that this node has made, by their connection intervals: short (`fastLinks`) and long
   /// (`slowLinks`).
@@ -23,7 +23,7 @@ public struct BluetoothSnapshot: Sendable {
   /// How long the controller has scanned and dialled over LE since the start.
   public var scanningTime: TimeSpan
   public var diallingTime: TimeSpan
-  /// Current LE links, and their limit.
+  /// The current number of LE links, and their limit.
   public var links: Int
   public var linksMax: Int
   /// The number of known LE peers: found and not lost.

@@ -1,7 +1,7 @@
 import Primitives
 import Reactor
 
-/// One dial over LE or classic. It ends exactly once.
+/// One dial over LE or classic. The dial ends exactly once.
 protocol Dial: AnyObject {
   /// Starts the dial. `finished` may be called before this returns.
   func start(timeout: TimeSpan, _ finished: @escaping (DialOutcome) -> Void)

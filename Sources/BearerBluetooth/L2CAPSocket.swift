@@ -4,9 +4,9 @@ import CSystem
 import Primitives
 import Reactor
 
-/// The kernel's L2CAP sockets: those of LE, and over BR/EDR those of service records and of BNEP networks. All are
-/// non-blocking and bound to one controller's public address. They request no link-layer security (BT_SECURITY_LOW),
-/// because TLS above does not rely on it.
+/// The kernel's L2CAP sockets: those of LE, and over BR/EDR those of service records and of BNEP networks. The sockets
+/// are non-blocking and bound to one controller's public address. The sockets request no link-layer security
+/// (BT_SECURITY_LOW), because TLS above does not rely on such security.
 enum L2CAPSocket {
   /// The largest SDU that is accepted on a channel, in bytes. Before Linux 6.9 this limit also determines the peer's
   /// credits, so a small one limits goodput. 3072 bytes are 13 packets in flight: 107 KB/s at a connection interval of
@@ -47,8 +47,8 @@ enum L2CAPSocket {
     }
   }
 
-  /// A listener for attribute channels. It must exist before a link comes up, because the kernel looks for a listener
-  /// only then. Errors: EADDRINUSE (bluetoothd has it).
+  /// A listener for attribute channels. The listener must exist before a link comes up, because the kernel looks for a
+  /// listener only then. Errors: EADDRINUSE (bluetoothd has the attribute channel).
   static func listenForAttributes(_ adapter: UInt64) throws(SystemError) -> CInt {
     try make { (descriptor) throws(SystemError) in
       try bind(descriptor, adapter, psm: 0, channel: attributeChannel)
@@ -57,7 +57,7 @@ enum L2CAPSocket {
   }
 
   /// A listener for clients that read service records, over BR/EDR. The kernel requires no link-layer security for this
-  /// PSM. Errors: EACCES (without CAP_NET_BIND_SERVICE), EADDRINUSE (bluetoothd has it).
+  /// PSM. Errors: EACCES (without CAP_NET_BIND_SERVICE), EADDRINUSE (bluetoothd has the PSM).
   static func listenForRecords(_ adapter: UInt64) throws(SystemError) -> CInt {
     try listenClassic(adapter, psm: recordPSM)
   }
@@ -114,9 +114,9 @@ enum L2CAPSocket {
     }
   }
 
-  /// Uses up one number (identifier) of this node's signalling requests on a link. Both nodes count from 1 on a new
-  /// link, so without this call their requests would have the same number. The call requests a channel that the peer
-  /// refuses, on an unassigned PSM of the Bluetooth SIG's range (Core 5.4, Vol 3, Part A, 4.22).
+  /// Uses up one number (identifier) of this node's signalling requests on a link. The two nodes of a new link count
+  /// from 1, so without this call their requests would have the same number. `skipNumber` requests a channel that the
+  /// peer refuses, on an unassigned PSM of the Bluetooth SIG's range (Core 5.4, Vol 3, Part A, 4.22).
   static func skipNumber(_ adapter: UInt64, to peer: BluetoothEndpoint) {
     if let descriptor = try? connectChannel(adapter, to: peer, psm: unassignedPSM) { _ = close(descriptor) }
   }

@@ -1,8 +1,8 @@
 import Primitives
 
-/// Dials that were given up because the peer opened a channel itself. The failure of such a dial is reported after
-/// `handshakeTime`. By then the TLS handshake over the peer's channel has shown which node the peer is. If the failure
-/// were reported at once, the caller would dial the peer again.
+/// Dials that were given up because the peer opened a channel itself. The failure of a dial that was given up is
+/// reported after `handshakeTime`. By then the TLS handshake over the peer's channel has shown which node the peer is.
+/// If the failure were reported at once, the caller would dial the peer again.
 struct OvertakenDials {
   /// The delay of the report: several times the duration of a TLS handshake over Bluetooth LE.
   static let handshakeTime = TimeSpan.milliseconds(1_500)

@@ -5,8 +5,8 @@ import Primitives
 import Reactor
 
 /// An L2CAP channel with one peer, on which both nodes can send requests. This class answers the peer's requests, and
-/// sends requests of this node, one at a time. The channel is closed when the peer is silent for too long. Otherwise it
-/// would keep the connection open after the last stream.
+/// sends requests of this node one at a time. The channel is closed when the peer is silent for too long. A silent
+/// channel would keep the connection open after the last stream.
 final class RequestChannel: EventSource {
   /// The limits of one kind of channel. A PDU that is longer than `unitBytesMax` is truncated.
   struct Rules {
@@ -24,11 +24,12 @@ final class RequestChannel: EventSource {
   private static let unitsPerCallMax = 8
 
   let peer: BluetoothEndpoint
-  /// Called when the channel has ended. Only `ended` is called after that.
+  /// Called when the channel has ended. After `closed`, only `ended` is called.
   var closed: ((RequestChannel) -> Void)?
   /// Called when the channel has ended, for a dial that waits for the peer to open a stream.
   var ended: (() -> Void)?
-  /// Whether this node made the connection, in order to dial the peer. Such a peer is not expected to dial this node.
+  /// Whether this node made the connection, in order to dial the peer. A peer that this node dials is not expected to
+  /// dial this node.
   var isOfOurDial = false
 
   private let loop: EventLoop
@@ -62,9 +63,9 @@ final class RequestChannel: EventSource {
     timer?.set(after: firstTime ?? rules.idleMax)
   }
 
-  /// Sends a request. `answered` is called with each PDU of the peer that is not a request, until it returns true for
-  /// the answer. It is called with nil if the channel ends first. Only one request can be pending. A second request
-  /// replaces the first, whose closure is not called any more.
+  /// Sends a request. `answered` is called with each PDU of the peer that is not a request, until `answered` returns
+  /// true for the answer. If the channel ends first, `answered` is called with nil. Only one request can be pending. A
+  /// second request replaces the first, whose closure is not called any more.
   func ask(_ request: [UInt8], _ answered: @escaping ([UInt8]?) -> Bool) {
     self.answered = answered
     transmit(request)
@@ -112,7 +113,7 @@ final class RequestChannel: EventSource {
     if !answered(pdu) { self.answered = answered }
   }
 
-  /// Sends a PDU. Closes the channel if that fails, for example because the peer does not read.
+  /// Sends a PDU. Closes the channel if the PDU cannot be sent, for example because the peer does not read.
   private func transmit(_ pdu: [UInt8]) {
     if CSystem.send(descriptor, pdu, pdu.count, CInt(MSG_NOSIGNAL)) != pdu.count { close() }
   }

@@ -1,7 +1,7 @@
 import Bearer
 
-/// The peers in range of all adapters. A peer is one candidate, even if several adapters find it. It is found when the
-/// first adapter finds it, and lost when the last adapter loses it.
+/// The peers in range of all adapters. A peer is one candidate, even if several adapters find it. A peer is found when
+/// the first adapter finds the peer, and lost when the last adapter loses the peer.
 struct SharedCandidates {
   struct Change: Equatable {
     var lost: Candidate?

@@ -16,7 +16,7 @@ public final class IPBearer {
   /// The port of the listening socket; 0 while nothing listens.
   public var port: UInt16 { listener?.port ?? 0 }
   /// The interface of a Wi-Fi Direct group, if the interface's name does not begin with `p2p-`. Drivers that support
-  /// only one interface use the radio's own, such as `wlan0`.
+  /// only one interface use the radio's own interface, such as `wlan0`.
   public var wifiDirectInterface: String? {
     get { rules.wifiDirectInterface }
     set {
@@ -28,7 +28,8 @@ public final class IPBearer {
   public private(set) var refusedCount: UInt64 = 0
 
   /// The minimum interval between enumerations of the interfaces that are caused by a connection to an unknown local
-  /// address. Any host can cause them by connecting, and each enumeration queries the kernel for all interfaces.
+  /// address. Any host can cause enumerations by connecting, and each enumeration queries the kernel for all
+  /// interfaces.
   public static let unknownAddressInterval = TimeSpan.seconds(1)
   /// The delay before the next attempt to listen, after listening failed, for example because the port is in use.
   public static let listenRetryTime = TimeSpan.seconds(5)
@@ -64,8 +65,8 @@ public final class IPBearer {
     staticPeers = settings.peers.prefix(IPBearerSettings.entriesMax).map { ($0, nil) }
   }
 
-  /// Starts the bearer. A problem, such as a port in use, is reported as a fault. The bearer tries to listen again
-  /// every `listenRetryTime`.
+  /// Starts the bearer. A problem while starting, such as a port in use, is reported as a fault. The bearer tries to
+  /// listen again every `listenRetryTime`.
   public func start() {
     guard dialer == nil else { return }
     dialer = StreamDialer(

@@ -13,7 +13,7 @@ extension IPEndpoint {
   /// Whether the address is in fe80::/10 (RFC 4291, 2.5.6), which requires a `scope`.
   public var isLinkLocalIPv6: Bool { high >> 54 == 0xFE80 >> 6 }
 
-  /// "192.0.2.1:41820" or "[fe80::1%eth0]:41820".
+  /// The endpoint as text: "192.0.2.1:41820" or "[fe80::1%eth0]:41820".
   public var text: String { isIPv4 ? "\(addressText):\(port)" : "[\(addressText)]:\(port)" }
 
   /// The address alone: "192.0.2.1" or "fe80::1%eth0".

@@ -32,7 +32,7 @@ public struct NetworkInterface: Equatable, Sendable {
   public var name: String
   public var index: UInt32
   public var kind: BearerKind
-  /// At most `addressesMax`.
+  /// The addresses of the interface, at most `addressesMax`.
   public var addresses: [InterfaceAddress]
 
   /// The maximum number of interfaces in one enumeration. Further interfaces are ignored; the kernel lists physical
@@ -103,8 +103,8 @@ struct InterfaceRules {
 
   func kind(_ name: String, isLoopback: Bool, wireless: BearerKind?) -> BearerKind {
     if isLoopback { return .loopback }
-    // A driver without P2P interface types does not mark the interface of a group. Only the name shows it:
-    // wpa_supplicant's `p2p-…`, or the name of the radio's own interface (`wifiDirectInterface`).
+    // A driver without P2P interface types does not mark the interface of a group. Only the interface's name shows a
+    // group: wpa_supplicant's `p2p-…`, or the name of the radio's own interface (`wifiDirectInterface`).
     if name.utf8.starts(with: "p2p-".utf8) { return .wifiDirect }
     if let wifiDirectInterface, sameText(wifiDirectInterface, name) { return .wifiDirect }
     return wireless ?? .ethernet

@@ -101,6 +101,6 @@ func tuneStream(_ descriptor: CInt) {
 
 /// The time in milliseconds after which the kernel closes a connection whose data is not acknowledged (RFC 5482).
 let unacknowledgedMillisecondsMax: CInt = 20_000
-/// The limit of unsent bytes in the kernel's send queue (TCP_NOTSENT_LOWAT). An urgent frame waits until all of them
-/// are sent.
+/// The limit of unsent bytes in the kernel's send queue (TCP_NOTSENT_LOWAT). An urgent frame waits until all unsent
+/// bytes in that queue are sent.
 let unsentBytesMax: CInt = 131_072

@@ -119,7 +119,7 @@ final class StreamDialer {
   }
 }
 
-/// One connection attempt in progress. It retains the dialer until `end` is called.
+/// One connection attempt in progress. The attempt retains the dialer until `end` is called.
 private final class Dial: EventSource {
   let descriptor: CInt
   let endpoint: IPEndpoint

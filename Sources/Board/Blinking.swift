@@ -3,7 +3,7 @@ import Primitives
 /// The state of a light that this process switches: whether the light is lit, and when it toggles next.
 ///
 /// The patterns of a box at rest cost little: `alone` costs one pass of the event loop in 20 s, `linked` costs none.
-/// `tick` is called in a pass that happens anyway.
+/// `tick` is called in a pass of the event loop that happens anyway.
 struct Blinking {
   private(set) var isLit = false
   /// The time until `turn` is due, or nil if the light does not change.

@@ -4,7 +4,7 @@ import Primitives
 public enum ButtonPress: UInt8, Sendable {
   /// Released after 50 ms to 2 s.
   case short
-  /// Released after 4 to 30 s.
+  /// The button was released after 4 to 30 s.
   case long
 }
 
@@ -14,7 +14,7 @@ struct ButtonPresses {
   static let shortest = TimeSpan.milliseconds(50)
   static let shortLongest = TimeSpan.seconds(2)
   static let longShortest = TimeSpan.seconds(4)
-  /// The maximum duration of a press. A longer one is ignored, because an object may lie on the button.
+  /// The maximum duration of a press. A longer press is ignored, because an object may lie on the button.
   static let longest = TimeSpan.seconds(30)
   /// The minimum time between two reported presses. Presses that follow sooner may come from a loose contact.
   static let pause = TimeSpan.seconds(1)

@@ -2,7 +2,7 @@ import CSystem
 import Primitives
 import Reactor
 
-/// A button on a GPIO line. The kernel debounces it and reports each press and release.
+/// A button on a GPIO line. The kernel debounces the line and reports each press and release.
 public final class GPIOButton {
   private let loop: EventLoop
   private let pin: GPIOPin
@@ -63,7 +63,8 @@ public final class GPIOButton {
   }
 
   private func read() {
-    // One event per call is enough, because edges are rare. If more events wait, the event loop calls again at once.
+    // Reading one event per call is enough, because edges are rare. If more events wait, the event loop calls again at
+    // once.
     var event = gpio_v2_line_event()
     let size = MemoryLayout<gpio_v2_line_event>.size
     let count = CSystem.read(line, &event, size)

@@ -14,7 +14,7 @@ public struct GPIOError: Error {
   }
 
   public let kind: Kind
-  /// The cause, in one line.
+  /// The cause of the error, in one line.
   public let text: String
   /// The advice, in one line; empty if there is none.
   public let remedy: String

@@ -2,12 +2,13 @@ import CSystem
 import Primitives
 import Reactor
 
-/// The status light on a GPIO line. This process switches the light itself, without a kernel trigger. So each change
-/// costs a pass of the event loop (see `Blinking`).
+/// The status light on a GPIO line. This process switches the light without a kernel trigger. So each change costs a
+/// pass of the event loop (see `Blinking`).
 ///
 /// When the process ends, the kernel releases the line, and the driver decides the line's state. Some drivers keep the
-/// last value; others make the line an input. `close` sets the value to dark. So the light stays dark with all drivers
-/// if it is wired between line and ground. Otherwise its circuit must keep it dark while the line is an input.
+/// last value; others make the line an input. `close` sets the value to dark, so the light stays dark with all drivers
+/// if it is wired between line and ground. If the light is wired in another way, its circuit must keep it dark while
+/// the line is an input.
 public final class GPIOLight {
   private let pin: GPIOPin
   private let directory: String
@@ -23,9 +24,9 @@ public final class GPIOLight {
     if let loop { timer = Timer(loop) { [self] in turn() } }
   }
 
-  /// Shows a pattern. Call this method about every 10 s with `isDue` true, even if the pattern is the same. These calls
-  /// time the flash of `alone`, and detect that the chip was removed or has returned. After a failure, the next call
-  /// opens the line again.
+  /// Shows a pattern. Call this method about every 10 s with `isDue` true, even if the pattern is the same. These
+  /// periodic calls time the flash of `alone`, and detect that the chip was removed or has returned. After a failure,
+  /// the next call opens the line again.
   public func show(_ pattern: StatusLED.Pattern, isDue: Bool) throws(GPIOError) {
     if line < 0 {
       line = try GPIOLine(pin, in: directory).take(UInt64(GPIO_V2_LINE_FLAG_OUTPUT.rawValue))

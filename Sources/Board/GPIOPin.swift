@@ -15,7 +15,7 @@ public final class GPIOPin: Sendable {
 
   /// The chip's internal resistor, which sets the level of an open line.
   public enum Bias: UInt8, Sendable {
-    /// As the board's firmware left it.
+    /// The bias as the board's firmware left it.
     case asIs
     case pullUp
     case pullDown

@@ -33,7 +33,7 @@ public final class ServiceManager {
   /// Reports that the daemon shuts down.
   public func stopping() { tell("STOPPING=1") }
 
-  /// Sends the watchdog's keep-alive. The service manager kills a service that sends none for WatchdogSec=.
+  /// Sends the watchdog's keep-alive. The service manager kills a service that sends no keep-alive for WatchdogSec=.
   public func alive() { tell("WATCHDOG=1") }
 
   /// Sets the status line of `systemctl status`. Control characters become “?”. An unchanged line is not sent again.

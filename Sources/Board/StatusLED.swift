@@ -8,7 +8,7 @@ import Reactor
 /// duration files again, owned by root. So `prepare` sets the trigger once, and a daemon without privileges can then
 /// show every pattern.
 public final class StatusLED {
-  /// The pattern of the LED. The kernel continues to show the pattern after this process has ended.
+  /// The pattern of the LED. The kernel continues to show the LED's pattern after this process has ended.
   public enum Pattern: UInt8, Equatable, Sendable {
     /// Dark: the daemon is stopped.
     case off
@@ -30,7 +30,8 @@ public final class StatusLED {
     directory = classDirectory + "/" + name
   }
 
-  /// Shows a pattern. Does nothing if the pattern is shown already. After a failure, the next call tries again.
+  /// Shows a pattern. Does nothing if the LED shows the pattern already. After a failure, the next call of `show` tries
+  /// again.
   ///
   /// - Throws: ENOENT if the LED does not exist, EINVAL if the kernel lacks the trigger `timer`, EACCES if `prepare`
   ///   was not called for this user.

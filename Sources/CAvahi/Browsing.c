@@ -1,14 +1,14 @@
 #include "CAvahi.h"
 
 // Reduces the load that n boxes put on each other when all browse for the same service type. Each box repeats its mDNS
-// question after 1, 2, 4, … seconds, and lists the n services that it knows as known answers.
+// question after 1, 2, 4, … seconds, and lists the n services that are known as known answers.
 //
 // The names of the functions begin with __wrap_ because every program is linked with --wrap (Package.swift). So calls
 // within libavahi-core reach the functions of this file. libavahi-core runs only on the reactor's thread, so the data
 // here needs no locks.
 
-// The names of this node's service type and service. They are empty until the service is published, and if a name is
-// too long. While they are empty, this file does not change the behaviour of libavahi-core.
+// The names of this node's service type and service. The names are empty until the service is published, and if a name
+// is too long. While the names are empty, this file does not change the behaviour of libavahi-core.
 static char own_type[AVAHI_DOMAIN_NAME_MAX], own_service[AVAHI_DOMAIN_NAME_MAX];
 
 void cavahi_set_own_service(const char *name, const char *type) {
@@ -24,10 +24,10 @@ static int is_browsed(const AvahiKey *key) {
 
 static int is_own(const AvahiRecord *record) { return strcasecmp(record->data.ptr.name, own_service) == 0; }
 
-// libavahi-core records each answer that the asker already knows (RFC 6762, section 7.1), and does not send such an
-// answer. It also records known answers that only other nodes could send. It compares each known answer with all those
-// of the last 0.7 s. With 40 boxes or more, these comparisons use all processors. Among the services of our type, this
-// node sends only its own, so only that answer is passed on.
+// libavahi-core records each answer that the asker already knows (RFC 6762, section 7.1), and does not send a known
+// answer. The library also records known answers that only other nodes could send. The library compares each known
+// answer with all known answers of the last 0.7 s. With 40 boxes or more, these comparisons use all processors. Among
+// the services of our type, this node sends only its own, so only that answer is passed on.
 void __real_avahi_response_scheduler_suppress(void *scheduler, AvahiRecord *record, const AvahiAddress *asker);
 void __wrap_avahi_response_scheduler_suppress(void *scheduler, AvahiRecord *record, const AvahiAddress *asker);
 void __wrap_avahi_response_scheduler_suppress(void *scheduler, AvahiRecord *record, const AvahiAddress *asker) {
@@ -83,7 +83,8 @@ static struct {
   int others_asked;
 } asked[INTERFACES_MAX];
 
-// The index of an interface's entry, or of a free entry if `interface` is NULL. Returns -1 if there is no such entry.
+// The index of an interface's entry, or of a free entry if `interface` is NULL. Returns -1 if there is no entry of this
+// kind.
 static int find(const AvahiInterface *interface) {
   for (int index = 0; index < INTERFACES_MAX; index++)
     if (asked[index].interface == interface) return index;
@@ -98,8 +99,8 @@ static void note(const AvahiInterface *interface, int others_asked) {
 // "Passive observation of failures" (RFC 6762, section 10.5) is disabled for our service type. For this observation,
 // libavahi-core counts questions that no node answers, and removes the services in question. Known answers in later
 // packets of a question should cancel the count. libavahi-core cancels the count only if all these packets arrive and
-// no other node asks before they do. So it removed services that still existed. Causeway needs no such observation,
-// because it looks a service up again when a dial to the service fails.
+// no other node asks before the last packet. So libavahi-core removed services that still existed. Causeway needs no
+// such observation, because it looks up a service again when a dial to that service fails.
 
 // libavahi-core calls this function when it receives a question. The known answers of the question follow, possibly in
 // separate packets.
@@ -129,10 +130,10 @@ void __wrap_avahi_cache_stop_poof(AvahiCache *cache, AvahiRecord *record, const 
     note(cache->interface, 0);
 }
 
-// libavahi-core calls this function when a question is due. The question is sent at once if `immediately` is set, as it
-// is when cached answers expire; otherwise after 0.1 s. Only the first question on an interface has reason to wait,
-// because many nodes send their first question at the same time. Later questions are sent at once, so that other nodes
-// receive them before their own questions are due. Returns 0 if no question was queued.
+// libavahi-core calls this function when a question is due. The question is sent at once if `immediately` is set, as in
+// the case that cached answers expire; otherwise after 0.1 s. Only the first question on an interface has reason to
+// wait, because many nodes send their first question at the same time. Later questions are sent at once, so that other
+// nodes receive them before their own questions are due. Returns 0 if no question was queued.
 int __real_avahi_interface_post_query(AvahiInterface *interface, AvahiKey *key, int immediately, unsigned *id);
 int __wrap_avahi_interface_post_query(AvahiInterface *interface, AvahiKey *key, int immediately, unsigned *id);
 int __wrap_avahi_interface_post_query(AvahiInterface *interface, AvahiKey *key, int immediately, unsigned *id) {
@@ -150,7 +151,7 @@ int __wrap_avahi_interface_post_query(AvahiInterface *interface, AvahiKey *key, 
   return __real_avahi_interface_post_query(interface, key, immediately, id);
 }
 
-// libavahi-core calls this function before it frees an interface, and when an interface becomes unusable.
+// libavahi-core calls this function before it frees an interface, and when an interface has become unusable.
 void __real_avahi_querier_free_all(AvahiInterface *interface);
 void __wrap_avahi_querier_free_all(AvahiInterface *interface);
 void __wrap_avahi_querier_free_all(AvahiInterface *interface) {

@@ -29,9 +29,9 @@ static void ignore_log(AvahiLogLevel level, const char *text) { (void)level; (vo
 void cavahi_silence_log(void) { avahi_set_log_function(ignore_log); }
 
 // libavahi-core calls this function instead of avahi_reverse_lookup_name, because board/build/sysroot.sh renames the
-// call. An mDNS responder claims the reverse name of each of its addresses, such as 1.0.0.10.in-addr.arpa, exclusively.
-// Two responders on one machine would dispute every address, and would rename the host again and again. So this
-// function makes the built-in responder claim a unique name below the reverse name.
+// call. An mDNS responder claims the reverse name of each address of its machine, such as 1.0.0.10.in-addr.arpa,
+// exclusively. Two responders on one machine would dispute every address, and would rename the host again and again. So
+// this function makes the built-in responder claim a unique name below the reverse name.
 char *cavahi_reverse_lookup_name(const AvahiAddress *address, char *name, size_t size);
 char *cavahi_reverse_lookup_name(const AvahiAddress *address, char *name, size_t size) {
   static unsigned token;

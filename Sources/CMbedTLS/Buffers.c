@@ -1,5 +1,5 @@
 // Releases the memory of the two record buffers of a TLS context, 34 KB. A handshake uses nearly all of this memory,
-// because it also writes temporary data there. An idle link needs only the first page of each buffer.
+// because mbedTLS also writes temporary data there. An idle link needs only the first page of each buffer.
 #include "CMbedTLS.h"
 
 // The start of each buffer contains a sequence number, which must not be released.

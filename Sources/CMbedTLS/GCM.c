@@ -99,7 +99,8 @@ int mbedtls_gcm_auth_decrypt(
   return MBEDTLS_ERR_GCM_AUTH_FAILED;
 }
 
-// The remaining functions encrypt a message in parts. This program never calls them, so they only fail.
+// The remaining functions encrypt a message in parts. This program never calls the functions for parts, so they only
+// fail.
 
 int mbedtls_gcm_starts(mbedtls_gcm_context *context, int mode, const unsigned char *iv, size_t ivLength) {
   return MBEDTLS_ERR_GCM_BAD_INPUT;

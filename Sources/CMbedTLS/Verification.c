@@ -1,6 +1,6 @@
 // Verifies ECDSA signatures in TLS, DTLS and certificates with nettle. mbedTLS takes eight times as long, because it
-// blinds values even if they are public. Every program is linked with --wrap (Package.swift), so mbedtls_pk_verify
-// calls the function below instead of mbedTLS's own.
+// blinds even public values. Every program is linked with --wrap (Package.swift), so mbedtls_pk_verify calls the
+// function below instead of mbedTLS's own.
 #include <CNettle.h>
 
 #include "CMbedTLS.h"
@@ -61,7 +61,7 @@ unsigned cmbedtls_checks(void) { return checks; }
 
 uint64_t cmbedtls_cost_of_checks(void) { return cost_of_all; }
 
-/// The cost of a check with this key, or 0 if this program does not check signatures with such a key.
+/// The cost of a check with this key, or 0 if this program does not check signatures with a key of this kind.
 static unsigned cost_of(mbedtls_pk_context *key) {
   switch (mbedtls_pk_get_type(key)) {
   case MBEDTLS_PK_RSA: {

@@ -42,10 +42,10 @@ static size_t take_blocks(void *blocks[KEPT_MAX]) {
 // no function empties the cache. So this function allocates all cached blocks (the first set), and then the same number
 // of blocks again (the second set). The blocks of the second set are adjacent.
 //
-// The second set is freed first and fills the cache, so freeing the first set bypasses the cache. Then the blocks of
-// the second set are allocated again. Each of them is made longer than any cached size, which joins the block with the
-// free memory behind it. Freeing such a long block also bypasses the cache. The order is from the highest address down,
-// so that the memory behind each block is already free.
+// The second set is freed first and fills the cache, so freeing the first set bypasses the cache. After that, the
+// blocks of the second set are allocated again. Each block of the second set is made longer than any cached size, which
+// joins the block with the free memory behind it. Freeing a long block also bypasses the cache. The order is from the
+// highest address down, so that the memory behind each block is already free.
 static void free_kept_blocks(void) {
   void *first[KEPT_MAX], *second[KEPT_MAX];
   size_t first_count = take_blocks(first), count = take_blocks(second);

@@ -3,8 +3,8 @@
 // transfer a file on x86_64. On ARM cores before ARMv8.1, such as those of a Raspberry Pi 4 and a Zero 2 W, each atomic
 // operation is a loop of instructions.
 //
-// These functions replace the weak symbols of the Embedded Swift runtime. They follow the rules of Swift 6.3
-// (stdlib/public/core/EmbeddedRuntime.swift):
+// The functions in this file replace the weak symbols of the Embedded Swift runtime. These functions follow the rules
+// of Swift 6.3 (stdlib/public/core/EmbeddedRuntime.swift):
 // - An object begins with a pointer to its metadata, followed by its reference count.
 // - A null or negative pointer is not an object.
 // - An object is never destroyed if all bits of its count below the highest bit are set.

@@ -23,8 +23,8 @@ public struct NodeID: Hashable, Comparable, Sendable, CustomStringConvertible {
   public var description: String { hexadecimal(high, digits: 16) + hexadecimal(low, digits: 16) }
 }
 
-/// The address of an application. Other applications invite the application at this address, and it identifies the
-/// application in a session.
+/// The address of an application. Other applications invite the application at this address, and the address identifies
+/// the application in a session.
 ///
 /// The address stays the same when the application, its node or its connection restarts, so the address can be stored
 /// in a file. Two applications of the same name on two nodes have different addresses.

@@ -40,7 +40,7 @@ public final class Advertiser: AsyncSequence, Sendable {
   /// Withdraws the service. Sessions and accepted invitations are not affected.
   public func close() {
     guard inside.isOpen.close() else { return }
-    // The application can still answer an invitation that it has received. So the events that end invitations are still
+    // The application can still answer an invitation that it has received, so the events that end invitations are still
     // needed.
     lease.connection.write(.close(number), lease.connection.number())
     inside.mailbox.end(.success(()))
@@ -145,7 +145,7 @@ public final class Invitation: Sendable {
   /// Accepts the invitation into a session of the same service type. The call waits until this application and the
   /// inviter are connected members of one session.
   ///
-  /// If `session` has never had another member, it becomes the inviter's session. Otherwise the two sessions are
+  /// If `session` has never had another member, it becomes the inviter's session; if it has, the two sessions are
   /// merged.
   ///
   /// - Throws: `ended` if the invitation has ended or was already answered; `incompatible`; `full`; `busy`; `timedOut`;

@@ -73,7 +73,7 @@ struct Sightings: Content {
   /// (docs/local-api.md, event 130). Returns false if a limit is exceeded.
   ///
   /// The daemon may report a node under a new number before it reports the old number as empty. So a service is lost
-  /// only when the number under which it was reported last no longer has the service.
+  /// only when the number under which the service was reported last no longer has the service.
   mutating func tell(_ place: Int, _ services: [Service]) -> Bool {
     let addresses = Set(services.map(\.address))
     for address in atPlace[place] ?? [] where !addresses.contains(address) && now[address]?.place == place {
@@ -95,7 +95,8 @@ struct Sightings: Content {
   }
 
   private mutating func mark(_ address: Address) {
-    // An address whose service returns to the reported state stays queued. `take` skips such an address.
+    // An address whose service returns to the reported state stays queued. `take` skips an address in the reported
+    // state.
     if isDirty.insert(address).inserted { dirty.append(address) }
   }
 

@@ -12,7 +12,7 @@ public struct CausewayError: Error, Hashable, Sendable, CustomStringConvertible 
     case invalidParameter
     /// The daemon does not support the operation, or the rules of two sessions differ.
     case unsupported
-    /// A timeout expired.
+    /// The timeout of the operation expired.
     case timedOut
     /// The task was cancelled, the inviter withdrew its invitation, or a stream was reset.
     case cancelled
@@ -72,12 +72,13 @@ public struct CausewayError: Error, Hashable, Sendable, CustomStringConvertible 
     /// Some files of an offer were not transferred; `text` names the first of these files. Received files of the same
     /// folder are kept for another attempt.
     case incomplete
-    /// A code from a newer daemon.
+    /// A code for a reason, from a newer daemon.
     case other(UInt8)
   }
 
   public let reason: Reason
-  /// One line for people. The text can contain an explanation from another application, so it is untrusted.
+  /// One line about the error, for people. The text can contain an explanation from another application, so it is
+  /// untrusted.
   public let text: String
 
   init(_ reason: Reason, _ text: String = "") {

@@ -27,11 +27,12 @@ final class Connection: Sendable {
     var lastNumber: UInt32 = 0
     var answers: [UInt32: (promise: Promise<Result<Answer, CausewayError>>, answer: Answer)] = [:]
     var hearers: [UInt32: any Hearer] = [:]
-    /// Packets that are queued for the daemon. `requests`, `Node.results` and `room()` limit their bytes in normal use,
-    /// and `Limits.unreadBytesMax` limits them in any case.
+    /// Packets that are queued for the daemon. `requests`, `Node.results` and `room()` limit the bytes of queued
+    /// packets in normal use, and `Limits.unreadBytesMax` limits the bytes in any case.
     var output: [UInt8] = []
     var written = 0
-    /// Fulfilled when `output` has drained to `Limits.unsentBytesMax` bytes. Nil while no task waits for this.
+    /// Fulfilled when `output` has drained to `Limits.unsentBytesMax` bytes. Nil while no task waits for room in
+    /// `output`.
     var room: Promise<Void>?
     var error: CausewayError?
 
@@ -157,7 +158,7 @@ final class Connection: Sendable {
   /// Queued bytes that are not written yet.
   var unsentBytes: Int { state.withLock { $0.unsent } }
 
-  /// Ends the connection. Only the first reason is kept.
+  /// Ends the connection. Only the first reason for the end is kept.
   func end(_ error: CausewayError) {
     let isFirst = state.withLock { state in
       defer { state.error = state.error ?? error }
@@ -180,8 +181,8 @@ final class Connection: Sendable {
       if canWrite { writeSome() }
       guard canRead, let count = Platform.read(stream, into: &buffer) else { continue }
       if count == 0 {
-        // Before the welcome, `lastWords` is the reason why the daemon refuses this client. After the welcome, it
-        // announces that the daemon stops.
+        // Before the welcome, `lastWords` is the reason why the daemon refuses this client. After the welcome,
+        // `lastWords` announces that the daemon stops.
         let refusal = welcome.now == nil ? lastWords : lastWords.map { .daemonEnded(saying: $0.text) }
         end(refusal ?? .daemonEnded)
         break

@@ -2,7 +2,7 @@ import Synchronization
 internal import Transfer
 
 /// A bounded number of slots for incoming transfers. Sending members share the slots by the rules of `TransferPlaces`.
-/// A connection has such slots for all its transfers, and each session has such slots for its unanswered offers.
+/// A connection has slots for all its transfers, and each session has slots for its unanswered offers.
 final class IncomingPlaces: Sendable {
   private struct Held {
     let run: IncomingTransferTask

@@ -13,8 +13,8 @@ public final class OfferedStream: Sendable {
   let number: UInt32
   private let connection: Connection
   private let isOpen = Latch()
-  /// The session that the stream keeps open. It is set when the application receives the stream, because a queued
-  /// stream must not keep its session open.
+  /// The session that the stream keeps open. The session is set when the application receives the stream, because a
+  /// queued stream must not keep its session open.
   private let session = Mutex<Session?>(nil)
 
   init(_ connection: Connection, _ number: UInt32, _ sender: Member, _ name: String) {
@@ -69,7 +69,7 @@ public final class OfferedStream: Sendable {
   /// Keeps the session open from the time at which the application receives the stream.
   func hold(_ session: Session) { self.session.withLock { $0 = session } }
 
-  /// Marks a stream that ended before the application received it: there is nothing to refuse.
+  /// Marks a stream that ended before the application received it, so that the stream is not refused later.
   func expire() { _ = isOpen.close() }
 }
 
@@ -150,7 +150,7 @@ public final class IncomingStream: AsyncSequence, Sendable {
 /// The state of a stream from a member, built from the daemon's events.
 final class StreamInput: Hearer {
   let mailbox = Mailbox(StreamBytes())
-  /// Open until the stream ends or this application resets it.
+  /// Open until the stream ends or this application resets the stream.
   let isOpen = Latch()
   private let number: UInt32
 
@@ -180,8 +180,8 @@ final class StreamInput: Hearer {
   static func result(_ end: StreamEnd) -> Result<Void, CausewayError> { end.error.map { .failure($0) } ?? .success(()) }
 }
 
-/// The bytes of a stream that the application has not read yet. Their number is limited by the window that was granted
-/// to the writer.
+/// The bytes of a stream that the application has not read yet. The number of unread bytes is limited by the window
+/// that was granted to the writer.
 struct StreamBytes: Content {
   private var waiting: [UInt8] = []
   private var received: UInt64 = 0
@@ -190,7 +190,7 @@ struct StreamBytes: Content {
 
   var isEmpty: Bool { waiting.isEmpty }
 
-  /// Queues bytes. Returns false if they exceed the window.
+  /// Queues bytes. Returns false if the bytes exceed the window.
   mutating func add(_ bytes: [UInt8]) -> Bool {
     received += UInt64(bytes.count)
     guard received <= limit else { return false }

@@ -27,7 +27,7 @@ final class IncomingTransferTask: Sendable {
   /// The session, kept open during the decision and the transfer.
   private let kept = Mutex<Session?>(nil)
   private let answer = Mutex<OutgoingStream?>(nil)
-  /// The sender's stream in this attempt.
+  /// The sender's stream in this attempt of the transfer.
   private let input = Mutex(Input())
   /// The latest stream that repeats the offer.
   private let newest = Mutex<OfferedStream?>(nil)
@@ -79,7 +79,7 @@ final class IncomingTransferTask: Sendable {
     stream?.reset(isPostponed: true)
   }
 
-  /// Handles a repeated offer on a new stream. If several such streams arrive, only the latest is used.
+  /// Handles a repeated offer on a new stream. If several streams repeat the offer, only the latest is used.
   func again(_ offered: OfferedStream) {
     newest.withLock { $0 = offered }
     returned.tell()
@@ -153,7 +153,7 @@ final class IncomingTransferTask: Sendable {
     }
   }
 
-  /// Records the application's answer. Only the first answer has an effect.
+  /// Records the application's answer. Only the application's first answer has an effect.
   private func close(_ answer: Decision, after old: Decision) -> Bool {
     guard decide(answer, after: old) else { return false }
     session.resources.answered(self)
@@ -260,7 +260,7 @@ final class IncomingTransferTask: Sendable {
   }
 
   /// Sends the records that a step has produced, and publishes the progress. Returns the outcome if the step was the
-  /// last one.
+  /// transfer's last step.
   private func tell(_ step: IncomingWork.Step, _ answer: OutgoingStream) async throws(CausewayError) -> ReceiverOutcome?
   {
     do throws(CausewayError) {
@@ -325,8 +325,8 @@ final class IncomingTransferTask: Sendable {
         result = .failure(CausewayError(.incomplete, "\(path) was not received; \(count) files were not stored"))
       } else {
         result = .success(work.withLock { $0.paths })
-        // Without the sender's confirmation, the partial (the folder with the received data) is kept. Otherwise a
-        // sender that repeats the offer would have to send everything again.
+        // Without the sender's confirmation, the partial (the folder with the received data) is kept. Without the
+        // partial, a sender that repeats the offer would have to send everything again.
         if isHeard { work.withLock { $0.removePartial() } }
       }
     case .refused(let code): result = .failure(CausewayError(code == .timedOut ? .timedOut : .declined, "refused here"))

@@ -5,7 +5,8 @@ internal import Transfer
 public enum Limits {
   /// The maximum size of a message, in bytes.
   public static let messageBytesMax = 65_000
-  /// The maximum size of an unreliable message, in bytes. Such a message fits into one frame on every kind of link.
+  /// The maximum size of an unreliable message in bytes: a message of this size fits into one frame on every kind of
+  /// link.
   public static let unreliableBytesMax = 1_900
   /// The maximum size of the context of an invitation, in bytes.
   public static let contextBytesMax = 4_096
@@ -19,7 +20,7 @@ public enum Limits {
   /// The maximum number of addresses to which one message is sent.
   public static let addressesMax = 63
 
-  // Internal limits. Most of these bound data from the daemon. A daemon that exceeds such a bound violates the
+  // Internal limits. Most of these limits bound data from the daemon. A daemon that exceeds such a limit violates the
   // protocol, and the connection is closed.
 
   /// The size of a packet, in bytes, without its length field.
@@ -69,7 +70,7 @@ public enum Limits {
   static let lineBytesMax = 65_000
 }
 
-/// Checks arguments before they are sent, so that an error names the violated rule.
+/// Checks arguments before a request is sent, so that an error names the violated rule.
 enum Syntax {
   static func name(_ text: String, _ what: String, _ bytesMax: Int, mayBeEmpty: Bool = true) throws(CausewayError) {
     guard text.utf8.count <= bytesMax else { throw CausewayError(.invalid, "\(what) has at most \(bytesMax) bytes") }

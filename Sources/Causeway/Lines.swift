@@ -1,7 +1,7 @@
 /// The lines of standard input, without line endings, for programs at a terminal.
 ///
 /// Bytes that are not UTF-8 are replaced by U+FFFD. A line of more than 65,000 bytes is delivered in pieces. Standard
-/// input is read only when the application requests the next line. A process must use only one such sequence.
+/// input is read only when the application requests the next line. A process must use only one sequence of these lines.
 public func standardInputLines() -> Events<String> {
   let lines = LineReader()
   return Events { await .success(lines.next()) }
@@ -10,7 +10,8 @@ public func standardInputLines() -> Events<String> {
 private actor LineReader {
   private var bytes: [UInt8] = []
   private var hasEnded = false
-  /// The read in progress. If the task that started the read is cancelled, the next call uses the result.
+  /// The read of standard input that is in progress. If the task that started the read is cancelled, the next call uses
+  /// the result.
   private var reading: Promise<[UInt8]>?
 
   func next() async -> String? {

@@ -1,4 +1,4 @@
-/// Admission to a session and removal from it. See docs/local-api.md, “Requests”.
+/// Admission of members to a session and removal of members. See docs/local-api.md, “Requests”.
 extension Session {
   /// Joins all applications in reach that call `gather` for the same service type (auto-join). No application and no
   /// user is asked.

@@ -4,9 +4,9 @@
 /// from it. The daemon then withdraws the application's services and leaves its sessions.
 ///
 /// If the daemon stops or restarts, each sequence of this connection throws `CausewayError.Reason.daemonEnded`, and
-/// `ended()` returns. All services, browses, invitations and sessions are lost. The results of messages in flight are
-/// lost too. Other members see this application as crashed. Call `connect` again, with `patience`, and create the
-/// services, browses and sessions again. The addresses stay the same.
+/// `ended()` returns. All services, browses, invitations and sessions of the connection are lost. The results of
+/// messages in flight are lost too. Other members see this application as crashed. Call `connect` again, with
+/// `patience`, and create the services, browses and sessions again. The applications' addresses stay the same.
 public final class Node: Sendable {
   /// The socket path of a daemon with the default configuration.
   public static let socketPath = Platform.socketPath
@@ -30,7 +30,7 @@ public final class Node: Sendable {
   ///
   /// - Parameters:
   ///   - application: a name that distinguishes the applications of one user; 1 to 63 bytes of UTF-8 without control
-  ///     characters. The application's addresses are derived from the name.
+  ///     characters. The application's addresses are derived from the application's name.
   ///   - path: the path of the daemon's socket `api.sock`.
   ///   - patience: the time for which to retry while no daemon answers.
   /// - Throws: `noDaemon`; `full` if the user's share of the 64 connections is used up; `unsupported` if the daemon
@@ -51,7 +51,7 @@ public final class Node: Sendable {
     }
   }
 
-  /// Takes ownership of a connected socket.
+  /// Makes a node over a connected socket, and takes ownership of the socket.
   static func connect(over stream: Int32, as application: String) async throws(CausewayError) -> Node {
     let lease = Lease(try Connection(stream))
     return Node(lease, try await lease.connection.hello(application))
@@ -91,8 +91,8 @@ public final class Node: Sendable {
   ///
   /// - Parameters:
   ///   - type: the service type, as for `browse`. The session does not advertise the type.
-  ///   - rules: the rules of the session. They become final when another application joins. If the first member joins
-  ///     by an invitation that this application accepts, the session adopts the inviter's rules instead.
+  ///   - rules: the rules of the session. The rules become final when another application joins. If the first member
+  ///     joins by an invitation that this application accepts, the session adopts the inviter's rules instead.
   ///   - decides: whether this application decides on each member; see `SessionEvent.decisionWanted`.
   /// - Throws: `invalid`; `notAllowed`; `inUse`; `full` beyond 16 sessions of a connection, or beyond the user's share
   ///   of all sessions.

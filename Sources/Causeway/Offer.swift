@@ -40,12 +40,12 @@ public final class Offer: Sendable {
 
   /// Accepts the offer.
   ///
-  /// Each offered file or folder appears in the directory when it is complete. If the name is taken, the file or folder
-  /// gets another name (`foto-2.jpg`). A `.` or `-` at the beginning of a name becomes `_`. Incomplete files are kept
-  /// in a hidden folder of the directory, across breaks and restarts, for 24 hours.
+  /// Each offered file or folder appears in the directory when the file or folder is complete. If the name is taken,
+  /// the file or folder gets another name (`foto-2.jpg`). A `.` or `-` at the beginning of a name becomes `_`.
+  /// Incomplete files are kept in a hidden folder of the directory, across breaks and restarts, for 24 hours.
   ///
   /// - Parameters:
-  ///   - directory: an existing directory. Nothing is written outside it.
+  ///   - directory: an existing directory. Nothing is written outside this directory.
   ///   - bytesMax: the maximum sum of the file sizes, in bytes. A larger offer is refused.
   /// - Throws: `noSpace` if the free space is too small or the offer is larger than `bytesMax`; the sender is notified.
   ///   `storage` if the directory cannot be used; the offer remains open. `busy` if the same offer is already being

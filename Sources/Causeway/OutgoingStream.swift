@@ -127,7 +127,7 @@ public final class OutgoingStream: Sendable {
     connection.write(.reset(stream: number, isPostponed: isPostponed), connection.number())
   }
 
-  /// Waits until the stream has ended, and returns how it ended.
+  /// Waits until the stream has ended, and returns how the stream ended.
   public func ended() async throws(CausewayError) -> StreamEnd {
     guard let end = await inside.ended.value() else { throw .cancelled }
     return try end.get()
@@ -178,7 +178,7 @@ final class StreamOutput: Hearer {
     return try room.get()
   }
 
-  /// Marks the stream as finished. Returns true for the first call, unless the stream has ended.
+  /// Marks the stream as finished. Returns true for the first call of `finish`, unless the stream has ended.
   func finish() -> Bool {
     state.withLock { state in
       defer { state.isFinished = true }
@@ -211,7 +211,7 @@ final class StreamOutput: Hearer {
     news?.fulfil(())
   }
 
-  /// Records how the stream ended. Returns true for the first call; later calls have no effect.
+  /// Records how the stream ended. Returns true for the first call of `close`; later calls have no effect.
   func close(_ end: Result<StreamEnd, CausewayError>) -> Bool {
     let news: Promise<Void>? = state.withLock { state in
       guard state.end == nil else { return nil }

@@ -6,7 +6,7 @@ extension Session {
   /// Offers files and folders to a member. See docs/resources.md.
   ///
   /// The member's application has 10 minutes to accept or decline the offer. The accepted files are sent alongside
-  /// messages and streams, and hashed while they are sent. If the connection to the member breaks, the offer is
+  /// messages and streams, and hashed during the transfer. If the connection to the member breaks, the offer is
   /// repeated when the member is connected again. The transfer then resumes without another prompt to the receiver's
   /// user. After a restart of this application, a call with the same files resumes the transfer too.
   ///
@@ -17,7 +17,7 @@ extension Session {
   ///     file first, and the file is offered under the last component of the URL's path. A URL with a password is
   ///     refused; put the password in ~/.netrc.
   ///   - member: a connected member.
-  ///   - spool: the folder that stores fetched files until they are sent. Nil stands for the folder that the
+  ///   - spool: the folder that stores fetched files until their transfer ends. Nil stands for the folder that the
   ///     environment variable TMPDIR names, or /var/tmp if TMPDIR is not set.
   /// - Throws: `invalid` and `storage`, whose text names the file; `outOfReach` if the member is not connected or a
   ///   server does not have the file; `unsupported` if a URL needs curl and curl is not installed; `timedOut` if a
@@ -137,7 +137,8 @@ final class OutgoingTransferTask: Sendable {
   private static let cancelledHere = CausewayError(.cancelled, "this application cancelled the transfer")
   private static let sessionEnded = CausewayError(.ended, "the session has ended")
 
-  /// Whether the error is a break of the path, so that the transfer is attempted again. Both ends use it.
+  /// Whether the error is a break of the path, so that the transfer is attempted again. Sender and receiver use this
+  /// function.
   static func isBreak(_ error: CausewayError) -> Bool {
     [.outOfReach, .full, .stream(.lost), .stream(.noPlace)].contains(error.reason)
   }
@@ -221,7 +222,7 @@ final class OutgoingTransferTask: Sendable {
   }
 
   private func write(_ stream: OutgoingStream) async -> End? {
-    // The receiver must answer the offer before this time, whatever else it sends.
+    // The receiver must answer the offer before this time, regardless of anything else that the receiver sends.
     let deadline = ContinuousClock.now + .seconds(Int64(TransferLimits.offerSeconds) + 30)
     while true {
       let step = await onThread { self.work.withLock { $0.step() } }

@@ -137,8 +137,8 @@ enum Platform {
   private static func errorText(_ code: Int32) -> String { String(cString: strerror(code)) }
 }
 
-/// glibc declares the address of `connect` as a pointer or, with _GNU_SOURCE, as a union of pointers. Both types have
-/// the size of one pointer, so the bit cast is valid.
+/// glibc declares the address of `connect` as a pointer or, with _GNU_SOURCE, as a union of pointers. Both types that
+/// glibc declares have the size of one pointer, so the bit cast is valid.
 private func call<Pointer>(
   _ function: (Int32, Pointer, socklen_t) -> Int32, _ a: Int32, _ b: UnsafePointer<sockaddr>, _ c: socklen_t
 ) -> Int32 {

@@ -9,7 +9,7 @@ final class Promise<Value: Sendable>: Sendable {
   }
   private let state = Mutex(State())
 
-  /// Sets the value. Later calls have no effect.
+  /// Sets the value of the promise. Later calls of `fulfil` have no effect.
   func fulfil(_ value: Value) {
     let waiters = state.withLock { state in
       guard state.value == nil else { return [CheckedContinuation<Value?, Never>]() }
@@ -20,7 +20,7 @@ final class Promise<Value: Sendable>: Sendable {
     for waiter in waiters { waiter.resume(returning: value) }
   }
 
-  /// The value, or nil before it is set.
+  /// The value, or nil before the value is set.
   var now: Value? { state.withLock { $0.value } }
 
   /// Waits for the value. Returns nil if the task was cancelled first.

@@ -8,7 +8,7 @@ enum Request {
   case close(UInt32)
   case invite(session: UInt32, Address, milliseconds: UInt32, context: [UInt8])
   case cancel(invitation: UInt32)
-  /// Session 0 declines the invitation. Any other session accepts it.
+  /// Session 0 declines the invitation. Any other session accepts the invitation.
   case answer(invitation: UInt32, session: UInt32, explanation: String)
   case leave(session: UInt32, farewell: String)
   /// An empty list of addresses stands for all connected members.

@@ -36,7 +36,7 @@ public final class Session: Sendable {
   /// the id. The id can change when the session joins or merges with another session.
   public var id: String? { inside.mailbox.read { $0.id } }
 
-  /// The other members, ordered by address. Members that left are not included.
+  /// The other members, ordered by address. Members that left the session are not included.
   public var members: [Member] {
     inside.mailbox.read { $0.members.values.sorted { $0.address < $1.address } }
   }
@@ -70,8 +70,8 @@ public final class Session: Sendable {
   ///
   /// - Parameters:
   ///   - address: the address of the application, from a `Sighting` or stored earlier.
-  ///   - context: at most 4,096 bytes that the invited application receives with the invitation. They are untrusted at
-  ///     the invited application.
+  ///   - context: at most 4,096 bytes that the invited application receives with the invitation. The bytes of `context`
+  ///     are untrusted at the invited application.
   ///   - timeout: the time limit, at most 1 hour. Zero or less stands for 30 s.
   /// - Throws: `declined` with the explanation; `timedOut`; `outOfReach`; `alreadyMember`; `full`; `busy`; `noService`;
   ///   `incompatible`; `notAllowed`; `cancelled`; `ended`.
@@ -88,8 +88,8 @@ public final class Session: Sendable {
   ///
   /// The two applications exchange their `address`, for example as the text `Address.description`. Each application
   /// then calls `connect` with the other application's address. No application has to advertise, browse or decide on an
-  /// invitation. The call also waits while the other application is out of reach. If the other application advertises
-  /// but does not call `connect`, it receives an invitation. Cancelling the task ends the wait.
+  /// invitation. The call also waits for an application that is out of reach. If the other application advertises but
+  /// does not call `connect`, it receives an invitation. Cancelling the task ends the wait.
   ///
   /// - Parameters:
   ///   - address: the other application's `Session.address`.
@@ -137,7 +137,7 @@ public final class Session: Sendable {
   /// Sends a message, and waits for the result for each member.
   ///
   /// A member that has no room for the message does not delay the other members. Messages that one task sends one after
-  /// another arrive in this order.
+  /// another arrive in the order in which they were sent.
   ///
   /// - Parameters:
   ///   - bytes: at most 65,000; at most 1,900 for an unreliable message.

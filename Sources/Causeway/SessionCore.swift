@@ -65,9 +65,9 @@ final class SessionCore: Hearer {
 
 /// The current members, and the events that the application has not received yet.
 ///
-/// The window that was granted to the daemon limits the queued messages. Other events are limited because they
-/// coalesce. A new state of a member replaces the queued state of the member, unless a message from the member was
-/// queued between the two. A stream that ends before the application receives it leaves no event.
+/// The window that was granted to the daemon limits the queued messages. Other events are limited because events of one
+/// kind coalesce. A new state of a member replaces the queued state of the member, unless a message from the member was
+/// queued between the two states. A stream that ends before the application receives it leaves no event.
 struct SessionContent: Content {
   private(set) var id: String?
   private(set) var members: [Address: Member] = [:]
@@ -93,7 +93,8 @@ struct SessionContent: Content {
   var isEmpty: Bool { waiting.isEmpty && streams.isEmpty && offers.isEmpty }
   var connectedCount: Int { members.values.count { $0.isConnected } }
 
-  /// Records an event from the daemon. Returns a description if the event violates the protocol, otherwise nil.
+  /// Records an event from the daemon. Returns a description of the violation if the event violates the protocol,
+  /// otherwise nil.
   mutating func tell(_ event: Event) -> String? {
     switch event {
     case .identified(let bytes): id = bytes.map { hexadecimal(UInt64($0), digits: 2) }.joined()

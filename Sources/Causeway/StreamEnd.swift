@@ -12,7 +12,7 @@ public enum StreamEnd: Hashable, Sendable {
   case broken
   /// The member went out of reach, the member reconnected, or the session ended.
   case lost
-  /// A code from a newer daemon.
+  /// A code for another end of a stream, from a newer daemon.
   case other(UInt8)
 
   init(code: UInt8) {

@@ -18,12 +18,12 @@ public struct Service: Hashable, Sendable {
   public let info: [String: String]
 }
 
-/// An event of a browse. Each service is reported once, even if its node is reachable over several radios.
+/// An event of a browse. Each service in reach is reported once, even if its node is reachable over several radios.
 public enum Sighting: Hashable, Sendable {
   case found(Service)
   /// The discovery info, hop count or name of a service has changed.
   case changed(Service)
-  /// A service went out of reach. The value is its last known state.
+  /// A service went out of reach. The value is the service's last known state.
   case lost(Service)
   /// All services that were in reach at the start of the browse have been reported. This event occurs once.
   case allTold
@@ -33,7 +33,7 @@ public enum Sighting: Hashable, Sendable {
 public struct Rules: Hashable, Sendable {
   /// The maximum number of members, 2 to 64.
   public var membersMax: Int
-  /// Whether only the application that opened the session can admit members. Otherwise every member can admit members.
+  /// Whether only the application that opened the session can admit members. If false, every member can admit members.
   public var onlyFounderAdmits: Bool
   /// Whether members whose traffic is not sealed end to end are admitted.
   public var allowsUnsealed: Bool
@@ -55,7 +55,7 @@ public struct Member: Hashable, Sendable {
     case connected
     /// Connected, but the member's application has not read its messages for 30 s.
     case paused
-    /// Out of reach. The member returns to the session without an invitation.
+    /// The member is out of reach. A member out of reach returns to the session without an invitation.
     case away
     /// This application has rejected the member; see `Session.decide`.
     case rejected
@@ -89,7 +89,7 @@ public struct Member: Hashable, Sendable {
 public struct Message: Hashable, Sendable {
   /// The sender, with the sender's state when the message arrived.
   public let sender: Member
-  /// The content, at most 65,000 bytes.
+  /// The content of the message, at most 65,000 bytes.
   public let bytes: [UInt8]
   public let isReliable: Bool
 
@@ -122,7 +122,7 @@ public enum SessionEvent: Hashable, Sendable {
   /// The daemon has checked that the first certificate has the node's key. The daemon has checked the rest of the chain
   /// only if its own configuration requires trust anchors. The application has to check names and dates.
   case decisionWanted(Address, Peer, certificates: [[UInt8]])
-  /// The session has ended. This is the last event of the session, after all messages.
+  /// The session has ended. This event is the last event of the session, after all messages.
   case ended(SessionEnd)
 }
 
@@ -135,17 +135,17 @@ public enum SessionEnd: Hashable, Sendable {
   case full
   /// The session was merged into another session of this application, which continues.
   case merged
-  /// A reason from a newer daemon.
+  /// A code for another reason, from a newer daemon.
   case other(UInt8)
 }
 
 /// The delivery mode of a message. See docs/local-api.md, “send”.
 public enum Mode: UInt8, Hashable, Sendable {
-  /// Delivered completely, in order and once.
+  /// The message is delivered completely, in order and once.
   case reliable = 0
   /// Delivered like `reliable`, but sent after all other traffic. Suited to large data without urgency.
   case bulk = 1
-  /// Sent at once. The message may be lost or reordered. A message that arrives is complete.
+  /// The message is sent at once. The message may be lost or reordered. A message that arrives is complete.
   case unreliable = 2
 }
 
@@ -153,10 +153,10 @@ public enum Mode: UInt8, Hashable, Sendable {
 public enum Delivery: UInt8, Hashable, Sendable {
   /// The member's node has the message.
   case delivered = 0
-  /// Delivery failed. The message may have arrived, but not twice.
+  /// Delivery failed. The failed message may have arrived, but not twice.
   case failed = 1
   /// The message was not sent because there is no buffer space for it at the member. `SessionEvent.room` reports when
-  /// to retry. `Session.deliver` waits for this event and retries.
+  /// to retry. `Session.deliver` waits for the event `room` and retries.
   case noRoom = 2
   /// The message was not sent because the member is not connected.
   case notConnected = 3
@@ -180,7 +180,7 @@ public enum Outcome: Hashable, Sendable {
   case incompatible
   /// The session of the invitation has ended.
   case sessionEnded
-  /// A code from a newer daemon.
+  /// A code for another outcome, from a newer daemon.
   case other(UInt8)
 
   /// The error for this outcome, or nil for `connected`.

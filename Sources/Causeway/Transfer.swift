@@ -14,7 +14,7 @@ public final class Transfer: Sendable {
       case offered
       /// Bytes are transferred, or files from an earlier attempt are compared.
       case moving
-      /// The member is out of reach. The transfer waits at most one hour for the member.
+      /// The member is out of reach. In this state, the transfer waits at most one hour for the member.
       case away
       /// The transfer has ended; `finish` has the result.
       case ended
@@ -26,7 +26,8 @@ public final class Transfer: Sendable {
     public internal(set) var bytesDone: UInt64 = 0
     /// The sum of the sizes of all files, in bytes.
     public internal(set) var byteCount: UInt64
-    /// Bytes that the receiver had before the current attempt began. These bytes are not sent again.
+    /// Bytes that the receiver had before the current attempt began. The bytes that the receiver already had are not
+    /// sent again.
     public internal(set) var bytesHeld: UInt64 = 0
     /// Bytes of files that were sent or received since the transfer was created. Bytes that were sent twice are counted
     /// twice.
@@ -37,7 +38,7 @@ public final class Transfer: Sendable {
     public internal(set) var fileCount: Int
   }
 
-  /// The member at the other end.
+  /// The member at the other end of the transfer.
   public let member: Address
   let inside: TransferCore
 
@@ -48,8 +49,8 @@ public final class Transfer: Sendable {
 
   deinit { inside.cancel("") }
 
-  /// The progress after each change. An application that reads late receives only the latest value. The sequence ends
-  /// with the transfer and throws no error.
+  /// The progress of the transfer after each change. An application that reads late receives only the latest value. The
+  /// sequence ends with the transfer and throws no error.
   public var progress: Events<Progress> {
     Events { await self.inside.progress.next() }
   }
@@ -70,7 +71,7 @@ public final class Transfer: Sendable {
     return try end.get()
   }
 
-  /// Cancels the transfer. It has no effect on a transfer that has ended.
+  /// Cancels the transfer. This call has no effect on a transfer that has ended.
   ///
   /// The receiver keeps the received bytes for 24 hours; a repeated offer resumes after these bytes.
   ///
@@ -100,7 +101,7 @@ final class TransferCore: Sendable {
   }
 }
 
-/// The latest progress. A new value replaces a value that the application has not read.
+/// The latest progress of a transfer. A new value replaces a value that the application has not read.
 struct LastProgress: Content {
   private(set) var last: Transfer.Progress
   private(set) var isEmpty = false

@@ -16,7 +16,8 @@ public struct AcknowledgementView: ~Escapable {
     self.payload = payload
   }
 
-  /// The length of the acknowledgement at the start of a payload, in bytes. It is at most the length of the payload.
+  /// The length of the acknowledgement at the start of a payload, in bytes. The acknowledgement is at most as long as
+  /// the payload.
   static func byteCount(in payload: RawSpan) throws(PayloadError) -> Int {
     guard payload.byteCount >= Acknowledgement.headerBytes else { throw .tooShort }
     let rangeCount = Int(payload.octet(17))
@@ -26,7 +27,7 @@ public struct AcknowledgementView: ~Escapable {
     return length
   }
 
-  /// Checks every field and returns the acknowledgement. Throws the first violation that it finds.
+  /// Checks every field and returns the acknowledgement. Throws the first violation.
   public func checked() throws(PayloadError) -> Acknowledgement {
     let lane = try checkedLane(payload.octet(16), reserved: payload.word16(18))
     var result = Acknowledgement(

@@ -52,7 +52,7 @@ struct ByteRing: ~Copyable {
     return true
   }
 
-  /// Frees the memory. No position is allowed to be in use.
+  /// Frees the memory. No position in the ring is allowed to be in use.
   mutating func release() {
     memory?.deallocate()
     memory = nil

@@ -7,8 +7,8 @@ import Primitives
 /// complete, and in the order of its lane. If that is impossible, the channel reports that the send has failed.
 /// Sequence numbers count bytes, so a new path MTU only changes the size of later segments.
 ///
-/// **Drain rule.** The channel does no I/O and reads no clock. After every call that changes it (`send`, `receive…`,
-/// `handleTimeout`, `routeChanged`, `remoteRestarted`, `takeMessage`, `nextMessage`) the owner
+/// **Drain rule.** The channel does no I/O and reads no clock. After every call that changes the channel (`send`,
+/// `receive…`, `handleTimeout`, `routeChanged`, `remoteRestarted`, `takeMessage`, `nextMessage`) the owner
 /// 1. calls `nextFrame` until it returns nil, as long as the link accepts frames;
 /// 2. calls `nextCompletion` until it returns nil;
 /// 3. takes messages with `nextMessage` or `takeMessage` when the application is ready for them. A message that is not
@@ -19,26 +19,27 @@ import Primitives
 ///
 /// **Epochs.** An epoch is a number that identifies one lifetime of one end of the channel. In a new channel the
 /// offsets of both lanes begin at 0. So an owner that recreates a channel, while its node has not restarted, must pass
-/// a greater `localEpoch`. To use no pair of epochs twice, a channel increases its own `localEpoch` in two cases:
+/// a greater `localEpoch` than before. To use no pair of epochs twice, a channel increases its own `localEpoch` in two
+/// cases:
 /// - the other end returns to an earlier epoch (that node lost its counter, or two nodes use one identity);
 /// - a received stream announces a message that is too long.
 ///
 /// **Sealing.** This module handles only plaintext payloads. The owner encrypts the output of `nextFrame`, and decrypts
-/// received payloads before it calls `receive…`. The owner subtracts the overhead of encryption from the path MTU that
-/// it passes.
+/// received payloads before a call of `receive…`. The owner subtracts the overhead of encryption from the path MTU
+/// given to the channel.
 ///
-/// **Datagrams.** A message can also be sent unreliably: `writeDatagram` writes the payload, and the owner sends the
-/// payload at once or drops it. `nextDatagram` returns received datagrams.
+/// **Datagrams.** A message can also be sent unreliably: `writeDatagram` writes the payload of an unreliable message,
+/// and the owner sends the payload at once or drops it. `nextDatagram` returns received datagrams.
 ///
 /// **Memory.** Rings start without memory, grow with the bytes in flight, and free their memory when they have been
-/// empty for `ChannelLimits.ringRest`. `nextMessage` allocates the array that it returns; `takeMessage` allocates
+/// empty for `ChannelLimits.ringRest`. `nextMessage` allocates the array for a message; `takeMessage` allocates
 /// nothing.
 public final class Channel {
   public private(set) var localEpoch: UInt64
   public private(set) var remoteEpoch: UInt64
 
-  /// The maximum memory of a channel without its rings, in bytes. It covers the channel's objects, and for both lanes
-  /// the records of sends whose completion `nextCompletion` has not returned.
+  /// The maximum memory of a channel without its rings, in bytes. This maximum covers the channel's objects, and for
+  /// both lanes the records of sends whose completion `nextCompletion` has not returned.
   public static let recordBytesMax =
     2 * (UnfinishedSends.bytesMax + MemoryLayout<LossRecovery>.stride + MemoryLayout<RangeSet>.stride) + 4_096
 
@@ -245,7 +246,7 @@ public final class Channel {
   }
 
   /// Handles a payload of frame type 35. If the reset is accepted, the channel begins again with the other end's new
-  /// epoch, as after `remoteRestarted`.
+  /// epoch, as it does after `remoteRestarted`.
   public func receiveReset(_ payload: RawSpan, now: Instant) throws(ChannelError) {
     guard !isClosed else { throw .closed }
     let reset: Reset
@@ -299,13 +300,13 @@ public final class Channel {
     }
   }
 
-  /// Sets a new route. `pathMTU` is the payload size of a frame, clamped to `ChannelLimits.pathMTUMin … pathMTUMax`.
-  /// `oldPathLives` means that the old path still delivers the segments in flight, so they are not retransmitted.
-  /// Otherwise all unacknowledged bytes are retransmitted at once.
+  /// Sets a new route. `pathMTU` is the payload size of a frame, clamped to `ChannelLimits.pathMTUMin … pathMTUMax`. If
+  /// `oldPathLives` is true, the old path still delivers the segments in flight, so they are not retransmitted. If
+  /// `oldPathLives` is false, all unacknowledged bytes are retransmitted at once.
   ///
   /// `hops` is the number of links on the path. On each link an urgent frame can wait for a bulk segment that is being
-  /// sent. So bulk segments are shorter on a path of more than two links. The sum of the waits then stays at the time
-  /// of two frames of the maximum length.
+  /// sent. So bulk segments are shorter on a path of more than two links. The sum of the waits on all links then stays
+  /// at the time of two frames of the maximum length.
   public func routeChanged(pathMTU: Int, hops: Int = 1, oldPathLives: Bool = false, now: Instant) {
     self.pathMTU = min(max(pathMTU, ChannelLimits.pathMTUMin), ChannelLimits.pathMTUMax)
     bulkMTU = max(min(2 * self.pathMTU / max(hops, 1), self.pathMTU), ChannelLimits.pathMTUMin)
@@ -340,13 +341,13 @@ public final class Channel {
   /// and should have room for the path MTU. Returns nil if there is nothing to send now. Acknowledgements come first,
   /// then retransmissions, then new data. Within each kind, the interactive lane precedes the bulk lane.
   ///
-  /// `interactiveOnly` excludes segments of the bulk lane. The owner sets it while the bulk queue of the link is full.
-  /// Bulk data then waits in the channel, where interactive data can overtake it. Acknowledgements of both lanes are
-  /// still returned.
+  /// `interactiveOnly` excludes segments of the bulk lane. The owner sets `interactiveOnly` while the bulk queue of the
+  /// link is full. Bulk data then waits in the channel, where interactive data can overtake the bulk data.
+  /// Acknowledgements of both lanes are still returned.
   ///
-  /// `isQueued` tells for each lane whether segments of the lane wait in the link's queue. If they do, new data of the
-  /// lane is returned in full segments only. A shorter segment would only wait in that queue; in the channel, later
-  /// messages can still fill it.
+  /// `isQueued` tells for each lane whether segments of the lane wait in the link's queue. While segments of a lane
+  /// wait in that queue, new data of the lane is returned in full segments only. A shorter segment would only wait in
+  /// the link's queue; in the channel, later messages can still fill the segment.
   ///
   /// `joins` tells for each lane whether a due acknowledgement may share a payload of type 38 with a segment of the
   /// lane.

@@ -25,17 +25,17 @@ public enum ChannelLimits {
 
   // MARK: Memory
 
-  /// The size of a ring when it is first used, in bytes. The size doubles when more is needed. An unused ring has no
-  /// memory.
+  /// The size of a ring when the ring is first used, in bytes. The ring's size doubles when more is needed. An unused
+  /// ring has no memory.
   public static let ringBytesFirst = 4_096
-  /// The guaranteed size of every ring, in bytes. It holds one message of the maximum length and a sixteenth of the
-  /// ring more. The receiver advertises buffer space in steps of at least a sixteenth.
+  /// The guaranteed size of every ring, in bytes. This size holds one message of the maximum length and a sixteenth of
+  /// the ring more. The receiver advertises buffer space in steps of at least a sixteenth.
   public static let ringBytesMin = 73_728
   /// The maximum size of each ring of the interactive lane, in bytes: one message of the maximum length and a few short
   /// ones.
   public static let interactiveRingBytes = ringBytesMin
-  /// The maximum size of each ring of the bulk lane, in bytes. It holds four bandwidth-delay products of three hops of
-  /// 1 Gbit/s or Wi-Fi. These are the bytes in flight, and three times as many behind a lost segment.
+  /// The maximum size of each ring of the bulk lane, in bytes. A ring of this size holds four bandwidth-delay products
+  /// of three hops of 1 Gbit/s or Wi-Fi. One product is in flight, and three may be behind a lost segment.
   public static let bulkRingBytes = 1_048_576
   /// The bytes that a bulk lane buffers at the sender, and as many at the receiver, before the path is measured.
   public static let bulkRoomBytes = 262_144
@@ -57,7 +57,7 @@ public enum ChannelLimits {
   public static let rangesMax = 32
   /// The receive window that a sender assumes before the first acknowledgement, in bytes.
   public static let initialWindowBytes: UInt64 = 65_536
-  /// The largest stream offset. Below it, no sum of an offset and a length overflows.
+  /// The largest stream offset. Below this limit, no sum of an offset and a length overflows.
   public static let offsetMax: UInt64 = 1 << 62
   /// The payload length that every path must carry, in bytes. An acknowledgement with all its ranges fits.
   public static let pathMTUMin = 128
@@ -68,7 +68,7 @@ public enum ChannelLimits {
 
   // MARK: Time
 
-  /// The maximum delay of an acknowledgement. The delay gives a second segment time to arrive, so that one
+  /// The maximum delay of an acknowledgement. This delay gives a second segment time to arrive, so that one
   /// acknowledgement covers both segments.
   public static let acknowledgementDelay = TimeSpan.milliseconds(25)
   /// The number of unacknowledged bytes from which the receiver acknowledges at once.
@@ -77,8 +77,8 @@ public enum ChannelLimits {
   public static let retransmissionFirst = TimeSpan.seconds(1)
   /// The maximum retransmission timeout that measurements give, without back-off.
   public static let retransmissionMax = TimeSpan.seconds(10)
-  /// The maximum to which back-off raises the retransmission timeout. It is short, because relays reroute within
-  /// seconds without notifying the end nodes. One segment every 3 s is a negligible load.
+  /// The maximum to which back-off raises the retransmission timeout. This maximum is short, because relays reroute
+  /// within seconds without notifying the end nodes. The load of one segment every 3 s is negligible.
   public static let backoffMax = TimeSpan.seconds(3)
   /// The longest plausible round-trip time. A longer sample comes from a wrong timestamp echo and is ignored.
   public static let roundTripMax = TimeSpan.seconds(120)

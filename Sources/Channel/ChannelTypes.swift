@@ -34,7 +34,7 @@ public enum SendError: Error, Equatable, Sendable {
   case closed
 }
 
-/// Why an accepted send failed. The message may have arrived once, but never twice.
+/// Why an accepted send failed. The message of a failed send may have arrived once, but never twice.
 public enum SendFailure: Equatable, Sendable {
   /// One end restarted or began a new epoch, so its record of received bytes is lost.
   case peerRestarted
@@ -46,7 +46,7 @@ public enum SendFailure: Equatable, Sendable {
 
 /// The result of one send.
 public struct Completion: Equatable, Sendable {
-  /// Delivered, or failed with a reason.
+  /// The outcome of a send: delivered, or failed with a reason.
   public enum Outcome: Equatable, Sendable {
     /// The other end has acknowledged the last byte of the message.
     case delivered
@@ -82,7 +82,7 @@ public struct OutgoingPayload: Equatable, Sendable {
   public let type: PayloadType
   /// Bytes written from the start of the buffer.
   public let byteCount: Int
-  /// The lane of the payload. It determines the priority of the frame.
+  /// The lane of the payload. The lane determines the priority of the frame.
   public let lane: Lane
 }
 
@@ -120,23 +120,23 @@ public struct LaneStatistics: Equatable, Sendable {
   public var acknowledgementsSent: UInt64 = 0
   /// Losses that acknowledgements revealed while no other loss was being repaired.
   public var fastRecoveries: UInt64 = 0
-  /// Retransmission timeouts.
+  /// The number of retransmission timeouts.
   public var timeouts: UInt64 = 0
-  /// Spurious timeouts that were undone.
+  /// The number of spurious timeouts that were undone.
   public var spuriousTimeouts: UInt64 = 0
   public var windowProbes: UInt64 = 0
   public var segmentsReceived: UInt64 = 0
   /// Stream bytes that became available in order.
   public var bytesReceived: UInt64 = 0
-  /// Segments without a new byte.
+  /// The number of received segments without a new byte.
   public var duplicatesReceived: UInt64 = 0
-  /// Segments dropped because they were outside the window, or because the table of ranges was full.
+  /// The number of segments dropped because they were outside the window, or because the table of ranges was full.
   public var unplacedReceived: UInt64 = 0
   /// Smoothed round-trip time; zero before the first measurement.
   public var roundTripMicroseconds: UInt64 = 0
   /// The estimated delivery rate of the path.
   public var bytesPerSecond: UInt64 = 0
-  /// The congestion window.
+  /// The congestion window, in bytes.
   public var windowBytes: UInt64 = 0
   /// Bytes believed to be in flight ("pipe" in RFC 6675).
   public var bytesInFlight: UInt64 = 0

@@ -1,6 +1,7 @@
 import Primitives
 
-/// Payload of frame type 34: a message that fits into one frame. It is sent once and arrives at most once.
+/// Payload of frame type 34: a message that fits into one frame. A message of frame type 34 is sent once and arrives at
+/// most once.
 ///
 ///     0–7 destination epoch · 8–15 source epoch · 16 kind · 17–19 reserved 0 ·
 ///     20–27 number, counted from 1 in each epoch of its sender · 28… message
@@ -18,7 +19,7 @@ public struct DatagramView: ~Escapable {
     @_lifetime(copy self) get { payload.extracting(Datagram.headerBytes...) }
   }
 
-  /// Checks every field of the header and returns the header. Throws the first violation that it finds.
+  /// Checks every field of the header and returns the header. Throws the first violation.
   public func checked() throws(PayloadError) -> Datagram {
     guard payload.octet(17) == 0, payload.word16(18) == 0 else { throw .reservedNotZero }
     let number = payload.word64(20)
@@ -67,6 +68,6 @@ public struct DatagramStatistics: Equatable, Sendable {
   public var received: UInt64 = 0
   /// Dropped datagrams: duplicates, and those with a number older than the replay window.
   public var duplicatesReceived: UInt64 = 0
-  /// Datagrams dropped before they were read, to make room for newer datagrams.
+  /// The number of datagrams dropped before the owner read them, to make room for newer datagrams.
   public var droppedUnread: UInt64 = 0
 }

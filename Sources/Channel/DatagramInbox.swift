@@ -54,7 +54,8 @@ struct DatagramInbox: ~Copyable {
     return ReceivedDatagram(kind: pending.kind, bytes: bytes)
   }
 
-  /// Accepts numbers from 1 again, because the other end began a new epoch. Unread datagrams can still be read.
+  /// Accepts datagram numbers from 1 again, because the other end began a new epoch. Unread datagrams can still be
+  /// read.
   mutating func restart() { seen = ReplayWindow() }
 
   /// Frees the ring if it was unused for `ChannelLimits.ringRest`.

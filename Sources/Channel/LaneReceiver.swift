@@ -1,14 +1,14 @@
 import Primitives
 
-/// The receiving half of one lane. It reassembles the stream, delivers complete messages, and sends acknowledgements
-/// with the window.
+/// The receiving half of one lane. The receiver reassembles the stream, delivers complete messages, and sends
+/// acknowledgements with the window.
 ///
 /// A position is a count of bytes since the creation of the channel. Offset 0 in the other end's current epoch is
 /// position `base`. Invariant: readPosition ≤ completeEnd ≤ cumulative ≤ readPosition + capacity.
 ///
-/// The receive window doubles when the application has read one window of bytes and less than a quarter is unread. The
-/// path may then carry more than the window allows. Memory is allocated when bytes arrive, not when the window is
-/// advertised.
+/// The receive window doubles when the application has read one window of bytes and less than a quarter is unread. If
+/// the application reads this fast, the path may carry more than the window allows. Memory is allocated when bytes
+/// arrive, not when the window is advertised.
 final class LaneReceiver {
   private var ring: ByteRing
   /// The size of the receive window: the bytes beyond `readPosition` that are accepted.
@@ -56,7 +56,8 @@ final class LaneReceiver {
     let end = min(start + UInt64(data.byteCount), limit)
     let high = low < end ? place(upTo: end) : end
     guard low < high else {
-      // This is an old segment, or a probe of a closed window, so the sender has missed an acknowledgement.
+      // A segment without a new byte is old, or a probe of a closed window, so the sender has missed an
+      // acknowledgement.
       if low < end || start >= limit { statistics.unplacedReceived += 1 } else { statistics.duplicatesReceived += 1 }
       acknowledgementDue = true
       return
@@ -78,7 +79,7 @@ final class LaneReceiver {
     widen()
     segmentsUnacknowledged += 1
     bytesUnacknowledged += high - low
-    // A segment that ends a message may be the last for a long time: acknowledge it at once.
+    // A segment that ends a message may be the last for a long time, so its acknowledgement is sent at once.
     if segmentsUnacknowledged >= 2 || bytesUnacknowledged >= ChannelLimits.acknowledgementBytes
       || completeEnd == cumulative
     {
@@ -89,7 +90,7 @@ final class LaneReceiver {
     }
   }
 
-  /// The end of the receive window. It never decreases, because the sender may use every byte that was advertised.
+  /// The end of the receive window. The end never decreases, because the sender may use every byte that was advertised.
   private var limit: UInt64 { max(readPosition + window, advertisedLimit) }
 
   /// Allocates memory for the bytes below position `high`. Returns `high`, or a lower position if there is memory for
@@ -126,7 +127,7 @@ final class LaneReceiver {
   }
 
   /// The maximum number of messages that one call of `findMessages` finds. One segment can complete a full window of
-  /// empty messages. Further messages are found after the application has taken these.
+  /// empty messages. Further messages are found after the application has taken these messages.
   private static let foundAtOnce = 1_024
 
   /// Moves `completeEnd` past the messages that are complete. Returns false if a message header announces a length
@@ -178,8 +179,8 @@ final class LaneReceiver {
     // The result is ignored here: a message that is too long is refused when the next segment arrives.
     if readPosition == completeEnd { _ = findMessages() }
     let gain = limit - advertisedLimit
-    // The other end may have reached the end of the window with an incomplete message. So when little is left, a gain
-    // of a sixteenth of the window is advertised. The smallest ring has a sixteenth left beside a message of the
+    // The other end may have reached the end of the receive window with an incomplete message. So when little is left,
+    // a gain of a sixteenth of the window is advertised. The smallest ring has a sixteenth left beside a message of the
     // maximum length.
     let isNarrow = advertisedLimit - min(advertisedLimit, cumulative) < window / 4
     if gain >= window / 2 || (isNarrow && gain >= window / 16) { acknowledgementDue = true }
@@ -197,7 +198,7 @@ final class LaneReceiver {
 
   // MARK: Acknowledgements
 
-  /// The deadline of a delayed acknowledgement. It is `.never` while an acknowledgement is due, because a due
+  /// The deadline of a delayed acknowledgement. The deadline is `.never` while an acknowledgement is due, because a due
   /// acknowledgement waits for the owner, not for a timer.
   var deadline: Instant { acknowledgementDue ? .never : acknowledgementDeadline }
 
@@ -205,8 +206,8 @@ final class LaneReceiver {
     if acknowledgementDeadline <= now { acknowledgementDue = true }
   }
 
-  /// Returns the acknowledgement that is due and records that it was sent; nil if none is due. The caller must send it
-  /// at once.
+  /// Returns the acknowledgement that is due and records that it was sent; nil if no acknowledgement is due. The caller
+  /// must send the acknowledgement at once.
   func nextAcknowledgement(epochs: EpochPair, lane: Lane) -> Acknowledgement? {
     guard acknowledgementDue else { return nil }
     var result = Acknowledgement(
@@ -214,8 +215,8 @@ final class LaneReceiver {
     let told = Acknowledgement.rangesMax
     let newestIndex = ranges.index(holding: newest) ?? 0
     for index in 0..<min(ranges.count, told) {
-      // The lowest ranges are reported. The range of the newest segment replaces the last of them if it is not among
-      // them.
+      // The lowest ranges that have arrived are reported. If the range of the newest segment is not among the lowest
+      // ranges, it replaces the last of these.
       let range = ranges[index == told - 1 ? max(index, newestIndex) : index]
       result.append(ByteRange(start: range.start - base, end: range.end - base))
     }

@@ -1,7 +1,7 @@
 import Primitives
 
-/// The sending half of one lane. It stores the bytes of messages until they are acknowledged, and decides which bytes
-/// to send next.
+/// The sending half of one lane. The sender stores the bytes of messages until the bytes are acknowledged, and decides
+/// which bytes to send next.
 ///
 /// Stream offsets: acknowledged ≤ next ≤ end. `next` is the first byte that was never sent, except in a window probe.
 final class LaneSender {
@@ -9,7 +9,7 @@ final class LaneSender {
   private(set) var acknowledged: UInt64 = 0
   private(set) var next: UInt64 = 0
   private(set) var end: UInt64 = 0
-  /// The end of all bytes ever sent: `next`, or one more after a window probe.
+  /// The end of all bytes ever sent: `next`, or one byte more after a window probe.
   private var sentEnd: UInt64 = 0
   /// The end of the last message that failed after a part of it was sent. The rest of that message is still sent, so
   /// that the stream has no gap.
@@ -20,8 +20,8 @@ final class LaneSender {
   private var recovery = LossRecovery()
   private var roundTrip = RoundTripEstimator()
   private var path: PathModel
-  /// The time of the last route change. Segments sent earlier used another route, so their round trips are not samples
-  /// of this one.
+  /// The time of the last route change. Segments sent before the change used another route, so their round trips are
+  /// not samples of the current route.
   private var routeSince = Instant.zero
   private var segmentBytes: UInt64
   private var backoff: UInt64 = 0
@@ -160,7 +160,7 @@ final class LaneSender {
 
   // MARK: Sending
 
-  /// The next lost range to retransmit; nil if there is none, or if the congestion window does not allow it.
+  /// The next lost range to retransmit; nil if no range is lost, or if the congestion window does not allow it.
   func nextRetransmission(dataMax: UInt64, now: Instant) -> ByteRange? {
     if let head = recovery.takeLostHead(acknowledged: acknowledged, next: next) { return resend(head, dataMax, now) }
     guard let hole = recovery.hole(acknowledged: acknowledged, next: next) else { return nil }
@@ -228,7 +228,7 @@ final class LaneSender {
     max(roundTrip.timeout, min(roundTrip.timeout * (1 << backoff), ChannelLimits.backoffMax))
   }
 
-  /// The time of the next retransmission timeout or window probe. It is valid only while there is a route.
+  /// The time of the next retransmission timeout or window probe. This time is valid only while there is a route.
   var pathDeadline: Instant { min(retransmissionDeadline, probeDeadline) }
 
   /// The time when unfinished sends fail.
@@ -261,8 +261,8 @@ final class LaneSender {
     failPending(.timedOut)
   }
 
-  /// Handles a new next hop, and discards all measurements of the path. `oldPathLives` means that the old path still
-  /// delivers the segments in flight. Otherwise they are treated as lost.
+  /// Handles a new next hop, and discards all measurements of the path. If `oldPathLives` is true, the old path still
+  /// delivers the segments in flight; if it is false, these segments are treated as lost.
   func routeChanged(segmentBytes: Int, oldPathLives: Bool, now: Instant) {
     let retransmitAfter = timeout
     self.segmentBytes = UInt64(segmentBytes)
@@ -301,7 +301,7 @@ final class LaneSender {
     if acknowledged == end, ring.capacity > 0, lastTaken + ChannelLimits.ringRest <= now { ring.release() }
   }
 
-  /// Starts the timer of window probes if data waits for a closed receive window and nothing is in flight. Otherwise
+  /// Starts the timer of window probes if data waits for a closed receive window and nothing is in flight; otherwise
   /// stops the timer. If a window update was lost, only a probe can detect that the window has opened.
   private func watchWindow(_ now: Instant) {
     if next < end, next == acknowledged, windowLimit <= next {

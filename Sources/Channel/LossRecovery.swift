@@ -10,8 +10,8 @@ struct LossRecovery {
   private enum Phase {
     /// No loss is known.
     case open
-    /// Lost ranges are being retransmitted, until every byte below `until` is acknowledged. Those bytes were sent
-    /// before the loss was detected.
+    /// Lost ranges are being retransmitted, until every byte below `until` is acknowledged. The bytes below `until`
+    /// were sent before the loss was detected.
     case recovering(until: UInt64)
     /// All missing bytes below `until` are being retransmitted since `startedAt`, because of a timeout or a new route.
     /// `before` is the congestion window to restore if the timeout was spurious; nil for a new route.
@@ -48,7 +48,7 @@ struct LossRecovery {
     arrived.removeBelow(offset)
     duplicates = 0
     headIsLost = false
-    // The time when the new first missing byte was retransmitted is not recorded. It is not later than that of the last
+    // The retransmission time of the new first missing byte is not recorded, but is not later than the last
     // retransmission.
     headResentAt = lastResentAt
   }
@@ -166,9 +166,9 @@ struct LossRecovery {
     resentEnd = max(min(resentEnd, next), acknowledged)
   }
 
-  /// The offset below which every missing byte is lost (IsLost in RFC 6675); 0 if none is. Bytes are lost when three
-  /// separate ranges, or more than two segments' bytes, have arrived above them. The first missing range is also lost
-  /// after three duplicate acknowledgements.
+  /// The offset below which every missing byte is lost (IsLost in RFC 6675); 0 if no byte is lost. Bytes are lost when
+  /// three separate ranges, or more than two segments' bytes, have arrived above them. The first missing range is also
+  /// lost after three duplicate acknowledgements.
   private func lossEdge(_ segmentBytes: UInt64) -> UInt64 {
     guard !arrived.isEmpty else { return 0 }
     var above: UInt64 = 0

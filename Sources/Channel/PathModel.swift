@@ -4,7 +4,7 @@ import Primitives
 ///
 /// The model is BBR's (draft-ietf-ccwg-bbr). The bandwidth-delay product is the highest recent delivery rate times the
 /// shortest round trip; the path holds that many bytes without a queue. Unlike in BBR, the sender does not pace its
-/// segments. It sends when acknowledgements arrive and links pull frames.
+/// segments. The sender sends when acknowledgements arrive and links pull frames.
 ///
 /// A single loss is no sign of congestion. Links are reliable byte streams, so frames are lost only when a link breaks
 /// or a relay's quota is used up. Only a loss rate above `ChannelLimits.lossToleratedPercent` reduces the window.
@@ -165,8 +165,8 @@ struct PathModel {
     ratesNow += 1
   }
 
-  /// Ends the loss episode if it has enough segments. Returns whether it has ended with a loss rate above the tolerated
-  /// one.
+  /// Ends the loss episode if it has enough segments. Returns whether the episode has ended with a loss rate above the
+  /// tolerated rate.
   private mutating func judgeLosses() -> Bool {
     let all = episodeDelivered + episodeLost
     guard all >= ChannelLimits.lossEpisodeSegments * segmentBytes else { return false }
@@ -220,12 +220,12 @@ struct PathModel {
   /// The delivery rate of the path in bytes per second; 0 before it is known.
   var rate: UInt64 { max(rateNow, rateBefore) }
 
-  /// The bandwidth-delay product in bytes; 0 before it is known.
+  /// The bandwidth-delay product in bytes; 0 before the rate is known.
   private var pathBytes: UInt64 { Self.bytes(at: rate, in: .microseconds(roundTrip)) }
 
   private var bytesMin: UInt64 { 2 * segmentBytes }
 
-  /// The part of the window beyond the bandwidth-delay product, in bytes. It covers two segments that wait for a
+  /// The part of the window beyond the bandwidth-delay product, in bytes. This part covers two segments that wait for a
   /// delayed acknowledgement, one segment that is being sent, and a burst of acknowledged bytes.
   private var ahead: UInt64 { 3 * segmentBytes + max(burstNow, burstBefore) }
 

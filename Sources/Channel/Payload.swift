@@ -11,7 +11,7 @@ public enum PayloadError: UInt8, Error, Sendable, CaseIterable {
   case reservedNotZero
   /// An acknowledgement has more than 4 ranges.
   case tooManyRanges
-  /// A range is empty, is out of order, or touches the range before it or the cumulative offset.
+  /// A range is empty, is out of order, or touches the preceding range or the cumulative offset.
   case rangesUnordered
   /// The window limit is below the cumulative offset.
   case windowBelowCumulative

@@ -5,7 +5,7 @@ public final class RingBudget {
 
   public init(bytes: Int = ChannelLimits.ringBudgetBytes) { bytesFree = bytes }
 
-  /// Takes `byteCount` bytes from the budget. Returns false and takes nothing if fewer are free.
+  /// Takes `byteCount` bytes from the budget. Returns false and takes nothing if fewer bytes are free.
   func take(_ byteCount: Int) -> Bool {
     guard byteCount <= bytesFree else { return false }
     bytesFree -= byteCount

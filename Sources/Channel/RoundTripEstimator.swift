@@ -9,8 +9,8 @@ struct RoundTripEstimator {
   /// The smoothed round-trip time; 0 before the first measurement.
   var smoothed: UInt64 { smoothedTimes8 / 8 }
 
-  /// The retransmission timeout without back-off. Its variation term is at least half a round trip, because any hop may
-  /// pause. The delay of acknowledgements is added, because the other end may delay one.
+  /// The retransmission timeout without back-off. The timeout's variation term is at least half a round trip, because
+  /// any hop may pause. The delay of acknowledgements is added, because the other end may delay an acknowledgement.
   var timeout: TimeSpan {
     guard smoothedTimes8 > 0 else { return ChannelLimits.retransmissionFirst }
     let delay = ChannelLimits.acknowledgementDelay.microseconds

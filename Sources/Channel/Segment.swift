@@ -19,7 +19,7 @@ public struct SegmentView: ~Escapable {
     @_lifetime(copy self) get { payload.extracting(Segment.headerBytes...) }
   }
 
-  /// Checks every field of the header and returns the header. Throws the first violation that it finds.
+  /// Checks every field of the header and returns the header. Throws the first violation.
   public func checked() throws(PayloadError) -> Segment {
     let lane = try checkedLane(payload.octet(16), reserved: payload.word16(18))
     guard payload.octet(17) == 0 else { throw .reservedNotZero }
@@ -37,7 +37,7 @@ public struct Segment: Equatable, Sendable {
 
   public var epochs: EpochPair
   public var lane: Lane
-  /// The sender's timestamp. The receiver only echoes it in an acknowledgement.
+  /// The sender's timestamp. The receiver only echoes the timestamp in an acknowledgement.
   public var timestamp: UInt32
   /// The stream offset of the first data byte.
   public var offset: UInt64

@@ -6,7 +6,8 @@ struct UnfinishedSends {
     var stream: ByteRange
     var state: State
   }
-  /// The maximum memory in bytes: all entries of a lane, and half as many while the buffer is copied into a larger one.
+  /// The maximum memory in bytes: all entries of a lane, and half as many again while the buffer is copied into a
+  /// larger one.
   static let bytesMax = ChannelLimits.unfinishedMessagesMax * MemoryLayout<Entry>.stride * 3 / 2
 
   /// A circular buffer that doubles on demand.
@@ -35,7 +36,7 @@ struct UnfinishedSends {
     count += 1
   }
 
-  /// Ends every pending send. A send whose bytes are all acknowledged is delivered; any other has failed.
+  /// Ends every pending send. A send whose bytes are all acknowledged is delivered; any other send has failed.
   mutating func failPending(_ failure: SendFailure, acknowledged: UInt64) {
     for index in 0..<count {
       let at = slot(index)

@@ -1,5 +1,6 @@
 import Configuration
-import Diagnostics
+import ControlSocket
+import Text
 
 /// Options of every command that uses the daemon's control socket.
 public struct ClientOptions {

@@ -1,5 +1,5 @@
 import CSystem
-import Diagnostics
+import Text
 
 /// One option of a command.
 public struct CommandOption: Sendable {

@@ -1,5 +1,5 @@
 import CSystem
-import Diagnostics
+import Text
 import Primitives
 import Reactor
 import Terminal

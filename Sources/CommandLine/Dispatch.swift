@@ -1,6 +1,6 @@
 import CSystem
 import Configuration
-import Diagnostics
+import Text
 
 /// One command of the binary.
 public struct Command {
@@ -18,7 +18,7 @@ public struct Command {
 /// Runs the command named by the first word after `group`, the name of the program or of a group of commands. Prints
 /// the list of commands if no command has this name.
 public func dispatch(_ words: CommandWords, _ group: StaticString, _ commands: [Command], help: StaticString) -> CInt {
-  let name = Text(words[1])
+  let name = ByteString(words[1])
   if let command = commands.first(where: { name.equals($0.name) }) { return command.run(words.rest) }
   let isHelp = name.isEmpty || name.equals("--help") || name.equals("-?") || name.equals("help")
   var text = TextBuilder()

@@ -1,4 +1,4 @@
-import Diagnostics
+import Text
 
 /// The exit codes of all commands.
 public enum ExitCode {

@@ -1,6 +1,6 @@
-import Diagnostics
 import Primitives
 import Session
+import Text
 
 /// One JSON object on a line (RFC 8259), for programs that read a command's output. Untrusted text is not altered:
 /// invisible characters are escaped. Only invalid UTF-8 is replaced, by U+FFFD.

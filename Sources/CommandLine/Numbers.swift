@@ -3,7 +3,7 @@ import Primitives
 import Reactor
 
 /// A number of seconds from the command line; nil if it is invalid.
-public func parseSeconds(_ value: String) -> UInt64? { Text(value).number(in: 1...1_000_000) }
+public func parseSeconds(_ value: String) -> UInt64? { ByteString(value).number(in: 1...1_000_000) }
 
 /// The values that `parseSeconds` accepts, as text for an error.
 public let secondsAccepted: StaticString = "a number of seconds from 1 to 1000000"
@@ -28,6 +28,6 @@ public func byteCount(_ text: String) -> UInt64? {
   default: break
   }
   if factor > 1 { digits.removeLast() }
-  let number = Text(String(decoding: digits, as: UTF8.self)).number(in: 1...byteCountMax / factor)
+  let number = ByteString(String(decoding: digits, as: UTF8.self)).number(in: 1...byteCountMax / factor)
   return number.map { $0 * factor }
 }

@@ -1,6 +1,6 @@
 import CSystem
-import Diagnostics
 import Reactor
+import Text
 
 /// The standard output of a command. After the first failed write one line is printed on standard error, and the
 /// command ends with `ExitCode.failed`.

@@ -1,7 +1,7 @@
 import CSystem
-import Diagnostics
 import Primitives
 import Terminal
+import Text
 
 /// Yes-or-no questions on a terminal, asked one after the other. The caller limits the number of questions.
 ///

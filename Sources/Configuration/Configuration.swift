@@ -20,7 +20,7 @@ public struct Configuration {
   public var journal = JournalSection()
   /// Warnings about settings that are accepted but unwise. Each warning is one sentence.
   public var warnings: [String] = []
-  /// The keys in the file and their values as the operator wrote them, for example “[ip] port” and “41820”.
+  /// The keys in the file and their values as written by the operator, for example “[ip] port” and “41820”.
   var given: [(key: String, value: String)] = []
 
   public init() {}
@@ -30,14 +30,14 @@ public struct Configuration {
   public func keysChanged(in other: Configuration) -> [String] {
     var changed: [String] = []
     for (key, _) in given + other.given {
-      let isEqual = values(of: key).elementsEqual(other.values(of: key)) { Text($0).equals(Text($1)) }
-      if !isEqual && !changed.contains(where: { Text($0).equals(Text(key)) }) { changed.append(key) }
+      let isEqual = values(of: key).elementsEqual(other.values(of: key)) { ByteString($0).equals(ByteString($1)) }
+      if !isEqual && !changed.contains(where: { ByteString($0).equals(ByteString(key)) }) { changed.append(key) }
     }
     return changed
   }
 
   private func values(of key: String) -> [String] {
-    given.filter { Text($0.key).equals(Text(key)) }.map { $0.value }
+    given.filter { ByteString($0.key).equals(ByteString(key)) }.map { $0.value }
   }
 
   /// The path of the daemon's control socket.
@@ -50,8 +50,8 @@ public struct Configuration {
 
 /// The section `[node]`.
 public struct NodeSection {
-  /// The display name: 1–63 bytes of UTF-8 without control characters. If the file contains no name, `load` sets it to
-  /// the host name.
+  /// The display name: 1–63 bytes of UTF-8 without control characters. If the file contains no name, `load` sets the
+  /// display name to the host name.
   public var displayName = ""
   /// The service type: 1–15 of a–z, 0–9 and hyphen (RFC 6335, section 5.1).
   public var serviceType = "causeway"
@@ -105,7 +105,7 @@ public struct ServiceGroup: Equatable {
   }
 }
 
-/// A key and a value that other nodes see before they connect. A pair is a string of the DNS-SD TXT record (RFC 6763,
+/// A key and a value that other nodes see before connecting. A pair is a string of the DNS-SD TXT record (RFC 6763,
 /// section 6.4).
 public struct DiscoveryPair {
   public var key: String
@@ -159,12 +159,13 @@ public struct WiFiDirectSection {
   public var interface = "wlan0"
   /// The path of wpa_supplicant's global control socket.
   public var controlSocket = "/run/wpa_supplicant/global"
-  /// The frequency of the group in MHz. If it is 0, wpa_supplicant chooses a frequency.
+  /// The frequency of the group in MHz. If the frequency is 0, wpa_supplicant chooses a frequency.
   public var frequency: UInt16 = 0
   public var wps = PushButtonPolicy.always
-  /// The SSID of the group. If it is empty, wpa_supplicant chooses an SSID.
+  /// The SSID of the group. If the SSID is empty, wpa_supplicant chooses an SSID.
   public var ssid = ""
-  /// The WPA2 passphrase: 8–63 printable ASCII characters. If it is empty, wpa_supplicant chooses a passphrase.
+  /// The WPA2 passphrase: 8–63 printable ASCII characters. If the passphrase is empty, wpa_supplicant chooses a
+  /// passphrase.
   public var passphrase = ""
   /// Whether a group owner assigns IP addresses by DHCP.
   public var servesDHCP = true

@@ -12,7 +12,7 @@ public struct ConfigurationExcerpt {
   public init(of file: [UInt8], keepsIdentities: Bool) {
     let keys = configurationKeys
     var number = 0
-    var section = Text([])
+    var section = ByteString([])
     for whole in file.split(separator: 0x0A, omittingEmptySubsequences: false) {
       number += 1
       let mark = ConfigurationLines.byteOrderMark
@@ -28,9 +28,9 @@ public struct ConfigurationExcerpt {
       if isComment || plain.isEmpty { continue }
       let shown = ShownLine(line, keys)
       if plain.bytes.first == UInt8(ascii: "["), let end = plain.bytes.firstIndex(of: UInt8(ascii: "]")) {
-        section = Text(plain.bytes[..<end].dropFirst())
+        section = ByteString(plain.bytes[..<end].dropFirst())
         let isKnown = keys.contains { section.equals($0.section) }
-        if !isKnown { section = Text([]) }
+        if !isKnown { section = ByteString([]) }
         text += isKnown ? Array("[\(section.string)]\n".utf8) : leftOut(number)
       } else if isSecret, value != nil {
         text += Array("\(name.string) = ***\n".utf8)
@@ -51,9 +51,9 @@ public struct ConfigurationExcerpt {
 private func leftOut(_ line: Int) -> [UInt8] { Array("; line \(line) is not understood, and left out\n".utf8) }
 
 /// Whether a key accepts the value. A rejected value can be a part of a secret that was typed into the wrong line.
-private func isAccepted(_ value: Text, _ key: ConfigurationKey) -> Bool {
+private func isAccepted(_ value: ByteString, _ key: ConfigurationKey) -> Bool {
   var unused = Configuration()
   return key.set(&unused, value)
 }
 
-private func trimmed(_ bytes: some Sequence<UInt8>) -> Text { Text(Array(bytes)[...]).trimmed }
+private func trimmed(_ bytes: some Sequence<UInt8>) -> ByteString { ByteString(Array(bytes)[...]).trimmed }

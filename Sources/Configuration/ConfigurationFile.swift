@@ -103,7 +103,7 @@ extension Configuration {
   }
 
   /// The dangling link that makes a path unreachable: the file itself, or the closest directory above the file that
-  /// cannot be followed. Returns nil if the file is absent and no such link exists.
+  /// cannot be followed. Returns nil if the file is absent and no dangling link exists.
   private static func unreachablePart(of path: String) -> String? {
     var bytes = Array(path.utf8)
     while !bytes.isEmpty {
@@ -147,7 +147,7 @@ private final class ConfigurationReader {
     self.bytes = bytes
   }
 
-  func entry(_ section: Text, _ name: Text, _ value: Text, line: CInt) -> Bool {
+  func entry(_ section: ByteString, _ name: ByteString, _ value: ByteString, line: CInt) -> Bool {
     let keys = configurationKeys
     let index = keys.firstIndex { section.equals($0.section) && name.equals($0.name) }
     guard let index else {
@@ -188,7 +188,7 @@ private final class ConfigurationReader {
     return false
   }
 
-  private func keyNames(_ keys: [ConfigurationKey], _ section: Text) -> String {
+  private func keyNames(_ keys: [ConfigurationKey], _ section: ByteString) -> String {
     var names = ""
     for key in keys where section.equals(key.section) {
       names += names.utf8.isEmpty ? "\(key.name)" : ", \(key.name)"
@@ -211,5 +211,5 @@ private func handleEntry(
   _ value: UnsafePointer<CChar>, _ line: CInt
 ) -> CInt {
   let reader = Unmanaged<ConfigurationReader>.fromOpaque(user!).takeUnretainedValue()
-  return reader.entry(Text(section), Text(name), Text(value), line: line) ? 1 : 0
+  return reader.entry(ByteString(section), ByteString(name), ByteString(value), line: line) ? 1 : 0
 }

@@ -4,7 +4,7 @@ import Primitives
 
 /// One key of the configuration.
 ///
-/// `accepted` is a text that describes the accepted values. It is the end of an error text.
+/// `accepted` is a text that describes the accepted values, and is the end of an error text.
 struct ConfigurationKey {
   let section: StaticString
   let name: StaticString
@@ -14,7 +14,7 @@ struct ConfigurationKey {
   /// Whether the value is secret. A secret value is shown neither in an error nor in a support bundle.
   var isSecret = false
   /// Stores the value in the configuration. Returns false if the value is not accepted.
-  let set: (inout Configuration, Text) -> Bool
+  let set: (inout Configuration, ByteString) -> Bool
 }
 
 /// All keys of the configuration. Keys of the same section are consecutive.
@@ -242,7 +242,7 @@ extension Level {
   public static let accepted: StaticString = "fault, error, warning, notice, info or debug"
 
   /// Parses the name of a level. Returns nil if the name is unknown.
-  public static func parse(_ text: Text) -> Level? {
+  public static func parse(_ text: ByteString) -> Level? {
     choice(
       text, ("fault", .fault), ("error", .error), ("warning", .warning), ("notice", .notice), ("info", .info),
       ("debug", .debug))
@@ -255,7 +255,7 @@ private func store<Value>(_ target: inout Value, _ value: Value?) -> Bool {
   return true
 }
 
-private func append<Value>(_ target: inout [Value], _ text: Text, _ parse: (Text) -> Value?) -> Bool {
+private func append<Value>(_ target: inout [Value], _ text: ByteString, _ parse: (ByteString) -> Value?) -> Bool {
   for part in text.commaParts {
     guard let value = parse(part) else { return false }
     target.append(value)
@@ -263,41 +263,41 @@ private func append<Value>(_ target: inout [Value], _ text: Text, _ parse: (Text
   return true
 }
 
-func choice<Value>(_ text: Text, _ choices: (StaticString, Value)...) -> Value? {
+func choice<Value>(_ text: ByteString, _ choices: (StaticString, Value)...) -> Value? {
   for (word, value) in choices where text.equals(word) { return value }
   return nil
 }
 
-private func bool(_ text: Text) -> Bool? { choice(text, ("yes", true), ("no", false)) }
+private func bool(_ text: ByteString) -> Bool? { choice(text, ("yes", true), ("no", false)) }
 
-private func frequency(_ text: Text) -> UInt16? { text.number(in: 2412...7125).map { UInt16($0) } }
+private func frequency(_ text: ByteString) -> UInt16? { text.number(in: 2412...7125).map { UInt16($0) } }
 
-private func parseShortName(_ text: Text) -> String? {
+private func parseShortName(_ text: ByteString) -> String? {
   (1...32).contains(text.bytes.count) ? DisplayNameSyntax.printable(text.bytes) : nil
 }
 
-private func parsePassphrase(_ text: Text) -> String? {
+private func parsePassphrase(_ text: ByteString) -> String? {
   let isPrintable = text.bytes.allSatisfy { (0x20...0x7E).contains($0) }
   return isPrintable && (8...63).contains(text.bytes.count) ? text.string : nil
 }
 
 /// Parses an absolute path of at most 80 bytes. With this limit, the path of a socket in the directory fits into
 /// sockaddr_un (108 bytes).
-private func path(_ text: Text) -> String? {
+private func path(_ text: ByteString) -> String? {
   guard text.hasPrefix("/"), text.bytes.count <= 80 else { return nil }
   let isDirectory = text.bytes.count > 1 && text.bytes.last == UInt8(ascii: "/")
   return DisplayNameSyntax.printable(isDirectory ? text.bytes.dropLast() : text.bytes)
 }
 
 /// Parses the name of an LED: 1–63 bytes (`LED_MAX_NAME_SIZE`), possibly with colons, such as “beaglebone:green:usr0”.
-private func parseLED(_ text: Text) -> String? {
+private func parseLED(_ text: ByteString) -> String? {
   guard (1...63).contains(text.bytes.count), !text.equals("."), !text.equals("..") else { return nil }
   return text.bytes.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "/") } ? text.string : nil
 }
 
 /// Parses the name or number of a user group. The syntax is that of groupadd(8): 1 to 32 letters, digits, “_”, “-” and
 /// “.”, without a leading “-”.
-private func parseGroup(_ text: Text) -> String? {
+private func parseGroup(_ text: ByteString) -> String? {
   guard (1...32).contains(text.bytes.count), text.bytes.first != UInt8(ascii: "-") else { return nil }
   let isLegal = text.bytes.allSatisfy { byte in
     switch byte {
@@ -309,10 +309,10 @@ private func parseGroup(_ text: Text) -> String? {
   return isLegal ? text.string : nil
 }
 
-private func addDiscoveryInfo(_ to: inout Configuration, _ text: Text) -> Bool {
+private func addDiscoveryInfo(_ to: inout Configuration, _ text: ByteString) -> Bool {
   for part in text.commaParts {
     guard let pair = DiscoveryPair.parse(part) else { return false }
-    for other in to.node.discoveryInfo where Text(other.key).equals(Text(pair.key)) { return false }
+    for other in to.node.discoveryInfo where ByteString(other.key).equals(ByteString(pair.key)) { return false }
     to.node.discoveryInfo.append(pair)
   }
   var bytes = 0

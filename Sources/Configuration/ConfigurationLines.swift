@@ -4,8 +4,8 @@ import Primitives
 /// Checks each line of a configuration file before libinih parses the file. Rejects everything that libinih would
 /// silently skip.
 ///
-/// libinih ends a line only at a line feed, and splits a line that is too long. It ignores text after a section's name,
-/// and sections without keys.
+/// libinih ends a line only at a line feed, and splits a line that is too long. The parser ignores text after a
+/// section's name, and sections without keys.
 enum ConfigurationLines {
   static func check(_ bytes: [UInt8], _ file: String) throws(ConfigurationError) {
     let keys = configurationKeys
@@ -20,7 +20,7 @@ enum ConfigurationLines {
       if line.count > Int(CFORMATS_INI_LINE_MAX) {
         throw ConfigurationError("\(place): longer than \(CFORMATS_INI_LINE_MAX) bytes; cut it, or use several lines")
       }
-      let text = Text(line).trimmed
+      let text = ByteString(line).trimmed
       if text.bytes.first == UInt8(ascii: "[") { try checkSection(text, place, keys) }
       if hidesSecret(text, keys) {
         throw ConfigurationError("\(place): a secret key within the value of another key; give each a line of its own")
@@ -28,30 +28,31 @@ enum ConfigurationLines {
     }
   }
 
-  private static func checkSection(_ text: Text, _ place: String, _ keys: [ConfigurationKey]) throws(ConfigurationError)
+  private static func checkSection(_ text: ByteString, _ place: String, _ keys: [ConfigurationKey])
+    throws(ConfigurationError)
   {
     // libinih reports a section without a closing bracket, so it needs no check here.
     guard let end = text.bytes.firstIndex(of: UInt8(ascii: "]")) else { return }
-    let section = Text(text.bytes[..<end].dropFirst())
+    let section = ByteString(text.bytes[..<end].dropFirst())
     if !keys.contains(where: { section.equals($0.section) }) {
       let shown = ShownLine(text.bytes, keys).section(section)
       throw ConfigurationError("\(place): unknown section [\(shown)]; expected \(sectionNames(keys))")
     }
-    let rest = Text(text.bytes[(end + 1)...]).trimmed
+    let rest = ByteString(text.bytes[(end + 1)...]).trimmed
     if let first = rest.bytes.first, first != UInt8(ascii: "#"), first != UInt8(ascii: ";") {
       throw ConfigurationError(
         "\(place): text behind [\(section.string)]; expected the end of the line, and each key on a line of its own")
     }
   }
 
-  /// Whether the value of a key that is not secret contains a secret key with its value. Otherwise the secret would be
-  /// shown in texts, or announced as a part of a name.
-  private static func hidesSecret(_ text: Text, _ keys: [ConfigurationKey]) -> Bool {
+  /// Whether the value of a key that is not secret contains a secret key with its value. If a value with a secret key
+  /// were accepted, the secret would be shown in texts, or announced as a part of a name.
+  private static func hidesSecret(_ text: ByteString, _ keys: [ConfigurationKey]) -> Bool {
     if text.bytes.first == UInt8(ascii: "#") || text.bytes.first == UInt8(ascii: ";") { return false }
     guard let sign = text.bytes.firstIndex(where: { $0 == UInt8(ascii: "=") || $0 == UInt8(ascii: ":") }) else {
       return false
     }
-    let name = Text(text.bytes[..<sign]).trimmed
+    let name = ByteString(text.bytes[..<sign]).trimmed
     if keys.contains(where: { $0.isSecret && name.equals($0.name) }) { return false }
     return ShownLine.hasSecretEntry(text.bytes[(sign + 1)...], keys)
   }

@@ -5,11 +5,11 @@ public enum NodeIDSyntax {
   public static let accepted: StaticString = "node ids of 32 hexadecimal digits, at most 4"
 
   /// Parses a node id. Returns nil if the text is not exactly 32 hexadecimal digits.
-  public static func parse(_ text: Text) -> NodeID? {
+  public static func parse(_ text: ByteString) -> NodeID? {
     guard text.bytes.count == 2 * NodeID.byteCount else { return nil }
     var words: (UInt64, UInt64) = (0, 0)
     for (index, byte) in text.bytes.enumerated() {
-      guard let digit = Text.hexValue(byte) else { return nil }
+      guard let digit = ByteString.hexValue(byte) else { return nil }
       if index < 16 { words.0 = words.0 << 4 | UInt64(digit) } else { words.1 = words.1 << 4 | UInt64(digit) }
     }
     return NodeID(high: words.0, low: words.1)
@@ -45,10 +45,10 @@ public enum ServiceTypeSyntax {
 }
 
 extension ServiceGroup {
-  static func parse(_ text: Text) -> ServiceGroup? {
+  static func parse(_ text: ByteString) -> ServiceGroup? {
     guard let colon = text.bytes.firstIndex(of: UInt8(ascii: ":")),
       let type = ServiceTypeSyntax.parse(text.bytes[..<colon]),
-      let group = Text(text.bytes[(colon + 1)...]).number(in: 0...UInt64(UInt32.max - 1))
+      let group = ByteString(text.bytes[(colon + 1)...]).number(in: 0...UInt64(UInt32.max - 1))
     else { return nil }
     return ServiceGroup(type: type, group: UInt32(group))
   }
@@ -68,7 +68,7 @@ extension DiscoveryPair {
     """
 
   /// Parses one `key=value`. Returns nil if the text is invalid.
-  public static func parse(_ text: Text) -> DiscoveryPair? {
+  public static func parse(_ text: ByteString) -> DiscoveryPair? {
     guard text.bytes.count <= bytesMax, let equals = text.bytes.firstIndex(of: UInt8(ascii: "=")) else { return nil }
     let key = text.bytes[..<equals]
     guard !key.isEmpty, key.allSatisfy({ (0x20...0x7E).contains($0) }),

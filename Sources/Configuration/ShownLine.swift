@@ -4,16 +4,17 @@
 /// passphrase can be anywhere in a line. So the complete line is examined before any message about the line is built:
 ///
 /// - If a line contains a word for a secret, nothing of the line is shown.
-/// - If a line contains no such word, only words that cannot be a secret are shown.
+/// - If a line contains no word for a secret, only words that cannot be a secret are shown.
 struct ShownLine {
-  /// Whether the line contains a word for a secret. If it does, nothing of the line is shown.
+  /// Whether the line contains a word for a secret. If the line contains a word for a secret, nothing of the line is
+  /// shown.
   let mayHoldSecret: Bool
   private let keys: [ConfigurationKey]
 
   /// Words that usually precede a secret. The names of secret keys are treated in the same way. The comparison ignores
   /// case and blanks.
   private static let markers: [StaticString] = ["pass", "psk", "secret", "key=", "key:"]
-  /// The minimum length of a secret in bytes. It is the minimum length of a WPA passphrase.
+  /// The minimum length of a secret in bytes. This minimum is the minimum length of a WPA passphrase.
   private static let secretBytesMin = 8
   /// The maximum length in bytes of a value that is shown.
   private static let wordBytesMax = 32
@@ -31,7 +32,7 @@ struct ShownLine {
   static func hasSecretEntry(_ bytes: ArraySlice<UInt8>, _ keys: [ConfigurationKey]) -> Bool {
     let text = folded(bytes).bytes
     for key in keys where key.isSecret {
-      for start in text.indices where Text(text[start...]).hasPrefix(key.name) {
+      for start in text.indices where ByteString(text[start...]).hasPrefix(key.name) {
         let end = start + key.name.utf8CodeUnitCount
         if end < text.endIndex, text[end] == UInt8(ascii: "=") || text[end] == UInt8(ascii: ":") { return true }
       }
@@ -40,28 +41,28 @@ struct ShownLine {
   }
 
   /// The value in quotes, or the words “this value” if the value may be a secret.
-  func quoted(_ value: Text, of key: ConfigurationKey) -> String {
+  func quoted(_ value: ByteString, of key: ConfigurationKey) -> String {
     shows(value, of: key) ? "“\(value.string)”" : "this value"
   }
 
   /// Whether a rejected value is shown. The value must be one word. In a section with secret keys, the value must also
   /// be too short for a secret.
-  func shows(_ value: Text, of key: ConfigurationKey) -> Bool {
+  func shows(_ value: ByteString, of key: ConfigurationKey) -> Bool {
     if mayHoldSecret || key.isSecret { return false }
     let isWord = value.bytes.allSatisfy { $0 > 0x20 && $0 < 0x7F }
-    let bytesMax = hasSecrets(Text("\(key.section)")) ? Self.secretBytesMin - 1 : Self.wordBytesMax
+    let bytesMax = hasSecrets(ByteString("\(key.section)")) ? Self.secretBytesMin - 1 : Self.wordBytesMax
     return isWord && value.bytes.count <= bytesMax
   }
 
   /// An unknown key in quotes, or nil if the key must not be shown.
-  func quoted(key name: Text, in section: Text) -> String? {
+  func quoted(key name: ByteString, in section: ByteString) -> String? {
     guard !mayHoldSecret, isName(name), !hasSecrets(section) || nearest(name, in: section) != nil else { return nil }
     return "“\(name.string)”"
   }
 
   /// The known key that the operator probably meant, or nil if no known key is similar. A known key can always be
   /// shown.
-  func nearest(_ name: Text, in section: Text) -> StaticString? {
+  func nearest(_ name: ByteString, in section: ByteString) -> StaticString? {
     var best: (name: StaticString, distance: Int)?
     for key in keys where section.isEmpty || section.equals(key.section) {
       let distance = Self.distance(name, key.name)
@@ -71,21 +72,21 @@ struct ShownLine {
   }
 
   /// An unknown section name up to its first blank. “…” replaces text that is not shown.
-  func section(_ section: Text) -> String {
+  func section(_ section: ByteString) -> String {
     let end = section.bytes.firstIndex { $0 == 0x20 || $0 == 0x09 } ?? section.bytes.endIndex
-    let word = Text(section.bytes[..<end])
+    let word = ByteString(section.bytes[..<end])
     let isShort = word.bytes.count < Self.secretBytesMin
     let isNear = keys.contains { Self.distance(word, $0.section) <= Self.distanceMax($0.section) }
     guard !mayHoldSecret, isName(word), isShort || isNear else { return "…" }
     return end == section.bytes.endIndex ? word.string : "\(word.string) …"
   }
 
-  private func hasSecrets(_ section: Text) -> Bool {
+  private func hasSecrets(_ section: ByteString) -> Bool {
     section.isEmpty || keys.contains { $0.isSecret && section.equals($0.section) }
   }
 
   /// Whether the text consists of letters and hyphens.
-  private func isName(_ text: Text) -> Bool {
+  private func isName(_ text: ByteString) -> Bool {
     (1...Self.nameBytesMax).contains(text.bytes.count)
       && text.bytes.allSatisfy { (0x61...0x7A).contains(Self.lowercased($0)) || $0 == UInt8(ascii: "-") }
   }
@@ -93,10 +94,10 @@ struct ShownLine {
   private static func lowercased(_ byte: UInt8) -> UInt8 { (0x41...0x5A).contains(byte) ? byte + 0x20 : byte }
 
   /// The text in lower case, without blanks and tabs.
-  private static func folded(_ bytes: ArraySlice<UInt8>) -> Text {
+  private static func folded(_ bytes: ArraySlice<UInt8>) -> ByteString {
     var folded: [UInt8] = []
     for byte in bytes where byte != 0x20 && byte != 0x09 { folded.append(lowercased(byte)) }
-    return Text(folded[...])
+    return ByteString(folded[...])
   }
 
   /// The maximum edit distance between a misspelt name and a known name. For short names only one edit is allowed,
@@ -105,7 +106,7 @@ struct ShownLine {
 
   /// The Levenshtein distance of two names in bytes, ignoring case. Returns `Int.max` if the lengths differ by more
   /// than 2.
-  private static func distance(_ name: Text, _ known: StaticString) -> Int {
+  private static func distance(_ name: ByteString, _ known: StaticString) -> Int {
     guard abs(name.bytes.count - known.utf8CodeUnitCount) <= 2 else { return .max }
     var row = Array(0...known.utf8CodeUnitCount)
     for byte in name.bytes {

@@ -4,7 +4,7 @@ import Primitives
 /// call.
 ///
 /// A client is identified by its Ethernet address alone. Leases are lost at a restart. The group has no other DHCP
-/// server. So a client that requests its previous address receives that address if no other client uses it.
+/// server. So a client that requests its previous address receives that address unless another client uses the address.
 public struct DHCPLeases {
   /// The lease time in seconds. A long lease does no harm, because there are more addresses than stations.
   public static let leaseSeconds: UInt32 = 3600
@@ -58,8 +58,8 @@ public struct DHCPLeases {
   /// Handles a request and returns the reply; nil if the request is not answered. `isStation` returns whether an
   /// Ethernet address belongs to a station in the group.
   ///
-  /// The caller guarantees that `request.hardware` is the source address of the Ethernet frame. Otherwise a station
-  /// could release or decline the address of another station.
+  /// The caller guarantees that `request.hardware` is the source address of the Ethernet frame. Without this guarantee,
+  /// a station could release or decline the address of another station.
   public mutating func reply(
     to request: DHCPRequest, now: Instant, isStation: (UInt64) -> Bool
   ) -> DHCPReply? {
@@ -148,7 +148,8 @@ public struct DHCPLeases {
     return Int(address - first)
   }
 
-  /// Chooses an address for a client; nil if no address is available. The first that exists of these is chosen:
+  /// Chooses an address for a client; nil if no address is available. The first of these addresses that exists is
+  /// chosen:
   ///
   /// - the client's previous address
   /// - the requested address, if it is free

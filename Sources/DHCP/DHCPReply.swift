@@ -1,7 +1,7 @@
 import Primitives
 
-/// A message from the server to a client (RFC 2131, section 4.3). It contains no router and no name server, so that a
-/// phone keeps its own route to the Internet.
+/// A message from the server to a client (RFC 2131, section 4.3). A reply contains no router and no name server, so
+/// that a phone keeps its own route to the Internet.
 public struct DHCPReply: Equatable, Sendable {
   /// The DHCP message type (RFC 2132, section 9.6).
   public enum Kind: UInt8, Sendable {
@@ -25,9 +25,9 @@ public struct DHCPReply: Equatable, Sendable {
     self.leaseSeconds = leaseSeconds
   }
 
-  /// The destination address of the reply. It is the client's address if the client has one and the reply confirms it.
-  /// Otherwise it is the broadcast address, because a client without an address does not answer ARP (RFC 2131, section
-  /// 4.1).
+  /// The destination address of the reply. The destination is the client's address if the client has an address and the
+  /// reply confirms it. In all other cases, the destination is the broadcast address, because a client without an
+  /// address does not answer ARP (RFC 2131, section 4.1).
   public var destination: UInt32 {
     kind == .acknowledgement && request.address != 0 ? request.address : 0xFFFF_FFFF
   }

@@ -1,7 +1,7 @@
 import Primitives
 
-/// A message from a DHCP client (RFC 2131, section 2; options: RFC 2132). It contains only the fields that this server
-/// uses.
+/// A message from a DHCP client (RFC 2131, section 2; options: RFC 2132). The type contains only the fields that this
+/// server uses.
 public struct DHCPRequest: Equatable, Sendable {
   /// The DHCP message type (RFC 2132, section 9.6).
   public enum Kind: UInt8, Sendable {
@@ -14,16 +14,16 @@ public struct DHCPRequest: Equatable, Sendable {
 
   public var kind: Kind
   public var transaction: UInt32
-  /// The flags of the message. The highest bit is set if the client cannot receive unicast datagrams before it has an
+  /// The flags of the message. The highest bit is set if the client cannot receive unicast datagrams without an
   /// address.
   public var flags: UInt16
   /// The current address of the client; 0 if the client has no address.
   public var address: UInt32
   /// The Ethernet address of the client, in the low 48 bits.
   public var hardware: UInt64
-  /// The address that the client requests (option 50); nil if there is no such option.
+  /// The address that the client requests (option 50); nil without this option.
   public var wanted: UInt32?
-  /// The address of the server that the client chose (option 54); nil if there is no such option.
+  /// The address of the server that the client chose (option 54); nil without this option.
   public var server: UInt32?
 
   public init(

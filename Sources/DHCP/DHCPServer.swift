@@ -62,8 +62,8 @@ public final class DHCPServer: EventSource {
     var buffer = [UInt8](repeating: 0, count: DHCPRequest.bytesMax)
     for _ in 0..<Self.requestsMax {
       let count = recv(descriptor, &buffer, buffer.count, CInt(MSG_DONTWAIT))
-      // An error such as ENETDOWN means that the interface is being removed. The owner closes this server when it has
-      // noticed that.
+      // An error such as ENETDOWN means that the interface is being removed. When the owner notices the removal of the
+      // interface, it closes this server.
       guard count >= 0, let isStation else { return }
       guard let request = try? DHCPRequest(Array(buffer[..<count])),
         let reply = leases.reply(to: request, now: loop.now, isStation: isStation)

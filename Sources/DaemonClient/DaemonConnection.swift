@@ -1,5 +1,4 @@
 import CSystem
-import Diagnostics
 import LocalAPI
 import Primitives
 import Reactor
@@ -24,7 +23,7 @@ public struct ConnectionError: Error {
 public final class DaemonConnection {
   /// Further descriptors for which `next` waits; -1 stands for none.
   public struct Watch {
-    /// The input of the command, reported when it is readable or at its end.
+    /// The input of the command, reported when readable or at its end.
     public var input: CInt
     public var signals: CInt
     /// The output of the command, reported when the reader of the output has closed it.
@@ -48,8 +47,8 @@ public final class DaemonConnection {
 
   /// The time within which the daemon must answer a request.
   private static let answerTime = TimeSpan.seconds(5)
-  /// The maximum number of events that are kept while an answer is awaited. A correct daemon sends fewer, because it
-  /// sends each state once, and messages only within windows.
+  /// The maximum number of events that are kept while an answer is awaited. A correct daemon sends fewer events,
+  /// because it sends each state once, and messages only within windows.
   private static let waitingMax = 4_096
   private static let behindBytes = 65_536
   private static let receiveBytes = 65_536
@@ -68,7 +67,8 @@ public final class DaemonConnection {
   /// The number of bytes of `inbox` that were parsed.
   private var head = 0
   private var waiting: [LocalEvent] = []
-  /// Whether `next` returned an event last. The watched descriptors are then checked before more events are received.
+  /// Whether `next` returned an event last. After an event, the watched descriptors are checked before more events are
+  /// received.
   private var isTurnOfOthers = false
 
   /// Connects to the daemon's socket, and sends the hello with an application name: at most 63 bytes of plain text.
@@ -127,7 +127,7 @@ public final class DaemonConnection {
   // MARK: Requests
 
   /// Whether more than `behindBytes` of requests wait to be read by the daemon. The command must not read more input
-  /// while this is true.
+  /// while `isBehind` is true.
   public var isBehind: Bool { outbox.count - sent > Self.behindBytes }
 
   /// The number of the request that the next `ask` sends.
@@ -290,8 +290,8 @@ public final class DaemonConnection {
   ) -> (own: Bool, input: Bool, signals: Bool, output: Bool) {
     var milliseconds: CInt = -1
     if deadline != .never {
-      // The time is rounded up. Otherwise the wait could end before the deadline, and would be repeated without
-      // sleeping.
+      // The time is rounded up. A time that is rounded down could end the wait before the deadline, and the wait would
+      // be repeated without sleeping.
       milliseconds = CInt(clamping: ((deadline - monotonicNow()).nanoseconds + 999_999) / 1_000_000)
     }
     let own = CInt(POLLIN) | (outbox.isEmpty ? 0 : CInt(POLLOUT))
@@ -315,7 +315,8 @@ public final class DaemonConnection {
         CSystem.send(descriptor, $0.baseAddress! + sent, $0.count - sent, CInt(MSG_NOSIGNAL | MSG_DONTWAIT))
       }
       if count < 0 && csystem_errno() == EINTR { continue }
-      // A closed connection is not reported here: `recv` reports it later, after the daemon's last error packet.
+      // A closed connection is not reported here: `recv` reports the end of the connection later, after the daemon's
+      // last error packet.
       if count < 0 { return }
       sent += count
     }

@@ -1,7 +1,7 @@
-import Diagnostics
 import LocalAPI
 import Primitives
 import Session
+import Text
 
 /// The peer that a name refers to: a node, or one application on it.
 public struct NamedPeer: Equatable {
@@ -23,7 +23,7 @@ public struct NamedPeer: Equatable {
 public enum NameMatch: Equatable {
   case one(NamedPeer)
   case several([NamedPeer])
-  /// No peer matches. `suggestion` is a similar name, if there is one.
+  /// No peer matches. `suggestion` is a similar name, or nil.
   case nobody(suggestion: [UInt8]?)
 
   /// Finds a node by its display name or by 4 or more leading digits of its id. Finds an application by the name that
@@ -66,8 +66,8 @@ public enum NameMatch: Equatable {
     sighting.chosenName.map { [sighting.peer.name, $0] } ?? [sighting.peer.name]
   }
 
-  /// The most similar name. It starts with the word, or differs from the word by a few letters: one letter if the word
-  /// is short, otherwise at most two.
+  /// The most similar name. The similar name starts with the word, or differs from the word by at most two letters: by
+  /// one letter if the word is short.
   private static func suggestion(_ word: [UInt32], _ sightings: [Sighting]) -> [UInt8]? {
     guard word.count <= wordScalarsMax else { return nil }
     var best: [UInt8]?

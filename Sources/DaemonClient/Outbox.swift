@@ -3,11 +3,11 @@ import Primitives
 import Session
 
 /// Lines to be sent to the members of a session. A member receives each line that was written since the member joined,
-/// one line at a time and in order. A member that is out of reach receives the waiting lines when it returns. While
-/// there is no member, lines wait for the first member that joins.
+/// one line at a time and in order. A member that is out of reach receives the waiting lines on its return. While there
+/// is no member, lines wait for the first member that joins.
 public struct Outbox {
   /// The maximum number of waiting lines, and the maximum number of their bytes. The user's input fills the outbox.
-  /// When it is full, the command reads no more input.
+  /// When the outbox is full, the command reads no more input.
   public static let linesMax = 64
   public static let bytesMax = 262_144
 
@@ -22,14 +22,14 @@ public struct Outbox {
     /// Whether the last send to the member failed, or the member had no room. `room`, `retry` and a reconnection of the
     /// member set this to false.
     var isStalled = false
-    /// Whether the member has left. The result of a line in flight is still awaited.
+    /// Whether the member has left. The result of a line in flight to this member is still awaited.
     var isGone = false
 
     var isReady: Bool { isConnected && !isStalled && request == 0 }
   }
 
   private var lines: [[UInt8]] = []
-  /// The number of completed lines. These are no longer stored.
+  /// The number of completed lines. Completed lines are no longer stored.
   public private(set) var doneCount: UInt64 = 0
   /// The number of the first line that no member has had the chance to receive. A new member begins with this line.
   private var unclaimed: UInt64 = 0
@@ -82,7 +82,7 @@ public struct Outbox {
     recipients[index].isConnected = false
   }
 
-  /// Records that a member has left. Returns the number of lines that it will never receive.
+  /// Records that a member has left. Returns the number of lines that the member will never receive.
   public mutating func gone(_ address: MemberAddress) -> Int {
     guard let index = recipients.firstIndex(where: { $0.address == address }) else { return 0 }
     recipients[index].isGone = true

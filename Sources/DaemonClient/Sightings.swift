@@ -14,8 +14,8 @@ public struct Sighting: Equatable {
     self.service = service
   }
 
-  /// The name that the application chose in its discovery info (“name=…”); nil if there is none. Like every name, it is
-  /// untrusted.
+  /// The name that the application chose in its discovery info (“name=…”); nil if there is none. Like every name, the
+  /// chosen name is untrusted.
   public var chosenName: [UInt8]? {
     let key = Array("name=".utf8)
     guard let pair = service.info.first(where: { $0.starts(with: key) }), pair.count > key.count else { return nil }
@@ -30,8 +30,8 @@ extension Sighting {
   }
 }
 
-/// The services that a browse has reported. They are stored by node and not by place (the number by which the browse
-/// refers to a node), because the daemon may give a node another place.
+/// The services that a browse has reported. The services are stored by node and not by place, because the daemon may
+/// give a node another place. A place is the number by which the browse refers to a node.
 public struct Sightings {
   /// A change to the services.
   public enum Change: Equatable {

@@ -41,7 +41,7 @@ final class AvahiPollAdapter {
   /// The number of descriptors that have at least one watch.
   var descriptorCount: Int { descriptors.count }
 
-  /// Frees the function table. The Avahi object that used the table must have been freed before.
+  /// Frees the function table. The Avahi object that used the function table must have been freed before.
   func close() {
     for descriptor in descriptors { descriptor.abandon(loop) }
     descriptors = []
@@ -74,7 +74,7 @@ final class AvahiPollAdapter {
   }
 }
 
-/// One descriptor and all Avahi watches on it.
+/// A descriptor and all Avahi watches on this descriptor.
 private final class WatchedDescriptor: EventSource {
   let descriptor: CInt
   let adapter: AvahiPollAdapter
@@ -90,7 +90,7 @@ private final class WatchedDescriptor: EventSource {
   }
 
   /// Registers the descriptor in epoll for all events that any of its watches requests. If no watch requests an event,
-  /// the descriptor is removed from epoll. Otherwise epoll would report a hang-up of the descriptor again and again.
+  /// the descriptor is removed from epoll, which would otherwise report a hang-up of the descriptor again and again.
   func refresh() {
     var wanted: Interest = []
     for watch in watches {
@@ -139,7 +139,7 @@ private final class WatchedDescriptor: EventSource {
   }
 }
 
-/// One `AvahiWatch`. Avahi has one reference to it, from `watch_new` to `watch_free`.
+/// One `AvahiWatch`, to which Avahi has one reference from `watch_new` to `watch_free`.
 private final class Watch {
   /// nil once Avahi has freed the watch.
   var group: WatchedDescriptor?
@@ -161,7 +161,7 @@ private final class Watch {
   var handle: OpaquePointer { OpaquePointer(Unmanaged.passUnretained(self).toOpaque()) }
 }
 
-/// One `AvahiTimeout`. Avahi has one reference to it, from `timeout_new` to `timeout_free`.
+/// One `AvahiTimeout`, to which Avahi has one reference from `timeout_new` to `timeout_free`.
 private final class Timeout {
   private let adapter: AvahiPollAdapter
   private var timer: Timer?
@@ -171,7 +171,7 @@ private final class Timeout {
   /// Whether the callback must be called again at once. True only if, during a callback, Avahi sets a time that has
   /// already come.
   private var isDue = false
-  /// The maximum number of consecutive callbacks. After that the event loop serves other sources first.
+  /// The maximum number of consecutive callbacks, after which the event loop serves other sources first.
   private static let callsMax = 64
 
   init(
@@ -229,9 +229,9 @@ private final class Timeout {
 
 /// Rounds Avahi's times up, so that events that are due at nearly the same time need only one pass of the event loop.
 ///
-/// Soon after a packet, Avahi sets delays of 20 ms and more for its answers. It also sets a time at which each record
-/// of the packet is forgotten. While no packets arrive, only the lifetimes of cached records remain. Each cached record
-/// has five such times, and without rounding a box with many neighbours would wake up for each.
+/// Soon after a packet, Avahi sets delays of 20 ms and more for its answers. Avahi also sets a time at which each
+/// record of the packet is forgotten. While no packets arrive, only the lifetimes of cached records remain. Each cached
+/// record has five lifetime checks. Without rounding, a box with many neighbours would wake up for each check.
 enum Quiet {
   /// The unit to which a time within the next `short` is rounded, if a packet or request came within the last `short`.
   static let fineGrain = TimeSpan.milliseconds(20)

@@ -10,8 +10,8 @@ struct ClaimedName {
   /// The number of alternative names that the box claims before a pause.
   static let alternativesMax = 8
   static let firstPause = TimeSpan.seconds(5)
-  /// The longest pause. A claim takes about a second (RFC 6762, section 8.1). So a name is announced within 60 s after
-  /// the last conflict.
+  /// The longest pause after conflicts. A claim takes about a second (RFC 6762, section 8.1). So a name is announced
+  /// within 60 s after the last conflict.
   static let longestPause = TimeSpan.seconds(40)
   /// If a name has no conflict for this time after a pause, the owner reports that the box is announced again.
   static let settleTime = TimeSpan.seconds(5)
@@ -90,7 +90,7 @@ struct ClaimedName {
   }
 
   /// Records that another machine has `current`. Returns true if the owner must claim the new `current` at once; false
-  /// if a pause begins.
+  /// if a pause of claiming begins.
   mutating func lost(now: Instant) -> Bool {
     if isResting { return false }
     leave(now)
@@ -111,7 +111,7 @@ struct ClaimedName {
     rest(now, isTaken: false)
   }
 
-  /// Returns the action that is due. `random` is a random number, from which the next name may be made.
+  /// Returns the action that is due. `random` is a random number, from which the next claimed name may be made.
   mutating func due(now: Instant, random: UInt64) -> Due {
     if now < deadline { return .nothing }
     switch state {

@@ -18,13 +18,13 @@ public final class DNSServiceDiscovery {
 
   /// The interval at which the responder, the interfaces and the wall clock are checked.
   public static let checkInterval = TimeSpan.seconds(30)
-  /// How long discovery waits for a running avahi-daemon to establish its host name. After that it uses the built-in
-  /// responder.
+  /// How long discovery waits for a running avahi-daemon to establish its host name. After this time, discovery uses
+  /// the built-in responder.
   public static let daemonReturnTime = TimeSpan.seconds(60)
   /// The time after a change of responder at which services that the new responder has not found are removed.
   public static let confirmationSpan = TimeSpan.seconds(15)
-  /// If the wall clock is set by more than this, the built-in responder restarts, because its timers are wall-clock
-  /// instants.
+  /// If the wall clock is set by more than this step, the built-in responder restarts, because its timers are
+  /// wall-clock instants.
   public static let clockStepMax = TimeSpan.seconds(5)
 
   /// The responder in use.
@@ -48,8 +48,8 @@ public final class DNSServiceDiscovery {
   private var daemon: DaemonResponder?
   private var embedded: EmbeddedResponder?
   private(set) var active: (any Responder)?
-  /// Responders that are no longer used. They are closed later, because a responder must not be closed inside its own
-  /// callback.
+  /// Responders that are no longer used. Unused responders are closed later, because a responder must not be closed
+  /// inside its own callback.
   private var retired: [any Responder] = []
   private var retiredServices: [Service] = []
   private(set) var table = ServiceTable()
@@ -120,8 +120,8 @@ public final class DNSServiceDiscovery {
     active?.updateTXT(settings)
   }
 
-  /// Records that a dial of this candidate failed. Its service is looked up again. A changed address is reported as a
-  /// new candidate; without an answer the candidate is lost.
+  /// Records that a dial of this candidate failed. The service of this candidate is looked up again. A changed address
+  /// is reported as a new candidate; without an answer the candidate is lost.
   public func dialFailed(_ candidate: Candidate) {
     for service in table.services where service.candidate?.leads(whereLeads: candidate) == true {
       service.failedDials = min(service.failedDials + 1, 100)
@@ -230,8 +230,8 @@ public final class DNSServiceDiscovery {
     retire(embedded)
   }
 
-  /// Stops using a responder. The responder is closed later, outside its callbacks. Its look-ups are not ended one by
-  /// one, because each call could block on a daemon that does not answer.
+  /// Stops using a responder. The responder is closed later, outside its callbacks. The look-ups of a retired responder
+  /// are not ended one by one, because each call could block on a daemon that does not answer.
   private func retire(_ responder: any Responder) {
     retired.append(responder)
     for service in table.services where service.responder === responder {

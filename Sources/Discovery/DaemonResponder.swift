@@ -6,11 +6,11 @@ import Reactor
 
 /// The responder that uses the machine's avahi-daemon, over D-Bus with libavahi-client.
 ///
-/// The library's calls block until the daemon answers. That takes a fraction of a millisecond, and in the firmware at
-/// most CAVAHI_CALL_MILLISECONDS_MAX. Waiting for an absent daemon needs no calls.
+/// The library's calls block until the daemon answers. An answer takes a fraction of a millisecond, and in the firmware
+/// at most CAVAHI_CALL_MILLISECONDS_MAX. Waiting for an absent daemon needs no calls.
 final class DaemonResponder: PublishingResponder {
   private(set) var isReady = false
-  /// Whether avahi-daemon runs. It may have no host name yet, and `isReady` is false until then.
+  /// Whether avahi-daemon runs. A running daemon may have no host name yet, and `isReady` is false until it has one.
   private(set) var isPresent = false
 
   let owner: any ResponderOwner
@@ -26,7 +26,7 @@ final class DaemonResponder: PublishingResponder {
   private var isFailed = false
 
   /// Returns nil and the reason if there is no D-Bus system bus. An absent daemon is no error: `isReady` is false until
-  /// it appears.
+  /// the daemon appears.
   static func open(_ loop: EventLoop, _ owner: any ResponderOwner) -> (responder: DaemonResponder?, reason: String) {
     let responder = DaemonResponder(loop, owner)
     var code: CInt = 0

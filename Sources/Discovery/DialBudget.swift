@@ -5,12 +5,12 @@ import Primitives
 /// network can announce any address of that network, with another port every second. So there is a budget for each
 /// address and a budget for each interface. A budget allows a burst of new endpoints, and then one per interval.
 struct DialBudget {
-  /// The burst for one address. It is enough for a machine with several nodes that restart at the same time.
+  /// The burst for one address. This burst is enough for a machine with several nodes that restart at the same time.
   static let hostBurst: UInt64 = 8
   static let hostInterval = TimeSpan.seconds(10)
   /// The burst for one interface: as many endpoints as the table has services, for a hall in which all nodes start
-  /// together. With a smaller burst, the remaining nodes would be dialled a minute later, long after the others have
-  /// linked.
+  /// together. With a smaller burst, the remaining nodes would be dialled a minute later, long after the first nodes
+  /// have linked.
   static let interfaceBurst = UInt64(ServiceTable.servicesMax)
   static let interfaceInterval = TimeSpan.seconds(1)
 
@@ -41,7 +41,8 @@ struct DialBudget {
     return true
   }
 
-  /// When the complete burst of a budget is available again after one more charge. nil if the budget has nothing left.
+  /// The time when the complete burst of a budget is available again after one more charge. nil if the budget has
+  /// nothing left.
   private static func charged(_ wholeAt: Instant?, _ burst: UInt64, _ interval: TimeSpan, _ now: Instant) -> Instant? {
     let before = max(wholeAt ?? now, now)
     return before - now > interval * (burst - 1) ? nil : before + interval

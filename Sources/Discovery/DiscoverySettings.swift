@@ -2,14 +2,14 @@ import Bearer
 import CAvahi
 import Primitives
 
-/// The service that this node publishes by DNS-SD (RFC 6763), and the interfaces on which it publishes and browses.
+/// The service that this node publishes by DNS-SD (RFC 6763), and the interfaces where the node publishes and browses.
 public struct DiscoverySettings: Sendable {
   /// The maximum length of a service instance name, in bytes of UTF-8 (RFC 6763, section 4.1.1).
   public static let nameBytesMax = 63
   /// The maximum length of one TXT string, "key=value", in bytes (RFC 6763, section 6.1).
   public static let txtStringBytesMax = 255
-  /// The maximum number of strings in a TXT record. Strings of 255 bytes each still fit into one packet with the other
-  /// records.
+  /// The maximum number of strings in a TXT record. This number of strings of 255 bytes each still fits into one packet
+  /// with the other records.
   public static let txtStringsMax = 8
 
   /// The service type: the names of service and transport, in the form that RFC 6335 registers.
@@ -18,8 +18,8 @@ public struct DiscoverySettings: Sendable {
   public var port: UInt16
   /// Key and value of each TXT string. A value that is too long is truncated between two characters.
   public var txt: [(key: String, value: String)]
-  /// The service instance name. It is derived from the node's key and not from its display name, so that two nodes have
-  /// different names.
+  /// The service instance name. The instance name is derived from the node's key and not from its display name, so that
+  /// two nodes have different names.
   public var instanceName: String
   /// The names of the interfaces on which to publish and browse; empty for all interfaces.
   public var interfaces: [String] = []
@@ -34,7 +34,8 @@ public struct DiscoverySettings: Sendable {
   }
 
   /// The service of a Causeway node, with the node's id as the instance name. The TXT record has the keys `id`, `v`
-  /// (the version of the record) and `name`. It also has `relay=no` if the node does not forward for others.
+  /// (the version of the record) and `name`. The TXT record also has `relay=no` if the node does not forward for
+  /// others.
   public init(node: NodeID, port: UInt16, displayName: String, relays: Bool = true) {
     let id = hexadecimal(node)
     let leaf: [(key: String, value: String)] = relays ? [] : [("relay", "no")]
@@ -77,7 +78,7 @@ func withStringList<Result>(
   _ txt: [(key: String, value: String)], _ body: (UnsafeMutablePointer<AvahiStringList>?) -> Result
 ) -> Result {
   var list: UnsafeMutablePointer<AvahiStringList>?
-  // The order is reversed, because Avahi puts each new string before the others.
+  // The order of the strings is reversed, because Avahi puts each new string before the earlier ones.
   for pair in txt.prefix(DiscoverySettings.txtStringsMax).reversed() {
     let bytes = txtString(key: pair.key, value: pair.value)
     if !bytes.isEmpty { list = avahi_string_list_add_arbitrary(list, bytes, bytes.count) }

@@ -8,11 +8,12 @@ import Reactor
 /// the kernel's interfaces and addresses.
 final class EmbeddedResponder: PublishingResponder {
   /// The maximum number of cached records per interface and IP version. A service has 4 records, so the cache has room
-  /// for nearly `ServiceTable.servicesMax` services. One machine can fill at most half of the cache (`RecordShares`).
+  /// for nearly `ServiceTable.servicesMax` services. One machine can fill at most half of the cached records
+  /// (`RecordShares`).
   static let cachedRecordsMax: UInt32 = 960
 
   private(set) var isReady = false
-  /// The number of packets that `PacketScreen` dropped before libavahi-core read them.
+  /// The number of packets that `PacketScreen` dropped before libavahi-core could read these packets.
   var refusedPackets: Int { screen.refusedCount }
 
   let owner: any ResponderOwner
@@ -27,8 +28,8 @@ final class EmbeddedResponder: PublishingResponder {
   /// Fires at `name.deadline` or `hostName.deadline`, whichever is earlier.
   private var retry: Timer?
 
-  /// Returns nil and the reason if no multicast DNS socket can be opened. Either another program uses port 5353
-  /// exclusively, or the machine has no IP.
+  /// Returns nil and the reason if no multicast DNS socket can be opened: another program uses port 5353 exclusively,
+  /// or the machine has no IP.
   static func open(
     _ loop: EventLoop, _ settings: DiscoverySettings, hostName: String, _ owner: any ResponderOwner
   ) -> (responder: EmbeddedResponder?, reason: String) {

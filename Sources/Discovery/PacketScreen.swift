@@ -6,7 +6,7 @@ import Reactor
 /// Checks each multicast DNS packet before libavahi-core reads it, and drops packets that could harm the process.
 ///
 /// libavahi-core 0.8 aborts, or reads freed memory, on some CNAME records (avahi issues 501, 678, 683), which would
-/// crash the relay. These packets are dropped:
+/// crash the relay. These multicast DNS packets are dropped:
 ///
 /// - packets with a CNAME record, which DNS-SD does not need
 /// - packets that are not well-formed DNS from the first to the last byte (RFC 1035, section 4.1)

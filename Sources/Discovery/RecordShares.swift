@@ -1,12 +1,12 @@
 import Primitives
 
 /// Limits each machine's share of the records that the built-in responder caches. When a cache is full, libavahi-core
-/// adds no new record. It forgets a record only at the end of the record's lifetime, which the sender chooses. Without
-/// shares, one machine could keep the records of all other machines out of the cache.
+/// adds no new record. The library forgets a record only at the end of the record's lifetime, which the sender chooses.
+/// Without shares, one machine could keep the records of all other machines out of the cache.
 ///
 /// A machine may add records if, afterwards, it has at most as many records as were free before (the rule of
-/// `FairShare`). A machine is identified by its source address. Multicast DNS does not prove that address, so a sender
-/// with many addresses has many shares.
+/// `FairShare`). A machine is identified by its source address. Multicast DNS does not prove the source address, so a
+/// sender with many addresses has many shares.
 struct RecordShares {
   /// The maximum number of records in one cache. libavahi-core has a cache for each interface and IP version.
   static let recordsMax = Int(EmbeddedResponder.cachedRecordsMax)
@@ -32,8 +32,8 @@ struct RecordShares {
 
   init(seed: UInt64) { self.seed = seed }
 
-  /// Returns whether the responder may read a well-formed packet. If so, the packet's records are charged to `source`.
-  /// `source` is 0 if unknown; such a packet is always admitted.
+  /// Returns whether the responder may read a well-formed packet. If the packet is admitted, its records are charged to
+  /// `source`. `source` is 0 if unknown; a packet from an unknown source is always admitted.
   mutating func admits(
     _ packet: UnsafeRawBufferPointer, from source: UInt64, on interface: UInt32, now: Instant
   ) -> Bool {
@@ -62,7 +62,7 @@ struct RecordShares {
 
   private mutating func cache(_ interface: UInt32, isIPv4: Bool, _ now: Instant) -> Int {
     if let place = caches.firstIndex(where: { $0.interface == interface && $0.isIPv4 == isIPv4 }) { return place }
-    // This removes the caches of interfaces that no longer exist, because all their entries have expired.
+    // This call removes the caches of interfaces that no longer exist, because all their entries have expired.
     caches.removeAll { cache in cache.entries.allSatisfy { $0.until <= now } }
     caches.append(Cache(interface: interface, isIPv4: isIPv4))
     return caches.count - 1
@@ -93,8 +93,8 @@ struct RecordShares {
     return records
   }
 
-  /// The types PTR and SRV. Their data contain a name, and one name has several encodings (RFC 1035, section 4.1.4; RFC
-  /// 2782).
+  /// The types PTR and SRV. The data of these records contain a name, and one name has several encodings (RFC 1035,
+  /// section 4.1.4; RFC 2782).
   private static let pointer = 12
   private static let service = 33
   /// The maximum number of pointers that are followed in one name. A name of 255 bytes needs fewer.

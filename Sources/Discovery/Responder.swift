@@ -15,7 +15,7 @@ protocol Responder: AnyObject {
   func updateTXT(_ settings: DiscoverySettings)
   /// Browses again from the start, so that all services in the cache and on the network are reported again.
   func browseAgain(_ settings: DiscoverySettings)
-  /// Starts the look-up of a service. Returns false if it could not start.
+  /// Starts the look-up of a service. Returns false if the look-up could not start.
   func lookUp(_ service: Service, _ settings: DiscoverySettings) -> Bool
   func endLookup(_ service: Service)
   /// Sends goodbye packets and frees everything, including look-ups. Must not be called inside a callback of the
@@ -61,8 +61,8 @@ extension PublishingResponder {
     return code
   }
 
-  /// Changes `name` to the next alternative. Returns false, and reports it, if all alternatives had a conflict and a
-  /// pause has begun.
+  /// Changes `name` to the next alternative. Returns false, and reports the pause, if all alternatives had a conflict
+  /// and a pause has begun.
   private func takeNextName() -> Bool {
     if name.lost(now: monotonicNow()) { return true }
     owner.responderTrouble(self, NameReport.taken(.service))
@@ -76,20 +76,20 @@ extension PublishingResponder {
   }
 }
 
-/// The callbacks of a responder. They are always called on the reactor's thread. The owner must ignore callbacks of a
-/// responder that it no longer uses.
+/// The callbacks of a responder. The callbacks are always made on the reactor's thread. The owner must ignore callbacks
+/// of a responder that is no longer used.
 protocol ResponderOwner: AnyObject {
-  /// The responder has a host name. Activate the responder to use it; if it was active, its host name has changed, and
-  /// it must be activated again.
+  /// The responder has a host name. Activate the responder to use it; if the responder was active, its host name has
+  /// changed, and it must be activated again.
   func responderReady(_ responder: any Responder)
   /// The responder is not ready: its host name is not established, or the daemon is absent.
   func responderNotReady(_ responder: any Responder)
-  /// The responder has stopped. The owner must close it, after this callback has returned.
+  /// The responder has stopped. The owner must close the responder after this callback has returned.
   func responderFailed(_ responder: any Responder)
   func responderFound(_ responder: any Responder, _ key: ServiceKey)
   func responderLost(_ responder: any Responder, _ key: ServiceKey)
   /// A look-up has ended. `endpoint` is nil if the look-up failed or returned an address that cannot be dialled.
-  /// `record` contains what the service's TXT record claims.
+  /// `record` contains the facts that the service's TXT record claims.
   func responderLookedUp(_ responder: any Responder, _ service: Service, _ endpoint: IPEndpoint?, _ record: NodeRecord)
   /// Publishing or browsing failed, but the responder remains usable.
   func responderTrouble(_ responder: any Responder, _ text: String)
@@ -109,8 +109,8 @@ func kernelRandom() -> UInt64 {
   return random
 }
 
-/// The pointer that is passed to a look-up's callback. It stays valid, because a service exists longer than its
-/// look-up.
+/// The pointer that is passed to a look-up's callback. This pointer stays valid, because a service exists longer than
+/// its look-up.
 func lookupUserdata(_ service: Service) -> UnsafeMutableRawPointer { Unmanaged.passUnretained(service).toOpaque() }
 
 /// Handles the result of a look-up of libavahi-client or libavahi-core, whose callbacks have the same arguments.
@@ -169,8 +169,8 @@ extension IPEndpoint {
   /// 127/8 and ::1.
   var isLoopback: Bool { isIPv4 ? ipv4 >> 24 == 127 : high == 0 && low == 1 }
 
-  /// Whether the address is a unicast address. These are not: 0/8 ("this network"), 224/4 (multicast), 240/4
-  /// (reserved), :: (unspecified) and ff00::/8 (multicast).
+  /// Whether the address is a unicast address. These addresses are no unicast addresses: 0/8 ("this network"), 224/4
+  /// (multicast), 240/4 (reserved), :: (unspecified) and ff00::/8 (multicast).
   var isUnicast: Bool {
     isIPv4 ? ipv4 >> 24 != 0 && ipv4 >> 24 < 224 : (high != 0 || low > 1 || isLoopback) && high >> 56 != 0xFF
   }

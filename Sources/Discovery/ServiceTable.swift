@@ -26,7 +26,7 @@ final class Service {
 
   let key: ServiceKey
   var phase = Phase.waiting
-  /// Avahi's object of the open look-up, and the responder to which it belongs; nil if no look-up is open.
+  /// Avahi's object of the open look-up, and the responder that made this object; nil if no look-up is open.
   var lookup: OpaquePointer?
   var responder: (any Responder)?
   var candidate: Candidate?
@@ -70,7 +70,7 @@ final class Service {
 }
 
 extension Candidate {
-  /// The IP address without its port.
+  /// The IP address of the candidate without its port.
   var host: IPEndpoint? {
     guard case .ip(var endpoint) = address else { return nil }
     endpoint.port = 0
@@ -99,14 +99,14 @@ final class ServiceTable {
   static let servicesMax = 256
   /// The maximum number of concurrent look-ups.
   static let lookupsMax = 32
-  /// The pause after the first failed look-up. It doubles with each further failure.
+  /// The pause after the first failed look-up. The pause doubles with each further failure.
   static let restShortest = TimeSpan.seconds(10)
   /// The longest pause after a failed look-up.
   static let restLongest = TimeSpan.seconds(640)
 
   private(set) var services: [Service] = []
   /// The number of services that were announced while the table was full, since the last `takeRefusals`. For each of
-  /// them, either it was not added, or another service was evicted.
+  /// these services, either it was not added, or another service was evicted.
   private(set) var refusals = 0
   /// The position in the rotation of `nextToLookUp`, 0 to 2.
   private var turn = 0
@@ -126,13 +126,14 @@ final class ServiceTable {
     return service
   }
 
-  /// The index of the service to evict; nil if all services have a proof. The choice is the first that exists of these:
+  /// The index of the service to evict; nil if all services have a proof. The first of these services that exists is
+  /// chosen:
   ///
   /// - a service whose look-up failed and that has no address
   /// - an unproven service whose dials failed
   /// - any other unproven service
   ///
-  /// Among several unproven services, the oldest service of the machine with the most such services is chosen. An
+  /// Among several unproven services, the oldest service of the machine with the most unproven services is chosen. An
   /// address on an interface is one machine, because no more is known about the sender of an announcement.
   private func nextToGiveWay() -> Int? {
     if let silent = services.firstIndex(where: { $0.failures > 0 && $0.candidate == nil }) { return silent }
@@ -180,7 +181,7 @@ final class ServiceTable {
   }
 
   /// The number of services that have this candidate. A node that is announced on two interfaces, or with two IP
-  /// versions, may have several such services.
+  /// versions, may have several services with one candidate.
   func count(leadingTo candidate: Candidate) -> Int {
     services.reduce(0) { $1.candidate?.leads(whereLeads: candidate) == true ? $0 + 1 : $0 }
   }

@@ -26,8 +26,8 @@ final class SystemBus {
   private var tried: (inode: UInt, changed: timespec)?
   private var backoff = Backoff(first: retryMin, longest: retryMax)
 
-  /// `worthATry` attempts to connect, and then calls `refused` or `connected`. It is called again at each attempt until
-  /// `connected`.
+  /// `worthATry` attempts to connect, and then calls `refused` or `connected`. `worthATry` is called again at each
+  /// attempt until `connected`.
   init(_ loop: EventLoop, address: String?, worthATry: @escaping () -> Void) {
     self.loop = loop
     self.worthATry = worthATry

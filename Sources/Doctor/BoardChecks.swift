@@ -30,8 +30,8 @@ extension Doctor {
 
   private static let memoryKiBMin: UInt64 = 256 * 1024
 
-  /// Checks that the kernel enforces MemoryMax= of the systemd unit. Nil if it does, or if the machine has no control
-  /// groups.
+  /// Checks that the kernel enforces MemoryMax= of the systemd unit. Nil if the kernel enforces the limit, or if the
+  /// machine has no control groups.
   func memoryLimit() -> Finding? {
     let controllers = machine.words("/sys/fs/cgroup/cgroup.controllers")
     if controllers.isEmpty || controllers.contains(where: { ("memory" as StaticString).isEqual(to: $0) }) { return nil }

@@ -11,8 +11,8 @@ import Trust
 public final class Doctor {
   let configuration: Configuration
   let machine: Machine
-  /// Whether the daemon runs. If so, the daemon itself occupies the TCP port and the GPIO lines, and the checks ignore
-  /// that.
+  /// Whether the daemon runs. If the daemon runs, it occupies the TCP port and the GPIO lines, and the checks ignore
+  /// this use.
   let isDaemonRunning: Bool
   let clock: SystemClock
   let radios: RadioAnswers

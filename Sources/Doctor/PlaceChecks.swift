@@ -74,7 +74,8 @@ extension Doctor {
     ]
   }
 
-  /// Checks a directory that the daemon writes to: that it is writable, and has at least `bytesMin` bytes free.
+  /// Checks a directory that the daemon writes to: the directory must be writable, and have at least `bytesMin` bytes
+  /// free.
   private func place(_ check: StaticString, _ directory: String, bytesMin: UInt64) -> Finding {
     let path = machine.path(directory)
     var status = stat()

@@ -113,8 +113,8 @@ extension Doctor {
     return findings
   }
 
-  /// Checks the radio of the Wi-Fi mesh. If [wifi-direct] is enabled, its check already reports rfkill and
-  /// wpa_supplicant, so this check omits them.
+  /// Checks the radio of the Wi-Fi mesh. If [wifi-direct] is enabled, the check of [wifi-direct] already reports rfkill
+  /// and wpa_supplicant, so this check omits them.
   func mesh() -> [Finding] {
     var findings = configuration.wifiDirect.isEnabled ? [] : rfkill("wlan", "Wi-Fi") + [supplicant()].compactMap { $0 }
     let chosen = configuration.mesh.interface
@@ -134,8 +134,8 @@ extension Doctor {
     return findings
   }
 
-  /// Checks that the interface's driver supports the configured role, group owner or client. Nil if it does, or if the
-  /// kernel gave no information.
+  /// Checks that the interface's driver supports the configured role, group owner or client. Nil if the driver supports
+  /// the role, or if the kernel gave no information.
   private func ability(of interface: String) -> Finding? {
     guard let wireless = radios.wireless else { return nil }
     let isOwner: Bool

@@ -11,8 +11,8 @@ extension Doctor {
   /// identity, the finding is a note.
   func trust() -> [Finding] {
     let anchors = TrustAnchors(directory: machine.path(configuration.trust.anchors))
-    // Evaluate the box's own chain first. It can contain the issuer of a revocation list, and such a list is then not
-    // reported as unmatched.
+    // The box's own chain is evaluated first. The box's chain can contain the issuer of a revocation list, and that
+    // list is then not reported as unmatched.
     let own = identity(anchors)
     let findings = self.anchors(anchors) + own
     if findings.contains(where: { $0.state == .wrong }) { return findings }

@@ -23,8 +23,8 @@ public struct AdvertisementView: ~Escapable {
   public static let signatureByteCount = 64
 
   public let kind: AdvertisementKind
-  /// The time for which the advertisement is valid, in seconds (1 to 3600). It begins when the source made the
-  /// advertisement; the frame states the age since then.
+  /// The time for which the advertisement is valid, in seconds (1 to 3600). The lifetime begins when the source made
+  /// the advertisement; the frame states the age since then.
   public let lifetimeSeconds: UInt16
   public let epoch: UInt64
   public let sequence: UInt64
@@ -133,8 +133,8 @@ public struct TopologyView: ~Escapable {
     for index in 0..<count { _ = try entry(index) }
   }
 
-  /// Views the body of a stored advertisement. `payload` is the complete topology advertisement. It was checked when it
-  /// was accepted, so it is not checked again.
+  /// Views the body of a stored advertisement. `payload` is the complete topology advertisement. The stored
+  /// advertisement was checked when it was accepted, so it is not checked again.
   @_lifetime(copy payload)
   public init(ofHeld payload: RawSpan) {
     let body = AdvertisementView.fixedByteCount

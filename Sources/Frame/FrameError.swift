@@ -11,7 +11,7 @@ public enum FrameError: UInt8, Error, Sendable {
   case overLength = 2
   /// This node does not support the version.
   case unknownVersion = 3
-  /// The TTL is used up.
+  /// The frame's TTL is used up.
   case ttlZero = 4
   /// A frame that this node originated came back.
   case loopedSource = 5

@@ -17,7 +17,7 @@ public enum FrameType: UInt8, Sendable {
   case datagram = 34
   case reset = 35
   case handshake = 36
-  /// One record of the encrypted session between the two end nodes. The frame has the flag `FrameHeader.sealed`.
+  /// A record of the encrypted session between the two end nodes. The frame has the flag `FrameHeader.sealed`.
   case sealed = 37
   /// An acknowledgement followed by a segment. A node sends this type only to nodes that announced support for it.
   case joined = 38
@@ -45,7 +45,7 @@ public struct FrameHeader: Equatable, Sendable {
   /// Flag bit 0: the payload is encrypted end to end, so the frame may be sent outside TLS.
   public static let sealed: UInt8 = 1
 
-  /// The type. An unknown type is valid: the receiver uses the length to skip the frame.
+  /// The type of the frame. An unknown type is valid: the receiver uses the length to skip the frame.
   public var type: UInt8
   public var flags: UInt8
   public var ttl: UInt8
@@ -54,9 +54,9 @@ public struct FrameHeader: Equatable, Sendable {
   public var payloadByteCount: Int
   public var destination: NodeID
   public var source: NodeID
-  /// The low half of the source's boot epoch, and a counter, in routed frames. This value is unique among the routed
-  /// frames of one source. It is zero in link-local frames. Flooded frames use the field otherwise (docs/protocol.md,
-  /// "Frame header").
+  /// In routed frames, the low half of the source's boot epoch, and a counter. This value is unique among the routed
+  /// frames of one source. In link-local frames, the identifier is zero. Flooded frames use the identifier in another
+  /// way (docs/protocol.md, "Frame header").
   public var identifier: UInt64
 
   public init(
@@ -75,7 +75,7 @@ public struct FrameHeader: Equatable, Sendable {
 
   /// The type, or nil if this version does not know it.
   public var knownType: FrameType? { FrameType(rawValue: type) }
-  /// Whether the frame is forwarded to one destination. This is also defined for unknown types.
+  /// Whether the frame is forwarded to one destination. The property is also defined for unknown types.
   public var isRouted: Bool { type >= 32 }
   public var frameByteCount: Int { Self.byteCount + payloadByteCount }
 

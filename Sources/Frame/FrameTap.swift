@@ -7,7 +7,7 @@ public struct FramePassage: Equatable, Sendable {
   /// The node at the other end of the link.
   public var neighbour: NodeID
   public var bearer: BearerKind
-  /// Whether the frame was sent on the link; otherwise it was received.
+  /// Whether the frame was sent on the link; if false, the frame was received.
   public var isSent: Bool
   /// Whether the frame travels beside the link's TLS records instead of inside them.
   public var isBesideTLS: Bool
@@ -21,9 +21,9 @@ public struct FramePassage: Equatable, Sendable {
   }
 }
 
-/// An observer of every frame on every link. The observer gets a received frame before all checks except that of its
-/// length, and a sent frame when it leaves the queue. The bytes are valid only during the call. The observer must not
-/// call the node during the call.
+/// An observer of every frame on every link. The observer gets a received frame before all checks except the length
+/// check, and a sent frame when the frame leaves the queue. The bytes of the frame are valid only during the call. The
+/// observer must not call the node during the call.
 public protocol FrameTap: AnyObject {
   /// `header` has 48 bytes. `payload` is the complete payload and may be empty.
   func passed(_ passage: FramePassage, _ header: UnsafeRawBufferPointer, _ payload: UnsafeRawBufferPointer)

@@ -31,7 +31,7 @@ public struct Hello: Equatable, Sendable {
   public var capabilities: Capabilities
   /// The sender's boot epoch. Each restart of a node gives it a greater boot epoch.
   public var epoch: UInt64
-  /// The sender's id. It must match the id that the link's certificate authenticates.
+  /// The sender's id. The sender's id must match the id that the link's certificate authenticates.
   public var node: NodeID
   public var name: DisplayName
 
@@ -134,8 +134,8 @@ public enum CloseReason: UInt8, Error, Sendable {
   case notTrusted = 9
   /// The node that dialled the link no longer needs it, because the two nodes can reach each other without it.
   case notNeeded = 10
-  /// The link is parked, because another neighbour needs the connection of the radio. Both ends keep the state of the
-  /// link without a stream. Either end dials when it has something to send.
+  /// The link is parked, because another neighbour needs the connection of the radio. While the link is parked, both
+  /// ends keep the state of the link without a stream. An end of a parked link dials when it has something to send.
   case parked = 11
 
   public var name: StaticString {
@@ -159,7 +159,7 @@ public enum CloseReason: UInt8, Error, Sendable {
 public struct Goodbye: Equatable, Sendable {
   public static let byteCount = 4
   public var reason: CloseReason
-  /// The time that the neighbour should wait before it dials again, in seconds (0 to 3600).
+  /// The time that the neighbour should wait before the next dial, in seconds (0 to 3600).
   public var retryAfterSeconds: UInt16
 
   public static let retryAfterSecondsMax: UInt16 = 3_600

@@ -1,8 +1,8 @@
 import Primitives
 
 /// The first byte of a topology advertisement. Bit 0 means that the node forwards frames for other nodes. Bits 1–2 are
-/// the node's encryption preference. The other bits are for later versions: `rawValue` includes them, and this version
-/// does not interpret them.
+/// the node's encryption preference. The other bits of this byte are for later versions: `rawValue` includes all bits,
+/// and this version does not interpret those for later versions.
 public struct TopologyFlags: Equatable, Sendable {
   public let rawValue: UInt8
 

@@ -1,7 +1,7 @@
 import CMbedTLS
 
-/// The rules for a node's certificate chain that every peer applies under any trust policy. They concern length, memory
-/// and key usage.
+/// The rules for a node's certificate chain that every peer applies under any trust policy. These rules concern length,
+/// memory and key usage.
 ///
 /// During the handshake, peers refuse a chain that breaks a rule, so a node must not present such a chain (`fault`).
 package enum ChainRules {
@@ -14,8 +14,8 @@ package enum ChainRules {
   /// The maximum number of certificates in a chain: the node's own certificate and 8 intermediates. mbedTLS verifies no
   /// longer chain (`MBEDTLS_X509_MAX_INTERMEDIATE_CA`).
   package static let certificatesMax = 9
-  /// The maximum size of the Certificate message in bytes. It is the size of one TLS record, and of mbedTLS's buffer
-  /// for a handshake message.
+  /// The maximum size of the Certificate message in bytes. This maximum is the size of one TLS record, and of mbedTLS's
+  /// buffer for a handshake message.
   package static let messageBytesMax = 16_384
   /// The maximum number of entries in all lists of a chain together. A typical chain of four certificates has about
   /// sixty entries.

@@ -33,17 +33,17 @@ public enum IdentityError: Error, Equatable {
   case certificateOfAnotherKey(certificate: String, key: String)
   /// The certificate exists, but its key is missing. A new key would silently make this box a different node.
   case keyMissing(certificate: String, key: String)
-  /// The key is missing although it existed. `left` is the file that proves it: the previous generation of the key, or
-  /// a state file.
+  /// The key is missing although it existed. `left` is the file that proves that the key existed: the previous
+  /// generation of the key, or a state file.
   case keyLost(key: String, left: String)
-  /// Neither the state file nor its previous generation can be read, so pins and revocations are unknown.
+  /// The state file and its previous generation cannot be read, so pins and revocations are unknown.
   case stateLost(path: String)
   /// The state contains a deny-list in a format that this version of the program does not know.
   case stateOfLaterVersion(path: String)
   /// The file to import contains no private key.
   case noPrivateKey(path: String)
-  /// The file is a private key or certificate in DER, but not PKCS #12. `kind` is the `openssl` command that reads such
-  /// a file.
+  /// The file is a private key or certificate in DER, but not PKCS #12. `kind` is the `openssl` command that reads the
+  /// file.
   case bareDER(path: String, kind: String)
   /// The encrypted key demands more iterations of key derivation than `PKCS12.iterationsMax`.
   case tooManyIterations(path: String)
@@ -51,7 +51,7 @@ public enum IdentityError: Error, Equatable {
   case passwordNeeded(path: String)
   /// The password of the PEM file is wrong.
   case wrongPassword(path: String)
-  /// None of the certificates in the file to import is for the key.
+  /// No certificate in the file to import is for the key.
   case noCertificateForKey(path: String)
   /// The PEM file to import has a line that is not understood, or a block that does not belong to an identity.
   case malformedPEM(path: String, line: Int, reason: String)

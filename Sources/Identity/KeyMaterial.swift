@@ -138,8 +138,8 @@ package final class Certificate {
     return digits(last.year) + "-" + digits(last.mon) + "-" + digits(last.day)
   }
 
-  /// Converts an mbedTLS time to seconds since 1970. mbedTLS counts months from 1. Its certificate parser rejects
-  /// values that are out of range.
+  /// Converts an mbedTLS time to seconds since 1970. mbedTLS counts months from 1. The certificate parser of mbedTLS
+  /// rejects values that are out of range.
   package static func seconds(_ time: mbedtls_x509_time) -> Int64 {
     var parts = tm()
     parts.tm_year = time.year - 1900

@@ -1,11 +1,11 @@
 import Primitives
 
-/// The self-signed X.509 v3 certificate of a node (RFC 5280). It is encoded here, because everything except key, name
-/// and signature is constant. mbedTLS's writer is not used, because it violates section 4.1.2.5: it encodes years
-/// before 2000 as GeneralizedTime.
+/// The self-signed X.509 v3 certificate of a node (RFC 5280). The certificate is encoded here, because everything
+/// except key, name and signature is constant. mbedTLS's writer is not used, because it violates section 4.1.2.5: it
+/// encodes years before 2000 as GeneralizedTime.
 ///
-/// The certificate is valid from 1970 to 9999 ("no well-defined expiration", section 4.1.2.5). So it is valid by every
-/// clock, even by a clock that was never set.
+/// The certificate is valid from 1970 to 9999 ("no well-defined expiration", section 4.1.2.5). So the certificate is
+/// valid by every clock, even by a clock that was never set.
 package enum NodeCertificate {
   /// Returns the DER of the certificate for `spki`. `sign` returns a DER ECDSA-Sig-Value over SHA-256.
   static func make(

@@ -16,7 +16,7 @@ public final class NodeIdentity {
   /// The public key: 0x04, then x and y (SEC 1, uncompressed).
   public let publicPoint: InlineArray<65, UInt8>
 
-  /// One line of text about a fault of the files that did not prevent the start, or nil if there is none.
+  /// One line of text about a fault of the files that did not prevent the start, or nil without such a fault.
   public private(set) var notice: String?
 
   package let key: Key
@@ -37,7 +37,7 @@ public final class NodeIdentity {
   }
 
   /// Reads the identity from `directory`, or returns nil if the directory contains none. If the key file is damaged,
-  /// its previous generation is used, and `notice` reports that.
+  /// its previous generation is used, and `notice` reports the damage.
   public static func load(_ directory: StateDirectory) throws(IdentityError) -> NodeIdentity? {
     try startLibrary()
     let separate = try directory.read(certificateFile, bytesMax: fileBytesMax)
@@ -189,8 +189,8 @@ public final class NodeIdentity {
     return ders
   }
 
-  /// The index of the preferred certificate among those that `isWanted` accepts. It is the first that is valid at
-  /// `time`, otherwise the first that has not expired, otherwise the first.
+  /// The index of the preferred certificate among those that `isWanted` accepts. The preferred certificate is the first
+  /// that is valid at `time`, otherwise the first that has not expired, otherwise the first.
   private static func best(
     of certificates: [Certificate], at time: Int64, where isWanted: (Certificate) -> Bool
   ) -> Int? {

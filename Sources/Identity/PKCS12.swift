@@ -9,8 +9,9 @@ import CMbedTLS
 /// processing that takes time or memory has a limit.
 struct PKCS12 {
   static let bytesMax = 65_536
-  /// The maximum number of key derivation iterations for all parts of one file together. They take a minute on a small
-  /// board. GnuTLS and NSS use 600,000 iterations for each part, and GnuTLS writes the same key several times.
+  /// The maximum number of key derivation iterations for all parts of one file together. This many iterations take a
+  /// minute on a small board. GnuTLS and NSS use 600,000 iterations for each part, and GnuTLS writes the same key
+  /// several times.
   static let iterationsMax = 8_000_000
   static let passwordBytesMax = 256
   /// The maximum number of parts (ContentInfo structures and bags) that are parsed. The file of an identity has only a

@@ -32,8 +32,8 @@ public struct PeerChain {
     return NodeIdentity.nodeID(ofPoint: point)
   }
 
-  /// The uncompressed point of the first certificate's key. Its encoding is that from which node ids are derived. The
-  /// value is nil for an empty chain and for a key that is not P-256.
+  /// The uncompressed point of the first certificate's key. The point has the encoding from which node ids are derived.
+  /// The value is nil for an empty chain and for a key that is not P-256.
   package var point: UnsafeRawBufferPointer? {
     guard let first else { return nil }
     let spki = UnsafeRawBufferPointer(first.pointee.pk_raw)

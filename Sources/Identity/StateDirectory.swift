@@ -5,7 +5,8 @@ import CSystem
 ///
 /// A file is read completely and with a size limit. Writing is atomic: a power cut leaves either the old or the new
 /// contents. A temporary file is written and synchronised, then renamed over the old file, and the directory is
-/// synchronised. The replaced file remains as `NAME.old`, in case the file system loses the new file in spite of this.
+/// synchronised. The replaced file remains as `NAME.old`, in case the file system loses the new file in spite of these
+/// steps.
 public final class StateDirectory {
   public let path: String
   /// For tests only: the number of system calls of writes that still succeed. Later calls fail with EIO, as if the
@@ -56,7 +57,7 @@ public final class StateDirectory {
     try readFile(file(name), bytesMax: bytesMax, secret: secret)
   }
 
-  /// Replaces the file. The previous contents remain as `NAME.old`.
+  /// Replaces the file `name`. The previous contents remain as `NAME.old`.
   public func write(_ bytes: [UInt8], to name: String, mode: mode_t) throws(IdentityError) {
     let code = bytes.withUnsafeBytes { csystem_replace_file(path, name, $0.baseAddress, $0.count, mode, &stepsLeft) }
     if code != 0 { throw .unwritable(path: file(name), code: code) }
@@ -106,7 +107,7 @@ extension StateDirectory {
     /// The file never existed.
     case absent
     case current([UInt8])
-    /// The newest generation is damaged or missing, and these are the contents of the previous generation.
+    /// The newest generation is damaged or missing, and the value is the contents of the previous generation.
     case previous([UInt8])
     /// The file exists or existed, but neither generation is readable.
     case lost

@@ -17,7 +17,7 @@ package struct X509Extension {
     name.count == 3 && name.starts(with: [0x55, 0x1D]) ? name.last : nil
   }
 
-  /// Reads the extensions in a SEQUENCE. Returns nil if they are malformed, or if an extension occurs twice.
+  /// Reads the extensions in a SEQUENCE. Returns nil if the extensions are malformed, or if an extension occurs twice.
   package static func all(in sequence: ArraySlice<UInt8>) -> [X509Extension]? {
     var whole = DERReader(sequence)
     guard var list = try? whole.enter(DERReader.sequence), whole.isEmpty else { return nil }
@@ -81,7 +81,7 @@ extension X509Extension {
   ///
   /// A certificate with such an extension is refused (RFC 5280, section 4.2). The processed extensions are basic
   /// constraints, key usages, key identifiers and alternative names. Alternative names need no processing, because
-  /// nodes are identified by keys. mbedTLS also accepts certificate policies if they are “any policy”.
+  /// nodes are identified by keys. mbedTLS also accepts certificate policies with the value “any policy”.
   package static func unknownCritical(inCertificate der: [UInt8]) -> X509Extension? {
     var whole = DERReader(der[...])
     guard var certificate = try? whole.enter(DERReader.sequence), var body = try? certificate.enter(DERReader.sequence)
@@ -104,7 +104,7 @@ extension X509Extension {
 
   /// The tag `[3]`, constructed: the extensions of a certificate.
   private static let extensionsTag: UInt8 = 0xA3
-  /// id-ce-certificatePolicies.
+  /// The last number of the object identifier id-ce-certificatePolicies.
   private static let policies: UInt8 = 32
 
   private var isProcessed: Bool {

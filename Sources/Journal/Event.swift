@@ -1,17 +1,17 @@
 /// The event that a record describes. Raw values are stored in journal files, and are never used for another event. The
-/// function `eventText` in Diagnostics defines the text of each event.
+/// function `eventText` in `Log` defines the text of each event.
 ///
 /// The comments define the record's integers `a`, `b` and `c`, and its 16 bytes (`node` or `text`). The record's `link`
 /// byte is the number of the link slot, or 0xFF without a link. Reserved raw values belonged to events of earlier
-/// versions. No new event uses them, because old journals may still contain them.
+/// versions. No new event uses the reserved values, because old journals may still contain them.
 public enum Event: UInt16, Sendable {
   // The box. Reserved: 5–9.
   /// The daemon has started. a: boot epoch · b: process id · node: own id
   case boxStarted = 1
   /// The daemon begins to stop. a: the signal that requested the stop, or 0
   case boxStopped = 2
-  /// The last message before a crash. Its first 40 bytes are in a, b, c and the 16 bytes; the rest follows in
-  /// `textMore`
+  /// The last message before a crash. The first 40 bytes of this message are in a, b, c and the 16 bytes; the rest
+  /// follows in `textMore`
   case panic = 3
   /// The wall clock was set. a: new offset from the monotonic clock in ns, two's complement · b: previous offset
   case clockStepped = 4
@@ -45,8 +45,8 @@ public enum Event: UInt16, Sendable {
   case linkStalled = 37
   /// The neighbour accepts frames again. a: bytes still queued for the neighbour · node: neighbour
   case linkResumed = 38
-  /// The link breaks often. For a time it is used only if no other route exists. a: bearer · b: that time in seconds ·
-  /// node: neighbour
+  /// The link breaks often. For a time the link is used only if no other route exists. a: bearer · b: that time in
+  /// seconds · node: neighbour
   case linkQuarantined = 39
   /// This node advertises a new cost of the link, as measured. a: bearer · b: new cost · c: old cost · node: neighbour
   case linkCostStated = 40
@@ -121,7 +121,7 @@ public enum Event: UInt16, Sendable {
   /// WPS push-button mode was started, so that stations can join. a: its duration in seconds
   case wifiButtonPressed = 155
 
-  // Diagnostics
+  // The control socket
   /// A client of the control socket has connected. a: client slot · b: process id of the client · c: user id of the
   /// client
   case controlAttached = 190

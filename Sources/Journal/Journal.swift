@@ -8,7 +8,7 @@ import Synchronization
 /// reads a record completely or not at all, even after this process has died. Repeated records are counted instead of
 /// written (`RepeatFilter`).
 public struct Journal: @unchecked Sendable {
-  /// The filter that all copies of this value share. If it is nil, every record is written.
+  /// The filter that all copies of this value share. If the filter is nil, every record is written.
   private let filter: UnsafeMutablePointer<RepeatFilter>?
   private let fixedLevel: Level
   private let base: UnsafeMutableRawPointer?
@@ -26,10 +26,12 @@ public struct Journal: @unchecked Sendable {
 
   /// Continues the journal in `memory`. If `memory` contains no journal, formats it.
   /// - `memory`: page-aligned and at least `JournalLayout.fileBytes(capacity: JournalLayout.capacityMin)` bytes. The
-  ///   memory must outlive this journal and its copies. If the memory is smaller, the result is `.none`.
+  ///   memory must outlive this journal and its copies. If the memory is smaller than this minimum, the result is
+  ///   `.none`.
   /// - `level`: records that are less severe are dropped. If there is a filter, the level of the filter is used
   ///   instead.
-  /// - `filter`: counts repeated records, and must exist as long as `memory`. If it is nil, every record is written.
+  /// - `filter`: counts repeated records, and must exist as long as `memory`. If `filter` is nil, every record is
+  ///   written.
   /// - `wallOffset`: wall clock minus monotonic clock, in nanoseconds.
   /// - `boot`: the machine's boot id. A new id shows that the monotonic clock has started again.
   public init(

@@ -5,8 +5,8 @@ import Synchronization
 public struct JournalRecord: Sendable {
   public var sequence: UInt64
   public var instant: Instant
-  /// The wall time of the record, in nanoseconds since 1970 (UTC). It is calculated with the latest known offset of the
-  /// wall clock.
+  /// The wall time of the record, in nanoseconds since 1970 (UTC). The wall time is calculated with the latest known
+  /// offset of the wall clock.
   public var wallNanoseconds: Int64
   /// The level as a raw value. `level` and `event` are raw values, because a journal of a later version may contain
   /// unknown values.
@@ -21,7 +21,7 @@ public struct JournalRecord: Sendable {
   public var node: NodeID
 }
 
-/// Reads a journal while another process may be writing it.
+/// Reads a journal while another process may be writing to the journal.
 public struct JournalReader: @unchecked Sendable {
   private let base: UnsafeRawPointer
   private let capacity: UInt64

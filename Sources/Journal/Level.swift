@@ -4,8 +4,8 @@ public enum Level: UInt8, Comparable, Sendable {
   case fault = 0
   /// A request fails until a person acts.
   case error = 1
-  /// A resource is missing, or something was refused. The daemon continues without it, and checks whether that has
-  /// changed.
+  /// A resource is missing, or something was refused. The daemon continues without the missing resource, and checks
+  /// later whether the lack has ended.
   case warning = 2
   /// Normal operation, such as peers and links that appear and disappear.
   case notice = 3

@@ -7,8 +7,8 @@ import Primitives
 ///
 /// - A **subject** is an event about one node, link or text. `subjectBurst` records of a subject are written within a
 ///   minute. Further records are counted. The counting period doubles from one minute to 16 minutes.
-/// - A **kind** is all records of one event, or of one source of texts, regardless of the subject. Its limit is a burst
-///   of 1/32 of the ring, which refills within an hour.
+/// - A **kind** is all records of one event, or of one source of texts, regardless of the subject. The limit of a kind
+///   is a burst of 1/32 of the ring, which refills within an hour.
 ///
 /// So others can flood eight kinds for an hour with any number of invented subjects, and half of the ring still
 /// contains older records.
@@ -30,8 +30,8 @@ public struct RepeatFilter {
   static let sourcesMax = 16
   private static let hourNanoseconds: UInt64 = 3_600_000_000_000
 
-  /// The subject of a record. It identifies equal subjects, and contains the fields for the record with the count
-  /// (`Event.repeated`).
+  /// The subject of a record. The subject identifies equal subjects, and contains the fields for the record with the
+  /// count (`Event.repeated`).
   struct Subject {
     var event: Event
     var level = Level.debug
@@ -44,7 +44,7 @@ public struct RepeatFilter {
   }
 
   private struct Watch {
-    /// 0 if this entry is free.
+    /// The hash of the subject; 0 if this entry is free.
     var key: UInt64 = 0
     var since = Instant.zero
     var until = Instant.zero
@@ -135,8 +135,8 @@ public struct RepeatFilter {
     return false
   }
 
-  /// Returns the next count whose period has ended, and sets it to 0. Returns nil if there is no such count. If
-  /// `isLast` is true, all counts are returned, regardless of their periods.
+  /// Returns the next count of repeats whose period has ended, and sets this count to 0. Returns nil if there is no
+  /// count whose period has ended. If `isLast` is true, all counts are returned, regardless of their periods.
   mutating func nextCount(at now: Instant, isLast: Bool) -> (subject: Subject, repeats: UInt64, seconds: UInt64)? {
     for index in 0..<Self.subjectsMax where watches[index].repeats > 0 {
       guard isLast || watches[index].until <= now else { continue }

@@ -14,8 +14,9 @@ public struct EncryptAhead: Equatable, Sendable {
   public let limit: Int
   /// The number of encrypted, unsent bytes from which no further frame is encrypted.
   public let enough: Int
-  /// Whether a bulk frame is encrypted only after the stream, since it last accepted bytes, has reported that it
-  /// accepts more. The kernel's buffer is then nearly empty. Until then, urgent frames can overtake the bulk frame.
+  /// Whether a bulk frame is encrypted only after the stream has accepted bytes and has then reported room for more.
+  /// When the stream reports room, the kernel's buffer is nearly empty. Until the frame is encrypted, urgent frames can
+  /// overtake the bulk frame.
   public let waitsForRoom: Bool
 
   /// The limits for one bearer. Over Bluetooth LE a link encrypts one frame of maximum length after the kernel has

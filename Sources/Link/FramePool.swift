@@ -6,8 +6,8 @@ import Primitives
 /// The ingress of a frame is the neighbour that delivered it, or this node itself. The blocks of a frame are charged to
 /// its ingress until the frame is sent or dropped. An ingress may hold as many blocks as are free (`FairShare`), up to
 /// its quota. So a single busy ingress has ample memory. When several ingresses hold their full share, a new ingress
-/// immediately gets half as much memory as each of them. After some queued frames have left, it gets as much as the
-/// others.
+/// immediately gets half as much memory as each of them. After some queued frames have left, the new ingress gets as
+/// much as the others.
 ///
 /// Free blocks and flows are reused last in, first out, before memory that was never used. So the pool touches only as
 /// many pages as its greatest number of queued frames needed. Copies of the value share the pool.
@@ -27,7 +27,7 @@ public struct FramePool {
   /// The number of priority classes of a queue.
   static let classes = 3
 
-  /// The state of the pool. It is stored behind one pointer, so that the pool is a small value to pass.
+  /// The state of the pool. The state is stored behind one pointer, so that the pool is a small value to pass.
   private struct Contents {
     var freeBlock = FramePool.none
     var freshBlock: UInt16 = 0
@@ -61,7 +61,7 @@ public struct FramePool {
     }
   }
 
-  /// The number of frames that one ingress has queued. Its blocks are counted in `Contents.share`.
+  /// The number of frames that one ingress has queued. The blocks of an ingress are counted in `Contents.share`.
   struct Ingress {
     var frames: UInt16 = 0
   }
@@ -88,7 +88,7 @@ public struct FramePool {
   var flows: Table<Flow, UInt16> { state.flows }
   /// The table of groups has as many entries as the table of flows. Each group has at least one flow.
   var groups: Table<FlowGroup, UInt16> { state.groups }
-  /// The rings of all queues. Those of queue n are the `classes` entries from `n * classes` on.
+  /// The rings of all queues. The rings of queue n are the `classes` entries from `n * classes` on.
   var rings: Table<QueueRing, UInt8> { state.rings }
   /// The blocks that each queue holds, by ingress.
   var shares: Table<FairShare, UInt8> { state.shares }
@@ -317,8 +317,8 @@ struct Flow: TakesTurns {
 }
 
 /// The flows of one class on one link with the same ingress. One ring holds the flows whose source is the neighbour
-/// itself, whose identity its link proves. The other ring holds the flows that the neighbour relays. The two rings take
-/// turns by bytes.
+/// itself, whose identity its link proves. The second ring holds the flows that the neighbour relays. The two rings
+/// take turns by bytes.
 struct FlowGroup: TakesTurns {
   let ingress: UInt8
   /// The next group in the ring of its link and class, or the next free group.

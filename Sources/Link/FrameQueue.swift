@@ -11,8 +11,8 @@ import Primitives
 /// frame. A class that has waited for `Limits.passedOverBytesMax` bytes of more urgent frames may send one frame, so no
 /// class starves.
 ///
-/// Relayed frames cannot use all of their ingress's quota. One frame of maximum length and an eighth of the frame count
-/// remain for frames that the neighbour originates.
+/// Relayed frames cannot use all of their ingress's quota. For frames that the neighbour originates, one frame of
+/// maximum length and an eighth of the frame count remain.
 public struct FrameQueue {
   /// The classes of the frames that wait in the pool, most urgent first.
   private enum Class: Int {
@@ -297,7 +297,7 @@ public struct FrameQueue {
     return ring.first(in: pool.flows) { $0.source == header.source && $0.destination == header.destination }
   }
 
-  /// The flow of a class whose turn it is; nil if the class is empty.
+  /// The flow that has the turn in a class; nil if the class is empty.
   private func turn(_ kind: Class) -> UInt16? {
     rings[kind].groups.isEmpty ? nil : turn(of: rings[kind].groups.turn(in: pool.groups))
   }

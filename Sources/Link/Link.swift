@@ -15,7 +15,7 @@ public struct Link {
     case idle
     /// This node's hello was queued, and the neighbour's hello has not arrived.
     case opening
-    /// Frames of every type are accepted.
+    /// The link accepts frames of every type.
     case up
     /// The link is becoming a parked link, which is kept without a stream. This node queued a goodbye with
     /// `CloseReason.parked`. Frames that the neighbour sent before its own goodbye are still received, and frames for
@@ -34,12 +34,13 @@ public struct Link {
   public static let provingTime = TimeSpan.seconds(2)
 
   public private(set) var state = State.idle
-  /// The node at the other end, which has proved its key.
+  /// The node at the other end of the link, which has proved its key.
   public private(set) var peer = NodeID.none
   public private(set) var bearer = BearerKind.ethernet
   /// Whether the neighbour dialled the stream.
   public private(set) var isInbound = false
-  /// The boot epoch in the neighbour's hello. Like the next two properties, it is valid once the link is up.
+  /// The boot epoch in the neighbour's hello. Like the next two properties, the boot epoch is valid once the link is
+  /// up.
   public private(set) var peerEpoch: UInt64 = 0
   public private(set) var peerCapabilities = Capabilities.none
   public private(set) var peerName: DisplayName?
@@ -53,8 +54,8 @@ public struct Link {
   public private(set) var meter = LinkMeter(.ethernet)
   /// Whether a pong has arrived and the link has been up for `provingTime`.
   public private(set) var isProven = false
-  /// Whether a frame other than a hello has arrived since the link came up. Such a frame shows that the link is up at
-  /// the neighbour too.
+  /// Whether a frame other than a hello has arrived since the link came up. A frame other than a hello shows that the
+  /// link is up at the neighbour too.
   public private(set) var isMutual = false
   /// Whether the link was parked before this stream opened.
   public private(set) var isResumed = false
@@ -243,8 +244,8 @@ public struct Link {
     openedAt = now
   }
 
-  /// Whether the neighbour's goodbye with `CloseReason.parked` is valid. It is valid as an answer to this node's own
-  /// goodbye, or from a relay if this node may be parked. A request of a relay is accepted at once.
+  /// Whether the neighbour's goodbye with `CloseReason.parked` is valid. This goodbye is valid as an answer to this
+  /// node's own goodbye, or from a relay if this node may be parked. A request of a relay is accepted at once.
   private mutating func isParkable(_ local: NodeID, _ now: Instant) -> Bool {
     if state == .parking { return true }
     guard state == .up, parks, peerCapabilities.contains(.relay) else { return false }
@@ -268,7 +269,7 @@ public struct Link {
     case .idle, .opening, .closed, .parked: false
     }
   }
-  /// Whether the node at the other end is a neighbour of this node: the link is up, or it is kept without a stream.
+  /// Whether the node at the other end is a neighbour of this node: the link is up, or is kept without a stream.
   public var isStanding: Bool {
     switch state {
     case .up, .parking, .parked: true
@@ -303,8 +304,7 @@ public struct Link {
 
   private var provenDue: Instant { hasPonged && !isProven ? upSince + Self.provingTime : .never }
 
-  /// Queues a ping if one is due, or closes a dead link. `isHeld` means that bytes wait which the stream does not
-  /// accept.
+  /// Queues a ping if one is due, or closes a dead link. `isHeld`: whether bytes wait that the stream does not accept.
   public mutating func handleTimeout(local: NodeID, now: Instant, isHeld: Bool = false) {
     if deadline > now { return }
     if state == .opening && isResumed {
@@ -389,8 +389,8 @@ public struct Link {
   }
 
   public var queuedByteCount: Int { queue.byteCount }
-  /// Whether another advertisement should be queued. Only few advertisements wait in this queue. The others wait in the
-  /// link-state database, where newer advertisements replace them.
+  /// Whether another advertisement should be queued. Only few advertisements wait in this queue. The other
+  /// advertisements wait in the link-state database, where newer advertisements replace them.
   public var takesAdvertisement: Bool { state == .up && queue.controlByteCount < Self.controlBytesAhead }
   public var hasFrames: Bool { !queue.isEmpty }
   /// Whether routed frames from `ingress` are queued. `ingress` is a link slot or `FramePool.ownIngress`.

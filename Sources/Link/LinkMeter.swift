@@ -17,11 +17,11 @@ public struct LinkMeter {
   static let windowBytes: UInt64 = 16_384
   /// The number of consecutive measurements of which the best one decides whether a link is slow.
   static let windows = 8
-  /// The time without new measurements after which a slow link has its usual cost again. The time begins at `memoryMin`
-  /// and doubles with each such reset, up to `memoryMax`.
+  /// The time without new measurements after which a slow link has its usual cost again. This time begins at
+  /// `memoryMin` and doubles with each return to the usual cost, up to `memoryMax`.
   static let memoryMin = TimeSpan.seconds(300)
   static let memoryMax = TimeSpan.seconds(4_800)
-  /// The greatest measured cost. Links in quarantine have greater costs, so that they are used last.
+  /// The greatest measured cost. Links in quarantine have greater costs, so that other links are used first.
   public static let costMax: UInt16 = 32_767
 
   private let bearer: BearerKind

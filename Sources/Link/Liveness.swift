@@ -3,22 +3,22 @@ import Primitives
 /// Detects a dead neighbour: a neighbour that was silent, was pinged, and then sent no frame in time.
 ///
 /// A ping travels on a reliable stream, so one ping is enough. The timeout for the answer follows the measured
-/// round-trip times, so a slow or lossy link is not mistaken for a dead one. The timeout begins when the ping is
-/// queued, not when it was due. A node that itself runs late sends another ping before it decides, because an answer
+/// round-trip times, so a slow or lossy link is not mistaken for a dead link. The timeout begins when the ping is
+/// queued, not when it was due. A node that itself runs late sends another ping before the decision, because an answer
 /// may have arrived that the node has not read.
 public struct Liveness {
   /// The maximum time between two pings. A ping is sent even to an active neighbour, to measure the round-trip time.
   static let measureInterval = TimeSpan.seconds(15)
-  /// The longest timeout for an answer. This timeout also applies before a round-trip time is known.
+  /// The longest timeout for an answer. The longest timeout also applies before a round-trip time is known.
   static let answerMax = TimeSpan.seconds(7)
   /// The timeout is at least this multiple of the slowest recent round-trip time, up to `answerMax`.
   static let answerRoundTrips: UInt64 = 3
-  /// If a timeout is handled later than this after it was due, another ping is sent instead of closing the link.
+  /// If a timeout is handled this much later than due, another ping is sent instead of closing the link.
   static let latenessMax = TimeSpan.milliseconds(250)
   /// The maximum number of pings in a row that are sent because a timeout was handled late.
   static let latePingsMax: UInt8 = 3
 
-  /// The action that is due.
+  /// The action that is due: nothing, a ping, or closing the link of a dead neighbour.
   enum Due { case nothing, ping, death }
 
   private let bearer: BearerKind
@@ -32,7 +32,7 @@ public struct Liveness {
   private var latePings: UInt8 = 0
   /// The neighbour is not considered dead before this time.
   private var excusedUntil = Instant.zero
-  /// The last four round-trip times. The slowest of them determines the timeout.
+  /// The last four round-trip times. The slowest of these times determines the timeout.
   private var roundTrips = FixedArray<4, TimeSpan>(repeating: TimeSpan(nanoseconds: 0))
   private var measured = 0
 
@@ -50,7 +50,7 @@ public struct Liveness {
     }
   }
 
-  /// The minimum timeout for an answer. It applies on a link with short round trips.
+  /// The minimum timeout for an answer. This minimum applies on a link with short round trips.
   static func answerMin(over bearer: BearerKind) -> TimeSpan {
     switch bearer {
     case .ethernet, .loopback: .milliseconds(700)
@@ -72,8 +72,8 @@ public struct Liveness {
   }
 
   /// Records that bytes of a frame arrived. The bytes postpone the next ping, at most to twice `silenceMax`, because a
-  /// frame takes long on a slow link. They are no answer to a ping, because a neighbour that sends only single bytes is
-  /// not considered alive.
+  /// frame takes long on a slow link. These bytes are no answer to a ping, because a neighbour that sends only single
+  /// bytes is not considered alive.
   mutating func arrived(now: Instant) { arrivedAt = now }
 
   mutating func pingSent(now: Instant) {
@@ -93,7 +93,8 @@ public struct Liveness {
   /// The time at which `due` may change without another event.
   var deadline: Instant { isAsking ? answerDue : pingDue }
 
-  /// The action that is due now. A ping that is due because this node handled a timeout late is counted in `latePings`.
+  /// The action that is due at `now`. A ping that is due because this node handled a timeout late is counted in
+  /// `latePings`.
   mutating func due(now: Instant) -> Due {
     if !isAsking { return pingDue <= now ? .ping : .nothing }
     let end = answerDue
@@ -103,7 +104,7 @@ public struct Liveness {
     return .ping
   }
 
-  /// Whether a ping is due within `span`. If it is sent together with the pings of other links, it needs no timer of
+  /// Whether a ping is due within `span`. A ping that is sent together with the pings of other links needs no timer of
   /// its own.
   func isPingDue(within span: TimeSpan, now: Instant) -> Bool { !isAsking && pingDue <= now + span }
 

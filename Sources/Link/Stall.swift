@@ -1,14 +1,16 @@
 import Primitives
 
-/// Detects a neighbour that accepts no frames although its radio responds. Such a neighbour grants no credits
-/// (Bluetooth Core Specification 5.4, Vol 3, Part A, 10.1). Its application does not read, or its receive buffer is too
-/// short. A ping that was not sent cannot be answered. So a time limit decides whether the neighbour is dead.
+/// Detects a neighbour that accepts no frames although its radio responds. A neighbour that accepts no frames grants no
+/// credits (Bluetooth Core Specification 5.4, Vol 3, Part A, 10.1). The neighbour's application does not read, or its
+/// receive buffer is too short. A ping that was not sent cannot be answered. So a time limit decides whether the
+/// neighbour is dead.
 ///
-/// The time limit applies over Bluetooth LE only. There the controller ends the connection to an absent neighbour after
-/// the supervision timeout. Over other bearers a blocked stream may be the only sign that the neighbour is absent.
+/// The time limit applies over Bluetooth LE only. Over Bluetooth LE the controller ends the connection to an absent
+/// neighbour after the supervision timeout. Over other bearers a blocked stream may be the only sign that the neighbour
+/// is absent.
 struct Stall {
-  /// The maximum time for which a neighbour may accept no frames. It begins at the first timeout that finds the stream
-  /// blocked. An application that a phone suspends for less time simply continues.
+  /// The maximum time for which a neighbour may accept no frames. This time begins at the first timeout that finds the
+  /// stream blocked. An application that a phone suspends for less time simply continues.
   static let spanMax = TimeSpan.seconds(20)
 
   private var since = Instant.never

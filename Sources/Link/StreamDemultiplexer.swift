@@ -6,18 +6,18 @@ import Primitives
 /// to end, and travels beside the TLS records.
 ///
 /// The demultiplexer works incrementally: `next` accepts input that is split anywhere, and returns the kind and the
-/// number of the first bytes. The caller passes the bytes after them to the next call. No bytes are stored, so a caller
-/// that needs a complete sealed frame must join the pieces.
+/// number of the first bytes. The caller passes the bytes after this piece to the next call. No bytes are stored, so a
+/// caller that needs a complete sealed frame must join the pieces.
 ///
 /// A sealed frame on the wire: frame header (48) ‖ link sequence (8, big-endian) ‖ tag (16) ‖ payload. The header
 /// contains the payload length (`FrameHeader.lengthEnd`).
 public struct StreamDemultiplexer: Sendable {
-  /// The length of a TLS record header, in bytes. Its last two bytes are the length field.
+  /// The length of a TLS record header, in bytes. The last two bytes of this header are the length field.
   public static let recordHeaderBytes = 5
   /// The maximum of the length field of a protected TLS 1.3 record (RFC 8446, section 5.2). The records of the AEAD
   /// suites of TLS 1.2 are shorter.
   public static let recordBytesMax = 16384 + 256
-  /// The first byte of a sealed frame. It includes the version of the frame format.
+  /// The first byte of a sealed frame. The first byte includes the version of the frame format.
   public static let sealedMarker = FrameHeader.marker
   public static let sealedHeaderBytes = FrameHeader.byteCount
   public static let sealedSequenceBytes = 8
@@ -40,9 +40,9 @@ public struct StreamDemultiplexer: Sendable {
 
   /// The kind of the first bytes of the input.
   public enum Piece: Equatable, Sendable {
-    /// Bytes of one or more TLS records. The first and the last may be incomplete.
+    /// Bytes of one or more TLS records. The first and the last record may be incomplete.
     case records(byteCount: Int)
-    /// Bytes of one sealed frame. They include the frame's first byte if `begins`, and its last byte if `ends`.
+    /// Bytes of one sealed frame. These bytes include the frame's first byte if `begins`, and its last byte if `ends`.
     case sealed(byteCount: Int, begins: Bool, ends: Bool)
   }
 
@@ -53,8 +53,8 @@ public struct StreamDemultiplexer: Sendable {
   private var unit = Unit.none
   /// The number of bytes of the unit read so far, counted only up to the end of the length field.
   private var seen = 0
-  /// The value of the length field while that field is being read. After that, the number of bytes of the unit that
-  /// remain.
+  /// The value of the length field while that field is being read. After the length field, the value is the number of
+  /// bytes of the unit that remain.
   private var remaining = 0
   private var refusal: Refusal?
 

@@ -2,7 +2,7 @@ import Primitives
 
 /// A record that takes turns with others in a `TurnRing`.
 protocol TakesTurns {
-  /// The next record in its ring.
+  /// The next record after this record in its ring.
   var next: UInt16 { get set }
   /// The number of bytes that the record may still send in its turn.
   var deficit: Int32 { get set }
@@ -45,7 +45,7 @@ struct TurnRing {
     }
   }
 
-  /// Adds a record. Its turn comes after the turns of all other records.
+  /// Adds a record, whose turn comes after the turns of all other records.
   mutating func enter<Record: TakesTurns>(_ number: UInt16, in table: Table<Record, UInt16>, quantum: Int) {
     if isEmpty {
       table[number].next = number
@@ -57,7 +57,7 @@ struct TurnRing {
     last = number
   }
 
-  /// Removes a record. If it was the turn of this record, the turn of the next record begins.
+  /// Removes a record. If this record had the turn, the turn of the next record begins.
   mutating func leave<Record: TakesTurns>(_ number: UInt16, in table: Table<Record, UInt16>, quantum: Int) {
     let following = table[number].next
     if following == number {

@@ -1,7 +1,8 @@
 import Primitives
 import Session
 
-/// All clients of the local API. This type makes no system calls: its host moves packets between it and the sockets.
+/// All clients of the local API. This type makes no system calls: the host of the type moves packets between the
+/// clients' records and the sockets.
 ///
 /// The host reports new and ended connections, their packets, and the events of the node's sessions. The host requests
 /// the events for a client when the client's connection has room for a packet. Time is an argument.
@@ -32,7 +33,7 @@ public final class ClientRecords {
 
   // MARK: Clients
 
-  /// Adds a client with its numeric user and all its groups, as the kernel reports them. Returns the client's slot.
+  /// Adds a client with its numeric user and all its groups, as reported by the kernel. Returns the client's slot.
   /// Returns nil if the user's share of the slots is used up; `connectionRefusal` then has the text for the client.
   public func attach(user: UInt32, isOperator: Bool, groups: [UInt32], now: Instant) -> Int? {
     guard mayTake(1, of: LocalLimits.clients, user, isOperator, counting: { _ in 1 }),
@@ -44,7 +45,7 @@ public final class ClientRecords {
     return place
   }
 
-  /// Removes a client. The other members of the client's sessions see the client as crashed.
+  /// Removes a client. After that, the other members of the client's sessions see the client as crashed.
   public func detach(_ place: Int, now: Instant) {
     guard let client = clients[place] else { return }
     clients[place] = nil
@@ -116,8 +117,8 @@ public final class ClientRecords {
 
   public func hasNews(_ place: Int) -> Bool { clients[place]?.hasNews ?? false }
 
-  /// The next packet for a client, with its length field, or nil if there is none. A call implies that the connection
-  /// has written the previous packet, or has copied it for writing.
+  /// The next packet for a client, with its length field, or nil if there is no packet. A call implies that the
+  /// connection has written the previous packet, or has copied it for writing.
   public func nextPacket(for place: Int, now: Instant) -> [UInt8]? {
     guard let client = clients[place] else { return nil }
     written(client, now)
@@ -186,10 +187,10 @@ public final class ClientRecords {
     client.reply(.done(request: number, outcome, text: text.withUTF8Buffer { [UInt8]($0) }))
   }
 
-  /// Whether an unreliable message may wait for a client. Afterwards, the waiting bytes of the client must be at most
-  /// twice the bytes that are free for all clients. So a single client gets at most two thirds of the buffer, n clients
-  /// get 2/(2n + 1) each, and half of such a part stays free for a new client. The clients of one user together may
-  /// have at most four times the free bytes.
+  /// Whether an unreliable message may wait for a client. With the message, the waiting bytes of the client must be at
+  /// most twice the bytes that are free for all clients. So a single client gets at most two thirds of the buffer, and
+  /// n clients get 2/(2n + 1) each. The part that stays free for a new client is half of one client's part. The clients
+  /// of one user together may have at most four times the free bytes.
   func mayWait(_ message: ClientSession.Message, in session: ClientSession, for client: ClientRecord) -> Bool {
     let (all, ofUser) = sum(of: client.user) { $0.unreliableBytes }
     let userMay = LocalLimits.unreliable.bytesMax(held: ofUser, taken: all, isFavoured: client.isOperator)

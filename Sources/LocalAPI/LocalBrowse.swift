@@ -1,6 +1,7 @@
 import Primitives
 
-/// A set of places. A place is the number by which a browse refers to a node (docs/local-api.md, event 130).
+/// A set of places of a browse. A place is the number by which a browse refers to a node (docs/local-api.md, event
+/// 130).
 struct LocalBits {
   private var words = FixedArray<4, UInt64>(repeating: 0)
   /// The number of places: one for each node that this node can know at once.
@@ -22,8 +23,8 @@ struct LocalBits {
 
 /// A browse for the services of one type, or of all types that the client may use.
 ///
-/// An event of the browse is built when it is sent, from the services that a node offers at that time. So a client that
-/// reads nothing costs one bit for each node.
+/// An event of the browse is built when it is sent, from the services that a node offers at the time of sending. So a
+/// client that reads nothing costs one bit for each node.
 struct LocalBrowse {
   let number: UInt32
   /// The service type; empty for all types.

@@ -6,7 +6,7 @@ public enum LocalOutcome: UInt8, Sendable {
   case done = 0
   /// The daemon does not know the request type or does not support the protocol version.
   case unsupported = 1
-  /// There is no such service, browse, session or invitation, or it has ended.
+  /// There is no such service, browse, session or invitation, or the object has ended.
   case unknown = 2
   /// A field is invalid.
   case invalid = 3
@@ -14,7 +14,7 @@ public enum LocalOutcome: UInt8, Sendable {
   case notAllowed = 4
   /// The address is not a connected member, or is out of reach.
   case unavailable = 5
-  /// A limit is reached.
+  /// A limit for the client or its user is reached.
   case full = 6
   /// The session is about to join another session, or already waits for the address of the request.
   case busy = 7
@@ -28,7 +28,7 @@ public enum LocalOutcome: UInt8, Sendable {
 public enum LocalDelivery: UInt8, Sendable {
   /// The member's node has the message.
   case delivered = 0
-  /// Delivery failed. The message may have arrived, but not twice.
+  /// Delivery of the message failed. The message may have arrived, but not twice.
   case failed = 1
   /// The message was not sent because the member has no room for it. The event `room` follows when there may be room.
   case noRoom = 2
@@ -42,8 +42,8 @@ public struct LocalPeer: Equatable, Sendable {
   public var name: [UInt8]
   /// The number of links on the path to the node; 0 for this node.
   public var hops: UInt8
-  /// Whether this node has pinned the node's key: stored it as the known key of the node's name. True for this node
-  /// itself.
+  /// Whether this node has pinned the key of the node: stored the key as the known key of the node's name. The property
+  /// is true for this node itself.
   public var isVerified: Bool
 
   public init(name: [UInt8], hops: UInt8, isVerified: Bool) {

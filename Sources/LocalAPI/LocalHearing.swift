@@ -66,7 +66,8 @@ extension ClientRecords {
         client.hasNews = true
       }
       if let index = client.received.firstIndex(where: { $0.invitation.handle == handle }) {
-        // An invitation that ends before it was reported is removed, so that a client that does not read keeps none.
+        // An invitation that ends before its report is removed, so that no ended invitations are kept for a client that
+        // does not read.
         guard client.received[index].isTold else {
           client.received.remove(at: index)
           continue

@@ -7,8 +7,7 @@ public enum LocalLimits {
   /// The versions of the protocol that this daemon speaks.
   public static let versions: ClosedRange<UInt16> = 1...1
   /// The number of clients at once. `ShareRule` divides this limit among the users, and also the limits of services and
-  /// sessions below. A single user gets at most 38 clients. 8 are reserved for the operator (root and the daemon's own
-  /// user).
+  /// sessions. A single user gets at most 38 clients. 8 are reserved for the operator (root and the daemon's own user).
   public static let clientsMax = 64
   static let clients = ShareRule(capacity: clientsMax, reserve: 8, factor: 2)
   /// The number of services of all clients, and the bytes of all services in the node's advertisement. A single user
@@ -50,26 +49,26 @@ public enum LocalLimits {
   /// unit is a message to one member. Other requests are counted as `workOfRequest`, because some need a signature.
   public static let workPerCall = 256
   static let workOfRequest = 32
-  /// The rate of signatures for the requests of one user. One signature takes 3.4 million instructions on aarch64
-  /// (counted by QEMU: mbedTLS 3.6), which is 1.74 ms on a Raspberry Pi 4. Opening a session costs two signatures. The
-  /// operator has no rate limit.
+  /// The rate of signatures for the requests of one user. Making one signature takes 3.4 million instructions on
+  /// aarch64 (counted by QEMU: mbedTLS 3.6), which is 1.74 ms on a Raspberry Pi 4. Opening a session costs two
+  /// signatures. The operator has no rate limit.
   static let signaturesPerUser = TokenRate(perSecond: 20, burst: 64)
-  /// The rate of signatures for all users together. It costs less than a fifth of the time of a Raspberry Pi 4's
-  /// processor. Waiting users take turns.
+  /// The rate of signatures for all users together. Signing at this rate costs less than a fifth of the time of a
+  /// Raspberry Pi 4's processor. Waiting users take turns.
   static let signaturesOfAll = TokenRate(perSecond: 100, burst: 128)
   /// The longest packet, in bytes without its length field, that a client may send at any time. A longer packet needs a
   /// slot; see `LongPacketPlaces`.
   public static let shortPacketBytesMax = 4_352
-  /// The number of slots for longer packets from clients. A single user gets at most 2 slots, and one is reserved for
-  /// the operator.
+  /// The number of slots for longer packets from clients. A single user gets at most 2 of these slots, and one slot is
+  /// reserved for the operator.
   public static let longPacketsMax = 4
   static let longPackets = ShareRule(capacity: longPacketsMax, reserve: 1, factor: 2)
   /// The time after which a client loses its slot for a longer packet, if another client waits for a slot.
   public static let longPacketTime = TimeSpan.seconds(10)
   /// If a client has left more bytes of answers unread than this, no request is read from the client.
   public static let repliesBytesMax = 2_048
-  /// When this many bytes are queued for a client, no further packet is added before they are written. See
-  /// `largeBytesMax` for the exception.
+  /// When this many bytes are queued for a client, no further packet is added before they are written. `largeBytesMax`
+  /// describes the exception to this limit.
   public static let batchBytesMax = 4_096
   /// The maximum number of bytes that are read from or written to a client at once, while the client has one of
   /// `largeMax` slots for large reads and writes. Other clients are limited by `shortPacketBytesMax` and
@@ -77,7 +76,8 @@ public enum LocalLimits {
   public static let largeBytesMax =
     SessionLimits.streamTurnsMax * SessionLimits.streamTurnBytes / streamBytesMax * streamRequestBytesMax
   public static let largeMax = 4
-  /// The rule by which users share these slots. A single user gets at most 2, and one is reserved for the operator.
+  /// The rule by which users share the slots for large packets. A single user gets at most 2 of these slots, and one
+  /// slot is reserved for the operator.
   public static let large = ShareRule(capacity: largeMax, reserve: 1, factor: 2)
   /// The maximum number of bytes of a member's certificates in one packet to a client, including their length fields. A
   /// longer chain is truncated to the first certificates that fit, because the packet needs memory until the client
@@ -102,8 +102,8 @@ public enum LocalLimits {
 /// The maximum memory of the local API, in bytes. The host adds these numbers to its ledger of all memory (`Ledger`).
 public enum LocalMemory {
   private static let arrayOverheadBytes = 48
-  /// One client: its objects without the members of its sessions, its unread answers, and one packet in each direction.
-  /// Apart from messages, the longest packet to a client is the request to decide on a member.
+  /// The memory of one client: its objects without the members of its sessions, its unread answers, and one packet in
+  /// each direction. Apart from messages, the longest packet to a client is the request to decide on a member.
   public static let client =
     MemoryLayout<ClientRecord.Flight>.stride * LocalLimits.flightsMax
     + (MemoryLayout<LocalBrowse>.stride + Limits.serviceTypeBytesMax + arrayOverheadBytes) * LocalLimits.browsesMax
@@ -121,7 +121,8 @@ public enum LocalMemory {
     Int(SessionLimits.streamBytesMax) / ByteBlocks.blockBytes * (ByteBlocks.blockBytes + arrayOverheadBytes)
     - SessionLimits.streamsMax * Int(SessionLimits.streamWindowSure) / ByteBlocks.blockBytes
     * (ByteBlocks.blockBytes + arrayOverheadBytes)
-  /// One session: its members, including former members whose departure was not yet reported to the client.
+  /// The memory of one session: its members, including former members whose departure was not yet reported to the
+  /// client.
   public static let session =
     SessionLimits.recordsMax
     * (MemoryLayout<LocalMember>.stride + SessionLimits.farewellBytesMax + arrayOverheadBytes)

@@ -30,7 +30,7 @@ struct LocalMember {
     self.state = state
   }
 
-  /// Connected or paused. A paused application has stopped reading for a while.
+  /// Whether the member's application is connected or paused. A paused application has stopped reading for a while.
   var isConnected: Bool { state == .connected || state == .paused }
 
   /// Whether the membership has ended.
@@ -42,8 +42,8 @@ struct LocalMember {
   }
 }
 
-/// One session of a client, with the events that were not sent to the client yet. One bit for each state records
-/// whether the state has to be sent. Messages wait in order.
+/// A session of a client, with the events that were not sent to the client yet. For each state of a member, one bit
+/// records whether the state has to be sent. Messages wait in the order of arrival.
 ///
 /// The order of events is: the session's id; states of members without waiting messages; messages, each after its
 /// sender was reported as connected; the end, after all messages.
@@ -55,7 +55,7 @@ final class ClientSession {
 
     /// The bytes that the message uses of the client's window.
     var cost: Int { data.count + LocalLimits.windowOverheadBytes }
-    /// The bytes of memory that the message occupies while it waits.
+    /// The bytes of memory that the message occupies while waiting.
     var heldBytes: Int { data.count + SessionLimits.messageOverheadBytes }
   }
 

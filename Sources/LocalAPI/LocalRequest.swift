@@ -24,7 +24,7 @@ public struct LocalRequest: Equatable, Sendable {
     case close(UInt32)
     case invite(session: UInt32, MemberAddress, milliseconds: UInt32, context: [UInt8])
     case cancel(invitation: UInt32)
-    /// Session 0 declines the invitation. Any other session accepts it.
+    /// Session 0 declines the invitation. Any other session accepts the invitation.
     case answer(invitation: UInt32, into: UInt32, text: [UInt8])
     case leave(session: UInt32, text: [UInt8])
     /// An empty list of addresses stands for all connected members.

@@ -3,7 +3,7 @@ import Session
 
 /// The serializer of a client for the packets that `LocalRequest.init` parses.
 extension LocalRequest {
-  /// The packet with its length field. Each text must have at most 255 bytes.
+  /// The packet with its length field. Each text in a packet must have at most 255 bytes.
   public var packet: [UInt8] {
     var bytes: [UInt8] = [0, 0, 0, 0]
     // Local functions avoid repeating the code that writes each kind of field.
@@ -121,8 +121,8 @@ extension LocalRequest {
 }
 
 extension [UInt8] {
-  /// Appends the packet of a `write` request. A client that sends much sends mostly such packets, so the data is copied
-  /// only once.
+  /// Appends the packet of a `write` request. A client that sends much sends mostly `write` requests, so the data is
+  /// copied only once.
   public mutating func append(writing data: RawSpan, to stream: UInt32, number: UInt32 = 0) {
     var head: [UInt8] = []
     head.append(bigEndian: UInt32(13 + data.byteCount))

@@ -48,7 +48,7 @@ struct ByteBlocks {
 final class ClientStream {
   let handle: StreamHandle
   let session: SessionHandle
-  /// The member at the other end.
+  /// The member at the other end of the stream.
   let member: MemberAddress
   /// The name of a stream that a member opened.
   let name: [UInt8]

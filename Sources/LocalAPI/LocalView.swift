@@ -1,6 +1,6 @@
 import Session
 
-/// The part of a client's state that is shown to the operator (`causeway sessions`). It contains no data of the
+/// The part of a client's state that is shown to the operator (`causeway sessions`). This view contains no data of the
 /// application.
 public struct ClientRecordView {
   /// One session of the client.

@@ -7,7 +7,7 @@ public struct LongPacketPlaces {
     let client: Int
     let user: UInt32
     let isOperator: Bool
-    /// The time since which the client waits, or since which it has a slot.
+    /// The time since which the client waits, or since which the client has a slot.
     var since: Instant
   }
 

@@ -2,10 +2,10 @@ import Primitives
 
 /// The schedule of requests from clients that need a signature of this node.
 ///
-/// Only one such request is carried out in each pass of the event loop, because one signature takes as long as other
-/// events are allowed to wait. Each user has a token bucket, and all users share one more bucket. A request that
-/// exceeds a rate waits and is not refused. Only signatures that were made are counted: a refused request without a
-/// signature uses no token. Requests of the operator do not wait and are not counted.
+/// Only one request that needs a signature is carried out in each pass of the event loop. One signature takes as long
+/// as other events are allowed to wait. Each user has a token bucket, and all users share one more bucket. A request
+/// that exceeds a rate waits and is not refused. Only signatures that were made are counted: a refused request without
+/// a signature uses no token. Requests of the operator do not wait and are not counted.
 public struct SignatureTurns {
   /// When a request is carried out.
   public enum Turn: Equatable {

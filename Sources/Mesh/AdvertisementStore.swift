@@ -5,9 +5,10 @@ import Primitives
 /// `Limits.advertisementBytesMax`. The store touches only as many bytes of its memory as advertisements have used at
 /// one time.
 ///
-/// A renewal usually has the length of the advertisement that it replaces, and overwrites that advertisement. If the
-/// length differs, the old bytes are removed, and the new ones are appended. The removal moves all bytes behind the old
-/// ones. In the worst case it moves all of the memory, which takes less time than the signature check before it.
+/// A renewal usually has the length of the advertisement that is replaced, and overwrites that advertisement. If a
+/// renewal has a different length, the old bytes are removed, and the new bytes are appended. The removal moves all
+/// bytes behind the removed bytes. In the worst case the removal moves all of the memory, which takes less time than
+/// the preceding signature check.
 struct AdvertisementStore {
   static let places = Limits.nodesMax * AdvertisementKind.count
   static let byteCount = Table<Extent, Int>.byteCount(places) + Arena.byteCount(bytesMax)

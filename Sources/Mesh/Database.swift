@@ -8,7 +8,7 @@ import Primitives
 ///
 /// Flooding uses no queue. `Stamp.unsent` has one bit for each link; a set bit means that the advertisement is unsent
 /// on that link. A link takes its next unsent advertisement when its stream has room. So nothing can overflow, and no
-/// advertisement is lost. A newer advertisement replaces an unsent older one.
+/// advertisement is lost. A newer advertisement replaces an unsent older advertisement of the same kind.
 struct Database {
   static let byteCount =
     Table<NodeRecord, Int>.byteCount(Limits.nodesMax) + NodeIndex.byteCount + AdvertisementStore.byteCount
@@ -16,7 +16,8 @@ struct Database {
   let records: Table<NodeRecord, Int>
   private var advertisements: AdvertisementStore
   private let index: NodeIndex
-  /// One past the highest record number ever used. Memory behind that record was never touched.
+  /// The number after the highest record number ever used. Memory behind the record with the highest number was never
+  /// touched.
   private(set) var end = 0
   /// The number of records in use.
   private(set) var count = 0
@@ -71,9 +72,9 @@ struct Database {
 
   /// The difference between an advertisement and its predecessor.
   enum Change {
-    /// The content is the same.
+    /// The content of the advertisement is the same.
     case renewal
-    /// The profile or the services changed. Routes do not depend on them.
+    /// The profile or the services changed. Routes do not depend on profiles and services.
     case profile
     /// The node is new or has restarted.
     case node
@@ -143,8 +144,8 @@ struct Database {
   // MARK: Advertisements still to send
 
   /// The next advertisement to send over the link whose bit is `link`. The search starts at record `start` and wraps
-  /// around. Advertisements of nodes without a route are sent last. Anyone can invent such nodes, so their
-  /// advertisements must not delay those of other nodes.
+  /// around. Advertisements of nodes without a route are sent last. Anyone can invent nodes without a route, so their
+  /// advertisements must not delay the advertisements of other nodes.
   func nextUnsent(_ link: UInt64, from start: Int) -> (number: Int, kind: AdvertisementKind)? {
     var last: (number: Int, kind: AdvertisementKind)?
     for step in 0..<end {
@@ -205,7 +206,8 @@ struct Database {
     advertisements.remove(place(number, kind))
   }
 
-  /// Whether an advertisement has the same body as the stored one of its kind. This is so for most renewals.
+  /// Whether an advertisement has the same body as the stored one of its kind. Most renewals have the same body as the
+  /// stored advertisement.
   private func isSame(_ number: Int, _ view: borrowing AdvertisementView) -> Bool {
     guard let held = bytes(number, view.kind), let old = try? AdvertisementView(held.bytes) else { return false }
     return isEqual(old.body, view.body)
@@ -218,8 +220,8 @@ struct Database {
   }
 
   /// The record of the node without a route that is evicted first, or nil if there is no node without a route. The
-  /// nodes without a route are grouped by the link that introduced them. The first to be evicted is the earliest to
-  /// expire in the largest group. A neighbour that invents nodes thus displaces nodes from its own link.
+  /// nodes without a route are grouped by the link that introduced them. The first of these nodes to be evicted is the
+  /// earliest to expire in the largest group. A neighbour that invents nodes thus displaces nodes from its own link.
   var unreachable: Int? {
     var counts = FixedArray<65, UInt16>(repeating: 0)
     for number in 1..<end where isUnreachable(number) { counts[Int(records[number].ingress)] += 1 }

@@ -2,19 +2,19 @@ import Primitives
 
 /// Detects links that break often, by neighbour and bearer, in the manner of route flap damping (RFC 2439).
 ///
-/// A link that breaks within `lifeMin` after it came up gets a penalty: twice the rest of its previous penalty, and at
+/// A link that breaks within `lifeMin` after coming up gets a penalty: twice the rest of its previous penalty, and at
 /// least `penaltyOfOne`. Penalties halve in each `halfLife`. The link is quarantined until its penalty has decayed to
 /// `penaltyOfOne`, so the first break causes no quarantine. A quarantined link is used only if no other route exists,
 /// so routes do not flap with the link.
 ///
-/// The entries are divided among the addresses of neighbours (`SourcePlaces`), not among their keys, because new keys
-/// cost nothing.
+/// The entries of the table are divided among the addresses of neighbours (`SourcePlaces`), not among their keys,
+/// because new keys cost nothing.
 public struct FlapDamping {
   /// A link that was up for at least this long has not flapped.
   public static let lifeMin = TimeSpan.seconds(30)
   static let halfLife = TimeSpan.seconds(30)
   static let penaltyOfOne: UInt32 = 1_000
-  /// The highest penalty. It decays to `penaltyOfOne` in two minutes.
+  /// The highest penalty. The highest penalty decays to `penaltyOfOne` in two minutes.
   static let penaltyMax: UInt32 = 16_000
 
   private struct Entry {
@@ -33,7 +33,7 @@ public struct FlapDamping {
 
   public init() {}
 
-  /// Records that a link to `peer` broke after it was up for `life`. The entry is charged to `source`, the address of
+  /// Records that a link to `peer` broke after being up for `life`. The entry is charged to `source`, the address of
   /// the neighbour. Returns the length of the link's quarantine, or nil without a quarantine.
   public mutating func linkBroke(
     _ peer: NodeID, _ bearer: BearerKind, from source: UInt64, life: TimeSpan, now: Instant

@@ -5,12 +5,12 @@ import Primitives
 struct LocalLink {
   var peer = NodeID.none
   var bearer = BearerKind.ethernet
-  /// The cost that this node advertises.
+  /// The cost of the link that this node advertises.
   var cost: UInt16 = 0
   var payloadBytesMax: UInt16 = 0
   /// Whether a pong has arrived and the link has been up for 2 s (`Link.isProven`).
   var isProven = false
-  /// Whether this is the link in use among all links to the neighbour.
+  /// Whether the link in this slot is the link in use among all links to the neighbour.
   var carries = false
   var hasCarried = false
 }
@@ -78,8 +78,8 @@ struct LocalLinks {
     return (before, best)
   }
 
-  /// Whether the link in `slot` is the better carrier. A proven link is better than an unproven one, then the lower
-  /// cost decides.
+  /// Whether the link in `slot` is the better carrier. A proven link is better than an unproven link; between equally
+  /// proven links, the lower cost decides.
   private func isPreferred(_ slot: Int, to other: Int) -> Bool {
     if links[slot].isProven != links[other].isProven { return links[slot].isProven }
     return links[slot].cost < links[other].cost

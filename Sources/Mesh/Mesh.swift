@@ -4,27 +4,28 @@ import Primitives
 /// The link-state database of one node, and the routes computed from that database.
 ///
 /// The mesh is sans-IO and without cryptography: the owner verifies a signature between `assess` and `install`. After
-/// links or advertisements have changed, the owner checks `needsRoutes`. If it is true, the owner calls `computeRoutes`
-/// before it uses routes. `takeTopologyChange` reports when the owner must advertise this node's links again.
+/// links or advertisements have changed, the owner checks `needsRoutes`. If `needsRoutes` is true, the owner calls
+/// `computeRoutes` before using routes. `takeTopologyChange` reports when the owner must advertise this node's links
+/// again.
 public struct Mesh {
   /// The result of comparing an advertisement to the stored one.
   public enum Assessment: Equatable, Sendable {
-    /// Newer than the stored one. Verify the signature, then call `install`.
+    /// The advertisement is newer than the stored one. Verify the signature, then call `install`.
     case new
-    /// The stored one has the same epoch and sequence.
+    /// The stored advertisement has the same epoch and sequence.
     case duplicate
-    /// Older than the stored one, or expired.
+    /// The advertisement is older than the stored one, or expired.
     case stale
     /// This node's own advertisement, current or older.
     case ownEcho
-    /// An advertisement under this node's key that is newer than this node's newest. Either this node lost its stored
-    /// epoch, or another node uses the key.
+    /// An advertisement under this node's key that is newer than this node's newest. The cause is that this node lost
+    /// its stored epoch, or that another node uses the key.
     case ownFromElsewhere
     /// The source is unknown and the database is full. Another node must be evicted for the source
     /// (`place(for:isKept:)`).
     case full
-    /// Newer than the stored one, but its source sends renewals more often than `renewalRate` allows. Request the
-    /// advertisement again later.
+    /// The advertisement is newer than the stored one, but its source sends renewals more often than `renewalRate`
+    /// allows. Request the advertisement again later.
     case tooOften
   }
 
@@ -59,8 +60,8 @@ public struct Mesh {
   private var linksWithUnsent: UInt64 = 0
   private var linksToFlood: UInt64 = 0
   /// The links with unsent updates that even a parked neighbour must get soon, one bit each. A parked neighbour is one
-  /// whose link is kept without a connection. These updates are nodes that appeared, vanished or restarted, and changed
-  /// profiles and services.
+  /// whose link is kept without a connection. The urgent updates are nodes that appeared, vanished or restarted, and
+  /// changed profiles and services.
   private var linksWithNews: UInt64 = 0
   /// The value of `nodesInReach` when this node last advertised its links.
   private var reachTold: UInt64 = 0
@@ -334,8 +335,8 @@ public struct Mesh {
   /// Whether a link may have unsent advertisements.
   public func mayHaveUnsent(_ slot: Int) -> Bool { linksWithUnsent & 1 << UInt64(slot) != 0 }
 
-  /// Whether a link may have unsent updates that even a parked neighbour must get soon. Renewals are not among them,
-  /// nor are changed links of a node that stays reachable.
+  /// Whether a link may have unsent updates that even a parked neighbour must get soon. Updates that a parked neighbour
+  /// must get soon are neither renewals nor changed links of a node that stays reachable.
   public func mayHaveNews(_ slot: Int) -> Bool { linksWithNews & 1 << UInt64(slot) != 0 }
 
   /// Marks the advertisements of `node` to be sent again on a link, because its neighbour requested them or may have
@@ -364,7 +365,8 @@ public struct Mesh {
   /// Whether another node can be stored: in a free record, or in place of a node without a route.
   public var hasRoom: Bool { database.hasRoom }
 
-  /// Whether every record is in use. A new node is then stored only if another one is evicted (`place(for:isKept:)`).
+  /// Whether every record is in use. If every record is in use, a new node is stored only if another node is evicted
+  /// (`place(for:isKept:)`).
   public var isFull: Bool { database.isFull }
 
   /// The number of known nodes, not counting this node.
@@ -386,7 +388,8 @@ public struct Mesh {
     return record.profile.isHeld ? max(record.topology.epoch, record.profile.epoch) : record.topology.epoch
   }
 
-  /// The bytes of a node's stored advertisement, from its kind field to its signature. nil if it is not stored.
+  /// The bytes of a node's stored advertisement, from its kind field to its signature. The result is nil if the
+  /// advertisement is not stored.
   @_lifetime(borrow self)
   public func advertisement(of index: Int, _ kind: AdvertisementKind) -> RawSpan? {
     guard let bytes = database.bytes(index, kind) else { return nil }
@@ -414,8 +417,8 @@ public struct Mesh {
     if nodesInReach != before { linksWithNews |= linksWithUnsent }
   }
 
-  /// A checksum of the ids of all reachable nodes. Except for rare collisions, it changes when the set of reachable
-  /// nodes changes.
+  /// A checksum of the ids of all reachable nodes. Except for rare collisions, the checksum changes when the set of
+  /// reachable nodes changes.
   private var nodesInReach: UInt64 {
     var sum: UInt64 = 0
     for number in 1..<database.end where database.records[number].route != nil {

@@ -28,7 +28,7 @@ struct Stamp {
 
 /// A known node and the route to it.
 struct NodeRecord {
-  /// `.none` in a free record.
+  /// The id of the node; `.none` in a free record.
   var id = NodeID.none
   /// The link slot over which the node became known.
   var ingress = UInt8(FairShare.ownHolder)
@@ -37,8 +37,8 @@ struct NodeRecord {
   var services = Stamp()
   var relays = false
   var route: Route?
-  /// The record of the node before this one on its route. If `isPlaced`, there is no route yet, and `parent` is the
-  /// record of the node that listed this one when it was admitted.
+  /// The record of the node before this record's node on the route. If `isPlaced`, there is no route yet, and `parent`
+  /// is the record of the node that listed this node at its admission.
   var parent: UInt16 = 0
   /// Whether the node was admitted to a full database and has no route yet.
   var isPlaced = false
@@ -68,7 +68,7 @@ struct NodeRecord {
 public struct Route: Equatable, Sendable {
   /// The link slot of the first hop.
   public var link: UInt8
-  /// The neighbour at the other end of that link.
+  /// The neighbour at the other end of the route's first link.
   public var firstHop: NodeID
   /// The number of links on the path. 1 for a neighbour.
   public var hops: UInt8

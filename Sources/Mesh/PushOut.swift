@@ -8,16 +8,16 @@ import Primitives
 /// or by another invented node, and all invented nodes are in their inventor's subtree.
 ///
 /// The search starts at this node and descends, each time to the child with the most nodes in its subtree. The node at
-/// the end of the search is evicted. This is the push-out policy of Choudhury and Hahne (1998), applied to subtrees
-/// instead of queues. The newcomer is counted in the subtree that it would join, so a node that invents others
-/// displaces its own.
+/// the end of the search is evicted. This algorithm is the push-out policy of Choudhury and Hahne (1998), applied to
+/// subtrees instead of queues. The newcomer is counted in the subtree that the newcomer would join, so a node that
+/// invents others displaces its own inventions.
 ///
 /// If several subtrees are equally large, the search continues in the one that the newcomer would join. At the
 /// newcomer's parent, the newcomer itself is refused if no child has more than one evictable node in its subtree.
 /// Subtrees thus become equally large, and then further newcomers change nothing.
 ///
 /// The time of a search is proportional to the number of nodes times `Limits.neighboursMax`. The mesh's owner limits
-/// how often it searches.
+/// how often the mesh searches for a node to evict.
 extension Mesh {
   /// The record that a newcomer gets when another node is evicted.
   public struct Place {
@@ -50,8 +50,8 @@ extension Mesh {
     return place == RouteTree.root ? nil : Place(leaver: place, parent: parent)
   }
 
-  /// The record of the node that lists the newcomer. For a neighbour it is this node's own record, otherwise that of
-  /// the nearest relay that lists the newcomer.
+  /// The record of the node that lists the newcomer. For a neighbour, that record is this node's own record, otherwise
+  /// the record of the nearest relay that lists the newcomer.
   private func parent(for newcomer: NodeID) -> Int? {
     if link(to: newcomer) != nil { return RouteTree.root }
     var best: (number: Int, cost: UInt32)?

@@ -80,7 +80,7 @@ struct ShortestPaths {
     settlePlaces(database, links)
   }
 
-  /// A node that was admitted without a route keeps its position below the node that lists it. The position ends when
+  /// A node that was admitted without a route keeps its position below the node that lists it. This position ends when
   /// the node has a route, or when the node above no longer lists it.
   private func settlePlaces(_ database: borrowing Database, _ links: borrowing LocalLinks) {
     for number in 1..<database.end where database.records[number].isPlaced {

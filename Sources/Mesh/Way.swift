@@ -2,8 +2,9 @@ import Frame
 import Primitives
 
 extension Mesh {
-  /// The last link of the route to `node`, as the nearer end of that link lists it, and the id of that end. nil without
-  /// a route. This node computes the route from its stored topologies. Relays on the path may have newer topologies.
+  /// The last link of the route to `node`, as the nearer end of that link lists it, and the id of that end. The result
+  /// is nil without a route. This node computes the route from its stored topologies. Relays on the path may have newer
+  /// topologies.
   public func lastHop(to node: NodeID) -> (hop: Neighbour, from: NodeID)? {
     guard let number = database.find(node), database.records[number].route != nil else { return nil }
     let parent = Int(database.records[number].parent)

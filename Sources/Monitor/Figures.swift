@@ -1,11 +1,11 @@
-import Diagnostics
 import Primitives
+import Status
 
 /// The rates computed from two samples of the same daemon's status, in bytes or frames per second. A rate is nil if
 /// there is no earlier value: for the first sample, after a restart of the daemon, and for a new link.
 ///
-/// It is a class, because the model and the pages only pass it on. For a struct the compiler would emit much code to
-/// copy its arrays.
+/// `Figures` is a class, because the model and the pages only pass the object on. For a struct the compiler would emit
+/// much code to copy its arrays.
 public final class Figures {
   /// A link to a neighbour.
   public struct Link {
@@ -38,8 +38,8 @@ public final class Figures {
   }
 
   /// The air time of one byte over Bluetooth LE, in tenths of a microsecond. At 1 Mbit/s (LE 1M), a data packet of 251
-  /// bytes takes 2,120 µs and its empty response 80 µs. Each of the two gaps between packets takes 150 µs. The packet
-  /// carries 244 bytes of Causeway's data. Source: Core Specification 5.4, Vol 6, Part B, 2.1 and 4.1.1.
+  /// bytes takes 2,120 µs and its empty response 80 µs. In the air, each of the two gaps between packets takes 150 µs.
+  /// The packet carries 244 bytes of Causeway's data. Source: Core Specification 5.4, Vol 6, Part B, 2.1 and 4.1.1.
   static let airTenthsOfByte: UInt64 = 102
 
   public let sample: StatusSample

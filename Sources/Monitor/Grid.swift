@@ -1,5 +1,5 @@
-import Diagnostics
 import Terminal
+import Text
 
 /// A column of a grid.
 struct GridColumn {

@@ -1,9 +1,10 @@
-import Diagnostics
 import Primitives
+import Status
 import Terminal
+import Text
 
 /// The model of `causeway top`. The model receives samples of the daemon's status and pressed keys, and returns the
-/// lines to show. It does no input or output itself.
+/// lines to show. The model itself does no input or output.
 public struct TopModel {
   /// The sort order of the links.
   public enum Order: UInt8, CaseIterable {
@@ -20,7 +21,7 @@ public struct TopModel {
     }
   }
 
-  /// The figures that are shown. They do not change while the display is paused.
+  /// The figures that are shown. The shown figures do not change while the display is paused.
   public private(set) var figures: Figures?
   public private(set) var order = Order.traffic
   public private(set) var isPaused = false

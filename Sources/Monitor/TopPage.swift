@@ -1,6 +1,7 @@
-import Diagnostics
 import Primitives
+import Status
 import Terminal
+import Text
 
 /// The parts of a page of `causeway top`.
 enum TopPage {

@@ -14,7 +14,7 @@ public func removeInterfaceAddress(_ interfaceIndex: UInt32, ipv4: UInt32, prefi
   try requestAddress(UInt16(RTM_DELADDR), 0, interfaceIndex, ipv4, prefixLength)
 }
 
-/// RTM_NEWADDR or RTM_DELADDR (rtnetlink(7)).
+/// Sends RTM_NEWADDR or RTM_DELADDR (rtnetlink(7)).
 private func requestAddress(
   _ type: UInt16, _ flags: UInt16, _ interfaceIndex: UInt32, _ ipv4: UInt32, _ prefixLength: UInt8
 ) throws(SystemError) {

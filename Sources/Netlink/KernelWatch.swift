@@ -18,7 +18,7 @@ public final class KernelWatch: EventSource {
     case radios
 
     /// The time from the first event of a burst to the call of `changed`. The delay also ensures that a driver is not
-    /// queried immediately after it was unblocked.
+    /// queried immediately after its radio was unblocked.
     var settleTime: TimeSpan {
       switch self {
       case .addresses: .milliseconds(100)
@@ -45,7 +45,7 @@ public final class KernelWatch: EventSource {
   /// The maximum number of events read in one pass of the event loop. If more are waiting, the loop calls `ready`
   /// again.
   private static let readsMax = 32
-  /// The size of the receive buffer in bytes: enough for the kernel's UEVENT_BUFFER_SIZE and the header before it. A
+  /// The size of the receive buffer in bytes: enough for the kernel's UEVENT_BUFFER_SIZE and the preceding header. A
   /// longer event is truncated.
   private static let eventBytesMax = 4096
 

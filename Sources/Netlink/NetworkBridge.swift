@@ -23,15 +23,15 @@ public func makeBridge(_ name: StaticString, ethernetAddress: UInt64) throws(Sys
 }
 
 /// Removes a bridge or another interface that a program created. Needs CAP_NET_ADMIN. Errors: EPERM; EOPNOTSUPP for the
-/// interface of a device; ENODEV or EINVAL if there is no such interface.
+/// interface of a device; ENODEV or EINVAL if the interface does not exist.
 public func removeInterface(_ interfaceIndex: UInt32) throws(SystemError) {
   var message = NetlinkMessage(link: interfaceIndex, type: UInt16(RTM_DELLINK), 0, isUp: nil)
   try message.exchange()
 }
 
 /// Makes an interface a port of a bridge, or removes it from its bridge if `bridgeIndex` is 0. A new port loses its
-/// IPv6 addresses: they no longer work, because the bridge takes all frames sent to them. Otherwise other nodes would
-/// learn these addresses and dial them in vain.
+/// IPv6 addresses: they no longer work, because the bridge takes all frames sent to them. If these addresses remained,
+/// other nodes would learn them and dial them in vain.
 ///
 /// Needs CAP_NET_ADMIN. Errors: EPERM; ENODEV; EOPNOTSUPP for an interface that cannot be a port, such as a Wi-Fi
 /// station.

@@ -83,7 +83,7 @@ public struct WirelessAbilities: Equatable, Sendable {
   public var canBeGroupOwner: Bool
   public var canBeGroupClient: Bool
   public var canBeMeshPoint: Bool
-  /// How many stations may join at once; nil if the driver does not report it.
+  /// How many stations may join at once; nil if the driver does not report this number.
   public var stationsMax: UInt16?
 
   public init(canBeGroupOwner: Bool, canBeGroupClient: Bool, canBeMeshPoint: Bool, stationsMax: UInt16?) {

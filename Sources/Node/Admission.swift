@@ -1,19 +1,19 @@
 import Primitives
 
-/// Admission control for inbound streams, before a TLS context is created. `Admission` only counts and decides. Its
-/// owner opens and closes streams.
+/// Admission control for inbound streams, before a TLS context is created. `Admission` only counts and decides. The
+/// owner of `Admission` opens and closes streams.
 ///
-/// An inbound stream starts as a pending stream. Until its first bytes look like TLS, it costs a descriptor and a few
-/// bytes. Then its handshake begins, which costs memory and processor time. Pending streams and handshakes are each
-/// limited in total, and together for each source address.
+/// An inbound stream starts as a pending stream. Until its first bytes look like TLS, a pending stream costs a
+/// descriptor and a few bytes. After these bytes, the stream's handshake begins, which costs memory and processor time.
+/// Pending streams and handshakes are each limited in total, and together for each source address.
 ///
 /// Some slots of each kind are reserved for known sources, which are addresses at which a known peer proved its key
-/// before. Known sources use their reserve first. Beyond the reserve they compete with unknown sources, so many known
-/// sources do not exclude unknown ones.
+/// before. Known sources use their reserve first. Beyond the reserve known sources compete with unknown sources, so
+/// many known sources do not exclude unknown ones.
 ///
 /// When more than half of the slots for pending streams are taken, a new source replaces a stream of a source with
-/// several. If no source has several, new streams are dropped at random, like MaxStartups of OpenSSH. Honest streams
-/// thus have a chance during a flood.
+/// several streams. If no source has several streams, new streams are dropped at random, like MaxStartups of OpenSSH.
+/// Honest streams thus have a chance during a flood.
 ///
 /// A handshake is wasted if it fails, or if the link that it opens ends before that link is proven. A wasted handshake
 /// is charged to its source address, including the verification of its certificate chain. An address with too many
@@ -22,9 +22,10 @@ import Primitives
 /// Order of calls for each stream: `arrive`; then `begin`, when the stream has sent TLS; finally `leave`, in every
 /// case. If `begin` returns false, it is called again whenever another handshake has ended.
 public struct Admission {
-  /// Concurrent pending streams. Anyone who can connect can hold one, for at most `deadline`.
+  /// The maximum number of concurrent pending streams. Anyone who can connect can hold one pending stream, for at most
+  /// `deadline`.
   public static let pendingStreamsMax = 256
-  /// Concurrent handshakes. Each needs about 140 kB of memory.
+  /// The maximum number of concurrent handshakes. Each handshake needs about 140 kB of memory.
   public static let handshakesMax = 32
   /// Concurrent pending streams and handshakes of one address, counted together.
   public static let perSourceMax = 4
@@ -38,10 +39,10 @@ public struct Admission {
   public static let reserved = 8
   /// Above this number of pending streams, some new streams of unknown sources are dropped.
   public static let dropFrom = pendingStreamsMax / 2
-  /// Known sources that are remembered. The source that was seen longest ago is replaced. Sources of peers that the
-  /// operator pinned are replaced last.
+  /// The maximum number of known sources that are remembered. The known source that was seen longest ago is replaced.
+  /// Sources of peers that the operator pinned are replaced last.
   public static let knownMax = 64
-  /// The seconds that a refused peer should wait before it dials again.
+  /// The seconds that a refused peer should wait before dialling again.
   public static let retryAfterSeconds: UInt16 = 5
 
   /// The reason for refusing a stream.
@@ -56,7 +57,7 @@ public struct Admission {
     case dropped
     /// The first bytes are no TLS ClientHello.
     case notTLS
-    /// Nothing was received in time.
+    /// Nothing was received from the stream in time.
     case silent
 
     /// The text in the journal's summary.
@@ -99,8 +100,8 @@ public struct Admission {
     /// first.
     func hasRoom(_ standing: Standing, max: Int) -> Bool {
       let reserve = Admission.reserved / 2
-      // `known` are slots of known sources outside the reserve of the operator's pins. `others` are those of them that
-      // are also outside the reserve of known sources, so they compete with unknown sources.
+      // `known` are slots of known sources outside the reserve of the operator's pins. `others` are the slots among
+      // `known` that are also outside the reserve of known sources, so they compete with unknown sources.
       let known = self[.proven] + Swift.max(self[.pinned] - reserve, 0)
       let others = Swift.max(known - reserve, 0)
       return switch standing {
@@ -113,12 +114,12 @@ public struct Admission {
 
   public init() {}
 
-  /// How long a handshake may receive no bytes, and how long it may take in total. After that it must give its slot to
-  /// a waiting stream. Over Bluetooth a round trip takes up to 400 ms.
+  /// How long a handshake may receive no bytes, and how long the handshake may take in total. After either time, a
+  /// handshake must give its slot to a waiting stream. Over Bluetooth a round trip takes up to 400 ms.
   ///
-  /// `isCrowded` means that more addresses wait than there are handshake slots. Over IP, received bytes then no longer
-  /// extend the time. Otherwise 24 handshakes of 2 s each would let only 60 of the waiting streams begin within their
-  /// deadline of 5 s.
+  /// `isCrowded` means that more addresses wait than there are handshake slots. Over IP, received bytes no longer
+  /// extend the time if `isCrowded` is true. If bytes extended the time, 24 handshakes of 2 s each would let only 60
+  /// waiting streams begin within their deadline of 5 s.
   public static func patience(_ bearer: BearerKind, isCrowded: Bool) -> (silence: TimeSpan, total: TimeSpan) {
     switch bearer {
     case .bluetoothLE, .bluetoothClassic: (.milliseconds(2500), .seconds(8))
@@ -137,7 +138,7 @@ public struct Admission {
   }
 
   /// Requests admission for a stream from `source`. Returns nil if the stream is admitted as a pending stream. `random`
-  /// is 64 random bits. `replaces` means that another pending stream was closed to make room for this one.
+  /// is 64 random bits. `replaces` means that another pending stream was closed to make room for the new stream.
   public mutating func arrive(_ source: UInt64, random: UInt64, replaces: Bool = false, now: Instant) -> Refusal? {
     let index = sources.firstIndex { $0.source == source }
     let standing = index.map { sources[$0].standing } ?? standing(met: source)
@@ -154,7 +155,7 @@ public struct Admission {
     return nil
   }
 
-  /// The admission class of a source. It stays the same while the source has streams.
+  /// The admission class of a source. The source's admission class stays the same while the source has streams.
   public func standing(of source: UInt64) -> Standing {
     sources.first { $0.source == source }?.standing ?? standing(met: source)
   }
@@ -174,8 +175,8 @@ public struct Admission {
     return rest.hasRoom(standing, max: Self.handshakesMax)
   }
 
-  /// Records that a pending stream from `source` has sent TLS. Returns true if its handshake may begin. Otherwise the
-  /// stream waits until another handshake ends.
+  /// Records that a pending stream from `source` has sent TLS. Returns true if the stream's handshake may begin. If
+  /// false, the stream waits until another handshake ends.
   public mutating func begin(_ source: UInt64) -> Bool {
     let standing = standing(of: source)
     guard mayBegin(standing) else { return false }
@@ -195,8 +196,8 @@ public struct Admission {
     }
   }
 
-  /// Records that a handshake from this source was wasted: it led to no lasting link. `checks` is the verification time
-  /// of its certificate chain, in P-256 signature checks.
+  /// Records that a handshake from this source was wasted, which means that it led to no lasting link. `checks` is the
+  /// verification time of the peer's certificate chain, in P-256 signature checks.
   public mutating func wasted(_ source: UInt64, checks: Int = 0, now: Instant) {
     waste.charge(source, 1 + UInt64(checks / Self.checksPerHandshake), now: now)
   }

@@ -12,13 +12,14 @@ public enum AssociationError: Error, Equatable, Sendable {
   case unknownPeer
   /// There are associations with `Limits.channelsMax` peers, and none of them can be evicted.
   case tooManyPeers
-  /// The encryption preferences are incompatible, or one node refused the other's key.
+  /// The encryption preferences are incompatible, or one node refused the key of the other node.
   case refused(SealRefusal)
   /// The channel is full, or the message is too long.
   case channel(SendError)
 }
 
-/// An association: the state of messaging with one peer. It has a channel and the protection of the channel's payloads.
+/// An association: the state of messaging with one peer. An association has a channel and the protection of the
+/// channel's payloads.
 final class Association {
   let peer: NodeID
   fileprivate(set) var channel: Channel
@@ -34,10 +35,10 @@ final class Association {
   /// Whether a handshake that the peer requested was already charged to the link that delivered the request.
   var isHandshakeCharged = false
   /// The lanes (ordered streams of messages) whose first message is held back until the sessions of applications may
-  /// receive it, one bit each. See `Checking.swift`.
+  /// receive it, one bit each. `Checking.swift` handles the messages that are held back.
   var heldLanes: UInt8 = 0
-  /// Frames are ready, but the link's queue has enough of them. The association is served again when the link has sent
-  /// frames, so no timer is set.
+  /// Frames are ready, but the link's queue already has enough frames. The association is served again when the link
+  /// has sent frames, so no timer is set.
   var isBlocked = false
   /// The bytes of payloads to and from the peer in the current window of `TrafficDemand`.
   var windowByteCount = 0
@@ -103,15 +104,15 @@ final class Association {
 
 /// The associations of a node, oldest first.
 struct Associations {
-  /// How many frames of maximum length from this node a link queues, in each priority. Further data waits in its
+  /// How many frames of maximum length from this node a link queues in each priority. Further data waits in its
   /// channel, where an urgent message can overtake it.
   static let framesAhead = 2
 
   private(set) var all: [Association] = []
   private let budget = RingBudget()
   private var epoch: UInt64
-  /// Added to the boot epoch for the epoch of a new channel. It increases with each discarded channel, so no two
-  /// channels use the same epoch.
+  /// A number that is added to the boot epoch for the epoch of a new channel. The number increases with each discarded
+  /// channel, so no two channels use the same epoch.
   private var lives: UInt64 = 0
 
   /// The results of sends of evicted associations, which the application has not taken.
@@ -122,7 +123,7 @@ struct Associations {
 
   init(epoch: UInt64) { self.epoch = epoch }
 
-  /// The next association in round-robin order. There must be at least one.
+  /// The next association in round-robin order. There must be at least one association.
   mutating func nextTurn() -> Association {
     turn = turn + 1 < all.count ? turn + 1 : 0
     return all[turn]
@@ -149,7 +150,7 @@ struct Associations {
 
   func association(with peer: NodeID) -> Association? { all.first { $0.peer == peer } }
 
-  /// Begins an association. There must be fewer than `Limits.channelsMax`.
+  /// Begins an association. There must be fewer than `Limits.channelsMax` associations.
   mutating func begin(
     with peer: NodeID, epoch remoteEpoch: UInt64, _ protection: Protection, route: Route?, from ingress: Int?,
     now: Instant
@@ -162,7 +163,7 @@ struct Associations {
     return association
   }
 
-  /// Evicts an association. Its unfinished sends fail.
+  /// Evicts an association. The unfinished sends of an evicted association fail.
   mutating func remove(_ association: Association) {
     guard let index = all.firstIndex(where: { $0 === association }) else { return }
     association.channel.close()
@@ -196,8 +197,8 @@ struct Associations {
     lives = 0
     for association in all {
       association.channel.localRestarted(epoch: epoch)
-      // Epoch 0 stands for an unknown epoch. `renewProtection` replaces it by the peer's known epoch, now or later, and
-      // begins the session again.
+      // Epoch 0 stands for an unknown epoch. `renewProtection` replaces epoch 0 by the peer's known epoch, now or
+      // later, and begins the session again.
       association.epoch = 0
     }
   }
@@ -251,7 +252,7 @@ struct Associations {
     association.channel.routeChanged(
       pathMTU: association.protection.payloadBytesMax(route), hops: Int(route.hops), oldPathLives: oldPathLives,
       now: now)
-    // Without a route the channel's timers stop. One of them may have become due in that time.
+    // Without a route the channel's timers stop, and a timer may have become due in that time.
     if old == nil { association.channel.handleTimeout(now: now) }
   }
 }
@@ -275,10 +276,10 @@ extension Node {
     return id
   }
 
-  /// Sends a message immediately and unreliably. It arrives complete and at most once, or not at all. Returns false if
-  /// the message was dropped because the link's realtime queue is full or no session exists yet. If no session exists,
-  /// one is begun. Throws `.unknownPeer`, `.tooManyPeers`, `.refused`, or `.channel(.tooLong)` if the message exceeds
-  /// one frame of the path (`datagramBytesMax`).
+  /// Sends a message immediately and unreliably. An unreliable message arrives complete and at most once, or not at
+  /// all. Returns false if the message was dropped because the link's realtime queue is full or no session exists yet.
+  /// If no session exists, one is begun. Throws `.unknownPeer`, `.tooManyPeers`, `.refused`, or `.channel(.tooLong)` if
+  /// the message exceeds one frame of the path (`datagramBytesMax`).
   @discardableResult
   public func sendUnreliable(
     kind: UInt8, _ message: RawSpan, to peer: NodeID, now: Instant
@@ -313,8 +314,8 @@ extension Node {
     return association.channel.canSend(byteCount: byteCount, lane: lane)
   }
 
-  /// Takes the message that `Output.messageWaiting` reported. This opens the flow-control window of its lane. nil if
-  /// the association was restarted since the report.
+  /// Takes the message that `Output.messageWaiting` reported. Taking a message opens the flow-control window of its
+  /// lane. The result is nil if the association was restarted since the report.
   public func takeMessage(from peer: NodeID, _ lane: Lane, now: Instant) -> ReceivedMessage? {
     guard let message = associations.association(with: peer)?.takeMessage(lane) else { return nil }
     intake.took(message.bytes.count, now: now)
@@ -407,15 +408,16 @@ extension Node {
     }
   }
 
-  /// The association with a peer, created on demand. nil if there are too many associations. `slot` is the link whose
+  /// The association with a peer, created on demand; nil if there are too many associations. `slot` is the link whose
   /// frame needs the association, and that link is charged for it. Without a slot, this node needs the association, and
-  /// the first link of the route is charged. `isClaimed` means that anyone could have forged the frame.
+  /// the first link of the route is charged. `isClaimed` means that anyone could have forged the frame that needs the
+  /// association.
   func association(
     with peer: NodeID, from slot: Int? = nil, isClaimed: Bool = false, _ now: Instant
   ) throws(AssociationError) -> Association? {
     if let known = associations.association(with: peer) {
       associations.revive(known, now: now)
-      // A forged frame may have created the association. This node's use of it must not be charged to the sender of
+      // A forged frame may have created the association, and this node's use of it must not be charged to the sender of
       // that frame.
       if slot == nil, known.protection.seal?.isOpen != true, let route = known.route { known.ingress = Int(route.link) }
       return known
@@ -485,7 +487,7 @@ extension FrameType {
 }
 
 extension FramePriority {
-  /// Acknowledgements are small, and windows depend on them, so they never wait behind bulk data.
+  /// Acknowledgements are small, and windows depend on acknowledgements, which therefore never wait behind bulk data.
   fileprivate init(_ payload: OutgoingPayload) {
     self = payload.lane == .bulk && payload.type != .acknowledgement ? .bulk : .interactive
   }

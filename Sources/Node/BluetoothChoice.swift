@@ -3,21 +3,21 @@ import Primitives
 /// Chooses the nodes with which this node links over Bluetooth LE. A radio supports few connections, and not all nodes
 /// are in range of each other. A relay forwards for others; a leaf is a node that does not.
 ///
-/// - A leaf without a relay dials the relay in range that it ranks first, and keeps that relay. It links with a further
-///   relay, or with a leaf, only if no route leads to that node.
+/// - A leaf without a relay dials the relay in range that it ranks first, and keeps that relay. This leaf links with a
+///   further relay, or with a leaf, only if no route leads to that node.
 /// - Leaves without any relay in range link with each other after a delay, because a relay may appear.
-/// - A relay links with every relay. It dials a leaf only if the leaf did not dial the relay and no route leads to the
-///   leaf.
+/// - A relay links with every relay. A relay dials a leaf only if the leaf did not dial the relay and no route leads to
+///   the leaf.
 ///
 /// Bluetooth classic is a fallback. A node found by an inquiry is dialled when no route has led to it for a short time.
 /// The node that dialled closes the classic link when LE links the two nodes.
 ///
 /// docs/protocol.md, "Who links with whom".
 extension Connector {
-  /// How long a leaf that has a relay, or has one in range, waits for a route to another leaf before it dials that
+  /// How long a leaf that has a relay, or has one in range, waits for a route to another leaf before dialling that
   /// leaf.
   static let leafDeferral = TimeSpan.seconds(30)
-  /// How long a leaf without a relay in range waits for a relay before it dials leaves. A relay does not advertise
+  /// How long a leaf without a relay in range waits for a relay before dialling leaves. A relay does not advertise
   /// while it has no free connection, for example when many nodes start together.
   static let relayDeferral = TimeSpan.seconds(10)
 

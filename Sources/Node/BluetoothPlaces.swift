@@ -79,8 +79,8 @@ extension Node {
   }
 
   /// Closes this leaf's parked link to one relay if the leaf has a stream to another relay. With both links, each visit
-  /// would take a connection from another leaf, and all updates would arrive twice. One link is closed at a time,
-  /// `Parking.leaveTime` after it was parked.
+  /// would take a connection from another leaf, and all updates would arrive twice. One surplus link is closed at a
+  /// time, `Parking.leaveTime` after the link was parked.
   func leaveParkedRelay(_ now: Instant) {
     guard parking.parked != 0, hasRelayUp else { return }
     var slots = Slots(parking.parked)
@@ -106,8 +106,8 @@ extension Node {
     }
   }
 
-  /// The link to park next, and when. It is the link that has been idle longest. If no link is idle, it is the link
-  /// that is due first: to become idle or, if `isUrgent`, to end its turn.
+  /// The link to park next, and when. This link is the link that has been idle longest. If no link is idle, the link to
+  /// park is due first: to become idle or, if `isUrgent`, to end its turn.
   private func nextToPark(_ now: Instant, isUrgent: Bool) -> (slot: Int, due: Instant)? {
     var next: (slot: Int, due: Instant)?
     var idlest: Int?

@@ -5,8 +5,8 @@ import Mesh
 import Primitives
 import Session
 
-/// Signature checks that other nodes cause. They are made in pieces (`CheckBudget`): a few checks in a row, after which
-/// other events are handled. Each link has a share of the rate of checks.
+/// Signature checks that other nodes cause. The checks are made in pieces (`CheckBudget`): a few checks in a row, after
+/// which other events are handled. Each link has a share of the rate of checks.
 extension Node {
   /// Whether anything waits for the next piece of checks. `nextDeadline` then includes the time when that piece is due.
   var hasChecksWaiting: Bool { !waitingFrames.isEmpty || sessions.inCheckCount > 0 || hasHeldMessages }
@@ -25,12 +25,13 @@ extension Node {
     checks.beginPiece(now: now)
     let hadFrames = checkFrames(now)
     let hadTables = checkTables(now)
-    // If nothing was checked, all links with waiting checks have used their shares, so there is a pause. Otherwise the
-    // next piece is due in the next pass of the event loop.
+    // If nothing was checked, all links with waiting checks have used their shares, so there is a pause. If something
+    // was checked, the next piece is due in the next pass of the event loop.
     pieceDue = now + (hadFrames || hadTables ? Self.untilNextPiece : Limits.checkPause)
   }
 
-  /// The next piece is never due at the same instant as the previous one, so other events are handled between them.
+  /// The next piece is never due at the same instant as the previous one, so other events are handled between the two
+  /// pieces.
   private static let untilNextPiece = TimeSpan(nanoseconds: 1_000)
 
   /// Handles waiting frames, at most `Limits.checksPerPiece`. Returns true if a frame was handled.
@@ -124,8 +125,8 @@ extension Node {
     hear(datagram.kind, datagram.bytes, from: peer, over: nil, now)
   }
 
-  /// Passes messages that were held back to the sessions of applications, if these may receive them now. Each call
-  /// starts with another association.
+  /// Passes messages that were held back to the sessions of applications, if these sessions may receive such messages
+  /// now. Each call starts with another association.
   func hearHeld(_ now: Instant) {
     guard hasHeldMessages else { return }
     let all = associations.nextRound()

@@ -32,8 +32,8 @@ struct Connector {
     var wantedAt = Instant.zero
     /// When a candidate of the same domain was last found or lost.
     var domainChangedAt: Instant
-    /// Whether the candidate's domain is crowded (`LinkSelection.isCrowd`). Its dial then waits longer, because nodes
-    /// that appear soon may make the link superfluous.
+    /// Whether the candidate's domain is crowded (`LinkSelection.isCrowd`). A dial in a crowded domain waits longer,
+    /// because nodes that appear soon may make the link superfluous.
     var isInCrowd = false
     /// Whether the candidate is spare: it is dialled only if no route has led to its node for `spareDeferral`.
     var isSpare = false
@@ -92,7 +92,7 @@ struct Connector {
 
   /// The reason for a call: a dial to a parked neighbour. A later case is dialled before an earlier one.
   enum Call: UInt8 {
-    /// No frames wait. The call brings updates, or checks that the neighbour is still there.
+    /// No frames wait for the neighbour. The call brings updates, or checks that the neighbour is still there.
     case news
     /// Frames wait for the neighbour.
     case frames
@@ -101,11 +101,11 @@ struct Connector {
     case answers
   }
 
-  /// Concurrent dials over all bearers.
+  /// The maximum number of concurrent dials over all bearers.
   static let dialsMax = 8
-  /// Concurrent dials over Bluetooth LE: one that connects and one in its TLS handshake, because a radio makes one
-  /// connection at a time. A further dial would wait in the radio. The radio would make that connection even if the
-  /// other node had connected in the meantime.
+  /// The maximum number of concurrent dials over Bluetooth LE: one dial that connects and one in its TLS handshake. A
+  /// radio makes one connection at a time. A further dial would wait in the radio. The radio would make the connection
+  /// of a waiting dial even if the other node had connected in the meantime.
   static let bluetoothDialsMax = 2
   /// How long the node with the higher id waits for the node with the lower id to dial.
   static let dialDeferral = TimeSpan.seconds(2)
@@ -126,7 +126,7 @@ struct Connector {
   static let pauseMax = TimeSpan.seconds(30)
   static let retriesMax: UInt32 = 16
   /// After this many consecutive failures a candidate is left out of the selection of links, so another node replaces
-  /// it. This ends when a dial succeeds.
+  /// it. The candidate returns to the selection when a dial succeeds.
   static let failuresMax: UInt32 = 2
 
   let localHint: UInt64
@@ -165,7 +165,7 @@ struct Connector {
       }
       candidates[index].relays = candidate.relays
       // A candidate that was found without a domain stays without one, even if its address is also found in a domain.
-      // So it is dialled whether or not `LinkSelection` wants it.
+      // So the candidate is dialled whether or not `LinkSelection` wants a link with its node.
       if candidates[index].domain != 0 { candidates[index].domain = candidate.domain }
       return true
     }
@@ -300,7 +300,7 @@ struct Connector {
         isDoubtful && !candidates[index].isProven && standing(hint, candidates[index].bearer) != .linked
       let isChosen = !isUnproven && selection.wants(hint, relays: relays)
       let isDemanded = demand.contains(hint)
-      // The other end counts the same bytes of traffic, so it wants the link too.
+      // The other end counts the same bytes of traffic, so that node wants the link too.
       let isMutual = isChosen ? selection.isMutual(relays: relays) : isDemanded
       candidates[index].isInCrowd = selection.isCrowd && !isDemanded
       setWanted(index, isChosen || isDemanded, isMutual: isMutual, now)
@@ -341,8 +341,8 @@ struct Connector {
     if demand.closeWindow(now: now) { isStale = true }
   }
 
-  /// When the domains of a node last changed, if the node is known over `bearer` and none of its candidates is wanted.
-  /// Otherwise nil.
+  /// When the domains of a node last changed, if the node is known over `bearer` and none of its candidates is wanted;
+  /// otherwise nil.
   func domainChange(ofUnwanted hint: UInt64, _ bearer: BearerKind) -> Instant? {
     var changedAt: Instant?
     for candidate in candidates where candidate.hint == hint && candidate.bearer == bearer {
@@ -358,9 +358,9 @@ struct Connector {
   }
 
   /// Returns the handle of the next candidate to dial, and sets its phase to `.dialling`. Calls for frames are first,
-  /// then candidates that are proven or have not failed, then the others. Within each group the candidate that was due
-  /// earliest is first. `isLinked` returns whether a link has a stream, `isReached` whether a route leads to a node.
-  /// Call `choose` first.
+  /// then candidates that are proven or have not failed, then all other candidates. Within each group the candidate
+  /// that was due earliest is first. `isLinked` returns whether a link has a stream, `isReached` whether a route leads
+  /// to a node. Call `choose` first.
   mutating func nextDial(
     now: Instant, isLinked: (_ hint: UInt64, _ bearer: BearerKind) -> Bool, isReached: (_ hint: UInt64) -> Bool
   ) -> UInt32? {
@@ -411,7 +411,7 @@ struct Connector {
   }
 
   /// The rank of a candidate; a lower rank is dialled first. Unproven candidates with failed dials are last, so that
-  /// they do not delay new candidates.
+  /// new candidates are not delayed.
   private func rank(_ index: Int) -> Int {
     switch candidates[index].call {
     case .answers: 0
@@ -431,8 +431,8 @@ struct Connector {
     return earliest
   }
 
-  /// Reconsiders the served candidates of a node after a link or dial to that node ended. They first wait for
-  /// `dialDeferral`, because another link may replace the one that ended.
+  /// Reconsiders the served candidates of a node after a link or dial to that node ended. These candidates first wait
+  /// for `dialDeferral`, because another link may replace the link that ended.
   private mutating func reviewServed(_ hint: UInt64, _ now: Instant) {
     for index in candidates.indices where candidates[index].hint == hint && candidates[index].phase == .served {
       candidates[index].phase = .waiting(now + Self.dialDeferral)

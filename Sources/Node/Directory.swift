@@ -39,8 +39,8 @@ struct Directory {
   /// A peer without a route.
   private struct Loss {
     var since: Instant
-    /// Whether the grace began again because a link was resumed. This happens once, because each visit to a parked node
-    /// may be shorter than the grace.
+    /// Whether the grace began again because a link was resumed. The grace begins again only once, because each visit
+    /// to a parked node may be shorter than the grace.
     var isRenewed = false
   }
 

@@ -1,11 +1,12 @@
 import Primitives
 
 /// Detects another node that uses this node's key when no path forwards that node's advertisements. Where a path
-/// forwards them, `EpochRecovery` detects the other node. A neighbour that is linked with the other node closes each
-/// link of this node as a duplicate (`CloseReason.duplicate`).
+/// forwards these advertisements, `EpochRecovery` detects the other node. A neighbour that is linked with the other
+/// node closes each link of this node as a duplicate (`CloseReason.duplicate`).
 ///
-/// One closed link proves nothing. The neighbour may still have a former link of this node, which times out within 7 s.
-/// The neighbour may also lie. So this node only reports the neighbour's claim, and does nothing else.
+/// The close of one link as a duplicate proves nothing. The neighbour may still have a former link of this node, which
+/// times out within 7 s. The neighbour may also lie. So this node only reports the neighbour's claim, and does nothing
+/// else.
 ///
 /// Each neighbour is watched separately, and the table's entries are divided among the addresses of neighbours
 /// (`SourcePlaces`). So a liar cannot hide the claim of another neighbour.
@@ -28,8 +29,8 @@ struct DuplicateKeyDetector {
   private var watches = FixedArray<64, Watch>(repeating: Watch())
   private var sources = SourcePlaces()
 
-  /// Records that a neighbour at address `source` closed a link as a duplicate, although this node has no other link to
-  /// it. Returns true if another node with this node's key must be reported.
+  /// Records that a neighbour with address `source` closed a link as a duplicate, although this node has no other link
+  /// to it. Returns true if another node with this node's key must be reported.
   mutating func linkRefused(by peer: NodeID, from source: UInt64, now: Instant) -> Bool {
     let index: Int
     if let known = find(peer) {
@@ -71,8 +72,8 @@ struct DuplicateKeyDetector {
     return nil
   }
 
-  /// The entry for a new watch: a free one. In a full table, the address with the most entries loses the entry with the
-  /// oldest refusal.
+  /// The entry for a new watch, which is free if possible. In a full table, the address with the most entries loses the
+  /// entry with the oldest refusal.
   private func place(for source: UInt64) -> Int {
     let most = sources.most(beside: source)
     var place = 0

@@ -4,12 +4,12 @@ import Primitives
 /// 2328, section 13.4, does the same with sequence numbers.
 ///
 /// Usually this node's stored epoch counter was lost, and others still have its advertisements from before. The node
-/// answers the first of these immediately, by advertising under a later epoch. It also answers an advertisement
-/// immediately that is about as old as this node's last answer. A part of the network that was unreachable has kept
-/// such a former advertisement.
+/// answers the first of its former advertisements immediately, by advertising under a later epoch. Another
+/// advertisement that is about as old as this node's last answer is also answered immediately. An advertisement of that
+/// age was kept by a part of the network that was unreachable.
 ///
-/// An advertisement that was made after the last answer means that another node uses the key: a rival. Two such nodes
-/// must not race, so each answers only after a pause, which doubles.
+/// An advertisement that was made after the last answer means that another node uses the key: a rival. Two nodes with
+/// one key must not race, so each node answers only after a pause, which doubles.
 struct EpochRecovery {
   static let pauseMin = TimeSpan.seconds(60)
   static let pauseMax = TimeSpan.seconds(3_600)
@@ -36,9 +36,9 @@ struct EpochRecovery {
       rival = max(rival, epoch)
       return false
     }
-    // Every node limits the age of a newer advertisement to the age of the one that it replaces (`Mesh.install`). So a
-    // former advertisement appears about as old as this node's last answer. A rival makes its advertisement after that
-    // answer has arrived, so it appears much younger.
+    // Every node limits the age of a newer advertisement to the age of the advertisement that is replaced
+    // (`Mesh.install`). So a former advertisement appears about as old as this node's last answer. A rival makes its
+    // advertisement after that answer has arrived, so a rival's advertisement appears much younger.
     let mayAnswer = formersBackAt <= now + Self.formerPause * UInt64(Self.formersMax - 1)
     let isOld = now - answeredAt < age * 2 && mayAnswer
     isFormer = isOld && (isFormer || rival == 0)

@@ -20,8 +20,8 @@ struct Originator {
   private var gatheringEnd = Instant.never
 
   /// Schedules the topology advertisement after a change. In a crowded broadcast domain (`LinkSelection.isCrowd`), new
-  /// routes are advertised together. They wait until no further link will come up soon (`makesLinks`), but at most
-  /// `Timing.gatheringMax`. This is also the least interval between such advertisements.
+  /// routes are advertised together. These routes wait until no further link will come up soon (`makesLinks`), but at
+  /// most `Timing.gatheringMax`, which is also the least interval between such advertisements.
   mutating func topologyChanged(
     _ change: Mesh.TopologyChange, inCrowd: Bool, makesLinks: @autoclosure () -> Bool, now: Instant
   ) {
@@ -106,11 +106,11 @@ extension Node {
       mesh.neighbour(on: slot, holds: view, payload, of: header.source, age: age, now: now)
       throw .loopedSource
     case .ownFromElsewhere:
-      // Others still store advertisements of an earlier epoch of this node.
+      // Other nodes still store advertisements of an earlier epoch of this node.
       if view.epoch < settings.epoch { throw .loopedSource }
       guard try mayCheck(header, payload, on: slot, now) else { return }
       try verify(view, of: header.source, on: slot, now)
-      // Either this node's stored epoch counter was lost, or two nodes use the key. The latter must be reported.
+      // This node's stored epoch counter was lost, or two nodes use the key, which must be reported.
       let age = TimeSpan.milliseconds(min(age, UInt64(view.lifetimeSeconds) * 1000))
       if epochContest.heard(view.epoch, age: age, now: now) {
         journal.record(.error, .identityDuplicated, at: now, view.epoch, settings.epoch)
@@ -203,7 +203,7 @@ extension Node {
     throw .wrongSignature
   }
 
-  /// Records that a neighbour passed on a wrong signature. Closes the link after the third one.
+  /// Records that a neighbour passed on a wrong signature. Closes the link after the third wrong signature.
   func noteWrongSignature(on slot: Int, _ now: Instant) {
     let peer = links[slot].peer
     if forgers.note(peer, now: now) {

@@ -8,7 +8,7 @@ import Primitives
 extension Node {
   /// Handles a received frame. `hasWaited` means that the frame has waited for its signature check. While the frame
   /// waited, its link may have been parked (kept without a connection), or opened again on a new stream. Throws the
-  /// reason if the frame is rejected. A rejection alone does not close the link.
+  /// reason if the frame is rejected. The rejection of a frame alone does not close the link.
   func receiveFrame(_ header: FrameHeader, _ payload: RawSpan, on slot: Int, hasWaited: Bool = false, now: Instant)
     throws(FrameError)
   {

@@ -1,7 +1,7 @@
 import Primitives
 
 /// An address at which a node may be reached, as discovery found it. Only `handle` and `bearer` are certain. The other
-/// properties are claims that nothing proves.
+/// properties of a candidate are claims that nothing proves.
 public struct FoundCandidate {
   /// The number by which the caller identifies the candidate from now on.
   public var handle: UInt32

@@ -7,7 +7,7 @@ public protocol FrameSink: AnyObject {
   /// Accepts a sealed frame, which is sent after everything that the stream already holds. Returns false if the stream
   /// has no room for the frame now, or may not carry it outside TLS.
   func take(_ header: FrameHeader, _ payload: RawSpan) -> Bool
-  /// Whether the stream has bytes that it cannot send now.
+  /// Whether the stream has bytes that cannot be sent now.
   var hasUnsentBytes: Bool { get }
 }
 

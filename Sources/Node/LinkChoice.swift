@@ -5,7 +5,7 @@ import Primitives
 
 /// Chooses the nodes with which this node links.
 extension Node {
-  /// Returns the next candidate to dial. If there is none, parks or closes links to free connections.
+  /// Returns the next candidate to dial. If there is no candidate to dial, parks or closes links to free connections.
   func nextDial(_ now: Instant) -> UInt32? {
     if expireParked(now) { settle(now) }
     callParked(now)
@@ -24,8 +24,8 @@ extension Node {
     return nil
   }
 
-  /// Finds surplus links, which this node dialled and no longer wants. This node may close such a link. If the other
-  /// node wants the link, that node dials.
+  /// Finds surplus links, which this node dialled and no longer wants. This node may close a surplus link. If the other
+  /// node wants a closed link, that node dials.
   private func findSurplusLinks(_ now: Instant) {
     for slot in links.indices {
       if links[slot].state == .up, !links[slot].isInbound,

@@ -3,11 +3,11 @@ import Link
 import Mesh
 import Primitives
 
-/// The state of advertisements on one link: the rate at which they are sent, and the advertisements that must be
-/// requested from the neighbour.
+/// The state of advertisements on one link: the rate of sending, and the advertisements that must be requested from the
+/// neighbour.
 struct LinkFlooding {
-  /// The rate at which advertisements are sent to a neighbour. It is not higher than the rate at which a neighbour
-  /// verifies the advertisements of a single link.
+  /// The rate at which advertisements are sent to a neighbour. This rate is not higher than the rate at which a
+  /// neighbour verifies the advertisements of a single link.
   static let sendingRate = TokenRate(perSecond: 150, burst: 16)
   /// The rate of requests to a neighbour.
   static let requestRate = TokenRate(perSecond: 1, burst: 1)
@@ -21,7 +21,7 @@ struct LinkFlooding {
   var answers = TokenBucket()
   /// When advertisements that exceeded `sendingRate` may be sent.
   var sendingDue = Instant.never
-  /// When the request is due. `.never` if there is nothing to request.
+  /// When the request for advertisements is due. The time is `.never` if there is nothing to request.
   private(set) var requestDue = Instant.never
   private var requests = TokenBucket()
   private var owed = FixedArray<64, NodeID>(repeating: .none)
@@ -54,7 +54,7 @@ struct LinkFlooding {
     for index in 0..<owedCount { output.append(owed[index]) }
   }
 
-  /// Records that the request was queued.
+  /// Records that the request for advertisements was queued.
   mutating func asked(now: Instant) {
     _ = requests.take(Self.requestRate, now: now)
     requestDue = .never
@@ -95,8 +95,8 @@ extension Node {
     linksWithoutRoom = 0
   }
 
-  /// Requests the advertisements of unknown nodes that a changed topology lists. A full database rejected them while no
-  /// topology listed these nodes.
+  /// Requests the advertisements of unknown nodes that a changed topology lists. A full database rejected these
+  /// advertisements while no topology listed the nodes.
   func askForUnknown(_ view: borrowing AdvertisementView, on slot: Int, _ now: Instant) {
     guard let topology = try? TopologyView(view.body) else { return }
     for index in 0..<topology.count {

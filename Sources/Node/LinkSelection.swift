@@ -8,11 +8,11 @@ import Primitives
 ///   predecessor on each ring, so it has four links in a domain of any size. Paths are as short as in a random graph,
 ///   and the loss of a single node cannot partition the domain. A node that appears or vanishes changes only the links
 ///   of its neighbours on the rings.
-/// - A leaf links with two relays. Its choice is derived from the ids of the leaf and the relays, so leaves spread
+/// - A leaf links with two relays. A leaf's choice is derived from the ids of the leaf and the relays, so leaves spread
 ///   evenly over the relays. If its domain has no relay, a leaf links with all nodes.
 ///
-/// The selection depends on ids alone, so nodes that see the same domain agree: either both of two relays want a link
-/// with each other, or neither. docs/protocol.md, "Who links with whom".
+/// The selection depends on ids alone, so nodes that see the same domain agree: two relays both want a link with each
+/// other, or neither. See docs/protocol.md, "Who links with whom".
 struct LinkSelection {
   /// Up to this many relays, including this node, all link with each other. Each then has as many links as on two
   /// rings.
@@ -67,14 +67,14 @@ struct LinkSelection {
   var hasRelay: Bool { fewCount > 0 }
 
   /// For a leaf: whether this node ranks `relay` before all added relays. A relay that was not added is treated as if
-  /// it were.
+  /// it had been added.
   func prefers(_ relay: UInt64) -> Bool { rank(relay) <= ranks.best }
 
   /// Whether there are too many relays for all of them to link with each other.
   var isCrowd: Bool { fewCount >= Self.cliqueMax }
 
-  /// Whether this node wants a link with `other`. A relay that was not added is treated as if it were. Such a relay is
-  /// wanted if it would displace a relay that was added.
+  /// Whether this node wants a link with `other`. A relay that was not added is treated as if it had been added. A
+  /// relay that was not added is wanted if it would displace a relay that was added.
   func wants(_ other: UInt64, relays isRelay: Bool) -> Bool {
     if !relays { return isRelay ? rank(other) <= ranks.second : fewCount == 0 }
     if !isRelay { return false }
@@ -87,8 +87,8 @@ struct LinkSelection {
     return false
   }
 
-  /// Whether the other node wants every link that this node wants with it, as far as this node can know: both are
-  /// relays or both are leaves.
+  /// Whether the other node wants every link that this node wants, as far as this node can know: two relays or two
+  /// leaves agree.
   func isMutual(relays isRelay: Bool) -> Bool { relays == isRelay }
 
   private func isAmongFew(_ relay: UInt64) -> Bool {

@@ -7,8 +7,8 @@ import Primitives
 /// cost nothing: without these limits a machine with 64 keys could take all slots. A key pinned by trust on first use
 /// costs nothing either, so only the operator's pins protect a link.
 ///
-/// The node decides this after TLS. `Admission` cannot decide it before TLS, because only the node knows which links it
-/// dialled, and their age.
+/// The node decides on eviction after TLS. `Admission` cannot decide on eviction before TLS, because only the node
+/// knows which links it dialled, and their age.
 struct LinkSlots {
   /// How many of the oldest links that this node dialled are never evicted. The same limit applies to the oldest links
   /// to nodes that the operator pinned.
@@ -16,13 +16,13 @@ struct LinkSlots {
   /// The rate at which one address may open links with new keys. A key is not new if it is pinned, was dialled, or
   /// recently had a link.
   static let newKeyRate = TokenRate(interval: .seconds(5), burst: 4)
-  /// The rate of new keys over Bluetooth, for all devices together. It is high, because many phones may arrive
+  /// The rate of new keys over Bluetooth, for all devices together. This rate is high, because many phones may arrive
   /// together. The few connections of the adapter limit what an attacker can take.
   static let bluetoothKeyRate = TokenRate(interval: .seconds(1), burst: 16)
   /// The address to which all Bluetooth links are charged. A device can change its Bluetooth address at no cost.
   static let bluetooth: UInt64 = 1 << 48
-  /// ::ffff:127.0.0.1, from which nodes on this machine dial. Their links are not charged. Any other loopback address
-  /// is charged like that of a remote machine.
+  /// ::ffff:127.0.0.1, from which nodes on this machine dial. Links from the loopback address of this machine are not
+  /// charged. Any other loopback address is charged like that of a remote machine.
   static let localhost: UInt64 = 0xFFFF_7F00_0001
 
   private struct Place {
@@ -43,7 +43,8 @@ struct LinkSlots {
   private var met = FixedArray<256, NodeID>(repeating: .none)
   private var nextMet = 0
 
-  /// The address to which a link is charged, or 0 if it is not charged. `source` is the address of its other end.
+  /// The address to which a link is charged, or 0 if it is not charged. `source` is the address of the link's other
+  /// end.
   static func holder(_ source: UInt64, over bearer: BearerKind) -> UInt64 {
     switch bearer {
     case .bluetoothLE, .bluetoothClassic: bluetooth
@@ -52,9 +53,9 @@ struct LinkSlots {
     }
   }
 
-  /// Records an opened link to `peer`, charged to `source`. `isKnown` means that the peer's key is pinned at all,
-  /// `isPinned` that the operator pinned it. Returns nil if the link may stay. If the address has opened too many links
-  /// with new keys, returns the time after which the peer may dial again.
+  /// Records an opened link to `peer`, charged to `source`. `isKnown`: whether the peer's key is pinned at all;
+  /// `isPinned`: whether the operator pinned the key. Returns nil if the link may stay. If the address has opened too
+  /// many links with new keys, returns the time after which the peer may dial again.
   mutating func open(
     _ slot: Int, _ peer: NodeID, from source: UInt64, isDialled: Bool, isKnown: Bool, isPinned: Bool, now: Instant
   ) -> TimeSpan? {
@@ -67,8 +68,8 @@ struct LinkSlots {
     return nil
   }
 
-  /// The address to which frames from a link are charged: that of the other end or, without one, a number for the link
-  /// itself.
+  /// The address to which frames from a link are charged: the address of the other end or, without one, a number for
+  /// the link itself.
   func ingress(_ slot: Int) -> UInt64 {
     places[slot].source == 0 ? UInt64.max - UInt64(Limits.linksMax) + UInt64(slot) : places[slot].source
   }
@@ -78,7 +79,7 @@ struct LinkSlots {
   /// The address to which a link is charged, or 0 for a link that is not charged.
   func source(of slot: Int) -> UInt64 { places[slot].source }
 
-  /// The slot of the link to evict for the link in slot `newcomer`, which may be `newcomer` itself. nil if no link may
+  /// The slot of the link to evict for the link in slot `newcomer`, which may be `newcomer` itself; nil if no link may
   /// be evicted. The address with the most links loses its youngest link, the links of pinned peers last. If no other
   /// address has more links than the newcomer's, the newcomer's address loses one. If the operator pinned the newcomer,
   /// the youngest link of any address may be evicted.
@@ -88,8 +89,8 @@ struct LinkSlots {
     return youngest { $0.source != 0 && !$0.isPinned } ?? crowded
   }
 
-  /// Whether a link must give up the last free slot, which is kept for a peer that the operator pinned. This holds if
-  /// the other side dialled, is charged for the link, and was not pinned by the operator.
+  /// Whether a link must give up the last free slot, which is kept for a peer that the operator pinned. A link must
+  /// give up the slot if the other side dialled, is charged for the link, and was not pinned by the operator.
   func isStranger(_ slot: Int) -> Bool {
     places[slot].source != 0 && !places[slot].isDialled && !places[slot].isPinned
   }
@@ -141,9 +142,9 @@ struct LinkSlots {
 
 extension Node {
   /// Opens a link on an authenticated stream, whose other end has proved the key of `peer`. Returns the link's slot, or
-  /// nil if all slots are taken or `peer` is this node itself. If all slots are taken, ask the other side to retry
-  /// later, and close the stream. `handle` identifies the dialled candidate, or is nil if the other side dialled.
-  /// `source` is the address of the other end, or 0 for a link that is never evicted.
+  /// nil if all slots are taken or `peer` is this node itself. If all slots are taken, the caller must ask the other
+  /// side to retry later, and close the stream. `handle` identifies the dialled candidate, and is nil if the other side
+  /// dialled. `source` is the address of the other end, and is 0 for a link that is never evicted.
   public func openLink(peer: NodeID, bearer: BearerKind, source: UInt64 = 0, dialled handle: UInt32?, now: Instant)
     -> Int?
   {
@@ -172,7 +173,7 @@ extension Node {
   }
 
   /// Evicts a link when the last slot was taken. So one slot stays free for newcomers while an address has several
-  /// links. One slot is always kept free for a peer that the operator pinned.
+  /// links. For a peer that the operator pinned, one slot is always kept free.
   private func makeRoom(for slot: Int, _ source: UInt64, isDialled: Bool, _ now: Instant) {
     let peer = links[slot].peer
     let pause = linkSlots.open(

@@ -8,8 +8,8 @@ import Primitives
 struct MessageIntake {
   static let messagesMax = 512
   static let bytesMax = 512 * 1024
-  /// The delay of the messages beyond the limit. They are never due at the same instant, so other events are handled
-  /// first.
+  /// The delay of the messages beyond the limit. Messages beyond the limit are never due at the same instant, so other
+  /// events are handled first.
   private static let untilNext = TimeSpan(nanoseconds: 1_000)
 
   private var takenAt = Instant.zero

@@ -81,7 +81,7 @@ extension Node {
       payloadBytesMax: links[slot].payloadBytesMax)
   }
 
-  /// Passes a link's measured cost and `isProven` to the mesh. This includes parked links, because their quarantine may
+  /// Passes a link's measured cost and `isProven` to the mesh. Parked links are included, because their quarantine may
   /// end.
   func linkMeasured(_ slot: Int, _ now: Instant) {
     guard links[slot].isStanding else { return }
@@ -184,11 +184,11 @@ extension Node {
   /// Closes duplicate links to the neighbour of the link in `slot`. Returns false if the link in `slot` itself was
   /// closed. Links from an earlier epoch of the neighbour are closed. If two links use one bearer, the link that the
   /// node with the lower id dialled stays. If one side dialled both links, the newer link stays, because that side has
-  /// given up the older one. An older link over the same bearer that is parked or being parked is closed. Otherwise
-  /// frames in its queue would go on waiting.
+  /// given up the older one. An older link over the same bearer that is parked or being parked is closed, because
+  /// frames in its queue would otherwise go on waiting.
   ///
-  /// If both ends dialled, the duplicate is closed only when the link that stays is up at both ends. Otherwise the
-  /// neighbour would advertise that this node is lost, and 5 s later that it is back.
+  /// If both ends dialled, the duplicate is closed only when the link that stays is up at both ends. If the duplicate
+  /// were closed earlier, the neighbour would advertise that this node is lost, and 5 s later that it is back.
   private func keepsAgainstDuplicates(_ slot: Int, _ now: Instant) -> Bool {
     let peer = links[slot].peer
     for other in links.indices where other != slot && links[other].peer == peer {

@@ -12,7 +12,8 @@ import Session
 /// **Drain rule.** Report events with `openLink`, `handle`, `receive` and `receiveSealed`, and requests of the
 /// application with `send`, `takeMessage`, `decide` and `trustChanged`, in any number. Before waiting, call
 /// `nextOutput` until it returns nil, and act on each output. An action may report further events or `pop` frames; the
-/// drain then continues. Finally set a timer for `nextDeadline(now:)`, and call `handle(.timeout)` no later than that.
+/// drain then continues. Finally set a timer for `nextDeadline(now:)`, and call `handle(.timeout)` no later than this
+/// deadline.
 ///
 /// `pop` may be called whenever a stream has room for bytes. The next call of `nextOutput` refills the queues.
 ///
@@ -38,7 +39,7 @@ public final class Node {
   public enum Output: Equatable {
     /// Connect to the candidate with this handle, then call `openLink` or report `.dialFailed`.
     case dial(UInt32)
-    /// Frames are queued for this link. Take them with `pop` while its stream has room.
+    /// Frames are queued for this link. Take the frames with `pop` while the link's stream has room.
     case transmit(Int)
     /// Send what `pop` still returns, close the stream, then report `.linkClosed`.
     case close(Int)
@@ -52,8 +53,8 @@ public final class Node {
     /// The first unread message of its lane from this peer, reported once. The node stores the message until
     /// `takeMessage`. Unread messages close the lane's flow-control window.
     case messageWaiting(NodeID, PendingMessage)
-    /// The node raised its epoch, because others store a later one under its key (`EpochRecovery`). Store the new epoch:
-    /// the next start must use a later one.
+    /// The node raised its epoch, because other nodes store a later epoch under its key (`EpochRecovery`). Store the
+    /// new epoch: the next start must use a later one.
     case epochRaised(UInt64)
     /// A message that the peer sent unreliably. If the buffer is full, a new message displaces the oldest unread one.
     case datagram(NodeID, ReceivedDatagram)
@@ -95,7 +96,7 @@ public final class Node {
   /// Certificates that await a decision and were not yet reported to the application.
   var decisions: [(peer: NodeID, chain: [[UInt8]])] = []
   var originator = Originator()
-  /// The body of this node's services advertisement. Initially it has no services.
+  /// The body of this node's services advertisement. Initially the services advertisement has no services.
   var services: [UInt8] = [0]
   var hosted: SessionHost
   var epochContest = EpochRecovery()
@@ -112,7 +113,7 @@ public final class Node {
   var waitingFrames: WaitingFrames
   /// Counts the messages that were taken in this pass of the event loop.
   var intake = MessageIntake()
-  /// When the next piece of signature checks is due, if anything waits for one.
+  /// When the next piece of signature checks is due, if anything waits for a check.
   var pieceDue = Instant.zero
   var forgers = SignatureOffenders()
   var linkSlots = LinkSlots()
@@ -126,7 +127,7 @@ public final class Node {
   private var poppedSlots: UInt64 = 0
   /// The streams of links, by slot.
   var sinks = [(any FrameSink)?](repeating: nil, count: Limits.linksMax)
-  /// Whether channels may have frames that were not offered to a link. `nextOutput` then encrypts and sends them.
+  /// Whether channels may have frames that were not offered to a link. `nextOutput` encrypts and sends such frames.
   public internal(set) var isPumpDue = false
   private var identifierCounter: UInt32 = 0
   /// When the next quarantine of a link ends.
@@ -138,7 +139,7 @@ public final class Node {
     + Table<FrameInbox, Int>.byteCount(Limits.linksMax) + Table<LinkFlooding, Int>.byteCount(Limits.linksMax)
     + Limits.linksMax * SlotMemory.byteCount
 
-  /// Allocates all memory of the forwarding path, once. Pages are touched as they are used.
+  /// Allocates all memory of the forwarding path, once. Pages of this memory are touched as they are used.
   public init(
     _ settings: NodeSettings, _ cryptography: any NodeCryptography, trust: (any NodeTrust)? = nil, journal: Journal,
     now: Instant
@@ -281,8 +282,8 @@ public final class Node {
     links[slot].queuedByteCount > links[slot].queuedByteCount(.bulk)
   }
 
-  /// Whether the link of a slot, whose stream has ended, was not worth its TLS handshake. Such a link never became
-  /// proven, and this node did not park it.
+  /// Whether the link of a slot, whose stream has ended, was not worth its TLS handshake. A wasted link never became
+  /// proven, and was not parked by this node.
   public func isLinkWasted(_ slot: Int) -> Bool {
     switch links[slot].state {
     case .idle, .parking, .parked: false
@@ -300,7 +301,7 @@ public final class Node {
   /// Whether a neighbour closes links because it is linked with another node that uses this node's key.
   public func isKeyHeldElsewhere(at neighbour: NodeID) -> Bool { otherHolder.isKnown(to: neighbour) }
 
-  /// Whether there is any neighbour.
+  /// Whether this node has any neighbour.
   public var isLinked: Bool {
     for slot in links.indices where links[slot].isStanding { return true }
     return false
@@ -464,8 +465,8 @@ public final class Node {
 
   func refuse(_ refusal: FrameError, on slot: Int, _ now: Instant) {
     counters.refusals.count(refusal)
-    // Duplicates and unknown types are normal in a mesh, and `.tooMany` would fill the journal, so these are only
-    // counted.
+    // Duplicates and unknown types are normal in a mesh, and `.tooMany` would fill the journal, so these refusals are
+    // only counted.
     if refusal != .duplicate && refusal != .unknownType && refusal != .tooMany {
       journal.record(.info, .frameRefused, at: now, link: UInt8(slot), UInt64(refusal.rawValue), node: links[slot].peer)
     }

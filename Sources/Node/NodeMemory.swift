@@ -13,20 +13,20 @@ public enum NodeMemory {
   public static let mesh = Mesh.byteCount
   /// Advertisements and deny-lists that await the check of their signature.
   public static let waitingFrames = WaitingFrames.byteCount
-  /// One link: its record, its control frames and one incoming frame.
+  /// The memory of one link: its record, its control frames and one incoming frame.
   public static let link =
     MemoryLayout<Link>.stride + MemoryLayout<FrameInbox>.stride + MemoryLayout<LinkFlooding>.stride
     + SlotMemory.byteCount
   /// Buffers for encrypting and decrypting payloads.
   public static let scratch = 2 * Limits.framePayloadBytesMax + 1
-  /// One association without its rings and encrypted sessions.
+  /// The memory of one association without its rings and encrypted sessions.
   public static let association = Channel.recordBytesMax + 1_024
   /// The record of one message of an application session in flight, by which its result is found.
   public static let flight = SessionHost.flightBytes
-  /// One peer in the directory.
+  /// The memory of one peer in the directory.
   public static let peer = Directory.entryBytesMax
-  /// One candidate and its dial.
+  /// The memory of one candidate and its dial.
   public static let candidate = MemoryLayout<Connector.Candidate>.stride
-  /// Concurrent dials.
+  /// The maximum number of concurrent dials.
   public static let dialsMax = Connector.dialsMax
 }

@@ -32,8 +32,8 @@ struct SessionHost {
   /// The nodes whose services the sessions know.
   var advertisers: [NodeID] { heard.map { $0.node } }
 
-  /// Records a node's services advertisement, or nil if the node has none. Returns true if it differs from the last one
-  /// recorded.
+  /// Records a node's services advertisement, or nil if the node has none. Returns true if the advertisement differs
+  /// from the last one recorded for this node.
   mutating func hears(_ stamp: (epoch: UInt64, sequence: UInt64)?, of node: NodeID) -> Bool {
     let known = heard.firstIndex { $0.node == node }
     if let stamp, let known, heard[known].epoch == stamp.epoch, heard[known].sequence == stamp.sequence { return false }

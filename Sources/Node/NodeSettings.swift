@@ -9,18 +9,18 @@ import Session
 /// The cryptography of a node: mbedTLS in the firmware, a fast stand-in in the simulator.
 public protocol NodeCryptography: SessionMaker, SessionCryptography {}
 
-/// The configuration of a node. Only the epoch and `bluetoothPlaces` change after start-up.
+/// The configuration of a node. Only the epoch and `bluetoothPlaces` change after the node's start-up.
 public struct NodeSettings {
   public var id: NodeID
-  /// The boot epoch, greater at every start of this node. The node raises it if others store a later epoch under its
-  /// key.
+  /// The boot epoch, greater at every start of this node. The node raises its epoch if other nodes store a later epoch
+  /// under its key.
   public var epoch: UInt64
   /// The public key: an uncompressed P-256 point of 65 bytes.
   public var point: [UInt8]
   public var name: DisplayName
   /// The service type that the node advertises, 1 to 15 bytes. See `isServiceType`.
   public var serviceType: [UInt8]
-  /// The discovery info that the node advertises: `key=value` pairs (see `isInfoPair`). Together they have at most
+  /// The discovery info that the node advertises: `key=value` pairs (see `isInfoPair`). Together the pairs have at most
   /// `Limits.infoBytesMax` bytes, with a length byte for each pair.
   public var info: [[UInt8]]
   /// Whether the node forwards for others.
@@ -84,18 +84,19 @@ enum Timing {
   /// The least interval between topology advertisements for changes that can wait (MinLSInterval, RFC 2328, appendix
   /// B).
   static let routinePause = TimeSpan.seconds(5)
-  /// The pause between urgent topology advertisements. It is short, but long enough that a burst of link changes costs
-  /// one signature. The pause doubles with each topology advertisement, and is reset after `routinePause` without any.
+  /// The pause between urgent topology advertisements. This pause is short, but long enough that a burst of link
+  /// changes costs one signature. The pause doubles with each topology advertisement, and is reset after `routinePause`
+  /// without any such advertisement.
   static let urgentPauseMin = TimeSpan.milliseconds(100)
   static let urgentPauseMax = TimeSpan.milliseconds(1_600)
   /// In a crowded broadcast domain (`LinkSelection.isCrowd`), a new route waits at most this long until it is
-  /// advertised together with other new routes. This is also the least interval between such advertisements.
+  /// advertised together with other new routes. This time is also the least interval between such advertisements.
   static let gatheringMax = TimeSpan.seconds(3)
   /// Pings that are due within this time are sent together with a ping that is due now.
   static let pingsTogether = TimeSpan.milliseconds(500)
   /// A peer without a route is reported lost only after this time, so a change of bearer is not a loss.
   static let peerGrace = TimeSpan.seconds(3)
-  /// The same while all links of this node are parked. Its relay then has up to `Parking.newsPatience` to notify it that
-  /// the peer has returned, and needs a connection for that.
+  /// The grace of a lost peer while all links of this node are parked. This node's relay then has up to
+  /// `Parking.newsPatience` to report that the peer has returned, and needs a connection for the report.
   static let parkedGrace = TimeSpan.seconds(20)
 }

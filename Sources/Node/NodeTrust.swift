@@ -11,15 +11,15 @@ import Seal
 public protocol NodeTrust: AnyObject {
   /// Whether `node` is refused because of its key alone.
   func refuses(_ node: NodeID) -> Bool
-  /// Whether `node` is refused under the name that it claims. A `proof` shows that the node has just proved its key, so
-  /// an unused name may be pinned to that key. An advertisement alone pins no name.
+  /// Whether `node` is refused under its claimed name. A `proof` shows that the node has just proved its key, so an
+  /// unused name may be pinned to that key. An advertisement alone pins no name.
   func refuses(_ node: NodeID, named name: DisplayName, proof: KeyProof?) -> Bool
   /// Whether the node's key is pinned at this node.
   func isKnown(_ node: NodeID) -> Bool
-  /// Whether the operator pinned the key. A key that was pinned by trust on first use may be anyone's.
+  /// Whether the operator pinned the key of a node. A key that was pinned by trust on first use may be anyone's.
   func isPinnedByOperator(_ node: NodeID) -> Bool
   /// Whether a received deny-list of `issuer` would be accepted with a correct signature. This node must follow the
-  /// issuer, and the list must be newer than the stored one. Checks no signature.
+  /// issuer, and the list must be newer than the stored one. This method checks no signature.
   func wantsDenyList(_ payload: RawSpan, from issuer: NodeID) -> Bool
   /// Verifies and stores a deny-list that is wanted. An accepted list is forwarded.
   func takeDenyList(_ payload: RawSpan, from issuer: NodeID) -> DenyListAnswer
@@ -40,7 +40,7 @@ extension Node {
   /// neighbours.
   public func trustChanged(now: Instant) {
     guard let trust else { return }
-    // Encrypted sessions end before the links are closed, so that the other end receives the reason.
+    // Encrypted sessions with refused peers end before the links are closed, so that the other end receives the reason.
     for association in associations.all where trust.refuses(association.peer) {
       endSession(with: association, .rejected, now)
       association.protection = .refused(.rejected)
@@ -77,8 +77,8 @@ extension Node {
     KeyProof(from: linkSlots.source(of: slot), over: links[slot].bearer, at: now)
   }
 
-  /// The proof of a peer's key by its encrypted session. It is charged to the first link of the route to the peer. nil
-  /// without a route.
+  /// The proof of a peer's key by its encrypted session. The proof is charged to the first link of the route to the
+  /// peer; nil without a route.
   public func sessionProof(of peer: NodeID, now: Instant) -> KeyProof? {
     route(to: peer).map { proof(on: Int($0.link), now) }
   }
@@ -95,7 +95,8 @@ extension Node {
     // not resend a list soon, so a list that has no room to wait is checked now.
     if !checks.takeOfPiece(now: now) && keepForPiece(header, payload, on: slot) { return }
     switch trust.takeDenyList(payload, from: header.source) {
-    // `trustChanged` sends the list to all neighbours. By its serial they recognise whether they have it.
+    // `trustChanged` sends the list to all neighbours. By the serial number of the list, the neighbours recognise
+    // whether they already have the list.
     case .accepted: trustChanged(now: now)
     case .wrongSignature:
       noteWrongSignature(on: slot, now)

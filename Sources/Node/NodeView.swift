@@ -20,17 +20,17 @@ public enum DialPlan: Equatable, Sendable {
 /// The advertised topology of a node, as stored here.
 public struct NodeTopology: Equatable {
   public let id: NodeID
-  /// nil if the profile is unknown.
+  /// The display name of the node; nil if the profile is unknown.
   public let name: [UInt8]?
   public let relays: Bool
-  /// nil if the topology is unknown.
+  /// The encryption preference of the node; nil if the topology is unknown.
   public let encryption: EncryptionPreference?
-  /// The age of the topology advertisement.
+  /// The age of the node's topology advertisement.
   public let age: TimeSpan
   public let neighbours: [Neighbour]
 }
 
-/// The state of the node, for people who ask why it does or does not communicate with another node. These calls
+/// The state of the node, for people who ask why it does or does not communicate with another node. These methods
 /// allocate, so they must not be used on the forwarding path.
 extension Node {
   /// The plan for a candidate, its consecutive failures, and the first 8 bytes of the id of the node expected there (0:
@@ -48,7 +48,7 @@ extension Node {
     return (plan, candidate.failures, candidate.hint)
   }
 
-  /// The topologies of all known nodes, including this one, in no order.
+  /// The topologies of all known nodes, including this node, in no order.
   public func topologies(now: Instant) -> [NodeTopology] {
     var all: [NodeTopology] = []
     for index in 0..<mesh.indexEnd where mesh.node(at: index) != .none { all.append(topology(at: index, now)) }

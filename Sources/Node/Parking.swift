@@ -7,57 +7,59 @@ import Primitives
 /// Lets neighbours take turns at the few connections of the Bluetooth adapter. A relay forwards for others; a leaf is a
 /// node that does not.
 ///
-/// A relay keeps one connection free for inbound links and, when it has parked several leaves, one more for its own
-/// dials. If too few connections are free, the relay parks the leaf that has been idle longest. A parked link has no
-/// stream. Both ends keep the link, its routes, the topologies and the queued frames.
+/// A relay keeps one connection free for inbound links and, when it has parked several leaves, another connection for
+/// its own dials. If too few connections are free, the relay parks the leaf that has been idle longest. A parked link
+/// has no stream. Both ends of a parked link keep the link, its routes, the topologies and the queued frames.
 ///
-/// Either end calls the other end, which means that it dials a parked neighbour. It calls immediately for frames, and
-/// after a short delay for urgent updates (`news`). Urgent updates are nodes that appeared or vanished, and changed
-/// profiles and services. Renewals wait for the next visit. A visit is a call now and then that only checks whether the
-/// other end is still there. Without visits, a leaf that left would stay in the topology. A leaf is also called when
-/// discovery has lost it. docs/protocol.md, "Parking".
+/// Each end of a parked link can call the other end, which means that it dials the parked neighbour. A node calls
+/// immediately for frames, and after a short delay for urgent updates (`news`). Urgent updates are nodes that appeared
+/// or vanished, and changed profiles and services. Renewals wait for the next visit. A visit is an occasional call that
+/// only checks whether the other end is still there. Without visits, a leaf that left would stay in the topology. A
+/// leaf is also called when discovery has lost it. docs/protocol.md, "Parking".
 struct Parking {
   /// A leaf is idle when its link has been up, and no routed frame has passed, for this time.
   static let idleMin = TimeSpan.seconds(1)
-  /// A leaf with traffic keeps its connection for this time, even if other leaves wait for one. The time starts when
-  /// its traffic began or its link came up.
+  /// A leaf with traffic keeps its connection for this time, even if other leaves wait for one. This time starts when
+  /// the leaf's traffic began or its link came up.
   static let turnMax = TimeSpan.seconds(3)
-  /// A leaf that is parked while it has traffic is asked not to call for at least this time, so that others come first.
-  /// A leaf waits at most `pauseSecondsMax`, whatever the relay requests.
+  /// A leaf that is parked while it has traffic is asked not to call for at least this time, so that other leaves come
+  /// first. A leaf waits at most `pauseSecondsMax`, whatever the relay requests.
   static let pauseSecondsMin: UInt16 = 3
   static let pauseSecondsMax: UInt16 = 10
   /// Urgent updates for a parked neighbour wait this long, because more may follow. While other neighbours connect to
   /// this node, the updates wait up to `newsPatience`. A neighbour that connects brings updates itself. Linux also
-  /// mistakes an inbound connection for the outbound one that it is just making.
+  /// mistakes an inbound connection for an outbound connection that is just being made.
   static let newsDelay = TimeSpan.seconds(1)
   static let newsPatience = TimeSpan.seconds(5)
-  /// The relay visits a parked leaf after this time, if discovery finds the leaf. If the relay does not, the leaf
-  /// visits the relay after `leafInterval`. Both times begin when the leaf is parked. They are long, because each visit
-  /// briefly takes a connection from another leaf, and advertisements live for 600 s.
+  /// The relay visits a parked leaf after this time, if discovery finds the leaf. Without a visit by the relay, the
+  /// leaf visits the relay after `leafInterval`. `visitInterval` and `leafInterval` begin when the leaf is parked. Both
+  /// intervals are long, because each visit briefly takes a connection from another leaf, and advertisements live for
+  /// 600 s.
   static let visitInterval = TimeSpan.seconds(150)
   static let leafInterval = TimeSpan.seconds(200)
-  /// A parked neighbour is considered gone after `restMax` without contact, or `callMax` after discovery lost it. It is
-  /// also considered gone `callMax` after the first dial of a call, if `failuresMax` dials have failed. A call may wait
-  /// long for a connection. After two crossed dials the kernel may need 10 s to detect that.
+  /// A parked neighbour is considered gone after `restMax` without contact, or `callMax` after discovery lost it. A
+  /// parked neighbour is also considered gone `callMax` after the first dial of a call, if `failuresMax` dials have
+  /// failed. A call may wait long for a connection. After two crossed dials the kernel may need 10 s to detect the
+  /// crossing.
   static let restMax = TimeSpan.seconds(300)
   static let callMax = TimeSpan.seconds(30)
   static let failuresMax: UInt8 = 3
-  /// A leaf that has a stream to one relay closes its link to another relay that parked it this long ago.
+  /// A leaf that has a stream to one relay closes its link to another relay that parked the leaf this long ago.
   static let leaveTime = TimeSpan.seconds(8)
-  /// Concurrent parked neighbours. The remaining link slots are for links with a stream.
+  /// The maximum number of concurrent parked neighbours. The remaining link slots are for links with a stream.
   static let parkedMax = Limits.linksMax / 2
-  /// With fewer Bluetooth connections than this, leaves are not parked.
+  /// With fewer Bluetooth connections than this number, leaves are not parked.
   static let placesMin = 3
   /// The number of waiting dials for which connections are freed in advance.
   static let placesAhead = 2
   /// A call with frames that has waited this long may use the connection that is kept for inbound links.
   static let callPatience = TimeSpan.seconds(3)
-  /// A parked neighbour is called first if frames from this node or from a connected neighbour wait for it. Otherwise
-  /// two neighbours that answer each other would be connected in turn and never together. Frames from other nodes give
-  /// the same priority when they have waited this long.
+  /// A parked neighbour is called first if frames from this node or from a connected neighbour wait for it. Without
+  /// this rule, two neighbours that answer each other would be connected in turn and never together. Frames from other
+  /// nodes give a parked neighbour the same priority when they have waited this long.
   static let answerPatience = TimeSpan.seconds(10)
 
-  /// The state of one link, by which it is parked and called. Instants are `.never` if they do not apply.
+  /// The state of one link, by which it is parked and called. An instant is `.never` if it does not apply.
   struct Turn {
     /// When a routed frame last passed; initially when the link came up.
     var talkedAt = Instant.zero
@@ -171,8 +173,8 @@ struct Parking {
   /// Marks a parked link as having a stream again.
   mutating func resume(_ slot: Int) { parked &= ~(1 << UInt64(slot)) }
 
-  /// Parks a link again whose new stream ended before the link was up. Such a stream does not extend the time until the
-  /// neighbour is considered gone.
+  /// Parks a link again whose new stream ended before the link was up. A stream that ended before the link was up does
+  /// not extend the time until the neighbour is considered gone.
   mutating func restAgain(_ slot: Int, isCallFailed: Bool) {
     parked |= 1 << UInt64(slot)
     candidateChanges = nil

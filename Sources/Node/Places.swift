@@ -15,17 +15,17 @@ enum Place {
   case none
 }
 
-/// The slots for handshakes and associations. The links over which the peers are reached share them.
+/// The slots for handshakes and associations. The links over which the peers are reached share the slots.
 ///
-/// Ids cost nothing, so a slot is charged to a link, whose neighbour has proved its key. This is the link whose frame
-/// opened the association or, if this node opened the association, the first link of the route. When a frame of the
-/// peer can be decrypted, the charge moves to the link of that frame. When the charged link closes, the charge moves to
-/// the first link of the next route.
+/// Ids cost nothing, so a slot is charged to a link, whose neighbour has proved its key. The charged link is the link
+/// whose frame opened the association or, if this node opened the association, the first link of the route. When a
+/// frame of the peer can be decrypted, the charge moves to the link of that frame. When the charged link closes, the
+/// charge of its slots moves to the first link of the next route.
 extension Associations {
   /// Any newcomer may evict a channel that was unused for this time and has nothing undelivered.
   static let idleTime = TimeSpan.seconds(10)
   /// Any newcomer may evict a channel that was unused for this time and whose peer has not proved its key. Messages
-  /// that wait for the peer do not prevent this.
+  /// that wait for the peer do not prevent the eviction.
   static let unprovenTime = TimeSpan.seconds(5)
 
   /// Chooses the slot for a handshake with `peer`, charged to `holder`: the slot of a link, or `FairShare.ownHolder`.
@@ -37,7 +37,7 @@ extension Associations {
   ///
   /// If the newcomer gets no free slot, a handshake is evicted. A handshake without a route is evicted first, whatever
   /// its class. The second choice are overdue handshakes, and handshakes of a link that would still hold as many slots
-  /// as the newcomer's link. Among these, the link with the most slots loses one.
+  /// as the newcomer's link. Among these handshakes, the link with the most slots loses a slot.
   ///
   /// There are two exceptions. A handshake of a pinned peer is evicted for peers of other classes only if it is overdue
   /// or has no route. While known peers hold no more than the reserve, the same applies to their handshakes when the
@@ -79,23 +79,24 @@ extension Associations {
   /// Chooses the slot for an association with `peer`, charged to `holder`. `holder` and `standing` are as for
   /// `handshakePlace`.
   ///
-  /// In a full table an association is evicted, by the first rule that finds one:
-  /// - The association is one whose eviction does no harm (`isEvictable`).
+  /// In a full table an association is evicted, by the first of these rules that applies to an association:
+  /// - The eviction of the association does no harm (`isEvictable`).
   /// - The association's link would still hold at least as many slots as the newcomer's link.
-  /// - The association is idle or its peer proves no key (`isUseless`). Its link is the newcomer's, or holds as many
-  ///   slots as the newcomer's link would hold. A pinned peer's association is evicted by this rule only for another
-  ///   pinned peer.
-  /// - The operator pinned the newcomer and not the association's peer. The condition on the link is the same.
+  /// - The association is idle or its peer proves no key (`isUseless`). The association's link is the newcomer's, or
+  ///   holds as many slots as the newcomer's link would hold. A pinned peer's association is evicted by this rule only
+  ///   for another pinned peer.
+  /// - The operator pinned the newcomer and not the association's peer. The condition on the link is the same as for an
+  ///   idle association.
   ///
-  /// Among the candidates of one rule, the link with the most slots loses one. Associations of that link with a lower
-  /// admission class are evicted first, then those without undelivered messages, then the one unused for longest.
+  /// Among the candidates of one rule, the link with the most slots loses a slot. Associations of that link with a
+  /// lower admission class are evicted first, then those without undelivered messages, then the one unused for longest.
   ///
   /// An association of a pinned peer with undelivered messages is evicted last, as is one with unread messages. An
   /// association stays if the application was notified of a message and has not read it. Unread messages that this node
   /// holds back protect an association too, unless its link holds more slots than the newcomer's link would hold.
   ///
-  /// `isClaimed` means that only a forgeable frame names the newcomer. A channel in use is then evicted only if its
-  /// link holds more than half of all slots.
+  /// `isClaimed` means that only a forgeable frame names the newcomer. For a newcomer in a forgeable frame, a channel
+  /// in use is evicted only if its link holds more than half of all slots.
   func place(
     for peer: NodeID, _ holder: Int, isClaimed: Bool = false, _ standing: (Association?) -> Standing, now: Instant
   ) -> Place {
@@ -160,8 +161,8 @@ extension Association {
   /// When the association's handshake last made progress, or nil without a handshake.
   var handshakeProgressAt: Instant? { protection.seal?.progressAt }
 
-  /// Whether the association was unused for `idleTime` and has nothing undelivered. Also whether it was unused for
-  /// `unprovenTime` and its peer has not proved its key.
+  /// Whether the association was unused for `idleTime` and has nothing undelivered. Also true if the association was
+  /// unused for `unprovenTime` and its peer has not proved its key.
   fileprivate func isUseless(_ now: Instant) -> Bool {
     if !channel.hasUnfinishedSends { return usedAt + Associations.idleTime <= now }
     guard let seal = protection.seal, !seal.isOpen else { return false }

@@ -12,7 +12,7 @@ enum Protection {
   /// Plaintext, which both nodes chose in signed advertisements.
   case clear
   case sealed(Seal)
-  /// One node requires encryption and the other does not support it, or this node refuses the peer's key.
+  /// One node requires encryption that the other node does not support, or this node refuses the peer's key.
   case refused(SealRefusal)
 
   var seal: Seal? {
@@ -124,9 +124,9 @@ extension Node {
     return false
   }
 
-  /// Restarts associations with peers whose advertised epoch has changed. The new epoch may be lower than the old one.
-  /// This happens when the peer lost its counter, or shared its key with another node, and the advertisements of the
-  /// later epoch have expired.
+  /// Restarts associations with peers whose advertised epoch has changed. The new epoch may be lower than the old
+  /// epoch. An epoch is lower if the peer lost its counter, or shared its key with another node, and the later
+  /// advertisements have expired.
   func renewProtection() {
     for association in associations.all {
       guard let epoch = mesh.epoch(of: association.peer), epoch != association.epoch,
@@ -145,8 +145,8 @@ extension Node {
   func tend(_ association: Association, _ now: Instant) {
     associations.revive(association, now: now)
     guard let seal = association.protection.seal else { return }
-    // While the application has to decide on a session member of this peer, it needs the peer's certificates. So a
-    // session is wanted until a handshake succeeds, despite losses.
+    // While the application has to decide on a session member of this peer, this node needs the peer's certificates. So
+    // a session is wanted until a handshake succeeds, despite losses.
     seal.isWanted =
       association.channel.hasUnfinishedSends || (!seal.isOpen && sessions.hasQuestion(about: association.peer))
     seal.channelEpoch = association.channel.localEpoch
@@ -168,9 +168,10 @@ extension Node {
     while let event = seal.nextEvent() { note(event, association, now) }
   }
 
-  /// Takes a slot, and a unit of the handshake rate, for a handshake that this node begins. Returns false if either is
-  /// missing. If the peer requested the handshake, the link that delivered the request was already charged. Otherwise
-  /// this node is charged, which has a share of the rate like a link.
+  /// Takes a slot, and a unit of the handshake rate, for a handshake that this node begins. Returns false if the slot
+  /// or the unit is missing. If the peer requested the handshake, the link that delivered the request was already
+  /// charged. If the peer did not request the handshake, this node is charged, which has a share of the rate like a
+  /// link.
   private func takeHandshake(with association: Association, _ now: Instant) -> Bool {
     let isCharged = association.isHandshakeCharged
     guard isCharged || handshakes.take(by: FairShare.ownHolder, now: now) else { return false }
@@ -257,8 +258,8 @@ extension Node {
     var reader = ByteReader(payload, orThrow: FrameError.truncated)
     let meant = try reader.u64()
     let epoch = try reader.u64()
-    // Only the epochs of the newest signed advertisements are accepted. If this node lacks the newest one of the other
-    // end, that end retries.
+    // Only the epochs of the newest signed advertisements are accepted. If this node lacks the newest advertisement of
+    // the other end, that end retries.
     guard meant == settings.epoch, epoch == mesh.epoch(of: header.source) else { throw .stale }
     let name = SessionName(
       local: settings.id, peer: header.source, localEpoch: settings.epoch, peerEpoch: epoch)
@@ -280,7 +281,7 @@ extension Node {
   }
 
   /// Sends the handshake datagram in `sealReply`, for which no state is kept. The reply is charged to the link that
-  /// delivered the frame it answers, because anyone could have forged that frame.
+  /// delivered the answered frame, because anyone could have forged that frame.
   private func sendReply(
     _ byteCount: Int, to name: SessionName, from slot: Int, _ now: Instant
   ) throws(FrameError) {

@@ -1,8 +1,9 @@
 import Primitives
 
-/// Neighbours that passed on advertisements with wrong signatures. Every node verifies before it forwards, so a wrong
-/// signature proves that this neighbour did not verify. Two wrong signatures within `window` are tolerated. The third
-/// one ends the link, and the neighbour's key is refused for a time that doubles with each refusal.
+/// Neighbours that passed on advertisements with wrong signatures. Every node verifies before forwarding, so a wrong
+/// signature proves that the neighbour that sent it did not verify. Two wrong signatures within `window` are tolerated.
+/// The third wrong signature ends the link, and the neighbour's key is refused for a time that doubles with each
+/// refusal.
 struct SignatureOffenders {
   /// Two wrong signatures within this time are tolerated. The third one ends the link.
   static let window = TimeSpan.seconds(600)
@@ -42,7 +43,7 @@ struct SignatureOffenders {
     return true
   }
 
-  /// How long the key of `peer` is still refused, in seconds, rounded up. 0 if it is not refused.
+  /// How long the key of `peer` is still refused, in seconds, rounded up. The result is 0 if the key is not refused.
   func secondsRefused(_ peer: NodeID, now: Instant) -> UInt16 {
     guard let index = find(peer) else { return 0 }
     return UInt16(((entries[index].refusedUntil - now).milliseconds + 999) / 1000)

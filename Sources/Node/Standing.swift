@@ -9,20 +9,20 @@ public enum Standing: Int, Comparable, Sendable {
   /// use, or the trust policy is `open`.
   case proven
   /// The operator pinned the peer's key. A pin by trust on first use gives at most the class `proven`, because anyone
-  /// can get such a pin at no cost.
+  /// can get a pin of this kind at no cost.
   case pinned
 
   public static func < (left: Standing, right: Standing) -> Bool { left.rawValue < right.rawValue }
 }
 
-/// The peers that most recently proved their key in an encrypted session. When such a peer returns, it can use
+/// The peers that most recently proved their keys in an encrypted session. When a recorded peer returns, it can use
 /// handshake slots that are reserved against strangers.
 ///
 /// A machine with many keys can take many entries, but each entry costs it a complete handshake. An entry is charged to
 /// the link that delivered the peer's frames. In a full table, the oldest entry of the link with the most entries is
 /// replaced.
 struct ProvenPeers {
-  /// One entry for each association.
+  /// The table has one entry for each association.
   static let placesMax = Limits.channelsMax
 
   private struct Entry {

@@ -1,7 +1,7 @@
 import Primitives
 
-/// Decides when to close surplus links. This node dialled them and no longer wants them, because it now prefers nodes
-/// that appeared later.
+/// Decides when to close surplus links. Surplus links were dialled by this node, which no longer wants them, because it
+/// now prefers nodes that appeared later.
 ///
 /// A link is closed when it was unwanted for `calm`, and its broadcast domain did not change in that time. While many
 /// nodes appear together, the neighbours on the rings (`LinkSelection`) are unknown. In a domain that changes
@@ -18,8 +18,8 @@ struct SurplusLinks {
   /// When the link of a slot became unwanted, and when it is to be closed. `.never` if the link is not surplus.
   private var since = Limits.PerLink<Instant>(repeating: .never)
   private var due = Limits.PerLink<Instant>(repeating: .never)
-  /// The slots of surplus links, one bit each. Usually there are none. `deadline` is read several times in a pass of
-  /// the event loop, so it must be fast.
+  /// The slots of surplus links, one bit each. Usually no link is surplus. `deadline` is read several times in a pass
+  /// of the event loop, so it must be fast.
   private var unwanted: UInt64 = 0
   /// When the next turn may begin, when the last turn began, and how many links the last turn has closed.
   private var nextAt = Instant.zero

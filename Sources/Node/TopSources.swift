@@ -6,10 +6,10 @@ import Primitives
 /// In a full table a new source replaces the entry of least weight and inherits that weight. A source with more than
 /// 1/`entriesMax` of all bytes is always in the table, however many sources a neighbour invents.
 public struct TopSources {
-  /// The size of the table. It is enough for every row that a screen shows.
+  /// The size of the table. This size is enough for every row that a screen shows.
   public static let entriesMax = 16
 
-  /// One source.
+  /// One source of frames.
   public struct Entry: Sendable {
     public internal(set) var node = NodeID.none
     /// The bytes that were counted since the source entered the table.

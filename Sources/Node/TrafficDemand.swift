@@ -3,12 +3,12 @@ import Primitives
 
 /// The peers of a broadcast domain whose traffic over relays is worth a direct link.
 ///
-/// Bytes are counted in windows of time. A peer with more than `bytesMin` bytes in one window gets a table slot. It
-/// keeps the slot until `keepTime` has passed without such a window.
+/// Bytes are counted in windows of time. A peer with more than `bytesMin` bytes in one window gets a table slot. A peer
+/// keeps its slot until `keepTime` has passed without a window with that many bytes.
 ///
-/// A slot is charged to the link that delivers the peer's frames. In a full table, the link with the most slots loses
-/// one, if it has more than the newcomer's link would have. The peer of that link whose traffic ended longest ago loses
-/// its slot.
+/// A slot is charged to the link that delivers the peer's frames. In a full table, the link with the most slots loses a
+/// slot, if that link has more than the newcomer's link would have. The peer of that link whose traffic ended longest
+/// ago loses its slot.
 struct TrafficDemand {
   static let placesMax = 8
   static let window = TimeSpan.seconds(10)
@@ -24,7 +24,7 @@ struct TrafficDemand {
   }
 
   private var places = FixedArray<8, Place>(repeating: Place())
-  /// When the window ends. `.never` if no window is open.
+  /// When the window ends, or `.never` if no window is open.
   private(set) var windowEnd = Instant.never
 
   func contains(_ hint: UInt64) -> Bool {
@@ -32,7 +32,7 @@ struct TrafficDemand {
     return false
   }
 
-  /// Opens a window, unless one is open.
+  /// Opens a window, unless a window is already open.
   mutating func openWindow(now: Instant) {
     if windowEnd == .never { windowEnd = now + Self.window }
   }

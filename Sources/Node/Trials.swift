@@ -5,11 +5,12 @@ import Primitives
 ///
 /// The links in a broadcast domain are derived from the ids of its nodes, so invented nodes would displace the real
 /// neighbours of a node. When `unansweredMax` unproven nodes do not answer, the domain becomes doubtful. In a doubtful
-/// domain only nodes that have proved their key are considered for links. All others are dialled in turn.
+/// domain only nodes that have proved their key are considered for links. All other nodes of a doubtful domain are
+/// dialled in turn.
 ///
-/// Candidates with the fewest failures are dialled first. Among these, newcomers are dialled in the order in which they
-/// were found, then the newest candidate. One concurrent trial goes to the oldest candidate. A real newcomer is thus
-/// dialled soon, regardless of the number of invented nodes.
+/// Candidates with the fewest failures are dialled first. Among these candidates, newcomers are dialled in the order in
+/// which they were found, then the newest candidate. One concurrent trial goes to the oldest candidate. A real newcomer
+/// is thus dialled soon, regardless of the number of invented nodes.
 ///
 /// docs/protocol.md, "Who links with whom".
 extension Connector {
@@ -29,7 +30,7 @@ extension Connector {
     var links = 0
   }
 
-  /// How long a candidate is a newcomer after it was found. After an initial burst, announcements bring at most as many
+  /// How long a candidate is a newcomer after being found. After an initial burst, announcements bring at most as many
   /// candidates in this time as are dialled (`DialBudget` in Discovery).
   static let newTime = TimeSpan.seconds(10)
 

@@ -45,8 +45,8 @@ struct WaitingFrames {
     return true
   }
 
-  /// Removes the oldest frame, copies it to the start of `buffer`, and returns its link's slot. `buffer` must have room
-  /// for the frame.
+  /// Removes the oldest frame, copies the frame to the start of `buffer`, and returns the slot of its link. `buffer`
+  /// must have room for the frame.
   mutating func takeFirst(into buffer: UnsafeMutableRawBufferPointer) -> Int? {
     while first < end {
       let (slot, blocks) = head(at: first)

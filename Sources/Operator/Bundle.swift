@@ -1,11 +1,14 @@
 import CSystem
 import CommandLine
 import Configuration
-import Diagnostics
+import ControlSocket
 import Doctor
 import Identity
+import Log
 import Reactor
 import Relay
+import Status
+import Text
 
 /// The parts of a bug report. Each text is redacted before it is kept. Parts that cannot be read are listed.
 final class Bundle {
@@ -191,7 +194,7 @@ private let radioWords: [StaticString] = [
 ]
 
 private func isAboutRadios(_ line: ArraySlice<UInt8>) -> Bool {
-  let line = Text(line.map { (0x41...0x5A).contains($0) ? $0 + 0x20 : $0 }[...])
+  let line = ByteString(line.map { (0x41...0x5A).contains($0) ? $0 + 0x20 : $0 }[...])
   return radioWords.contains { line.contains($0) }
 }
 

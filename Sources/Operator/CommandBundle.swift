@@ -1,6 +1,6 @@
 import CSystem
 import CommandLine
-import Diagnostics
+import Text
 
 /// `causeway bundle`
 public func commandBundle(_ words: CommandWords) -> CInt {

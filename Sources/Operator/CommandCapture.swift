@@ -1,7 +1,8 @@
 import CSystem
+import Capture
 import CommandLine
 import Configuration
-import Diagnostics
+import ControlSocket
 import Primitives
 import Reactor
 import Terminal
@@ -52,7 +53,7 @@ public func commandCapture(_ words: CommandWords) -> CInt {
     switch key {
     case outputKey: path = value
     case linkKey:
-      if let slot = Text(value).number(in: 0...UInt64(Limits.linksMax - 1)) {
+      if let slot = ByteString(value).number(in: 0...UInt64(Limits.linksMax - 1)) {
         wish.link = UInt8(slot)
       } else if value.utf8.isEmpty {
         return "a link's number, or a peer's name or id"
@@ -61,7 +62,7 @@ public func commandCapture(_ words: CommandWords) -> CInt {
       }
     case payloadKey: wish.withPayload = true
     case countKey:
-      guard let number = Text(value).number(in: 1...1_000_000_000) else { return "a number from 1 to 1000000000" }
+      guard let number = ByteString(value).number(in: 1...1_000_000_000) else { return "a number from 1 to 1000000000" }
       bounds.count = number
     case secondsKey:
       guard let seconds = parseSeconds(value) else { return secondsAccepted }
@@ -72,7 +73,7 @@ public func commandCapture(_ words: CommandWords) -> CInt {
     }
     return nil
   }
-  if path.map({ Text($0).equals("-") }) == true { path = nil }
+  if path.map({ ByteString($0).equals("-") }) == true { path = nil }
   return run { () throws(CommandError) in
     if path == nil && isatty(STDOUT_FILENO) == 1 {
       throw CommandError(
@@ -83,7 +84,7 @@ public func commandCapture(_ words: CommandWords) -> CInt {
     let client = try options.connect()
     let signals = Signals([SIGINT, SIGTERM])
     try client.begin(wish)
-    try Capture(client, signals, CaptureFile(path), bounds).run()
+    try CaptureRun(client, signals, CaptureFile(path), bounds).run()
   }
 }
 
@@ -104,7 +105,7 @@ extension ControlClient {
 }
 
 /// One run of `causeway capture`.
-private final class Capture {
+private final class CaptureRun {
   private let client: ControlClient
   private let signals: Signals
   private let file: CaptureFile

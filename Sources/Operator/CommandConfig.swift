@@ -1,7 +1,8 @@
 import CommandLine
 import Configuration
-import Diagnostics
+import ControlSocket
 import Primitives
+import Text
 import Trust
 
 /// `causeway config COMMAND`

@@ -1,8 +1,10 @@
 import CSystem
 import CommandLine
 import Configuration
-import Diagnostics
+import ControlSocket
 import Doctor
+import Status
+import Text
 import Trust
 
 /// `causeway doctor`

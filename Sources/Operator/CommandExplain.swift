@@ -1,11 +1,14 @@
 import CommandLine
 import Configuration
+import ControlSocket
 import DaemonClient
-import Diagnostics
 import Doctor
+import Explain
 import LocalAPI
 import Primitives
 import Session
+import Status
+import Text
 
 /// `causeway explain`
 public func commandExplain(_ words: CommandWords) -> CInt {
@@ -31,7 +34,7 @@ public func commandExplain(_ words: CommandWords) -> CInt {
   return run { () throws(CommandError) in
     let client = try options.connect()
     let known = try read(fetch(client, .explain(.none, .none))) { report in
-      report.nodes.compactMap { node in NodeIDSyntax.parse(Text(node.id)).map { (id: $0, name: node.name) } }
+      report.nodes.compactMap { node in NodeIDSyntax.parse(ByteString(node.id)).map { (id: $0, name: node.name) } }
     }
     guard let local = known.first?.id else {
       throw CommandError(saying: "the daemon knows no node, not even its own")
@@ -137,7 +140,9 @@ private func node(_ word: String, _ known: [(id: NodeID, name: String)]) throws(
   case .nobody(let suggestion):
     // Discovery alone provides only the first half of a node's id, so the typed id can match a known id in this half
     // only.
-    if let id = NodeIDSyntax.parse(Text(word)), let heard = known.first(where: { $0.id.mayBe(id) }) { return heard.id }
+    if let id = NodeIDSyntax.parse(ByteString(word)), let heard = known.first(where: { $0.id.mayBe(id) }) {
+      return heard.id
+    }
     var text = TextBuilder(quoting: typed, " is unknown here")
     if let suggestion {
       text.add(": did you mean “")

@@ -1,11 +1,11 @@
 import CSystem
 import CommandLine
 import Configuration
-import Diagnostics
 import Identity
 import Primitives
 import Relay
 import SecureTransport
+import Text
 import Trust
 
 /// `causeway identity COMMAND`

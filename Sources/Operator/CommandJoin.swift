@@ -1,6 +1,7 @@
 import CommandLine
-import Diagnostics
+import ControlSocket
 import QRCode
+import Text
 
 private let plainKey: CInt = 0x70
 

@@ -1,7 +1,7 @@
 import CSystem
 import CommandLine
-import Diagnostics
 import Relay
+import Text
 
 /// `causeway leds`
 public func commandLEDs(_ words: CommandWords) -> CInt {

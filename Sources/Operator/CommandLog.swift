@@ -1,8 +1,9 @@
 import CSystem
 import CommandLine
 import Configuration
-import Diagnostics
 import Journal
+import Log
+import Text
 
 /// `causeway log`
 public func commandLog(_ words: CommandWords) -> CInt {
@@ -48,10 +49,10 @@ public func commandLog(_ words: CommandWords) -> CInt {
       }
       query.since = since
     case 0x6C:
-      guard let level = Level.parse(Text(value)) else { return Level.accepted }
+      guard let level = Level.parse(ByteString(value)) else { return Level.accepted }
       query.level = level
     case 0x6E:
-      guard let count = Text(value).number(in: 0...1_000_000) else { return "a number up to 1000000" }
+      guard let count = ByteString(value).number(in: 0...1_000_000) else { return "a number up to 1000000" }
       query.countMax = Int(count)
     default: path = value
     }
@@ -61,7 +62,7 @@ public func commandLog(_ words: CommandWords) -> CInt {
   return run { () throws(CommandError) in
     if path == nil { path = try findConfiguration(config).journalPath }
     let journal = try openJournal(path ?? "")
-    let log = Log(journal, names: JournalNames(journal), isJSON: isJSON)
+    let log = LogView(journal, names: JournalNames(journal), isJSON: isJSON)
     try log.show(query, isFollowing: isFollowing, path ?? "")
   }
 }
@@ -70,7 +71,7 @@ public func commandLog(_ words: CommandWords) -> CInt {
 private let logJSONKey: CInt = 0x100
 
 /// Prints the records of a journal as text or JSON lines.
-private final class Log {
+private final class LogView {
   private var journal: JournalMapping
   private var names: JournalNames
   private let isJSON: Bool

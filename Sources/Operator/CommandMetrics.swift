@@ -1,5 +1,6 @@
 import CommandLine
-import Diagnostics
+import Status
+import Text
 
 /// `causeway metrics`
 public func commandMetrics(_ words: CommandWords) -> CInt {

@@ -1,7 +1,8 @@
 import CommandLine
-import Diagnostics
 import Identity
 import Primitives
+import Status
+import Text
 
 /// `causeway peer verify`
 public func commandPeerVerify(_ words: CommandWords) -> CInt {

@@ -1,8 +1,10 @@
 import CommandLine
 import Configuration
-import Diagnostics
+import ControlSocket
 import Primitives
 import Reactor
+import Status
+import Text
 
 /// `causeway ping`
 public func commandPing(_ words: CommandWords) -> CInt {
@@ -19,7 +21,7 @@ public func commandPing(_ words: CommandWords) -> CInt {
     ]
   ) { key, value in
     if let accepted = options.take(key, value) { return accepted }
-    guard let number = Text(value).number(in: 1...1_000_000) else { return "a number from 1 to 1000000" }
+    guard let number = ByteString(value).number(in: 1...1_000_000) else { return "a number from 1 to 1000000" }
     count = number
     return nil
   }

@@ -1,6 +1,8 @@
 import CommandLine
-import Diagnostics
+import ControlSocket
 import Primitives
+import Status
+import Text
 
 /// `causeway routes`
 public func commandRoutes(_ words: CommandWords) -> CInt {

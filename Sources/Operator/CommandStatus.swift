@@ -1,5 +1,7 @@
 import CommandLine
-import Diagnostics
+import ControlSocket
+import Status
+import Text
 
 /// `causeway status`
 public func commandStatus(_ words: CommandWords) -> CInt {

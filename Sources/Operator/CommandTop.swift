@@ -1,11 +1,13 @@
 import CSystem
 import CommandLine
 import Configuration
-import Diagnostics
+import ControlSocket
 import Monitor
 import Primitives
 import Reactor
+import Status
 import Terminal
+import Text
 
 /// `causeway top`
 public func commandTop(_ words: CommandWords) -> CInt {
@@ -44,7 +46,7 @@ private struct TopOptions {
   mutating func take(_ key: CInt, _ value: String) -> StaticString? {
     switch key {
     case 0x69:
-      guard let seconds = Text(value).number(in: 1...3600) else { return "a number of seconds from 1 to 3600" }
+      guard let seconds = ByteString(value).number(in: 1...3600) else { return "a number of seconds from 1 to 3600" }
       interval = seconds
     case 0x6F: isOnce = true
     default: isJSON = true

@@ -1,9 +1,11 @@
 import CommandLine
 import Configuration
-import Diagnostics
+import ControlSocket
 import Identity
 import Primitives
 import Relay
+import Status
+import Text
 import Trust
 
 /// `causeway identity trust`. The commands in this file show and change the trust in other nodes' keys. A command fails
@@ -138,7 +140,7 @@ private func confirmRevocation(
   question.add(" permanently? This cannot be undone. [y/N] ")
   if let isConfirmed = Prompts.askAndWait(question) {
     if !isConfirmed { throw CommandError(saying: "not revoked") }
-  } else if NodeIDSyntax.parse(Text(word)) == nil {
+  } else if NodeIDSyntax.parse(ByteString(word)) == nil {
     throw CommandError(
       saying: "“\(shown(word))” is \(target.id.text), and a revocation cannot be undone: "
         + "give the whole id, or add --yes")
@@ -164,7 +166,7 @@ private func seen(_ client: ControlClient) throws(CommandError) -> [Target] {
     defer { report.release() }
     var targets: [Target] = []
     for candidate in report.candidates() {
-      if let id = NodeIDSyntax.parse(Text(candidate.id)) { targets.append(Target(id: id, name: candidate.name)) }
+      if let id = NodeIDSyntax.parse(ByteString(candidate.id)) { targets.append(Target(id: id, name: candidate.name)) }
     }
     return targets
   } catch {
@@ -177,7 +179,7 @@ private func seen(_ client: ControlClient) throws(CommandError) -> [Target] {
 private func target(
   _ operation: TrustOperation, _ word: String, _ pins: [Pin], _ seen: [Target]
 ) throws(CommandError) -> Target {
-  if let id = NodeIDSyntax.parse(Text(word)) {
+  if let id = NodeIDSyntax.parse(ByteString(word)) {
     return Target(id: id, name: "")
   }
   let bytes = Array(word.utf8)

@@ -1,6 +1,7 @@
 import CMbedTLS
 import CommandLine
-import Diagnostics
+import Status
+import Text
 
 /// `causeway version`
 public func commandVersion(_ words: CommandWords) -> CInt {

@@ -1,6 +1,6 @@
 import CommandLine
-import Diagnostics
 import Doctor
+import Text
 
 /// Formats the findings of `doctor` and `explain` for the width of the terminal.
 enum FindingView {

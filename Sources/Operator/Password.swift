@@ -1,7 +1,7 @@
 import CSystem
 import CommandLine
-import Diagnostics
 import Identity
+import Text
 
 /// Reads the password of a key file that is imported.
 enum Password {

@@ -1,7 +1,9 @@
 import CommandLine
-import Diagnostics
+import ControlSocket
 import Primitives
 import Reactor
+import Status
+import Text
 
 /// A connection to the daemon's control socket that tracks the peers in reach.
 final class PeerConnection {

@@ -20,11 +20,11 @@ public struct Backoff: Equatable, Sendable {
   /// Doubles the next pause.
   public mutating func double() { pause = min(pause * 2, longest) }
 
-  /// Starts again with `first`.
+  /// Sets the next pause to `first` again.
   public mutating func reset() { pause = first }
 
-  /// The pause after a number of earlier failures: `first`, doubled for each of them, and at most `longest`. For owners
-  /// that keep the number instead of a back-off.
+  /// The pause after a number of earlier failures: `first`, doubled for each of these failures, and at most `longest`.
+  /// This function is for owners that keep the number instead of a back-off.
   public static func pause(after failures: Int, first: TimeSpan, longest: TimeSpan) -> TimeSpan {
     // `longest` is less than 2³² times `first` in every use, so more doublings change nothing.
     let doublings = UInt64(min(max(failures, 0), 32))

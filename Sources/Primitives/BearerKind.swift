@@ -7,8 +7,8 @@ public enum BearerKind: UInt8, Sendable {
   case loopback = 5
   case bluetoothClassic = 6
 
-  /// The routing cost of a link over this bearer before it is measured. The unit is roughly the microseconds that one
-  /// KiB takes at the bearer's usual goodput.
+  /// The routing cost of a link over this bearer before its cost is measured. The unit is roughly the microseconds that
+  /// one KiB takes at the bearer's usual goodput.
   public var cost: UInt16 {
     switch self {
     case .loopback: 1
@@ -33,7 +33,7 @@ public enum BearerKind: UInt8, Sendable {
     }
   }
 
-  /// Whether the bearer is LE or classic Bluetooth. Both use the same radio.
+  /// Whether the bearer is LE or classic Bluetooth. Both kinds of Bluetooth use the same radio.
   public var isBluetooth: Bool { self == .bluetoothLE || self == .bluetoothClassic }
 
   /// The kind that advertisements carry: LE for both kinds of Bluetooth. Receivers reject advertisements with an

@@ -15,7 +15,8 @@ public enum EncryptionPreference: UInt8, Sendable {
     case refused
   }
 
-  /// The agreement of two preferences. Their order does not matter, so both nodes compute the same agreement.
+  /// The agreement of two preferences. The order of the preferences does not matter, so both nodes compute the same
+  /// agreement.
   public static func agreement(_ a: EncryptionPreference, _ b: EncryptionPreference) -> Agreement {
     switch (a, b) {
     case (.required, .none), (.none, .required): .refused

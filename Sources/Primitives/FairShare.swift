@@ -1,7 +1,8 @@
 /// A capacity that is shared by holders. The holders are the node's links, numbered by link slot, and the node itself.
 ///
-/// The share applies `ShareRule` with a factor of 1. Each of k greedy holders gets 1/(k + 1) of the capacity, and the
-/// same amount stays free for a new holder. A holder without units may take one unit while a unit is free.
+/// The share applies `ShareRule` with a factor of 1. Under this rule, each of k greedy holders gets 1/(k + 1) of the
+/// capacity, and the same amount stays free for a new holder. A holder without units may take one unit while a unit is
+/// free.
 @frozen
 public struct FairShare {
   /// The holder number of the node itself. A link's holder number is its slot.
@@ -25,7 +26,7 @@ public struct FairShare {
   /// Units that no holder has.
   @inlinable public var free: Int { unheld }
 
-  // The next two methods change nothing. They are `mutating` because Swift 6.3.1 copies a borrowed share completely to
+  // The next two methods change nothing, and are `mutating` because Swift 6.3.1 copies a borrowed share completely to
   // read one element.
 
   /// The units that a holder has.
@@ -96,7 +97,7 @@ public struct FairRate {
   }
 
   /// Charges units that a holder has already used. The holder owes the units that exceed its share, up to half of the
-  /// burst. It gets no further units until the debt is paid from units that become free.
+  /// burst. A holder with debt gets no further units until the debt is paid from units that become free.
   public mutating func charge(_ units: Int, to holder: Int, now: Instant) {
     reclaim(now)
     owed[holder] = UInt16(min(Int(owed[holder]) + units, share.capacity / 2))

@@ -1,10 +1,10 @@
 /// A fixed number of elements, stored in place.
 ///
 /// This type replaces `InlineArray` wherever elements are changed individually. Swift 6.3.1 (`-O`) assumes that a
-/// function which stores into an `InlineArray` at a variable index does not change the array's memory. The caller of
-/// such a function may then use outdated elements that it read before the call. `FixedArray` accesses elements through
-/// spans, whose memory the optimiser assumes to change with any call. `Tests/OptimisedTests` demonstrates the defect,
-/// and `make check` restricts `InlineArray` to bytes.
+/// function which stores into an `InlineArray` at a variable index does not change the array's memory. The caller of a
+/// function that stores at a variable index may then use outdated elements from before the call. `FixedArray` accesses
+/// elements through spans, whose memory the optimiser assumes to change with any call. `Tests/OptimisedTests`
+/// demonstrates the defect, and `make check` restricts `InlineArray` to bytes.
 @frozen
 public struct FixedArray<let count: Int, Element> {
   @usableFromInline var storage: InlineArray<count, Element>

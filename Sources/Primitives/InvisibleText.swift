@@ -1,6 +1,6 @@
 /// Whether a character is invisible: a control character (general category Cc), a line or paragraph separator, a
-/// direction mark or another Default_Ignorable_Code_Point (Unicode 16, DerivedCoreProperties.txt). Such characters can
-/// control terminals, reorder a line, or make two different names look alike.
+/// direction mark or another Default_Ignorable_Code_Point (Unicode 16, DerivedCoreProperties.txt). Invisible characters
+/// can control terminals, reorder a line, or make two different names look alike.
 public func isInvisible(_ scalar: UInt32) -> Bool {
   switch scalar {
   case 0...0x1F, 0x7F...0x9F, 0xAD, 0x34F, 0x61C, 0x115F...0x1160, 0x17B4...0x17B5, 0x180B...0x180F: true
@@ -19,7 +19,7 @@ public func isBlank(_ scalar: UInt32) -> Bool {
   }
 }
 
-/// Whether a character is a double quotation mark or looks like one. Untrusted text without such characters cannot end
+/// Whether a character is a double quotation mark or looks like one. Untrusted text without quotation marks cannot end
 /// the quotation in which a message shows the text.
 public func isQuotationMark(_ scalar: UInt32) -> Bool {
   switch scalar {

@@ -2,8 +2,8 @@
 /// handshake of an end-to-end session whose packets arrived over a link.
 public struct KeyProof: Sendable {
   /// The address at the remote end of the link, in the form to which admission charges streams, or 0 for a local
-  /// process. For an end-to-end session this is the address of the relaying neighbour. The address of a node behind
-  /// that neighbour is claimed but not proven.
+  /// process. For an end-to-end session this address is the address of the relaying neighbour. The address of a node
+  /// behind that neighbour is claimed but not proven.
   public let source: UInt64
   /// The bearer of the link.
   public let bearer: BearerKind

@@ -32,7 +32,7 @@ extension Limits {
     body("peers: bytes of a pair, 8 bits", infoPairBytesMax, 0xFF)
   }
 
-  /// Traps when a limit exceeds the width of a field. The daemon calls this function once, when it starts.
+  /// Traps when a limit exceeds the width of a field. The daemon calls this function once, at its start.
   public static func checkWidths() {
     eachWidth { _, greatest, fits in precondition(greatest <= fits) }
   }

@@ -22,8 +22,8 @@ public enum Limits {
   /// The maximum number of concurrent links over all bearers together. Each link belongs to a neighbour that has proved
   /// its key.
   public static let linksMax = 64
-  /// The maximum number of bytes of control frames that are queued on one link. These frames have their own memory: one
-  /// advertisement at a time, hellos, pings, pongs and goodbyes. If a neighbour pings faster than its link accepts
+  /// The maximum number of bytes of control frames that are queued on one link. Control frames have their own memory:
+  /// one advertisement at a time, hellos, pings, pongs and goodbyes. If a neighbour pings faster than its link accepts
   /// pongs, some pongs are dropped.
   public static let queueBytesMaxControl = 8_192
 
@@ -34,20 +34,20 @@ public enum Limits {
   public static let queueBlockBytes = 2_048
   public static let queueBlocksMax = 2_048
   /// The maximum number of bytes of the pool that the frames from one neighbour, or from this node itself, may occupy.
-  /// They may not occupy more than remains free. A single greedy neighbour can occupy 1 MiB, and each of n greedy
-  /// neighbours 1/(n + 1) of the pool. With 64 greedy neighbours this share is about 64 KiB, which is more than three
-  /// frames of maximum length.
+  /// The frames of one neighbour may not occupy more than remains free. A single greedy neighbour can occupy 1 MiB, and
+  /// each of n greedy neighbours 1/(n + 1) of the pool. With 64 greedy neighbours this share is about 64 KiB, which is
+  /// more than three frames of maximum length.
   public static let neighbourQueueBytesMax = 1_048_576
   /// The maximum number of queued frames from one neighbour, or from this node itself. If frames are longer than 256
   /// bytes on average, `neighbourQueueBytesMax` is reached first.
   public static let neighbourFramesMax = 4_096
-  /// The maximum number of bytes queued for one link. It limits the memory that a neighbour can occupy by not reading.
-  /// Frames from one ingress (a neighbour or this node) may occupy no more of these bytes than remain free, so at most
-  /// half.
+  /// The maximum number of bytes queued for one link. This limit bounds the memory that a neighbour can occupy by not
+  /// reading. Frames from one ingress (a neighbour or this node) may occupy no more of these bytes than remain free, so
+  /// at most half.
   public static let linkQueueBytesMax = 1_048_576
   /// The maximum number of bytes queued for one flow: frames of one priority with the same source and destination on
   /// one link. The bulk limit has room for the delivery window of a channel, and the interactive limit is smaller. The
-  /// realtime limit is the smallest, because realtime frames are useless when they are late.
+  /// realtime limit is the smallest, because late realtime frames are useless.
   public static let flowBytesMaxRealtime = 32_768
   public static let flowBytesMaxInteractive = 65_536
   public static let flowBytesMaxBulk = 262_144
@@ -71,15 +71,15 @@ public enum Limits {
   // MARK: Checks of signatures
 
   /// The maximum number of received signatures that this node verifies in a second. The number is divided equally among
-  /// the links that deliver signatures. These checks use a fifth of the processor time of a small board. Any neighbour
-  /// can exhaust its own part.
+  /// the links that deliver signatures. This number of checks uses a fifth of the processor time of a small board. Any
+  /// neighbour can exhaust its own part.
   public static let checksPerSecond: UInt64 = 150
   /// The maximum burst of signature checks for all links together. A single link gets half of the burst.
   public static let checksAtOnceMax = 32
-  /// The maximum number of checks that follow each other before other events are handled (a piece). One check takes 2.6
-  /// million instructions on aarch64 (counted by QEMU: nettle 3.10 with GMP). On a Raspberry Pi 4 at 1.5 GHz and 1.3
-  /// instructions per cycle, one check takes 1.33 ms. Other events may wait for 5 ms: three checks take 4 ms and leave
-  /// 1 ms for the work that follows from them.
+  /// The maximum number of checks that follow each other before other events are handled (a piece). Verifying one
+  /// signature takes 2.6 million instructions on aarch64 (counted by QEMU: nettle 3.10 with GMP). On a Raspberry Pi 4
+  /// at 1.5 GHz and 1.3 instructions per cycle, one check takes 1.33 ms. Other events may wait for 5 ms: three checks
+  /// take 4 ms and leave 1 ms for the work that follows from them.
   public static let checksPerPiece = 3
   /// A check that comes at least this long after the beginning of a piece begins a new piece.
   public static let pieceTime = TimeSpan.milliseconds(5)
@@ -87,10 +87,10 @@ public enum Limits {
   /// three checks.
   public static let checkPause = TimeSpan.milliseconds(20)
   /// The number of handshakes of end-to-end encryption that other nodes may begin in a second. The number is divided
-  /// equally among the links that carry the handshakes. One handshake takes 20 million instructions on aarch64, the
-  /// time of eight signature checks. On a Raspberry Pi 4 the client's computation takes 10.4 ms without a break. The
-  /// server computes twice for 5.3 ms. `handshakesAtOnceMax` is the maximum burst for all links together. A single link
-  /// gets half of the burst, which is twice the number of channels.
+  /// equally among the links that carry the handshakes. The computation of one handshake takes 20 million instructions
+  /// on aarch64, the time of eight signature checks. On a Raspberry Pi 4 the client's computation takes 10.4 ms without
+  /// a break. The server computes twice for 5.3 ms. `handshakesAtOnceMax` is the maximum burst for all links together.
+  /// A single link gets half of the burst, which is twice the number of channels.
   public static let handshakesPerSecond: UInt64 = 10
   public static let handshakesAtOnceMax = 256
   /// The maximum number of stateless replies to forgeable frames in a second. The number is divided equally among the
@@ -111,10 +111,10 @@ public enum Limits {
 
   // MARK: Discovery
 
-  /// The maximum number of candidate addresses of nodes. It is the sum of the maxima of all sources, so no source can
-  /// displace the candidates of another source. Anyone on a network can announce the 256 DNS-SD services. Anyone in
-  /// radio range can advertise the 512 peers of four Bluetooth adapters. The remaining 32 are configured peers. A
-  /// source that is full replaces candidates that have not proved their key by new candidates.
+  /// The maximum number of candidate addresses of nodes. This maximum is the sum of the maxima of all sources, so no
+  /// source can displace the candidates of another source. Anyone on a network can announce the 256 DNS-SD services.
+  /// Anyone in radio range can advertise the 512 peers of four Bluetooth adapters. The remaining 32 addresses are
+  /// configured peers. A source that is full replaces candidates that have not proved their key by new candidates.
   public static let candidatesMax = 256 + 512 + 32
   /// The maximum length of a display name, in bytes of UTF-8.
   public static let displayNameBytesMax = 63

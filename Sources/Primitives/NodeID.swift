@@ -1,7 +1,7 @@
 /// The identity of a node: the first 16 bytes of the SHA-256 of its key's SubjectPublicKeyInfo. Identities are ordered
 /// by their bytes, so all nodes break ties in the same way.
 public struct NodeID: Hashable, Comparable, Sendable {
-  /// Bytes 0–7 and 8–15, big-endian.
+  /// Bytes 0–7 and 8–15 of the id, big-endian.
   public let high: UInt64
   public let low: UInt64
 

@@ -2,9 +2,9 @@
 /// `RadioRecovery`.
 ///
 /// Recovery of a failing radio escalates through the steps arm, power cycle and reset (`Step`), with pauses that
-/// double. When every step has failed, the owner reports the failure. Power cycle and reset then alternate until one of
-/// them succeeds. An absent or blocked radio gets no steps, because only a person can make it usable. When the radio
-/// becomes usable, it is armed immediately, and escalation starts again.
+/// double. When every step has failed, the owner reports the failure. Power cycle and reset then alternate until a step
+/// succeeds. An absent or blocked radio gets no steps, because only a person can make it usable. When an absent or
+/// blocked radio becomes usable, it is armed immediately, and escalation starts again.
 ///
 /// Drain rule: after every `handle`, and at `deadline`, the owner calls `nextStep` until it returns nil. The owner
 /// carries out each step and reports the result by `.works`, `.failed` or `.silent`.
@@ -23,7 +23,7 @@ public struct RadioRecovery: Equatable, Sendable {
   public enum Event: Sendable {
     /// Whether the radio exists.
     case present(Bool)
-    /// Whether rfkill switches it off.
+    /// Whether rfkill switches the radio off.
     case blocked(Bool)
     /// The program that drives the radio was restarted, so earlier failures are forgotten.
     case renewed
@@ -34,7 +34,7 @@ public struct RadioRecovery: Equatable, Sendable {
   }
 
   private enum State: Equatable {
-    /// Absent, blocked, or not yet reported.
+    /// The radio is absent, blocked, or not yet reported.
     case held
     case resting(until: Instant)
     case trying
@@ -48,7 +48,7 @@ public struct RadioRecovery: Equatable, Sendable {
   /// After a failure, a radio that had worked for at least this long starts again with the first step.
   public static let stableTime = TimeSpan.seconds(30)
 
-  /// Consecutive failures, at most 255.
+  /// The number of consecutive failures, at most 255.
   public private(set) var failures: UInt8 = 0
   private var isPresent = false
   private var isBlocked = false

@@ -1,11 +1,11 @@
 /// The rule by which holders (links, users, members) share a capacity. `FairShare` applies the rule to links and counts
 /// their units. For other holders, the caller counts the units.
 ///
-/// A holder may take units if it afterwards has no more than `factor` times the capacity that was free before. This is
-/// the dynamic threshold of Choudhury and Hahne (1998). With a factor of 2, one greedy holder gets two thirds of the
-/// capacity. Two greedy holders get two fifths each, and k greedy holders get 2/(2k + 1) each. The rest stays free for
-/// a new holder. `reserve` units are kept for favoured holders, such as the operator. A favoured holder may take
-/// everything that is free.
+/// A holder may take units if it afterwards has no more than `factor` times the capacity that was free before. This
+/// rule is the dynamic threshold of Choudhury and Hahne (1998). With a factor of 2, one greedy holder gets two thirds
+/// of the capacity. Two greedy holders get two fifths each, and k greedy holders get 2/(2k + 1) each. The rest of the
+/// capacity stays free for a new holder. For favoured holders, such as the operator, `reserve` units are kept. A
+/// favoured holder may take everything that is free.
 @frozen
 public struct ShareRule: Sendable {
   /// The number of all units, including the reserve.
@@ -35,7 +35,7 @@ public struct ShareRule: Sendable {
     return free <= 0 ? 0 : max((factor * free - held) / (factor + 1), 0)
   }
 
-  /// The rule without a reserve. `free` is the number of free units that the holder may use.
+  /// The rule for a holder without the reserve. `free` is the number of free units that the holder may use.
   @inlinable public static func allows(_ units: Int, held: Int, free: Int, factor: Int) -> Bool {
     units <= free && held + units <= factor * free
   }

@@ -19,7 +19,7 @@ public struct SourcePlaces {
     return held
   }
 
-  /// The largest number of slots that one address occupies, as `held` counts them.
+  /// The largest number of slots that `held` counts for one address.
   public func most(beside newcomer: UInt64) -> Int {
     var most = 1
     for place in sources.indices { most = max(most, held(by: sources[place], beside: newcomer)) }

@@ -1,10 +1,10 @@
-/// Allocates parts of one piece of memory, one after the other. Each part begins at a multiple of `alignment` bytes.
+/// Allocates parts of one piece of memory, in sequence. Each part begins at a multiple of `alignment` bytes.
 public struct Arena {
   /// The size of a cache line, in bytes. No record needs a greater alignment.
   public static let alignment = 64
   private var rest: UnsafeMutableRawBufferPointer
 
-  /// `memory` must be aligned to `alignment` and outlive everything allocated from it.
+  /// `memory` must be aligned to `alignment` and outlive everything allocated from the arena.
   public init(_ memory: UnsafeMutableRawBufferPointer) {
     precondition(Int(bitPattern: memory.baseAddress) % Self.alignment == 0)
     rest = memory
@@ -25,7 +25,7 @@ public struct Arena {
 /// A fixed number of records in memory that the caller provides, accessed by a checked index.
 ///
 /// Copies of a table share the records. `Record` must be a trivial type, without a destructor. A record must be
-/// assigned before it is read, because the table does not initialise its memory.
+/// assigned before the first read, because the table does not initialise its memory.
 @frozen
 public struct Table<Record, Index: FixedWidthInteger> {
   @usableFromInline let base: UnsafeMutablePointer<Record>

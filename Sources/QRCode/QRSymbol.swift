@@ -3,8 +3,8 @@ import CQRCode
 /// A QR Code symbol (ISO/IEC 18004): a square of light and dark modules. The error correction level is the highest that
 /// does not enlarge the symbol.
 public struct QRSymbol {
-  /// The highest version (size) of a symbol, which has room for 321 bytes. Such a symbol is 69 modules wide with its
-  /// margin, so it fits a terminal of 80 columns.
+  /// The highest version (size) of a symbol, which has room for 321 bytes. A symbol of this version is 69 modules wide
+  /// with its margin, so it fits a terminal of 80 columns.
   public static let versionMax = 11
   /// The light margin that a scanner needs around the symbol, in modules (ISO/IEC 18004, 5.3.8).
   public static let marginModules = 4

@@ -8,12 +8,12 @@ import Primitives
 public final class Acceptor: EventSource {
   /// The result of one attempt to accept.
   public enum Outcome {
-    /// A connection was accepted, or the connection failed before it could be accepted.
+    /// A connection was accepted, or the connection failed too early to be accepted.
     case taken
     /// No connection is pending.
     case none
-    /// No connection can be accepted now. Either there are no more descriptors or memory (EMFILE, ENFILE, ENOBUFS,
-    /// ENOMEM), or the listening socket failed.
+    /// No connection can be accepted now. The reason is a lack of descriptors or memory (EMFILE, ENFILE, ENOBUFS,
+    /// ENOMEM), or a failure of the listening socket.
     case failed(SystemError)
 
     /// The outcome of an accept4 call that returned this error (accept(2), “Error handling”).
@@ -44,9 +44,9 @@ public final class Acceptor: EventSource {
   private var isResting = false
   private var isShort = false
 
-  /// Becomes the owner of `descriptor`, and closes it before an error is thrown. `accept` calls accept4 once, and owns
-  /// the new connection. `shortage` is called with the error when accepts begin to fail, and with nil when the shortage
-  /// has ended. Errors: those of epoll_ctl.
+  /// Becomes the owner of `descriptor`, and closes this descriptor before throwing an error. `accept` calls accept4
+  /// once, and then owns the new connection. `shortage` is called with the error when accepts begin to fail, and with
+  /// nil when the shortage has ended. Errors: those of epoll_ctl.
   public init(
     _ loop: EventLoop, _ descriptor: CInt, accept: @escaping (CInt) -> Outcome,
     shortage: @escaping (SystemError?) -> Void
@@ -77,7 +77,7 @@ public final class Acceptor: EventSource {
     }
   }
 
-  /// Closes the listening socket. No closure is called after this.
+  /// Closes the listening socket. No closure is called after `close`.
   public func close() {
     guard let registration else { return }
     self.registration = nil

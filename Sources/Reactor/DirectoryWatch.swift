@@ -37,7 +37,7 @@ public final class DirectoryWatch: EventSource {
     called()
   }
 
-  /// Stops watching. The closure is not called after this.
+  /// Stops watching. The closure is not called after `stop`.
   public func stop() {
     guard let registration else { return }
     loop.remove(registration)

@@ -4,14 +4,14 @@ import Primitives
 /// An object that reads or writes a descriptor when the loop reports it as ready.
 public protocol EventSource: AnyObject {
   /// Called when the descriptor is ready. `events` has the bits EPOLLIN, EPOLLOUT, EPOLLERR, EPOLLHUP and EPOLLRDHUP.
-  /// The source moves at most `EventLoop.callBytesMax` bytes and returns. If the descriptor is still ready, this is
+  /// The source moves at most `EventLoop.callBytesMax` bytes and returns. If the descriptor is still ready, `ready` is
   /// called again in the next pass of the event loop.
   func ready(_ events: UInt32)
 }
 
 /// The order in which ready sources are served within one pass of the event loop.
 public enum Priority: UInt8, Sendable, CaseIterable {
-  /// Signals and timers. They are first, so that a stop or a retransmission never waits for bulk data.
+  /// Signals and timers. Signals and timers are first, so that a stop or a retransmission never waits for bulk data.
   case clock
   /// Established links.
   case link
@@ -49,13 +49,13 @@ public struct Registration: Equatable, Sendable {
 
 /// A single-threaded epoll loop.
 ///
-/// One pass of the loop begins when epoll_wait returns. The loop fires the timers that are due. It then serves at most
-/// `wakeEventsMax` ready descriptors, each once, in order of `Priority`. At the end it calls `batchEnded`, which
-/// carries out the core's outputs.
+/// One pass of the loop begins when epoll_wait returns. The loop fires the timers that are due. Then the loop serves at
+/// most `wakeEventsMax` ready descriptors, each once, in order of `Priority`. At the end of a pass, the loop calls
+/// `batchEnded`, which carries out the core's outputs.
 ///
 /// Descriptors are level-triggered. An event of a descriptor that was removed earlier in the same pass is dropped, even
-/// if the descriptor's number is in use again. That is possible because the kernel returns slot and generation
-/// (`Registration`), not the number.
+/// if the descriptor's number is in use again. The event of a removed descriptor can be dropped because the kernel
+/// returns slot and generation (`Registration`), not the number.
 public final class EventLoop {
   /// The maximum number of ready descriptors that one pass serves.
   public static let wakeEventsMax = 64
@@ -126,7 +126,7 @@ public final class EventLoop {
     _ = epoll_ctl(epoll, EPOLL_CTL_MOD, slots[Int(registration.slot)].descriptor, &event)
   }
 
-  /// Stops watching a descriptor. A second call has no effect.
+  /// Stops watching a descriptor. A second call of `remove` has no effect.
   public func remove(_ registration: Registration) {
     guard isCurrent(registration) else { return }
     let index = Int(registration.slot)
@@ -144,7 +144,7 @@ public final class EventLoop {
   /// Makes `run` return after the current pass.
   public func stop() { isRunning = false }
 
-  /// Makes one pass. Waits at most `waitMilliseconds` for an event; -1 means without limit.
+  /// Makes one pass of the loop. Waits at most `waitMilliseconds` for an event; -1 means without limit.
   public func turn(waitMilliseconds: CInt) {
     timers.arm()
     let count = withUnsafeTemporaryAllocation(of: epoll_event.self, capacity: Self.wakeEventsMax) { events in
@@ -184,14 +184,15 @@ public struct SystemError: Error, Equatable {
   public var text: String { String(cString: strerror(code)) }
 }
 
-/// The wall clock (CLOCK_REALTIME), as time since 1970. It jumps when the clock is set.
+/// The wall clock (CLOCK_REALTIME), as time since 1970. The wall clock jumps when it is set.
 public func wallClockNow() -> Instant {
   var time = timespec()
   clock_gettime(CLOCK_REALTIME, &time)
   return Instant(nanoseconds: UInt64(max(time.tv_sec, 0)) &* 1_000_000_000 &+ UInt64(time.tv_nsec))
 }
 
-/// The monotonic clock (CLOCK_MONOTONIC). It never jumps, and does not advance while the machine is suspended.
+/// The monotonic clock (CLOCK_MONOTONIC). The monotonic clock never jumps, and does not advance while the machine is
+/// suspended.
 public func monotonicNow() -> Instant {
   var time = timespec()
   clock_gettime(CLOCK_MONOTONIC, &time)

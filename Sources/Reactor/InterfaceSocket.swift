@@ -5,7 +5,8 @@ import Primitives
 /// the box. A stream socket can be bound while old connections of its port are in TIME_WAIT (SO_REUSEADDR). A datagram
 /// socket can send broadcasts (SO_BROADCAST).
 ///
-/// `filter` attaches a socket filter, before the socket can receive anything. It returns 0, or -1 with errno set.
+/// `filter` attaches a socket filter, before the socket can receive anything. The closure returns 0, or -1 with errno
+/// set.
 ///
 /// Errors: EADDRINUSE, EADDRNOTAVAIL, ENODEV, those of socket, and EACCES for a port below 1024 without
 /// CAP_NET_BIND_SERVICE.

@@ -1,7 +1,8 @@
 import CSystem
 import Primitives
 
-/// A one-shot timer of an `EventLoop`. It fires on the loop's thread, before all other work of a pass of the loop.
+/// A one-shot timer of an `EventLoop`. The timer fires on the loop's thread, before all other work of a pass of the
+/// loop.
 public final class Timer {
   /// The slack for periodic checks that run every 30 s or less often. The daemon's maintenance wakes the loop every 10
   /// s in any case.
@@ -39,7 +40,7 @@ public final class Timer {
   }
 }
 
-/// All timers that are set. They share one timerfd. There are only tens of timers, so a linear search is faster than a
+/// All timers that are set, which share one timerfd. There are only tens of timers, so a linear search is faster than a
 /// heap.
 final class TimerQueue: EventSource {
   let descriptor: CInt
@@ -78,12 +79,13 @@ final class TimerQueue: EventSource {
     pending.removeAll { $0.deadline <= now }
     // A closure can set, cancel or release any timer, including its own. So the deadline is checked again.
     for timer in due where timer.deadline <= now { timer.expire() }
-    // A closure may have set a timer of `due` to an instant in the past. That timer was added to `pending` again, and
-    // has fired in this loop.
+    // A closure may have set a timer of `due` to an instant in the past. A timer that was set in this way was added to
+    // `pending` again, and has fired in this loop.
     pending.removeAll { $0.deadline == .never }
   }
 
-  /// Sets the timerfd. Called only once before each wait, because timers may be set hundreds of times in one pass.
+  /// Sets the timerfd. This method is called only once before each wait, because timers may be set hundreds of times in
+  /// one pass.
   func arm() {
     var earliest = Instant.never
     for timer in pending where timer.latest < earliest { earliest = timer.latest }

@@ -6,15 +6,15 @@ import Primitives
 /// first bytes of each stream.
 ///
 /// A source is the address that is charged for a stream (`RemoteAddress.source`). While a stream of another source
-/// waits for a handshake slot, the gate can end a running handshake. It ends a handshake that makes no progress or
-/// takes too long (`Admission.patience`), first of the source with the most handshakes.
+/// waits for a handshake slot, the gate can end a running handshake. In this case, the gate ends a handshake that makes
+/// no progress or takes too long (`Admission.patience`), first of the source with the most handshakes.
 ///
 /// Order of calls:
 ///
 /// - Before the handshake: call `arrive` once for a stream, `receive` for its bytes, and `leave` when the stream ends.
 ///   The caller acts on each result.
 /// - During the handshake (`Opening`): call `progressed` when bytes arrive, and `handshakeEnded` once.
-/// - At all times: call `nextExpired` and `nextStalled` no later than `deadline`. Also call `nextExpired` after each
+/// - At all times: call `nextExpired` and `nextStalled` no later than `deadline`. Call `nextExpired` also after each
 ///   `arrive`.
 struct AdmissionGate {
   /// The number of bytes needed to recognise TLS. No more bytes are read from a byte stream before its handshake
@@ -30,7 +30,7 @@ struct AdmissionGate {
     let deadline: Instant
   }
 
-  /// The end of a handshake, as the caller reports it.
+  /// The end of a handshake, as reported by the caller.
   enum HandshakeEnd {
     /// The peer proved its key, and the node assigned a link slot. The value is the peer's admission class: stranger,
     /// proven or pinned.
@@ -103,7 +103,7 @@ struct AdmissionGate {
     }
   }
 
-  /// Adds a stream. Returns false if admission refuses it. `random` is 64 random bits.
+  /// Adds a stream. Returns false if admission refuses the stream. `random` is 64 random bits.
   mutating func arrive(_ stream: UInt32, _ source: UInt64, over bearer: BearerKind, random: UInt64, now: Instant)
     -> Bool
   {
@@ -147,9 +147,9 @@ struct AdmissionGate {
   }
 
   /// Handles the end of a handshake. Returns the stream whose handshake begins in the free slot; nil if no waiting
-  /// stream may begin. The gate chooses a stream of the source with the fewest handshakes. Among several such streams
-  /// it chooses the one that has waited longest. `checks` is the time spent on the peer's certificate chain, in units
-  /// of one P-256 signature check.
+  /// stream may begin. The gate chooses a stream of the source with the fewest handshakes. Among several streams of
+  /// that source the gate chooses the stream that has waited longest. `checks` is the time spent on the peer's
+  /// certificate chain, in units of one P-256 signature check.
   mutating func handshakeEnded(_ stream: UInt32, _ end: HandshakeEnd, checks: Int = 0, now: Instant) -> Opening? {
     guard let ended = handshakes.firstIndex(where: { $0.stream == stream }) else { return nil }
     let source = handshakes.remove(at: ended).source
@@ -169,8 +169,8 @@ struct AdmissionGate {
 
   /// Returns the stream of a handshake that makes no progress or takes too long, while another source waits for the
   /// slot. The caller ends the handshake. The gate chooses a handshake of the source with the most handshakes, and
-  /// among several the one that stalled first. Call `nextStalled`, then `handshakeEnded`, until `nextStalled` returns
-  /// nil.
+  /// among several handshakes the first that stalled. Call `nextStalled`, then `handshakeEnded`, until `nextStalled`
+  /// returns nil.
   func nextStalled(now: Instant) -> UInt32? {
     guard let waiting else { return nil }
     var next: (stream: UInt32, count: Int, stalledAt: Instant)?

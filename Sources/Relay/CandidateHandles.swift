@@ -10,8 +10,8 @@ struct CandidateHandles {
   private var handleCounter: UInt32 = 0
 
   /// Adds or updates a candidate and returns its handle; an unknown address gets a new handle. Returns nil if the table
-  /// is full. `Limits.candidatesMax` is the sum of what all discovery sources may hold, so the table has room for all
-  /// of them.
+  /// is full. `Limits.candidatesMax` is the sum of what all discovery sources may hold, so the table has room for the
+  /// candidates of all sources.
   mutating func enter(_ candidate: Candidate, now: Instant) -> UInt32? {
     if let index = index(of: candidate) {
       entries[index].candidate = candidate
@@ -37,7 +37,7 @@ struct CandidateHandles {
 
   subscript(handle: UInt32) -> Candidate? { entries.first { $0.handle == handle }?.candidate }
 
-  /// One address over one bearer is one candidate, regardless of the node id that it claims.
+  /// An address over one bearer is one candidate, regardless of the node id that this address claims.
   private func index(of candidate: Candidate) -> Int? {
     entries.firstIndex { $0.candidate.bearer == candidate.bearer && $0.candidate.address == candidate.address }
   }

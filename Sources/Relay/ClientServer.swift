@@ -1,10 +1,12 @@
 import CSystem
 import Configuration
-import Diagnostics
+import ControlSocket
 import Journal
 import LocalAPI
+import Log
 import Primitives
 import Reactor
+import Text
 
 final class ClientServer {
   /// The size of the shortest packet in bytes, without its length field: one byte of type and four of request number.
@@ -78,7 +80,7 @@ final class ClientServer {
     resumeCall = nil
   }
 
-  /// Sends new events to each client. Returns whether anything was sent. After that the node may have new outputs.
+  /// Sends new events to each client. Returns whether anything was sent. After sending, the node may have new outputs.
   func tellClients() -> Bool {
     var hasTold = false
     for connection in connections where clients.hasNews(connection.place) && !connection.isBlocked {

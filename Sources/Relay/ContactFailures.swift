@@ -1,6 +1,6 @@
-import BearerIP
 import Bearer
-import Diagnostics
+import BearerIP
+import Explain
 import Primitives
 
 /// The last failure with each node or address over each bearer, for `causeway explain`. Failures of inbound streams use
@@ -35,7 +35,7 @@ struct ContactFailures {
     }
   }
 
-  /// The failures, oldest first.
+  /// The recorded failures, oldest first.
   private var entries: [Entry] = []
 
   /// Records a failure. `node` may contain only the upper half of the id (see `ContactFailure`). `isPinned` states
@@ -81,7 +81,7 @@ struct ContactFailures {
     return leaver
   }
 
-  /// All failures, latest first.
+  /// All recorded failures, latest first.
   func all(now: Instant) -> [ContactFailure] {
     entries.reversed().map {
       ContactFailure(

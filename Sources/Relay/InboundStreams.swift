@@ -17,7 +17,7 @@ protocol InboundStreamsDelegate: AnyObject {
 /// share one timer.
 ///
 /// A refused stream receives a plaintext TLS alert (internal_error), because TLS has no other message before a
-/// handshake. The alert makes the dialling node wait before it tries again.
+/// handshake. The alert makes the dialling node wait before another attempt.
 final class InboundStreams {
   private(set) var gate = AdmissionGate()
   private let loop: EventLoop
@@ -84,7 +84,7 @@ final class InboundStreams {
   fileprivate func ready(_ stream: InboundStream, _ events: UInt32) {
     guard let registration = stream.registration else { return }
     if stream.isWaiting {
-      // The other side has closed its direction, so it cannot finish a handshake.
+      // The other side has closed its direction of the stream, so it cannot finish a handshake.
       return end(stream)
     }
     let isByteStream = stream.handoff.unitBytesMax == Int.max
@@ -143,8 +143,8 @@ final class InboundStreams {
 
   private func setTimer() { timer?.set(gate.deadline) }
 
-  /// Sends an alert and closes the stream at once. `LinkStream` reads on after it closes; here a flood of refused
-  /// streams would keep too many descriptors open.
+  /// Sends an alert and closes the stream at once. `LinkStream` continues to read after `close`; at the gate, a flood
+  /// of refused streams would keep too many descriptors open.
   private func refuse(_ handoff: StreamHandoff) {
     // An alert record of version TLS 1.2 with two bytes: fatal, internal_error (RFC 8446, section 6).
     let alert: [UInt8] = [21, 3, 3, 0, 2, 2, 80]
@@ -155,7 +155,7 @@ final class InboundStreams {
   }
 }
 
-/// One stream at the admission gate, with its descriptor.
+/// A stream at the admission gate, with its descriptor.
 private final class InboundStream: EventSource {
   let number: UInt32
   let handoff: StreamHandoff

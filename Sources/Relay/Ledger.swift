@@ -2,8 +2,8 @@ import Bearer
 import BearerBluetooth
 import Channel
 import Configuration
+import ControlSocket
 import DHCP
-import Diagnostics
 import Discovery
 import Identity
 import LocalAPI
@@ -13,6 +13,7 @@ import Seal
 import SecureTransport
 import Session
 import StatusPage
+import Text
 import Trust
 import WiFiDirect
 
@@ -22,10 +23,10 @@ import WiFiDirect
 ///
 /// The bytes are calculated from the limits and the sizes of records. The memory of libraries and of the kernel is
 /// measured or estimated, as the names of the entries state. Buffers of TCP sockets are excluded, because the kernel
-/// shrinks them before it kills a process.
+/// shrinks them rather than kill a process.
 public enum Ledger {
-  /// `MemoryMax` of config/causeway.service, in bytes. The kernel kills the daemon if it uses more. So the sum of all
-  /// entries must stay below this value.
+  /// `MemoryMax` of config/causeway.service, in bytes. The kernel kills the daemon if the daemon uses more memory than
+  /// `memoryMax`. So the sum of all entries must stay below `memoryMax`.
   public static let memoryMax = 128 << 20
 
   /// The memory of one owner: a table, a queue, or another part of the daemon with a limit.

@@ -1,11 +1,11 @@
 import Bearer
-import Diagnostics
 import Frame
 import Link
 import Node
 import Primitives
 import Reactor
 import SecureTransport
+import Status
 
 /// The part of the relay that a link driver calls. All calls come from the reactor's thread.
 protocol LinkDriverDelegate: AnyObject {
@@ -24,8 +24,8 @@ protocol LinkDriverDelegate: AnyObject {
 }
 
 /// Drives one connected stream: TLS over the stream, and a link of the node over TLS. The driver is sans-IO: it makes
-/// no system call and reads no clock. It receives, sends and sets timers through its `LinkIO`, which calls `ready` and
-/// `timeUp`.
+/// no system call and reads no clock. The driver receives, sends and sets timers through its `LinkIO`, which calls
+/// `ready` and `timeUp`.
 final class LinkDriver: FrameSink {
   static let lingerTime = TimeSpan.seconds(2)
 
@@ -39,7 +39,7 @@ final class LinkDriver: FrameSink {
   /// The counts of TCP segments that the stream has sent. nil for a stream that does not run over TCP, and after the
   /// driver has ended.
   var segments: SegmentCounts? { isOver ? nil : io.segments }
-  /// Whether this node refused the peer, or the peer sent a TLS alert. The relay reports such an end in the journal at
+  /// Whether this node refused the peer, or the peer sent a TLS alert. The relay reports a refusal in the journal at
   /// level notice.
   var isRefused: Bool {
     switch secure.state {
@@ -78,10 +78,11 @@ final class LinkDriver: FrameSink {
   /// that `io` received.
   private var wantsRoom = false
   private var waitsForRoom = false
-  /// Whether the stream has accepted bytes since it was last reported writable. While this is true, bulk frames wait
-  /// for the next report. Always false on bearers other than Bluetooth LE (`EncryptAhead.waitsForRoom`).
+  /// Whether the stream has accepted bytes since it was last reported writable. While `awaitsWritable` is true, bulk
+  /// frames wait for the next report. The property is always false on bearers other than Bluetooth LE
+  /// (`EncryptAhead.waitsForRoom`).
   private var awaitsWritable = false
-  /// Whether nothing has arrived from the other end yet.
+  /// Whether nothing has arrived from the other end of the stream yet.
   private(set) var isSilent = true
   /// Whether the driver is sending its last bytes.
   private var isEnding = false
@@ -128,7 +129,7 @@ final class LinkDriver: FrameSink {
       let count = fill(slot)
       flush()
       movedBytes += count
-      // Either the queue is empty, or the stream is full and will be reported writable later.
+      // If nothing can be sent, the queue is empty, or the stream is full and will be reported writable later.
       if (count == 0 && !wasFull) || !secure.outgoing.isEmpty { return }
     }
     // The stream accepts more bytes, but other links must be served. The rest is sent in the next pass of the event
@@ -151,8 +152,8 @@ final class LinkDriver: FrameSink {
   }
 
   /// Called at the end of each pass of the event loop. Resets the byte budget of the pass, and sets whether `io`
-  /// reports a writable stream. That setting is made only here, because it costs a system call. A later part of the
-  /// pass often sends the remaining bytes.
+  /// reports a writable stream. Reporting writable streams is set only here, because each change costs a system call. A
+  /// later part of the pass often sends the remaining bytes.
   func wakeUpEnded() {
     movedBytes = 0
     if wantsRoom == waitsForRoom || isOver { return }
@@ -284,8 +285,8 @@ final class LinkDriver: FrameSink {
   }
 
   /// Fills the outgoing buffer of a link that uses the bypass (sealed frames are sent between the TLS records). The
-  /// node writes its frames into that buffer one by one, and sealed frames stay in place. After the first frame that
-  /// belongs inside TLS, frames are collected in the scratch buffer, so that small frames share a TLS record.
+  /// node writes its frames into the outgoing buffer one by one, and sealed frames stay in place. After the first frame
+  /// that belongs inside TLS, frames are collected in the scratch buffer, so that small frames share a TLS record.
   private func fillBeside(_ slot: Int, _ room: Int) -> Int {
     var taken = 0
     while taken < room, let buffer = secure.roomForFrames(room - taken) {
@@ -335,7 +336,7 @@ final class LinkDriver: FrameSink {
     if !frames.isEmpty { _ = secure.write(UnsafeRawBufferPointer(rebasing: frames)) }
   }
 
-  /// Sends encrypted bytes until the stream accepts no more. Then closes the stream if TLS has ended.
+  /// Sends encrypted bytes until the stream accepts no more, and then closes the stream if TLS has ended.
   private func flush() {
     sending: while !isOver, !secure.outgoing.isEmpty {
       let bytes = secure.outgoing

@@ -1,12 +1,12 @@
-import Diagnostics
 import Primitives
 import Reactor
+import Status
 
 /// The result of a read or write on a stream.
 enum TransferOutcome: Equatable {
   case moved(Int)
   case later
-  /// The other side has closed its direction.
+  /// The other side has closed its direction of the stream.
   case ended
   case failed(SystemError)
 }

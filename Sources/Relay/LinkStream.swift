@@ -1,8 +1,8 @@
 import Bearer
 import CSystem
-import Diagnostics
 import Primitives
 import Reactor
+import Status
 
 /// Buffers that all links share, which is possible because one thread serves one link at a time.
 final class LinkScratch {
@@ -15,9 +15,9 @@ final class LinkScratch {
 
 /// A connected socket in the event loop, which a link driver uses as its stream.
 ///
-/// Closing a socket with unread input resets the connection. The other side may then lose unread bytes, such as the
-/// alert or goodbye with the reason (RFC 1122, section 4.2.2.13). So the socket lingers: it sends nothing more and
-/// discards further input. It closes when the other side has closed, or after `lingerTime`.
+/// Closing a socket with unread input resets the connection. A reset can make the other side lose unread bytes, such as
+/// the alert or goodbye with the reason (RFC 1122, section 4.2.2.13). So the socket lingers: it sends nothing more and
+/// discards further input, and closes when the other side has closed, or after `lingerTime`.
 final class LinkStream: LinkIO, EventSource {
   static let lingerTime = TimeSpan.seconds(2)
   /// The maximum number of bytes read and discarded from a lingering stream.
@@ -43,7 +43,8 @@ final class LinkStream: LinkIO, EventSource {
   private var isLingering = false
   private var bytesToDiscard = LinkStream.lingerBytesMax
 
-  /// Becomes the owner of the descriptor, and closes it before an error is thrown. Errors: those of epoll_ctl.
+  /// Becomes the owner of the descriptor, and closes the descriptor before throwing an error. Errors: those of
+  /// epoll_ctl.
   init(_ loop: EventLoop, _ handoff: StreamHandoff, _ scratch: LinkScratch) throws(SystemError) {
     self.loop = loop
     self.scratch = scratch
@@ -111,8 +112,9 @@ final class LinkStream: LinkIO, EventSource {
   // MARK: Internals
 
   /// Doubles the send buffer. The kernel reports a socket as writable when half of its send buffer is free. If the next
-  /// unit does not fit into that half, `send` fails and the kernel repeats the report without end. This happens with
-  /// controllers that accept only short packets, because the headers of those packets need most of the buffer.
+  /// unit does not fit into that half, `send` fails and the kernel repeats the report without end. An endless report
+  /// happens with controllers that accept only short packets, because the headers of those packets need most of the
+  /// buffer.
   private func widenBuffer() {
     var byteCount: CInt = 0
     var size = socklen_t(MemoryLayout<CInt>.size)

@@ -1,15 +1,15 @@
 import CSystem
-import Diagnostics
+import ControlSocket
 import LocalAPI
 import Primitives
 import Reactor
 import Session
 
-/// The connection of one client of the local API. It splits the received bytes into requests, and writes events when
-/// the socket accepts them.
+/// The connection of one client of the local API. The connection splits the received bytes into requests, and writes
+/// events when the socket accepts them.
 final class LocalConnection: EventSource {
-  /// The size of the socket's send buffer in the kernel, in bytes. It is small for two reasons. The kernel charges it
-  /// to the memory of the daemon, and this process already stores the events that wait.
+  /// The size of the socket's send buffer in the kernel, in bytes. The buffer is small for two reasons. The kernel
+  /// charges the buffer to the memory of the daemon, and this process already stores the events that wait.
   private static let socketBytes: CInt = 32_768
   private static let lengthBytes = 4
   /// The maximum number of reads per client in one pass of the event loop. With several reads, messages that the client
@@ -127,8 +127,8 @@ final class LocalConnection: EventSource {
       guard let server, wants > 0 else { return }
       let most = readBytesMax(server)
       var count = 0
-      // The bytes are read into a new buffer. Reading into the inbox would give it the capacity of `most`, even for a
-      // few bytes.
+      // The bytes are read into a new buffer. Reading into the inbox would give the inbox the capacity of `most`, even
+      // for a few bytes.
       let piece = [UInt8](unsafeUninitializedCapacity: most) { room, filled in
         count = recv(descriptor, room.baseAddress, most, CInt(MSG_DONTWAIT))
         filled = max(count, 0)

@@ -1,15 +1,15 @@
-import Bearer
 import Channel
 import Configuration
-import Diagnostics
+import ControlSocket
 import Frame
-import Journal
 import Link
 import LocalAPI
 import Node
 import Primitives
 import Reactor
 import Session
+import Status
+import Text
 import Trust
 import WiFiDirect
 
@@ -43,11 +43,11 @@ extension Relay: ControlDelegate {
       let count = node.queueDrops[drop]
       if count > 0 { box.refusals.append((drop.name, count)) }
     }
-    box.trust = trustText
+    box.trust = trustReports.text
     box.isClockSynchronised = trust.time.isSynchronised
-    box.alarm = alarmText
-    box.alarms = alarmStatus
-    box.strangers = strangerStatus
+    box.alarm = trustReports.alarm
+    box.alarms = trustReports.alarms
+    box.strangers = trustReports.strangers
     box.encryption =
       switch configuration.peer.encryption {
       case .required: "required"
@@ -55,8 +55,8 @@ extension Relay: ControlDelegate {
       case .none: "none"
       }
     var snapshot = StatusSnapshot(box: box)
-    snapshot.bearers = bearerStatus()
-    for driver in drivers { snapshot.links.append(linkStatus(driver)) }
+    snapshot.bearers = radios.status
+    for driver in links.drivers { snapshot.links.append(linkStatus(driver)) }
     for slot in 0..<Limits.linksMax where node.link(slot).state == .parked {
       snapshot.links.append(linkStatus(slot, remote: "–"))
     }
@@ -64,13 +64,43 @@ extension Relay: ControlDelegate {
     return snapshot
   }
 
+  func controlExplain(_ from: NodeID, _ to: NodeID) -> [UInt8] {
+    ExplainCollector(
+      node: node, trust: trust, contacts: contacts, radios: radios, name: configuration.node.displayName,
+      applications: controlApplications(), now: loop.now
+    ).answer(from, to)
+  }
+
+  func controlApplications() -> [ApplicationStatus] {
+    guard let local else { return [] }
+    return local.clientProcesses.compactMap { place, process in
+      guard let view = local.clients.view(place) else { return nil }
+      return ApplicationStatus(
+        name: String(decoding: view.instance ?? [], as: UTF8.self), user: UInt64(view.user), process: process,
+        services: view.serviceTypes.map { String(decoding: $0, as: UTF8.self) },
+        sessions: view.sessions.map { session in
+          SessionStatus(
+            id: node.sessions.id(of: session.handle).map { $0.text } ?? "",
+            type: String(decoding: session.type, as: UTF8.self), members: members(of: session.handle),
+            streams: UInt64(session.streams), bytesWaiting: UInt64(session.bytesWaiting))
+        })
+    }
+  }
+
+  private func members(of session: SessionHandle) -> [(id: NodeID, name: String, state: String)] {
+    node.sessions.members(of: session).map { address, state in
+      (address.node, node.peer(address.node).map { String($0.name) } ?? "", "\(state.word)")
+    }
+  }
+
   func controlTap(_ tap: (any FrameTap)?) { node.tap = tap }
 
   func controlIdentity() -> (id: NodeID, name: String) { (node.settings.id, configuration.node.displayName) }
 
   func controlInvitation() throws(DiagnosticsError) -> JoinInvitation {
-    guard let wifiDirect else { throw DiagnosticsError("Wi-Fi Direct is off: set enabled = yes in [wifi-direct]") }
-    let group = wifiDirect.snapshot
+    guard let group = radios.group else {
+      throw DiagnosticsError("Wi-Fi Direct is off: set enabled = yes in [wifi-direct]")
+    }
     guard group.state == .groupOwner else {
       throw DiagnosticsError("this node has no Wi-Fi group that others could join; see “causeway radios”")
     }
@@ -115,7 +145,7 @@ extension Relay: ControlDelegate {
     case .lost(let id):
       journal.record(.notice, .peerVanished, at: now, node: id)
       control?.peerLost(id)
-      memoryReturn?.set(after: Self.memoryRest)
+      memoryReturn.set(after: Self.memoryRest)
     }
   }
 

@@ -1,13 +1,15 @@
 import Channel
 import Configuration
-import Diagnostics
+import ControlSocket
 import Frame
 import Journal
 import LocalAPI
+import Log
 import Node
 import Primitives
 import Reactor
 import Session
+import Text
 import Trust
 
 /// The part of the node that the local API uses for its clients.

@@ -1,15 +1,17 @@
-import Bearer
 import Board
 import CSystem
 import Configuration
-import Diagnostics
+import ControlSocket
 import Frame
 import Identity
 import Journal
+import Log
 import Node
 import Primitives
 import Reactor
 import SecureTransport
+import Status
+import Text
 import Trust
 
 /// The persistent state of the daemon, as opened at the start.
@@ -20,7 +22,7 @@ struct OpenState {
   /// Why the epoch could not be written; nil if it was written.
   let writeFault: String?
   /// Faults that do not prevent the start, with the part of the daemon that has the fault. `status` and the status
-  /// light show them.
+  /// light show these faults.
   let faults: [(source: StaticString, text: String)]
 }
 
@@ -37,7 +39,7 @@ func openState(_ configuration: Configuration, _ journal: Journal) throws(StartE
     let milliseconds = Int64(wall.tv_sec) * 1000 + Int64(wall.tv_nsec) / 1_000_000
     let (epoch, failure) = try store.nextEpoch(wallMilliseconds: milliseconds)
     // An epoch that could not be written contains the wall clock in quarters of a second, rounded up. This start waits
-    // until that quarter begins, so that no two such starts share an epoch (`TrustStore.nextEpoch`).
+    // until that quarter begins, so that no two starts share an epoch (`TrustStore.nextEpoch`).
     if failure != nil {
       let quarter = TrustStore.quarterMilliseconds
       usleep(UInt32((quarter - milliseconds % quarter) * 1000))
@@ -52,7 +54,7 @@ func openState(_ configuration: Configuration, _ journal: Journal) throws(StartE
     var faults: [(source: StaticString, text: String)] = []
     for (source, text) in sources { if let text { faults.append((source, text)) } }
     for fault in faults { tell(.error, fault.text, journal) }
-    // A fault of an anchor is only a warning under the other policies, because they do not use anchors.
+    // A fault of an anchor is only a warning under the other policies, which do not use anchors.
     if keeper.policy != .authority { for fault in keeper.anchors.faults { tell(.warning, fault.text, journal) } }
     if configuration.trust.policy == .authority, let notice = clock.notice { tell(.warning, notice, journal) }
     if let failure {
@@ -136,14 +138,12 @@ extension Relay {
   static let maintenanceInterval = TimeSpan.seconds(10)
 
   func startMaintenance() {
-    wasSynchronised = trust.time.isSynchronised
     if let descriptor = trust.store.writeInBackground() {
       stateWatch = try? DescriptorWatch(loop, descriptor) { [self] in stateWritten() }
     }
     let timer = Timer(loop) { [self] in maintain() }
     maintenance = timer
     timer.set(loop.now)
-    memoryReturn = Timer(loop) { [self] in returnMemory() }
   }
 
   private func maintain() {
@@ -157,14 +157,12 @@ extension Relay {
     }
     keepRuntimeDirectory()
     journal.recordRepeats(at: loop.now)
-    let isSynchronised = trust.time.isSynchronised
-    if isSynchronised && !wasSynchronised { reconsiderLinks() }
-    wasSynchronised = isSynchronised
-    reportPins()
-    tellRefusals()
-    keepButton()
-    showHealth(isDue: true)
-    serviceManager?.alive()
+    if trustReports.clockBecameSynchronised() { links.reconsider() }
+    trustReports.reportPins()
+    links.reportRefusals()
+    button?.keep()
+    indicators.show(isDue: true) { health }
+    indicators.alive()
     tellServiceManager()
   }
 
@@ -172,42 +170,6 @@ extension Relay {
   func epochRaised(to epoch: UInt64) {
     trust.epochRaised(to: epoch)
     maintain()
-  }
-
-  /// Reports all streams that were refused since the last call, in one line. In a flood, one line for each stream would
-  /// fill the journal.
-  private func tellRefusals() {
-    guard let refusals = inbound?.gate.admission.refusals else { return }
-    var text = ""
-    for refusal in Admission.Refusal.allCases {
-      let index = Int(refusal.rawValue), count = refusals[index] &- refusalsTold[index]
-      if count > 0 { text += "\(text.utf8.isEmpty ? "" : ", ")\(count) \(refusal.name)" }
-    }
-    refusalsTold = refusals
-    if !text.utf8.isEmpty { journal.report(.warning, at: loop.now, "admission", "not admitted: \(text)") }
-  }
-
-  /// Warns once when half of the pins are in use, and once when all are in use. The status shows the fault while it
-  /// lasts.
-  private func reportPins() {
-    let left = trust.pinsLeft
-    if left == pinsLeft { return }
-    pinsLeft = left
-    resolve("pins")
-    let remedy =
-      "some by unverified keys; see causeway identity show, and remove them with causeway identity untrust NAME"
-    switch left {
-    case .many: bearerReport("pins", "more than half of the pins are free again", isFault: false)
-    case .few: bearerReport("pins", "half of the \(TrustLimits.pinsMax) pins are in use, \(remedy)", isFault: true)
-    case .none:
-      bearerReport(
-        "pins", "all \(TrustLimits.pinsMax) pins are in use, and names of new peers are not protected; \(remedy)",
-        isFault: true)
-    }
-  }
-
-  func reconsiderLinks() {
-    for driver in drivers { driver.reconsider() }
   }
 
   /// Decides whether to accept the certificate chain of a peer in an end-to-end session, by the same trust policy as
@@ -227,30 +189,6 @@ extension Relay {
     node.decide(peer, isAccepted: refusal == nil, checks: checks, now: now)
   }
 
-  /// Reports new alarms, and checks the links against new deny-lists. Called at the end of each pass of the event loop.
-  /// Returns whether links were checked.
-  func reportTrust(_ now: Instant) -> Bool {
-    for (alarm, isFirst) in trust.takeFreshAlarms() {
-      // The first alarm about a pin is always written. Later alarms about that pin are counted if the journal has many
-      // equal lines.
-      journal.report(.error, at: now, "trust", alarm.text, isCounted: !isFirst)
-      say("trust", alarm.text)
-    }
-    if trust.unpinnedCount != unpinnedReported {
-      unpinnedReported = trust.unpinnedCount
-      journal.report(
-        .warning, at: now, "trust",
-        "a peer is linked without a pin: too many new names in a short time, or all pins are in use")
-    }
-    if deniedSeen != trust.lists.map({ $0.serial }) {
-      deniedSeen = trust.lists.map { $0.serial }
-      if trust.isSelfDenied { journal.report(.error, at: now, "trust", "this box's own key is revoked by an operator") }
-      reconsiderLinks()
-      return true
-    }
-    return false
-  }
-
   func controlTrust(_ operation: TrustOperation, _ id: NodeID, name: String) -> (isDone: Bool, text: String) {
     do throws(TrustError) {
       let text = try trust.carryOut(operation, id, name: name)
@@ -259,45 +197,6 @@ extension Relay {
       return (true, text)
     } catch {
       return (false, error.text)
-    }
-  }
-
-  /// The trust policy, and the numbers of pins, revocations and anchors, for status.
-  var trustText: String {
-    var text = "\(trust.policy.name), \(trust.pins.count) pinned, \(trust.deniedCount) revoked"
-    if trust.unverifiedCount > 0 { text += ", \(trust.unverifiedCount) pins unverified" }
-    if trust.unpinnedCount > 0 { text += ", \(trust.unpinnedCount) times a name was not pinned" }
-    if trust.policy == .authority {
-      text += ", \(trust.anchors.certificateCount) anchors, \(trust.anchors.listCount) revocation lists"
-      let unmatched = trust.anchors.unmatched.count
-      if unmatched > 0 { text += " (\(unmatched) by no authority here)" }
-      if !trust.anchors.faults.isEmpty { text += ", \(trust.anchors.faults.count) not understood" }
-      if !trust.time.isSynchronised { text += ", clock not synchronised" }
-    }
-    return text
-  }
-
-  /// The most important alarm, in one line; empty if there is none.
-  var alarmText: String {
-    if trust.isSelfDenied { return "this box's own key is revoked by an operator" }
-    let all = trust.alarms.all
-    guard let alarm = all.first else { return "" }
-    let more = UInt64(all.count - 1) + trust.alarms.missedCount
-    return more == 0 ? alarm.text : "\(alarm.text); and \(more) more alarms"
-  }
-
-  var alarmStatus: [AlarmStatus] {
-    trust.alarms.all.map {
-      AlarmStatus(
-        name: String(decoding: $0.name, as: UTF8.self), pinned: $0.pinned, offered: $0.offered,
-        offeredName: String(decoding: $0.offeredName, as: UTF8.self), count: $0.count)
-    }
-  }
-
-  var strangerStatus: [StrangerStatus] {
-    trust.strangers.all.reversed().map {
-      StrangerStatus(
-        id: $0.id, name: String(decoding: $0.name, as: UTF8.self), reason: "\($0.reason.text)", count: $0.count)
     }
   }
 }

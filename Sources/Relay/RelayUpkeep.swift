@@ -1,20 +1,19 @@
-import Board
 import CSystem
 import Configuration
-import Diagnostics
+import ControlSocket
 import Identity
-import Journal
+import Log
 import Node
 import Primitives
-import Reactor
+import Text
 import Trust
 
 /// Maintains the daemon's own files and configuration.
 extension Relay {
-  /// Restores the journal and the sockets if they were removed.
+  /// Restores the journal and the sockets if any of these files was removed.
   func keepRuntimeDirectory() {
     journalFile.restore(at: loop.now)
-    note("journal", journalFile.problem)
+    faults.note("journal", journalFile.problem)
     keep("control") { [control] () throws(DiagnosticsError) in try control?.restore() ?? false }
     keep("api") { [local] () throws(DiagnosticsError) in try local?.restore() ?? false }
   }
@@ -25,16 +24,10 @@ extension Relay {
       if try restore() {
         journal.report(.warning, at: loop.now, source, "the socket was removed; it is restored")
       }
-      note(source, nil)
+      faults.note(source, nil)
     } catch {
-      note(source, error.text)
+      faults.note(source, error.text)
     }
-  }
-
-  /// Returns the unused memory of ended links and lost peers to the kernel.
-  func returnMemory() {
-    node.forEachUnusedMemory { csystem_release_pages($0.baseAddress!, $0.count) }
-    csystem_release_unused_memory()
   }
 
   /// Handles the end of a background write of the state.
@@ -46,8 +39,8 @@ extension Relay {
       failure = error.text
       trust.noteUnsaved()
     }
-    // If changes were made during the write, another write is running that includes them. The result is reported after
-    // that write.
+    // If changes were made during the write, another write that includes the changes is running. The result is reported
+    // after the second write.
     if failure == nil && !trust.store.isSettled { return }
     noteState(failure)
     control?.stateSettled(failure: failure)
@@ -55,19 +48,10 @@ extension Relay {
 
   /// Reports the failure of the last write of the state; nil if the write succeeded.
   func noteState(_ failure: String?) {
-    note("state", failure.map { "\($0); until then a restart loses all changes" })
+    faults.note("state", failure.map { "\($0); until then a restart loses all changes" })
   }
 
   var controlIsSettled: Bool { trust.store.isSettled }
-
-  /// Reports the start and the end of a fault, once each. `fault` is nil if `source` has no fault.
-  func note(_ source: StaticString, _ fault: String?) {
-    if let fault {
-      if problem(source) == nil { bearerReport(source, fault, isFault: true) }
-    } else if problem(source) != nil {
-      bearerReport(source, "works again", isFault: false)
-    }
-  }
 
   func controlReload() -> (isDone: Bool, text: String) { reload() }
 
@@ -75,10 +59,10 @@ extension Relay {
   /// service manager.
   @discardableResult
   func reload() -> (isDone: Bool, text: String) {
-    serviceManager?.reloading(microseconds: loop.now.nanoseconds / 1000)
+    indicators.reloading(loop.now)
     let (isDone, text) = readConfiguration()
-    bearerReport("configuration", text, isFault: !isDone)
-    serviceManager?.ready()
+    faults.report("configuration", text, isFault: !isDone)
+    indicators.ready()
     tellServiceManager()
     return (isDone, text)
   }
@@ -100,32 +84,26 @@ extension Relay {
     var later = ""
     for key in configuration.keysChanged(in: fresh) {
       // The comparison is by bytes, because comparing Strings would add Unicode tables to the firmware.
-      if Text(key).equals("[journal] level") || Text(key).equals("[trust] anchors") { continue }
+      if ByteString(key).equals("[journal] level") || ByteString(key).equals("[trust] anchors") { continue }
       later += later.utf8.isEmpty ? key : ", " + key
     }
     configuration.journal.level = fresh.journal.level
     journal.setLevel(fresh.journal.level)
     configuration.trust.anchors = fresh.trust.anchors
     trust.anchors = anchors
-    note("trust", trust.anchorFault)
-    reconsiderLinks()
+    faults.note("trust", trust.anchorFault)
+    links.reconsider()
     var text = "reloaded: \(anchors.certificateCount) anchors, \(anchors.listCount) revocation lists"
     if !later.utf8.isEmpty { text += "; these apply at the next start: \(later)" }
     return (true, text)
   }
 
-  /// Sends the text that `systemctl status` shows: the first fault, or the numbers of links and peers.
   func tellServiceManager() {
-    guard let serviceManager else { return }
-    let links = drivers.count { $0.slot != nil }
-    let peers = node.peers.count
-    serviceManager.show(
-      problems.first.map { "\($0.source): \($0.text)" }
-        ?? "\(links) \(links == 1 ? "link" : "links"), \(peers) \(peers == 1 ? "peer" : "peers")")
+    indicators.tellServiceManager(links: links.count, peers: node.peers.count)
   }
 
-  /// Why the new anchors are refused: a file has a fault, or the policy needs certificates and there are none. nil if
-  /// the anchors are usable. Such anchors would refuse peers that the present anchors accept.
+  /// Why the new anchors are refused; nil if they are usable. Anchors are refused if a file has a fault, or if the
+  /// policy needs certificates and there are none. Refused anchors would refuse peers that the present anchors accept.
   private func fault(in anchors: TrustAnchors, _ fresh: Configuration) -> String? {
     if let fault = anchors.faults.first { return fault.text }
     if trust.policy == .authority && anchors.certificateCount == 0 {
@@ -133,4 +111,10 @@ extension Relay {
     }
     return nil
   }
+}
+
+/// Returns the unused memory of ended links and lost peers to the kernel.
+func returnMemory(_ node: Node) {
+  node.forEachUnusedMemory { csystem_release_pages($0.baseAddress!, $0.count) }
+  csystem_release_unused_memory()
 }

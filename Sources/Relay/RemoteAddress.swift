@@ -12,15 +12,15 @@ extension RemoteAddress {
     }
   }
 
-  /// The source that admission charges for a stream. It does not depend on the port, and does not change while the
-  /// process runs. The source is one of these:
+  /// The source that admission charges for a stream. The source does not depend on the port, and does not change while
+  /// the process runs. The source is one of the following:
   ///
   /// - an IPv4 address
   /// - a link-local IPv6 address with its interface
   /// - the /64 network of another IPv6 address, because one host may have 2⁶⁴ addresses of that network
   /// - a Bluetooth address
   ///
-  /// A machine chooses its IPv6 address freely, so IPv6 sources are hashes under a random key. Otherwise
+  /// A machine chooses its IPv6 address freely, so IPv6 sources are hashes under a random key. Without the key,
   /// fe80::ffff:192.0.2.1 would be charged to 192.0.2.1, and fe80:: to no source.
   var source: UInt64 {
     switch self {

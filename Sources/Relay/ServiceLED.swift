@@ -4,9 +4,9 @@ import Configuration
 import Reactor
 
 /// Shows on the status light that the daemon has ended. An LED is dark after a regular stop (`wasStopped`), and shows
-/// the fault pattern otherwise. A light at a GPIO line is dark in both cases. The service manager starts this as a
-/// command after the daemon, because it also notices a crash of the daemon. Without a status light nothing happens.
-/// Returns one line with the reason of a failure, or nil.
+/// the fault pattern otherwise. A light at a GPIO line is dark in both cases. The service manager starts this function
+/// as a command after the daemon, because the manager also notices a crash of the daemon. Without a status light
+/// nothing happens. Returns one line with the reason of a failure, or nil.
 public func showEndOfDaemon(_ configuration: Configuration, wasStopped: Bool) -> String? {
   var failure = drive(configuration, wasStopped ? .off : .fault)
   if let pin = configuration.board.statusPin {
@@ -17,8 +17,8 @@ public func showEndOfDaemon(_ configuration: Configuration, wasStopped: Bool) ->
   return failure
 }
 
-/// Grants the status LED to the daemon's user, who owns the runtime directory. The service manager starts this as a
-/// command of root. A GPIO line needs no such grant, because its device file belongs to a group. Without a status LED
+/// Grants the status LED to the daemon's user, who owns the runtime directory. The service manager starts this function
+/// as a command of root. A GPIO line needs no grant, because its device file belongs to a group. Without a status LED
 /// nothing happens. Returns one line with the reason of a failure, or nil.
 public func prepareStatusLED(_ configuration: Configuration) -> String? { drive(configuration, nil) }
 

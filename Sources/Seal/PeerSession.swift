@@ -24,7 +24,7 @@ public enum SessionFailure: UInt8, Error, Sendable {
   case wrongIdentity = 1
   /// The peer sent no certificate, or one without an ECDSA P-256 key.
   case noIdentity = 2
-  /// The peer stopped answering.
+  /// The peer stopped answering the handshake.
   case timedOut = 3
   /// The peer sent a fatal alert.
   case endedByPeer = 4
@@ -45,21 +45,22 @@ public enum SessionState: Equatable, Sendable {
   case failed(SessionFailure)
 }
 
-/// One cryptographic session between this node and one other node. It performs the handshake, seals (encrypts)
+/// A cryptographic session between this node and one other node, which performs the handshake, seals (encrypts)
 /// payloads, and opens (decrypts) records. The firmware uses the DTLS of mbedTLS; the simulator uses a fast substitute.
 ///
 /// Lost, duplicate, reordered, altered or foreign datagrams are dropped and do no harm. After every call except `seal`
 /// and `open` the owner calls `nextHandshake` until it returns 0, and sets its timer to `nextDeadline`.
 public protocol PeerSession: AnyObject {
   var state: SessionState { get }
-  /// The other end's certificate chain in DER, its own certificate first. Empty until `state` is established.
+  /// The other end's certificate chain in DER, with that end's own certificate first. The chain is empty until `state`
+  /// is established.
   var peerChain: [[UInt8]] { get }
   /// Whether `hello` is the datagram that began the session, or a retransmission of that datagram.
   func began(with hello: RawSpan) -> Bool
-  /// A counter of handshake progress. Each message of the other end that advances the handshake increases it. Repeated,
-  /// altered and foreign datagrams do not.
+  /// A counter of handshake progress. Each message of the other end that advances the handshake increases the counter.
+  /// Repeated, altered and foreign datagrams do not increase the counter.
   var progress: UInt32 { get }
-  /// Aborts a handshake in progress. `nextHandshake` then returns the alert for the other end, if there is one.
+  /// Aborts a handshake in progress. `nextHandshake` then returns the alert for the other end, if an alert is due.
   func abandon()
   /// Handles a handshake datagram. An established session accepts handshake datagrams too, because its last flight may
   /// have been lost.
@@ -80,7 +81,7 @@ public protocol PeerSession: AnyObject {
 
 /// A server's stateless answer to the first datagram of a handshake (RFC 6347, 4.2.1).
 public enum HelloAnswer: Equatable, Sendable {
-  /// The cookie is valid: the sender receives datagrams at the node id that it claims. The caller may create a session.
+  /// The cookie is valid: the sender receives datagrams at the node id in its claim. The caller may create a session.
   case accepted
   /// The caller must send back the first `byteCount` bytes of the reply, and keep no state.
   case reply(byteCount: Int)
@@ -90,7 +91,8 @@ public enum HelloAnswer: Equatable, Sendable {
 
 /// Creates sealed sessions and answers the first datagrams of handshakes.
 public protocol SessionMaker: AnyObject {
-  /// Creates the client's end of a session. Its first datagram is then ready. Returns nil if no memory is left.
+  /// Creates the client's end of a session. The client's first datagram is ready after this call. Returns nil if no
+  /// memory is left.
   func beginSession(_ name: SessionName, now: Instant) -> (any PeerSession)?
   /// Checks a datagram that begins a handshake, and keeps no state. A reply is written to the start of `reply`, which
   /// has `SealLimits.handshakeBytesMax` bytes.
@@ -117,9 +119,10 @@ public enum SealLimits {
   /// The longest handshake datagram, in bytes: the frame payload that every link accepts, minus the epochs. So the
   /// datagrams fit every path, even if the path changes during the handshake.
   public static let handshakeBytesMax = 2_048 - handshakeHeaderBytes
-  /// Concurrent handshakes, over all peers. A peer has at most one, for at most `handshakeTime`. A remote node can take
-  /// a slot under an invented id. So each slot is charged to the link over which the frames of that id arrive. One
-  /// greedy link gets half of the slots that are not reserved, and each of k greedy links gets 1/(k + 1).
+  /// The maximum number of concurrent handshakes, over all peers. A peer has at most one handshake, for at most
+  /// `handshakeTime`. A remote node can take a slot under an invented id. So each slot is charged to the link over
+  /// which the frames of that id arrive. Under this rule, one greedy link gets half of the slots that are not reserved,
+  /// and each of k greedy links gets 1/(k + 1).
   public static let handshakesMax = 32
   /// The part of `handshakesMax` that is reserved for peers that the operator pinned, and for peers that proved their
   /// key in an earlier session.
@@ -127,10 +130,10 @@ public enum SealLimits {
   /// A handshake without progress for this time is evicted if another handshake needs its slot. A handshake that takes
   /// three round trips over Bluetooth, of up to 0.4 s each, makes progress more often.
   public static let claimTime = TimeSpan.seconds(1)
-  /// A handshake of this age is evicted in the same way, even if it makes progress. A peer could otherwise keep its
-  /// slot by one message in each `claimTime`.
+  /// A handshake of this age is evicted like an idle one, even if the handshake makes progress. A peer could otherwise
+  /// keep its slot by one message in each `claimTime`.
   public static let wholeTime = TimeSpan.seconds(5)
-  /// A handshake without progress for this time has failed. The last retransmission that the other end may need is sent
+  /// A handshake without progress for this long has failed. The last retransmission that the other end may need is sent
   /// after 7.5 s.
   public static let stallTime = TimeSpan.seconds(12)
   /// The maximum pause before a retry if either node had no slot for the session.
@@ -139,7 +142,7 @@ public enum SealLimits {
   public static let handshakeTime = TimeSpan.seconds(30)
   /// The maximum time for the application's decision on a certificate.
   public static let decisionTime = TimeSpan.seconds(60)
-  /// The time for which a session still opens records after a new session has replaced it.
+  /// The time for which a session still opens records after a new session has replaced the old session.
   public static let previousTime = TimeSpan.seconds(30)
   /// The age from which a handshake in progress is replaced if the same peer begins a new one.
   public static let replaceTime = TimeSpan.milliseconds(500)

@@ -4,7 +4,7 @@ import Primitives
 /// End-to-end encryption with one peer: begins, confirms and renews sessions. A failed handshake never affects a
 /// working session.
 ///
-/// Sans-IO, like `Channel`. **Drain rule**: after every call that changes it the owner
+/// Sans-IO, like `Channel`. **Drain rule**: after every call that changes the seal the owner
 /// 1. creates a session if `needsSession` is true, and passes it to `begin`;
 /// 2. calls `nextFrame` until it returns nil, while there is a route;
 /// 3. calls `nextEvent` until it returns nil;
@@ -90,8 +90,8 @@ public final class Seal {
   /// Whether the application has to decide on a certificate.
   public var isDeciding: Bool { attempt?.phase == .deciding }
 
-  /// The certificate chain with which the other end proved its key, in DER, its own certificate first. Nil while
-  /// `isOpen` is false.
+  /// The certificate chain with which the other end proved its key, in DER, beginning with that end's own certificate.
+  /// Nil while `isOpen` is false.
   public var peerChain: [[UInt8]]? { current?.session.peerChain }
 
   /// Removes and returns the next event; nil if there is none.
@@ -106,8 +106,8 @@ public final class Seal {
     return isAsked || current.needsRekey(lifetime, now: now)
   }
 
-  /// Starts the session that `needsSession` required. `session` is nil if the owner could not create one; the seal then
-  /// retries later.
+  /// Starts the session that `needsSession` required. `session` is nil if the owner could not create a session; the
+  /// seal then retries later.
   public func begin(_ session: (any PeerSession)?, now: Instant) {
     guard let session else { return waitForRetry(now) }
     refusal = nil
@@ -197,7 +197,7 @@ public final class Seal {
 
   /// Notes that the peer requested a session, or sent a record that no session here can open. The peer may have lost
   /// its session. The call is ignored if a record was opened within `SealLimits.undecryptableTime`, because any relay
-  /// can forge such a frame.
+  /// can forge a request or a record of the peer.
   public func noteUndecryptable(now: Instant) {
     if let openedAt, current != nil, openedAt + SealLimits.undecryptableTime > now { return }
     isAsked = true
@@ -317,7 +317,7 @@ public final class Seal {
     switch attempt.phase {
     case .handshaking: min(attempt.startedAt + SealLimits.handshakeTime, attempt.progressAt + SealLimits.stallTime)
     case .deciding: attempt.establishedAt + SealLimits.decisionTime
-    // The other end's application may still be deciding.
+    // The application at the other end may still be deciding.
     case .accepted, .refusing: attempt.establishedAt + SealLimits.decisionTime + SealLimits.pauseMax
     }
   }
@@ -405,7 +405,7 @@ public final class Seal {
     return .payload(type: buffer[0], byteCount: count - 1)
   }
 
-  /// Handles a hello. Returns the other end's channel epoch if the hello is accepted.
+  /// Handles a hello. Returns the other end's channel epoch if this hello is accepted.
   private func receiveHello(_ payload: RawSpan, _ session: SealedSession, _ now: Instant) -> UInt64? {
     // Hellos of a replaced or refused session are ignored.
     guard session === attempt || session === current else { return nil }

@@ -3,7 +3,7 @@ import Primitives
 
 /// Why a session is refused although its keys are valid. The raw value is sent on the wire.
 public enum SealRefusal: UInt8, Error, Sendable {
-  /// One node requires encryption, and the other does not support it.
+  /// One node requires encryption that the other node does not support.
   case preferences = 1
   /// The hello contradicts a signed advertisement, so the advertisement was altered or replayed.
   case contradiction = 2
@@ -13,8 +13,8 @@ public enum SealRefusal: UInt8, Error, Sendable {
   case undecided = 4
   /// The two nodes have no version in common, or the hello is malformed.
   case version = 5
-  /// The sender gives the slot of the session to another peer. This refusal is sent only to a node that announced that
-  /// it reads it. No pause of `SealLimits.refusedTime` follows, and no message fails.
+  /// The sender gives the slot of the session to another peer. The refusal `busy` is sent only to a node that announced
+  /// support for this refusal. No pause of `SealLimits.refusedTime` follows, and no message fails.
   case busy = 6
 
   /// The name of the refusal in the status and the journal: one word.
@@ -30,8 +30,8 @@ public enum SealRefusal: UInt8, Error, Sendable {
   }
 }
 
-/// The first sealed message of each end in a session. A hello accepts or refuses the session. It repeats the values
-/// that a relay could have altered in unencrypted frames (docs/protocol.md, "Sealed hello").
+/// The first sealed message of each end in a session. A hello accepts or refuses the session. A hello repeats the
+/// values that a relay could have altered in unencrypted frames (docs/protocol.md, "Sealed hello").
 ///
 ///     0 version · 1 flags: bit 0 the receiver's hello has arrived, bit 1 answer requested ·
 ///     2 refusal, 0 for none · 3 zero ·
@@ -48,17 +48,17 @@ public struct SealHello: Equatable, Sendable {
 
   /// Whether the receiver's own hello has arrived at the sender.
   public var hasYours: Bool
-  /// Whether the sender requests a hello as the answer. It does so until a message shows that its own hello has
-  /// arrived.
+  /// Whether the sender requests a hello as the answer. The sender requests an answer until a message shows that the
+  /// sender's own hello has arrived.
   public var wantsAnswer: Bool
   public var refusal: SealRefusal?
   /// The topology flags of the sender.
   public var ownFlags: TopologyFlags
-  /// The topology flags of the receiver, as the sender knows them.
+  /// The topology flags of the receiver, as known to the sender.
   public var yourFlags: TopologyFlags
   /// The boot epoch of the sender.
   public var ownEpoch: UInt64
-  /// The boot epoch of the receiver, as the sender knows it.
+  /// The boot epoch of the receiver, as known to the sender.
   public var yourEpoch: UInt64
   /// The epoch of the sender's channel: the sender's boot epoch, or a greater one if the sender has discarded or
   /// restarted a channel.

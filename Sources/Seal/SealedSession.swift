@@ -28,8 +28,8 @@ final class SealedSession {
   private var progress: UInt32
   /// The time when the hello is sent next.
   var helloDue = Instant.never
-  /// The number of records that this end sealed in the session. The keys are renewed when it, or the number opened,
-  /// reaches `SessionLifetime.recordsMax`.
+  /// The number of records that this end sealed in the session. The keys are renewed when the number of sealed or of
+  /// opened records reaches `SessionLifetime.recordsMax`.
   var recordsSealed: UInt64 = 0
   /// The number of records that this end opened in the session.
   var recordsOpened: UInt64 = 0
@@ -75,7 +75,7 @@ final class SealedSession {
     helloDue = peerHasOurs ? .never : now + pause
   }
 
-  /// Notes a message that the peer sends only after it has received this node's hello.
+  /// Notes a message that the peer sends only after the arrival of this node's hello.
   func peerShowedThatItHasOurs() {
     if peerHasOurs { return }
     peerHasOurs = true

@@ -1,8 +1,8 @@
 import CMbedTLS
 import Link
 
-/// The bypass of one stream. A bypass carries sealed frames, which are encrypted end to end, beside TLS. It has the
-/// keys, the link sequence numbers of both directions, and the frame that is being received.
+/// The bypass of one stream. A bypass carries sealed frames, which are encrypted end to end, beside TLS. The bypass has
+/// the keys, the link sequence numbers of both directions, and the frame that is being received.
 final class Bypass {
   /// The TLS exporter label (RFC 5705 and RFC 8446, section 7.5), without context.
   static let exporterLabel: StaticString = "EXPORTER-causeway-bypass-v2"
@@ -20,13 +20,13 @@ final class Bypass {
   private let receiving: HeaderAuthenticator
   private var lastSent: UInt64 = 0
   private var lastReceived: UInt64 = 0
-  /// The buffer of a frame that arrives in several pieces. It is allocated only while such a frame arrives, because
-  /// most links are idle.
+  /// The buffer of a frame that arrives in several pieces. This buffer is allocated only while a frame arrives in
+  /// pieces, because most links are idle.
   private var partial: UnsafeMutableRawBufferPointer?
   static let partialBytesMax = StreamDemultiplexer.sealedOverheadBytes + StreamDemultiplexer.sealedPayloadBytesMax
   private var partialCount = 0
 
-  /// `keys` has 32 bytes: 16 for the direction from client to server, then 16 for the other direction.
+  /// `keys` has 32 bytes: 16 for the direction from client to server, then 16 for the opposite direction.
   init(keys: UnsafeRawBufferPointer, role: SecureStream.Role) {
     precondition(keys.count == 2 * HeaderAuthenticator.keyBytes)
     let ofClient = UnsafeRawBufferPointer(rebasing: keys[..<HeaderAuthenticator.keyBytes])
@@ -58,13 +58,13 @@ final class Bypass {
       UnsafeRawPointer(label.utf8Start).assumingMemoryBound(to: CChar.self), label.utf8CodeUnitCount, nil, 0, 0)
   }
 
-  /// Writes header ‖ sequence ‖ tag ‖ payload to `room`, which must have space for all of them.
+  /// Writes header ‖ sequence ‖ tag ‖ payload to `room`, which must have space for all four parts.
   func write(header: UnsafeRawBufferPointer, payload: UnsafeRawBufferPointer, to room: UnsafeMutableRawPointer) {
     (room + Offset.payload).copyMemory(from: payload.baseAddress!, byteCount: payload.count)
     writeHead(header.baseAddress!, to: room)
   }
 
-  /// Writes header ‖ sequence ‖ tag to `room`. The payload must be in memory directly behind them. The memory of
+  /// Writes header ‖ sequence ‖ tag to `room`. The payload must be in memory directly behind the tag. The memory of
   /// `header` may overlap `room`.
   func writeHead(_ header: UnsafeRawPointer, to room: UnsafeMutableRawPointer) {
     // No link sends 2⁶⁴ frames, so sequence numbers do not repeat.

@@ -3,9 +3,9 @@ import Identity
 import Primitives
 import Seal
 
-/// The state of mbedTLS's callbacks for one end-to-end session. It has the received datagram, the datagrams to send,
-/// the time of the owner's last call, and the peer's key. The address of this state is fixed, because mbedTLS passes it
-/// to the callbacks as their context.
+/// The state of mbedTLS's callbacks for one end-to-end session. The state consists of the received datagram, the
+/// datagrams to send, the time of the owner's last call, and the peer's key. The address of this state is fixed,
+/// because mbedTLS passes it to the callbacks as their context.
 struct DTLSBuffers {
   /// The maximum number of queued handshake datagrams: enough for a chain of ten certificates in fragments, twice.
   static let outgoingMax = 24
@@ -24,7 +24,7 @@ struct DTLSBuffers {
   /// The final delay of mbedTLS's timer, when a flight is due again; `.never` when cancelled.
   var final = Instant.never
   var peerKey = PeerKey.unknown
-  /// Whether the key that the other end presented is that of `peer`.
+  /// Whether the key that the other end presented is the key of `peer`.
   var isPeer = false
 
   init(peer: NodeID, peerRole: ChainRules.Role, now: Instant) {
@@ -79,8 +79,9 @@ struct DTLSBuffers {
     return buffers.pointee.intermediate <= buffers.pointee.now ? 1 : 0
   }
 
-  /// The X.509 verify callback. The key must be that of the session's peer, and the chain must obey `ChainRules`.
-  /// Names, dates and authorities are not checked here. The application gets the chain and may check them.
+  /// The X.509 verify callback. The presented key must be the key of the session's peer, and the chain must obey
+  /// `ChainRules`. Names, dates and authorities are not checked here. The application gets the chain and may check
+  /// these fields.
   static func verify(
     _ context: UnsafeMutableRawPointer?, _ certificate: UnsafeMutablePointer<mbedtls_x509_crt>?, _ depth: Int32,
     _ flags: UnsafeMutablePointer<UInt32>?

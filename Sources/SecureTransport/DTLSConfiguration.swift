@@ -7,12 +7,12 @@ import Identity
 /// Sessions use DTLS 1.2 (RFC 6347) with AES-GCM or ChaCha20-Poly1305. Replayed records are dropped (section 4.1.2.6).
 final class DTLSConfiguration {
   var settings: UnsafeMutablePointer<mbedtls_ssl_config> { shared.pointer }
-  /// A buffer for messages after the handshake, which are read into it and discarded.
+  /// A buffer into which messages after the handshake are read before they are discarded.
   let unread = UnsafeMutableRawBufferPointer.allocate(byteCount: 64, alignment: 16)
 
   /// The minimum of the retransmission timeout. A flight is retransmitted after the minimum. The timeout doubles with
   /// each retransmission, and after the maximum the handshake has failed. The minimum is long enough for a path over
-  /// three relays with a queue before each.
+  /// three relays with a queue before each relay.
   static let retransmissionMillisecondsMin: UInt32 = 500
   /// The maximum of the retransmission timeout.
   static let retransmissionMillisecondsMax: UInt32 = 8_000

@@ -3,9 +3,9 @@ import Identity
 import Primitives
 import Seal
 
-/// A ClientHello that is alone in a datagram (RFC 6347, sections 4.1, 4.2.1, 4.2.2). It is parsed as far as a stateless
-/// server needs. Bytes 0–12 are the record header, and bytes 13–24 are the handshake header. Then follow version,
-/// random, session id and cookie.
+/// A ClientHello that is alone in a datagram (RFC 6347, sections 4.1, 4.2.1, 4.2.2). The ClientHello is parsed as far
+/// as a stateless server needs. Bytes 0–12 are the record header, and bytes 13–24 are the handshake header. After these
+/// headers follow version, random, session id and cookie.
 struct DTLSHello {
   static let cookieBytes = 16
   private static let recordHeaderBytes = 13
@@ -56,8 +56,8 @@ struct DTLSHello {
   private static func number(_ bytes: ArraySlice<UInt8>) -> Int { bytes.reduce(0) { $0 << 8 | Int($1) } }
 }
 
-/// The alert by which a node reports that it has no slot for a session: internal_error (RFC 5246, section 7.2), as on
-/// links. The alert is not authenticated, so any relay can forge it. So the client tries again.
+/// The alert by which a node reports the lack of a slot for a session: internal_error (RFC 5246, section 7.2), as on
+/// links. The alert is not authenticated, so any relay can forge it. So the client tries again after an alert.
 enum DTLSAlert {
   static let record: UInt8 = 21
   static let busy = UInt8(MBEDTLS_SSL_ALERT_MSG_INTERNAL_ERROR)

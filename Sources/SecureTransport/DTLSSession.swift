@@ -3,7 +3,7 @@ import Identity
 import Primitives
 import Seal
 
-/// An end-to-end session between two nodes. It uses DTLS 1.2, whose datagrams are carried in frames (docs/protocol.md,
+/// An end-to-end session between two nodes over DTLS 1.2, whose datagrams are carried in frames (docs/protocol.md,
 /// "Sealing").
 public final class DTLSSession: PeerSession {
   public private(set) var state = SessionState.handshaking
@@ -14,14 +14,14 @@ public final class DTLSSession: PeerSession {
   private let buffers: UnsafeMutablePointer<DTLSBuffers>
   private let configuration: DTLSConfiguration
   private let isClient: Bool
-  /// The number of times that this end repeated its last flight because the other end repeated its own. It counts from
-  /// the last progress of the handshake.
+  /// How often this end repeated its last flight because the other end repeated its own flight, counted since the last
+  /// progress of the handshake.
   private var repeats = 0
   /// The random value of the ClientHello that began the session; empty at the client.
   private let helloRandom: [UInt8]
 
-  /// The limit of `repeats`. The other end's timer repeats a flight at most five times. A relay can endlessly copy the
-  /// message that makes this end repeat its flight, and the flight is many times longer than that message.
+  /// The limit of `repeats`. The timer of the other end repeats a flight at most five times. A relay can endlessly copy
+  /// the message that makes this end repeat its flight, and the flight is many times longer than that message.
   static let repeatsMax = 8
   private static let recordHeaderBytes = 13
   private static let handshakeRecord: UInt8 = 22
@@ -29,8 +29,8 @@ public final class DTLSSession: PeerSession {
   /// Bytes 1–4 of a record of an established session: DTLS 1.2, epoch 1.
   private static let establishedVersion: (UInt8, UInt8, UInt8, UInt8) = (0xFE, 0xFD, 0, 1)
 
-  /// `hello` is nil at the client. At the server it is the ClientHello with the correct cookie. The result is nil if no
-  /// memory is left.
+  /// `hello` is nil at the client. At the server, `hello` is the ClientHello with the correct cookie. The result is nil
+  /// if no memory is left.
   init?(_ configuration: DTLSConfiguration, _ name: SessionName, hello: RawSpan?, now: Instant) {
     self.configuration = configuration
     isClient = name.isClient

@@ -11,14 +11,14 @@ public enum PeerRefusal: UInt8, Error, Sendable {
   case unknownIssuer = 3
   /// The peer's own certificate is that of an authority (CA), not of a node.
   case authorityAsLeaf = 4
-  /// An authority in the chain has more authorities below it than its path length allows.
+  /// An authority in the chain has more authorities below it than the path length of this authority allows.
   case pathTooLong = 5
   /// The issuer of a certificate in the chain is not an authority.
   case issuerNotAuthority = 6
   /// The peer's certificate, or an authority's certificate above it, is on a revocation list.
   case revoked = 7
-  /// The usage of the peer's certificate does not allow TLS, or an authority in the chain may not issue such
-  /// certificates.
+  /// The usage of the peer's certificate does not allow TLS, or an authority in the chain may not issue certificates
+  /// for nodes.
   case wrongUsage = 8
   /// A signature in the chain is wrong.
   case wrongSignature = 9

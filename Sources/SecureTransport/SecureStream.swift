@@ -5,7 +5,7 @@ import Link
 import Primitives
 
 /// Mutual TLS over any byte stream, with sealed frames beside TLS. A sealed frame is encrypted end to end, so TLS would
-/// add nothing to it. Sans-IO: `receive` handles received bytes; `outgoing` and `consume` provide the bytes to send.
+/// add no protection. Sans-IO: `receive` handles received bytes; `outgoing` and `consume` provide the bytes to send.
 ///
 /// After every call the caller must check `state` and send `outgoing`, even after the stream has ended, because
 /// `outgoing` may contain an alert. The caller also limits the time of a handshake. A server can refuse a client whose
@@ -16,37 +16,37 @@ import Primitives
 /// ticket or session cache. The peer proves possession of a P-256 key, whose hash is the peer's id (`peer`). A
 /// `PeerJudge` admits or refuses the key and its chain before data flows. Without a judge every key is admitted.
 ///
-/// The TLS 1.3 of mbedTLS cannot update its keys. So a link should be reconnected when it has carried 2²⁴ full records
-/// (256 GB) under AES-GCM in one direction (RFC 8446, section 5.5).
+/// The TLS 1.3 of mbedTLS cannot update its keys. So a link should be reconnected after carrying 2²⁴ full records (256
+/// GB) under AES-GCM in one direction (RFC 8446, section 5.5).
 public final class SecureStream {
   /// The role of a stream in the handshake.
   public enum Role: Sendable {
-    /// The node that dialled. It sends first.
+    /// The node that dialled, which sends first.
     case client
     case server
   }
 
   /// The state of a stream.
   public enum State: Equatable, Sendable {
-    /// No data flows yet.
+    /// The handshake is in progress, and no data flows yet.
     case handshaking
-    /// The peer is authenticated.
+    /// The peer is authenticated, and data flows.
     case established
-    /// The stream has ended. Further input is ignored.
+    /// The stream has ended. Further input to a closed stream is ignored.
     case closed(SecureStreamEnd)
   }
 
   /// Input from the peer, in order. The bytes are valid only during the call.
   public enum Input {
-    /// The handshake has succeeded, and `peer` is known. This is delivered once, before all other input.
+    /// The handshake has succeeded, and `peer` is known. This input is delivered once, before all other input.
     case established
     case plaintext(UnsafeRawBufferPointer)
     /// A sealed frame with an authentic header (48 bytes). The payload (1…16640 bytes) is still encrypted end to end.
     case sealed(header: UnsafeRawBufferPointer, payload: UnsafeRawBufferPointer)
   }
 
-  /// The number of bytes in `outgoing` from which no further record or frame is queued. The last one may exceed this
-  /// number.
+  /// The number of bytes in `outgoing` from which no further record or frame is queued. The last record or frame may
+  /// exceed this number.
   public static let outgoingLimitMax = EncryptAhead.bytesMax
 
   public private(set) var state = State.handshaking
@@ -97,7 +97,7 @@ public final class SecureStream {
   }
 
   /// Handles received bytes, which may be split anywhere, and delivers their content. `deliver` is allowed to call
-  /// every method of this stream except `receive`. It must not call `receive` of another stream with the same
+  /// every method of this stream except `receive`. `deliver` must not call `receive` of another stream with the same
   /// credentials and role, because these streams share a buffer.
   public func receive(_ raw: UnsafeRawBufferPointer, _ deliver: (Input) -> Void) {
     var rest = raw
@@ -143,8 +143,8 @@ public final class SecureStream {
   }
 
   /// Queues one sealed frame beside the TLS records. `header` is the 48-byte frame header with the length of `payload`
-  /// (1…16640 bytes). The call requires `allowBypass`. It returns false and queues nothing while `outgoing` has
-  /// `outgoingLimitMax` bytes or more, and after the stream has ended.
+  /// (1…16640 bytes). The call requires `allowBypass`. `writeSealed` returns false and queues nothing while `outgoing`
+  /// has `outgoingLimitMax` bytes or more, and after the stream has ended.
   public func writeSealed(header: UnsafeRawBufferPointer, payload: UnsafeRawBufferPointer) -> Bool {
     guard state == .established, let bypass, buffers.pointee.outgoingCount < Self.outgoingLimitMax else {
       return false
@@ -190,7 +190,7 @@ public final class SecureStream {
     }
   }
 
-  /// The bytes to send. They are valid until the next call on this stream.
+  /// The bytes to send, valid until the next call on this stream.
   public var outgoing: UnsafeRawBufferPointer { buffers.pointee.outgoingBytes }
 
   /// Removes the first `count` bytes of `outgoing`, because they were sent.

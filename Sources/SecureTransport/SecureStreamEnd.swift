@@ -31,7 +31,7 @@ public enum SecureStreamEnd: Equatable, Sendable {
   case refused(PeerRefusal)
   /// The peer ended the connection with this TLS alert (RFC 8446, section 6).
   case alert(UInt8)
-  /// Another failure of TLS. `code` is mbedTLS's error number.
+  /// Another failure of TLS than the ones above. `code` is mbedTLS's error number.
   case library(code: Int32)
   /// The received bytes are neither valid TLS records nor sealed frames.
   case notAUnit(StreamDemultiplexer.Refusal)
@@ -44,7 +44,7 @@ public enum SecureStreamEnd: Equatable, Sendable {
   /// The outgoing buffer is full, because the peer causes replies but does not read them.
   case outgoingOverflow
 
-  /// One line for the journal and the status: the fault and, if there is one, the remedy.
+  /// One line for the journal and the status: the fault and, if possible, the remedy.
   public var text: String {
     switch self {
     case .closedHere: "closed here"

@@ -4,7 +4,7 @@ import Link
 import Seal
 
 /// The maximum memory of mbedTLS per stream or session, in bytes. The memory that a library needs cannot be derived, so
-/// it was measured on x86_64 with Debian's mbedTLS 3.6. `SecureMemoryTests` repeats the measurement.
+/// its size was measured on x86_64 with Debian's mbedTLS 3.6. `SecureMemoryTests` repeats the measurement.
 public enum SecureMemory {
   /// The memory of an established context: two record buffers of 16.7 KiB, the keys, and the peer's parsed chain of up
   /// to 16 KiB in DER.
@@ -26,8 +26,8 @@ public enum SecureMemory {
 /// The state of mbedTLS's callbacks for one stream: the received bytes, the bytes to send, and the peer's key. The
 /// address of this state is fixed, because mbedTLS passes it to the callbacks as their context.
 struct StreamBuffers {
-  /// The size of the outgoing buffer, in bytes. Beyond `SecureStream.outgoingLimitMax` it has room for another record
-  /// or sealed frame, and for alerts.
+  /// The size of the outgoing buffer, in bytes. Beyond `SecureStream.outgoingLimitMax`, the buffer has room for another
+  /// record or sealed frame, and for alerts.
   static let capacity = 2 * SecureStream.outgoingLimitMax
   /// The longest record of mbedTLS, in bytes: 16 KiB of plaintext, the header, and the greatest overhead of the suites
   /// of both TLS versions.
@@ -60,8 +60,8 @@ struct StreamBuffers {
     }
   }
 
-  /// Appends `count` bytes to the outgoing buffer and returns their address. The caller must fill them at once. Nil if
-  /// they do not fit.
+  /// Appends `count` bytes to the outgoing buffer and returns their address. The caller must fill the appended bytes at
+  /// once. The result is nil if the buffer has no room for them.
   mutating func append(_ count: Int) -> UnsafeMutableRawPointer? {
     guard let room = room(count) else { return nil }
     tail &+= count

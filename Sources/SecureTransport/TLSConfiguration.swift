@@ -8,13 +8,14 @@ public enum TLSVersion: Sendable {
 }
 
 /// The mbedTLS configuration that all streams of one role and version limit share: versions, suites, groups, and this
-/// node's certificate. It is used by mbedTLS during the lifetime of a stream, so each stream retains it.
+/// node's certificate. The configuration is used by mbedTLS during the lifetime of a stream, so each stream retains the
+/// configuration.
 final class TLSConfiguration {
   let role: SecureStream.Role
   let versionMax: TLSVersion
   var settings: UnsafeMutablePointer<mbedtls_ssl_config> { shared.pointer }
-  /// A buffer for decrypted bytes during their delivery. It has the length of two records, so that small records are
-  /// delivered together.
+  /// A buffer for decrypted bytes during their delivery. This buffer has the length of two records, so that small
+  /// records are delivered together.
   let plaintext = UnsafeMutableRawBufferPointer.allocate(byteCount: 32768, alignment: 16)
   /// Whether a stream is delivering bytes from `plaintext` at the moment.
   var isDelivering = false

@@ -7,8 +7,8 @@ public final class TLSCredentials {
 
   public init(_ identity: NodeIdentity) { self.identity = identity }
 
-  /// The configuration for a role and a highest TLS version. It is created on first use and shared by all streams.
-  /// Throws if there is no memory.
+  /// The configuration for a role and a highest TLS version. The configuration is created on first use and shared by
+  /// all streams. Throws if there is no memory.
   func configuration(_ role: SecureStream.Role, _ versionMax: TLSVersion) throws(SecureStreamError)
     -> TLSConfiguration
   {

@@ -1,9 +1,10 @@
 import CMbedTLS
 import Identity
 
-/// The mbedTLS settings common to links and end-to-end sessions. Both sides present certificates. The version is TLS
-/// 1.2 or later, the key exchange is ECDHE over the listed groups, and signatures are ECDSA P-256 with SHA-256. There
-/// is no renegotiation, ticket or session cache. The settings must outlive every context that was set up with them.
+/// The mbedTLS settings common to links and end-to-end sessions. Under these settings, both sides present certificates.
+/// The version is TLS 1.2 or later, the key exchange is ECDHE over the listed groups, and signatures are ECDSA P-256
+/// with SHA-256. There is no renegotiation, ticket or session cache. The settings must outlive every context that was
+/// set up with them.
 final class TLSSettings {
   let pointer: UnsafeMutablePointer<mbedtls_ssl_config>
 

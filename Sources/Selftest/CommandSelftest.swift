@@ -3,12 +3,14 @@ import CSodium
 import Channel
 import CommandLine
 import Configuration
-import Diagnostics
+import ControlSocket
 import Frame
 import Journal
 import Primitives
 import Reactor
 import Relay
+import Status
+import Text
 import Transfer
 
 /// `causeway selftest`
@@ -99,7 +101,7 @@ func bytes(ofHex text: StaticString) -> [UInt8] {
   var bytes: [UInt8] = []
   text.withUTF8Buffer { digits in
     for index in stride(from: 0, to: digits.count, by: 2) {
-      bytes.append((Text.hexValue(digits[index]) ?? 0) << 4 | (Text.hexValue(digits[index + 1]) ?? 0))
+      bytes.append((ByteString.hexValue(digits[index]) ?? 0) << 4 | (ByteString.hexValue(digits[index + 1]) ?? 0))
     }
   }
   return bytes
@@ -209,7 +211,7 @@ private func configurationIsParsed() -> Bool {
     _ = try Configuration.parse(Array("[ip]\nport = x\n".utf8), file: "test")
     return false
   } catch {
-    return Text(error.text).hasPrefix("test:2: [ip] port: “x” is not accepted")
+    return ByteString(error.text).hasPrefix("test:2: [ip] port: “x” is not accepted")
   }
 }
 
@@ -220,7 +222,7 @@ private func statusIsReadBack() -> Bool {
       serviceType: "causeway", isRelay: true, uptimeSeconds: 1, residentBytes: residentMemoryBytes()))
   guard let report = try? StatusReport(snapshot.toJSON(withSecrets: true)) else { return false }
   defer { report.release() }
-  return Text(report.text().bytes[...]).hasPrefix("box ?'  abcd0000")
+  return ByteString(report.text().bytes[...]).hasPrefix("box ?'  abcd0000")
 }
 
 private func timerFires() -> Bool {

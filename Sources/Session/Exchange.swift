@@ -31,8 +31,8 @@ extension Sessions {
     }
   }
 
-  /// Handles a message of this node to itself. The records in it were verified before, so their check is complete at
-  /// once.
+  /// Handles a message of this node to itself. The records in a message of this node to itself were verified before, so
+  /// their check is complete at once.
   func receiveOwn(_ output: SessionOutput, over lane: Lane?, _ now: Instant) {
     var allowance = CheckAllowance(holder: FairShare.ownHolder, checks: .max)
     try? receive(
@@ -41,16 +41,15 @@ extension Sessions {
 
   /// Reports the delivery result of an output that has a lane. The result can be reported at once or later.
   public func completed(_ tag: UInt64, isDelivered: Bool, now: Instant) {
-    guard let index = flights.firstIndex(where: { $0.tag == tag }) else { return }
-    let flight = flights.remove(at: index)
-    switch flight.purpose {
+    guard let purpose = undelivered.remove(tag) else { return }
+    switch purpose {
     case .meet(let handle, let address, let number, let echo):
       guard let (session, index) = pair(handle, address, number) else { return }
       guard isDelivered else { return beginAnew(session, index, now) }
       if echo != 0 && echo == session.pairs[index].theirNumber {
-        session.pairs[index].isTold = true
+        session.pairs[index].handshake.confirmTheirNumber()
         connectIfMet(session, index, now)
-        if session.pairs[index].phase == .connected { session.pairs[index].meetAt = .never }
+        if session.pairs[index].phase == .connected { session.pairs[index].handshake.cancelMessage() }
       }
     case .member(let handle, let address, let number):
       guard !isDelivered, let (session, index) = pair(handle, address, number) else { return }
@@ -64,7 +63,7 @@ extension Sessions {
         session.pairs.remove(at: index)
         if session.pairs.isEmpty { session.phase = .over }
       } else {
-        session.pairs[index].newsAt = now + .seconds(1)
+        session.pairs[index].tableSync.postponeDelta(to: now + .seconds(1))
       }
     case .message(let handle, let address, let number, let message):
       noteResult(handle)

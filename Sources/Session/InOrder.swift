@@ -1,7 +1,7 @@
 import Primitives
 
 extension Array {
-  /// The sorted elements. Equal elements keep their order.
+  /// The sorted elements. Equal elements keep their relative order.
   func inOrder(_ precede: (_ one: Element, _ other: Element) -> Bool) -> [Element] {
     var order = [Int](indices)
     var span = order.mutableSpan

@@ -4,8 +4,8 @@ import Primitives
 final class LocalSession {
   enum Phase: Equatable {
     case open
-    /// The application has left. The node notifies the other members until `until`. A member that lacks stream ends
-    /// receives these first, until `owing` at most.
+    /// The application has left. The node sends departure notices to the other members until `until`. A member that
+    /// lacks stream ends receives its stream ends first, until `owing` at most.
     case leaving(owing: Instant, until: Instant)
     case over
   }
@@ -14,7 +14,7 @@ final class LocalSession {
   struct Stranger {
     /// The reason for the table message.
     enum Wish {
-      /// The address sent a handshake message but is not in the table. It is asked for its own table.
+      /// The address sent a handshake message but is not in the table, so it is asked for its own table.
       case ask
       /// The address is notified how its own membership ended.
       case news
@@ -27,8 +27,8 @@ final class LocalSession {
   }
 
   /// A pending member: an address that was welcomed by the same inviter, or the inviter itself, and is not in the table
-  /// yet. This end sends a table to the pending member. So the two know each other even if the inviter disappears
-  /// before it has notified them.
+  /// yet. This end sends a table to the pending member. So the pending member and this end know each other even if the
+  /// inviter disappears without notifying them.
   struct PendingMember {
     let address: MemberAddress
     var at: Instant
@@ -42,7 +42,7 @@ final class LocalSession {
   let judges: Bool
   var table: SessionTable
   var phase = Phase.open
-  /// The other members, ascending by address.
+  /// The other members of the session, ascending by address.
   var pairs: [MemberPeer] = []
   var strangers: [Stranger] = []
   var newcomers: [PendingMember] = []
@@ -52,19 +52,7 @@ final class LocalSession {
   var unsentMessages = 0
   /// The index of the pair whose streams sent last.
   var streamTurn = 0
-  /// Whether auto-join is on. Then an invitation from an address in `gatherings` is accepted without asking the
-  /// application.
-  var gathers = false
-  /// The addresses that auto-join invites, or whose invitations it accepts, ascending.
-  var gatherings: [AutoJoin] = []
-  /// The maximum number of concurrent auto-join invitations of this session. It is 1 at first, and doubles with each
-  /// invitee that joins without other members. After a merge it is 1 again.
-  var gatherWindow = 1
-  /// The time of the next check of auto-join.
-  var gatherAt = Instant.never
-  /// The start of the time that this session waits for other inviters. It is the last change of the table, the last
-  /// appearance of a lower address, or the last welcome that did not arrive.
-  var grewAt = Instant.zero
+  var autoJoin: AutoJoin
   /// The time of the last change of the table.
   var changedAt = Instant.zero
   /// Whether the application accepted an invitation and the welcome into the inviter's session has not arrived.
@@ -76,6 +64,7 @@ final class LocalSession {
     self.address = address
     self.judges = judges
     self.table = table
+    autoJoin = AutoJoin(own: address)
   }
 
   var isOpen: Bool { phase == .open }
@@ -88,10 +77,10 @@ final class LocalSession {
 
   func position(of address: MemberAddress) -> Int? { pairs.firstIndex { $0.address == address } }
 
-  /// The session id to use in messages to a member. A merged session has several ids, and the member may know only
-  /// some. The result is the id that the member named last. Before the member has named one, it is the session of a
-  /// joined record of the member, or of any record. A member whose application has restarted may not know that session
-  /// any more.
+  /// The session id to use in messages to a member. A merged session has several ids, and the member may know only some
+  /// of these ids. The result is the id that the member named last. Before the member has named an id, the result is
+  /// the session id of a joined record of the member, or of any record. A member whose application has restarted may
+  /// not know the named session any more.
   func session(knownTo pair: MemberPeer) -> SessionID? {
     if let named = pair.named { return named }
     let records = table.records(of: pair.address)

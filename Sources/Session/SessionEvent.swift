@@ -20,7 +20,7 @@ public struct SessionMessageID: Hashable, Sendable {
   public init(number: UInt64) { self.number = number }
 }
 
-/// The state of another member, as the local member sees it.
+/// The state of another member, as seen by the local member.
 public enum MemberState: Equatable, Sendable {
   /// The member's node is reachable; the handshake between the two members is in progress.
   case connecting
@@ -54,7 +54,7 @@ public enum InvitationOutcome: Equatable, Sendable {
 public enum SessionEnd: Equatable, Sendable {
   case left
   case ejected(text: [UInt8])
-  /// The merged sessions have more members than they allow, and this address got no member slot.
+  /// The merged sessions have more members than their rules allow, and this address got no member slot.
   case full
   /// The session was merged into another session of the application, which has this handle.
   case isSame(SessionHandle)
@@ -102,11 +102,11 @@ public enum SessionEvent: Equatable, Sendable {
   /// failed to.
   case decisionWanted(SessionHandle, MemberAddress)
   case message(SessionHandle, from: MemberAddress, [UInt8])
-  /// An unreliable message. It uses no credit: do not call `taken` for it.
+  /// An unreliable message. An unreliable message uses no credit, so `taken` must not be called for it.
   case datagram(SessionHandle, from: MemberAddress, [UInt8])
   /// The delivery result of a message to one member. A delivered message has reached the member's node. The member's
-  /// application does not get it if the handshake is restarted at that moment. A failed message may have arrived. No
-  /// message arrives twice.
+  /// application does not get the message if the handshake is restarted at that moment. A failed message may have
+  /// arrived. No message arrives twice.
   case sent(SessionMessageID, to: MemberAddress, isDelivered: Bool)
   /// A member has granted more credit, so more can be sent to it than before.
   case room(SessionHandle, MemberAddress)

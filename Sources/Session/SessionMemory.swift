@@ -7,7 +7,7 @@ public enum SessionMemory {
   private static let arrayOverheadBytes = 48
   private static let recordBytes =
     MemoryLayout<MemberRecord>.stride + SessionLimits.farewellBytesMax + arrayOverheadBytes
-  /// One session: its table, a pair for each other member, and its lists of addresses.
+  /// The memory of one session: its table, a pair for each other member, and its lists of addresses.
   public static let session =
     SessionLimits.recordsMax * (recordBytes + MemoryLayout<UInt64>.stride)
     + SessionLimits.originsMax * (MemoryLayout<TableEntries.Origin>.stride + MemoryLayout<SessionMerge>.stride)
@@ -15,8 +15,8 @@ public enum SessionMemory {
     + SessionLimits.recordsMax * MemoryLayout<(MemberAddress, Unread)>.stride
     + SessionLimits.newcomersMax * MemoryLayout<LocalSession.PendingMember>.stride
     + SessionLimits.strangersMax * MemoryLayout<LocalSession.Stranger>.stride
-  /// A message whose signatures are being checked: its records, which are verified one by one, and its origins and
-  /// merges.
+  /// The memory of a message whose signatures are being checked: its records, which are verified one by one, and its
+  /// origins and merges.
   public static let inCheck =
     MemoryLayout<TableInCheck>.stride + table
   /// A complete table, or the entries of one message.
@@ -26,7 +26,8 @@ public enum SessionMemory {
   /// The additional memory while this node handles a message to itself: the merged table, the entries that are merged,
   /// and the message.
   public static let merging = 2 * table + SessionLimits.tableBytesMax
-  /// One invitation, sent or received. A sent invitation stores its context; a received invitation needs less.
+  /// The memory of one invitation, sent or received. A sent invitation stores its context; a received invitation needs
+  /// less.
   public static let invitation =
     MemoryLayout<OutgoingInvitation>.stride + SessionLimits.contextBytesMax + arrayOverheadBytes
   public static let invitationsMax = 2 * SessionLimits.invitationsMax
@@ -37,15 +38,16 @@ public enum SessionMemory {
     + SessionLimits.originsMax
     * (MemoryLayout<TableEntries.Origin>.stride + MemoryLayout<SessionMerge>.stride + recordBytes)
   public static let introduction = MemoryLayout<Introduction>.stride
-  public static let gathering = MemoryLayout<AutoJoin>.stride
+  public static let gathering = AutoJoin.entryBytes
   public static let formerMember = MemoryLayout<NodeID>.stride
   public static let verified = MemoryLayout<FixedBytes<32>>.stride
-  /// One stream: its buffered turn and its name. Received bytes are stored by the host of the applications.
+  /// The memory of one stream: its buffered turn and its name. Received bytes are stored by the host of the
+  /// applications.
   public static let stream =
     MemoryLayout<Stream>.stride + SessionLimits.streamTurnBytes + arrayOverheadBytes
     + SessionLimits.streamNameBytesMax + arrayOverheadBytes
-  /// A message in flight to one member, and the purpose of its result.
-  public static let unsentMessage = MemoryLayout<Sessions.Flight>.stride
-  /// The services of one node, as it advertises them.
+  /// A message to one member without a delivery result, and the purpose of that result.
+  public static let unsentMessage = UndeliveredMessages.entryBytes
+  /// The memory of the services of one node, as advertised by that node.
   public static let services = Advertisement.bodyBytesMax + arrayOverheadBytes + MemoryLayout<NodeID>.stride
 }

@@ -5,50 +5,30 @@ import Primitives
 /// Applications open sessions, invite, answer and send. Time is an argument, and all random values are derived from the
 /// seed.
 ///
-/// **Drain rule.** After any calls, before waiting, call `nextEvent` and `nextOutput` until both return nil. Then set a
-/// timer for `nextDeadline(now:)`, and call `handleTimeouts` no later than that.
+/// **Drain rule.** After any calls, before waiting, call `nextEvent` and `nextOutput` until both return nil. After the
+/// drain, set a timer for `nextDeadline(now:)`, and call `handleTimeouts` no later than this deadline.
 public final class Sessions {
-  struct Peer {
-    let node: NodeID
-    var epoch: UInt64
-    /// Whether traffic with the node is sealed (encrypted end to end).
-    var isSealed: Bool
-    /// The address at the other end of the link over which the node is reached; see `note`.
-    var ingress: UInt64 = 0
-    var isPinned = false
-  }
-
   public let local: NodeID
   let point: PublicPoint
   let cryptography: any SessionCryptography
   private let signatures: VerifiedSignatures
   private var random: SeededRandom
   private var lastNumber: UInt32
-  private var lastTag: UInt64 = 0
   private var lastMessage: UInt64 = 0
-  /// The reachable nodes.
-  var peers: [Peer] = []
+  var nodes: ReachableNodes
   var sessions: [LocalSession] = []
-  /// The services of local applications. Other nodes can invite these services into sessions.
-  var services: [Service] = []
-  /// The services of reachable nodes, as they advertise them.
-  var sightings: [(node: NodeID, body: [UInt8])] = []
+  var services = Services()
   var outgoing: [OutgoingInvitation] = []
   /// The rates of invitations that ended early, one for each pair of user and node.
   var briefInvitations = SourceBuckets(SessionLimits.briefInvitations)
   var incoming: [IncomingInvitation] = []
   var introductions: [Introduction] = []
-  var flights: [Flight] = []
-  /// The number of application messages among `flights`.
+  var undelivered = UndeliveredMessages()
+  /// The number of application messages among `undelivered`.
   var unsentMessages = 0
-  var stale: [StaleMembership] = []
-  /// The nodes on which a member was connected, the latest one last.
-  var formerMembers: [NodeID] = []
-  /// Messages whose signatures are being checked, at most one for each link. `checkTurn` is the index of the one that
-  /// is checked next.
-  var inCheck: [TableInCheck] = []
-  var checkTurn = 0
-  var forgers: [(node: NodeID, count: Int, since: Instant)] = []
+  var stale = StaleMemberships()
+  var checks = TableChecks()
+  var offenders = TableOffenders()
   private var events: [SessionEvent] = []
   /// The size of the common pool, in bytes: stream bytes of the node beyond the guaranteed windows.
   let streamPool: UInt64
@@ -77,6 +57,7 @@ public final class Sessions {
       capacity: Int(streamPool), reserve: Int(min(streamPool, SessionLimits.streamWindowFirst)),
       factor: SessionLimits.streamBytesFactor)
     self.local = local
+    nodes = ReachableNodes(local: local)
     self.point = point
     signatures = VerifiedSignatures(cryptography)
     self.cryptography = signatures
@@ -120,7 +101,7 @@ public final class Sessions {
   /// The current id of a session.
   public func id(of handle: SessionHandle) -> SessionID? { session(handle)?.table.id }
 
-  /// The other members, with their states.
+  /// The other members of a session, with their states.
   public func members(of handle: SessionHandle) -> [(address: MemberAddress, state: MemberState)] {
     (session(handle)?.pairs ?? []).map { ($0.address, state(of: $0)) }
   }
@@ -179,13 +160,9 @@ public final class Sessions {
       if instant > now { earliest = min(earliest, instant) }
     }
     for session in sessions {
-      note(session.gatherAt)
+      note(session.autoJoin.checkAt)
       for pair in session.pairs {
-        note(pair.meetAt)
-        note(pair.newsAt)
-        note(pair.digestAt)
-        note(pair.wholeAt)
-        note(pair.credit.takeBackAt)
+        note(pair.nextDeadline(after: now))
         if session.isOpen {
           noteEnd(pair.credit.pauseAt)
           noteEnd(pair.credit.giveBackAt)
@@ -233,14 +210,13 @@ public final class Sessions {
 
   func tell(_ event: SessionEvent) { events.append(event) }
 
-  func isInReach(_ node: NodeID) -> Bool { node == local || peers.contains { $0.node == node } }
+  func isInReach(_ node: NodeID) -> Bool { nodes.contains(node) }
 
   /// Whether members of a session with these rules can connect with members on `node` now. The node must be reachable,
-  /// and its traffic sealed if the rules demand that.
+  /// and its traffic sealed if the rules demand sealing.
   func mayMeet(_ rules: SessionRules, _ node: NodeID) -> Bool {
-    if node == local { return true }
-    guard let peer = peers.first(where: { $0.node == node }) else { return false }
-    return peer.isSealed || !rules.onlySealed
+    guard let isSealed = nodes.isSealed(node) else { return false }
+    return isSealed || !rules.onlySealed
   }
 
   /// A new number: never 0, and different from the last four billion numbers.
@@ -255,31 +231,11 @@ public final class Sessions {
     return SessionMessageID(number: lastMessage)
   }
 
-  /// A message whose delivery result is outstanding, and the purpose of the result.
-  struct Flight {
-    enum Purpose {
-      case meet(SessionHandle, MemberAddress, number: UInt32, echo: UInt32)
-      /// A table, a window or a stream message. If such a message is lost, the two ends differ, so the handshake is
-      /// restarted.
-      case member(SessionHandle, MemberAddress, number: UInt32)
-      case farewell(SessionHandle, MemberAddress)
-      case message(SessionHandle, MemberAddress, number: UInt32, SessionMessageID)
-      case streamEnd(SessionHandle, MemberAddress, number: UInt32, UInt32)
-      case invitation(InvitationHandle)
-      case answer(InvitationHandle)
-      /// A message to a non-member. Its result changes nothing.
-      case notice
-    }
-    let tag: UInt64
-    let purpose: Purpose
-  }
-
   func output(
-    _ kind: SessionKind, _ bytes: [UInt8], to node: NodeID, lane: Lane = .interactive, _ purpose: Flight.Purpose
+    _ kind: SessionKind, _ bytes: [UInt8], to node: NodeID, lane: Lane = .interactive,
+    _ purpose: UndeliveredMessages.Purpose
   ) -> SessionOutput {
-    lastTag += 1
-    flights.append(Flight(tag: lastTag, purpose: purpose))
-    return SessionOutput(to: node, kind: kind, bytes: bytes, lane: lane, tag: lastTag)
+    SessionOutput(to: node, kind: kind, bytes: bytes, lane: lane, tag: undelivered.add(purpose))
   }
 
   func datagram(_ bytes: [UInt8], to node: NodeID) -> SessionOutput {

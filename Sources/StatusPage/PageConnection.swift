@@ -2,8 +2,8 @@ import CSystem
 import Primitives
 import Reactor
 
-/// One connection of the status page. The connection reads a request, writes a response, and discards further input
-/// until the peer closes.
+/// A connection of the status page. The connection reads a request, writes a response, and discards further input until
+/// the peer closes.
 ///
 /// Further input must be read, because closing a socket with unread input resets the connection, and the response is
 /// lost.
@@ -14,7 +14,8 @@ final class PageConnection: EventSource {
   static let responseTime = TimeSpan.seconds(10)
   /// The time for which the connection waits for the peer to close after the response is sent.
   static let lingerTime = TimeSpan.seconds(1)
-  /// The maximum number of bytes that are discarded after the response, such as the body of a request.
+  /// The maximum number of bytes that are discarded on one connection after the response, such as the body of a
+  /// request.
   static let droppedBytesMax = 65_536
 
   private enum State {
@@ -36,7 +37,7 @@ final class PageConnection: EventSource {
   private var takenAt = Instant.zero
   private var droppedBytes = 0
 
-  /// The connection closes `descriptor` when it ends. If the initialiser throws, the caller must close `descriptor`.
+  /// The connection closes `descriptor` at its end. If the initialiser throws, the caller must close `descriptor`.
   /// Throws the errors of epoll_ctl(2).
   init(_ server: PageServer, _ descriptor: CInt, source: UInt64) throws(SystemError) {
     self.server = server
@@ -47,8 +48,8 @@ final class PageConnection: EventSource {
     timer?.set(after: Self.requestTime)
   }
 
-  /// Whether no response is pending. Either no complete request has arrived, or the complete response is sent. Browsers
-  /// open connections without a request, for later use.
+  /// Whether no response is pending. If no response is pending, no complete request has arrived, or the complete
+  /// response is sent. Browsers open connections without a request, for later use.
   var isIdle: Bool { state != .response }
 
   /// Whether the peer has accepted no bytes of its response for `PageServer.stallTime`.

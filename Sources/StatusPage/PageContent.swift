@@ -70,7 +70,7 @@ public struct PageContent {
     }
     text.add("<ul id=\"peers\">\n")
     for peer in peers.prefix(Self.namesMax) {
-      // `<bdi>` isolates right-to-left names, so that they do not reorder the text around them.
+      // `<bdi>` isolates right-to-left names, so that these names do not reorder the surrounding text.
       text.add("<li><bdi>")
       text.add(untrusted: peer)
       text.add("</bdi></li>\n")

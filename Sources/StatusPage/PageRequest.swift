@@ -13,8 +13,8 @@ public enum PageRequest: Equatable, Sendable {
   /// Parses the head in `bytes`, which are all bytes received on the connection so far. `host` is the address that
   /// serves the page.
   ///
-  /// A request for another host is refused. Such a request comes from a foreign Web site whose name resolves to this
-  /// address (DNS rebinding). The foreign site must not read the page.
+  /// A request for another host is refused. A request for another host comes from a foreign Web site whose name
+  /// resolves to this address (DNS rebinding). The foreign site must not read the page.
   public init(_ bytes: [UInt8], host: String) {
     guard let lines = headLines(bytes) else {
       // A peer that speaks another protocol is refused immediately.

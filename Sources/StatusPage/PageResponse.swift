@@ -19,7 +19,7 @@ enum PageResponse {
   }
 
   /// Builds a response. The header fields forbid scripts, remote pictures and frames, in case markup in a display name
-  /// is not escaped by a fault. They also forbid caching.
+  /// is not escaped by a fault. These fields also forbid caching.
   private static func response(
     status: [UInt8], type: StaticString, _ body: [UInt8], more: StaticString = "", isHeadOnly: Bool
   ) -> [UInt8] {

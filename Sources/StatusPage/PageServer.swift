@@ -2,8 +2,8 @@ import CSystem
 import Primitives
 import Reactor
 
-/// The server of the status page, for the devices in the box's Wi-Fi group. It speaks HTTP/1.1 (RFC 9112) at one
-/// address of one interface. No request changes the state of the box.
+/// The server of the status page, for the devices in the box's Wi-Fi group. The server speaks HTTP/1.1 (RFC 9112) at
+/// one address of one interface. No request changes the state of the box.
 ///
 /// The server and its connections retain each other until `close`.
 public final class PageServer {
@@ -42,7 +42,7 @@ public final class PageServer {
   ///
   /// - `station` returns the Ethernet address of the station at the other end of a connection, or nil if the address is
   ///   unknown. A station can use any number of IP addresses.
-  /// - `content` returns the content of the page. It is called at most once in `freshTime`.
+  /// - `content` returns the content of the page. This closure is called at most once in `freshTime`.
   ///
   /// Throws EADDRINUSE, EADDRNOTAVAIL, EACCES (a port below 1024 needs CAP_NET_BIND_SERVICE), and the errors of
   /// socket(2) and epoll_ctl(2).

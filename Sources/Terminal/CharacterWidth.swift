@@ -2,8 +2,8 @@ import Primitives
 
 /// The number of terminal columns that a character occupies. The width is 0 for common combining characters, 2 for wide
 /// East Asian characters and symbols, and 1 otherwise. The ranges are complete blocks where possible, not single
-/// characters (Unicode 16, EastAsianWidth.txt). The C library's `wcwidth` is not used, because it needs a locale. An
-/// invisible character has one column, because `TextBuilder.add(untrusted:)` shows it as “?”.
+/// characters (Unicode 16, EastAsianWidth.txt). The C library's `wcwidth` is not used, because that function needs a
+/// locale. An invisible character has one column, because `TextBuilder.add(untrusted:)` shows it as “?”.
 public func characterWidth(_ scalar: UInt32) -> Int {
   switch scalar {
   case 0x300...0x36F, 0x483...0x489, 0x591...0x5BD, 0x64B...0x65F, 0x900...0x902, 0x93C, 0x941...0x948, 0x94D: 0

@@ -7,11 +7,11 @@ public enum TerminalKey: Equatable {
 /// a time, starting with the byte after ESC.
 struct EscapeSequence {
   enum Step: Equatable {
-    /// The sequence is incomplete.
+    /// The escape sequence is incomplete.
     case more
     /// The user pressed ESC alone, and this byte belongs to a separate key.
     case alone
-    /// The sequence is complete. The key is nil if it is not a `TerminalKey`.
+    /// The escape sequence is complete. The key is nil if the sequence is not a `TerminalKey`.
     case key(TerminalKey?)
   }
 
@@ -64,7 +64,7 @@ public struct KeyReader {
 
   public init() {}
 
-  /// Receives one byte. Returns the key that this byte completes, or nil if it completes none.
+  /// Receives one byte. Returns the key that this byte completes, or nil if the key is incomplete.
   public mutating func take(_ byte: UInt8) -> Key? {
     guard var sequence = escape else {
       if byte == 0x1B { escape = EscapeSequence() } else { return .character(byte) }

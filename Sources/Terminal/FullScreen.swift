@@ -1,5 +1,5 @@
 import CSystem
-import Diagnostics
+import Text
 
 /// A line of a full screen. The text must be sanitised and no wider than the screen.
 public struct ScreenLine: Equatable {

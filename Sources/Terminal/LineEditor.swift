@@ -1,7 +1,7 @@
 import Primitives
 
-/// A line editor for UTF-8 text. The editor is pure: it receives the terminal's bytes and returns what the caller must
-/// draw.
+/// A line editor for UTF-8 text. The editor is pure, which means that it receives the terminal's bytes and returns what
+/// the caller must draw.
 ///
 /// Keys:
 /// - characters, enter

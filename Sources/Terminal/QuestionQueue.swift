@@ -1,5 +1,5 @@
-import Diagnostics
 import Primitives
+import Text
 
 /// A queue of yes-or-no questions that decides which input lines are valid answers. The queue is pure: the caller shows
 /// the questions and reads the lines.
@@ -8,7 +8,7 @@ import Primitives
 /// something else, so the caller drops the line and shows the question again. So an attacker cannot replace a question
 /// just before the user answers.
 public struct QuestionQueue {
-  /// The time for which a question is shown before it accepts an answer. Nobody reads a question faster.
+  /// The time for which a question is shown before accepting an answer. Nobody reads a question faster.
   public static let readingTime = TimeSpan.seconds(1)
 
   private struct Question {

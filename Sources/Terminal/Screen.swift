@@ -1,6 +1,6 @@
 import CSystem
-import Diagnostics
 import Primitives
+import Text
 
 /// A terminal on standard input and output, in a mode that delivers each key immediately and without echo. `close`
 /// restores the former mode.

@@ -1,6 +1,6 @@
 import CSystem
 
-/// Signals as input: the signals are blocked, and the program reads them from a descriptor (signalfd(2)).
+/// Signals as input: the signals are blocked, and the program reads the signals from a descriptor (signalfd(2)).
 public final class Signals {
   public let descriptor: CInt
 

@@ -18,7 +18,7 @@ struct FieldWriter {
 }
 
 /// Reads the fields of a record one after another. A record of a later protocol version may have more bytes after the
-/// last known field; they are ignored.
+/// last known field, which are ignored.
 struct FieldReader {
   private(set) var rest: ArraySlice<UInt8>
 

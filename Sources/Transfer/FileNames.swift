@@ -1,7 +1,8 @@
-/// Rules for file names. They come from other nodes and are untrusted. A name is never a path: it names one entry of
-/// one folder.
+/// Rules for file names. File names come from other nodes and are untrusted. A file name is never a path, but names one
+/// entry of one folder.
 public enum FileNames {
-  /// Whether a name is legal. A legal name has 1 to 255 bytes of UTF-8, is not `.` or `..`, and contains none of these:
+  /// Whether a name is legal. A legal name has 1 to 255 bytes of UTF-8, is not `.` or `..`, and contains none of these
+  /// characters:
   ///
   /// - `/`
   /// - control characters (U+0000–001F, 007F–009F)
@@ -41,8 +42,8 @@ public enum FileNames {
     return Array(cut(stem, room)) + tail + ending
   }
 
-  /// The name of the folder in which an incomplete resource is stored (a partial). The name is hidden. It contains the
-  /// resource's name if the limit of 255 bytes permits.
+  /// The name of the folder in which an incomplete resource is stored (a partial). The name is hidden. The folder's
+  /// name contains the resource's name if the limit of 255 bytes permits.
   public static func partial(_ name: [UInt8], _ key: Digest) -> [UInt8] {
     let tail = [UInt8(ascii: ".")] + key.hexadecimal(bytes: 16) + partialEnding
     let whole = [UInt8(ascii: ".")] + name + tail
@@ -63,7 +64,7 @@ public enum FileNames {
     return text[..<end]
   }
 
-  /// The explanation as a record can contain it: truncated to 200 bytes, and empty if it is not a legal text.
+  /// The explanation for use in a record: truncated to 200 bytes, and empty if the text is not legal.
   public static func explanation(_ text: [UInt8]) -> [UInt8] {
     let short = Array(cut(text[...], TransferLimits.textBytesMax))
     return isLegalText(short) ? short : []

@@ -1,7 +1,7 @@
 /// A file or folder in an offer (the message that announces the files to be sent).
 public struct Entry: Equatable, Sendable {
   /// The names of the enclosing folders, outermost first, and the entry's own name, joined by `/`. All names are legal.
-  /// One array is used, because an array of arrays could need much more memory than the received bytes.
+  /// The path is one array, because an array of arrays could need much more memory than the received bytes.
   public let path: [UInt8]
   /// The size in bytes; nil for a folder.
   public let size: UInt64?
@@ -26,8 +26,8 @@ public struct Entry: Equatable, Sendable {
   /// The path of the enclosing folder; empty for an entry at the top level.
   var parent: ArraySlice<UInt8> { path[..<(path.lastIndex(of: Self.slash) ?? 0)] }
 
-  /// Whether path `a` comes before path `b`. Paths are compared name by name. For that, `/` is less than every byte of
-  /// a name.
+  /// Whether path `a` comes before path `b`. Paths are compared name by name. For this comparison, `/` is less than
+  /// every byte of a name.
   static func precedes(_ a: [UInt8], _ b: [UInt8]) -> Bool {
     func rank(_ byte: UInt8) -> UInt8 { byte == slash ? 0 : byte }
     for (one, other) in zip(a, b) where one != other { return rank(one) < rank(other) }

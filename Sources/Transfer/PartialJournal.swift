@@ -1,6 +1,6 @@
-/// The receiver's journal of an incomplete resource, from which a restarted receiver resumes. It lists which leaves
-/// (blocks of 1 MiB, see `Tree`) were written. A journal is a header and entries of 56 bytes, which are only appended.
-/// A reader ignores an incomplete or damaged entry and all entries after it.
+/// The receiver's journal of an incomplete resource, from which a restarted receiver resumes. The journal lists which
+/// leaves (blocks of 1 MiB, see `Tree`) were written. A journal is a header and entries of 56 bytes, which are only
+/// appended. A reader ignores an incomplete or damaged entry and all entries after it.
 ///
 ///     header: “CWPART1\n” · SHA-256 of the manifest (32)
 ///     entry: kind (1) · 0 (3) · file or item (4) · leaf or number (4) · bytes (4) · hash (32) · first 8 bytes of the
@@ -35,7 +35,7 @@ public enum PartialJournal {
       return fields.bytes
     }
 
-    /// Parses an entry. Returns nil if it is incomplete, damaged or of an unknown kind.
+    /// Parses an entry. Returns nil if the entry is incomplete, damaged or of an unknown kind.
     init?(_ bytes: ArraySlice<UInt8>) {
       var fields = FieldReader(bytes)
       guard SHA256.digest(Array(bytes.prefix(48))).bytes.prefix(8) == bytes.suffix(8), let kind = try? fields.byte(),
@@ -73,7 +73,7 @@ public enum PartialJournal {
   /// The number of file bytes that a journal records as written.
   public static func bytesHeld(_ entries: [Entry]) -> UInt64 {
     // Files arrive one after another, so normally only the file that arrived last is truncated. If an earlier file is
-    // truncated, the files after it are no longer counted either.
+    // truncated, the later files are no longer counted either.
     var bytes: [(file: Int, leaf: Int, bytes: Int)] = []
     for entry in entries {
       switch entry {

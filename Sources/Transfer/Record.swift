@@ -53,7 +53,7 @@ public enum AnswerCode: UInt8, Equatable, Sendable, CaseIterable {
   /// The offer is accepted, and the sender must send the manifest.
   case accepted = 0
   /// The offer is accepted again after a break (a lost stream). The receiver still has the manifest, so the sender does
-  /// not send it.
+  /// not send the manifest again.
   case acceptedAgain = 1
   case declined = 2
   /// The receiver has not enough free disk space.
@@ -86,7 +86,7 @@ public enum CancelCode: UInt8, Equatable, Sendable, CaseIterable {
   case storageFailed = 1
   /// The receiver's disk or disk quota is full.
   case storageFull = 2
-  /// The other end violated the protocol.
+  /// The peer at the other end violated the protocol.
   case broken = 3
 }
 
@@ -100,7 +100,7 @@ public enum Record: Equatable, Sendable {
   case manifest([UInt8])
   /// The receiver has already stored this many bytes of a file. `root` is the root of the hash tree over these bytes.
   case held(file: UInt32, bytes: UInt64, root: Digest)
-  /// The receiver has sent `held` for all files of which it has bytes.
+  /// The receiver has sent `held` for all files of which bytes are stored.
   case ready
   /// The bytes of a file from this offset on follow.
   case begin(file: UInt32, offset: UInt64)
@@ -217,8 +217,8 @@ public enum Record: Equatable, Sendable {
   }
 }
 
-/// Splits the bytes of a stream into records. It stores at most one incomplete record and the last piece of bytes.
-/// Bytes that arrive in large pieces are copied once.
+/// Splits the bytes of a stream into records. The splitter stores at most one incomplete record and the last piece of
+/// bytes. Bytes that arrive in large pieces are copied once.
 public struct RecordSplitter: Sendable {
   /// The maximum number of pieces before they are joined. Many tiny pieces would need more memory than a record.
   private static let piecesMax = 64

@@ -53,7 +53,8 @@ public struct SHA256: Sendable {
   }
 
   // The computation of section 6.2.2, with its 64 steps unrolled. The standard moves the values of the eight variables
-  // after each step. Here each step has the variables in another order instead.
+  // after each step. In this implementation, each step uses the variables in another order instead of moving their
+  // values.
   private static func compress(
     _ state: inout (UInt32, UInt32, UInt32, UInt32, UInt32, UInt32, UInt32, UInt32), _ bytes: UnsafeRawPointer,
     blocks: Int

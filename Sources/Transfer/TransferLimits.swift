@@ -31,8 +31,8 @@ public enum TransferLimits {
   /// The maximum number of concurrent offers and transfers of an application. Each needs two of the 32 streams that a
   /// daemon allows an application. Senders share these slots (`TransferPlaces`).
   public static let placesMax = 15
-  /// The idle time after which a transfer can lose its slot to another sender, in seconds. It is shorter than
-  /// `turnSeconds`, so the other sender is still trying when the time has passed.
+  /// The idle time after which a transfer can lose its slot to another sender, in seconds. The idle time is shorter
+  /// than `turnSeconds`, so the other sender is still trying when the idle time has passed.
   public static let stillSeconds: UInt64 = 10
   /// The time for which a transfer waits for the other end after a lost stream, in seconds.
   public static let returnSeconds: UInt64 = 3_600
@@ -42,20 +42,20 @@ public enum TransferLimits {
   public static let farewellSeconds: UInt64 = 2
   /// The time for which a receiver that has all files waits for the end of the sender's stream, in seconds.
   public static let verdictSeconds: UInt64 = 10
-  /// The number of bytes that a sender reads and hashes in one step. One record is the limit, because other tasks of
-  /// the thread wait for the complete step.
+  /// The number of bytes that a sender reads and hashes in one step. This number is the size of one record, because
+  /// other tasks of the thread wait for the complete step.
   public static let readBytesMax = dataBytesMax
   /// The number of leaves (blocks of 1 MiB) that are hashed again when a partial is resumed. A sync to disk follows at
   /// the latest after that many leaves.
   public static let leavesChecked = 16
-  /// The maximum size of the journal of a partial, in bytes. It is enough for 2 TiB of files, or for the maximum number
-  /// of files.
+  /// The maximum size of the journal of a partial, in bytes. A journal of this size is enough for 2 TiB of files, or
+  /// for the maximum number of files.
   public static let journalBytesMax = 134_217_728
   /// The largest number that `FileNames.numbered` adds to a name: `foto-999.jpg`.
   public static let numberMax = 999
 }
 
-/// A protocol violation of the other end. Every violation ends the transfer.
+/// A protocol violation by the other end. Every violation ends the transfer.
 public enum TransferError: Error, Equatable, Sendable, CaseIterable {
   case recordLength, recordField, version
   case name, path, entries, manifestLength, manifestDigest, sizes

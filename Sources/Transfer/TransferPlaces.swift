@@ -3,8 +3,8 @@
 /// If no slot is free, a new entry replaces an existing one, by these rules in order:
 ///
 /// - A trusted sender replaces an entry of an untrusted sender.
-/// - A sender replaces an entry of the sender with the most entries, if it has fewer entries than that sender even
-///   afterwards.
+/// - A sender replaces an entry of the sender with the most entries, if the former has fewer entries than the latter
+///   even afterwards.
 /// - A sender replaces an entry of a different sender that has been idle for `TransferLimits.stillSeconds`.
 ///
 /// The last two rules compare trusted senders only with trusted senders, and untrusted senders only with untrusted
@@ -31,7 +31,7 @@ public struct TransferPlaces<Sender: Equatable> {
   /// The slot for a new entry.
   public enum Place: Equatable {
     case free
-    /// The slot of the entry with this index. That entry loses its slot, and its sender must try again.
+    /// The slot of the entry with this index, which loses the slot and whose sender must try again.
     case instead(of: Int)
     case none
   }

@@ -4,14 +4,15 @@
 public struct SenderPolicy: Sendable {
   /// The next step after an attempt without an outcome.
   public enum Decision: Equatable, Sendable {
-    /// Offer again after this pause.
+    /// Offer the resource again after this pause.
     case retry(afterMilliseconds: UInt64)
     /// End the transfer: `TransferLimits.attemptsMax` attempts in a row sent nothing, or refusals went on for
     /// `TransferLimits.turnSeconds`.
     case giveUp
   }
 
-  /// The pause after a failed path whose attempt sent something, in milliseconds. It doubles with each further failure.
+  /// The pause after a failed path whose attempt sent something, in milliseconds. The pause doubles with each further
+  /// failure.
   static let pauseMin: UInt64 = 200
   static let pauseMax: UInt64 = 5_000
   /// The pause after a refusal, in milliseconds.
@@ -38,8 +39,8 @@ public struct SenderPolicy: Sendable {
     return attempts < TransferLimits.attemptsMax ? .retry(afterMilliseconds: pause) : .giveUp
   }
 
-  /// Handles a refusal. A receiver with too many offers refuses a stream just as an application without files does, so
-  /// the offer is repeated until a place must have become free. `random` spreads senders that wait for one place.
+  /// Handles a refusal. A receiver with too many offers refuses a stream just as an application without files does. So
+  /// a refused offer is repeated until a place must have become free. `random` spreads senders that wait for one place.
   public mutating func refused(random: UInt64, nowMilliseconds now: UInt64) -> Decision {
     let end = turnEnd ?? now + TransferLimits.turnSeconds * 1_000
     turnEnd = end
@@ -54,7 +55,7 @@ public struct SenderPolicy: Sendable {
 
 /// Decides what follows an attempt that brought a receiver no outcome.
 public enum ReceiverPolicy {
-  /// The next step after such an attempt.
+  /// The next step after a failed attempt.
   public enum Decision: Equatable, Sendable {
     /// All files are stored, and only the sender's confirmation is missing: the transfer is complete.
     case isComplete

@@ -1,6 +1,6 @@
 /// The outcome of a transfer at the receiver.
 public enum ReceiverOutcome: Equatable, Sendable {
-  /// Every file has a verdict. The verdicts are in the order of the files.
+  /// Every file has a verdict. The verdicts in the value are in the order of the files.
   case complete([Verdict])
   /// This end refused the offer.
   case refused(AnswerCode)
@@ -17,9 +17,9 @@ public enum ReceiverOutcome: Equatable, Sendable {
 /// The caller passes each received record to `handle`. After each call of this type, the caller calls `nextCommand`
 /// until it returns nil, and carries out each command:
 ///
-/// - After `read` it calls `provide` before it requests the next command.
-/// - After `place` it calls `placed` before it requests the next command.
-/// - If it cannot read or write, it calls `storageFailed`.
+/// - After `read` the caller calls `provide` before the next command.
+/// - After `place` the caller calls `placed` before the next command.
+/// - If the caller cannot read or write, it calls `storageFailed`.
 ///
 /// After a lost stream the caller calls `restart`. The receiver then expects the same offer on another stream, and
 /// accepts it without asking again.
@@ -27,7 +27,7 @@ public struct TransferReceiver: Sendable {
   /// A command to the caller. Files and items are numbered as in the manifest.
   public enum Command: Equatable, Sendable {
     case send(Record)
-    /// An offer has arrived. The caller must call `accept` or `refuse`.
+    /// An offer has arrived. To answer the offer, the caller must call `accept` or `refuse`.
     case ask(OfferRecord)
     /// Create the folders of the manifest that do not exist yet.
     case makeFolders(Manifest)
@@ -110,9 +110,9 @@ public struct TransferReceiver: Sendable {
   /// - Parameters:
   ///   - freeBytes: the free space of the destination, in bytes.
   ///   - bytesMax: the maximum sum of the file sizes of an offer, in bytes.
-  ///   - journal: the journal of the partial of this resource; empty if there is no partial.
+  ///   - journal: the journal of the partial of this resource; empty without a partial.
   /// - Returns: the number of valid bytes of the journal, to which the caller truncates the journal. nil if the journal
-  ///   does not belong to this resource. A `note` command then begins a new journal.
+  ///   does not belong to this resource. If the result is nil, a `note` command begins a new journal.
   public mutating func accept(freeBytes: UInt64, bytesMax: UInt64 = .max, journal: [UInt8] = []) -> Int? {
     guard phase == .asking, let offer else { return nil }
     let known = PartialJournal.read(journal, offer.manifest)
@@ -402,7 +402,7 @@ public struct TransferReceiver: Sendable {
     if file + 1 == files.count { placeFolders() }
   }
 
-  /// Places the items that contain no file. No verdict depends on them.
+  /// Places the items that contain no file, because no verdict depends on these items.
   private mutating func placeFolders() {
     guard let manifest else { return }
     for (index, item) in manifest.items.enumerated() where item.files.isEmpty && numbers[index] == nil {

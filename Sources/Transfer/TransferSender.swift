@@ -12,8 +12,8 @@ public enum SenderOutcome: Equatable, Sendable {
 /// The state machine of a sender of files and folders.
 ///
 /// The caller passes each received record to `handle`. After each call of `handle` or `start`, the caller calls
-/// `nextCommand` until it returns nil, and carries out each command. After `read` it calls `provide` or `sourceFailed`
-/// before it requests the next command. Files are hashed while they are sent.
+/// `nextCommand` until it returns nil, and carries out each command. After `read` the caller calls `provide` or
+/// `sourceFailed` before the next command. Files are hashed during the transfer.
 ///
 /// After a lost stream the caller calls `start`, which sends the same offer on another stream. The receiver reports
 /// which bytes it has stored. The sender compares the hashes of these bytes with its own files, and sends the remaining
@@ -43,8 +43,8 @@ public struct TransferSender: Sendable {
     case turn(Int)
     /// The sender reads and hashes as many bytes of this file as the receiver has stored.
     case hashing(Int)
-    /// The sender receives the hashes of the receiver's leaves (blocks of 1 MiB) and compares them with its own. The
-    /// first `same` leaves are equal.
+    /// The sender receives the hashes of the receiver's leaves (blocks of 1 MiB) and compares them with the leaves of
+    /// its own file. The first `same` leaves are equal.
     case comparing(Int, same: Int)
     case sending(Int)
     /// All files were sent; the sender waits for verdicts.
@@ -55,7 +55,8 @@ public struct TransferSender: Sendable {
   public let manifest: Manifest
   private var phase = Phase.idle
   private var held: [Held] = []
-  /// The file that is being sent, and the hash tree over its bytes up to this point. Both are kept after a lost stream.
+  /// The file that is being sent, and the hash tree over its bytes up to this point. The file and the tree are kept
+  /// after a lost stream.
   private var current: (file: Int, tree: Tree)?
   /// For each file that was sent completely, the root of its hash tree.
   private var roots: [Digest?]

@@ -1,6 +1,6 @@
 /// The Merkle hash tree of RFC 6962, section 2.1, over the bytes of a file. A leaf is a block of 1 MiB; the last leaf
 /// may be shorter. The input of a leaf hash begins with a byte 0, that of a node hash with a byte 1. Bytes are hashed
-/// as they arrive, so the root is known once the last byte has arrived.
+/// on arrival, so the root is known once the last byte has arrived.
 public struct Tree: Equatable, Sendable {
   public static let leafBytes = 1_048_576
 
@@ -59,7 +59,7 @@ public struct Tree: Equatable, Sendable {
 
   /// The root of the tree with these leaf hashes.
   public static func root(_ leaves: [Digest]) -> Digest {
-    // The complete subtrees so far. Their sizes are different powers of two, largest first.
+    // The complete subtrees so far, whose sizes are different powers of two, largest first.
     var subtrees: [(leaves: Int, digest: Digest)] = []
     for leaf in leaves {
       var (count, digest) = (1, leaf)

@@ -8,8 +8,8 @@
   import Darwin
 #endif
 
-/// A child process that is started without a shell. Its standard input and output are /dev/null, and its standard error
-/// is written to a file. A port to another operating system changes this file and `Files`.
+/// A child process that is started without a shell. The standard input and output of the process are /dev/null, and its
+/// standard error is written to a file. A port to another operating system changes this file and `Files`.
 final class ChildProcess {
   private let number: pid_t
   private(set) var hasEnded = false
@@ -22,7 +22,7 @@ final class ChildProcess {
   ]
 
   /// Starts the program with this name from PATH. `complaints` is the path of the file for standard error. Throws
-  /// ENOENT if PATH has no such program.
+  /// ENOENT if PATH has no program with this name.
   init(_ program: String, _ arguments: [String], complaints: String) throws(FileError) {
     #if canImport(Darwin)
       var actions: posix_spawn_file_actions_t?
@@ -83,13 +83,13 @@ final class ChildProcess {
   }
 }
 
-/// A private folder for data that is stored in a file before it is offered. The folder and its content are removed when
+/// A private folder for data that is stored in a file before being offered. The folder and its content are removed when
 /// the last reference to this object is released.
 final class SpoolFolder: Sendable {
   let path: String
 
-  /// Creates the folder in `parent`. If `parent` is nil, in TMPDIR; without TMPDIR in /var/tmp, which unlike /tmp is
-  /// usually on a disk.
+  /// Creates the folder in `parent`. If `parent` is nil, the folder is created in TMPDIR; without TMPDIR in /var/tmp,
+  /// which unlike /tmp is usually on a disk.
   init(in parent: String? = nil) throws(FileError) {
     let place = parent ?? getenv("TMPDIR").map { String(cString: $0) } ?? "/var/tmp"
     var template = Array("\(place)/causeway-XXXXXX".utf8) + [0]

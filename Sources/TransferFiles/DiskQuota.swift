@@ -6,8 +6,8 @@
   import Musl
 #endif
 
-/// Disk quotas of users and groups. Project quotas are not queried here, because the free space of statvfs(3) already
-/// includes them.
+/// Disk quotas of users and groups. Project quotas are not queried by this type, because the free space of statvfs(3)
+/// already includes them.
 enum DiskQuota {
   /// The number of bytes that this process may still write to the file system of a folder under the quotas of its user
   /// and group. `.max` if there is no quota or the quota is unknown.
@@ -36,8 +36,8 @@ enum DiskQuota {
     csystem_quotactl_fd(file, command, id, answer)
   }
 #elseif os(Linux)
-  /// Calls quotactl_fd by its number. The C library has no function for it, and Swift does not import the variadic
-  /// syscall(2).
+  /// Calls quotactl_fd by its number. The C library has no function for that system call, and Swift does not import the
+  /// variadic syscall(2).
   private func quotactl(_ file: Int32, _ command: Int32, _ id: UInt32, _ answer: UnsafeMutableRawPointer) -> Int {
     typealias Call = @convention(c) (Int, Int32, Int32, UInt32, UnsafeMutableRawPointer) -> Int
     guard let call = dlsym(nil, "syscall") else { return -1 }

@@ -68,11 +68,11 @@ public enum Fetch {
 
   /// Fetches a URL into a folder and returns the path of the file. The call blocks until the server has sent all bytes.
   ///
-  /// - Parameter hears: called several times a second with the number of bytes so far. If it returns false, the fetch
-  ///   is cancelled.
+  /// - Parameter hears: called several times a second with the number of bytes so far. If `hears` returns false, the
+  ///   fetch is cancelled.
   static func fetch(_ url: String, into folder: String, hears: (UInt64) -> Bool) throws(ResourceError) -> String {
-    // All users can see the arguments of curl and of this process, so the URL must not contain a password. This check
-    // is the first one, because the other errors show the URL.
+    // All users can see the arguments of curl and of this process, so the URL must not contain a password. The check
+    // for a password comes first, because the other errors show the URL.
     if let user = userInformation(url) {
       let rest = Array(url.utf8.prefix(user.lowerBound)) + Array(url.utf8.dropFirst(user.upperBound))
       throw ResourceError(

@@ -29,7 +29,7 @@ public struct FileError: Error {
   var isThere: Bool { code == EEXIST || code == ENOTEMPTY }
 }
 
-/// An open file or folder. It is closed when the last reference to this object is released.
+/// An open file or folder, which is closed when the last reference to this object is released.
 public final class OpenFile: Sendable {
   let number: Int32
 
@@ -38,8 +38,9 @@ public final class OpenFile: Sendable {
   deinit { close(number) }
 }
 
-/// An exclusive lock on a file. The lock is released when the last reference to this object is released. It is released
-/// explicitly, because a child process that was just forked may still have a copy of the descriptor.
+/// An exclusive lock on a file. The lock is released when the last reference to this object is released. In `deinit`,
+/// the lock is released explicitly, because a child process that was just forked may still have a copy of the
+/// descriptor.
 final class FileLock: Sendable {
   private let file: OpenFile
 
@@ -54,9 +55,9 @@ final class FileLock: Sendable {
 
 /// System calls on files. A port to another operating system changes this file and the library's `Platform`.
 ///
-/// Each call with a `name` opens it in an open folder, accepts only one name without a slash, and follows no symbolic
-/// link. So such a call never reaches a file outside the folder that was opened first. The library `Causeway` makes
-/// these calls on threads of its own, because they can block.
+/// Each call with a `name` opens that file in an open folder, accepts one name without a slash, and follows no symbolic
+/// link. So a call with a `name` never reaches a file outside the folder that was opened first. The library `Causeway`
+/// makes these calls on threads of its own, because they can block.
 public enum Files {
   /// The metadata of an open file.
   struct Information: Equatable {
@@ -275,7 +276,7 @@ public enum Files {
     try check(withName(name) { unlinkat(folder.number, $0, isFolder ? AT_REMOVEDIR : 0) })
   }
 
-  /// Removes a folder and its content. Fails if the folders are nested deeper than in any resource.
+  /// Removes a folder and its content. The removal fails if the folders are nested deeper than in any resource.
   static func removeAll(_ name: [UInt8], in parent: OpenFile, depth: Int = 0) throws(FileError) {
     guard depth < 80 else { throw FileError(ELOOP) }
     let folder = try folder(name, in: parent)

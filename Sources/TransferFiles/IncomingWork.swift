@@ -144,7 +144,7 @@ public struct IncomingWork: Sendable {
     receiver.manifest.map { $0.entries[$0.files[file]].path } ?? []
   }
 
-  /// Removes the partial from disk. Call this when the partial is no longer needed.
+  /// Removes the partial from disk. Call this method when the partial is no longer needed.
   public mutating func removePartial() {
     partial?.remove()
     partial = nil

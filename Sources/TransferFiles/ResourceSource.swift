@@ -19,8 +19,8 @@ public struct ResourceError: Error {
   }
 
   public let reason: Reason
-  /// The path or URL that caused the error, as the caller passed it; the text is untrusted. Empty if no single file
-  /// caused the error.
+  /// The path or URL that caused the error, as the caller passed it; the text is untrusted. The text is empty if no
+  /// single file caused the error.
   public let path: String
   /// The error in one line, for people.
   public let text: String
@@ -32,8 +32,8 @@ public struct ResourceError: Error {
   }
 }
 
-/// The files of an offer, read from where they are on the sender's disk. Reading fails for a file that has changed
-/// since the offer was made.
+/// The files of an offer, read from their original place on the sender's disk. Reading fails for a file that has
+/// changed since the offer was made.
 public struct ResourceSource: Sendable {
   public let manifest: Manifest
   /// The name and path of each offered file or folder.
@@ -52,7 +52,7 @@ public struct ResourceSource: Sendable {
   ///   - spool: the folder in which a temporary folder for fetched files is created. If nil, TMPDIR is used; without
   ///     TMPDIR, /var/tmp.
   ///   - hears: called several times a second with the argument that is being fetched and the number of its bytes so
-  ///     far. If it returns false, the call is cancelled.
+  ///     far. If `hears` returns false, the call is cancelled.
   public init(
     fetching arguments: [String], spool parent: String? = nil, takesInput: Bool = false,
     hears: (String, UInt64) -> Bool = { _, _ in true }
@@ -142,8 +142,8 @@ public struct ResourceSource: Sendable {
       guard let entry = try? Entry(components, size: information.isFile ? information.size : nil) else {
         throw FileError(saying: "its name is not valid on every system, or it is too deep")
       }
-      // The kernel generates some files while they are read, such as those of /proc. Their size is 0, so they cannot be
-      // sent.
+      // The kernel generates some files while they are read, such as those of /proc. Files that the kernel generates
+      // have size 0, so they cannot be sent.
       if information.isFile, information.size == 0, !(try Files.read(file, offset: 0, count: 1)).isEmpty {
         throw FileError(saying: "it has more bytes than its size says; send it from standard input, as “-”")
       }
@@ -155,7 +155,7 @@ public struct ResourceSource: Sendable {
         do throws(FileError) {
           try add(try Files.read(name, in: file), components + [name], inner)
         } catch {
-          // The first error has the complete path of the entry. The enclosing folders do not replace it.
+          // The first error has the complete path of the entry. The enclosing folders do not replace this error.
           if refusal == nil { refusal = failure(error, inner) }
           throw error
         }

@@ -17,8 +17,8 @@ struct Anchor {
 }
 
 extension TrustAnchors {
-  /// Whether a certificate is signed with the key that it certifies. Equal subject and issuer names do not prove that.
-  /// For example, an authority certifies its new key with its old key under the same name.
+  /// Whether a certificate is signed with the key that it certifies. Equal subject and issuer names do not prove a
+  /// self-signature. For example, an authority certifies its new key with its old key under the same name.
   func isSelfSigned(_ certificate: UnsafeMutablePointer<mbedtls_x509_crt>) -> Bool {
     if let index = index(of: certificate) { return issuers(ofAnchor: index).contains(index) }
     return AuthorityName(of: certificate).spelling == AuthorityName(ofIssuerOf: certificate).spelling
@@ -26,8 +26,8 @@ extension TrustAnchors {
   }
 
   /// The authorities, among the anchors and `others`, that issued a certificate. An authority is also returned if the
-  /// limit on checks (`cmbedtls_begin_checks`) left the certificate's signature unchecked. Its revocation list might
-  /// revoke the certificate.
+  /// limit on checks (`cmbedtls_begin_checks`) left the certificate's signature unchecked. The revocation list of an
+  /// unchecked authority might revoke the certificate.
   func issuers(
     of certificate: UnsafeMutablePointer<mbedtls_x509_crt>, among others: [Anchor]
   ) -> [UnsafeMutablePointer<mbedtls_x509_crt>] {

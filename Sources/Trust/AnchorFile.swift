@@ -1,19 +1,19 @@
 import Identity
 
 /// A part of the anchors directory that cannot be interpreted. The part may be a revocation list. So all certificates
-/// that such a list could revoke are refused until the operator corrects the fault.
+/// that this part could revoke are refused until the operator corrects the fault.
 public struct AnchorFault {
   /// The certificates that are refused because of the fault.
   enum Scope {
-    /// No certificates. The fault is a complete certificate that is unusable as an anchor. So the certificates below
-    /// this anchor are refused in any case.
+    /// The fault concerns no certificates. The fault is a complete certificate that is unusable as an anchor. So the
+    /// certificates below this anchor are refused in any case.
     case nobody
     case issuer(ListIssuer)
-    /// Every certificate.
+    /// The fault may concern every certificate.
     case everybody
   }
 
-  /// One line of text: the file, what is wrong and what to do.
+  /// The fault in one line of text: the file, the error and the remedy.
   public let text: String
   let scope: Scope
 

@@ -20,7 +20,7 @@ struct CertificatePath {
       if index == 0 {
         if let refusal = refusal(ofAnchor: certificate, anchors, sent) { return refusal }
       } else {
-        // mbedTLS accepts a version 1 anchor, which has no extensions, as an authority. Such an anchor may be the
+        // mbedTLS accepts a version 1 anchor, which has no extensions, as an authority. A version 1 anchor may be the
         // certificate of a node.
         let issuer = certificates[index - 1]
         if cmbedtls_is_authority(issuer) == 0 { return .issuerNotAuthority }
@@ -32,9 +32,9 @@ struct CertificatePath {
   }
 
   /// Checks whether the anchor or a certificate above it is revoked. An anchor may be an intermediate certificate. An
-  /// authority above the anchor may have a list that revokes the anchor, or a certificate between the two. The check
-  /// covers all authorities above the anchor that are anchors themselves or that the peer sent. Certificates from the
-  /// peer can cause a refusal but no acceptance.
+  /// authority above the anchor may have a list that revokes the anchor, or a certificate between authority and anchor.
+  /// The check covers all authorities above the anchor that are anchors themselves or that the peer sent. Certificates
+  /// from the peer can cause a refusal but no acceptance.
   private func refusal(
     ofAnchor anchor: UnsafeMutablePointer<mbedtls_x509_crt>, _ anchors: TrustAnchors, _ sent: PeerChain
   ) -> PeerRefusal? {
@@ -63,8 +63,8 @@ struct CertificatePath {
   }
 
   /// Checks one certificate against the revocation lists. `issuer` is the authority of the path that signed the
-  /// certificate. It is nil for the anchor and above, where only anchors may sign lists. A list applies if its issuer
-  /// is the one that the certificate states, or one of `issuers`.
+  /// certificate. `issuer` is nil for the anchor and above, where only anchors may sign lists. A list applies if its
+  /// issuer is stated by the certificate, or is among `issuers`.
   private func refusal(
     of certificate: UnsafeMutablePointer<mbedtls_x509_crt>, by issuer: UnsafeMutablePointer<mbedtls_x509_crt>?,
     _ issuers: [UnsafeMutablePointer<mbedtls_x509_crt>], _ anchors: TrustAnchors

@@ -3,7 +3,7 @@ import CSystem
 import Identity
 
 extension PeerChain {
-  /// One line of text for each certificate: subject, issuer, and validity period.
+  /// A line of text for each certificate: subject, issuer, and validity period.
   public var descriptions: [String] {
     var lines: [String] = []
     var next = first

@@ -89,8 +89,8 @@ extension TrustKeeper {
   /// Whether one of the operators revoked this node.
   public var isSelfDenied: Bool { isDenied(identity.id) }
 
-  /// The number of stored deny-lists that this version of the program does not understand. A later version wrote such
-  /// lists.
+  /// The number of stored deny-lists that this version of the program does not understand. Lists that are not
+  /// understood were written by a later version.
   public var unreadLists: Int { store.state.lists.count { HeldDenyList($0.span.bytes) == nil } }
 
   /// Rebuilds the lists in force from the saved state. This node's own list is signed again, because the box may have a

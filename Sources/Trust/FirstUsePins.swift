@@ -6,7 +6,7 @@ import Primitives
 struct FirstUsePins {
   private var sources = SourceBuckets(TrustLimits.newPinRate)
   /// The token bucket of each bearer, indexed by the raw value of `BearerKind.advertised`. LE and classic Bluetooth
-  /// have the same bucket, because they share a radio.
+  /// have the same bucket, because both share a radio.
   private var bearers: [TokenBucket] = []
 
   init() { bearers = [TokenBucket](repeating: TokenBucket(), count: Int(BearerKind.bluetoothClassic.rawValue) + 1) }

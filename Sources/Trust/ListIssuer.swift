@@ -1,10 +1,11 @@
 import CMbedTLS
 import Identity
 
-/// The name of a certification authority as a certificate states it: as the subject of the authority's certificate, or
+/// The name of a certification authority as stated in a certificate: as the subject of the authority's certificate, or
 /// as the issuer of another certificate.
 struct AuthorityName {
-  /// The normalised name, which is equal for all spellings of one name. If the name is malformed, this is its DER.
+  /// The normalised name, which is equal for all spellings of one name. If the name is malformed, the value is the
+  /// name's DER.
   let spelling: [UInt8]
   /// The identifier of the authority's key, or empty if the certificate states none.
   let keyIdentifier: [UInt8]
@@ -112,8 +113,8 @@ struct ListIssuer: Equatable {
     self.name = spelling
   }
 
-  /// Whether `authority` is the issuer: the names or the key identifiers are equal. Either of them is enough, because a
-  /// list that is not applied revokes nothing.
+  /// Whether `authority` is the issuer, which is true if the names or the key identifiers are equal. Equality of names
+  /// or of key identifiers is enough, because a list that is not applied revokes nothing.
   func isNamed(_ authority: AuthorityName) -> Bool {
     if !keyIdentifier.isEmpty && authority.keyIdentifier == keyIdentifier { return true }
     return authority.spelling == name

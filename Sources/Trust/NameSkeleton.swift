@@ -10,10 +10,11 @@ import Primitives
 /// - Latin letters with diacritics (U+00C0 – U+017F) are decomposed into letter and mark (as in Unicode's form NFD);
 /// - fullwidth and mathematical letters and digits become plain letters and digits (as in Unicode's form NFKD);
 /// - ASCII capitals become lower case; `0` becomes `o`; `1`, `i` and `|` become `l`; `m` becomes `rn`;
-/// - Cyrillic, Greek and Armenian letters, quotes, dashes and slashes become the ASCII characters that they resemble.
+/// - Cyrillic, Greek and Armenian letters, quotes, dashes and slashes become the ASCII characters of similar
+///   appearance.
 ///
-/// Unlike the standard, these rules also ignore case. The subset excludes other scripts. It also excludes letters that
-/// resemble only letters of the same script.
+/// Unlike the standard, these rules also ignore case. The subset excludes other scripts. The subset also excludes
+/// letters that resemble only letters of the same script.
 func nameSkeleton(_ name: [UInt8]) -> [UInt8] {
   var decoder = UTF8()
   var iterator = name.makeIterator()
@@ -60,8 +61,8 @@ private func isBlank(_ value: UInt32) -> Bool {
   }
 }
 
-/// Maps fullwidth forms (U+FF01 – U+FF5E) and mathematical alphanumerics (U+1D400 – U+1D7FF) to the ASCII characters of
-/// which they are styles. Returns any other character unchanged.
+/// Maps fullwidth forms (U+FF01 – U+FF5E) and mathematical alphanumerics (U+1D400 – U+1D7FF) to the ASCII characters
+/// without style. Returns any other character unchanged.
 private func compatible(_ value: UInt32) -> UInt32 {
   switch value {
   case 0xFF01...0xFF5E: return value - 0xFF01 + 0x21

@@ -3,9 +3,9 @@ import Identity
 
 /// A revocation list (RFC 5280, section 5) of which this program understands every part.
 ///
-/// A list revokes the certificates that it contains. A certificate need not be in the scope of a list to be trusted. So
-/// the issuing distribution point is ignored if it only names the list's source, or limits the list to end entities or
-/// authorities. The dates of a list are ignored, because an old list still revokes.
+/// A list revokes the certificates in its entries. A certificate need not be in the scope of a list to be trusted. So
+/// the issuing distribution point is ignored if that extension only names the list's source, or limits the list to end
+/// entities or authorities. The dates of a list are ignored, because an old list still revokes.
 final class RevocationList {
   /// The result of reading a list.
   enum Reading {
@@ -68,7 +68,7 @@ final class RevocationList {
     list.deallocate()
   }
 
-  /// Whether `authority` signed the list and its key usage allows it to sign lists.
+  /// Whether `authority` signed the list and the key usage of `authority` allows signing lists.
   func isSigned(by authority: UnsafeMutablePointer<mbedtls_x509_crt>) -> Bool {
     guard mbedtls_x509_crt_check_key_usage(authority, UInt32(MBEDTLS_X509_KU_CRL_SIGN)) == 0 else { return false }
     let key = UnsafeRawBufferPointer(authority.pointee.pk_raw)

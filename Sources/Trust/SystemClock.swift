@@ -4,8 +4,8 @@ import CSystem
 ///
 /// Every time service (chronyd, ntpd, systemd-timesyncd) reports to the kernel, and any process can read the result:
 /// the flag STA_UNSYNC of adjtimex(2). The same call can set the clock, so a sandbox may forbid the call. In that case
-/// the flag file of systemd-timesyncd is used. Other time services have no such file, so in such a sandbox the clock is
-/// treated as unsynchronised.
+/// the flag file of systemd-timesyncd is used. Other time services have no such file, so in a sandbox of this kind the
+/// clock is treated as unsynchronised.
 public final class SystemClock {
   /// The kernel's report about its clock.
   public enum KernelState: Sendable {
@@ -40,7 +40,8 @@ public final class SystemClock {
     }
   }
 
-  /// One line that says why the kernel cannot be queried and what to do, or nil if the kernel can be queried.
+  /// A line of text that states why the kernel cannot be queried and how to correct this, or nil if the kernel can be
+  /// queried.
   public var notice: String? {
     guard case .refused(let code) = kernel() else { return nil }
     return """

@@ -17,11 +17,11 @@ public struct TrustAlarm: Equatable, Sendable {
 /// `TrustLimits.alarmsOfPinMax` for each pin, share `TrustLimits.alarmsSharedMax` slots. Alarms are not saved: after a
 /// restart, the next attempt raises an alarm again.
 public struct TrustAlarms {
-  /// The alarms about one pin: the keys that were offered under the name of the pin. Each pin has at most one such
-  /// entry, which is removed when the pin is removed.
+  /// The alarms about one pin: the keys that were offered under the name of the pin. Each pin has at most one entry for
+  /// its alarms, which is removed when the pin is removed.
   private struct OfPin {
     var pin: Pin
-    /// The stored alarms in the order in which they began. When there is no free slot, a new alarm replaces the last
+    /// The stored alarms in the order of their beginning. When there is no free slot, a new alarm replaces the last
     /// one.
     var alarms: [TrustAlarm] = []
     /// The newest keys that the operator declared not to be the pinned peer.

@@ -2,8 +2,8 @@ import CMbedTLS
 import CSystem
 import Identity
 
-/// The maximum memory of this module, in bytes. It is the sum of the state, the copy of the state during a write, the
-/// alarms of all pins, and the anchors. The anchors are estimated at 1 MiB of certificates.
+/// The maximum memory of this module, in bytes. This maximum is the sum of the state, the copy of the state during a
+/// write, the alarms of all pins, and the anchors. The anchors are estimated at 1 MiB of certificates.
 public enum TrustMemory {
   public static let bytesMax = 2 * TrustState.bytesMax + 1_048_576 + TrustAlarms.bytesMax
 }
@@ -45,7 +45,7 @@ public final class TrustAnchors {
     certificates.deallocate()
   }
 
-  /// Adds one certificate in DER. Returns false if it is malformed or not supported.
+  /// Adds one certificate in DER. Returns false if the certificate is malformed or not supported.
   func add(certificate der: [UInt8]) -> Bool {
     // The length is checked here, because mbedTLS's parser ignores bytes after the certificate.
     var reader = DERReader(der[...])
@@ -83,8 +83,8 @@ public final class TrustAnchors {
     }
   }
 
-  /// One line of text for each list that is outdated: its authority promised a newer list before `time`, so newer
-  /// revocations may be missing.
+  /// One line of text for each outdated list: its authority promised a newer list before `time`, so newer revocations
+  /// may be missing.
   public func outdated(at time: TrustTime) -> [String] {
     lists.compactMap { list in
       guard let next = list.nextUpdate, next < time.seconds else { return nil }
@@ -92,9 +92,9 @@ public final class TrustAnchors {
     }
   }
 
-  /// One line of text for each list whose authority is not among the anchors, because the name in the list may be
-  /// misspelled. Some authorities are intermediates whose certificates only peers send. The list of such an authority
-  /// is included until a peer has sent the authority's certificate.
+  /// The lists whose authority is not among the anchors, with one line of text each, because the name in the list may
+  /// be misspelled. Some authorities are intermediates whose certificates only peers send. The list of an intermediate
+  /// authority is included until a peer has sent the authority's certificate.
   public var unmatched: [String] {
     lists.compactMap { list in
       if list.hasApplied || authorities.contains(where: { isBy(list, $0) }) { return nil }

@@ -16,14 +16,14 @@ public final class TrustKeeper: PeerJudge {
   public internal(set) var alarms = TrustAlarms()
   /// The nodes that were refused most recently.
   public internal(set) var strangers = RefusedStrangers()
-  /// Whether the state has changes that are not saved yet, such as pins of first use.
+  /// Whether the state has unsaved changes, such as pins of first use.
   public internal(set) var hasUnsaved = false
   /// The number of times that the name of a proven key was not pinned, because a rate was exceeded or the table of pins
   /// was full.
   public private(set) var unpinnedCount: UInt64 = 0
   private var firstUse = FirstUsePins()
-  /// The keys with pins of first use that were used since the start. Their use is already saved, or `saveIfChanged`
-  /// will save it.
+  /// The keys with pins of first use that were used since the start. The use of these keys is already saved, or
+  /// `saveIfChanged` will save this use.
   private var usedKeys: [NodeID] = []
 
   public let identity: NodeIdentity
@@ -57,11 +57,11 @@ public final class TrustKeeper: PeerJudge {
 
   /// Saves the current synchronised time if it is at least a day later than the saved time. The saved time is the floor
   /// of `TrustTime` after the next boot. Only a clock that was steady for `SteadyClock.time` raises the floor, so one
-  /// wrong answer from a time server has no effect. `uptimeSeconds` is the time of a monotonic clock.
+  /// wrong answer from a time server has no effect. `uptimeSeconds` is the current time of a monotonic clock.
   public func keepTime(uptimeSeconds: Int64) throws(IdentityError) {
     let now = clock()
     steadyClock.look(wall: now.seconds, isSynchronised: now.isSynchronised, uptime: uptimeSeconds)
-    // One write each day is enough and reduces wear of the card.
+    // Writing the time once each day is enough and reduces wear of the card.
     guard steadyClock.isSteady(uptime: uptimeSeconds), now.seconds >= store.state.keptSeconds + 86_400 else { return }
     store.state.keptSeconds = now.seconds
     try save()
@@ -96,12 +96,12 @@ public final class TrustKeeper: PeerJudge {
   }
 
   /// Checks deny-lists and the name that the peer claims. The name must not be pinned to another key, and must not be
-  /// similar to such a name (`nameSkeleton`).
+  /// similar to a name that is pinned to another key (`nameSkeleton`).
   ///
   /// `proof` states that the peer has just proved its key; nil means that the name is from an advertisement. Two
-  /// effects require a proof. Under the policy `firstUse`, an unused name is pinned to the peer if the rate allows it
-  /// and a slot is free. A name that is pinned to another key raises an alarm. An advertisement has neither effect,
-  /// because it may be old, for example from this node's own former key.
+  /// effects require a proof. Under the policy `firstUse`, an unused name is pinned to the peer if the rate allows
+  /// another pin and a slot is free. A name that is pinned to another key raises an alarm. An advertisement has neither
+  /// effect, because it may be old, for example from this node's own former key.
   public func refusal(of peer: NodeID, named name: [UInt8], proof: KeyProof?) -> PeerRefusal? {
     let refusal = judge(peer, name, proof)
     if let refusal { strangers.note(peer, name, refusal, from: proof?.source ?? 0) }
@@ -159,8 +159,8 @@ public final class TrustKeeper: PeerJudge {
     return store.state.pins.count < TrustLimits.pinsMax ? .few : .none
   }
 
-  /// One line of text about the most important fault of the anchors, or nil if there is no fault. Only the policy `ca`
-  /// needs anchors.
+  /// A line of text about the most important fault of the anchors, or nil without a fault. Only the policy `ca` needs
+  /// anchors.
   public var anchorFault: String? {
     guard policy == .authority else { return nil }
     guard let first = anchors.faults.first(where: { $0.isClosing }) ?? anchors.faults.first else {
@@ -211,8 +211,8 @@ public final class TrustKeeper: PeerJudge {
 }
 
 extension TrustKeeper {
-  /// The reason why nodes with the same anchors refuse this box's certificate. The value is nil if they accept the
-  /// certificate, or if they may accept it when their clock is synchronised.
+  /// The reason why nodes with the same anchors refuse this box's certificate. The value is nil if these nodes accept
+  /// the certificate, or if these nodes may accept the certificate when their clock is synchronised.
   public var ownRefusal: String? {
     if case .refused(let refusal) = identity.chain.evaluate(anchors, time) { return "\(refusal.text)" }
     return nil

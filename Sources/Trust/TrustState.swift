@@ -7,7 +7,7 @@ public struct Pin: Equatable, Sendable {
   public let node: NodeID
   /// The display name in UTF-8, or empty for a key that was pinned without a name.
   public let name: [UInt8]
-  /// Whether the operator set the pin. Otherwise trust on first use set the pin.
+  /// Whether the operator set the pin. If false, trust on first use set the pin.
   public let isByOperator: Bool
   /// The form of the name in which names are compared (`nameSkeleton`).
   let skeleton: [UInt8]
@@ -115,8 +115,8 @@ public enum PinsLeft: Sendable {
 
 /// The limits on pins, alarms, refused peers and operators.
 public enum TrustLimits {
-  /// The maximum number of pins. Strangers can fill the table with pins of first use, at the rates below. When the
-  /// table is full, a pin by the operator evicts the unverified pin that was used longest ago. Strangers evict no pin;
+  /// The maximum number of pins. Strangers can fill the table with pins of first use, at a limited rate. When the table
+  /// is full, a pin by the operator evicts the unverified pin that was used longest ago. Strangers evict no pin;
   /// otherwise 256 keys would be enough to take over any name.
   public static let pinsMax = 256
   /// When the table has this number of pins and some of them are unverified, the operator is warned.
@@ -133,8 +133,8 @@ public enum TrustLimits {
   public static let alarmsSharedMax = 16
   /// The interval in which at most one alarm of each pin is logged. All alarms are counted.
   public static let alarmLogInterval = TimeSpan.seconds(600)
-  /// The maximum number of settled keys for each pin: keys that the operator declared not to be the pinned peer. If
-  /// there are more, the oldest of them can raise an alarm again.
+  /// The maximum number of settled keys for each pin: keys that the operator declared not to be the pinned peer. If a
+  /// pin has more settled keys, the oldest of these keys can raise an alarm again.
   public static let settledOfPinMax = 8
   /// The maximum number of refused peers in the list. When the list is full, a new entry replaces the oldest entry of
   /// the address with the most entries.

@@ -10,16 +10,16 @@ import SecureTransport
 public final class TrustStore {
   let directory: StateDirectory
   var state: TrustState
-  /// One line of text about a fault of the file, or nil if there was no fault. After a fault, the last change of the
-  /// file may be lost.
+  /// One line of text about a fault of the state file, or nil without a fault. After a fault, the last change of the
+  /// state file may be lost.
   public private(set) var notice: String?
 
   public var pins: [Pin] { state.pins }
 
   private static let file = "state"
 
-  /// Reads the file. If it is damaged, the previous generation replaces it and `notice` reports that. Throws
-  /// `.stateLost` if neither can be read.
+  /// Reads the state file. If the file is damaged, its previous generation replaces it and `notice` reports the damage.
+  /// Throws `.stateLost` if neither generation can be read.
   public init(_ directory: StateDirectory) throws(IdentityError) {
     self.directory = directory
     state = TrustState()
@@ -103,13 +103,14 @@ public final class TrustStore {
   /// The random half distinguishes two boxes that run copies of the same card.
   ///
   /// A full or read-only disk does not prevent the start, and `failure` states why the counter was not written. A start
-  /// whose counter is written raises the counter by two. Starts whose counter is not written use the number between. So
-  /// their epochs are later than that of the last written start and earlier than that of the next.
+  /// whose counter is written raises the counter by two. Starts whose counter is not written use the number between two
+  /// written counters. So the epochs of unwritten starts are later than that of the last written start and earlier than
+  /// that of the next.
   ///
   /// The wall clock orders the epochs of unwritten starts: the lower half is the wall clock's time in quarters of a
-  /// second, rounded up. The caller waits until that quarter begins before it announces the epoch, so two such starts
-  /// never have the same epoch. If the wall clock does not advance over a reboot, the epoch of a start may be earlier
-  /// than that of the previous start. `epochRaised` corrects such an epoch.
+  /// second, rounded up. The caller waits until that quarter begins before announcing the epoch, so two unwritten
+  /// starts never have the same epoch. If the wall clock does not advance over a reboot, the epoch of a start may be
+  /// earlier than that of the previous start. `epochRaised` corrects an epoch that is too early.
   ///
   /// If the state is lost, the counter starts again at zero. If peers still remember a later epoch of this node, the
   /// node adopts an epoch that is later still (`epochRaised`).
@@ -136,7 +137,7 @@ public final class TrustStore {
 
   /// The unit of the lower half of an epoch whose start could not be written, in milliseconds.
   public static let quarterMilliseconds: Int64 = 250
-  /// The origin of the lower half of such an epoch: 1 January 2026, 00:00 UTC, in quarters of a second since 1970. 32
-  /// bits of quarters last for 34 years.
+  /// The origin of the lower half of the epoch of an unwritten start: 1 January 2026, 00:00 UTC, in quarters of a
+  /// second since 1970. 32 bits of quarters last for 34 years.
   private static let quartersBegin: Int64 = 4 * 1_767_225_600
 }

@@ -4,9 +4,10 @@ import Identity
 
 /// The time at which a certificate is evaluated, in seconds since 1970, UTC.
 ///
-/// A box may have no battery-backed clock. It always has a floor: a time that real time cannot precede. The floor is
-/// the later of the release date of this program and the latest certain time on disk. The wall clock is used if the
-/// kernel reports that it is synchronised, and is ignored otherwise. Peers can set neither the clock nor the floor.
+/// A box may have no battery-backed clock. Even without a battery-backed clock, a box has a floor: a time that real
+/// time cannot precede. The floor is the later of the release date of this program and the latest certain time on disk.
+/// The wall clock is used if the kernel reports that it is synchronised, and is ignored otherwise. Peers can set
+/// neither the clock nor the floor.
 public struct TrustTime: Equatable, Sendable {
   /// The earliest possible floor: 21 November 2026, in seconds since 1970. Each release raises this time.
   public static let releaseSeconds: Int64 = 1_795_219_200
@@ -16,15 +17,15 @@ public struct TrustTime: Equatable, Sendable {
   public var wall: Int64
   public var isSynchronised: Bool
 
-  /// `kept` is the latest synchronised time on disk, or 0 if there is none. `wall` is the time of the wall clock. Both
-  /// are in seconds since 1970.
+  /// `kept` is the latest synchronised time on disk, or 0 without such a time. `wall` is the time of the wall clock.
+  /// `kept` and `wall` are in seconds since 1970.
   public init(kept: Int64, wall: Int64, isSynchronised: Bool) {
     floor = max(kept, Self.releaseSeconds)
     self.wall = wall
     self.isSynchronised = isSynchronised
   }
 
-  /// The known time in seconds since 1970. If the clocks are right, it is never later than real time.
+  /// The known time in seconds since 1970. If the clocks are right, the known time is never later than real time.
   public var seconds: Int64 { isSynchronised ? max(wall, floor) : floor }
 }
 

@@ -6,10 +6,11 @@ import Primitives
 import Reactor
 
 /// Joins the Wi-Fi group of another node by push button. The client searches for group owners, with pauses, and joins
-/// the group of one. It uses the IP address that the owner assigns. When the group is gone, it searches again.
+/// the group of an owner. The client uses the IP address that the owner assigns. When the group is gone, the client
+/// searches again.
 final class GroupClient: RadioActivity {
   /// The duration of one search in seconds. One search in `fullSearchEvery` covers all channels, because an owner can
-  /// be on any channel. The others cover only the social channels, which leaves more air time to other traffic.
+  /// be on any channel. All other searches cover only the social channels, which leaves more air time to other traffic.
   static let searchSeconds = 6
   static let fullSearchEvery = 3
   /// The time after the loss of a group in which its owner is expected to return. Pauses between searches are then at
@@ -170,7 +171,7 @@ final class GroupClient: RadioActivity {
     }
   }
 
-  /// Joins on the owner's frequency. If that is unknown, wpa_supplicant searches all channels again.
+  /// Joins on the owner's frequency. If that frequency is unknown, wpa_supplicant searches all channels again.
   private func join(_ device: FoundDevice, on frequency: String?) {
     let hint = frequency.map { " freq=\($0)" } ?? ""
     radio.supplicant?.send("P2P_CONNECT \(device.address.text) pbc join\(hint)") { [self] reply in

@@ -4,8 +4,8 @@ import CSystem
 import Primitives
 import Reactor
 
-/// The use of the radio as the owner of a Wi-Fi group. It creates the group, gives the group's interface an IP address,
-/// and keeps WPS push button active if the options require it. This use ends when the group is removed.
+/// The use of the radio as the owner of a Wi-Fi group. The owner creates the group, gives the group's interface an IP
+/// address, and keeps WPS push button active if the options require this. This use ends when the group is removed.
 ///
 /// The group is persistent, because only a persistent group has a configurable name and passphrase. Name and passphrase
 /// stay the same after a restart, and with another radio.
@@ -15,8 +15,8 @@ final class GroupOwner: RadioActivity {
   /// The interval at which push button is activated again: its walk time of two minutes, less a margin (Wi-Fi Simple
   /// Configuration 2.0.8, 12.1).
   static let pushButtonTime = TimeSpan.seconds(110)
-  /// The delay before push button is activated again after it ended, for example because a device used it.
-  /// `overlapTime` is the delay after two devices pushed at the same time.
+  /// The delay before push button is activated again after its end, for example because a device used it. `overlapTime`
+  /// is the delay after two devices pushed at the same time.
   static let pushButtonAgainTime = TimeSpan.milliseconds(300)
   static let overlapTime = TimeSpan.seconds(5)
 
@@ -65,7 +65,7 @@ final class GroupOwner: RadioActivity {
 
   func pushButton() { openPushButton(isPressed: true) }
 
-  /// Activates push button. `isPressed`: whether a person requested the activation. Otherwise the call renews the
+  /// Activates push button. `isPressed`: whether a person requested the activation; if false, the call renews the
   /// permanent activation.
   private func openPushButton(isPressed: Bool = false) {
     guard !interface.utf8.isEmpty, options.pushButton != .never else { return }
@@ -134,8 +134,8 @@ final class GroupOwner: RadioActivity {
   }
 
   /// Starts the group. Without a configured frequency, the band is 2.4 GHz, where clients search first and find the
-  /// group within a second. If that fails, because a station connection keeps the radio on another band, wpa_supplicant
-  /// chooses the frequency.
+  /// group within a second. If starting on this band fails, because a station connection keeps the radio on another
+  /// band, wpa_supplicant chooses the frequency.
   private func add() {
     if options.frequency != 0 { return add(" freq=\(options.frequency)") { [self] in refused($0) } }
     add(" freq=2") { [self] _ in add("") { [self] in refused($0) } }

@@ -7,8 +7,8 @@ import Reactor
 /// settings.
 ///
 /// The network gets an interface of its own, so that the radio can be a station of another network at the same time. If
-/// the driver supports only one interface, the network uses the radio's own interface. That fails if wpa_supplicant is
-/// configured with another network for this interface.
+/// the driver supports only one interface, the network uses the radio's own interface. Sharing that interface fails if
+/// wpa_supplicant is configured with another network for this interface.
 final class HostedNetwork: RadioActivity {
   /// The time limit for starting the network.
   static let creationTime = TimeSpan.seconds(15)
@@ -21,7 +21,7 @@ final class HostedNetwork: RadioActivity {
   private let plan: NetworkPlan
   private var timer: Timer?
   private var giveUpAt = Instant.never
-  /// The created interface, or the radio's own; empty until one of them is chosen.
+  /// The created interface, or the radio's own interface; empty until an interface is chosen.
   private var interface = ""
   private var isMade = false
   private var isThere = false

@@ -21,7 +21,7 @@ public struct MACAddress: Equatable, Sendable {
     self.init(value)
   }
 
-  /// The form "42:00:00:00:01:00".
+  /// The address in the form "42:00:00:00:01:00".
   public var text: String {
     var bytes: [UInt8] = []
     for index in UInt64(0)..<6 {

@@ -8,7 +8,7 @@ struct NetworkPlan {
   var kind: Kind
   var ssid: String
   var passphrase: String
-  /// The frequency in MHz.
+  /// The frequency of the network in MHz.
   var frequency: UInt16
   /// The arguments of SET_NETWORK, in addition to the network's name and frequency.
   var settings: [String]
@@ -59,7 +59,7 @@ struct NetworkPlan {
 
 /// The options of a mesh.
 public struct MeshOptions: Sendable {
-  /// Whether the radios of the mesh forward frames for each other, below IP. Otherwise only radios in range of each
+  /// Whether the radios of the mesh forward frames for each other, below IP. If false, only radios in range of each
   /// other can communicate.
   public var isForwarding: Bool
   /// Whether the radio also has a Wi-Fi Direct group, on its own interface.

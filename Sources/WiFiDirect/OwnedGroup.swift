@@ -16,7 +16,7 @@ extension WiFiDirectRadio {
 
   /// Makes the group's interface a port of `GroupBridge`. A bridge takes all frames of its ports, including those of
   /// Wi-Fi handshakes. So the driver must deliver handshake frames to wpa_supplicant through nl80211 (CONTROL_PORT_RX).
-  /// Without that, no device could join, and the interface stays outside the bridge.
+  /// Without this delivery, no device could join, and the interface stays outside the bridge.
   func enterBridge(_ interface: String) {
     supplicant?.send(to: interface, "DRIVER_FLAGS2") { [self] reply in
       guard snapshot.state == .groupOwner else { return }

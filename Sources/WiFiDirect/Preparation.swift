@@ -1,8 +1,8 @@
 import Bearer
 import BearerIP
 
-/// Prepares wpa_supplicant for one attempt, with one command after the other. It makes sure that wpa_supplicant
-/// controls the radio's interface, and applies the settings for Wi-Fi Direct.
+/// Prepares wpa_supplicant for one attempt, with one command after the other. This object makes sure that
+/// wpa_supplicant controls the radio's interface, and applies the settings for Wi-Fi Direct.
 ///
 /// The closures that receive the replies retain this object. The preparation ends with a call of the radio's `prepared`
 /// or `failed`, unless the radio has abandoned it.
@@ -88,7 +88,7 @@ final class Preparation {
       ]
     } else {
       // The seconds after which a client leaves a group whose owner is gone. An owner that was absent briefly returns
-      // before that. The default of wpa_supplicant is 10.
+      // before this time. The default of wpa_supplicant is 10.
       settings.append("SET p2p_group_idle 4")
     }
     for setting in settings {

@@ -4,8 +4,8 @@ import Primitives
 import Reactor
 
 /// Joins a group as an ordinary Wi-Fi station, by the group's name and passphrase. Radios without Wi-Fi Direct need
-/// this, and groups whose push button nobody can reach. wpa_supplicant reconnects by itself, and discovery on the IP
-/// network finds the owner.
+/// this way to join, and so do groups whose push button nobody can reach. wpa_supplicant reconnects by itself, and
+/// discovery on the IP network finds the owner.
 final class Station: RadioActivity {
   /// The delay before the network is configured again, after wpa_supplicant refused its settings.
   static let retryTime = TimeSpan.seconds(10)

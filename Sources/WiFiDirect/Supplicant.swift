@@ -6,8 +6,8 @@ import Reactor
 /// The connection to wpa_supplicant, through its global socket or an interface's own socket.
 ///
 /// On the global socket, a command for an interface contains the interface's name. Without a global socket, P2P events
-/// arrive on the socket of the p2p-dev device. If the driver has no such device, they arrive on the socket of the
-/// radio's interface. Each other interface, such as the group's, gets its own channel on first use.
+/// arrive on the socket of the p2p-dev device. If the driver has no such device, these events arrive on the socket of
+/// the radio's interface. Each other interface, such as the interface of the group, gets its own channel on first use.
 ///
 /// `@inline(never)` keeps the code of the many call sites small.
 final class Supplicant {
@@ -24,9 +24,9 @@ final class Supplicant {
   private var others: [(interface: String, channel: SupplicantChannel)] = []
   private let received: (SupplicantMessage) -> Void
 
-  /// Connects to the first socket that works: the global one, that of the p2p-dev device, or that of the interface.
-  /// `failed` is called by the event loop, at most once, after that connection has closed. Throws an error that states
-  /// what is missing, and the remedy.
+  /// Connects to the first socket that works: the global socket, the socket of the p2p-dev device, or the socket of the
+  /// interface. `failed` is called by the event loop, at most once, after that connection has closed. Throws an error
+  /// that states what is missing, and the remedy.
   init(
     _ loop: EventLoop, _ options: WiFiDirectOptions, received: @escaping (SupplicantMessage) -> Void,
     failed: @escaping (String) -> Void

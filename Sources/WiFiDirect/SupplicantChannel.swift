@@ -6,8 +6,8 @@ import Reactor
 /// The connection to one control socket of wpa_supplicant. The channel queues commands, sends one at a time, and
 /// receives events.
 ///
-/// libwpa_client opens and closes the socket. Its request function would block, so this class sends and receives the
-/// datagrams. A failed channel stays closed.
+/// libwpa_client opens and closes the socket. The request function of libwpa_client would block, so this class sends
+/// and receives the datagrams. A failed channel stays closed.
 final class SupplicantChannel: EventSource {
   /// The default time limit for a reply.
   static let replyTimeDefault = TimeSpan.seconds(10)
@@ -71,7 +71,7 @@ final class SupplicantChannel: EventSource {
     transmit()
   }
 
-  /// Sends a command ahead of the queue without waiting for the reply; use it only just before `close`.
+  /// Sends a command ahead of the queue without waiting for the reply; use this method only just before `close`.
   func sendLast(_ command: String) {
     guard control != nil else { return }
     let text = Array(command.utf8)
@@ -136,7 +136,7 @@ final class SupplicantChannel: EventSource {
     timer?.set(monotonicNow() + replyTime)
   }
 
-  /// Reports the failure from the event loop, because `send` must not call back before it returns.
+  /// Reports the failure from the event loop, because `send` must not call back during the call.
   private func failSoon(_ reason: String) {
     timer?.cancel()
     timer = Timer(loop) { [self] in fail(reason) }

@@ -25,7 +25,7 @@ public enum SupplicantEvent: Equatable, Sendable {
   case connected
   case disconnected
   case terminating
-  /// Any other message.
+  /// Any other message from wpa_supplicant.
   case other
 }
 
@@ -33,7 +33,7 @@ public enum SupplicantEvent: Equatable, Sendable {
 public struct FoundDevice: Equatable, Sendable {
   /// The P2P device address, for P2P_CONNECT.
   public var address: MACAddress
-  /// The transmitter address. For a group owner, it is the BSSID of its group.
+  /// The transmitter address. For a group owner, this address is the BSSID of its group.
   public var transmitter: MACAddress
   public var name: String
   /// Whether the device currently owns a group (Wi-Fi P2P 1.7, table 12, bit 0).
@@ -45,12 +45,12 @@ public struct StartedGroup: Equatable, Sendable {
   public var interface: String
   public var isOwner: Bool
   public var ssid: String
-  /// The frequency in MHz, or 0 if it is unknown.
+  /// The frequency of the group in MHz, or 0 if the frequency is unknown.
   public var frequency: UInt32
-  /// The passphrase; only the owner knows it.
+  /// The passphrase of the group; only the owner knows this passphrase.
   public var passphrase: String
   /// The IPv4 addresses that the owner sent, as big-endian numbers: this client's address, the network mask, and the
-  /// owner's address. All are 0 if the owner assigned none.
+  /// owner's address. All these addresses are 0 if the owner assigned none.
   public var address: UInt32
   public var mask: UInt32
   public var ownerAddress: UInt32

@@ -2,7 +2,7 @@ import BearerIP
 
 /// Changes the configured networks of wpa_supplicant's interfaces.
 extension Supplicant {
-  /// Removes the networks with this name from `interface`. A daemon that was killed left such a network in
+  /// Removes the networks with this name from `interface`. A daemon that was killed left a network with this name in
   /// wpa_supplicant. `completion` receives whether other networks are configured; true if wpa_supplicant does not list
   /// them.
   func removeNetworks(named name: [UInt8], of interface: String, _ completion: @escaping (Bool) -> Void) {

@@ -17,10 +17,10 @@ public struct SupplicantReply {
   /// The first 80 bytes, for the log.
   public var text: String { string(bytes.prefix(80)) }
 
-  /// The lines of a reply such as that to INTERFACES.
+  /// The lines of a reply such as the reply to INTERFACES.
   public var lines: [String] { bytes.split(separator: 0x0A).map { string($0) } }
 
-  /// The value of a "name=value" line in a reply such as that to STATUS.
+  /// The value of a "name=value" line in a reply such as the reply to STATUS.
   public func value(_ name: StaticString) -> String? {
     for line in bytes.split(separator: 0x0A) {
       if let rest = line.after(name), rest.first == UInt8(ascii: "=") { return string(rest.dropFirst()) }

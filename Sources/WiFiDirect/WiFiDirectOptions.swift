@@ -6,12 +6,12 @@ import CSystem
 public struct WiFiDirectOptions: Sendable {
   public var role = WiFiDirectRole.groupOwner
   /// The mesh that the radio takes part in instead of a group; nil for a group. A mesh requires `ssid` and
-  /// `passphrase`. It ignores `role`, and all options for devices that join.
+  /// `passphrase`. A mesh ignores `role`, and all options for devices that join.
   public var mesh: MeshOptions?
   /// The kernel's name of the wireless interface.
   public var interface = "wlan0"
-  /// wpa_supplicant's global control socket. If it does not exist, the interface's own sockets in the same directory
-  /// are tried.
+  /// wpa_supplicant's global control socket. If this socket does not exist, the interface's own sockets in the same
+  /// directory are tried.
   public var controlSocket = "/run/wpa_supplicant/global"
   /// The directory in which this process creates its end of the control socket. wpa_supplicant must see the directory
   /// under the same path, so a private /tmp does not work. If empty, the directory is /run/causeway if that is
@@ -27,7 +27,7 @@ public struct WiFiDirectOptions: Sendable {
   /// The passphrase: 8 to 63 printable ASCII characters. If empty, an owner uses `passphraseOfNode`, and a client with
   /// an `ssid` joins an open network.
   public var passphrase = ""
-  /// The default passphrase of an owner. It is derived from the node's key, so it changes only with the key.
+  /// The default passphrase of an owner, which is derived from the node's key, and so changes only with the key.
   public var passphraseOfNode = ""
   /// The prefix of this node's P2P device name: at most 15 bytes. Unless `peer` is set, a client joins only groups
   /// whose owner's name has this prefix.

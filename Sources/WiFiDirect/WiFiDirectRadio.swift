@@ -5,19 +5,19 @@ import Netlink
 import Primitives
 import Reactor
 
-/// A Wi-Fi radio, controlled through wpa_supplicant. It creates a group that others join, joins a group, or takes part
-/// in a mesh.
+/// A Wi-Fi radio, controlled through wpa_supplicant. The radio creates a group that others join, joins a group, or
+/// takes part in a mesh.
 ///
 /// This class only brings up an IP interface; the IP bearer carries the links. wpa_supplicant and the radio can be
 /// absent, fail and return at any time.
 ///
 /// The configuration of wpa_supplicant needs only a control socket. This class applies the settings of the group at run
-/// time. Each attempt applies them again, because a radio that was just plugged in has none. `RadioRecovery` decides
-/// when an attempt begins.
+/// time. Each attempt applies the settings again, because a radio that was just plugged in has no settings.
+/// `RadioRecovery` decides when an attempt begins.
 ///
 /// All calls and callbacks are on the event loop's thread.
 public final class WiFiDirectRadio {
-  /// The current state.
+  /// The current state of the radio.
   public internal(set) var snapshot: WiFiDirectSnapshot
   /// Called with the interface that has the group's IP address, and with nil when the group is gone. The daemon sets
   /// `IPBearer.wifiDirectInterface` to this value.
@@ -82,7 +82,7 @@ public final class WiFiDirectRadio {
     snapshot.role = options.role
   }
 
-  /// Starts the radio. Each missing requirement is reported once as a fault. The radio then waits for it.
+  /// Starts the radio. Each missing requirement is reported once as a fault. The radio then waits for the requirement.
   public func start() {
     guard !isRunning else { return }
     if let problem = options.problem { return report(fault: problem) }
@@ -125,7 +125,7 @@ public final class WiFiDirectRadio {
     advance()
   }
 
-  /// Connects to wpa_supplicant. If that fails, begins to wait for wpa_supplicant, and returns false.
+  /// Connects to wpa_supplicant. If connecting fails, begins to wait for wpa_supplicant, and returns false.
   private func open() -> Bool {
     snapshot.state = .waitingForSupplicant
     do {

@@ -10,7 +10,7 @@ public enum WiFiDirectState: Sendable {
   case preparing
   /// The interface is missing, blocked, or cannot be used by wpa_supplicant for Wi-Fi Direct.
   case unavailable
-  /// The group is being created, or creating it has failed and the next attempt is pending.
+  /// The group is being created, or the creation has failed and the next attempt is pending.
   case creatingGroup
   case groupOwner
   /// Searching for an owner, or pausing between two searches.
@@ -41,9 +41,9 @@ public struct WiFiDirectSnapshot: Sendable {
   /// The interface of the group, or of the mesh.
   public var groupInterface = ""
   public var ssid = ""
-  /// The passphrase, if this node owns the group or is configured with it.
+  /// The group's passphrase, if this node owns the group or is configured with this passphrase.
   public var passphrase = ""
-  /// The frequency in MHz.
+  /// The frequency of the group in MHz.
   public var frequency: UInt32 = 0
   /// The stations in an owner's group, or the neighbours in a mesh: at most `stationsMax`.
   public var stations: [MACAddress] = []

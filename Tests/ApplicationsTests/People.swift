@@ -1,5 +1,5 @@
 import CommandLine
-import Diagnostics
+import Text
 import LocalAPI
 import Primitives
 import Session

@@ -68,7 +68,7 @@ import Testing
 }
 
 @Test func `an answer to an inquiry holds the hint in a UUID of its own`() {
-  // The UUID contains the hint. It begins with 8A1C0002 for a relay and with 8A1C0003 for a leaf, which does not
+  // The UUID contains the hint. This UUID begins with 8A1C0002 for a relay and with 8A1C0003 for a leaf, which does not
   // forward.
   let relay = CausewayService.claimUUID(.init(hint: 0x0123_4567_89AB_CDEF))
   #expect(hex(relay.reversed()) == "8a1c00026f5b4e0b0123456789abcdef")

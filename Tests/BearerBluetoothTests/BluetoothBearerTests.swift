@@ -7,8 +7,9 @@ import Testing
 
 @testable import BearerBluetooth
 
-/// The bearer over a simulated kernel. Its L2CAP sockets bind to the simulated controller's address, which this machine
-/// does not have. So listeners and dials fail here. The radio lab tests them with a real kernel.
+/// The bearer over a simulated kernel. The bearer's L2CAP sockets bind to the simulated controller's address, which
+/// this machine does not have. So listeners and dials fail in this test. The radio lab tests listeners and dials with a
+/// real kernel.
 @Suite struct BluetoothBearerTests {
   let kernel: FakeKernel
   let witness = Witness()
@@ -85,7 +86,8 @@ import Testing
     bearer.stop()
   }
 
-  /// Refuses each scan until the bearer adds its advertisement again. Answers the command that adds it with `status`.
+  /// Refuses each scan until the bearer adds its advertisement again. Answers the command that adds the advertisement
+  /// with `status`.
   private func refuseScans(thenAdvertising status: UInt8) {
     kernel.serve(refusing: [0x23: 0x0A])
     var isAsked = false

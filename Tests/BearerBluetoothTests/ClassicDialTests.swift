@@ -7,12 +7,12 @@ import Testing
 
 @testable import BearerBluetooth
 
-/// Dials over two socket pairs. The first preserves datagram boundaries and stands for the SDP channel, on which the
-/// dial reads the peer's service records. The second stands for the RFCOMM stream.
+/// Dials over two socket pairs. The first pair preserves datagram boundaries and stands for the SDP channel, on which
+/// the dial reads the peer's service records. The second pair stands for the RFCOMM stream.
 @Suite final class ClassicDialTests {
   private let loop: EventLoop
   /// The sockets that the dial opened, in order: nil for the SDP channel, otherwise the RFCOMM channel number. `theirs`
-  /// holds the peer's ends of these sockets.
+  /// stores the peer's ends of these sockets.
   private var opened: [UInt8?] = []
   private var theirs: [CInt] = []
   private var outcomes: [DialOutcome] = []

@@ -7,8 +7,8 @@ import Testing
 
 @testable import BearerBluetooth
 
-/// Bluetooth classic beside LE over a simulated kernel. No peer connects to its listening sockets; the radio lab tests
-/// them with real connections.
+/// Bluetooth classic beside LE over a simulated kernel. No peer connects to the listening sockets of this radio; the
+/// radio lab tests these sockets with real connections.
 @Suite struct ClassicRadioTests {
   private static let setUp: [UInt16] = [0x0B, 0x18, 0x07, 0x0F, 0x11, 0x10, 0x10, 0x0E, 0x06]
   private let kernel: FakeKernel

@@ -5,8 +5,8 @@ import Reactor
 
 @testable import BearerBluetooth
 
-/// The kernel's end of a management socket. It receives commands, answers them and sends events. Its controllers exist
-/// only as the packets that a test sends.
+/// The kernel's end of a management socket. This end receives commands, answers them and sends events. The controllers
+/// exist only as the packets that a test sends.
 final class FakeKernel {
   struct Command: Equatable {
     var opcode: UInt16
@@ -15,7 +15,7 @@ final class FakeKernel {
   }
 
   let loop: EventLoop
-  /// The descriptor of the socket's user end. The code under test takes ownership of it.
+  /// The descriptor of the socket's user end. The code under test takes ownership of this descriptor.
   let theirs: CInt
   private var ours: CInt
 
@@ -34,7 +34,7 @@ final class FakeKernel {
     ours = -1
   }
 
-  /// The next command. Nil if there is none. The loop first serves the descriptors that are ready.
+  /// The next command. Nil without a command. The loop first serves the descriptors that are ready.
   func take() -> Command? {
     loop.turn(waitMilliseconds: 0)
     var buffer = [UInt8](repeating: 0, count: 1024)
@@ -110,7 +110,7 @@ final class FakeKernel {
   }
 }
 
-/// Records what a bearer reports.
+/// Records the reports of a bearer.
 final class Witness: BearerDelegate {
   var opened: [StreamHandoff] = []
   var failed: [(token: UInt32, reason: String)] = []

@@ -57,7 +57,7 @@ private let hub = WireAddress(address: 0x00AA_0100_0001, type: 1)
 }
 
 @Test func `a device found of a real kernel is read`() throws {
-  // An event captured from Linux 6.12. It reports an advertiser with flags, a service UUID and service data.
+  // An event captured from Linux 6.12. The event reports an advertiser with flags, a service UUID and service data.
   let packet = bytes(
     "120001003900" + "00000001aa0001c4000000002b00"
       + "02010211079ecadc240ee5a9e093f3a3b50100406e15219ecadc240ee5a9e093f3a3b50100406edeadbeef")

@@ -3,7 +3,8 @@ import Testing
 
 @testable import BearerBluetooth
 
-/// A radio that follows a plan as the bearer does: it passes events to the plan and carries out the plan's commands.
+/// A radio that follows a plan like the bearer: this radio passes events to the plan and carries out the plan's
+/// commands.
 private struct Radio {
   var plan: RadioPlan
   var now = Instant.zero

@@ -30,7 +30,7 @@ import Testing
     loop.turn(waitMilliseconds: 0)
   }
 
-  /// The next PDU from the channel. Nil if there is none, empty if the channel was closed.
+  /// The next PDU from the channel. Nil without a PDU, empty if the channel was closed.
   private func heard(_ theirs: CInt) -> [UInt8]? {
     var buffer = [UInt8](repeating: 0, count: 16)
     let count = recv(theirs, &buffer, buffer.count, CInt(MSG_DONTWAIT))

@@ -14,7 +14,7 @@ private func ask(_ request: String, unitBytes: Int = 672) -> String? {
 }
 
 @Test func `the browser of linux is told the whole record`() {
-  // The request of `sdptool browse`. It searches the public browse group and requests all attributes.
+  // The request of `sdptool browse`. This request searches the public browse group and requests all attributes.
   let request = "060000000f" + "3503191002" + "ffff" + "35050a0000ffff" + "00"
   #expect(ask(request) == "0700000059" + "0056" + "3554" + record + "00")
 }

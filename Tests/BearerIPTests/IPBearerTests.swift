@@ -132,8 +132,8 @@ import Testing
     }
     serve(loop) { b.bearer.refusedCount == 30 }
     #expect(b.bearer.refusedCount == 30)
-    // The bearer enumerates the interfaces at most once per second for such connections. Another test that changes an
-    // interface causes further enumerations.
+    // The bearer enumerates the interfaces at most once per second for connections to an unknown address. Another test
+    // that changes an interface causes further enumerations.
     #expect(looks - before <= 4)
   }
 

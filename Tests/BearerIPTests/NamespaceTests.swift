@@ -8,7 +8,7 @@ import Testing
 @testable import BearerIP
 @testable import Netlink
 
-/// Runs `body` in a private network namespace. Returns false, without running it, if this process is not allowed to
+/// Runs `body` in a private network namespace. Returns false, without running `body`, if this process is not allowed to
 /// create a namespace. Only the calling thread changes its namespace, and the thread returns to its former namespace
 /// afterwards.
 private func inPrivateNamespace(_ body: () throws -> Void) rethrows -> Bool {

@@ -47,7 +47,8 @@ let loopbackIPv4: UInt32 = 0x7F00_0001
 
 func candidate(_ endpoint: IPEndpoint) -> Candidate { Candidate(bearer: .loopback, address: .ip(endpoint), hint: 0) }
 
-/// A listening socket that never accepts. Its queue of one connection is full, so further connections get no answer.
+/// A listening socket that never accepts. The queue of this socket, for one connection, is full, so further connections
+/// get no answer.
 func makeFullListener() throws -> (descriptor: CInt, port: UInt16, filler: CInt) {
   let descriptor = try openStreamSocket(AF_INET)
   let address = SocketAddress(IPEndpoint(ipv4: loopbackIPv4, port: 0))

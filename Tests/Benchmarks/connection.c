@@ -136,7 +136,7 @@ bool flush(struct connection *connection) {
 }
 
 static bool fill_by_tls(struct connection *connection) {
-  // TLS may have read more than it returned. poll does not report such bytes, so this reads until nothing is left.
+  // TLS may have read more than it returned. poll does not report such bytes, so this loop reads until nothing is left.
   for (;;) {
     int got = SSL_read(connection->tls, room(&connection->in, RECORD_BYTES), RECORD_BYTES);
     if (got > 0) {

@@ -1,12 +1,13 @@
-// A non-blocking TCP connection, plain or with mutual TLS 1.3, and its two buffers. The generator and the hub use it.
+// A non-blocking TCP connection, plain or with mutual TLS 1.3, and its two buffers. The generator and the hub use these
+// connections.
 #pragma once
 #include <openssl/ssl.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-// A buffer of pending bytes, which are those between `first` and `end`. Its memory grows as needed and is never
-// released.
+// A buffer of pending bytes, which are those between `first` and `end`. The memory of the buffer grows as needed and is
+// never released.
 struct buffer {
   uint8_t *bytes;
   size_t first, end, capacity;

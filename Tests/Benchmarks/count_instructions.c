@@ -1,7 +1,7 @@
-// A plugin for QEMU's user mode. It counts the executed instructions of a program in a file of eight bytes, which
+// A plugin for QEMU's user mode that counts the executed instructions of a program in a file of eight bytes, which
 // another process maps. Usage: `-plugin count_instructions.so,count=PATH`. Debian has no header for plugins, so this
-// file declares the functions that it uses (QEMU, docs/devel/tcg-plugins.rst). -DVERSION is the version of the plugin
-// interface: 1 before QEMU 9, and 2 from then on.
+// file declares the functions of the plugin interface in use (QEMU, docs/devel/tcg-plugins.rst). -DVERSION is the
+// version of the plugin interface: 1 before QEMU 9, and 2 from then on.
 #include <fcntl.h>
 #include <stddef.h>
 #include <stdint.h>

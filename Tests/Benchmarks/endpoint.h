@@ -1,6 +1,6 @@
-// One end of a flow of messages through a relay. The interface is the same for all protocols of relays.
+// An end of a flow of messages through a relay. The interface is the same for all protocols of relays.
 //
-// One publisher sends each message to all receivers. A receiver sends acknowledgements or echoes to the publisher.
+// A single publisher sends each message to all receivers. A receiver sends acknowledgements or echoes to the publisher.
 #pragma once
 #include "connection.h"
 
@@ -38,7 +38,8 @@ struct protocol {
   const char *name;
   // Connects. Returns when messages to this end will arrive.
   void (*open)(struct endpoint *endpoint);
-  // Called when the other ends know that this end is open. Waits until they are open, too. Null if no wait is needed.
+  // The function is called when the other ends know that this end is open. The function waits until the other ends are
+  // open, too. The pointer is null if no wait is needed.
   void (*meet)(struct endpoint *endpoint);
   void (*send)(struct endpoint *endpoint, const uint8_t *bytes, size_t size);
   // Sets the next complete received message, which is valid until the next fill. Returns false if there is no message.

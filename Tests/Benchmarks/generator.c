@@ -1,11 +1,12 @@
 // Sends and receives messages through a relay: generator publish|receive|ping|echo|idle|hold --OPTION VALUE …
 //
-// - publish sends numbered messages to all receivers for --seconds. At most --window of them are not yet acknowledged
+// - publish sends numbered messages to all receivers for --seconds. At most --window messages are not yet acknowledged
 //   by the slowest receiver.
 // - receive checks that each message arrives once, in order and complete. A missing message ends the program with
 //   status 2.
 // - ping sends --rate messages per second to an echo and measures the round trips.
-// - idle keeps --count ends open, and hold accepts all connections. Both run until standard input ends.
+// - idle keeps --count ends open, and hold accepts all connections. The modes idle and hold run until standard input
+//   ends.
 //
 // An end that waits for others prints “ready” and its id. The results are one line of JSON.
 #define _GNU_SOURCE

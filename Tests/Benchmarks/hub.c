@@ -25,7 +25,7 @@ static SSL_CTX *context;
 static struct client *subscribers[TOPICS][CLIENTS_MAX], *marked[CLIENTS_MAX];
 static int subscriber_count[TOPICS], marked_count;
 
-// Marks a client that has bytes to send. They are sent at the end of the current pass of the event loop.
+// Marks a client that has bytes to send at the end of the current pass of the event loop.
 static void mark(struct client *client) {
   if (!client->marked && marked_count < CLIENTS_MAX) {
     client->marked = true;
@@ -44,7 +44,7 @@ static void admit(int listener) {
   epoll_ctl(events, EPOLL_CTL_ADD, socket, &event);
 }
 
-// Ends a client. Its memory is freed at the end of the pass, because pending events may still point to the client.
+// Ends a client, whose memory is freed at the end of the pass, because pending events may still point to the client.
 static void part(struct client *client) {
   for (int topic = 0; topic < TOPICS; topic++)
     for (int i = subscriber_count[topic] - 1; i >= 0; i--)

@@ -236,7 +236,7 @@ static void take_hello(struct endpoint *endpoint, const uint8_t *payload, size_t
   advertise(endpoint);
 }
 
-// Handles a received frame. Returns whether it contains a message for the application.
+// Handles a received frame. Returns whether the frame contains a message for the application.
 static bool take_frame(struct endpoint *endpoint, const uint8_t *header, const uint8_t *payload, size_t size) {
   switch (header[1]) {
     case HELLO: take_hello(endpoint, payload, size); break;

@@ -1,5 +1,5 @@
-// The protocols of the other relays: raw messages through a proxy, which connects to the receivers; the frames of the
-// hub; NATS; and MQTT 3.1.1 with QoS 0.
+// The protocols of the relays other than Causeway: raw messages through a proxy, the frames of the hub, NATS, and MQTT
+// 3.1.1 with QoS 0. The proxy connects to the receivers.
 #define _GNU_SOURCE
 #include <netinet/in.h>
 #include <stdio.h>
@@ -31,7 +31,7 @@ static void protect(struct endpoint *endpoint, struct connection *connection, bo
   if (endpoint->settings.pem) secure(connection, context_of(endpoint, server), server);
 }
 
-// Waits until the receive buffer holds at least `size` bytes. Removes none of them.
+// Waits until the receive buffer holds at least `size` bytes. Removes no bytes.
 static void await_bytes(struct connection *connection, size_t size) {
   for (double begin = now(); held(&connection->in) < size;) {
     if (!flush(connection)) fail("the relay has ended the connection");

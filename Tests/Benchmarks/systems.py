@@ -11,13 +11,13 @@ from bench_network import BINARY, FAR, RELAY_IN, RELAY_OUT, Node
 
 RECEIVERS_MAX = 7
 SIZES = (64, 1024, 16384)
-# The bytes of a frame with 128 messages of 64 bytes, as a sender with a backlog makes it. Each message has 5 bytes of
-# channel header and 4 bytes of session header.
+# The bytes of a frame with 128 messages of 64 bytes, in the form that a sender with a backlog makes. Each message has 5
+# bytes of channel header and 4 bytes of session header.
 PACKED_MESSAGES = 128
 PACKED_BYTES = PACKED_MESSAGES * 73
-# The numbers of frames in flight through a box, by receivers and size. They are so low that a box never drops a frame.
-# (docs/protocol.md, “Limits”: 1024 frames and 256 KiB per flow, 1 MiB per neighbour.) The other systems have no such
-# limit.
+# The numbers of frames in flight through a box, by receivers and size. The numbers are so low that a box never drops a
+# frame. (docs/protocol.md, “Limits”: 1024 frames and 256 KiB per flow, 1 MiB per neighbour.) Relays other than the box
+# have no such limit.
 WINDOWS_OF_A_BOX = {1: {64: 1024, 1024: 240, PACKED_BYTES: 24, 16384: 15}, 7: {64: 512, 1024: 128, 16384: 8}}
 WINDOWS = {64: 4096, 1024: 1024, 16384: 64}
 START_SECONDS_MAX = 15

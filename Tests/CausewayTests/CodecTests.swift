@@ -131,7 +131,7 @@ private let events: [(name: String, number: UInt32, event: Event)] = [
 }
 
 /// The number of bytes that later daemon versions appended to an event, by the name of the event. Without these bytes
-/// the event is as the first daemon version sent it, and must be accepted.
+/// the event has the form of the first daemon version, and must be accepted.
 private let appended = ["welcome": 2, "done-at": 4, "decision-wanted": 10, "decision-wanted-unsealed": 1]
 
 @Test func `every prefix of an event is refused`() {

@@ -4,8 +4,8 @@ import Testing
 
 @testable import Causeway
 
-/// The daemon's end of a connection. It records each request, and answers it with `done` unless `answers` states
-/// another answer.
+/// The daemon's end of a connection. The stand-in records each request, and answers it with `done` unless `answers`
+/// states another answer.
 final class DaemonStandIn: Sendable {
   struct Asked: Sendable {
     let type: UInt8
@@ -20,7 +20,7 @@ final class DaemonStandIn: Sendable {
     /// gets no answer.
     var answers: [UInt8: (UInt8, String)?] = [:]
     var endpoint = word(address.endpoint)
-    /// Called with each request after it was answered.
+    /// Called with each request after the answer.
     var watcher: (@Sendable (Asked) -> Void)?
   }
   private let state = Mutex(State())
@@ -113,8 +113,8 @@ final class DaemonStandIn: Sendable {
   }
 }
 
-/// The daemon's end of the socket. Only the thread that reads the socket closes the descriptor. Nothing uses its number
-/// afterwards, because another test may have got the same number by then.
+/// The daemon's end of the socket. Only the thread that reads the socket closes the descriptor. Nothing uses the
+/// descriptor's number afterwards, because another test may have got the same number by then.
 private final class Socket: Sendable {
   private let descriptor: Int32
   private let isOpen = Mutex(true)

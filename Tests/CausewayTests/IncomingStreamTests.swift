@@ -8,8 +8,8 @@ private let ends: [(UInt8, StreamEnd)] = [
 ]
 
 extension Bench {
-  /// Lets the daemon announce the stream with its number `received`. Returns the stream as the session's event offers
-  /// it.
+  /// Lets the daemon announce the stream with its number `received`. Returns the stream as offered by the session's
+  /// event.
   fileprivate func offered(_ received: UInt32, _ name: String = "log") async throws -> OfferedStream {
     daemon.tell(streamPacket(number, received, one, name))
     var events = session.events.makeAsyncIterator()

@@ -49,7 +49,7 @@ func `the inviter learns how it ended`(outcome: UInt8, code: CausewayError.Code?
   let session = try await daemon.connect().openSession("chat")
   let inviting = Task { await thrown { () async throws(CausewayError) in try await session.invite(address) } }
   let request = try await daemon.asked(6)
-  // The daemon's answer to the request must arrive first. Before that, an invitation cannot be cancelled.
+  // The daemon's answer to the request must arrive first. Before the answer, an invitation cannot be cancelled.
   try await Task.sleep(for: .milliseconds(20))
   inviting.cancel()
   #expect(await inviting.value?.code == .cancelled)

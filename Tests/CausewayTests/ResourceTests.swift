@@ -98,7 +98,7 @@ private func end(_ transfer: Causeway.Transfer) async -> CausewayError? {
   do {
     let sending = try await test.offer("a"), receiving = try await test.wire.offered().accept(into: test.into.path)
     for try await progress in receiving.progress where progress.bytesDone > 1_500_000 { break }
-    // Both connections to the daemons close, so neither application can send a last message.
+    // The two connections to the daemons close, so neither application can send a last message.
     for end in test.wire.ends { end.node.close() }
     #expect(await end(receiving)?.code == .notConnected)
     #expect(await end(sending)?.code == .notConnected)

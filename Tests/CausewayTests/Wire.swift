@@ -5,7 +5,7 @@ import Testing
 @testable import Causeway
 @testable import TransferFiles
 
-/// Two applications in one session. The test plays the daemons of both and carries their streams.
+/// Two applications in one session. The test plays the daemons of both applications and carries their streams.
 final class Wire: Sendable {
   private struct Carried {
     let opener: Int
@@ -110,7 +110,7 @@ final class Wire: Sendable {
     for (end, packet) in told { ends[end].daemon.tell(packet) }
   }
 
-  /// Ends all streams as the loss of the path does. Returns the packets that report it.
+  /// Ends all streams as the loss of the path does. Returns the packets that report the loss.
   private func lose(_ state: inout State) -> [(end: Int, packet: [UInt8])] {
     var told: [(end: Int, packet: [UInt8])] = []
     for index in state.streams.indices where !state.streams[index].isOver {

@@ -73,8 +73,8 @@ private final class Transfer {
 }
 
 @Suite struct LossTests {
-  /// Each argument has a path, the loss in thousandths, and a limit in seconds. One megabyte must arrive within the
-  /// limit, which is many times the measured time.
+  /// Each argument has a path, the loss in thousandths, and a limit in seconds. Within this limit, one megabyte must
+  /// arrive; the limit is many times the measured time.
   @Test(
     arguments: [
       ([Hop.bluetooth], 20, 20), ([.bluetooth], 100, 40), ([.bluetooth, .bluetooth, .bluetooth], 100, 60),

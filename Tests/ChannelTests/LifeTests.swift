@@ -116,7 +116,7 @@ private let start = at(1_000)
     _ = a.frames(start, max: 3)
     a.handleTimeout(now: at(61_000))
     #expect(a.completions().map(\.outcome) == [.failed(.timedOut), .failed(.timedOut)])
-    // A third message waits behind the first one, whose segments are still being sent. It fails in the same way.
+    // A third message waits behind the first message, whose segments are still being sent, and fails in the same way.
     let third = try a.send([3], now: at(61_000))
     a.handleTimeout(now: at(121_000))
     #expect(a.completions() == [Completion(message: third, lane: .interactive, outcome: .failed(.timedOut))])
@@ -245,7 +245,7 @@ private let start = at(1_000)
         let (header, count) = try segmentOf(frame)
         end = max(end, header.offset + count)
       }
-      // The peer acknowledges everything and grants no more window than it must.
+      // The peer acknowledges everything and grants no more window than necessary.
       let value = Acknowledgement(
         epochs: EpochPair(destination: 0xa1, source: 0xb2), lane: .bulk, echo: 0, cumulative: end, windowLimit: end)
       let payload = encoded(value.byteCount) { value.encode(into: $0) }

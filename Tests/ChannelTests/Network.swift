@@ -34,8 +34,8 @@ final class Network {
   private(set) var now = at(1_000)
   /// Called after every event, before the channels' frames are sent.
   var afterEvent: (Network) -> Void = { _ in }
-  /// The longest time between two calls of `afterEvent`. It is called then even if no frame arrives and no timer
-  /// expires.
+  /// The longest time between two calls of `afterEvent`. After this time `afterEvent` is called even if no frame
+  /// arrives and no timer expires.
   var applicationTick = TimeSpan.milliseconds(100)
   /// The errors that the channels have returned for received payloads.
   private(set) var refusals: [ChannelError] = []

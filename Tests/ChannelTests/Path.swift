@@ -4,8 +4,8 @@ import Primitives
 /// One hop of a path, with the same properties in both directions.
 struct Hop {
   var bytesPerSecond: UInt64
-  /// The time from the end of a frame's transmission to its arrival. It is random between the two limits, but no frame
-  /// overtakes another frame.
+  /// The time from the end of a frame's transmission to its arrival. This time is random between the two limits, but no
+  /// frame overtakes another frame.
   var delay: (least: TimeSpan, most: TimeSpan)
   /// The longest frame payload in bytes.
   var mtu: Int

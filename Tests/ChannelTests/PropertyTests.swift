@@ -111,7 +111,8 @@ private func play(seed: UInt64) -> String? {
         toSend[$0] == 0 && flows[$0].received == flows[$0].sent.count && flows[$0].completed == flows[$0].sent.count
       }
   }
-  // At first the path drops, duplicates and reorders frames. Then it has no more faults, and every message must arrive.
+  // At first the path drops, duplicates and reorders frames. After this phase the path has no more faults, and every
+  // message must arrive.
   var end = network.now
   for _ in 0..<20 where !isDone() {
     end = end + .milliseconds(200 + random.below(2_000))

@@ -6,7 +6,7 @@ private let start = at(1_000)
 private let wide: UInt64 = 60_000
 
 @Suite struct RetransmissionTests {
-  /// Channel a of `pair`, which has sent `count` segments of 968 bytes. None of them is acknowledged.
+  /// Channel a of `pair`, which has sent `count` segments of 968 bytes, none of which is acknowledged.
   private func flying(_ count: Int) throws -> Channel {
     let (a, _) = pair()
     _ = try a.send([UInt8](repeating: 0, count: count * 968 - 5), now: start)
@@ -135,8 +135,8 @@ private let wide: UInt64 = 60_000
     let a = try flying(8)
     try acknowledge(a, 0, [ByteRange(start: 968, end: 4_840)], now: at(1_050))
     #expect(a.frames(at(1_050)).count == 1)
-    // These bytes were sent before the retransmission. So their acknowledgement does not prove that the retransmission
-    // was lost.
+    // The acknowledged bytes were sent before the retransmission. So the acknowledgement of these bytes does not prove
+    // that the retransmission was lost.
     try acknowledge(a, 0, [ByteRange(start: 968, end: 5_808)], now: at(1_060))
     #expect(a.frames(at(1_060)).isEmpty)
     _ = try a.send([UInt8](repeating: 0, count: 963), now: at(1_080))

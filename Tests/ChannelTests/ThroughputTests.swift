@@ -28,7 +28,7 @@ private struct Case: CustomTestStringConvertible {
   var testDescription: String { name }
 }
 
-/// The floors are far below the measured rates. They detect a collapse of the rate, not a small slowdown.
+/// The floors are far below the measured rates. The floors detect a collapse of the rate, not a small slowdown.
 private let cases: [Case] = [
   Case(
     name: "1 Mbit/s 50 ms", model: PathModel(bitsPerSecond: 1_000_000, delayMilliseconds: 50), pathMTU: 1_400,

@@ -2,7 +2,7 @@
 """The commands of the causeway binary with a fake daemon. usage: command_line_test.py BINARY
 
 The fake daemon has two control sockets, alice's and bob's. It acts as two daemons that are connected. The protocol is described
-in Sources/Diagnostics/ControlProtocol.swift. Tests/Daemons tests chats and file transfers with real daemons.
+in Sources/ControlSocket/ControlProtocol.swift. Tests/Daemons tests chats and file transfers with real daemons.
 """
 import os
 import selectors

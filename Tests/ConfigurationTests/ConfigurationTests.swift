@@ -8,7 +8,7 @@ private func parse(_ text: String) throws -> Configuration {
   try Configuration.parse(Array(text.utf8), file: "box.conf")
 }
 
-/// The error with which `text` is refused. Nil if it is accepted.
+/// The error with which `text` is refused, or nil if the text is accepted.
 private func refusal(_ text: String) -> String? {
   do throws(ConfigurationError) {
     _ = try Configuration.parse(Array(text.utf8), file: "box.conf")

@@ -2,7 +2,7 @@ import Testing
 
 @testable import Configuration
 
-/// The message about `text`: the error with which it is refused, or the warnings with which it is accepted.
+/// The message about `text`: the error of a refused text, or the warnings about an accepted text.
 private func said(_ text: String) -> String {
   do throws(ConfigurationError) {
     return try Configuration.parse(Array(text.utf8), file: "box.conf").warnings.joined(separator: "\n")

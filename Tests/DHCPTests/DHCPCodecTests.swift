@@ -46,8 +46,8 @@ let discover: [UInt8] =
   ] {
     #expect(try DHCPRequest(Array(discover[..<240]) + other + discover[240...]) == plain, "\(other)")
   }
-  // The option “overload” states that the file and server name fields contain options. The server does not read them,
-  // so a message type or a requested address in them has no effect.
+  // The option “overload” states that the file and server name fields contain options. The server does not read these
+  // fields, so a message type or a requested address in the fields has no effect.
   for start in [44, 108] {
     var packet = discover
     packet.replaceSubrange(start..<(start + 10), with: [53, 1, 7, 50, 4, 192, 168, 49, 1, 255])
@@ -72,7 +72,7 @@ let discover: [UInt8] =
     return packet
   }
   // The first rows: a reply, another medium, three wrong address lengths (the field has 16 bytes), a relay agent. The
-  // other rows: a multicast sender, another protocol, an unknown message type, a server's message type.
+  // second group of rows: a multicast sender, another protocol, an unknown message type, a server's message type.
   for (index, byte): (Int, UInt8) in [
     (0, 2), (1, 6), (2, 8), (2, 17), (2, 255), (24, 1), (28, 3), (236, 0), (242, 9), (242, 2),
   ] {

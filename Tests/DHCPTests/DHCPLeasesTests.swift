@@ -19,7 +19,7 @@ private struct House {
     return leases.reply(to: request, now: now) { stations.contains($0) }
   }
 
-  /// The address that the client with this hardware address obtains. Nil if it obtains none.
+  /// The address that the client with this hardware address obtains. Nil if the client obtains no address.
   mutating func join(_ hardware: UInt64) -> UInt32? {
     guard let offer = ask(.discover, hardware), offer.kind == .offer else { return nil }
     guard let lease = ask(.request, hardware, wanted: offer.address, server: server), lease.kind == .acknowledgement
@@ -172,7 +172,8 @@ private struct House {
   #expect(house.ask(.request, 1, wanted: first + 1, has: first)?.address == first)
 }
 
-/// One station obtains an address and declines it, repeatedly. A declined address is not offered for some time.
+/// One station repeatedly obtains an address and declines this address. A declined address is not offered for some
+/// time.
 @Test func `one station makes two addresses rest and no more`() {
   var house = House()
   house.leases = DHCPLeases(server: server, addresses: first...(first + 53))

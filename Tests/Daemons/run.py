@@ -4,7 +4,7 @@
 run.py [-j N] BINARY               all suites of `tests`, N at a time (default 2), the longest first
 run.py BINARY NAME [ARGUMENT...]   one suite of `tests` or one program of `measurements`, with its output unchanged
 
-Without NAME, prints a line per suite, the whole output of each suite that fails, and at the end `N passed, M failed`.
+Without NAME, prints a line per suite, then the whole output of each suite that failed, and `N passed, M failed`.
 The exit status is 1 if a suite failed. A line `# seconds: N` in the file of a suite declares a duration above 20 s.
 
 With NAME, the arguments of a suite are those of unittest, such as `BundleTest.test_no_secret_is_in_it`.
@@ -25,7 +25,7 @@ PROJECT = HERE.parents[1]
 # The folders whose modules suites and measurements import.
 MODULES = (HERE / "support", PROJECT / "Examples/python", PROJECT / "Tests/Lab/lab")
 SECONDS_DEFAULT = 20
-# A suite that runs longer than this is ended. The longest one, library_test, builds for up to 400 s.
+# A suite that runs longer than this time is ended. The longest suite, library_test, builds for up to 400 s.
 SECONDS_MAX = 1800
 
 
@@ -66,26 +66,27 @@ class Suite:
         return self.process.returncode is not None
 
     def report(self):
-        """Print the line of the suite, and its output if it failed. Returns whether it passed."""
+        """Print the line of the suite. Returns whether it passed."""
         status, seconds = self.process.returncode, time.monotonic() - self.begun
         if status == 0:
             print(f"PASS  {seconds:6.1f} s  {self.name}", flush=True)
         else:
             reason = f"still running after {SECONDS_MAX} s" if self.is_late else f"status {status}"
-            print(f"FAIL  {seconds:6.1f} s  {self.name} ({reason})")
-            self.output.seek(0)
-            for line in self.output.read().decode(errors="replace").splitlines():
-                print(f"      | {line}")
-            sys.stdout.flush()
-        self.output.close()
+            print(f"FAIL  {seconds:6.1f} s  {self.name} ({reason})", flush=True)
         return status == 0
+
+    def print_output(self):
+        print(f"{self.name}:")
+        self.output.seek(0)
+        for line in self.output.read().decode(errors="replace").splitlines():
+            print(f"  | {line}")
 
 
 def run_all(binary, jobs):
     """Run all suites. Returns the exit status."""
     suites = programs("tests")
     waiting = sorted(suites, key=lambda name: -declared_seconds(suites[name]))
-    running, passed = [], 0
+    running, failed = [], []
     while waiting or running:
         while waiting and len(running) < jobs:
             name = waiting.pop(0)
@@ -93,9 +94,12 @@ def run_all(binary, jobs):
         time.sleep(0.1)
         for suite in [each for each in running if each.has_ended()]:
             running.remove(suite)
-            passed += suite.report()
-    print(f"{passed} passed, {len(suites) - passed} failed")
-    return 0 if passed == len(suites) else 1
+            if not suite.report():
+                failed.append(suite)
+    for suite in failed:
+        suite.print_output()
+    print(f"{len(suites) - len(failed)} passed, {len(failed)} failed")
+    return 1 if failed else 0
 
 
 def run_one(binary, name, arguments):

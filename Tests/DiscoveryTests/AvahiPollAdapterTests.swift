@@ -7,8 +7,8 @@ import Testing
 
 @testable import Discovery
 
-/// Stands in for the Avahi client library. It holds the adapter's table of functions, and records the callbacks. It
-/// runs the test's closure inside each callback.
+/// Stands in for the Avahi client library. The stand-in has the adapter's table of functions, records the callbacks,
+/// and runs the test's closure inside each callback.
 private final class Client {
   let loop: EventLoop
   let adapter: AvahiPollAdapter
@@ -57,7 +57,7 @@ private final class Client {
   }
 }
 
-/// A socket pair. Both ends are closed with this object.
+/// A socket pair, whose ends are closed with this object.
 private final class Pair {
   private(set) var near: CInt
   private(set) var far: CInt

@@ -7,7 +7,7 @@ import Testing
 
 @testable import Discovery
 
-/// A node at the far end of a cable. It asks for services, and counts the questions of the box at the near end.
+/// A node at the far end of a cable. The node asks for services, and counts the questions of the box at the near end.
 private final class Asker {
   private static let type = ["_causeway", "_tcp", "local"]
 

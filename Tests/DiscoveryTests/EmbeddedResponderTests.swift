@@ -45,7 +45,8 @@ private final class Boxes {
     far.stop()
   }
 
-  /// Serves events until the condition holds. Returns false if it does not hold within the time limit of `serve`.
+  /// Serves events until the condition holds. Returns false if the condition does not hold within the time limit of
+  /// `serve`.
   func wait(_ condition: () -> Bool) -> Bool {
     serve(loop, atMost: .seconds(60), until: condition)
     return condition()

@@ -38,7 +38,7 @@ final class NetworkNamespaces {
     return try body()
   }
 
-  /// Connects both sides by a cable. Its two interfaces are called `name` and have the addresses `network`.1 and
+  /// Connects both sides by a cable, whose two interfaces are called `name` and have the addresses `network`.1 and
   /// `network`.2.
   func plug(_ name: String, _ network: String) throws {
     try on(.near) { try run("ip link add \(name) type veth peer name \(name) netns /proc/\(getpid())/fd/\(far)") }

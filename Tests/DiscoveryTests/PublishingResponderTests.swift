@@ -5,7 +5,7 @@ import Testing
 
 @testable import Discovery
 
-/// A responder that publishes a record whose state the test sets. It also collects the reports.
+/// A responder that publishes a record whose state the test sets. The responder also collects the reports.
 private final class Publisher: PublishingResponder, ResponderOwner {
   let isReady = true
   var owner: any ResponderOwner { self }

@@ -54,7 +54,8 @@ private final class ScriptedResponder: Responder {
   func close() {}
 }
 
-/// The networks of the machine. Unless the test changes them, every interface except loopback is on 10.0.0.0/24.
+/// The networks of the machine. Unless the test changes the networks, every interface except loopback is on
+/// 10.0.0.0/24.
 private final class Networks {
   var prefix: UInt64 = 0xFFFF_0A00_0000
   func isOnLink(_ endpoint: IPEndpoint, _ interface: UInt32) -> Bool {
@@ -62,7 +63,7 @@ private final class Networks {
   }
 }
 
-/// A discovery that is not started. Instead of sockets or a daemon it has a scripted responder.
+/// A discovery that is not started. Instead of sockets or a daemon the discovery has a scripted responder.
 private final class Stage {
   let loop: EventLoop
   let listener = Listener()

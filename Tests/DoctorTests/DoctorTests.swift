@@ -19,7 +19,7 @@ final class Patient {
     wireless: WirelessAbilities(canBeGroupOwner: true, canBeGroupClient: true, canBeMeshPoint: false, stationsMax: 8),
     mesh: WirelessAbilities(canBeGroupOwner: true, canBeGroupClient: true, canBeMeshPoint: true, stationsMax: 8))
   var isDaemonRunning = true
-  /// The fault of the configured GPIO lines. Nil if they work.
+  /// The fault of the configured GPIO lines, or nil if the lines work.
   var gpioFault: GPIOError?
 
   init() throws {

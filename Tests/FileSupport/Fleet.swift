@@ -1,4 +1,5 @@
-/// The certificates of a fleet, which is a set of nodes under one root authority. The openssl command makes them.
+/// The certificates of a fleet, which is a set of nodes under one root authority. The openssl command makes these
+/// certificates.
 extension Scratch {
   /// Writes `NAME.pem` and `NAME.pem.key`: a certificate and its key. The certificate is signed by `issuer`, or
   /// self-signed if `issuer` is nil.

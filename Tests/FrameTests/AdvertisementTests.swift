@@ -58,8 +58,8 @@ private func decodeProfile(_ bytes: [UInt8]) -> FrameError? {
   #expect(parts.3 == topologyHead + point + topologyBytes)
 }
 
-/// A truncated advertisement has bytes of its body where the signature should be. The decoder refuses it at a later
-/// field, or as truncated.
+/// A truncated advertisement has bytes of its body where the signature should be. The decoder refuses a truncated
+/// advertisement at a later field, or as truncated.
 @Test(arguments: 0..<topology.count) func `a topology advertisement cut short is refused`(byteCount: Int) {
   let reason = decode([UInt8](topology.prefix(byteCount)))
   #expect(reason == (byteCount < 20 + 65 + 64 ? .truncated : reason))

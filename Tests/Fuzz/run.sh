@@ -1,20 +1,30 @@
 #!/usr/bin/env bash
 # Tests/Fuzz/run.sh SECONDS [TARGET…]   run each target (default: all) in libFuzzer for SECONDS, two at a time
+# Tests/Fuzz/run.sh corpus              run each target on the inputs in Tests/Fuzz/corpus, in the build of Tests/unit.sh
 # Tests/Fuzz/run.sh keep [TARGET…]      add new inputs of earlier runs to Tests/Fuzz/corpus, in as few files as possible
 #
-# A target is a function of the input, in a file of this folder. main.swift lists its name, and a folder of corpus/ contains
-# its initial inputs. New inputs of a run are stored in build/fuzz/corpus. The input of a finding is stored in
+# A target is a function of the input, in a file of Decoders/ or Nodes/. main.swift there lists its name, and a folder of
+# corpus/ contains its initial inputs. New inputs of a run are stored in build/fuzz/corpus. The input of a finding is stored in
 # build/fuzz/crashes. A finding also fails the script, which prints how to replay the input.
 #
 # Decoders run under AddressSanitizer, which detects reads just outside a buffer. Channels and nodes run without
-# AddressSanitizer. They need megabytes per input, so it would make them thirty times slower. It would also detect little,
-# because their memory is one block. Both builds enable Swift's checks of unsafe pointers, as a debug build does.
+# AddressSanitizer. In the latter two, each input needs megabytes, so AddressSanitizer would make them thirty times
+# slower. AddressSanitizer would also detect little there, because their memory is one block. The two builds enable
+# Swift's checks of unsafe pointers, as a debug build does.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-SECONDS_EACH=${1:?usage: Tests/Fuzz/run.sh SECONDS|keep [TARGET…]}
+SECONDS_EACH=${1:?usage: Tests/Fuzz/run.sh SECONDS|keep|corpus [TARGET…]}
 shift
-WITHOUT_ADDRESS="payloads node network"
+if [ "$SECONDS_EACH" = corpus ]; then
+  for program in fuzz-decoders fuzz-nodes; do
+    .build/debug/$program Tests/Fuzz/corpus && continue
+    echo "fuzz: this input ended $program:" >&2
+    .build/debug/$program Tests/Fuzz/corpus -v 2>&1 | grep -a '^Tests/Fuzz/corpus/' | tail -n 1 >&2
+    exit 1
+  done
+  exit
+fi
 AT_ONCE=2
 INPUT_BYTES_MAX=20000
 INPUT_SECONDS_MAX=10
@@ -30,12 +40,13 @@ fi
 
 # There are two builds, with AddressSanitizer and without, which run at the same time. Each target is a link to its binary.
 build() { # address|plain
-  local variant=$1 sanitizers=fuzzer c_options=() name
+  local variant=$1 product=fuzz-nodes sanitizers=fuzzer c_options=() name
   if [ "$variant" = address ]; then
+    product=fuzz-decoders
     sanitizers=fuzzer,address
     c_options=(-Xcc -fsanitize=address)
   fi
-  if ! CAUSEWAY_FUZZ=1 SWIFT_SCRATCH=$out/build-$variant board/build/swift.sh host build -c release --product fuzz \
+  if ! CAUSEWAY_FUZZ=1 SWIFT_SCRATCH=$out/build-$variant board/build/swift.sh host build -c release --product "$product" \
     -Xswiftc "-sanitize=$sanitizers" -Xswiftc -enable-testing -Xswiftc -assert-config -Xswiftc Debug \
     "${c_options[@]}" > "$out/build-$variant.log" 2>&1; then
     echo "fuzz: the build failed; the log is $out/build-$variant.log" >&2
@@ -43,12 +54,12 @@ build() { # address|plain
     return 1
   fi
   mkdir -p "$out/$variant"
-  for name in $("$out/build-$variant/release/fuzz"); do
-    ln -sf "../build-$variant/release/fuzz" "$out/$variant/$name"
+  for name in $("$out/build-$variant/release/$product"); do
+    ln -sf "../build-$variant/release/$product" "$out/$variant/$name"
   done
 }
 
-variant_of() { case " $WITHOUT_ADDRESS " in *" $1 "*) echo plain ;; *) echo address ;; esac; }
+variant_of() { if [ -e "$out/plain/$1" ]; then echo plain; else echo address; fi; }
 
 statistic() { sed -n "s/^stat::$2: *//p" "$out/$1.log"; }
 
@@ -86,12 +97,12 @@ build address &
 build plain
 wait $!
 TARGETS=("$@")
-[ ${#TARGETS[@]} -gt 0 ] || mapfile -t TARGETS < <("$out/build-plain/release/fuzz")
+[ ${#TARGETS[@]} -gt 0 ] || mapfile -t TARGETS < <(cd "$out" && ls address plain | grep -v -e : -e '^$')
 
 failed=0
 for target in "${TARGETS[@]}"; do
-  if [ ! -e "$out/plain/$target" ] || [ ! -d "Tests/Fuzz/corpus/$target" ]; then
-    echo "fuzz: $target: not in Tests/Fuzz/main.swift, or without a folder in Tests/Fuzz/corpus" >&2
+  if [ ! -e "$out/$(variant_of "$target")/$target" ] || [ ! -d "Tests/Fuzz/corpus/$target" ]; then
+    echo "fuzz: $target: in no main.swift of Tests/Fuzz, or without a folder in Tests/Fuzz/corpus" >&2
     exit 2
   fi
   while [ "$(jobs -rp | wc -l)" -ge $AT_ONCE ]; do wait -n || failed=1; done

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Identity
 
-/// The import of PEM files. A file is either understood completely, or nothing of it is imported.
+/// The import of PEM files. A file is either understood completely, or no part of the file is imported.
 struct ImportTests {
   let scratch = Scratch()
   private let key: String
@@ -25,7 +25,7 @@ struct ImportTests {
       bytes, path: "node.pem", password: [], at: time, into: StateDirectory(scratch.file("state")))
   }
 
-  /// The subjects of the certificates in the imported identity, as openssl prints them.
+  /// The subjects of the certificates in the imported identity, as printed by openssl.
   private func subjects(_ text: String, at time: Int64 = Scratch.june) throws -> [String] {
     let identity = try importing(Array(text.utf8), at: time)
     try scratch.write("out.pem", identity.pem(withKey: false))
@@ -116,7 +116,7 @@ struct ImportTests {
     for file in [key + old + leaf, key + leaf + old] {
       #expect(try subjects(file).first?.hasSuffix("node") == true)
     }
-    // In January 2026 the old certificate was valid, so it is the one that is imported.
+    // In January 2026 the old certificate was valid, so that certificate is imported.
     #expect(try subjects(key + old, at: 1_768_000_000).first?.hasSuffix("old") == true)
     // A certificate that becomes valid in the future is preferred to an expired one.
     try scratch.certificate(

@@ -84,7 +84,7 @@ struct PKCS12Tests {
     for index in whole.indices {
       var changed = whole
       changed[index] ^= 0x20
-      // Either the change is an error, or the changed byte has no meaning and the contents are the same.
+      // A change is an error, or the changed byte has no meaning and the contents are the same.
       let contents = try? PKCS12.open(changed, password: Array("secret".utf8))
       if let contents { #expect(contents.certificates.count == 3, "byte \(index)") }
     }
@@ -101,8 +101,8 @@ struct PKCS12Tests {
   }
 
   @Test func `a certificate of another key is refused`() throws {
-    // OpenSSL refuses to create such a PKCS #12 file. So the test combines a key with the certificates of the
-    // authorities.
+    // OpenSSL refuses to create a PKCS #12 file whose certificates do not fit the key. So the test combines a key with
+    // the certificates of the authorities.
     try scratch.openssl("pkcs12 -export -inkey node.pem.key -in node.pem -out a.p12 -passout pass:secret")
     try scratch.openssl("pkcs12 -in a.p12 -nodes -nocerts -passin pass:secret -out only.key")
     let text = String(decoding: scratch.bytes("only.key")! + scratch.bytes("chain.pem")!, as: UTF8.self)
@@ -188,7 +188,7 @@ struct PKCS12Tests {
     #expect(throws: PKCS12Error.unusablePassword) { try PKCS12.open([0x30, 0], password: [0xFF]) }
   }
 
-  /// RFC 7292 contains no test vectors. The vectors here are those that OpenSSL and Bouncy Castle use.
+  /// RFC 7292 contains no test vectors. The vectors in this test are those that OpenSSL and Bouncy Castle use.
   @Test func `derivation matches known vectors`() throws {
     let sha1 = try PKCS12Key.hash(of: [0x2B, 0x0E, 0x03, 0x02, 0x1A])
     let smeg = try #require(PKCS12Key.bmpString(Array("smeg".utf8)))
@@ -207,8 +207,8 @@ struct PKCS12Tests {
   }
 
   @Test func `an encrypted PEM that asks for minutes of derivation is refused at once`() throws {
-    // openssl would need 10 s to make a file with so many iterations. So it makes one with few iterations, and the test
-    // changes the number in the file.
+    // openssl would need 10 s to make a file with so many iterations. So openssl makes a file with few iterations, and
+    // the test changes the number in the file.
     for options in ["-iter 999999", "-v1 PBE-SHA1-3DES -iter 999999"] {
       try scratch.openssl("pkcs8 -topk8 -in node.pem.key -outform DER -out locked.der -passout pass:secret \(options)")
       var der = try #require(scratch.bytes("locked.der"))

@@ -56,7 +56,7 @@ def false_updates(maker):
         yield "a-changed-hash-tree", own.data(payload=exchanged(own.payload, len(own.payload) - BLOCK)), broken
         yield "a-payload-cut-short", own.data(payload=own.payload[BLOCK:]), broken
         yield "a-payload-that-was-never-signed", own.data(payload=foreign.payload), broken
-        # Here the payload is not a multiple of RAUC's block size, so RAUC's service exits.
+        # In this case the payload is not a multiple of RAUC's block size, so RAUC's service exits.
         yield "a-stranger-s-update-before-it", foreign.data() + good, "RAUC stopped without a result"
         yield "a-stranger-s-update-behind-it", good + foreign.data(), unsigned
         yield "a-stranger-s-signature", own.data(signature=foreign.signature), unsigned

@@ -5,9 +5,9 @@
 # one processor. A scenario and its arguments are one word here: "lab_bluetooth legacy".
 #
 # Without SCENARIO, lines in the file of each scenario select how the scenario runs:
-# - `# variants: A B` lists its arguments. The scenario runs once with each, on separate machines.
+# - `# variants: A B` lists its arguments. The scenario runs once with each of these arguments, on separate machines.
 # - `# seconds: N` declares a duration above one minute.
-# - `# alone` marks a scenario that measures a rate. It runs when all others have ended.
+# - `# alone` marks a scenario that measures a rate. A scenario that measures a rate runs when all others have ended.
 #
 # Prints a line per scenario and, at the end, `N passed, M failed`. The exit status is 1 if a scenario failed.
 # Logs: build/lab/all-ARCH/SCENARIO.
@@ -67,7 +67,7 @@ one() { # SCENARIO WITH ARGUMENTS: run it, print its line and, if it failed, the
         printf '\n'
         [ "$status" = 0 ] || tail -n 25 "$log" | sed 's/^/      | /'
     } > "$directory.result"
-    # This is a single write, so that the lines of machines that end at the same time are not mixed.
+    # The result is printed by a single write, so that the lines of machines that end at the same time are not mixed.
     cat "$directory.result"
     echo "$result" > "$directory.status"
 }

@@ -4,8 +4,8 @@ import Primitives
 import TestSupport
 import Testing
 
-// The number of flows has no limit of its own. It is bounded because each flow holds at least one block, and each
-// neighbour has a share of the blocks.
+// The number of flows has no separate limit. But each flow holds at least one block, and each neighbour has a share of
+// the blocks.
 
 @Test func `a neighbour has as many flows as it may hold blocks`() {
   let queue = Queue()
@@ -33,8 +33,8 @@ import Testing
   #expect(queues[0].freeBytes == Limits.queueBlocksMax * Limits.queueBlockBytes)
 }
 
-/// A relay forwards many flows, each with one waiting frame at a time. Beside it, `hostile` other neighbours open new
-/// flows all the time.
+/// A relay forwards many flows, each with one waiting frame at a time. Beside the relay, `hostile` other neighbours
+/// open new flows all the time.
 @Test(arguments: [(60, 0), (65, 0), (200, 0), (60, 3), (65, 1), (100, 1)])
 func `a relay with many flows loses nothing and keeps its turn`(flows: Int, hostile: Int) {
   let queue = Queue()
@@ -65,7 +65,7 @@ func `a relay with many flows loses nothing and keeps its turn`(flows: Int, host
   #expect(lost == 0 && share > 0.98 / Double(hostile + 1), "\(lost) lost, share \(share)")
 }
 
-/// One neighbour sends a flow of its own, and also relays as many flows as find room. The other neighbour has one flow.
+/// One neighbour sends a flow of its own, and also relays as many flows as find room. A second neighbour has one flow.
 @Test func `what a neighbour sends itself takes turns with all that it relays`() {
   let queue = Queue()
   queue.frameBytesMax = 4144

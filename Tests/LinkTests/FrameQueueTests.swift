@@ -88,7 +88,7 @@ import Testing
 @Test func `flows take turns by bytes`() {
   let queue = Queue()
   queue.frameBytesMax = 4144
-  // One flow has long frames and the other has short frames. Both always have frames waiting.
+  // One flow has long frames and another flow has short frames, and both flows always have frames waiting.
   for _ in 0..<40 { #expect(queue.append([UInt8](repeating: 1, count: 4000), .bulk, source: 1)) }
   for _ in 0..<900 { #expect(queue.append([UInt8](repeating: 2, count: 100), .bulk, source: 2)) }
   var bytes: [UInt8: Int] = [:]

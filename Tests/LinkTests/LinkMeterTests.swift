@@ -72,8 +72,8 @@ func `a link costs more when it takes eight times as long as usual`(bytesPerSeco
 @Test func `what fills the buffers below is not measured`() {
   var meter = LinkMeter(.bluetoothLE)
   var now = start
-  // In each round the buffers below the link accept 200 kB at once. Then the radio drains these buffers at its real
-  // rate of 10 kB/s.
+  // In each round the buffers below the link accept 200 kB at once. After that, the radio drains these buffers at its
+  // real rate of 10 kB/s.
   for _ in 0..<20 {
     _ = meter.sent(1000, isBusy: true, now: now)
     _ = meter.sent(200_000, isBusy: true, now: now + .milliseconds(1))

@@ -8,7 +8,7 @@ private let here = NodeID(high: 1, low: 1)
 private let there = NodeID(high: 2, low: 2)
 private let start = Instant.zero + .seconds(100)
 
-/// One link from the node `here` to the node `there`, opened at `start`.
+/// A link from the node `here` to the node `there`, opened at `start`.
 private final class Bench {
   private let memory = Borrowed(FrameQueue.byteCount)
   private let poolMemory = Borrowed(FramePool.byteCount)

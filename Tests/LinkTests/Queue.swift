@@ -3,7 +3,7 @@ import Link
 import Primitives
 import TestSupport
 
-/// A queue of one link. It has a frame pool of its own, or shares a pool with the other queues of its family.
+/// A queue of one link. The queue has a frame pool of its own, or shares a pool with the other queues of its family.
 final class Queue {
   private let memory = Borrowed(FrameQueue.byteCount)
   private let poolMemory: Borrowed

@@ -13,7 +13,7 @@ private final class Bench {
   private let memory = Borrowed(FrameQueue.byteCount)
   private let poolMemory = Borrowed(FramePool.byteCount)
   var link: Link
-  /// Whether the stream below the link has bytes that it cannot send.
+  /// Whether the stream below the link has bytes that cannot be sent.
   var isHeld = false
 
   init(_ bearer: BearerKind) {
@@ -41,8 +41,8 @@ private final class Bench {
     #expect(refusal == nil)
   }
 
-  /// Handles each deadline and calls `serve` after it, until `end` or until the link closes. Returns the time when the
-  /// link closed, in milliseconds after `start`, or nil.
+  /// Handles each deadline and then calls `serve`, until `end` or until the link closes. Returns the time when the link
+  /// closed, in milliseconds after `start`, or nil.
   func pass(to end: TimeSpan, _ serve: (TimeSpan) -> Void = { _ in }) -> UInt64? {
     while link.deadline <= start + end {
       let now = link.deadline

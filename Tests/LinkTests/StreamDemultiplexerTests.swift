@@ -1,7 +1,8 @@
 import Link
 import Testing
 
-/// The units of a stream in order, one string for each unit. They do not depend on how the stream was cut into chunks.
+/// The units of a stream in order, one string for each unit. The units do not depend on how the stream was cut into
+/// chunks.
 private struct Transcript: Equatable {
   var units: [String] = []
   var refusal: StreamDemultiplexer.Refusal?

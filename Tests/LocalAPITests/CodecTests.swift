@@ -169,8 +169,8 @@ private let events: [(name: String, event: LocalEvent)] = [
         var changed = packet
         changed[index] ^= 0x55
         guard let read = try? readEvent(changed) else { continue }
-        // These bytes may change without effect: capabilities of later versions, the mode of a message, and the reason
-        // of a member that has not left.
+        // These bytes may change without effect: capabilities of later versions, a message's mode, and the reason of a
+        // member that has not left.
         let isPassedOver =
           name == "welcome" && (7..<15).contains(index) || name == "message" && index == 25
           || name.hasPrefix("member") && index == 32

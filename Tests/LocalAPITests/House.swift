@@ -6,8 +6,8 @@ import Session
 import SessionSupport
 import TestSupport
 
-/// Nodes in one process, each with clients of its local API. There are no channels and no sockets. A message arrives as
-/// soon as it is sent.
+/// Nodes in one process, each with clients of its local API. There are no channels and no sockets. A message arrives at
+/// the time of sending.
 final class House {
   final class Box: LocalNode {
     let cryptography: StandInCryptography
@@ -16,7 +16,8 @@ final class House {
     unowned let house: House
     let name: [UInt8]
     var told: [UInt8] = [0]
-    /// The certificate chain that every other node has. Nil while the keys of the other nodes are not proved.
+    /// The certificate chain that every other node has. The value is nil while the keys of the other nodes are not
+    /// proved.
     var chain: [[UInt8]]? = []
 
     init(_ house: House, _ number: Int, _ restrictions: [LocalRestriction]) {
@@ -143,7 +144,7 @@ final class Application {
     return number
   }
 
-  /// The bytes of the next event without the length before it. Nil if no event is pending.
+  /// The bytes of the next event without its length field. Nil if no event is pending.
   func next() -> [UInt8]? {
     let packet = box.clients.nextPacket(for: place, now: house.now)
     house.settle()

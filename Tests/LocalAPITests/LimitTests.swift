@@ -101,7 +101,7 @@ private let chat = bytes("chat")
 
 /// A client that has stopped reading, beside clients that read.
 @Suite struct LocalStalledClientTests {
-  /// Three clients in one session. The last client reads nothing.
+  /// Three clients in one session. The last client of the session reads nothing.
   private func stalled() -> (house: House, applications: [Application], sessions: [UInt32]) {
     let house = House(3)
     let applications = (0..<3).map { Application(house, $0) }

@@ -8,7 +8,7 @@ import TestSupport
 private func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }
 private let chat = bytes("chat")
 
-/// The shares of users. A user takes as much as it gets, and the number of its clients makes no difference.
+/// The shares of users. A user takes as much as possible, and the number of its clients makes no difference.
 @Suite struct ShareTests {
   let house = House(1)
 
@@ -23,8 +23,8 @@ private let chat = bytes("chat")
     return count
   }
 
-  /// Attaches up to eight clients of a user, one after the other. Each client repeats a request until the request is
-  /// refused. Returns the number of accepted requests.
+  /// Attaches up to eight clients of a user, in sequence. Each client repeats a request until the request is refused.
+  /// Returns the number of accepted requests.
   private func takeAll(_ user: UInt32, _ request: (Int) -> LocalRequest.Body) -> Int {
     var count = 0
     for number in 0..<8 {

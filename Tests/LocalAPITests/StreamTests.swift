@@ -302,7 +302,7 @@ private final class StreamPair {
       house.run(seconds: 1)
       return (reader.read(140).count, end.writer.read(143).count { $0.suffix(1) == [3] })
     }
-    // One node opens the maximum number of streams in each of several sessions.
+    // A node opens the maximum number of streams in each of several sessions.
     let greedy = [join(1, "one"), join(1, "two")].map { open(16, $0) }
     #expect(greedy.map { $0.told } == [16, 0] && greedy.map { $0.noPlace } == [0, 16])
     #expect(open(16, join(2, "three")) == (8, 8))

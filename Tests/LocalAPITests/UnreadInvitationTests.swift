@@ -8,7 +8,8 @@ import Testing
 
 private let chat = Array("chat".utf8)
 
-/// Invitations to a client that reads them late, or never, or that need not read them because they were cancelled.
+/// Invitations to a client that reads them late, or never, or need not read them because the invitations were
+/// cancelled.
 @Suite struct UnreadInvitationTests {
   private let house = House(2)
   private let inviter: Application

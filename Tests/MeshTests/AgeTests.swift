@@ -5,7 +5,7 @@ import Testing
 
 @testable import Mesh
 
-// A neighbour sends the age of an advertisement unsigned. So a node bounds the age by what it knows itself.
+// A neighbour sends the age of an advertisement unsigned. So a node bounds the age by its own knowledge.
 
 private func rest(_ bench: Bench, of number: Int, at now: Instant = start) -> UInt64 {
   180 - bench.mesh.age(of: bench.mesh.index(of: bench.id(number))!, .topology, now: now) / 1000

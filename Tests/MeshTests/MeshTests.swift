@@ -61,7 +61,7 @@ import Testing
 
 @Test func `of equally cheap ways the shorter is taken`() {
   let bench = Bench()
-  // Both routes to node 10 cost 100: one Wi-Fi link, or ten Ethernet links.
+  // The two routes to node 10 cost 100: one Wi-Fi link, or ten Ethernet links.
   bench.link(0, to: 1)
   for number in 1..<10 { bench.state(number, [.init(number: number - 1), .init(number: number + 1)]) }
   bench.link(1, to: 10, .wifi)

@@ -80,8 +80,8 @@ private struct Crowd {
 
 @Test func `an inventor whose nodes come again and again soon changes nothing`() {
   let crowd = Crowd()
-  // The attacker invents thirty more nodes, each behind one branch. In each round it advertises again the nodes that
-  // were evicted.
+  // The attacker invents thirty more nodes, each behind one branch. In each round the attacker advertises again the
+  // nodes that were evicted.
   let more = Array(256...285)
   for branch in Crowd.branches {
     let below = [1] + crowd.below(branch) + more.filter { $0 % 60 == branch % 60 }

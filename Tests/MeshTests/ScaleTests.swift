@@ -36,7 +36,7 @@ private func microseconds(_ body: () -> Void) -> Double {
 }
 
 /// Prints how the time of a route computation and the memory of the tables grow with the number of nodes. The test
-/// checks nothing. Its figures have a meaning in an optimised build only.
+/// checks nothing. The printed figures have a meaning in an optimised build only.
 @Test(arguments: [16, 32, 64, 128, 256, 512, 1000].filter { $0 <= Limits.nodesMax })
 func `what a mesh of this size costs`(count: Int) {
   let bench = Bench()

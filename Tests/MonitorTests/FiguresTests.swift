@@ -1,6 +1,6 @@
-import Diagnostics
 import Monitor
 import Primitives
+import Status
 import Testing
 
 /// A sample of the status with one link, whose counters have the given values.

@@ -1,5 +1,5 @@
-import Diagnostics
 import Primitives
+import Status
 import Terminal
 import Testing
 

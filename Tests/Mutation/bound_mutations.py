@@ -4,9 +4,9 @@ from row import Row
 SCREEN = "Sources/Discovery/PacketScreen.swift"
 RECORD = "Sources/Transfer/Record.swift"
 FETCH = "Sources/TransferFiles/Fetch.swift"
-ATTRIBUTES = "Sources/BearerBluetooth/AttributeServer.swift"
+ATTRIBUTES = "Sources/BearerBluetooth/LowEnergy/AttributeServer.swift"
 CHANNEL = "Sources/BearerBluetooth/RequestChannel.swift"
-ANSWERING = "Sources/Session/Answering.swift"
+ANSWERING = "Sources/Session/Invitations/Answering.swift"
 PLACES = "Sources/Node/Places.swift"
 UNITS = "Sources/Link/StreamDemultiplexer.swift"
 
@@ -44,34 +44,34 @@ ROWS = [
         "BearerBluetoothTests"),
     Row("a silent peer keeps its attribute channel", CHANNEL, "    timer?.set(after: firstTime ?? rules.idleMax)\n", "",
         "BearerBluetoothTests"),
-    Row("a dial waits for a restarted peer", "Sources/BearerBluetooth/L2CAPDial.swift",
+    Row("a dial waits for a restarted peer", "Sources/BearerBluetooth/LowEnergy/L2CAPDial.swift",
         "if connection.isOfOurDial && knownPSM != nil { return reach(connection) }", "", "BearerBluetoothTests"),
-    Row("an adapter list may be shorter than its count", "Sources/BearerBluetooth/ManagementEvent.swift",
+    Row("an adapter list may be shorter than its count", "Sources/BearerBluetooth/Management/ManagementEvent.swift",
         "guard let count = try? reader.u16le(), reader.remaining >= Int(count) * 2 else", "guard let count = try? reader.u16le() else",
         "BearerBluetoothTests"),
     Row("an invitation to an absent service is reported", ANSWERING,
-        "if !services.contains(where: { $0.endpoint == invite.to }) && !awaits(new.from, at: invite.to) {", "if false {", "SessionTests"),
-    Row("a welcome may list any number of pending members", "Sources/Session/InvitationMessages.swift",
+        "if !services.isOffered(invite.to) && !awaits(new.from, at: invite.to) {", "if false {", "SessionTests"),
+    Row("a welcome may list any number of pending members", "Sources/Session/Wire/InvitationMessages.swift",
         "guard count <= SessionLimits.newcomersMax else { throw .tooLong }", "", "SessionTests"),
     Row("an admission chain of any depth is accepted",
-        "Sources/Session/Ticket.swift", "guard version > 0, depth <= SessionLimits.depthMax else",
+        "Sources/Session/Membership/Ticket.swift", "guard version > 0, depth <= SessionLimits.depthMax else",
         "guard version > 0 else", "SessionTests"),
-    Row("a farewell of any length is accepted", "Sources/Session/Ticket.swift",
+    Row("a farewell of any length is accepted", "Sources/Session/Membership/Ticket.swift",
         "guard length <= SessionLimits.farewellBytesMax else { throw .tooLong }", "", "SessionTests"),
     Row("control characters in a farewell are accepted",
-        "Sources/Session/Ticket.swift", "guard isPlainText(text.span.bytes) else { throw .notText }", "",
+        "Sources/Session/Membership/Ticket.swift", "guard isPlainText(text.span.bytes) else { throw .notText }", "",
         "SessionTests"),
-    Row("control characters in an explanation are accepted", "Sources/Session/InvitationMessages.swift",
+    Row("control characters in an explanation are accepted", "Sources/Session/Wire/InvitationMessages.swift",
         "guard isPlainText(explanation.span.bytes) else { throw .notText }", "", "SessionTests"),
-    Row("an invitation context of any length is accepted", "Sources/Session/InvitationMessages.swift",
+    Row("an invitation context of any length is accepted", "Sources/Session/Wire/InvitationMessages.swift",
         "guard reader.remaining <= SessionLimits.contextBytesMax else { throw .tooLong }\n    context", "context", "SessionTests"),
-    Row("unknown session rules are accepted", "Sources/Session/SessionOrigin.swift",
+    Row("unknown session rules are accepted", "Sources/Session/Membership/SessionOrigin.swift",
         "guard flags & ~3 == 0 else { throw .reservedNotZero }", "", "SessionTests"),
-    Row("a member limit out of range is accepted", "Sources/Session/SessionOrigin.swift",
+    Row("a member limit out of range is accepted", "Sources/Session/Membership/SessionOrigin.swift",
         "guard (SessionLimits.membersMin...SessionLimits.membersMax).contains(Int(membersMax)) else { throw .outOfRange }", "",
         "SessionTests"),
     Row("an application may be introduced twice to one address",
-        "Sources/Session/Introducing.swift", "if isIntroduced(session, address) { throw .busy }", "",
+        "Sources/Session/Invitations/Introducing.swift", "if isIntroduced(session, address) { throw .busy }", "",
         "SessionTests"),
     Row("a TLS record of any length is accepted",
         UNITS, "if remaining > Self.recordBytesMax { throw refuse(.recordTooLong) }", "", "LinkTests"),

@@ -3,8 +3,8 @@
 from row import Row
 
 BUDGET = "Sources/Primitives/CheckBudget.swift"
-TABLES = "Sources/Session/TableVerification.swift"
-IN_CHECK = "Sources/Session/TableInCheck.swift"
+TABLES = "Sources/Session/Membership/TableVerification.swift"
+IN_CHECK = "Sources/Session/Membership/TableInCheck.swift"
 CERTIFICATES = "Sources/CMbedTLS/Verification.c"
 ROWS = [
     Row("a batch of checks has no limit", BUDGET, "    guard left > 0 else { return .pieceUsed }\n", "", "PrimitivesTests"),
@@ -21,16 +21,15 @@ ROWS = [
         "SessionTests"),
     Row("more messages are received from a node whose table is in check",
         IN_CHECK, "    if isChecking(node) { return false }\n", "", "SessionTests"),
-    Row("one link may have any number of tables in check", IN_CHECK, " && !inCheck.contains { $0.holder == holder }", "", "SessionTests"),
+    Row("one link may have any number of tables in check", IN_CHECK, " && !checks.contains(behind: holder)", "", "SessionTests"),
     Row("the number of tables in check has no limit",
-        IN_CHECK, "return inCheck.count < SessionLimits.tablesInCheckMax && !", "return !", "SessionTests"),
+        IN_CHECK, "return checks.count < SessionLimits.tablesInCheckMax && !", "return !", "SessionTests"),
     Row("a message without records waits for a verification place", IN_CHECK,
         "guard byteCount > SessionLimits.messageBytesWithoutRecords else { return false }", "", "SessionTests"),
     Row("former memberships are all ended in one turn", IN_CHECK,
         "guard allowance.take(1 + SessionLimits.checksPerSignature) else { break }", "", "SessionTests"),
     Row("a table in check stays charged to its closed link", IN_CHECK,
-        "where inCheck[index].holder == holder { inCheck[index].holder = FairShare.ownHolder }",
-        "where inCheck[index].holder == holder { inCheck[index].holder = holder }", "SessionTests"),
+        "messages[index].holder = FairShare.ownHolder", "messages[index].holder = holder", "SessionTests"),
     Row("frames waiting for a check do not outlive the parking of their link", "Sources/Node/Forwarding.swift",
         "if !(hasWaited ? links[slot].isStanding : links[slot].isReceiving) { throw .unexpected }",
         "if !links[slot].isReceiving { throw .unexpected }", "NodeTests"),

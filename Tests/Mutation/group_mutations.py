@@ -2,8 +2,8 @@
 from row import Row
 
 ROWS = [
-    Row("separators in a passphrase are not escaped", "Sources/Diagnostics/JoinInvitation.swift", "text += [UInt8(ascii: \"\\\\\"), byte]",
-        "text += [byte]", "DiagnosticsTests"),
+    Row("separators in a passphrase are not escaped", "Sources/ControlSocket/JoinInvitation.swift", "text += [UInt8(ascii: \"\\\\\"), byte]",
+        "text += [byte]", "ControlSocketTests"),
     Row("a QR code of long names is wider than a terminal", "Sources/QRCode/QRSymbol.swift", "versionMax = 11", "versionMax = 40",
         "QRCodeTests"),
     Row("half of the QR code's last margin is missing",

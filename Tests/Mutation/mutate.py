@@ -72,7 +72,8 @@ def bound_memory():
     resource.setrlimit(resource.RLIMIT_DATA, (PROCESS_BYTES_MAX, PROCESS_BYTES_MAX))
 
 
-# The running builds and tests. Each is a process group of its own, which is killed when this program ends.
+# The running builds and tests. Each build or test is a process group of its own, which is killed when this program
+# ends.
 RUNNING = set()
 
 
@@ -156,8 +157,8 @@ def build_together(rows, is_simulator):
         refused = {}
         for file, line, complaint in re.findall(r"(Sources/\S+\.swift):(\d+):\d+: error: (.*)", output):
             fitting = [place for place in places.get(file, []) if int(line) in place.lines]
-            # The smallest place is the text of one row. For an error outside of these texts, it is a function with all rows
-            # that change the function.
+            # The smallest place is the text of one row. For an error outside of these texts, the place is a function
+            # with all rows that change the function.
             for number in min(fitting, key=lambda place: len(place.lines)).numbers if fitting else []:
                 refused[number] = complaint
         if not refused:

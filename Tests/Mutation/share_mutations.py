@@ -3,7 +3,7 @@ from row import Row
 
 RULE, CLIENTS, REQUESTS = "Sources/Primitives/ShareRule.swift", "Sources/LocalAPI/ClientRecords.swift", "Sources/LocalAPI/LocalRequests.swift"
 TURNS = "Sources/LocalAPI/SignatureTurns.swift"
-PLACES, STREAMING = "Sources/LocalAPI/LongPacketPlaces.swift", "Sources/Session/Streaming.swift"
+PLACES, STREAMING = "Sources/LocalAPI/LongPacketPlaces.swift", "Sources/Session/Streams/Streaming.swift"
 
 ROWS = [
     Row("a single holder may take everything that is free",
@@ -24,21 +24,21 @@ ROWS = [
     Row("the user with most long packets is served first",
         PLACES, "        held < best?.held ?? .max\n", "        best == nil\n", "LocalAPITests"),
     Row("a place for a long packet has no timeout", PLACES, "nextDeadline <= now ? holders.first?.client : nil", "nil", "LocalAPITests"),
-    Row("one user's applications take all invitations", "Sources/Session/Shares.swift",
+    Row("one user's applications take all invitations", "Sources/Session/FlowControl/Shares.swift",
         "return owner.isFavoured || ShareRule.allows(1, held: heldByUser, free: left, factor: Shares.userFactor)", "return true",
         "SessionTests"),
-    Row("one user takes all invitations to a node", "Sources/Session/Inviting.swift",
+    Row("one user takes all invitations to a node", "Sources/Session/Invitations/Inviting.swift",
         "mayInvite(session.owner), makePlace(for: session.owner, to: address.node, now) else", "mayInvite(session.owner) else",
         "SessionTests"),
-    Row("no invitation to a node is evicted", "Sources/Session/Inviting.swift",
+    Row("no invitation to a node is evicted", "Sources/Session/Invitations/Inviting.swift",
         "return outgoing[victim].owner.holder == owner.holder ? (false, nil) : (true, victim)", "return (false, nil)", "SessionTests"),
-    Row("an application's invitation is evicted for another of its own", "Sources/Session/Inviting.swift",
+    Row("an application's invitation is evicted for another of its own", "Sources/Session/Invitations/Inviting.swift",
         "return outgoing[victim].owner.holder == owner.holder ? (false, nil) : (true, victim)", "return (true, victim)", "SessionTests"),
-    Row("the operator's invitations rank like any user's", "Sources/Session/Shares.swift", "standing: isFavoured ? .pinned : .stranger\n",
+    Row("the operator's invitations rank like any user's", "Sources/Session/FlowControl/Shares.swift", "standing: isFavoured ? .pinned : .stranger\n",
         "standing: .stranger\n", "SessionTests"),
-    Row("a user may invite and cancel at any rate", "Sources/Session/Inviting.swift",
+    Row("a user may invite and cancel at any rate", "Sources/Session/Invitations/Inviting.swift",
         "    noteBrief(invitation, outcome, now)\n", "", "SessionTests"),
-    Row("an application may set any invitation timeout", "Sources/Session/Inviting.swift",
+    Row("an application may set any invitation timeout", "Sources/Session/Invitations/Inviting.swift",
         "deadline: now + min(time, SessionLimits.invitationTimeMax), dueAt: now))", "deadline: now + time, dueAt: now))", "SessionTests"),
     Row("requests that sign are executed at once", TURNS, "    return signedAt == now ? .nextWakeUp : .now\n", "    return .now\n",
         "LocalAPITests"),
@@ -48,12 +48,12 @@ ROWS = [
         "max(users.next(UInt64(user)), all.next(LocalLimits.signaturesOfAll))", "users.next(UInt64(user))", "LocalAPITests"),
     Row("the operator waits for other users' signatures", CLIENTS, "!client.isOperator, LocalRequest.maySign(packet) else",
         "LocalRequest.maySign(packet) else", "LocalAPITests"),
-    Row("a lone member signs its departure", "Sources/Session/Membership.swift",
+    Row("a lone member signs its departure", "Sources/Session/Membership/Membership.swift",
         "if !session.pairs.isEmpty { _ = session.table.end", "do { _ = session.table.end", "LocalAPITests"),
-    Row("one user's unread messages take the whole borrow pool", "Sources/Session/Lending.swift",
+    Row("one user's unread messages take the whole borrow pool", "Sources/Session/FlowControl/Lending.swift",
         "held: Int(ofUser), taken: Int(all), isFavoured: session.owner.isFavoured)\n    else", "held: 0, taken: Int(all), isFavoured: true)\n    else",
         "LocalAPITests"),
-    Row("one user's members take all shares", "Sources/Session/Lending.swift", "Credit.shareMax, UInt64(mayHave))", "Credit.shareMax)",
+    Row("one user's members take all shares", "Sources/Session/FlowControl/Lending.swift", "Credit.shareMax, UInt64(mayHave))", "Credit.shareMax)",
         "LocalAPITests"),
     Row("one user opens all streams", STREAMING, "      mayHaveStream(session.owner), id > last\n", "      id > last\n", "LocalAPITests"),
     Row("one user may receive all streams", STREAMING, "      || !mayHaveStream(session.owner)\n", "", "LocalAPITests"),

@@ -31,7 +31,7 @@ import Testing
     serve(loop) { calls > 0 }
     #expect(calls > 0)
     watch.stop()
-    // Other tests create interfaces too, so the calls before the stop can be more than one.
+    // Other tests create interfaces too, so there can be more than one call before the stop.
     let before = calls
     #expect(run("ip link add \(name) type veth peer name \(name)b && ip link del \(name)"))
     serve(loop, for: KernelWatch.Subject.radios.settleTime + .milliseconds(100))

@@ -38,8 +38,8 @@ struct AdmissionTests {
 
   @Test func `a chain that takes long counts as several handshakes, and those that it owes are waited for`() {
     var admission = Admission()
-    // Each of the three handshakes brought a chain with two P-521 signatures. Verifying the chain takes as long as 80
-    // P-256 checks.
+    // All three handshakes brought a chain with two P-521 signatures. Verifying the chain takes as long as 80 P-256
+    // checks.
     for _ in 0..<3 {
       #expect(admission.arrive(1, random: 0, now: now) == nil)
       #expect(admission.begin(1) == true)

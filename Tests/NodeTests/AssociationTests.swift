@@ -111,8 +111,8 @@ import Testing
 }
 
 @Test func `messages that nobody read are not forgotten when places run out`() throws {
-  // Peers behind neighbour 1 take all channels, each with a message that nobody reads. Then the link to neighbour 1
-  // closes, and a new peer sends a message.
+  // Peers behind neighbour 1 take all channels, each with a message that nobody reads. After that, the link to
+  // neighbour 1 closes, and a new peer sends a message.
   let bench = Bench(20)
   let crowd = Array(0..<Limits.channelsMax).map { Identity(UInt64(1000 + $0)) }
   let slot = bench.neighbour(1)
@@ -198,7 +198,7 @@ import Testing
 }
 
 /// Links a neighbour for each number in `people`, and adds a peer behind each neighbour. Then stops draining the node,
-/// and sends 60 000 bytes to each neighbour and to each peer. Both messages of a link exceed what its queue accepts
+/// and sends 60 000 bytes to each neighbour and to each peer. The two messages of a link exceed what its queue accepts
 /// from this node at once. Returns the link slots.
 private func busyLinks(_ bench: Bench, _ people: [Int]) throws -> [Int] {
   let slots = people.map { person in

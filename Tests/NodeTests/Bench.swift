@@ -10,7 +10,7 @@ import Session
 import Testing
 import TestSupport
 
-/// One node under the control of a test, which plays the node's neighbours.
+/// A node under the control of a test, which plays the node's neighbours.
 final class Bench {
   /// Identities in ascending order of their ids, so that a test can choose which of two nodes has the lower id.
   static let people = (0..<40).map { Identity(UInt64($0)) }.sorted { $0.id < $1.id }
@@ -146,7 +146,7 @@ final class Bench {
     drain()
   }
 
-  /// Lets the node receive the frames in `bytes` one by one. They arrive no faster than the node verifies the
+  /// Lets the node receive the frames in `bytes` one by one. The frames arrive no faster than the node verifies the
   /// advertisements of one link.
   func receivePaced(_ bytes: [UInt8], on slot: Int) {
     for (header, payload) in frames(in: bytes) {

@@ -6,14 +6,14 @@ import Session
 import TestSupport
 import Testing
 
-/// The certificate chains that an application receives when it decides about the admission of members.
+/// The certificate chains that an application receives for its decision about the admission of members.
 @Suite struct CertificateTests {
   private func address(_ row: Row, _ number: Int) -> MemberAddress {
     MemberAddress(node: row.places[number].identity.id, endpoint: 1)
   }
 
-  /// Opens one application session on each of three nodes. The application of the first node invites the other two,
-  /// which accept. The applications on the nodes in `judges` decide about each admission.
+  /// Opens one application session on each of three nodes. The application of the first node invites the applications
+  /// of the other two nodes, which accept. The applications on the nodes in `judges` decide about each admission.
   private func meet(_ row: Row, judges: [Int], rules: SessionRules = SessionRules()) throws -> [SessionHandle] {
     let sessions = try (0..<3).map { number in
       try row.places[number].node.advertise(

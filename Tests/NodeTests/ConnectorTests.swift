@@ -311,7 +311,7 @@ private func hall(of count: UInt64, seenBy local: UInt64, relays: Bool = true, o
   var hint: UInt64 = 100
   while dialler.dials().isEmpty, dialler.now < start + .seconds(10) {
     hint += 1
-    // The newcomers are leaves. So none of them takes the place of a relay that this node wants to link with.
+    // The newcomers are leaves. So no newcomer takes the place of a relay that this node wants to link with.
     #expect(dialler.find(UInt32(hint), hint: hint, domain: 3, relays: false))
     dialler.now = dialler.now + .milliseconds(100)
   }

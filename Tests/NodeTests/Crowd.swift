@@ -7,16 +7,16 @@ import SealSupport
 import Testing
 import TestSupport
 
-/// Nodes behind one neighbour of the bench, with the nodes' ends of the sealed sessions. These nodes have epoch 1, the
-/// bench has epoch 7.
+/// Nodes behind one neighbour of the bench, with the nodes' ends of the sealed sessions. The nodes of the crowd have
+/// epoch 1, the bench has epoch 7.
 final class Crowd {
-  /// One node of the crowd.
+  /// A node of the crowd.
   final class Member {
     let identity: Identity
     let seal: Seal
     fileprivate let cryptography: StandInCryptography
-    /// Whether the member falls silent in a handshake. It begins the handshake, returns the cookie, and then sends
-    /// nothing more.
+    /// Whether the member falls silent in a handshake. A silent member begins the handshake, returns the cookie, and
+    /// then sends nothing more.
     var stops = false
     var events: [SealEvent] = []
 

@@ -98,7 +98,8 @@ private let fresh = TimeSpan.milliseconds(0)
   }
 }
 
-/// A neighbour that sends false ages causes more answers over time. It cannot hide a second node with this key.
+/// A neighbour that sends false ages causes more answers over time. A neighbour with false ages cannot hide a second
+/// node with this key.
 @Test func `after four old words each is taken for a rivals however late it comes`() {
   var contest = EpochRecovery()
   _ = contest.heard(1 << 32, age: fresh, now: now)

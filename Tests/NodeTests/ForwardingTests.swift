@@ -4,7 +4,7 @@ import Primitives
 import TestSupport
 import Testing
 
-/// A node that is linked with nodes 1 and 2. Both list the node in their topologies.
+/// A node that is linked with nodes 1 and 2. The two neighbours list the node in their topologies.
 private func between(relays: Bool = true, payloadBytesMax: Int = 16_640) -> (bench: Bench, left: Int, right: Int) {
   let bench = Bench(relays: relays)
   let left = bench.neighbour(1)

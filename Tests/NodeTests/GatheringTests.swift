@@ -4,8 +4,8 @@ import Testing
 
 @testable import Node
 
-/// A node in a broadcast domain of 30 nodes, three seconds after it found all others. `dialled` has the four nodes that
-/// it dials.
+/// A node in a broadcast domain of 30 nodes, three seconds after finding all other nodes. `dialled` has the four nodes
+/// dialled by this node.
 private func hall() -> (bench: Bench, dialled: [Int]) {
   let bench = Bench(20)
   for person in 0..<30 where person != 20 {

@@ -77,7 +77,7 @@ import TestSupport
       let slot = neighbour(bench, 39, person)
       let name = SessionName(local: bench.id(person), peer: bench.identity.id, localEpoch: 1, peerEpoch: 7)
       let client = try #require(StandInCryptography(Bench.people[person]).beginSession(name, now: bench.now))
-      // The client's first hello gets a cookie. Its second hello carries the cookie.
+      // The client's first hello gets a cookie, which the second hello carries.
       for _ in 0..<2 {
         let count = buffer.withUnsafeMutableBytes { client.nextHandshake(into: $0) }
         bench.receive(handshake(bench, from: person, [UInt8](buffer[..<count])), on: slot)

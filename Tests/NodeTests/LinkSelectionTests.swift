@@ -74,8 +74,8 @@ private func reach(_ links: [[Int]], without gone: Set<Int> = []) -> (count: Int
   let left = Array(all[32...])
   let links = wishes(left)
   #expect(reach(links).count == 32 && links.allSatisfy { $0.count <= 4 })
-  // A relay that is gone keeps its position on the rings while it is dialled again. Its ring neighbours still want to
-  // link with it.
+  // A relay that is gone keeps its position on the rings while other nodes dial it again. The ring neighbours of a
+  // relay that is gone still want to link with it.
   let among = wishes(all, among: left)
   #expect((0..<32).allSatisfy { gone in (32..<64).contains { among[$0].contains(gone) } })
 }
@@ -126,7 +126,7 @@ private func reach(_ links: [[Int]], without gone: Set<Int> = []) -> (count: Int
 
 /// Other implementations must choose the same links (docs/protocol.md).
 @Test func `the rings are those of the protocol`() {
-  // These values come from a program that was written from docs/protocol.md alone.
+  // The expected values come from a program that was written from docs/protocol.md alone.
   #expect(
     wishes(Array(1...8)) == [
       [1, 2, 3], [0, 4, 7], [0, 4, 5, 7], [0, 4, 6], [1, 2, 3, 6], [2, 6, 7], [3, 4, 5], [1, 2, 5],

@@ -5,7 +5,7 @@ import Primitives
 import TestSupport
 import Testing
 
-// One machine can create many keys, so these limits apply to the machine's address.
+// A machine can create many keys, so these limits apply to the machine's address.
 
 /// Trusts the nodes that the test names.
 final class Acquaintances: NodeTrust {

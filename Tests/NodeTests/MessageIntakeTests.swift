@@ -15,7 +15,7 @@ import Testing
     try quiet.say("quiet")
     let epochs: [UInt8] = [0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 1]
     let head = epochs + [0, 0, 0, 0, 0, 0, 0, 1] + [UInt8](repeating: 0, count: 8)
-    // One segment with 2000 empty probes, which are messages that their receiver drops.
+    // A segment with 2000 empty probes, which are messages that their receiver drops.
     let probes = (0..<2_000).flatMap { _ in [0, 0, 0, 0, Probe.kind] as [UInt8] }
     bench.drains = false
     bench.receive(

@@ -8,7 +8,7 @@ import Testing
 @testable import Node
 
 /// Plays a neighbour that already has a link to another node with the key of this node. So the neighbour closes each
-/// link to this node. Returns how often this node reported the other node.
+/// link to this node. Returns how often this node reported the node with the same key.
 private func told(closing links: Int, every pause: TimeSpan, reason: UInt8 = 2) -> Int {
   let bench = Bench(5)
   for _ in 0..<links {

@@ -46,7 +46,7 @@ import Testing
   #expect(box.dials == [1])
 }
 
-/// A leaf whose relay has parked it two seconds after it has lost peer 3.
+/// A leaf whose relay has parked it two seconds after losing peer 3.
 private func parkedAfterLoss() throws -> (box: ParkingBox, slot: Int) {
   let (box, slot) = try ParkingBox.leaf()
   let bench = box.bench

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Node
 
-/// A relay with four Bluetooth connections, and leaves around it that link with the relay over Bluetooth.
+/// A relay with four Bluetooth connections, and surrounding leaves that link with this relay over Bluetooth.
 final class ParkingBox {
   let bench: Bench
   private(set) var slots: [Int: Int] = [:]
@@ -33,7 +33,8 @@ final class ParkingBox {
     bench.receive(bench.profile(person), on: slot)
   }
 
-  /// The leaf `person` confirms that its link is parked, which means kept without a connection. Then its stream ends.
+  /// The leaf `person` confirms that its link is parked, which means kept without a connection. After the confirmation,
+  /// the link's stream ends.
   func agree(_ person: Int) {
     let slot = slots[person] ?? 0
     bench.receive(goodbye(of: person), on: slot)
@@ -70,7 +71,7 @@ final class ParkingBox {
     }
   }
 
-  /// Lets 15 s pass. Leaves confirm that they are parked, and leaves that the relay dials are linked.
+  /// Lets 15 s pass. Leaves confirm the parking, and leaves that the relay dials are linked.
   func settle() {
     for _ in 0..<30 {
       for person in parking { agree(person) }

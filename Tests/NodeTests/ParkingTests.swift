@@ -143,7 +143,7 @@ import Testing
   let (box, leaf) = ParkingBox.full()
   box.say(box.other(than: leaf), to: leaf)
   box.pass(.milliseconds(500))
-  // The last connection is reserved for inbound links, so the relay must park another leaf before it dials.
+  // The last connection is reserved for inbound links, so the relay must park another leaf before dialling.
   #expect(box.dials == [] && box.parking.count == 1)
   for person in box.parking { box.agree(person) }
   box.pass(.milliseconds(500))
@@ -283,7 +283,7 @@ import Testing
   box.link(leaf)
   box.pass(.milliseconds(500))
   let sent = box.bench.sent(on: box.slots[leaf] ?? 0)
-  // The relay sends two advertisements of each other node. It also requests everything that the leaf may have
+  // The relay sends two advertisements of each other node. The relay also requests everything that the leaf may have
   // advertised.
   #expect(sent.count { $0.header.knownType == .advertisement } >= 8)
   #expect(sent.contains { $0.header.knownType == .request })

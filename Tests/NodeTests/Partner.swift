@@ -101,7 +101,8 @@ func crowdTopologies(
         encryption: encryption, [link(bench.identity.id)] + crowd.prefix(Limits.neighboursMax - 1).map { link($0.id) }))
   )
   for (number, identity) in crowd.enumerated() {
-    // The neighbour's topology has no room for the 64th node. So that node is linked with the first node of the crowd.
+    // The neighbour's topology has no room for the 64th node. So the 64th node is linked with the first node of the
+    // crowd.
     let isLast = number == Limits.neighboursMax - 1
     var links = [link(isLast ? crowd[0].id : bench.id(relay))]
     if number == 0 && crowd.count >= Limits.neighboursMax { links.append(link(crowd[Limits.neighboursMax - 1].id)) }

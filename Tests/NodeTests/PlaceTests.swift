@@ -126,8 +126,8 @@ import Testing
           .handshake, ttl: 9, priority: .interactive, to: bench.identity.id, from: member.identity.id,
           identifier: UInt64(1_000 + number), epochs), on: attacker)
     }
-    // None of these handshakes is answered, and one of them is in the name of the honest node. A message to the honest
-    // node still begins a handshake. All slots of the link that leads to the honest node are free.
+    // No handshake of the crowd is answered, and one of these handshakes is in the name of the honest node. A message
+    // to the honest node still begins a handshake. All slots of the link that leads to the honest node are free.
     let honest = crowd.members[59]
     let text: [UInt8] = [1]
     _ = try bench.node.send(kind: 3, text.span.bytes, to: honest.identity.id, lane: .bulk, now: bench.now)

@@ -4,8 +4,8 @@ import Session
 import TestSupport
 import Testing
 
-/// A restarted application may have been a member of an auto-join session. The session can invite it again only if its
-/// service is reported again.
+/// A restarted application may have been a member of an auto-join session. The session can invite the application again
+/// only if the application's service is reported again.
 @Test func `what a restarted node offers is found again also when it is the same and came at once`() throws {
   let bench = Bench()
   let slot = bench.neighbour(1)

@@ -77,7 +77,7 @@ final class Row {
     settle()
   }
 
-  /// Restarts a node after a crash. Its epoch grows by `epochStep`.
+  /// Restarts a node after a crash. The epoch of the restarted node grows by `epochStep`.
   func restart(_ number: Int, epochStep: Int = 1) {
     let old = places[number]
     for (other, slot) in old.slots {

@@ -49,8 +49,8 @@ private let canary = "the canary sings at noon"
         kind: 9, bytes.span.bytes, to: row.places[1 - from].identity.id, lane: .interactive, now: row.now)
     }
     row.settle()
-    // Three frames pass. Node 0 sends its message. Node 1 sends its message together with the acknowledgement of the
-    // first one. Node 0 acknowledges the message of node 1.
+    // Three frames pass. Node 0 sends its message. Node 1 sends its message together with the acknowledgement of node
+    // 0's message. Node 0 acknowledges the message of node 1.
     #expect(froms == [0, 1, 0])
     #expect(row.places[0].texts == [canary] && row.places[1].texts == [canary, canary])
   }
@@ -210,7 +210,7 @@ private let canary = "the canary sings at noon"
     row.pass(.seconds(5))
     row.restart(victim, epochStep: -1)
     row.pass(.seconds(900))
-    // These messages can fail, but each end learns from them that the other end has a new channel.
+    // The messages after the restart can fail, but each end learns from them that the other end has a new channel.
     row.say("finds out", from: 0, to: 2)
     row.say("finds out", from: 2, to: 0)
     row.pass(.seconds(5))

@@ -6,7 +6,8 @@ import Testing
 
 @testable import Node
 
-/// A node in a broadcast domain of 40 nodes. It discovers most of them only after it has linked with the first three.
+/// A node in a broadcast domain of 40 nodes. The node discovers most of these nodes only after it has linked with the
+/// first three.
 private final class Hall {
   let bench = Bench(20)
   /// The slot of the link to each neighbour.
@@ -53,8 +54,8 @@ private final class Hall {
   func isUp(_ person: Int) -> Bool { slots[person].map { bench.node.link($0).state == .up } ?? false }
 }
 
-/// Links with the first three nodes and discovers all others. Then also links with one node that the rings want now.
-/// Returns those of the first three nodes that the rings no longer want.
+/// Links with the first three nodes and discovers all others. After that, also links with one node that the rings want
+/// now. Returns those of the first three nodes that the rings no longer want.
 private func crowded(isOwn: Bool = true, others: [Int] = [30, 31, 32, 33]) -> (hall: Hall, surplus: [Int]) {
   let hall = Hall()
   hall.find([30, 31, 32])

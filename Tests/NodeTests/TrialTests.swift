@@ -14,7 +14,7 @@ private final class Network {
 
   init(relays: Bool = true) { dialler = Dialler(local: 1 << 63, relays: relays) }
 
-  /// Announces `count` nodes that do not exist. Their ids are distributed like real ids.
+  /// Announces `count` nodes that do not exist. The ids of the invented nodes are distributed like real ids.
   func invent(_ count: UInt32, named: Bool = true) {
     for _ in 0..<count {
       inventedCount += 1
@@ -119,7 +119,7 @@ private let real: UInt32 = 70_000
   #expect(!dialler.connector.isDoubtful(3))
   for _ in 0..<2 { dialler.connector.dialFailed(4, now: dialler.now) }
   #expect(dialler.connector.isDoubtful(3))
-  // One of the announced nodes answers.
+  // An announced node answers.
   dialler.connector.linkOpened(0, 4, peer: NodeID(high: 4, low: 0), now: dialler.now)
   #expect(!dialler.connector.isDoubtful(3))
 }

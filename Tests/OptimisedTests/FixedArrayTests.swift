@@ -8,7 +8,7 @@ private struct Stretch {
   var end: UInt64
 }
 
-/// Ascending ranges of positions. The ranges below a position can be removed.
+/// Ascending ranges of positions. The ranges below a given position can be removed.
 private struct Stretches {
   private var stretches = FixedArray<32, Stretch>(repeating: Stretch(start: 0, end: 0))
   private(set) var count = 0

@@ -13,7 +13,7 @@ import unittest
 
 from debian import PROJECT, Root, run
 
-# Files that dpkg, apt and the tools for accounts leave on every system, so they are not those of this package.
+# Files that dpkg, apt and the tools for accounts leave on every system, so these files do not belong to this package.
 NOT_OURS = re.compile(r"/(run/systemd/|var/(lib/dpkg|log|cache|lib/systemd/deb-systemd)|etc/(passwd|group|shadow|gshadow|subuid|subgid|\.pwd\.lock))")
 
 

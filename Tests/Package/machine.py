@@ -57,7 +57,8 @@ class Machine:
         file.write_text(text)
 
     def end(self):
-        # unshare ignores SIGTERM. When it is killed, the kernel kills process 1 (--kill-child), and thus all other processes.
+        # unshare ignores SIGTERM. When unshare is killed, the kernel kills process 1 (--kill-child), and thus all other
+        # processes.
         self.process.kill()
         self.process.wait(10)
 

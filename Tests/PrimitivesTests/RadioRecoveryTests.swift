@@ -7,7 +7,7 @@ import Testing
 
   init() { recovery.handle(.present(true), now) }
 
-  /// Waits for the next step. Returns as text how many seconds that took and which step it is.
+  /// Waits for the next step. Returns as text the step and the seconds until that step.
   private mutating func next() -> String {
     let began = now
     if recovery.deadline == .never { return "never" }

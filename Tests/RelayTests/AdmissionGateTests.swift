@@ -164,9 +164,9 @@ struct AdmissionGateTests {
     #expect(gate.nextStalled(now: now + .milliseconds(1)) == 1000)
   }
 
-  /// Simulates an attack by a machine with many addresses. It opens a stream from each address and sends a byte on each
-  /// every 0.4 s. Each stream that ends is replaced. Returns the time from the arrival of a newcomer's stream until its
-  /// handshake begins. Nil if the stream is refused or expires.
+  /// Simulates an attack by a machine with many addresses. The machine opens a stream from each address and sends a
+  /// byte on each stream every 0.4 s. Each stream that ends is replaced. Returns the time from the arrival of a
+  /// newcomer's stream until its handshake begins. Nil if the stream is refused or expires.
   private mutating func newcomerBegins(besides addresses: UInt32) -> TimeSpan? {
     var number: UInt32 = 0
     var lastArrival: Instant?
@@ -247,7 +247,8 @@ struct AdmissionGateTests {
     fillHandshakes()
     #expect(arrive(5))
     #expect(receive(hello, from: 5) == .waits)
-    // Source 7 has the most handshakes, and they are overdue. But they occupy reserved slots, so none of them is ended.
+    // Source 7 has the most handshakes, and they are overdue. But the handshakes of source 7 occupy reserved slots, so
+    // no handshake is ended.
     #expect(gate.nextStalled(now: now) == nil)
     #expect(gate.nextStalled(now: now + .milliseconds(500)) == 1000)
   }

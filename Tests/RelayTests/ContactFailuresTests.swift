@@ -1,5 +1,5 @@
 import Bearer
-import Diagnostics
+import Explain
 import Primitives
 import Testing
 

@@ -141,7 +141,7 @@ import Testing
 
   @Test func `one wake-up sends a bounded part of the queued bytes, and the next one continues`() throws {
     let cable = try Cable.linked()
-    // These exchanges let the channel's window grow beyond the bytes that one pass sends.
+    // The exchanges in this loop let the channel's window grow beyond the bytes that one pass sends.
     for _ in 0..<8 {
       try cable.fill()
       cable.run()
@@ -161,8 +161,8 @@ import Testing
     cable.client.io.room = 0
     try cable.fill()
     #expect(cable.client.io.waitsForRoom)
-    // The bytes encrypted so far are sent as soon as the stream accepts bytes. They are at most the limit and two
-    // records.
+    // The bytes encrypted so far are sent as soon as the stream accepts bytes. The encrypted bytes are at most the
+    // limit and two records.
     cable.client.io.other = nil
     cable.client.io.room = .max
     cable.client.io.sends = []

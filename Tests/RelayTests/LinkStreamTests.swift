@@ -7,7 +7,7 @@ import Testing
 
 @testable import Relay
 
-/// The closing of a stream's socket, in such a way that the peer can read the last bytes.
+/// The closing of a stream's socket, so that the peer can read the last bytes.
 @Suite struct LinkStreamTests {
   private let loop: EventLoop
   private let scratch = LinkScratch()

@@ -1,6 +1,5 @@
 import Bearer
 import Channel
-import Diagnostics
 import FileSupport
 import Frame
 import Identity
@@ -9,6 +8,7 @@ import Node
 import Primitives
 import Reactor
 import SecureTransport
+import Status
 import Testing
 
 @testable import Relay
@@ -23,13 +23,13 @@ final class FakeIO: LinkIO {
   /// The number of bytes that each call of `send` accepted.
   var sends: [Int] = []
   var receives: [Int] = []
-  /// The number of bytes that the stream accepts before it is full.
+  /// The number of bytes that the stream accepts before blocking.
   var room = Int.max
   var hasEnded = false
   var waitsForRoom = false
   var questionsForRoom = 0
   var wakeUp = Instant.never
-  /// Nil while the stream is open. After `close`, whether the stream lingers, which means that it reads until the peer
+  /// Nil while the stream is open; after `close`, whether the stream lingers, which means that it reads until the peer
   /// closes.
   var lingers: Bool?
 

@@ -2,10 +2,10 @@ import Primitives
 import Seal
 import TestSupport
 
-/// The cryptography of a node in tests, based on an `Identity`. It offers no security.
+/// The cryptography of a node in tests, based on an `Identity`. This cryptography offers no security.
 public final class StandInCryptography: SessionMaker {
   public let identity: Identity
-  /// The number of signatures that were made. Tests measure the cost of an event by it.
+  /// The number of signatures that were made. Tests measure the cost of an event by this number.
   public private(set) var signCount = 0
   /// The number of signatures that were verified.
   public private(set) var verifyCount = 0

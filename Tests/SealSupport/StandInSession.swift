@@ -2,8 +2,8 @@ import Primitives
 import Seal
 import TestSupport
 
-/// A datagram of the stand-in handshake. In order: hello, verify with a cookie, hello with that cookie, proof, finish,
-/// finished.
+/// A datagram of the stand-in handshake. The datagrams are, in order: hello, verify with a cookie, hello with that
+/// cookie, proof, finish, finished.
 ///
 /// `busy` is the answer if the server has no slot, or no longer has one. Proof and finish have the sender's public
 /// point. Each datagram ends with a hash over the complete message.
@@ -44,7 +44,7 @@ struct StandInMessage {
   }
 }
 
-/// A session without cryptography that behaves like DTLS. It has cookies, retransmission, a replay window, and a record
+/// A session without cryptography that behaves like DTLS, with cookies, retransmission, a replay window, and a record
 /// layout with the same fields. The content of a record cannot be read on the wire.
 public final class StandInSession: PeerSession {
   public private(set) var state = SessionState.handshaking

@@ -8,7 +8,7 @@ import TestSupport
 let required = TopologyFlags(relays: true, encryption: .required)
 let optional = TopologyFlags(relays: true, encryption: .optional)
 
-/// A client and a server, and a path between them that the test controls. Each end has a seal: the state of its
+/// A client and a server, and a path between these ends that the test controls. Each end has a seal: the state of its
 /// encrypted sessions.
 final class Pair {
   final class End {

@@ -33,7 +33,7 @@ private let hello = SealHello(
   silent.readsBusy = false
   #expect(try SealHello([UInt8](golden[..<32]).span.bytes) == silent)
   #expect(written(silent) == golden.with { $0[32] = 0 })
-  // A later version may define more feature bits. This version ignores the bits that it does not know.
+  // A later version may define more feature bits. This version ignores the bits of later versions.
   #expect(try SealHello(golden.with { $0[32] = 0xFF }.span.bytes) == hello)
   #expect(try SealHello(golden.with { $0[32] = 0xFC }.span.bytes) == silent)
 }

@@ -334,7 +334,7 @@ import TestSupport
     for clientForgets in [false, true] {
       let pair = try Pair.open()
       pair.pass(.seconds(10))
-      // The new end has the same boot epoch as the end that it replaces.
+      // The new end has the same boot epoch as the end that was replaced.
       let fresh = clientForgets ? Pair().client : Pair().server
       // Draws one random number, so that the new session's number differs from that of the forgotten session.
       _ = fresh.cryptography.beginSession(fresh.seal.sessionName, now: pair.now)

@@ -8,8 +8,8 @@ import Trust
 
 @testable import SecureTransport
 
-/// Attacks on the TLS endpoint. An unmodified OpenSSL performs those that it supports. docs/security.md lists the
-/// attacks.
+/// Attacks on the TLS endpoint. An unmodified OpenSSL performs the attacks that OpenSSL supports. docs/security.md
+/// lists the attacks.
 @Suite(.serialized) struct AttackTests {
   let scratch = Scratch()
 

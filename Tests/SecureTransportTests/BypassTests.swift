@@ -5,7 +5,7 @@ import Testing
 @testable import SecureTransport
 
 struct BypassTests {
-  /// The first tag is the test vector for 56 bytes of SipHash's reference implementation (`vectors_sip128`). The other
+  /// The first tag is the test vector for 56 bytes of SipHash's reference implementation (`vectors_sip128`). All other
   /// tags were computed by OpenSSL's SIPHASH.
   @Test func `tags match those of other implementations`() {
     let key = (0..<16).map(UInt8.init)
@@ -36,7 +36,7 @@ struct BypassTests {
     }
   }
 
-  /// The example in docs/protocol.md, “Worked example”. Its bytes were computed with Python's hmac and hashlib, and
+  /// The example in docs/protocol.md, “Worked example”, whose bytes were computed with Python's hmac and hashlib, and
   /// with OpenSSL.
   @Test func `the bytes of the protocols example are written and read`() throws {
     let keys = try bytes("43ec398b3b925fc6ded3b22725b4b92c366ea076789e5734c24686421790ee9a")
@@ -133,7 +133,7 @@ struct BypassTests {
       room.copyBytes(from: sealed)
       #expect(pair.client.stream.outgoing.isEmpty && pair.client.stream.queueSealedInPlace(sealed.count))
       let inPlace = pair.client.take()
-      // A frame sealed in place and a copied frame differ only in the sequence number and in the tag that covers it.
+      // A frame sealed in place and a copied frame differ only in the sequence number and in the tag over this number.
       #expect(inPlace.count == copied.count && inPlace[..<48] == copied[..<48] && inPlace[72...] == copied[72...])
       pair.server.receive(copied + inPlace)
       #expect(pair.server.frames == [sealed, sealed])

@@ -2,13 +2,12 @@ import CMbedTLS
 import FileSupport
 import Testing
 
-/// The cost of verifying a certificate chain. It must be bounded, because the chain is verified before the peer is
-/// known.
+/// The cost of verifying a certificate chain must be bounded, because the chain is verified before the peer is known.
 @Suite(.serialized) struct CertificateCostTests {
   let scratch = Scratch()
 
-  /// Verifies the first of these certificates, with the others as its chain. The verification is that of a handshake,
-  /// or one that has no authority. Returns the number of signatures verified.
+  /// Verifies the first of these certificates, with the remaining certificates as its chain. The verification is either
+  /// as in a handshake, or without an authority. Returns the number of signatures verified.
   private func checks(_ files: [String], inHandshake: Bool = false) throws -> UInt32 {
     var chain = mbedtls_x509_crt()
     mbedtls_x509_crt_init(&chain)

@@ -1,7 +1,7 @@
 import CMbedTLS
 import Testing
 
-/// Signatures as handshakes and certificates verify them, by `mbedtls_pk_verify`. The valid signatures are the vectors
+/// Signatures as verified in handshakes and certificates, by `mbedtls_pk_verify`. The valid signatures are the vectors
 /// of RFC 6979, A.2.5 (P-256).
 @Suite struct CertificateSignatureTests {
   private static let point = number(

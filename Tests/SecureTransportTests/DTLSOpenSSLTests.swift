@@ -8,8 +8,8 @@ import Testing
 
 @testable import SecureTransport
 
-/// End-to-end sessions whose peer is an unmodified OpenSSL, over UDP on the loopback interface. They show that a peer
-/// may use any implementation of DTLS 1.2.
+/// End-to-end sessions whose peer is an unmodified OpenSSL, over UDP on the loopback interface. The tests show that a
+/// peer may use any implementation of DTLS 1.2.
 @Suite(.serialized) struct DatagramOpenSSLTests {
   let scratch = Scratch()
 
@@ -165,8 +165,8 @@ private final class Datagrams {
     }
   }
 
-  /// Passes received datagrams to `receive`, and sends the datagrams of the sessions that it returns. Runs until
-  /// `isDone`, but at most for `waitSecondsMax`.
+  /// Passes received datagrams to `receive`, and sends the datagrams of the sessions in the result of `receive`. Runs
+  /// until `isDone`, but at most for `waitSecondsMax`.
   func run(until isDone: () -> Bool, _ receive: ([UInt8]) -> [(any PeerSession)?]) throws {
     let end = monotonicSeconds() + waitSecondsMax
     var buffer = [UInt8](repeating: 0, count: 20_000)

@@ -1,8 +1,8 @@
 import CMbedTLS
 import Testing
 
-/// AES-GCM as mbedTLS calls it. The vectors are test cases 4, 10 and 16 of McGrew and Viega, “The Galois/Counter Mode
-/// of Operation (GCM)”, 2005, appendix B.
+/// AES-GCM as used by mbedTLS. The vectors are test cases 4, 10 and 16 of McGrew and Viega, “The Galois/Counter Mode of
+/// Operation (GCM)”, 2005, appendix B.
 private let key = hex("feffe9928665731c6d6a8f9467308308feffe9928665731c6d6a8f9467308308")
 private let plaintext = hex(
   "d9313225f88406e5a55909c5aff5269a86a7a9531534f7da2e4c303d8a318a721c3c0c95956809532fcf0e2449a6b525b16aedf5aa0de657ba637b39"

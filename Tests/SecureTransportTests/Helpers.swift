@@ -9,7 +9,7 @@ import Testing
 // This file does not import Foundation, whose import of the system headers conflicts with that of CSystem
 // (_GNU_SOURCE).
 
-/// The generator SplitMix64. Its seed determines how a stream is split, so a failure can be repeated.
+/// The generator SplitMix64. The generator's seed determines how a stream is split, so a failure can be repeated.
 struct SplitMix: RandomNumberGenerator {
   var state: UInt64
   mutating func next() -> UInt64 {
@@ -21,7 +21,7 @@ struct SplitMix: RandomNumberGenerator {
   }
 }
 
-/// One end of a stream, and the plaintext and frames that it received.
+/// An end of a stream, and the plaintext and frames that arrived at this end.
 final class End {
   let stream: SecureStream
   var isEstablishedFirst: Bool?
@@ -97,7 +97,7 @@ final class Pair {
   }
 }
 
-/// A frame as `writeSealed` accepts it: header and payload.
+/// A frame in the form of `writeSealed`: header and payload.
 func frame(payload: Int, _ mark: UInt8 = 7) -> [UInt8] {
   var header = [UInt8](repeating: mark, count: 48)
   header[0] = 0x81

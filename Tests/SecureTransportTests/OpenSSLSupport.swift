@@ -4,7 +4,7 @@ import Testing
 
 @testable import SecureTransport
 
-/// A running openssl process. Its input is a FIFO, and its output is collected in a file.
+/// A running openssl process. The input of the process is a FIFO, and its output is collected in a file.
 final class OpenSSL {
   private let scratch: Scratch
   private let process: pid_t
@@ -32,7 +32,7 @@ final class OpenSSL {
     return false
   }
 
-  /// The port on which openssl reports that it listens.
+  /// The port on which openssl listens, as reported by openssl.
   func port() throws -> UInt16 {
     for _ in 0..<100 * waitSecondsMax {
       if let line = output.split(separator: "\n").first(where: { $0.hasPrefix("ACCEPT ") }),

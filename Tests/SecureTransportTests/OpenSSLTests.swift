@@ -6,7 +6,7 @@ import Testing
 
 @testable import SecureTransport
 
-/// TLS with an unmodified OpenSSL at the other end of a TCP connection over the loopback interface.
+/// TLS with an unmodified OpenSSL at the peer's end of a TCP connection over the loopback interface.
 @Suite(.serialized) struct OpenSSLTests {
   let scratch = Scratch()
 

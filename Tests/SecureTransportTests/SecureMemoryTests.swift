@@ -16,7 +16,7 @@ private func heapBytes() -> Int {
 private let count = 8
 
 /// The memory that the limits allow for a peer's certificate chain. The chains in these tests are one short
-/// certificate, so they use almost none of it.
+/// certificate, so these chains use almost no memory.
 private let chainBytes = 16_384 + ChainRules.entriesMax * ChainRules.entryBytes
 
 /// Connects a client and a server, whose streams share only what all streams of a node share. Returns the greatest

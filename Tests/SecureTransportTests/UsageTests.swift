@@ -16,8 +16,8 @@ private let cases: [(extensions: String, client: Bool, server: Bool)] = [
   ("keyUsage=digitalSignature\nextendedKeyUsage=serverAuth", false, false),
 ]
 
-/// The requirements that every peer has for a certificate, whatever its trust policy. They are the same for TLS 1.2,
-/// TLS 1.3 and DTLS, and for clients and servers.
+/// The requirements that every peer has for a certificate, whatever its trust policy. The requirements are the same for
+/// TLS 1.2, TLS 1.3 and DTLS, and for clients and servers.
 struct UsageTests {
   let scratch = Scratch()
 

@@ -5,11 +5,12 @@ import Session
 import SessionSupport
 import TestSupport
 
-/// Nodes with sessions in one process. The hall simulates what the channels below guarantee, and takes all randomness
-/// from one seed.
+/// Nodes with sessions in one process. The hall simulates the guarantees of the channels below sessions, and takes all
+/// randomness from one seed.
 ///
 /// A message arrives in the order of its direction and lane, or it fails. Messages between nodes that cannot reach each
-/// other wait, for at most 60 s. A node that restarts forgets everything, and messages on their way to that node fail.
+/// other are delayed, for at most 60 s. A node that restarts forgets everything, and messages on their way to that node
+/// fail.
 final class Hall {
   final class Station {
     let number: Int
@@ -25,7 +26,7 @@ final class Hall {
     var known: [Int: UInt64] = [:]
     /// The events of this station that the test has not removed yet.
     var events: [SessionEvent] = []
-    /// Receives each event, if set. Then no event is stored in `events`.
+    /// Receives each event, if set, so that no event is stored in `events`.
     var application: ((SessionEvent) -> Void)?
 
     init(_ number: Int, seed: UInt64) {
@@ -60,13 +61,13 @@ final class Hall {
 
   static let step = TimeSpan.milliseconds(20)
   /// The number of bytes that all streams to one station share, beyond the guaranteed window of each stream. The pool
-  /// is small, so that it runs out.
+  /// is small, so that all its bytes are used.
   static let streamPool = 1_048_576
 
   var now = Instant.zero + .seconds(1000)
   var random: SeededRandom
   var stations: [Station] = []
-  /// The messages on their way, in the order in which they were sent.
+  /// The messages on their way, in the order of sending.
   var letters: [Letter] = []
   /// The least and the greatest transit time in milliseconds.
   var delay: (least: UInt64, most: UInt64) = (1, 40)

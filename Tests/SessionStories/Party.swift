@@ -21,8 +21,8 @@ public final class Party {
   /// within one station are not counted.
   private(set) var asked: [Int: Int] = [:]
   private(set) var invited: [Int: Int] = [:]
-  /// Invitations that the applications were notified of. The applications accept all of them as auto-join does, like
-  /// the daemon's local API.
+  /// Invitations that the applications were notified of. The applications accept all these invitations as auto-join
+  /// does, like the daemon's local API.
   private var waiting: [(station: Int, invitation: Invitation)] = []
   /// Stations whose applications do not answer invitations.
   var silent: Set<Int> = []
@@ -62,8 +62,8 @@ public final class Party {
     return try! station.sessions.open(endpoint, SessionRules(membersMax: 64), now: hall.now)
   }
 
-  /// Restarts a station. Its applications open new sessions, and the applications of all other stations find them
-  /// again.
+  /// Restarts a station. The applications of the restarted station open new sessions, and the applications of all other
+  /// stations find them again.
   func restart(_ station: Int) {
     hall.crash(station)
     hall.run(seconds: 0.5)

@@ -205,7 +205,8 @@ public final class Story {
           deadline: invitation.deadline + SessionLimits.settleTime + Hall.step * 2)
       case .invitationEnded(let handle, let outcome):
         guard let ask = asks[life + "\(handle.number)"] else {
-          // An introduction invites the other application, or is invited, without an event for the application.
+          // An introduction invites the other application, or is invited by that application, without an event for the
+          // application.
           return introductions.lives.contains(life) ? () : fail("an unknown invitation ends")
         }
         introductionEnded(life, handle, outcome)

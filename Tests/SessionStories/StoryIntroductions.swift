@@ -6,7 +6,7 @@ final class StoryIntroductions {
   struct Wait {
     let session: SessionHandle
     let address: MemberAddress
-    /// Whether both ends began the introduction in the quiet phase. Then it must connect.
+    /// Whether both ends began the introduction in the quiet phase, so that it must connect.
     var mustConnect = false
     var outcome: InvitationOutcome?
   }
@@ -24,7 +24,8 @@ extension Story {
   /// The number of introductions that ended as connected.
   public var introducedCount: Int { introductions.connectedCount }
 
-  /// Lets a station connect to the address of a random station. That station usually connects to the first one, too.
+  /// Lets a station connect to the address of a random station. The second station usually connects to the first
+  /// station, too.
   func introduce(_ station: Hall.Station) {
     let other = hall.stations[Int(random.below(UInt64(hall.stations.count)))]
     guard station.isUp, let session = session(station) else { return }
@@ -51,8 +52,8 @@ extension Story {
     }
   }
 
-  /// Lets two stations connect to each other's addresses in the quiet phase. Each has at most one session, so both must
-  /// become members of one session.
+  /// Lets two stations connect to each other's addresses in the quiet phase. Each of the two stations has at most one
+  /// session, so both must become members of one session.
   func introduceInCalm() {
     guard seed % 5 != 0, seed % 3 != 0, hall.stations.count > 3 else { return }
     let able = hall.stations.filter { $0.number != liar && (open[$0.number] ?? []).count <= 1 }
@@ -67,8 +68,8 @@ extension Story {
     hall.settle()
   }
 
-  /// Records the end of an introduction. If it connected, the application must have been notified of the connected
-  /// member before.
+  /// Records the end of an introduction. If the introduction connected, the application must have been notified of the
+  /// connected member before.
   func introductionEnded(_ life: String, _ handle: InvitationHandle, _ outcome: InvitationOutcome) {
     guard let wait = introductions.waits[life + "\(handle.number)"] else { return }
     introductions.waits[life + "\(handle.number)"]?.outcome = outcome

@@ -33,7 +33,7 @@ extension Story {
   }
 
   /// Lets members open two streams each to one other member, in the quiet phase. The reader stops reading the first
-  /// one, and must still get all bytes of the second one.
+  /// stream, and must still get all bytes of the second stream.
   func beginRaces() {
     for station in hall.stations where station.number != liar && races.count < 3 {
       guard let session = open[station.number]?.first else { continue }

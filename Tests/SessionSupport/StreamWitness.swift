@@ -3,11 +3,11 @@ import Session
 
 /// Observes both ends of every stream in a scenario and checks four rules:
 /// - The received data is a prefix of the written data.
-/// - Each end is notified once that the stream has ended.
+/// - Each end of a stream is notified once that the stream has ended.
 /// - No node holds more bytes of streams than it granted.
 /// - A reader that does not read delays no other stream.
 public final class StreamWitness {
-  /// One incarnation of a node, from a start to the next restart.
+  /// An incarnation of a node, from a start to the next restart.
   public struct Place: Hashable, Sendable {
     public var node: Int
     public var life: UInt64
@@ -65,7 +65,7 @@ public final class StreamWitness {
   private var flows: [Flow] = []
   private var byWriter: [Place: [StreamHandle: Flow]] = [:]
   private var byReader: [Place: [StreamHandle: Flow]] = [:]
-  /// The first violation, or nil.
+  /// The first violation of a rule, or nil.
   public private(set) var wrong: String?
   public private(set) var bytes = 0
   /// The number of streams that were read to their end.
@@ -78,7 +78,7 @@ public final class StreamWitness {
   // MARK: Actions of applications
 
   /// Opens a stream and writes as many bytes as are accepted. Returns nil if the stream is refused. Without `manner`,
-  /// the reader chooses at random how it treats the stream.
+  /// the reader chooses at random how to treat the stream.
   public func open(
     _ place: Place, _ sessions: Sessions, _ session: SessionHandle, to: MemberAddress, total: Int, closes: Bool = true,
     _ manner: Manner? = nil, now: Instant
@@ -231,8 +231,8 @@ public final class StreamWitness {
     }
   }
 
-  /// Checks that all bytes of a stream have arrived. The stream was opened in the quiet phase and its application
-  /// reads, so no other stream may delay it.
+  /// Checks that all bytes of a stream have arrived. The stream of a race was opened in the quiet phase and its
+  /// application reads, so no other stream may delay it.
   public func checkRace(_ flow: Flow) {
     if flow.writerEnd != .finished || flow.readerEnd != .finished {
       fail("a stream is held up by another one: \(flow.heard) of \(flow.written) bytes came")

@@ -91,7 +91,7 @@ private let large = SessionRules(membersMax: 64)
 
   @Test func `what is lent and never used is taken back when another one waits`() {
     let (hall, sessions) = joined(17, large)
-    // No member returns the credit that it does not use.
+    // No member returns the credit that is unused.
     hall.tamper = { output, _, _ in
       guard output.kind == .need, var need = try? NeedMessage(output.bytes.span.bytes) else { return }
       need.givenBack = 0

@@ -5,8 +5,8 @@ import Testing
 @testable import SessionStories
 
 @Suite struct GatheringTests {
-  /// Two stations that each have one session: `low` has the lower address, `high` the other. `invites` returns the
-  /// stations that have sent an invitation, in order.
+  /// Two stations that each have one session: `low` has the lower address, `high` the higher address. `invites` returns
+  /// the stations that have sent an invitation, in order.
   private func pair() -> (hall: Hall, low: Int, high: Int, sessions: [SessionHandle], invites: () -> [Int]) {
     let hall = Hall(2)
     let sessions = (0..<2).map { hall.open($0) }

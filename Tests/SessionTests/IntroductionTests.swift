@@ -4,7 +4,8 @@ import Testing
 @testable import Session
 @testable import SessionStories
 
-/// Introductions: two applications each connect to the address of the other. None of these addresses is advertised.
+/// Introductions: two applications each connect to the address of the other. No address in these introductions is
+/// advertised.
 @Suite struct IntroductionTests {
   let hall = Hall(3)
   let sessions: [SessionHandle]
@@ -88,7 +89,7 @@ import Testing
     _ = try connect(other, to: waits)
     hall.run(seconds: 2)
     // If an application that is alone and a member of a session invite each other, the member's invitation has priority
-    // for a while. Here that invitation is lost.
+    // for a while. In this test that invitation is lost.
     hall.tamper = { output, from, _ in if from == waits && output.kind == .invite { output.bytes = [] } }
     let wait = try connect(waits, to: alone)
     _ = try connect(alone, to: waits)
@@ -107,7 +108,8 @@ import Testing
     let toSecond = try hall.stations[0].sessions.connect(hall.stations[2].address, into: second, now: hall.now)
     hall.settle()
     hall.run(seconds: 1)
-    // Both invitations arrive at station 0 at once. Each must be accepted into the session that waits for its inviter.
+    // The two invitations arrive at station 0 at once, and each must be accepted into the session that waits for its
+    // inviter.
     _ = try connect(2, to: 0)
     _ = try connect(1, to: 0)
     hall.run(seconds: 3)

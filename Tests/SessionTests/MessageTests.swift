@@ -101,9 +101,10 @@ import Testing
       }
       hall.run(seconds: 1)
     }
-    // The share of a member is 96 KiB. Beyond that, the receiver grants a reservation of 65,192 bytes in steps.
+    // The share of a member is 96 KiB. Beyond the member's share, the receiver grants a reservation of 65,192 bytes in
+    // steps.
     #expect(counts == [9, 1, 1, 1, 1, 1, 1, 1, 0, 0])
-    // Messages to the other members still have credit.
+    // Messages to all other members still have credit.
     _ = try send(hall, 0, sessions[0], [1], to: [hall.stations[2].address])
     hall.stations[1].sessions.taken(10_000, of: hall.stations[0].address, in: sessions[1], now: hall.now)
     for _ in 0..<4 {

@@ -41,7 +41,7 @@ import Testing
     let all = Array(party.guests.indices)
     party.begin(all)
     #expect(party.time(all, upTo: 15) != nil)
-    // Each of 32 tickets has two signatures. The 2 × 8 is for the sessions that the eight applications of a station
+    // All 32 tickets have two signatures each. The 2 × 8 is for the sessions that the eight applications of a station
     // have founded.
     #expect(party.verifyCount <= 2 * 32 + 2 * 8, "\(party.verifyCount)")
   }

@@ -4,7 +4,7 @@ import Testing
 @testable import Session
 @testable import SessionStories
 
-/// Failures that random scenarios have found. Each test reproduces one of them step by step.
+/// Failures that random scenarios have found. Each test reproduces one failure step by step.
 @Suite struct RepairTests {
   private func knows(_ hall: Hall, _ number: Int, _ session: SessionHandle, _ other: Int) -> Bool {
     hall.stations[number].sessions.table(of: session)?.isJoined(hall.stations[other].address) == true
@@ -69,8 +69,8 @@ import Testing
     hall.crash(1)
     hall.run(seconds: 5)
     hall.start(1)
-    // A malicious member presents a later version of the member's ticket, which the member never signed. It cannot
-    // complete a ticket of that version.
+    // A malicious member presents a later version of the member's ticket, which the member never signed. The malicious
+    // member cannot complete a ticket of that version.
     let node = hall.stations[1].sessions
     let meet = MeetMessage(
       session: table.id, from: 1, to: address.endpoint, number: 1, echo: 0, digest: table.digest, window: 1)
@@ -194,7 +194,7 @@ import Testing
     hall.delay = (200, 200)
     let session = try #require(hall.stations[0].sessions.session(sessions[0]))
     let meets = hall.run(upTo: 5) {
-      session.pairs[0].phase == .meeting && session.pairs[0].isHeard
+      session.pairs[0].phase == .connecting && session.pairs[0].handshake.isNumberConfirmed
         && hall.letters.contains { $0.output.kind == .meet && $0.from.number == 0 }
     }
     #expect(meets != nil && session.pairs[0].address == hall.stations[1].address)
@@ -342,8 +342,8 @@ import Testing
     }
   }
 
-  /// Merges two sessions of station 1. One is shared with station 0, and station 1 invites station 0 from the other
-  /// one.
+  /// Merges two sessions of station 1: one is shared with station 0, and from the other session station 1 invites
+  /// station 0.
   private func merged(_ hall: Hall, _ sessions: [SessionHandle]) throws {
     let other = hall.open(1)
     _ = try hall.stations[1].sessions.invite(hall.stations[0].address, into: other, now: hall.now)

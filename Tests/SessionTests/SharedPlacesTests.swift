@@ -99,7 +99,7 @@ private final class Invited {
     for station in 1...30 { try invited.invite(station) }
     #expect(invited.standing == 24)
     for station in 31...34 {
-      invited.sessions.noteMember(invited.hall.stations[station].id)
+      invited.sessions.nodes.memberConnected(on: invited.hall.stations[station].id)
       try invited.invite(station)
     }
     #expect(invited.standing == 28)
@@ -195,7 +195,7 @@ private final class Invited {
     for endpoint in UInt32(1)...544 { #expect(isGathered(1, endpoint), "\(endpoint)") }
     #expect(!isGathered(1, 545))
     #expect(isGathered(2, 1))
-    let gathered = try #require(sessions.session(session)?.gatherings.map { $0.address.node })
+    let gathered = try #require(sessions.session(session)?.autoJoin.entries.map { $0.address.node })
     #expect(gathered.count == 544 && gathered.count { $0 == hall.stations[2].id } == 1)
   }
 }

@@ -9,7 +9,7 @@ import Testing
 /// - A message is delivered only between incarnations (runs) of nodes that have completed a handshake.
 /// - An address that left is a member again only by a new ticket, its signed proof of admission. Forged entries make no
 ///   address a member.
-/// - No node holds more bytes than it granted credit for, or grants more than it has memory for.
+/// - No node holds more bytes than its granted credit, or grants more credit than its memory allows.
 /// - A message that was reported as delivered has arrived. An application that does not read delays no other
 ///   application.
 /// - Two applications that connect to each other's addresses (an introduction) become members of one session.

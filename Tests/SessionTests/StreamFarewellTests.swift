@@ -5,8 +5,8 @@ import Testing
 @testable import SessionStories
 
 extension StreamTalk {
-  /// Opens a stream and writes three bytes and the end. These have arrived at the reader, but its application has not
-  /// read them.
+  /// Opens a stream and writes three bytes and the end. The three bytes and the end have arrived at the reader, but the
+  /// application of the reader has not read them.
   func written() throws -> (writer: StreamHandle, reader: StreamHandle) {
     let (writer, reader) = try connected()
     _ = try node(0).writeStream(writer, [1, 2, 3], now: hall.now)
@@ -28,7 +28,7 @@ extension StreamTalk {
   }
 }
 
-/// If an application leaves once it knows how a stream ended, the member at the other end learns the same end.
+/// If an application leaves as soon as it knows how a stream ended, the member at the other end learns the same end.
 @Suite struct StreamFarewellTests {
   @Test func `an application that leaves as soon as it has read the end does not undo it`() throws {
     let talk = StreamTalk()

@@ -53,7 +53,7 @@ final class StreamTalk {
     events[station].last { if case .opened = $0.event { true } else { false } }?.handle
   }
 
-  /// Opens a stream that the other end accepts. Returns its handles at both ends.
+  /// Opens a stream that the other end accepts. Returns the stream's handles at both ends.
   func connected(
     from: Int = 0, to: Int = 1, isTwoWay: Bool = false
   ) throws -> (writer: StreamHandle, reader: StreamHandle) {
@@ -132,7 +132,8 @@ final class StreamTalk {
     #expect(talk.bytes(reader) == [1, 2, 3, 4])
     #expect(talk.count(.finished, reader, at: 1) == 1 && talk.end(reader, at: 1) == nil)
     #expect(talk.end(writer, at: 0) == nil)
-    // The reader sends a stream end too. That tells the writer that the reader's application has read all bytes.
+    // The reader sends a stream end too. The end in this direction shows the writer that the reader's application has
+    // read all bytes.
     talk.node(1).takenFromStream(reader, 4, now: talk.hall.now)
     talk.run()
     #expect(talk.end(reader, at: 1) == .finished && talk.end(writer, at: 0) == .finished)

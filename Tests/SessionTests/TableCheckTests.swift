@@ -17,8 +17,8 @@ private struct Crowd {
   let handle: SessionHandle
   var now = Instant.zero + .seconds(100)
 
-  /// Creates the node as founder of the session. It has admitted `count` other members, whose records are not in its
-  /// table.
+  /// Creates the node as founder of the session. The founder has admitted `count` other members, whose records are not
+  /// in the table of the node.
   init(_ count: Int, first: UInt64 = 300) throws {
     keys = (0..<count).map { StandInCryptography(Identity(first + UInt64($0))) }
     own = StandInCryptography(Identity(299))
@@ -203,8 +203,8 @@ private struct Crowd {
 
   @Test func `memberships of a former life are ended one by one`() throws {
     let crowd = try Crowd(1)
-    // The table of another session has 20 origins (founded sessions). It lists endpoint 2 of this node as a member of
-    // each origin.
+    // The table of another session has 20 origins (founded sessions). The table lists endpoint 2 of this node as a
+    // member of each origin.
     let other = crowd.keys[0]
     let own = MemberAddress(node: crowd.own.identity.id, endpoint: 2)
     let origins = (0..<20).map { number in

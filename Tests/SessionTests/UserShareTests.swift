@@ -30,7 +30,8 @@ import Testing
   @Test func `invitations`() throws {
     var count = 0
     for application in UInt32(0)..<10 { count += inviteAll(try open(application, of: 1), 1..<12) }
-    // Each application has one reserved place. A user gets at most twice as many of the other places as remain free.
+    // Each application has one reserved place. A user gets at most twice as many of the unreserved places as remain
+    // free.
     #expect(count == 10 + 22)
     #expect(inviteAll(try open(10, of: 2), 12..<15) == 1 + 5)
     #expect(inviteAll(try open(11, of: 0), 15..<18) == 1 + 3)

@@ -157,8 +157,8 @@ private struct Cast {
     #expect(table.merge(merged).isChanged)
     #expect(table.contains(other.id))
     for signer in [hall.stations[0].address, hall.stations[2].address] {
-      // The record of one signer is missing. With these entries alone, a node could not complete a handshake with any
-      // member of the other side.
+      // The record of one signer is missing. With the remaining entries alone, a node could not complete a handshake
+      // with any member of the other side.
       var entries = merged
       entries.records.removeAll { $0.address == signer }
       var table = SessionTable(before.entries.origins[0].origin, hall.stations[1].cryptography)

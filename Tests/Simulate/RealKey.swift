@@ -18,7 +18,7 @@
     private let identity: NodeIdentity
     private let sessions: DTLSSessions
 
-    /// Makes the keys of one network. The caller requests them in order, from number 0, which restarts the random
+    /// Makes the keys of one network. The caller requests the keys in order, from number 0, which restarts the random
     /// numbers. From then on keys of an earlier network must not be used.
     static func make(_ seed: UInt64, _ number: Int) -> any SimulatedKey {
       if number == 0 { SeededEntropy.restart(seed) }
@@ -77,8 +77,8 @@
     }
   }
 
-  /// The source of random numbers for mbedTLS in a simulation. They are determined by the network's seed, so a seed
-  /// always gives the same keys, hellos and signature lengths.
+  /// The source of random numbers for mbedTLS in a simulation. The random numbers are determined by the network's seed,
+  /// so a seed always gives the same keys, hellos and signature lengths.
   private enum SeededEntropy {
     nonisolated(unsafe) private static var random = SeededRandom(seed: 0)
 

@@ -55,7 +55,8 @@ extension Simulation {
 
   // MARK: Agreed encryption
 
-  /// The encryption that two machines agree on. It is computed here without the core's table of agreements.
+  /// The encryption that two machines agree on. This function computes the agreement without the core's table of
+  /// agreements.
   func agreement(_ one: Int, _ other: Int) -> EncryptionPreference.Agreement {
     let wishes = [machines[one].encryption, machines[other].encryption]
     if !wishes.contains(.none) { return .sealed }

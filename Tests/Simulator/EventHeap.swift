@@ -1,6 +1,6 @@
 import Primitives
 
-/// Planned events, ordered by time. Events of the same instant keep the order in which they were planned.
+/// Planned events, ordered by time. Events of the same instant keep the order of planning.
 struct EventHeap<Event> {
   private struct Entry {
     var at: Instant

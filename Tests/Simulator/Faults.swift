@@ -36,8 +36,8 @@ extension Simulation {
     }
   }
 
-  /// Adds a clone: a machine with the key of another machine. The clone is off at first. It has a wire to a third
-  /// machine or to the machine that owns the key.
+  /// Adds a clone: a machine with the key of another machine. The clone is off at first. The clone has a wire to a
+  /// third machine or to the machine that owns the key.
   private func buildClone() {
     let victim = Int(random.below(UInt64(machines.count)))
     let clone = Machine(
@@ -197,7 +197,7 @@ extension Simulation {
     plan(.lightAgain(wire: wire), after: after)
   }
 
-  /// One step of a flap. If the wire is down, brings it up. If it is up, cuts its streams or takes it down.
+  /// One step of a flap: if the wire is down, brings the wire up; if it is up, cuts its streams or takes it down.
   func flapStep(_ wire: Int) {
     if isHealed { return }
     if !wires[wire].isUp { return lightAgain(wire) }
@@ -217,8 +217,8 @@ extension Simulation {
       + Int(random.below(UInt64(Limits.framePayloadBytesMax - Limits.framePayloadBytesFloor + 1)))
   }
 
-  /// Brings a latent wire up, or takes it down for `length` if it is up. A latent wire is a second wire between two
-  /// machines.
+  /// Brings a latent wire up; a latent wire that is up goes down for `length`. A latent wire is a second wire between
+  /// two machines.
   private func handOver(_ length: TimeSpan) {
     let latent = network.wires.indices.filter { network.wires[$0].isLatent }
     if latent.isEmpty { return }
@@ -231,7 +231,7 @@ extension Simulation {
     guard machines[machine].node != nil else { return }
     trace.add(now, .crash, machine)
     machines[machine].stop()
-    // After a crash of the process the kernel closes its connections. After a power cut nothing closes them.
+    // After a crash of the process the kernel closes its connections. After a power cut nothing closes the connections.
     let isPowerCut = isPowerCut ?? random.chance(perThousand: 500)
     for stream in open {
       for side in 0...1 where streams[stream][end: side].machine == machine && !streams[stream][end: side].isGone {
@@ -247,8 +247,8 @@ extension Simulation {
     if let length { plan(.start(machine: machine), after: length) }
   }
 
-  /// Crashes each machine of a random broadcast domain with a chance of one half, all at once. They all start again
-  /// together after `length`.
+  /// Crashes each machine of a random broadcast domain with a chance of one half, all at once. All crashed machines
+  /// start again together after `length`.
   func leaveHall(_ length: TimeSpan) {
     let parts = network.wires.filter { $0.domain != 0 }
     if parts.isEmpty { return }

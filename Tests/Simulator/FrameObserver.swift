@@ -3,8 +3,8 @@ import Primitives
 
 /// Inspects every frame that a node hands to a stream, and reports a violation of the protocol.
 struct FrameObserver {
-  /// Whether the tables of nodes are full. A node with a full table evicts advertisements, and forwards an evicted one
-  /// again when it arrives again.
+  /// Whether the tables of nodes are full. A node with a full table evicts advertisements, and forwards an evicted
+  /// advertisement that arrives again.
   var tablesAreFull = false
   private struct Place: Hashable {
     var machine: Int
@@ -62,8 +62,8 @@ struct FrameObserver {
     frameCount += 1
     if header.knownType == .sealed { sealedCount += 1 }
     let place = Place(machine: sender, life: life)
-    // A stream that carried only a hello is counted, too. While it was up, the node had to send its new advertisements
-    // over it.
+    // A stream that carried only a hello is counted, too. While a stream with only a hello was up, the node had to send
+    // its new advertisements over the stream.
     streams[Pair(sender: place, receiver: receiver), default: []].insert(stream)
     if header.isRouted { return routed(header, payload, place, id) }
     if header.knownType == .advertisement { return advertisement(header, payload, place, id, receiver, now) }

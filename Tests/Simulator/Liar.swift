@@ -24,8 +24,8 @@ public enum Lie: String, CaseIterable, Sendable {
   case channels
   /// Founds a session and sends 15 of its member tables a second, each with 300 new valid signatures.
   case tables
-  /// Uses 12 nodes: the hostile relay and 11 nodes behind it. Each keeps four invitations of an hour at one
-  /// application.
+  /// Uses 12 nodes: the hostile relay and 11 nodes behind it. Each of these nodes keeps four invitations of an hour at
+  /// one application.
   case invitations
 
   private static let floods: [Lie] = [.forgery, .age, .flows, .invention, .subtree]
@@ -61,8 +61,9 @@ public struct LiarReport: Sendable {
   public let lie: Lie
   /// The time that is added to each bound for the hops of the network and for decisions of applications.
   public let slack: TimeSpan
-  /// The time until a newcomer was a peer of all machines near it. In an attack that claims slots, it also needed a
-  /// slot of the claimed kind. That is an answer over a sealed session, or membership in a session of applications.
+  /// The time until a newcomer was a peer of all machines near it. In an attack that claims slots, the newcomer also
+  /// needed a slot of the claimed kind. A slot of a claimed kind is an answer over a sealed session, or membership in a
+  /// session of applications.
   public var newcomer: UInt64 = 0
   /// The time until the messages that the honest machines sent each other had arrived.
   public var delivery: UInt64 = 0
@@ -78,11 +79,11 @@ extension Simulation {
   /// hostile relay leaves.
   static let newcomerMax = TimeSpan.seconds(5)
   static let liarGoneMax = TimeSpan.seconds(5)
-  /// The limit of signatures that a machine verifies per second. 150 are allowed for one link, and a burst is added to
-  /// these; an attack lasts at least four seconds. The rest is for the signatures of the newcomer and of renewed
-  /// advertisements.
+  /// The limit of signatures that a machine verifies per second. For one link 150 signatures are allowed, and a burst
+  /// is added to this number; an attack lasts at least four seconds. The rest of the limit is for the signatures of the
+  /// newcomer and of renewed advertisements.
   static let verifiedMax: UInt64 = 200
-  /// The maximum time in which two applications decide on each other's certificate, one after the other.
+  /// The maximum time in which two applications decide on each other's certificate, in sequence.
   private static let decisionMax = TimeSpan.seconds(4)
   private static let restBefore = TimeSpan.seconds(15)
   static let lieInterval = TimeSpan.milliseconds(10)
@@ -94,8 +95,8 @@ extension Simulation {
   private static let flows: UInt64 = 48
   private static let bytesBelowMax = 200_000
 
-  /// Adds a hostile relay to a complete network, and a newcomer after three seconds. The other machines send messages.
-  /// Then the hostile relay and the newcomer leave.
+  /// Adds a hostile relay to a complete network, and a newcomer after three seconds. All other machines send messages.
+  /// After that, the hostile relay and the newcomer leave.
   func endureLiar(_ lie: Lie) {
     // The wire that failed last may have a dead link that its ends have not detected. This wait keeps its loss apart
     // from the effects of the attack.
@@ -140,7 +141,7 @@ extension Simulation {
     let newcomer = addGuest([host])
     trace.note(now, "newcomer \(newcomer) next to \(host)")
     start(newcomer)
-    // Some machines may be near only through the hostile relay, whose link its neighbours close when they detect the
+    // Some machines may be near only through the hostile relay, whose neighbours close its link on detection of the
     // attack.
     let expected = near(host).intersection(nearBefore).union([host])
     report.newcomer = until(Self.newcomerMax, slack, "the newcomer is not everybody's peer beside \(lie)") { [self] in
@@ -152,8 +153,8 @@ extension Simulation {
       for other in before[place].subtracting(machines[home].found).sorted() {
         // The cheapest route may lead through the hostile relay and have more hops than a frame can travel.
         if let way = ways.way(from: home, to: other), way.hops > Int(Limits.hopsMax) { continue }
-        // A full table evicts nodes of the largest subtree, here that of the hostile relay. A peer behind the relay may
-        // be among them.
+        // A full table evicts nodes of the largest subtree, in this case the subtree of the hostile relay. A peer
+        // behind the relay may be among the evicted nodes.
         if lie == .subtree, ways.leads(from: home, to: other, through: liar) { continue }
         fail("machine \(home) has lost its peer \(other) beside \(lie)")
       }
@@ -171,8 +172,8 @@ extension Simulation {
     }
     liarAtWork = nil
     claim = Claim()
-    // Bluetooth leaves closed their links with each other when the hostile relay gave them a route. When it leaves,
-    // they wait for a relay before they link again.
+    // Bluetooth leaves closed their links with each other when the hostile relay gave them a route. When the hostile
+    // relay leaves, the leaves wait for a relay before linking again.
     let search = leafLinksBefore.isSubset(of: leafLinks) ? TimeSpan(nanoseconds: 0) : Self.leafMax + Self.returnMax
     for guest in guestsFirst..<machines.count { crash(guest, nil, isPowerCut: false) }
     let after = until(Self.liarGoneMax, slack + search, "not as before after \(lie)") { [self] in
@@ -188,8 +189,8 @@ extension Simulation {
     return UInt64(most) * 1000 / max((now - lying.since).milliseconds, 1)
   }
 
-  /// The victims of a claim: one machine that a newcomer next to `host` reaches and, if that machine relays, up to
-  /// three peers of it.
+  /// The victims of a claim: one machine that a newcomer next to `host` reaches and, if that victim relays, up to three
+  /// of its peers.
   private func victims(near host: Int) -> [Int] {
     let choice = near(host).union([host]).filter { network.relays.indices.contains($0) }.sorted()
     guard let first = choice.randomElement(using: &random) else { return [] }
@@ -234,7 +235,7 @@ extension Simulation {
       })
   }
 
-  /// Adds a machine with wires to `hosts`. It has a new key and is off at first.
+  /// Adds a machine with wires to `hosts`. The added machine has a new key and is off at first.
   private func addGuest(_ hosts: [Int]) -> Int {
     let number = machines.count
     machines.append(

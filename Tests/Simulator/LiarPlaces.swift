@@ -59,7 +59,7 @@ struct Claim {
     probes.insert(Probe(pair: pair, life: life, message: message))
   }
 
-  /// Whether a completed message is a probe, or was sent by the hostile relay or a node behind it.
+  /// Whether a completed message is a probe, or comes from the hostile relay or a node behind it.
   mutating func completed(_ machine: Int, _ life: Int, _ peer: Int, _ completion: Completion) -> Bool {
     let pair = Pair(from: machine, to: peer)
     guard probes.remove(Probe(pair: pair, life: life, message: completion.message)) != nil else {
@@ -112,8 +112,8 @@ extension Simulation {
   }
 
   /// The next frames of invented nodes: every two seconds their advertisements, otherwise the first messages of
-  /// handshakes. An invented node with the higher id is the DTLS server. It requests a handshake or sends a record that
-  /// nobody can open, so that the victim begins.
+  /// handshakes. An invented node with the higher id is the DTLS server. An invented server requests a handshake or
+  /// sends a record that nobody can open, so that the victim begins.
   func halfHandshakes(of liar: Int) -> [UInt8] {
     if lieTicks % 200 == 1 {
       return claim.keys.reduce(into: []) { bytes, key in

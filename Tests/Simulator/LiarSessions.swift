@@ -23,8 +23,8 @@ extension Simulation {
   private static let claimedEndpoint: UInt32 = 1
   private static let otherEndpoint: UInt32 = 2
   private static let rules = SessionRules(onlySealed: false, membersMax: SessionLimits.membersMax)
-  /// The number of invented members that have left the hostile session. Each has three signatures, so a table has 31
-  /// kB.
+  /// The number of invented members that have left the hostile session. Each of these members has three signatures, so
+  /// a table has 31 kB.
   private static let membersInvented: UInt64 = 100
 
   /// Lets the first victim's application offer two services, each with an open session. Each hostile node opens a
@@ -64,8 +64,8 @@ extension Simulation {
 
   // MARK: The newcomer
 
-  /// Whether the newcomer is connected with the victim's application in a session. If it is not, the newcomer invites
-  /// that application.
+  /// Whether the newcomer is connected with the victim's application in a session. If the newcomer is not connected, it
+  /// invites that application.
   func isInSession(_ newcomer: Int, beside lie: Lie) -> Bool {
     answerInvitations(newcomer, lie)
     guard let victim = claim.victims.first, let node = machines[newcomer].node else { return true }

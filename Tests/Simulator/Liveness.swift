@@ -5,8 +5,8 @@ import Mesh
 import Node
 import Primitives
 
-/// The times until the nodes agreed with the naive router of `Reference`, in milliseconds. A time is nil if it was not
-/// measured.
+/// The times until the nodes agreed with the naive router of `Reference`, in milliseconds. A time is nil if the
+/// measurement was not made.
 public struct Convergence: Sendable {
   /// The time from the end of all faults until the network had converged.
   public var healed: UInt64?
@@ -28,8 +28,8 @@ extension Simulation {
   /// The bound if two machines used one key. The two supersede each other's advertisements after pauses that double,
   /// until the advertisement of the later epoch expires.
   static let ageMax = TimeSpan.seconds(870)
-  /// The maximum time for routes to follow a change on a path of `diameter` links. It is the time to detect a dead
-  /// link, plus `hopTime` for each link. `hopTime` covers the slowest wire's delay and the pause between two
+  /// The maximum time for routes to follow a change on a path of `diameter` links. This maximum is the time to detect a
+  /// dead link, plus `hopTime` for each link. `hopTime` covers the slowest wire's delay and the pause between two
   /// advertisements of a node.
   static func rerouteMax(over bearer: BearerKind, diameter: Int) -> TimeSpan {
     Liveness.unnoticedMax(over: bearer) + hopTime * UInt64(diameter)
@@ -37,12 +37,12 @@ extension Simulation {
   static let hopTime = TimeSpan.milliseconds(250)
   /// A node displays an unreachable peer for 3 s longer.
   static let graceMax = TimeSpan.seconds(4)
-  /// The longest dial without an answer, a pause of medium length, and discovery. To these it adds the 2 s for which the
-  /// node with the higher id defers its dial.
+  /// The time for the longest dial without an answer, a pause of medium length, and discovery. This maximum also
+  /// includes the 2 s for which the node with the higher id defers its dial.
   static let returnMax = TimeSpan.seconds(20)
   /// The maximum number of links of a relay with other relays of one broadcast domain, at rest.
   static let hallLinksMax = 8
-  /// The time for which leaves that have found relays wait before they dial each other over Bluetooth.
+  /// The time for which leaves that have found relays wait before dialling each other over Bluetooth.
   static let leafMax = TimeSpan.seconds(45)
   /// The maximum time for which the departure of a parked neighbour may remain undetected. A parked neighbour has a
   /// link without a connection. The link ends after long silence, or when dials for waiting frames have failed.
@@ -67,7 +67,8 @@ extension Simulation {
   /// Whether a machine ran under an earlier epoch while the network knew a later epoch of its key.
   private var hadLaterEpoch: Bool { faultCounts[.epochLost] != nil || faultCounts[.clone] != nil }
 
-  /// Whether a relay forwarded wrong signatures. Its neighbours refuse its key for one or two minutes after that.
+  /// Whether a relay forwarded wrong signatures. The neighbours of a relay with wrong signatures refuse its key for one
+  /// or two minutes.
   private var hadForgery: Bool { faultCounts[.alter] != nil || faultCounts[.downgrade] != nil }
 
   func heal() {
@@ -100,8 +101,8 @@ extension Simulation {
     }
   }
 
-  /// Chooses some machines and wires that stay down after the faults. Their number is random, and at least two machines
-  /// stay up.
+  /// Chooses some machines and wires that stay down after the faults. The number of these machines and wires is random,
+  /// and at least two machines stay up.
   private func chooseCore() {
     for machine in network.relays.indices where random.chance(perThousand: 120) {
       if machines[..<network.relays.count].count(where: { !$0.isOut }) > 2 { leaveOut(machine) }
@@ -117,7 +118,8 @@ extension Simulation {
     for wire in wiresOf(machine) where machines[machine].number != machine { wires[wire].staysDown = true }
   }
 
-  /// Runs until the network has converged. Returns how long that took in milliseconds, or nil if it took too long.
+  /// Runs until the network has converged. Returns the milliseconds until convergence, or nil if the network did not
+  /// converge within `most`.
   func untilWhole(_ what: String, routesOnly: Bool = false, within most: TimeSpan) -> UInt64? {
     let start = now
     var missing: String?
@@ -146,7 +148,7 @@ extension Simulation {
       for other in homes where other != one {
         let way = reference.way(from: one, to: other)
         let route = node.route(to: machines[other].key.id)
-        // Frames travel at most `Limits.hopsMax` hops. The naive router has no such limit.
+        // Frames travel at most `Limits.hopsMax` hops. The naive router has no limit of hops.
         if let way, way.hops > Int(Limits.hopsMax) { continue }
         let names = "machine \(one) to \(other)"
         if (truth.way(from: one, to: other) != nil) != (way != nil) {
@@ -165,7 +167,7 @@ extension Simulation {
   }
 
   /// Whether the routes of the machine are kept up to date. A parked leaf is not notified of changed routes (protocol,
-  /// “Parking”). It knows which nodes are reachable, and the relay that parked it knows the routes.
+  /// “Parking”). The leaf knows which nodes are reachable, and the relay that parked it knows the routes.
   private func hearsOfWays(_ machine: Int) -> Bool { network.bluetoothPlaces == nil || network.relays[machine] }
 
   /// The naive router for the latest advertisements of these machines. Machine 0 must be the first.
@@ -206,9 +208,9 @@ extension Simulation {
     return nil
   }
 
-  /// Checks the links between each two machines that discover each other. They have exactly one link per bearer, and
-  /// both ends must use the same stream. In a broadcast domain, and over Bluetooth with a leaf, they may also have no
-  /// link.
+  /// Checks the links between each two machines that discover each other. Two machines that discover each other have
+  /// exactly one link per bearer, and both ends must use the same stream. In a broadcast domain, and over Bluetooth
+  /// with a leaf, two machines may also have no link.
   private func doubleOrMissingLink() -> String? {
     for wire in wires where wire.isUp {
       let ends = [wire.ends.0, wire.ends.1]
@@ -242,13 +244,13 @@ extension Simulation {
     run(until: now + .seconds(60))
     if violation != nil { return }
     // In a room, where all machines discover each other over Bluetooth LE, both ends of a parked link may just have
-    // dialled. One of these two links is closed soon.
+    // dialled. If both ends dialled, one of the two links is closed soon.
     let end = now + (network.bluetoothPlaces == nil ? TimeSpan(nanoseconds: 0) : Self.hopTime * 8)
     while now < end, whatIsMissing() != nil { run(until: now + Self.hopTime) }
     if let missing = whatIsMissing() { fail("was whole and is no longer: \(missing)") }
     if let wrong = tooManyLinks() { fail(wrong) }
-    // Relays send renewed advertisements to their parked leaves one after the other. A leaf that gets them from another
-    // relay may leave the relay that parked it.
+    // Relays send renewed advertisements to their parked leaves in sequence. A leaf that gets advertisements from
+    // another relay may leave the relay at which the leaf is parked.
     let leaves = network.bluetoothPlaces == nil ? 0 : network.relays.count { !$0 }
     let isChanged = leaves == 0 && changeCount != changes
     if machines.map(\.found) != found || isChanged { fail("the peers changed in a mesh at rest") }
@@ -274,9 +276,9 @@ extension Simulation {
   }
 
   private func deliverToAll() {
-    // A lost epoch is discovered by the first messages, which then fail. They fail twice if both ends send at once. A
-    // refused session ends the messages that were begun on one channel, but not those that the other machine began on
-    // its own channel.
+    // A lost epoch is discovered by the first messages, which then fail. These messages fail twice if both ends send at
+    // once. A refused session ends the messages that were begun on one channel, but not those that the other machine
+    // began on its own channel.
     if hadLaterEpoch || hadRefusal {
       for _ in 0..<3 where violation == nil {
         _ = sendToAll()
@@ -310,12 +312,12 @@ extension Simulation {
     }
   }
 
-  /// The incarnation of the node that runs on a machine. It is -1 if no node runs, because messages delivered to
-  /// earlier incarnations are lost with them.
+  /// The incarnation of the node that runs on a machine. The incarnation is -1 if no node runs, because messages
+  /// delivered to earlier incarnations are lost with them.
   private func livingLife(_ machine: Int) -> Int { machines[machine].node == nil ? -1 : machines[machine].life }
 
-  /// Lets every machine send one message per lane to each of its peers. In a network of more than 16 machines it sends to
-  /// three of them. Returns the number of accepted messages.
+  /// Lets every machine send one message per lane to each of its peers. In a network of more than 16 machines each
+  /// machine sends to three of its peers. Returns the number of accepted messages.
   func sendToAll() -> Int {
     var asked = 0
     let reference = referenceByStatements(of: machines.indices)
@@ -334,8 +336,8 @@ extension Simulation {
         {
           continue
         }
-        // A victim divides its slots among its links. No bound holds for machines that it reaches over the hostile
-        // relay's link.
+        // A victim divides its slots among its links. No bound holds for machines that the victim reaches over the
+        // hostile relay's link.
         if liarAtWork?.lie == .channels, sharesTheLiarsLink(from, at: to) || sharesTheLiarsLink(to, at: from) {
           continue
         }
@@ -378,8 +380,8 @@ extension Simulation {
     convergence.returned = untilWhole("after wire \(wire) returned", within: Self.returnMax + wait)
   }
 
-  /// Whether there are Bluetooth wires to leaves. Two leaves link over such a wire only when no other route leads from
-  /// one to the other.
+  /// Whether there are Bluetooth wires to leaves. Two leaves link over a Bluetooth wire only when no other route leads
+  /// from one leaf to the other.
   private var mayLeavesDialLate: Bool {
     network.wires.contains { wire in
       wire.model.bearer == .bluetoothLE && (!network.relays[wire.ends.0] || !network.relays[wire.ends.1])

@@ -2,10 +2,11 @@ import Channel
 import Primitives
 
 /// Measures whether link costs come to rest under load. Costs follow load, load follows routes, and routes follow
-/// costs, so they form a loop.
+/// costs, so these quantities form a loop.
 ///
 /// Some machines always have more to send, over saturated wires. The loop gain is the number of cost changes in the
-/// last of several equal spans, divided by that in the first. At a gain of 1 or more the costs never come to rest.
+/// last of several equal spans, divided by the number in the first span. At a gain of 1 or more the costs never come to
+/// rest.
 public struct LoopGain: Sendable {
   public let name: String
   /// The number of cost changes in each span, over the links of all machines.

@@ -26,7 +26,7 @@ extension StandInCryptography: SimulatedKey {
   public var point: [UInt8] { identity.point }
 }
 
-/// A machine of the network. Nodes run on it one after the other; the machine remains when a node stops. Each run of a
+/// A machine of the network. Nodes run on the machine in sequence; the machine remains when a node stops. Each run of a
 /// node is an incarnation, here called life.
 struct Machine {
   let key: any SimulatedKey
@@ -35,8 +35,8 @@ struct Machine {
   let asksApplication: Bool
   let bluetoothPlaces: Int
   let sessionLifetime: SessionLifetime
-  /// The number of the machine whose name and key this machine uses. It is its own number, unless the machine is a
-  /// clone.
+  /// The number of the machine whose name and key this machine uses. This number is the machine's own number, unless
+  /// the machine is a clone.
   let number: Int
   /// The running node, or nil between a crash and the next start.
   var node: Node?
@@ -53,14 +53,14 @@ struct Machine {
   /// The time of the last deadline that the node handled since its last drain, or zero if there was none or another
   /// event followed.
   var timedOutAt = Instant.zero
-  /// The messages whose arrival the application was notified of and that it has not read.
+  /// The messages that the application was notified of and has not read.
   var waiting: [(peer: NodeID, lane: Lane)] = []
   /// The number of the stream of each link slot, or nil for a free slot.
   var streams = [Int?](repeating: nil, count: Limits.linksMax)
   /// The peers that the node reported as found.
   var found: Set<Int> = []
-  /// The peers whose certificates the application was asked about (`asked`), and those whose certificates it accepted
-  /// (`accepted`).
+  /// The peers about whose certificates the application was asked (`asked`), and the peers whose certificates were
+  /// accepted (`accepted`).
   var asked: Set<Int> = []
   var accepted: Set<Int> = []
   /// The total bytes of the messages that the application has read.
@@ -74,7 +74,7 @@ struct Machine {
   var mischief = Mischief()
   /// The node's counters after its previous drain.
   var counted: NodeCounters?
-  /// The memory of the node's journal. It is nil if the run does not check this machine's alarms.
+  /// The memory of the node's journal. The memory is nil if the run does not check this machine's alarms.
   private let journalMemory: Borrowed?
   private(set) var journal = Journal.none
 

@@ -31,7 +31,7 @@ struct MessageLedger {
   /// The messages whose sends have completed, as delivered or failed.
   private var ended: Set<Name> = []
   private var lastRead: [Reading: UInt32] = [:]
-  /// The messages that completed as delivered before they were read, each with the incarnation of the receiver at that
+  /// The messages that completed as delivered before being read, each with the incarnation of the receiver at that
   /// time.
   private var acknowledged: [(name: Name, readerLife: Int)] = []
   private(set) var deliveredCount = 0
@@ -42,15 +42,15 @@ struct MessageLedger {
   private var receivedUnreliably: Set<Name> = []
   private(set) var unreliableCount = 0
 
-  /// The bytes at the beginning of every 256 bytes of filler in a message. Their appearance on a wire shows that the
-  /// content is not encrypted.
+  /// The bytes at the beginning of every 256 bytes of filler in a message. If these bytes appear on a wire, the content
+  /// is not encrypted.
   static let canary = [UInt8]("canary at noon !".utf8)
 
   /// The number of bytes before the filler.
   static let headBytes = 17
 
-  /// The next message on a route, which `sent` must confirm. It names its route and number, and all filler bytes are
-  /// computed from these.
+  /// The next message on a route, which `sent` must confirm. The message names its route and number, and all filler
+  /// bytes are computed from these.
   mutating func next(on route: Route, fillerBytes: Int) -> [UInt8] {
     let number = taken[route, default: 0]
     return Self.message(Name(route: route, number: number), fillerBytes)
@@ -66,7 +66,7 @@ struct MessageLedger {
       ? nil : "gives one id to two sends"
   }
 
-  /// The next unreliable message on a route. It has its own sequence of numbers.
+  /// The next unreliable message on a route. Unreliable messages have their own sequence of numbers.
   mutating func nextUnreliable(from: Int, life: Int, to: Int, fillerBytes: Int) -> [UInt8] {
     let route = Route(from: from, life: life, to: to, lane: .interactive)
     let number = unreliable[route, default: 0]
@@ -133,8 +133,8 @@ struct MessageLedger {
     return nil
   }
 
-  /// The first message that completed as delivered and was never read, or nil. Use it at the end of a run, when all
-  /// messages have been read. `lifeOf` returns the current incarnation of a machine.
+  /// The first message that completed as delivered and was never read, or nil. Use this method at the end of a run,
+  /// when all messages have been read. `lifeOf` returns the current incarnation of a machine.
   func unpaid(_ lifeOf: (Int) -> Int) -> String? {
     let name = acknowledged.first { !received.contains($0.name) && lifeOf($0.name.route.to) == $0.readerLife }?.name
     return name.map { "message \($0.number) of \($0.route.from) to \($0.route.to) in lane \($0.route.lane)" }

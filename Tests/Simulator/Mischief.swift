@@ -6,12 +6,12 @@ import TestSupport
 struct Mischief {
   var kinds: [Fault] = []
   var until = Instant.zero
-  /// The last frames sent, with the newest at the end. The fault `replay` sends them again.
+  /// The last frames sent, with the newest at the end. The fault `replay` sends these frames again.
   var kept: [[UInt8]] = []
   /// Frames held back by the fault `frameReorder`, so that later frames overtake them.
   var held: [[UInt8]] = []
 
-  /// Whether the relay raises the ages of the advertisements that it forwards close to their lifetimes.
+  /// Whether the relay raises the ages of forwarded advertisements close to their lifetimes.
   var raisesAges = false
   /// Whether the relay lists invented neighbours in its own topology.
   var listsInvented = false
@@ -24,8 +24,8 @@ struct Mischief {
   }
 }
 
-/// An overloaded or malicious relay. It does not change frames between neighbours, because TLS protects these. It
-/// changes payload bytes only in advertisements, whose signatures reveal the change.
+/// An overloaded or malicious relay. The relay does not change frames between neighbours, because TLS protects these
+/// frames. The relay changes payload bytes only in advertisements, whose signatures reveal the change.
 extension Simulation {
   /// The frames that `machine` sends in place of `bytes`, which its node has sent.
   func mischief(_ bytes: [UInt8], _ machine: Int) -> [UInt8] {
@@ -128,8 +128,8 @@ extension Simulation {
 
   func anyID() -> NodeID { machines[Int(random.below(UInt64(machines.count)))].key.id }
 
-  /// The machine's own topology with invented links, false costs, and a random encryption preference. Its signature is
-  /// valid, and each neighbour gets a different version.
+  /// The machine's own topology with invented links, false costs, and a random encryption preference. The signature of
+  /// this topology is valid, and each neighbour gets a different version.
   private func falseLinks(_ header: FrameHeader, _ payload: [UInt8], _ machine: Int) -> [UInt8]? {
     let wish: [EncryptionPreference] = [.required, .optional, .none]
     return restated(header, payload, machine, wish[Int(random.below(3))]) { neighbours in

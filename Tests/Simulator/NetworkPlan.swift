@@ -8,7 +8,7 @@ public struct NetworkPlan {
     public var model: WireModel
     /// Whether discovery gives each end the id of the other end before a dial.
     public var announcesID: Bool
-    /// Whether the wire is down at first. The fault `handOver` brings it up and takes it down.
+    /// Whether the wire is down at first. The fault `handOver` brings a latent wire up and takes it down.
     public var isLatent = false
     /// The number of the wire's broadcast domain, or 0 if it is in none.
     public var domain: UInt32
@@ -109,8 +109,8 @@ public struct NetworkPlan {
     case .line: for number in 1..<count { wire(number - 1, number) }
     case .ring: for number in 0..<count where count > 2 || number == 0 { wire(number, (number + 1) % count) }
     case .star:
-      // A node has `Limits.linksMax` links. While both ends dial, it needs two for each neighbour, so a star has a
-      // centre for every `linksMax / 2` machines.
+      // A node has `Limits.linksMax` links. While both ends dial, a node needs two links for each neighbour, so a star
+      // has a centre for every `linksMax / 2` machines.
       let arms = Limits.linksMax / 2
       for number in 1..<count { wire((number - 1) / arms, number) }
     case .grid:

@@ -1,11 +1,12 @@
 import Frame
 import Primitives
 
-/// The parameters of one simulated network. They are determined by the seed, and may be reduced for a regression.
+/// The parameters of one simulated network. The parameters are determined by the seed, and may be reduced for a
+/// regression.
 public struct Options: Sendable {
   public enum Shape: String, Sendable {
     case line, ring, star, grid, random
-    /// One broadcast domain with wires between all machines (`hall`), or several in a row (`halls`).
+    /// A single broadcast domain with wires between all machines (`hall`), or several domains in a row (`halls`).
     case hall, halls
     /// Up to 16 leaves and relays in Bluetooth LE range of each other, each with few slots for Bluetooth links.
     case room
@@ -35,10 +36,10 @@ public struct Options: Sendable {
   let asksApplications: Bool
   /// Whether the session keys between two machines are renewed after 40 records or some seconds.
   let renewsKeys: Bool
-  /// The maximum length of one pass of a machine's event loop. The node is drained after a random part of it, and
-  /// handles the events of that time together.
+  /// The maximum length of one pass of a machine's event loop. The node is drained after a random part of this time,
+  /// and handles the events of that time together.
   let wakeSpan: TimeSpan
-  /// The attack of a hostile relay at the end of the run. Three of twenty networks have one.
+  /// The attack of a hostile relay at the end of the run. Three of twenty networks have a hostile relay.
   let lie: Lie?
   /// Whether signatures and sealing use mbedTLS instead of the stand-in. The program must be built with mbedTLS.
   public let wantsRealCryptography: Bool
@@ -52,16 +53,16 @@ public struct Options: Sendable {
     case mixed
   }
 
-  /// Every n-th seed signs and seals with mbedTLS. The stand-in is used in the others.
+  /// Every n-th seed signs and seals with mbedTLS. The stand-in is used for all other seeds.
   public static let realCryptographyEvery: UInt64 = 50
 
-  /// Whether a seed runs twice, to check that both runs have the same trace. These are one in twenty seeds, and one in
+  /// Whether a seed runs twice, to check that both runs have the same trace. One in twenty seeds runs twice, and one in
   /// ten of the seeds with mbedTLS.
   public static func isRunTwice(_ seed: UInt64) -> Bool { seed % 20 == 7 || seed % (10 * realCryptographyEvery) == 0 }
 
-  /// Every n-th seed has broadcast domains. No seed has both these and mbedTLS.
+  /// Every n-th seed has broadcast domains. No seed has both broadcast domains and mbedTLS.
   static let hallsEvery: UInt64 = 5
-  /// Every n-th seed has large broadcast domains. One such seed takes as long as fifty others.
+  /// Every n-th seed has large broadcast domains. A seed with large domains takes as long as fifty others.
   static let largeHallsEvery: UInt64 = 250
 
   /// The options of a network without faults and without random messages.
@@ -123,8 +124,8 @@ public struct Options: Sendable {
     healsPartly = false
   }
 
-  /// Changes the options for broadcast domains. Their random numbers come from a separate generator, so that the
-  /// networks of other seeds stay the same.
+  /// Changes the options for broadcast domains. The random numbers of broadcast domains come from a separate generator,
+  /// so that the networks of other seeds stay the same.
   private mutating func makeHalls() {
     var random = SeededRandom(seed: seed ^ 0x4a11)
     shape = random.chance(perThousand: 500) ? .hall : .halls
@@ -156,17 +157,17 @@ public struct Options: Sendable {
   }
 }
 
-/// The faults of the simulator. Each seed enables some of them.
+/// The faults of the simulator. Each seed enables some faults.
 public enum Fault: String, CaseIterable, Sendable {
   // Faults of wires, below the links: streams stay reliable or break.
 
   /// All streams of a wire end, and both ends of each stream are notified.
   case cut
-  /// A wire delivers nothing for a while, and delivers all delayed data after that.
+  /// A wire delivers nothing for a while, and delivers all delayed data after the stall.
   case stall
-  /// A wire fails silently for a while. Its streams carry nothing from then on.
+  /// A wire fails silently for a while. The streams of the wire carry nothing from then on.
   case darkness
-  /// One direction of a wire fails silently for a while.
+  /// A wire fails silently in one direction for a while.
   case oneWay
   /// Every wire between two halves of the network fails for a while.
   case partition
@@ -182,9 +183,9 @@ public enum Fault: String, CaseIterable, Sendable {
   case loss
   /// As `loss`, but packets are lost in short bursts, each with half of the packets.
   case bursts
-  /// One byte changes in flight, so the receiver's TLS ends the stream.
+  /// A byte changes in flight, so the receiver's TLS ends the stream.
   case corrupt
-  /// A wire gets another limit for the length of frames. Streams that are opened later use it.
+  /// A wire gets another limit for the length of frames. Streams that are opened later use the new limit.
   case frameLength
   /// A second wire between two machines comes up or goes down.
   case handOver
@@ -193,7 +194,7 @@ public enum Fault: String, CaseIterable, Sendable {
 
   // Faults of machines.
 
-  /// A machine loses power or its process dies. It starts again with a later epoch.
+  /// A machine loses power or its process dies. The machine starts again with a later epoch.
   case crash
   /// As `crash`, but the machine has lost its stored epoch and starts with an earlier one.
   case epochLost
@@ -215,13 +216,13 @@ public enum Fault: String, CaseIterable, Sendable {
   case frameReorder
   /// The relay forwards no frames, and otherwise behaves normally.
   case blackHole
-  /// The relay sends frames again that it has sent before.
+  /// The relay repeats frames that it has sent before.
   case replay
   /// The relay changes advertisements, hop counts, and the ids in frames.
   case alter
   /// The relay sends forged frames in other nodes' names.
   case spoof
-  /// The relay advertises links that it does not have, false costs, and a false encryption preference of its own.
+  /// The relay advertises links that do not exist, false costs, and a false encryption preference of its own.
   case falseLinks
   /// The relay changes other nodes' encryption preferences in their topologies.
   case downgrade
@@ -229,8 +230,8 @@ public enum Fault: String, CaseIterable, Sendable {
   /// Half of the machines in a broadcast domain crash at once, and start again together.
   case hallLeaves
 
-  /// Whether the fault leaves advertisements of a later epoch than the current one. These must expire, which takes a
-  /// quarter of an hour.
+  /// Whether the fault leaves advertisements of a later epoch than the current one. Advertisements of a later epoch
+  /// must expire, which takes a quarter of an hour.
   var isSlow: Bool { self == .epochLost || self == .clone }
 
   /// Whether one misbehaving relay applies the fault to frames. All other faults concern wires or machines.

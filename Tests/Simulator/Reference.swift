@@ -1,8 +1,8 @@
 import Frame
 import Primitives
 
-/// The naive router. It computes the cheapest paths of all pairs (Floyd 1962, Warshall 1962), and the shortest of
-/// equally cheap paths. Only relays can be in the middle of a path.
+/// The naive router. The naive router computes the cheapest paths of all pairs (Floyd 1962, Warshall 1962), and the
+/// shortest of equally cheap paths. Only relays can be in the middle of a path.
 struct Reference {
   struct Way: Equatable {
     var cost: UInt32
@@ -17,7 +17,7 @@ struct Reference {
   private var ways: [[Way?]]
 
   /// Computes paths from the links that both ends advertise, at the cost that the sending end advertises. `topologies`
-  /// has an element for each machine; it is nil for a machine that advertises nothing.
+  /// has an element for each machine; the element is nil for a machine that advertises nothing.
   init(_ topologies: [FrameObserver.Topology?], number: (NodeID) -> Int) {
     let count = topologies.count
     ways = [[Way?]](repeating: [Way?](repeating: nil, count: count), count: count)

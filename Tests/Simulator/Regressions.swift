@@ -1,4 +1,5 @@
-/// A network seed that once failed, reduced to the options with which it still failed. Regressions are never removed.
+/// A network seed that once failed, reduced to the options that still caused the failure. Regressions are never
+/// removed.
 public struct Regression: Sendable {
   /// The defect, as a sentence.
   public let name: String
@@ -28,7 +29,7 @@ public struct Regression: Sendable {
   ]
 }
 
-/// A session scenario that once failed. These regressions are never removed.
+/// A session scenario that once failed; regressions are never removed.
 public struct StoryRegression: Sendable {
   public let name: String
   public let seed: UInt64

@@ -12,13 +12,13 @@ public struct Report: Sendable {
   public let convergence: Convergence
   public let faultCounts: [Fault: Int]
   public let alarms: Int
-  /// The number of unencrypted payloads with the canary of `MessageLedger`, and the number of sealed frames. Both ends
-  /// of each counted canary allowed unencrypted data.
+  /// The number of unencrypted payloads with the canary of `MessageLedger`, and the number of sealed frames. If a
+  /// canary is counted, both ends allowed unencrypted data.
   public let canaries: Int
   public let sealed: Int
   /// The number of unreliable messages that arrived.
   public let unreliable: Int
-  /// The effects of a hostile relay on the other machines, or nil if the run had none.
+  /// The effects of a hostile relay on the other machines, or nil if the run had no hostile relay.
   public let liar: LiarReport?
   /// The first violation, or nil.
   public let violation: String?
@@ -54,7 +54,7 @@ public struct Report: Sendable {
     }
   }
 
-  /// One line that run.py parses: `name=value`, separated by spaces.
+  /// A line that run.py parses: `name=value`, separated by spaces.
   public var line: String {
     func text(_ value: UInt64?) -> String { value.map { "\($0)" } ?? "-" }
     let faults = Fault.allCases.compactMap { fault in faultCounts[fault].map { "\(fault):\($0)" } }

@@ -10,8 +10,8 @@ public struct Rest: Sendable {
   public let linksPerNode: (least: Int, most: Int)
   /// The number of links on the longest route.
   public let longestWay: Int
-  /// The mean number of bytes that a node sends per minute at rest. It is measured while every node renews each
-  /// advertisement once.
+  /// The mean number of bytes that a node sends per minute at rest. This number is measured while every node renews
+  /// each advertisement once.
   public let bytesPerNodeAndMinute: UInt64
   /// The signatures that all nodes verified until the network was complete (`verifiedAtFirst`), and per minute at rest.
   public let verifiedAtFirst: Int
@@ -19,7 +19,7 @@ public struct Rest: Sendable {
   /// The first violation, or nil.
   public let violation: String?
 
-  /// A ring of nodes. With more than eight nodes it has random links across it, so that nodes have eight links on
+  /// A ring of nodes. With more than eight nodes, random links cross the ring, so that nodes have eight links on
   /// average.
   public static func ofMesh(_ count: Int) -> Rest {
     var random = SeededRandom(seed: UInt64(count))

@@ -4,11 +4,11 @@ import Session
 import SessionSupport
 import TestSupport
 
-/// Runs applications with sessions in a random network. While the faults last, they invite each other, connect to each
-/// other's addresses, accept, leave and send messages.
+/// Runs applications with sessions in a random network. While the faults last, the applications invite each other,
+/// connect to each other's addresses, accept, leave and send messages.
 ///
-/// `checkSessions` checks the sessions after the faults. `Story` in SessionStories runs such scenarios without a
-/// network.
+/// `checkSessions` checks the sessions after the faults. `Story` in SessionStories runs scenarios of this kind without
+/// a network.
 public final class SessionStory {
   /// The maximum number of machines that run an application.
   static let machinesMax = 8
@@ -45,8 +45,8 @@ public final class SessionStory {
     }
     simulation.heal()
     _ = simulation.untilWhole("of health", within: Simulation.ageMax)
-    // The longest open invitation ends within this time. Then at least twenty quiet seconds remain in which connected
-    // members must agree on one view.
+    // The longest open invitation ends within this time. After that time, at least twenty quiet seconds remain in which
+    // connected members must agree on one view.
     for _ in 0..<90 { advance(.seconds(1)) }
     if simulation.violation == nil { checkSessions() }
     if simulation.violation == nil { simulation.checkAcknowledged() }
@@ -211,8 +211,8 @@ public final class SessionStory {
     }
   }
 
-  /// Whether each of two machines is a peer of the other. One of the two routes may have too many hops, so that only
-  /// one is.
+  /// Whether each of two machines is a peer of the other. If one of the two routes has too many hops, only one machine
+  /// is a peer of the other.
   private func isMutual(_ one: Int, _ other: Int) -> Bool {
     simulation.machines[one].found.contains(other) && simulation.machines[other].found.contains(one)
   }

@@ -1,6 +1,6 @@
 import Primitives
 
-/// Finds smaller options of a failing seed with which it still fails in the same way.
+/// Finds smaller options of a failing seed that still fail in the same way.
 public struct Shrinker {
   public private(set) var faults: [Fault]
   public private(set) var nodeCount: Int
@@ -23,7 +23,8 @@ public struct Shrinker {
     faultSeconds = report.options.faultSpan.milliseconds / 1000
   }
 
-  /// Removes machines first, then faults, then seconds of faults. Each is reduced as far as the run still fails.
+  /// Removes machines first, then faults, then seconds of faults. Each of these quantities is reduced as far as the run
+  /// still fails.
   public mutating func shrink() {
     for count in 2..<max(nodeCount, 2) where fails(faults, count, faultSeconds) {
       nodeCount = count

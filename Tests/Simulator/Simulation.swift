@@ -55,11 +55,12 @@ public final class Simulation {
   var observer = FrameObserver()
   var ledger = MessageLedger()
   /// Whether a node may hold back received messages. A session message waits until its signatures are verified, and so
-  /// do the messages behind it in its lane. All of them are acknowledged earlier, so a completed message may be unread.
+  /// do the messages behind it in its lane. All of these messages are acknowledged earlier, so a completed message may
+  /// be unread.
   var holdsMessages = false
   public internal(set) var trace: Trace
-  /// The relay that applies the faults of frames in this run (`Mischief`), or nil. `wasVillain` is true once it has
-  /// done so.
+  /// The relay that applies the faults of frames in this run (`Mischief`), or nil. `wasVillain` is true once that relay
+  /// has applied a fault.
   var villain: Int?
   var wasVillain = false
   /// The hostile relay that attacks now and its attack, or nil. `lieCount` counts its lies, and `lieTicks` its steps.
@@ -82,7 +83,7 @@ public final class Simulation {
   public internal(set) var alarmCount = 0
   /// The number of times that each fault was applied.
   public internal(set) var faultCounts: [Fault: Int] = [:]
-  /// The measured times, in milliseconds.
+  /// The measured times of convergence, in milliseconds.
   public internal(set) var convergence = Convergence()
   /// The highest number of Bluetooth connections of a machine at the time of a dial.
   var placesTaken = 0
@@ -90,7 +91,7 @@ public final class Simulation {
   var sessionEvents: [(machine: Int, life: Int, event: SessionEvent)] = []
   /// The number of events in which a node reported a changed peer.
   private(set) var changeCount = 0
-  /// The first violation.
+  /// The first violation of a rule.
   public private(set) var violation: String?
   /// The time at which faults and random messages end.
   let faultsEnd: Instant
@@ -175,7 +176,7 @@ public final class Simulation {
     }
   }
 
-  /// The machine whose node handles the event, or nil. A frozen machine delays such events.
+  /// The machine whose node handles the event, or nil. A frozen machine delays events for its node.
   private func machine(of event: Event) -> Int? {
     switch event {
     case .deadline(let machine), .wakeEnds(let machine, _), .dialEnds(let machine, _, _, _), .seen(let machine, _, _),
@@ -243,7 +244,7 @@ public final class Simulation {
     case .dial(let handle):
       trace.add(now, .dial, machine, Int(handle))
       let wire = wires[Int(handle)]
-      // A handshake takes three round trips. Over a wire that is down it lasts until the dial's timeout.
+      // A handshake takes three round trips. Over a wire that is down, a handshake lasts until the dial's timeout.
       let delay = wire.model.delay
       let span = wire.isUp ? span(delay.least * 4, delay.most * 6) : span(.milliseconds(50), .seconds(4))
       plan(.dialEnds(machine: machine, life: machines[machine].life, wire: Int(handle), until: nil), after: span)

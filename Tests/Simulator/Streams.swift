@@ -117,7 +117,7 @@ extension Simulation {
   /// Sends bytes over a stream that no node has produced.
   func inject(_ bytes: [UInt8], _ stream: Int, _ side: Int) { if !bytes.isEmpty { put(bytes, stream, side) } }
 
-  /// Sends bytes over a stream. They arrive in order, but in pieces of random sizes.
+  /// Sends bytes over a stream, which arrive in order, but in pieces of random sizes.
   private func put(_ bytes: [UInt8], _ stream: Int, _ side: Int) {
     let receiver = streams[stream][end: 1 - side]
     for frame in frames(in: bytes) {
@@ -134,7 +134,7 @@ extension Simulation {
     }
   }
 
-  /// The piece for bytes that are sent now, with the times at which they leave and arrive.
+  /// The piece for bytes that are sent now, with the times of their departure and arrival.
   private func travel(_ bytes: [UInt8], _ stream: Int, _ side: Int) -> Stream.Piece {
     let wire = streams[stream].wire
     let end = streams[stream].wireSide(side)
@@ -289,7 +289,8 @@ extension Simulation {
     if streams[stream][from: side].hasEnded, streams[stream][from: side].isEmpty { streamEnds(stream, 1 - side) }
   }
 
-  /// Ends a stream because TLS at the end `side` found an error. The other end is notified after the wire's delay.
+  /// Ends a stream because TLS at the end `side` found an error. The other end of the stream is notified after the
+  /// wire's delay.
   private func breaks(_ stream: Int, seenBy side: Int) {
     streams[stream].isDead = true
     plan(.streamEnds(stream: stream, side: 1 - side), after: wires[streams[stream].wire].model.delay.most)

@@ -23,7 +23,7 @@ struct WindowObserver {
     case .segment: return segment(header, payload)
     case .acknowledgement: return acknowledgement(header, payload)
     case .hello, .ping, .pong, .goodbye, .request, .advertisement, .denyList, .handshake, .sealed, .datagram, .reset,
-      // A node sends `joined` only inside sealed frames. The other types carry no window.
+      // A node sends `joined` only inside sealed frames. All other types of this case carry no window.
       .joined, nil:
       return nil
     }

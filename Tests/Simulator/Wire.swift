@@ -1,6 +1,6 @@
 import Primitives
 
-/// The impairments of one direction of a wire. They act below the links, until the time `until`.
+/// The impairments of one direction of a wire. The impairments act below the links, until the time `until`.
 struct Weather {
   var until = Instant.zero
   /// The rate of packets that are lost and retransmitted.
@@ -51,7 +51,7 @@ struct Wire {
     set { directions[side] = newValue }
   }
 
-  /// Whether both directions are up. Only then a handshake is possible.
+  /// Whether both directions are up, without which a handshake is impossible.
   var isUp: Bool {
     get { directions[0].isUp && directions[1].isUp }
     set {
@@ -71,7 +71,7 @@ struct Stream {
     let machine: Int
     /// The incarnation of the node that this end belongs to.
     let life: Int
-    /// The slot of the link at this end. It is nil until the node is notified of the stream.
+    /// The slot of the link at this end. The slot is nil until the node is notified of the stream.
     var slot: Int?
     /// The numbers of bytes that the link has sent and received.
     var bytesOut: UInt64 = 0

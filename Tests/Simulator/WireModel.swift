@@ -5,7 +5,7 @@ public struct WireModel: Sendable {
   public var bearer: BearerKind
   /// The rate in bytes per second that all streams of the wire share: from its first end, and from its second end.
   public var bytesPerSecond: (UInt64, UInt64)
-  /// The delay between the transmission of a bit and its reception. It varies between `least` and `most`.
+  /// The delay between the transmission of a bit and its reception. The delay varies between `least` and `most`.
   public var delay: (least: TimeSpan, most: TimeSpan)
   /// The unit of loss: a radio packet or a TCP segment.
   public var packetBytes: Int
@@ -15,8 +15,8 @@ public struct WireModel: Sendable {
   public var lossPerThousand: UInt64 = 0
   /// The delay that load adds on a shared medium: this factor times the time for which the data waited for the wire.
   public var loadDelayFactor: UInt64 = 0
-  /// The size in bytes of the buffer below a link. The link sends while the buffer holds less, so one frame may exceed
-  /// it.
+  /// The size in bytes of the buffer below a link. The link sends while the buffer holds less than this size, so one
+  /// frame may exceed the size.
   public var bytesBelowMax: Int
   /// The longest frame payload that the ends accept. Longer offers in hellos are reduced to this length.
   public var framePayloadBytesMax = Limits.framePayloadBytesMax
@@ -37,8 +37,8 @@ public struct WireModel: Sendable {
   public static let bluetoothLE = WireModel(
     .bluetoothLE, bytesPerSecond: 125_000, delay: (.milliseconds(8), .milliseconds(8)), packetBytes: 247,
     repairDelay: .milliseconds(15), bytesBelowMax: 12_288)
-  /// Bluetooth BR/EDR at 2 Mbit/s with packets of 1021 bytes (3-DH5). Its bearer is that of LE, because both have the
-  /// same routing cost.
+  /// Bluetooth BR/EDR at 2 Mbit/s with packets of 1021 bytes (3-DH5). The bearer of this model is the bearer of LE,
+  /// because both have the same routing cost.
   public static let bluetoothClassic = WireModel(
     .bluetoothLE, bytesPerSecond: 250_000, delay: (.milliseconds(4), .milliseconds(4)), packetBytes: 1021,
     repairDelay: .milliseconds(8), bytesBelowMax: 12_288)

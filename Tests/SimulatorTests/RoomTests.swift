@@ -20,7 +20,7 @@ extension Simulation {
     (0..<Limits.linksMax).count { machines[machine].node?.link($0).state == .parked }
   }
 
-  /// Sends a short message from one machine to another. Returns the time until it is delivered, or nil.
+  /// Sends a short message from one machine to another. Returns the time until the message is delivered, or nil.
   fileprivate func timeOfLine(from: Int, to: Int) -> TimeSpan? {
     let before = ledger.deliveredCount
     guard send(from, to, .interactive, 40) else { return nil }
@@ -65,7 +65,7 @@ func `sixteen leaves around a box with seven places meet and talk`(_ boxes: Int,
   let simulation = room(boxes: 1, leaves: 16)
   simulation.run(until: simulation.now + .seconds(60))
   let found = simulation.machines.map(\.found)
-  // Each of the 17 nodes renews its two advertisements once in 200 s.
+  // All 17 nodes renew their two advertisements once in 200 s.
   #expect(simulation.changes(during: .seconds(200)) <= 2 * 17)
   #expect(simulation.isWhole(Array(0..<17)) && simulation.machines.map(\.found) == found)
   #expect(simulation.parked(at: 0) == 11 && simulation.violation == nil)

@@ -30,8 +30,8 @@ private final class Box {
   }
   deinit { server.close() }
 
-  /// Opens a connection from 127.0.0.`host` and makes it non-blocking. With `takesLittle` its receive buffer has the
-  /// minimum size.
+  /// Opens a connection from 127.0.0.`host` and makes it non-blocking. With `takesLittle` the connection's receive
+  /// buffer has the minimum size.
   func connect(from host: UInt32 = 1, takesLittle: Bool = false) throws -> CInt {
     let descriptor = socket(AF_INET, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     if takesLittle {

@@ -66,7 +66,7 @@ extension DisplayName {
   public var text: String { String(decoding: (0..<byteCount).map { byte($0) }, as: UTF8.self) }
 }
 
-/// Page-aligned zeroed memory for a structure of the core. It is freed when this object is released.
+/// Page-aligned zeroed memory for a structure of the core, which is freed when this object is released.
 public final class Borrowed {
   public let bytes: UnsafeMutableRawBufferPointer
   public init(_ byteCount: Int) {

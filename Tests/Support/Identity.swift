@@ -1,6 +1,7 @@
 import Primitives
 
-/// A hash for tests. It detects every changed bit, but gives no secrecy: anyone who knows the seed can compute it.
+/// A hash for tests. The hash detects every changed bit, but gives no secrecy: anyone who knows the seed can compute
+/// the hash.
 public enum StandInHash {
   public static func of(_ bytes: RawSpan, seed: UInt64) -> UInt64 {
     bytes.withUnsafeBytes { bytes in

@@ -3,7 +3,7 @@ import Testing
 
 private func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }
 
-/// Types the keys. Returns the action that the last key caused.
+/// Types the keys into the editor. Returns the action that the last key caused.
 @discardableResult private func type(_ keys: String, _ editor: inout LineEditor) -> LineEditor.Action {
   var action = LineEditor.Action.none
   for byte in keys.utf8 { action = editor.take(byte) }
@@ -50,7 +50,7 @@ private let left = "\u{1B}[D", right = "\u{1B}[C", up = "\u{1B}[A", down = "\u{1
     for byte: UInt8 in [0xFF, 0xC0, 0x80, 0xE2, 0x82] { _ = editor.take(byte) }
     type("a", &editor)
     #expect(editor.text == bytes("a"))
-    // These bytes encode a surrogate, which is not valid in UTF-8.
+    // The three bytes encode a surrogate, which is not valid in UTF-8.
     for byte: UInt8 in [0xED, 0xA0, 0x80] { _ = editor.take(byte) }
     #expect(editor.text == bytes("a"))
   }

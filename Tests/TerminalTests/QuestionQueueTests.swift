@@ -1,7 +1,7 @@
-import Diagnostics
 import Primitives
 import Terminal
 import Testing
+import Text
 
 private func text(_ words: String) -> TextBuilder {
   var text = TextBuilder()

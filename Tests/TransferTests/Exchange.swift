@@ -1,6 +1,6 @@
 @testable import Transfer
 
-/// A sender and a receiver of a file transfer, with all files in memory. Every record between them is encoded and
+/// A sender and a receiver of a file transfer, with all files in memory. Every record between the two is encoded and
 /// decoded.
 struct Exchange {
   var sender: TransferSender

@@ -12,7 +12,7 @@ private func manifest(_ entries: [(String, UInt64?)]) throws(TransferError) -> M
   return try Manifest(list)
 }
 
-/// Encodes a manifest as it is, without sorting or checking the entries.
+/// Encodes a manifest as given, without sorting or checking the entries.
 private func written(_ entries: [(path: String, size: UInt64?)]) -> [UInt8] {
   var fields = FieldWriter()
   for (path, size) in entries {
@@ -25,7 +25,7 @@ private func written(_ entries: [(path: String, size: UInt64?)]) -> [UInt8] {
   return fields.bytes
 }
 
-/// Decodes a manifest after an offer that contains the given values. The other values of the offer match the manifest.
+/// Decodes a manifest after an offer that contains the given values. All other values of the offer match the manifest.
 private func read(
   _ list: [UInt8], entries: UInt32, files: UInt32, bytes size: UInt64, digest: Digest? = nil
 ) throws(TransferError) -> Manifest {

@@ -9,7 +9,7 @@ private final class Receiver {
 
   init(_ capacity: Int) { self.capacity = capacity }
 
-  /// Takes a slot for the sender. Returns whether there was a slot, and which sender lost a slot for it.
+  /// Takes a slot for the sender. Returns whether there was a slot, and which sender lost a slot to `sender`.
   @discardableResult
   func take(_ sender: Character, isTrusted: Bool = true) -> (isTaken: Bool, from: Character?) {
     var from: Character?

@@ -32,7 +32,7 @@ private func entry(_ path: String, _ size: Int?) -> Entry {
   exchange.run()
   #expect(exchange.sent == .complete([]) && exchange.received == .complete([]))
   #expect(exchange.placed == [0, 1] && exchange.log.last == .ready)
-  // The sender offers the same folders again, as after a lost path. They are not placed a second time.
+  // The sender offers the same folders again, as after a lost path. The folders are not placed a second time.
   exchange.sender = TransferSender(exchange.sender.manifest)
   exchange.receiver = TransferReceiver()
   exchange.run()

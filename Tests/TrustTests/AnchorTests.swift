@@ -12,7 +12,7 @@ private func point(_ fields: String) -> String {
   return "2.5.29.28=critical,DER:30:" + hex([UInt8(count)]) + (count == 0 ? "" : ":" + fields)
 }
 
-/// Directories of trust anchors with invalid files. If such a file could revoke a peer, the peer is refused.
+/// Directories of trust anchors with invalid files. If an invalid file could revoke a peer, the peer is refused.
 struct AnchorTests {
   let scratch = Scratch()
   private let june = TrustTime(kept: 0, wall: 1_811_808_000, isSynchronised: true)  // June 2027
@@ -71,8 +71,8 @@ struct AnchorTests {
     "2.5.29.60=critical,DER:05:00", "1.2.3.4=critical,DER:05:00", "issuerAltName=critical,DNS:ca.example",
   ])
   func `a list that is not understood keeps out those of its authority alone`(extensions: String) throws {
-    // The list names no certificate. Its extension is not understood, so it could revoke any certificate of its
-    // authority.
+    // The list names no certificate. The list's extension is not understood, so the list could revoke any certificate
+    // of its authority.
     try list(extensions, revoking: [])
     #expect(try verdict() == .refused(.revocationUnknown))
     #expect(try verdict(["other.pem"]) == .trusted)
@@ -291,8 +291,8 @@ struct AnchorTests {
     }
   }
 
-  /// A list that follows a damaged certificate in the file cannot be read. It could revoke any peer, so every peer is
-  /// refused.
+  /// A list that follows a damaged certificate in the file cannot be read. A list that cannot be read could revoke any
+  /// peer, so every peer is refused.
   @Test func `a list that is lost behind a damaged certificate keeps out everybody`() throws {
     try list("2.5.29.20=DER:02:01:07")
     let revocations = try text("anchors/list.pem"), root = try text("root.pem")

@@ -6,7 +6,7 @@ import Testing
 @testable import Trust
 
 /// Authorities above and below a trust anchor: their revocation lists, and the certificates that they may issue. Also
-/// the comparison of names and of serial numbers.
+/// tests the comparison of names and of serial numbers.
 struct AuthorityTests {
   let scratch = Scratch()
   private let june = TrustTime(kept: 0, wall: 1_811_808_000, isSynchronised: true)  // June 2027
@@ -106,7 +106,8 @@ struct AuthorityTests {
   }
 
   @Test func `an authority with a new key is revoked by the list of its old one`() throws {
-    // The certificate has the root's name as subject and as issuer, but another key. So it is not self-signed.
+    // The certificate has the root's name as subject and as issuer, but another key. So the certificate is not
+    // self-signed.
     try scratch.certificate("fresh", by: "root", extensions: Scratch.authority, subject: "root")
     try scratch.certificate("leaf", by: "fresh", extensions: Scratch.node)
     try scratch.certificate("old", by: "root", extensions: Scratch.node)
@@ -181,7 +182,7 @@ struct AuthorityTests {
   // MARK: Comparison of names
 
   @Test func `an anchors issuer that is spelled otherwise is the same authority`() throws {
-    // The root's name as the intermediate states it, but in another string type and in upper case.
+    // The root's name as stated in the intermediate, but in another string type and in upper case.
     try scratch.write("printable.conf", "[req]\nstring_mask=nombstr\ndistinguished_name=dn\n[dn]\n")
     try scratch.openssl("pkey -in root.pem.key -out spelled.pem.key")
     try scratch.openssl(
@@ -241,7 +242,8 @@ struct AuthorityTests {
     }
   }
 
-  /// A certificate in DER whose serial number is replaced by this element. The issuer's key signs it again.
+  /// A certificate in DER whose serial number is replaced by the element `serial`. The issuer's key signs the
+  /// certificate again.
   private func reissued(_ name: String, by issuer: String, serial: [UInt8]) throws -> [UInt8] {
     let certificate = Certificate()
     try certificate.parse(try #require(scratch.bytes("\(name).pem")), path: name)

@@ -303,7 +303,7 @@ struct WishTests {
     try keeper.pin(id(2), named: [])
     #expect(try keeper.unpin(id(1), name: []).map { $0.node } == [id(1)])
     #expect(keeper.pins.map { $0.node } == [id(2)])
-    // The key was pinned without a name, but an empty name must not match it.
+    // The key was pinned without a name, but an empty name must not match this pin.
     #expect(throws: TrustError.self) { try keeper.unpin(.none, name: []) }
   }
 }
@@ -317,7 +317,7 @@ struct DenyListTests {
     try keeper.revoke(id(1))
     #expect(keeper.refusal(of: PeerChain(nil), id(1)) == .denied)
     #expect(keeper.refusal(of: id(1), named: name("bob"), isProven: true) == .denied)
-    // The new start reads the revocation from disk, because `revoke` had written it before it returned.
+    // The new start reads the revocation from disk, because `revoke` writes the revocation before returning.
     #expect(try box.start().refusal(of: PeerChain(nil), id(1)) == .denied)
   }
 

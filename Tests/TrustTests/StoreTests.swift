@@ -85,7 +85,7 @@ struct StoreTests {
       #expect(failure != nil)
       epochs.append(epoch)
     }
-    // One more start, 250 ms after the last one and within the same second.
+    // Another start, 250 ms after the last start and within the same second.
     let (epoch, _) = try store().nextEpoch(wallMilliseconds: 1000 * seconds + 250)
     epochs.append(epoch)
     #expect(rmdir(box.place.path + "/state.new") == 0)

@@ -18,7 +18,7 @@ final class Place {
   deinit { _ = system("rm -rf \(path)") }
 }
 
-/// The clock that a keeper reads. A test sets it.
+/// The clock that a keeper reads and a test sets.
 final class Watch {
   var seconds = TrustTime.releaseSeconds + 1000
   var isSynchronised = true

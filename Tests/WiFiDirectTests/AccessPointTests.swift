@@ -6,7 +6,7 @@ import Testing
 
 @testable import WiFiDirect
 
-/// A group owner whose wpa_supplicant does not support Wi-Fi Direct. It makes an access point instead.
+/// A group owner whose wpa_supplicant does not support Wi-Fi Direct makes an access point instead.
 @Suite struct AccessPointTests {
   let scratch: Scratch
   let loop: EventLoop
@@ -97,7 +97,7 @@ import Testing
     serve(loop) { recorder.reports.contains { $0.isFault } }
     #expect(recorder.reports.first?.text.contains("supports no access point beside the network") == true)
     #expect(supplicant.count("IFNAME=cwtest ADD_NETWORK") == 0)
-    // A network that a killed daemon left behind does not count as this daemon's network. It is removed.
+    // A network that a killed daemon left behind does not count as this daemon's network, and is removed.
     networks = "network id / ssid / bssid / flags\n4\tCauseway-000000000000fedc\tany\t[CURRENT]"
     serve(loop) { supplicant.count("IFNAME=cwtest SELECT_NETWORK 0") == 1 }
     #expect(supplicant.commands.contains("IFNAME=cwtest REMOVE_NETWORK 4"))

@@ -12,7 +12,7 @@ case ${1:-} in
   *) sed -n '2p' "$0" | cut -c3- >&2; exit 2 ;;
 esac
 arch=$1
-version=${2:-$(sed -n 's/.*causewayVersion = "\(.*\)"/\1/p' Sources/Diagnostics/Version.swift)}
+version=${2:-$(sed -n 's/.*causewayVersion = "\(.*\)"/\1/p' Sources/Status/Version.swift)}
 export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT

@@ -42,10 +42,10 @@ firmware() { # firmware|development ARCH
     out=build/development/$arch scratch=build/.development-$arch
     export CAUSEWAY_DEVELOPMENT=1
   else
-    # Link-time optimisation: all Swift modules and the C shims are compiled to bitcode, and the linker makes their machine
-    # code. It inlines across modules, and keeps one copy of identical functions. Without link-time optimisation the firmware
-    # is an eighth larger on aarch64, and a forwarded frame takes a quarter more instructions. Debian's libraries are linked
-    # as they are. The link takes a minute and 1.2 GB of memory.
+    # Link-time optimisation: all Swift modules and the C shims are compiled to bitcode, and the linker makes their
+    # machine code. The linker inlines across modules, and keeps one copy of identical functions. Without link-time
+    # optimisation the firmware is an eighth larger on aarch64, and a forwarded frame takes a quarter more instructions.
+    # Debian's libraries are linked without link-time optimisation. The link takes a minute and 1.2 GB of memory.
     optimised=(--experimental-lto-mode full -Xlinker --icf=all)
   fi
   # This empty archive replaces the compiler's libgcc_eh.a, so the linker must find it first. board/build/firmware.ld lists the

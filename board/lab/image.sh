@@ -2,9 +2,9 @@
 # image.sh [amd64|arm64]: builds the radio lab's image, a stock Debian kernel and a userland of Debian packages, unless it exists
 # already. Prints the directory of the image.
 #
-# The host is not changed: packages come through a private apt, and compilers run in a temporary root.
-# Needs root (chroot) and the packages of board/build/host-packages.sh, which it installs if they are missing.
-# CAUSEWAY_CACHE moves the cache, CAUSEWAY_DEBIAN_MIRROR overrides the archive apt is configured with.
+# The host is not changed: packages come through a private apt, and compilers run in a temporary root. Needs root
+# (chroot) and the packages of board/build/host-packages.sh, which are installed if missing. CAUSEWAY_CACHE moves the
+# cache, CAUSEWAY_DEBIAN_MIRROR overrides the archive apt is configured with.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -21,7 +21,7 @@ if is_current; then echo "$image"; exit 0; fi
 
 "$here/../build/host-packages.sh" "$arch"
 mkdir -p "$cache"
-# One build at a time, of either architecture: they share the package cache of the compilers.
+# Only one build runs at a time, of either architecture, because builds share the package cache of the compilers.
 exec 9> "$cache/lab.lock"
 flock 9
 if is_current; then echo "$image"; exit 0; fi
@@ -157,7 +157,7 @@ printf '%s\n' "$kernel" > "$work/image/kernel-version"
 printf '%s\n' "${guest_files[@]##*/}" "${wheels##*/}: $(grep -o '^[a-z].*==[^ ]*' "$here/image/wheels.txt" | xargs)" > "$work/image/contents"
 printf '%s\n' "$stamp" > "$work/image/stamp"
 
-# The new image appears in one step. A killed build leaves the old image or none, never a partial one.
+# The new image appears in one step. A killed build leaves the old image or no image, never a partial one.
 rm -rf "$image"
 mv "$work/image" "$image"
 step "done, $(du -m "$image/base.cpio" | cut -f 1) MiB"

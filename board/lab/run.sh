@@ -1,15 +1,15 @@
 #!/bin/bash
 # run.sh [-a amd64|arm64] [-t SECONDS] [-o DIRECTORY] [-m MIB] [-c CPUS] [-f FIRMWARE] SCENARIO [ARGUMENT...]
 #
-# Boots the radio lab and runs one scenario in it: a Python or bash file, named by its path or by its name in Tests/Lab/scenarios or
-# Tests/Lab/alone. Only the scenario's output appears on stdout, as it is written.
+# Boots the radio lab and runs a scenario there: a Python or bash file, named by path, or by name in Tests/Lab/scenarios
+# or Tests/Lab/alone. Only the scenario's output appears on stdout, immediately.
 #
 # Exit status: the scenario's; 125 if the machine hung, panicked or ran out of time; 126 for a wrong call.
 # Result: DIRECTORY (default build/lab/SCENARIO-ARCH) with console.log (kernel), scenario.log and the logs of the nodes.
 #
-# The guest gets Tests/Lab, config, README.md, Examples/python, the virtual air for Bluetooth, and the firmware. The firmware is
-# FIRMWARE, or build/ARCH/causeway if it exists. A scenario with the line `# init: systemd` runs as a service of systemd. Runs
-# share only the read-only image, so any number of runs can take place at the same time.
+# The guest gets Tests/Lab, config, README.md, Examples/python, the virtual air for Bluetooth, and the firmware. The
+# firmware is FIRMWARE, or build/ARCH/causeway if this file exists. A scenario with the line `# init: systemd` runs as a
+# service of systemd. Runs share only the read-only image, so any number of runs can take place at the same time.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)

@@ -20,7 +20,7 @@ LINKS = [
     ("box", "laptop", 115, "Wi-Fi Direct", False),
     ("box", "desktop", 185, "Ethernet", True),
 ]
-# left, width, lines of text, whether it is sealed: the parts of a frame on its way from the phone to the desktop
+# left, width, lines of text, whether the part is sealed: the parts of a frame on its way from the phone to the desktop
 FRAME = [
     (150, 250, ["source, destination, length", "the box reads them"], False),
     (400, 330, ["payload", "only the phone and the desktop read it"], True),

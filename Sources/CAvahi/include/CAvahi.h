@@ -32,12 +32,12 @@ void cavahi_set_own_service(const char *name, const char *type);
 /// Stores in `source` the number to which rate limits charge the source address. The number is the lower half of
 /// ::ffff:a.b.c.d for IPv4, `cavahi_source6` for IPv6, and 0 for other datagrams. Stores in `interface` the index of
 /// the interface over which the datagram arrived, or 0 if it is unknown. The socket must have the option IP_PKTINFO or
-/// IPV6_RECVPKTINFO for that.
+/// IPV6_RECVPKTINFO to report the interface.
 ssize_t cavahi_peek(int descriptor, void *_Nullable buffer, size_t size, uint64_t *_Nonnull source, uint32_t *_Nonnull interface);
 
 /// The number to which rate limits charge an IPv6 address of 16 bytes. The number is the lower half of a link-local
 /// address, or the upper half (the network) of any other address. The highest bit is always set.
 uint64_t cavahi_source6(const uint8_t *_Nonnull address);
 
-/// Suppresses libavahi-core's log on standard error. The box reports relevant problems in its journal.
+/// Suppresses libavahi-core's log on standard error. The box reports relevant problems of the responder in its journal.
 void cavahi_silence_log(void);

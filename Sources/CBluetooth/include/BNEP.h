@@ -11,8 +11,8 @@ int cbluetooth_bnep_open(void);
 /// machine has the role of a network access point. The caller must not have read the peer's setup request from the
 /// channel. The kernel reads the request with its extensions and confirms it to the peer.
 ///
-/// Stores the name of the interface in `name`. Returns 0, or -1 with errno set. ENODEV: there is no such bridge; EPERM:
-/// CAP_NET_ADMIN is missing; EEXIST: the peer already has an interface; EBADFD: the channel is closed.
+/// Stores the name of the interface in `name`. Returns 0, or -1 with errno set. ENODEV: the bridge does not exist;
+/// EPERM: CAP_NET_ADMIN is missing; EEXIST: the peer already has an interface; EBADFD: the channel is closed.
 int cbluetooth_bnep_join(int control, int channel, bdaddr_t peer, const char *_Nonnull bridge, char name[_Nonnull 16]);
 
 /// Removes the interface of a peer, if the peer has one. This call is necessary, because the kernel keeps an interface

@@ -1,5 +1,5 @@
 // The kernel's Bluetooth sockets. The opcodes of the management interface have no public header: see
-// Sources/BearerBluetooth/ManagementCommand.swift.
+// Sources/BearerBluetooth/Management/ManagementCommand.swift.
 #pragma once
 #include <CSystem.h>
 #include <bluetooth/bluetooth.h>

@@ -23,8 +23,7 @@
 #include <mbedtls/x509_crt.h>
 #include <psa/crypto.h>
 
-/// The signature algorithm. It is deterministic ECDSA (RFC 6979), so a weak random number cannot reveal the private
-/// key.
+/// The signature algorithm: deterministic ECDSA (RFC 6979), so that a weak random number cannot reveal the private key.
 static inline psa_algorithm_t cmbedtls_ecdsa_sha256(void) {
   return PSA_ALG_DETERMINISTIC_ECDSA(PSA_ALG_SHA_256);
 }
@@ -83,5 +82,5 @@ int cmbedtls_is_issued(const mbedtls_x509_crt *_Nonnull certificate, mbedtls_pk_
 /// Returns 1 if a certificate belongs to a certification authority, otherwise 0. The basic constraints of the
 /// certificate decide (RFC 5280, section 4.2.1.9).
 static inline int cmbedtls_is_authority(const mbedtls_x509_crt *_Nonnull crt) { return crt->MBEDTLS_PRIVATE(ca_istrue); }
-/// The maximum number of intermediate certificates below this authority, plus one. 0 means no limit.
+/// The maximum number of intermediate certificates below this authority, plus one. The value 0 means no limit.
 static inline int cmbedtls_path_length(const mbedtls_x509_crt *_Nonnull crt) { return crt->MBEDTLS_PRIVATE(max_pathlen); }

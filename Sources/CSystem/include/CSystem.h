@@ -69,7 +69,7 @@ void csystem_prepare_process(void);
 /// Whether the kernel has this version or a later version.
 int csystem_kernel_is(unsigned long major, unsigned long minor);
 
-/// Returns the complete pages in a range of private memory to the kernel. These pages read as zeros afterwards.
+/// Returns the complete pages in a range of private memory to the kernel. The returned pages read as zeros afterwards.
 void csystem_release_pages(void *_Nonnull address, size_t bytes);
 /// Returns memory to the kernel: the freed memory that malloc keeps and, on the first thread, the unused stack below
 /// the caller. The call takes about 0.5 ms, so the caller should have nothing else to do.
@@ -93,7 +93,7 @@ static inline bool csystem_move_mapping(void *_Nonnull from, size_t bytes, void 
 bool csystem_group_id(const char *_Nonnull name, gid_t *_Nonnull id);
 
 /// Replaces the file `name` (at most 54 bytes) in a directory and keeps the previous contents as `name.old`. An
-/// interruption at any moment leaves either the old or the new contents. To ensure this, the function writes,
+/// interruption at any moment leaves either the old or the new contents. For atomic replacement, the function writes,
 /// synchronises and renames a temporary file, and synchronises the directory. A file written by root gets the owner of
 /// the directory.
 ///

@@ -11,7 +11,8 @@ int csystem_gpio_open(const char *_Nonnull directory, uint32_t number, struct gp
 /// Whether `chip` is the label or the name of the chip.
 bool csystem_gpio_is(const struct gpiochip_info *_Nonnull info, const char *_Nonnull chip);
 
-/// Reads the name and the consumer of a line. Returns 0, or -1 with errno set (EINVAL: the chip has no such line).
+/// Reads the name and the consumer of a line. Returns 0, or -1 with errno set (EINVAL: the chip has no line with this
+/// number).
 int csystem_gpio_line(int chip, uint32_t number, struct gpio_v2_line_info *_Nonnull info);
 
 /// Requests a line with the consumer name “causeway”. The line stays reserved until the returned descriptor is closed.
@@ -24,7 +25,7 @@ int csystem_gpio_request(int chip, uint32_t number, uint64_t flags, uint32_t deb
 /// Sets a line that was requested as an output. Returns 0, or -1 with errno set (ENODEV: the chip is gone).
 int csystem_gpio_set(int line, bool is_active);
 
-/// Accessors for text members of the kernel's structures, because Swift imports such members as tuples.
+/// Accessors for text members of the kernel's structures, because Swift imports text members as tuples.
 static inline const char *_Nonnull csystem_gpio_label(const struct gpiochip_info *_Nonnull info) { return info->label; }
 static inline const char *_Nonnull csystem_gpio_name(const struct gpio_v2_line_info *_Nonnull info) { return info->name; }
 static inline const char *_Nonnull csystem_gpio_consumer(const struct gpio_v2_line_info *_Nonnull info) { return info->consumer; }

@@ -68,7 +68,7 @@ def flood(options):
     while not select.select([sys.stdin], [], [], 0)[0]:
         connection = socket.socket()
         connection.setblocking(False)
-        # All of 127.0.0.0/8 is loopback, so every connection can have its own source address.
+        # The complete range 127.0.0.0/8 is loopback, so every connection can have its own source address.
         connection.bind((f"127.2.{opened // 250 % 250}.{opened % 250 + 1}", 0))
         connection.connect_ex(("127.0.0.1", options.port))
         held.append(connection)

@@ -121,8 +121,8 @@ def honest(length):
     return frames
 
 
-# Each attack: its generator of frames, the frames per second, and the length of a frame in bytes. None as
-# the length means that no honest neighbour sends comparable frames.
+# Each attack: its generator of frames, the frames per second, and the length of a frame in bytes. If the length is
+# None, no honest neighbour sends comparable frames.
 ATTACKS = {
     "spoofed": (spoofed, 1000, 112), "forged": (forged, 1000, 201), "invented": (invented, 800, 201),
     "subtree": (subtree, 800, 240), "flows": (flows, 3000, 1248), "replays": (replays, FAST, 225),

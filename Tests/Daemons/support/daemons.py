@@ -148,7 +148,7 @@ class Daemon:
 
 class Watch:
     """A client that receives the updates of the list of peers, over one connection to a daemon's control socket
-    (Sources/Diagnostics/ControlProtocol.swift)."""
+    (Sources/ControlSocket/ControlProtocol.swift)."""
 
     def __init__(self, daemon):
         deadline = time.monotonic() + 10

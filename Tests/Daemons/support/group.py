@@ -69,7 +69,7 @@ class Owner(Daemon):
         self.wifi = extra
         super().__init__(root, name, **options)
         self.network, self.phone = Network(), Network()
-        # The interface replaces the radio in the daemon's configuration. No frames go over it.
+        # The interface replaces the radio in the daemon's configuration. No frames go over this interface.
         self.network.run("ip", "link", "add", "wlan0", "type", "veth", "peer", "name", "nothing")
         self.network.run("ip", "link", "add", INTERFACE, "type", "veth", "peer", "name", "wlan0", "netns", self.phone.keeper.pid)
         self.network.run("ip", "link", "set", INTERFACE, "up")

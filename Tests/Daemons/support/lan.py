@@ -11,7 +11,7 @@ import time
 from daemons import BINARY, Daemon, Watch
 
 CLONE_NEWNET = 0x40000000
-# The limit of open files. It covers the connections of the clients and the pipes to the daemons.
+# The limit of open files. The limit covers the connections of the clients and the pipes to the daemons.
 FILES_MIN = 4096
 _ports = itertools.count()
 

@@ -20,16 +20,17 @@ from membership import (
 from stranger import STORED, Offer, leaf
 
 SERVICE, FILES, VICTIM = "claimed", "claimed-files", "victim"
-# The context of invitations that must stay unanswered. The victim ignores them, like an absent person.
+# The context of invitations that must stay unanswered. The victim ignores these invitations, like an absent person.
 STAYS = b"stays"
 STALLER = "staller"
 ENDPOINT = struct.pack(">I", 1)
 INVITATION_SECONDS, INVITATION_SECONDS_MAX = 30, 3600
 # The rules of the hostile sessions: only sealed traffic, and at most 8 members, as in the victims' sessions.
 RULES = bytes([2, 8])
-# The number of inviters. Each has its own session, and together they reach the limit of a node's pending invitations.
+# The number of inviters. Each inviter has its own session, and together they reach the limit of a node's pending
+# invitations.
 INVITERS = 9
-# The number of members that have left. Each has three signatures, so a table has 31 kB.
+# The number of members that have left. Each of these members has three signatures, so a table has 31 kB.
 FORMER_MEMBERS = 100
 TABLES_MADE = 20
 TRANSFERS = 15
@@ -170,7 +171,7 @@ class Host(Membership):
 
     def take(self, node, kind, payload):
         if kind != ANSWER:
-            # After it is connected, the host ignores the tables of other members.
+            # After its connection, the host ignores the tables of other members.
             return None if self.connected() else super().take(node, kind, payload)
         if payload[4] == ACCEPTED:
             ticket = Ticket(1, 2, self.address, b"", b"")
@@ -195,7 +196,7 @@ def tables(me, port, sender, receiver):
     nodes = behind(me, 1, False, take=lambda _, kind, message: host.take(me.box, kind, message))
     nodes.introduce()
     end = nodes.ends[nodes.identities[0].id]
-    # The founder has no node, so the host's frames to it are dropped here.
+    # The founder has no node, so the host's frames to it are dropped by this closure.
     host = Host(nodes.identities[0], lambda to, kind, payload: end.say(kind, payload) if to == me.box else lambda: False)
     host.invite(me.box)
     end_of_wait = time.monotonic() + WAIT_SECONDS

@@ -46,8 +46,8 @@ class Talk:
                 on_their_way.append(self.session.post(message, mode=mode))
                 count -= 1
             elif self._result(on_their_way.popleft()) == Result.NO_ROOM:
-                # One event reports new buffer space for all refused messages together. So the results of all messages
-                # in flight are read before the wait.
+                # A single event reports new buffer space for all refused messages together. So the results of all
+                # messages in flight are read before the wait.
                 count += 1 + sum(self._result(sending) == Result.NO_ROOM for sending in on_their_way)
                 on_their_way.clear()
                 self.room.wait(60)

@@ -240,8 +240,8 @@ class AnchorsTest(DaemonsTest):
             box = self.member(f"box-{policy}", trust=f"policy = {policy}\nanchors = {self.path('anchors')}").start()
             for section in ("server", "agreement"):
                 name = f"{section}-{policy}"
-                # One member dials the box. A second member with such a certificate is dialled by a node of the same
-                # policy.
+                # One member dials the box. A second member with a certificate of this kind is dialled by a node of the
+                # same policy.
                 dials = self.member(name, box, section).start()
                 is_dialled = self.member(name + "2", section=section).start()
                 asks = self.member(f"asks-{name}", is_dialled, trust=f"policy = {policy}\nanchors = {self.path('anchors')}").start()

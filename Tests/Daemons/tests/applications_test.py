@@ -131,7 +131,7 @@ class ApplicationsTest(unittest.TestCase):
             following(session, Message)
             following(session, Message)
             old = session.connected()[0]
-            # The old client does not know streams. This attempt to open one must not disturb it.
+            # The old client does not know streams. This attempt to open a stream must not disturb the client.
             try:
                 session.open_stream("new", old)
             except CausewayError:
@@ -165,7 +165,7 @@ class ApplicationsTest(unittest.TestCase):
         stream.sendall(causeway.hello(1, "raw"))
         welcome = answers.read(int.from_bytes(answers.read(4)))
         self.assertEqual(welcome[:5], b"\x81\0\0\0\1")
-        # A packet arrives one byte at a time. After it two packets arrive in one write.
+        # A packet arrives one byte at a time. After this packet, two packets arrive in one write.
         for byte in causeway.packet(99, 2, b"later"):
             stream.sendall(bytes([byte]))
         stream.sendall(causeway.packet(99, 3) + causeway.packet(99, 4))
@@ -307,7 +307,7 @@ class ApplicationsTest(unittest.TestCase):
         following(theirs, Member, state=State.CONNECTED, address=z)
         process.send_signal(signal.SIGSTOP)
 
-        # This is longer than the time after which the daemon closes silent clients of the control socket.
+        # The deadline is longer than the time after which the daemon closes silent clients of the control socket.
         end, sent, delivered = time.monotonic() + 35, 0, []
         while time.monotonic() < end:
             results = ours.send(sent.to_bytes(8) * 1250, timeout=5)
@@ -453,7 +453,7 @@ class ApplicationsTest(unittest.TestCase):
         time.sleep(0.5)
         self.assertEqual(ours.send(bytes(LONG), timeout=20), {address: Result.DELIVERED})
         self.assertEqual(len(following(theirs, Message).data), LONG)
-        # The daemon closed one of the clients with an incomplete packet, and kept the connections of the others.
+        # The daemon closed one of the clients with an incomplete packet, and kept the connections of all other clients.
         closed = 0
         for stream in stuck:
             stream.settimeout(0.1)

@@ -23,7 +23,7 @@ class ChatTest(PeopleTest):
         a.wait("bob is here")
         a.say("hello, bob\n\nsecond \x1b[2Jline\n")
         self.assertEqual(b.wait("^<"), "<alice> hello, bob")
-        # Control characters in a member's message are replaced before it is printed.
+        # Control characters in a member's message are replaced before printing.
         self.assertEqual(b.wait("^<"), "<alice> second ?[2Jline")
         b.say("hello, alice")
         self.assertEqual(b.end(), 0)

@@ -358,7 +358,8 @@ class ClientTest(unittest.TestCase):
     def test_a_message_of_a_kind_that_is_not_assigned_is_taken_and_keeps_up_nothing(self):
         link = self.link()
         link.announce()
-        # These are more unassigned messages than a lane's buffer holds, so the box must have discarded the first ones.
+        # This test sends more unassigned messages than a lane's buffer holds, so the box must have discarded the first
+        # messages.
         ends = [link.converse().say(UNASSIGNED, bytes(1000))]
         for _ in range(149):
             link.wait_for(ends[-1])

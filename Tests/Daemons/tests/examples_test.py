@@ -134,7 +134,7 @@ class ExamplesTest(DaemonsTest):
             self.assertEqual(program.end(40), 0, program.heard)
             heard[name] = [beat.match(line) for line in program.heard]
             self.assertNotIn(None, heard[name], program.heard)
-        # One of the two metronomes sets its beat by the other one. Only its lines have a skew.
+        # One of the two metronomes sets its beat by the other one. Only the lines of this follower have a skew.
         follower, = [name for name in heard if any(line[3] for line in heard[name])]
         leader, = set(heard) - {follower}
         there = {int(line[2]): float(line[1]) for line in heard[leader]}

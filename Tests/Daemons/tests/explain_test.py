@@ -57,7 +57,7 @@ class ExplainTest(DaemonsTest):
         self.meet(box, "bob")
         return box, bob
 
-    # They can talk
+    # Nodes that can talk
 
     def test_neighbours_can_talk_and_the_link_is_told(self):
         box, bob = self.linked()
@@ -97,7 +97,7 @@ class ExplainTest(DaemonsTest):
         self.assertEqual(box.run("explain")[0], 2)
         self.cannot(box, ("box",), "both are the same node", "name two nodes")
 
-    # They cannot talk: a node out of reach
+    # Nodes that cannot talk: a node out of reach
 
     def test_a_pinned_node_that_was_never_heard_is_not_in_reach(self):
         box, bob = self.daemon("box").start(), self.daemon("bob")
@@ -152,7 +152,7 @@ class ExplainTest(DaemonsTest):
             os.kill(bob.process.pid, signal.SIGCONT)
         wait("they can talk again", lambda: self.explain(box, "bob")[0] == CAN, 40)
 
-    # They cannot talk: trust
+    # Nodes that cannot talk: trust
 
     def test_a_certificate_of_no_authority_of_ours_is_refused_and_its_key_can_be_trusted(self):
         os.makedirs(self.path("anchors"))
@@ -161,7 +161,7 @@ class ExplainTest(DaemonsTest):
         bob_id = bob.id
         wait("it was refused", lambda: box.status["box"]["refused_strangers"] != [])
         self.cannot(box, (bob_id,), "no authority in the anchors directory issued its certificate", f"causeway identity trust {bob_id}")
-        # The refused node knows the refusal, too, and names the command for the other node.
+        # The refused node knows the refusal, too, and names the command for the refusing node.
         self.cannot(bob, (box.id[:8],), "it refuses this box: none of its authorities issued this box's certificate",
                     f"causeway identity trust {bob_id}")
         box.identity("trust", bob_id, "--name", "bob")
@@ -180,8 +180,8 @@ class ExplainTest(DaemonsTest):
         self.cannot(near, (far.id,), "far is refused here: no authority in the anchors directory issued its certificate",
                     f"causeway identity trust {far.id}")
         self.cannot(far, (near.id,), "near refuses this box", f"on near: causeway identity trust {far.id}")
-        # The box between the two nodes does not know the refusal. It names the node that refuses, and the command to
-        # run there.
+        # The box between the two nodes does not know the refusal. This box names the node that refuses, and the command
+        # to run there.
         code, answer, text = self.explain(middle, near.id, far.id)
         self.assertEqual((code, answer["outcome"]), (CAN, "unknown"))
         self.assertNotIn("they can talk", text)
@@ -214,7 +214,7 @@ class ExplainTest(DaemonsTest):
         self.assertEqual((code, answer["outcome"], answer["remedy"]), (CAN, "can-talk", ""))
         self.assertIn("they can talk: 2 links", text)
         self.assertIn("sealed end to end", [finding["text"] for finding in answer["findings"]])
-        # Both ends of the pair report a refusal as soon as one of them revokes the other's key.
+        # The two ends report a refusal as soon as one end revokes the key of the other end.
         bob.identity("revoke", alice.id)
         self.cannot(bob, (alice.id,), "its key is revoked", "on alice: causeway identity new --replace")
         self.cannot(alice, (bob.id,), "bob refuses this box", "on bob: causeway identity trust")
@@ -277,7 +277,7 @@ class ExplainTest(DaemonsTest):
         self.cannot(box, (bob_id[:8],), "its key is revoked", "on bob: causeway identity new --replace")
         self.cannot(bob, (box.id[:8],), "it refuses this box", "")
 
-    # They cannot talk: incompatible settings, and the nodes between them
+    # Nodes that cannot talk: incompatible settings, and the nodes between them
 
     def test_one_requires_encryption_and_the_other_has_none(self):
         box = self.daemon("box", extra="[peer]\nencryption = required").start()

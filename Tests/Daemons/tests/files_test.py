@@ -432,7 +432,7 @@ class FilesTest(PeopleTest):
         terminal = self.terminal(self.a, "send", str(path), "bob", *self.type, columns=80)
         self.middle(MEBIBYTE)
         # The progress line is refreshed after a pause. The receiver stops, because the file might arrive completely
-        # before that.
+        # before the refresh.
         receiver.process.send_signal(signal.SIGSTOP)
         terminal.wait_line("^[0-9]+ %, [0-9.]+ .B of 201 MB", 30)
         receiver.process.send_signal(signal.SIGCONT)

@@ -176,7 +176,7 @@ class IdentityTest(DaemonsTest):
         for number in range(10_000):
             connection = socket.socket()
             connection.setblocking(False)
-            # All of 127.0.0.0/8 is loopback, so each connection can have its own source address.
+            # The complete range 127.0.0.0/8 is loopback, so each connection can have its own source address.
             connection.bind((f"127.2.{number // 250}.{number % 250 + 1}", 0))
             connection.connect_ex(("127.0.0.1", box.port))
             with contextlib.suppress(OSError):

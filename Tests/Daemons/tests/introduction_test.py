@@ -45,7 +45,7 @@ class IntroductionTest(unittest.TestCase):
     def test_two_that_know_each_others_addresses_connect_without_a_service(self):
         ours, theirs = self.session(self.a, "introduced"), self.session(self.b, "introduced")
         # The application at the other address is not asked. The attempt times out, because that application does not
-        # connect, too.
+        # connect itself.
         first = ours.connect(theirs.address, timeout=2)
         self.assertEqual(first.wait(20)[0], Outcome.TIMED_OUT)
         first = ours.connect(theirs.address)

@@ -74,8 +74,8 @@ def main():
                     # A new key has no expected value. Pins and revocations must be all old or all new.
                     if title in ("pin", "forget a pin", "revoke") and found != old:
                         assert found == new(box, before, words, kept), (title, call, number, found)
-                    # A second run succeeds beside the files that the kill has left. It fails only if the first run has
-                    # already taken effect.
+                    # A second run succeeds beside the files that the kill has left. The second run fails only if the
+                    # first run has already taken effect.
                     again = box.run(*words, *(["--replace"] if title == "make a key" else []))
                     isDone = title in ("pin", "forget a pin", "revoke") and found != old
                     assert again[0] == (1 if isDone else 0), (title, call, number, again)

@@ -36,7 +36,8 @@ def clone(place):
     names = run("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", cwd=ROOT).split("\0")
     for name in sorted(set(names)):
         source = ROOT / name
-        # These are the sources and all folders that the manifest names, because SwiftPM requires each target's folder.
+        # The copy contains the sources and all folders that the manifest names, because SwiftPM requires each target's
+        # folder.
         if name.startswith(("Sources/", "Tests/", "Package.swift")) and source.is_file():
             target = place / name
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -134,7 +135,7 @@ class LibraryTest(unittest.TestCase):
         b.wait("^-- a: connected")
         a.say("hello, bob")
         b.wait("^<a> hello, bob$")
-        # Control characters in a member's message are replaced before it is printed.
+        # Control characters in a member's message are replaced before printing.
         b.say("hello \x1b[2Jalice")
         a.wait("^<b> hello \ufffd\\[2Jalice$")
         b.process.stdin.close()

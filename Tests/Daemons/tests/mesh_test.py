@@ -62,7 +62,8 @@ class MeshTest(DaemonsTest):
         told, outs = "reports a link to another node that uses this node's key", []
 
         def is_told():
-            # Only one of the two daemons with this key detects the copy. The other one stays linked and cannot.
+            # Only one of the two daemons with this key detects the copy. The second daemon with the key stays linked
+            # and cannot detect the copy.
             outs[:] = [each for each in (first, second) if told in each.log("error")]
             return outs
 

@@ -17,7 +17,7 @@ from group import ADDRESS, PASSPHRASE, SSID, Network, Owner
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium-headless-shell", "chromium"))), "chromium-headless-shell")
 PAGE = f"http://{ADDRESS}/"
-# A client that sends each of its arguments as one piece, and prints the answer: all of it, or its first 64 KiB.
+# A client that sends each of its arguments as one piece, and prints the complete answer or its first 64 KiB.
 CLIENT = """
 import socket, sys, time
 s = socket.create_connection((sys.argv[1], 80), timeout=20)
@@ -32,8 +32,8 @@ except ConnectionResetError:
     came += b"reset"
 sys.stdout.buffer.write(came)
 """
-# A station that opens some 250 connections per second from eight addresses until it is killed. It holds the last 50 of
-# them.
+# A station that opens some 250 connections per second from eight addresses until it is killed. The station holds the
+# last 50 of these connections.
 CROWD = """
 import socket, time
 print("crowd", flush=True)
@@ -137,7 +137,7 @@ class PageTest(DaemonsTest):
         self.addCleanup(victim.end)
         for number in range(8):
             owner.phone.run("ip", "address", "add", f"192.168.49.{20 + number}/24", "dev", "wlan0")
-        # Two stations share the one cable. The second one has its own Ethernet address.
+        # Two stations share the one cable. The second station has its own Ethernet address.
         owner.phone.run("ip", "link", "add", "link", "wlan0", "name", "victim", "netns", victim.keeper.pid, "type", "macvlan", "mode", "bridge")
         victim.run("ip", "link", "set", "victim", "up")
         script = self.path("lease.sh")

@@ -12,7 +12,7 @@ from daemons import DaemonsTest, wait
 from member import PING, PONG, Key, Member, advertisement, topology
 
 HOSTILE_ADDRESS, OTHER_HOSTILE_ADDRESS = "127.9.0.1", "127.9.0.2"
-# A hub is an invented node with many links. Its advertisement lists the member and as many nodes as fit.
+# A hub is an invented node with many links. The advertisement of a hub lists the member and as many nodes as fit.
 HUBS, BEHIND_HUB = 3, 60
 REQUESTS_A_SECOND = 1_000
 
@@ -66,8 +66,8 @@ class PlacesTest(DaemonsTest):
         wait("most of them have a session", lambda: branch.open >= 60, 60)
         self.pings(ann, box)
         self.pings(box, bob)
-        # A new session first replaces a session with a node that has not proven its key, and such a node is not
-        # notified. There are at most twelve of these, so a later session replaces one that is open.
+        # A new session first replaces a session with a node that has not proven its key, without a notice to that node.
+        # There are at most twelve sessions with unproven nodes, so a later session replaces one that is open.
         for number in range(13):
             if branch.refused:
                 break
@@ -83,7 +83,7 @@ class PlacesTest(DaemonsTest):
         for each in branches:
             each.stop()
         time.sleep(1)
-        # This node is new to the box, so it has no session and no proven key there.
+        # This node is new to the box, so the box has no session with the node and no proof of its key.
         late = self.daemon("late", box).start()
         wait("it is linked", lambda: "late" in box.neighbours())
         self.pings(late, box)

@@ -14,7 +14,8 @@ import unittest
 from daemons import BINARY, DaemonsTest, wait
 from people import Terminal
 
-# Debian installs pyte for its own Python. It is pure Python, so other versions of Python can import it, too.
+# Debian installs pyte for its own Python. The library pyte is pure Python, so other versions of Python can import pyte,
+# too.
 sys.path.append("/usr/lib/python3/dist-packages")
 import pyte
 

@@ -13,8 +13,8 @@ from daemons import BINARY, DaemonsTest, wait
 from member import Identity, Member
 from stranger import ANSWER, CANCEL, DECLINED, STORED, Offer, answer_offer, leaf, name, record, wait_member
 
-# It contains escape sequences, a window title, a carriage return, direction marks, an invisible character, an 8-bit CSI
-# in UTF-8, and DEL.
+# The text contains escape sequences, a window title, a carriage return, direction marks, an invisible character, an
+# 8-bit CSI in UTF-8, and DEL.
 NASTY = "\x1b[2J\x1b]0;owned\x07\rgone\u202e\u2066\u200b\x9b31m\x7f"
 # Invisible characters that are legal in names and in texts of transfers.
 UNSEEN = "owned\u200b\u00ad\ufeff"
@@ -77,7 +77,7 @@ class TrustTest(DaemonsTest):
             self.assertIn(expected, shown["send " + expected])
             session.leave()
         invitations.close()
-        # Hostile text in offers: the stranger offers files under such names, and cancels one offer with such an
+        # Hostile text in offers: the stranger offers files under hostile names, and cancels one offer with a hostile
         # explanation.
         into = self.path("in")
         os.makedirs(into)
@@ -200,7 +200,7 @@ class TrustTest(DaemonsTest):
             self.assertIn(f"“{name}” is {first[name].id}, pinned", listed)
             self.assertIn(f"causeway identity accept {others[name].id}", listed)
         self.assertNotIn("untrust", listed)
-        # The listing of the alarms suggests three commands. Each of them must work.
+        # The listing of the alarms suggests three commands, all of which must work.
         bob2, carol2 = others["bob"].id, others["carol"].id
         self.assertIn("alarm ended", box.identity("keep", bob2[:8]))
         self.assertEqual([alarm["offered"] for alarm in box.status["box"]["alarms"]], [carol2])

@@ -213,7 +213,8 @@ class UsersTest(DaemonsTest):
 
     def test_a_configuration_that_its_group_may_not_read_is_no_fault(self):
         box = self.box()
-        # The configuration and the socket are at their default places. These are mounted for this one command only.
+        # The configuration and the socket are at their default places. The default places are mounted for this one
+        # command only.
         places = ("mount -t tmpfs none /etc && mount -t tmpfs none /run && mkdir /etc/causeway /run/causeway && "
                   f"cp {box.config} /etc/causeway/causeway.conf && chmod 600 /etc/causeway/causeway.conf && "
                   f"mount --bind {box.directory}/run /run/causeway && "

@@ -50,7 +50,7 @@ def between_all(applications, work):
             for receiver in applications:
                 if receiver is not sender:
                     work(sender, receiver)
-        except Exception as failure:                    # the scenario reports it, not this thread
+        except Exception as failure:                    # the scenario reports the failure, not this thread
             failures.append((sender.name, failure))
 
     senders = [threading.Thread(target=begin, args=[one], daemon=True) for one in applications]

@@ -69,7 +69,7 @@ def scenario():
         up = time.monotonic()
 
     with step("everybody sees everybody") as remark:
-        # The nodes are asked one after the other, because commands of all nodes at once would keep the machine busy.
+        # The nodes are asked in sequence, because commands of all nodes at once would keep the machine busy.
         for node in nodes:
             others = set(names) - {node.name}
             wait_until(f"{node.name} sees everybody", lambda: others <= peer_names(node.status()), 120, 0.5)

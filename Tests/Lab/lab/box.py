@@ -167,8 +167,8 @@ def _make_cable():
 
 def load_radios(count):
     """Create Wi-Fi radios phy0, phy1, ... in range of each other. Call this once, before Box.take_radio."""
-    # A radio uses two channels at once, because a station may be on one and a group on another. The timeout is long,
-    # because an emulated processor on a busy host loads kernel modules slowly.
+    # A radio uses two channels at once, because a station may be on one and a group on another channel. The timeout is
+    # long, because an emulated processor on a busy host loads kernel modules slowly.
     run("modprobe", "mac80211_hwsim", f"radios={count}", "channels=2", timeout=120)
     run("iw", "reg", "set", "US")
     present = pathlib.Path("/sys/class/ieee80211")

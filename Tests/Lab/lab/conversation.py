@@ -32,8 +32,8 @@ class Conversation:
         self.is_client = identity.id < peer_id
         self._peer_channel_epoch = peer_epoch
         self._session, self._accepted, self._is_told = None, False, False
-        # The bytes that are not acknowledged, and the stream offset of the first one. Then the received segments by
-        # offset, and the first offset that was not read.
+        # The bytes that are not acknowledged, and the stream offset of the first of these bytes. `_incoming` and
+        # `_read` are the received segments by offset, and the first offset that was not read.
         self._outgoing, self._acknowledged, self._incoming, self._read = b"", 0, {}, 0
         self._stream, self._due = b"", 0.0
 

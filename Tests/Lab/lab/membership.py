@@ -157,13 +157,13 @@ class Meeting:
     # A function that tells whether the other end has acknowledged the last meet message with the other end's number.
     is_acknowledged: object = None
     due: float = 0.0
-    # The flow control in bytes: what this end is allowed to send, what it has sent and received, and what it has
-    # granted.
+    # The flow control in bytes: the limits for both directions, and what this end has sent and received.
     limit: int = 0
     sent: int = 0
     taken: int = 0
     granted: int = WINDOW_BYTES
-    # The time at which the other end's table first had a different digest. None if that was answered.
+    # The time at which the other end's table first had a different digest. None while the digests do not differ, or
+    # after this end has sent its table.
     differs_since: float | None = None
 
     @property
@@ -247,8 +247,8 @@ class Membership:
         known = self._table.records.get((session, self.address))
         self._table.records[session, self.address] = known.merged(own) if known else own
         self._tell("joined", session=session.hex(), members=len(self._table.members()))
-        # The table is sent before the first meet message, because other members accept that only from members that they
-        # know.
+        # The table is sent before the first meet message, because other members accept such a message only from members
+        # in their tables.
         self._tell_others(newcomers)
         self.tick()
 

@@ -27,8 +27,8 @@ def scenario():
         radio = computer.take_radio(0)
 
     with step("the box starts, and says what is missing in a line each"):
-        # The controller hci7 does not exist. The machine has other controllers, because without any it has no Bluetooth
-        # at all.
+        # The controller hci7 does not exist. The machine has other controllers, because a machine without any
+        # controller has no Bluetooth at all.
         box = Node(computer, adapter="hci7", wifi=radio, interfaces=[near, "p2p-*"])
         dave = Node(neighbour, interfaces=[far])
         time.sleep(6)                                # time for several attempts to find each

@@ -9,7 +9,7 @@ from lab.node import bearer
 from lab.stage import links_up
 
 SECONDS_MAX = 10
-# This is longer than the time for which the box waits for the machine's responder.
+# This time is longer than the time for which the box waits for the machine's responder.
 ABSENT_SECONDS = 45
 
 

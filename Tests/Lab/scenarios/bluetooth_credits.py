@@ -34,7 +34,7 @@ class Phone:
             "node": {"relay": "no"}, "ip": {"loopback": "yes", "peers": f"127.0.0.1:{PORT}"}})
 
     def switch_on(self, credits):
-        # The host runs in bob's network, where it accepts connections. The socket of the air is in the machine's /run.
+        # The host runs in bob's network, and accepts connections there. The socket of the air is in the machine's /run.
         self.host = Process(f"host-{credits}", "nsenter", "-t", self.box.pid, "-n", "python3", "/lab/lab/le_carrier.py",
                             self.air.socket_path("phone"), PORT, credits)
 

@@ -35,8 +35,8 @@ def scenario():
     with step("the listener has seen it all, and who speaks with whom, but no canary") as remark:
         sizes = capture.sizes()
         check(sizes["ip"] > FILE_BYTES and sizes["bluetooth"] > FILE_BYTES, "all was captured", sizes)
-        # By the bypass, links do not encrypt sealed frames again. Their headers, which name both ends, are therefore
-        # visible.
+        # By the bypass, links do not encrypt sealed frames again. The headers of sealed frames, which name both ends,
+        # are therefore visible.
         for bearer, times in capture.find(bytes.fromhex(bob.status()["box"]["id"])).items():
             check(times > 10, f"frames to bob are seen on {bearer}", times)
         for name, canary in (("canary", CANARY), ("id of the session, which its table names", session)):

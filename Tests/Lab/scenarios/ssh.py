@@ -84,7 +84,7 @@ def scenario():
         for key in (KEY, OTHER_KEY, "/etc/ssh/host"):
             run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key)
         shutil.copy(f"{KEY}.pub", "/etc/causeway/diagnose_keys")
-        # These files belong to the distribution: Debian's packages create them during installation.
+        # The files of sshd belong to the distribution: Debian's packages create these files during installation.
         pathlib.Path("/etc/ssh/sshd_config.d").mkdir(exist_ok=True)
         shutil.copy("/lab/config/sshd/causeway.conf", "/etc/ssh/sshd_config.d/")
         pathlib.Path("/etc/ssh/sshd_config").write_text(

@@ -144,7 +144,7 @@ def radios():
         service.wait_status("both are up", lambda status: [bearer(status, name)["state"] for name in names] == ["up", "group-owner"], 30)
         remark(f"after {time.monotonic() - began:.1f} s")
     with step("SIGKILL: the LED blinks fast until the daemon is back") as remark:
-        # systemd waits 10 s before it restarts the daemon, so that there is time to check the LED.
+        # systemd waits 10 s before a restart of the daemon, so that there is time to check the LED.
         service.drop_in("[Service]\nRestartSec=10\n")
         os.kill(service.pid, signal.SIGKILL)
         wait_until("systemd knows that it died", lambda: service.show("SubState") == "auto-restart", 15, 0.2)
@@ -250,8 +250,8 @@ def restarts():
         check(service.wait_status("answers again")["box"]["uptime_seconds"] < 60, "it is a new one")
         check("watchdog" in run("journalctl", "--no-pager", "--unit", "causeway").lower(), "systemd says why")
     with step("a configuration with a mistake: six failures in a row, then the mistake is corrected: the box comes back") as remark:
-        # The default limit of systemd is five starts within 10 s. An emulated machine needs longer for them, so the
-        # interval is longer.
+        # The default limit of systemd is five starts within 10 s. An emulated machine needs longer for five starts, so
+        # the interval is longer.
         directory = pathlib.Path("/run/systemd/system.conf.d")
         directory.mkdir()
         (directory / "slow.conf").write_text("[Manager]\nDefaultStartLimitIntervalSec=2min\n")

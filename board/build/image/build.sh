@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # build.sh BOARD: builds a board's card in build/image/BOARD: causeway.img to write to a card, causeway.update for cards in use.
 #
-# Uses Debian's arm64 packages and build/causeway_VERSION_arm64.deb (board/build/deb.sh), without a loop device or a mount on the host.
-# Needs root, and the packages that board/build/host-packages.sh installs for “image”.
-# CAUSEWAY_UPDATE_KEY=NAME.key signs updates. board/build/image/update-key.sh creates this key and NAME.crt beside it. Without the key
-# there is no causeway.update, and the card accepts no update. The card trusts every certificate in NAME.crt. The first is that of the key.
-# CAUSEWAY_CACHE is the directory of the package cache.
+# Uses Debian's arm64 packages and build/causeway_VERSION_arm64.deb (board/build/deb.sh), without a loop device or a
+# mount on the host. Needs root, and the packages that board/build/host-packages.sh installs for “image”.
+# CAUSEWAY_UPDATE_KEY=NAME.key signs updates. board/build/image/update-key.sh creates this key and NAME.crt beside it.
+# Without the key there is no causeway.update, and the card accepts no update. The card trusts every certificate in
+# NAME.crt. The first certificate is the certificate of the key. CAUSEWAY_CACHE is the directory of the package cache.
 set -euo pipefail
 update_key='' update_certificate=''
 if [ -n "${CAUSEWAY_UPDATE_KEY:-}" ]; then
@@ -25,7 +25,7 @@ here=$PWD/board/build/image
 . board/lab/image/apt-root.sh
 
 # RAUC compares semantic versions. Two builds of the same release are ordered by the time of their commit (UTC, seconds).
-version=$(sed -n 's/.*causewayVersion = "\(.*\)"/\1/p' Sources/Diagnostics/Version.swift)
+version=$(sed -n 's/.*causewayVersion = "\(.*\)"/\1/p' Sources/Status/Version.swift)
 version+=-$(TZ=UTC0 git log -1 --format=%cd --date=format-local:%Y%m%d%H%M%S)+$(git rev-parse --short HEAD)
 package=$(ls build/causeway_*_arm64.deb)
 cache=${CAUSEWAY_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/causeway}

@@ -131,7 +131,7 @@ class ClassicController:
         own = self.classic_connections[peer_address]
         peer = self.link.find_classic_controller(peer_address)
         other = peer.classic_connections.get(self.public_address)
-        if other and other.handle:                   # the connection of the other end exists, too
+        if other and other.handle:                   # the connection exists at the other end, too
             for end in (own, other):
                 end.__class__ = LinkEnd              # bumble created it as a plain Connection
             self.link.join(own, other, SUPERVISION_TIMEOUT)

@@ -88,8 +88,8 @@ class Controller(ClassicController, bumble_controller.Controller):
             | Feature.LMP_5_SLOT_PACKETS
         )
         self.lmp_features_max_page_number = 1
-        # The medium does not resolve private addresses and has one PHY, so the controller does not offer features
-        # beyond these.
+        # The medium does not resolve private addresses and has one PHY, so the controller offers neither LL privacy nor
+        # the coded PHY.
         self.le_features &= ~(hci.LeFeatureMask.LL_PRIVACY | hci.LeFeatureMask.LE_CODED_PHY)
         self.le_features &= ~hci.LeFeatureMask.LE_PERIODIC_ADVERTISING
         self.supported_commands = set(type(self).supported_commands)
@@ -118,7 +118,7 @@ class Controller(ClassicController, bumble_controller.Controller):
     def send_hci_packet(self, packet):
         """Sends a packet to the host at once. bumble sends through the event loop, where data would overtake events."""
         if isinstance(packet, hci.HCI_Link_Key_Notification_Event):
-            # bumble marks every link key as one of Secure Connections. The host has not requested those.
+            # bumble marks every link key as one of Secure Connections. The host has not requested Secure Connections.
             packet = bytes(packet)[:-1] + COMBINATION_KEY_P192
         self.send_raw(bytes(packet))
 
@@ -234,7 +234,8 @@ class Controller(ClassicController, bumble_controller.Controller):
 
     def report(self, advertiser, event_type, data, rssi):
         if self.filter_duplicates:
-            # A real controller has a small table of the advertisers that it has reported, so entries expire here.
+            # A real controller has a small table of the advertisers that it has reported, so entries expire in this
+            # table.
             key, now = (advertiser.address, advertiser.sid, event_type, data), self.link.now()
             if now < self.reported.get(key, 0):
                 return
@@ -317,7 +318,8 @@ class Controller(ClassicController, bumble_controller.Controller):
         pending, self.pending_le_connection = self.pending_le_connection, None
         if not pending:
             return hci.HCI_StatusReturnParameters(ErrorCode.COMMAND_DISALLOWED_ERROR)
-        # The cancel command completes first. After it the cancelled connection attempt completes, with this status.
+        # The cancel command completes first. After this command the cancelled connection attempt completes, with this
+        # status.
         status = ErrorCode.UNKNOWN_CONNECTION_IDENTIFIER_ERROR
         peer = pending.peer_address
         asyncio.get_running_loop().call_soon(
@@ -385,7 +387,8 @@ class Controller(ClassicController, bumble_controller.Controller):
             "supervision_timeout": parameters.supervision_timeout,
             "central_clock_accuracy": 0,
         }
-        # A host that has enabled the enhanced event gets only that event. Linux enables it with extended advertising.
+        # A host that has enabled the enhanced event gets only that event. Linux enables the enhanced event with
+        # extended advertising.
         if self.le_event_mask & ENHANCED_CONNECTION_COMPLETE:
             none = hci.Address.ANY
             event = hci.HCI_LE_Enhanced_Connection_Complete_Event(

@@ -18,7 +18,7 @@ class LinkEnd(controller.Connection):
     """A connection as the controller at one end sees it."""
 
     air_link = None
-    # bumble's dataclass compares connections by value. Here each end is equal only to itself.
+    # bumble's dataclass compares connections by value. With this definition, each end is equal only to itself.
     __eq__ = object.__eq__
     __hash__ = object.__hash__
 
@@ -191,7 +191,7 @@ class Medium(LocalLink):
             if not self.rate:
                 arrive()
                 return
-            # Both radios are busy while the packet is sent, because all links of a node share its radio.
+            # The two radios are busy while the packet is sent, because all links of a node share its radio.
             ends = (connection.controller, receiver.controller)
             start = max(self.now(), *(node.busy_until for node in ends))
             if self.has_events:

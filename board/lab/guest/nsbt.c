@@ -4,12 +4,13 @@
  *
  * Linux has Bluetooth sockets in the initial network namespace only: elsewhere socket(AF_BLUETOOTH, ...) fails with
  * EAFNOSUPPORT. A descriptor that was created outside works inside, though. A seccomp filter therefore stops only the
- * program's socket() calls for that family, and passes them to this process, which stays in the initial namespace. It
- * creates the socket and installs it in the program. The program may be any unmodified binary, also a static one.
+ * program's socket() calls for AF_BLUETOOTH, and passes them to this process, which stays in the initial namespace.
+ * This process creates the socket and installs it in the program. The program may be any unmodified binary, also a
+ * static one.
  *
  * Guarantees of this process to its parent:
  *   - its exit status is the program's (128 + signal if a signal ended it);
- *   - SIGTERM, SIGINT, SIGHUP, SIGUSR1 and SIGUSR2 sent to it reach the program;
+ *   - SIGTERM, SIGINT, SIGHUP, SIGUSR1 and SIGUSR2 sent to this process reach the program;
  *   - when it dies in any way, SIGKILL included, the program is killed at once: the program is a child that asked for
  *     SIGKILL at its parent's death. */
 #define _GNU_SOURCE

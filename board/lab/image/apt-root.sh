@@ -14,7 +14,8 @@ suites = {}                                    # archive -> its suites, in order
 for line in sys.stdin:
     if match := re.match(r"\x27(\S+?)/+dists/(\S+)/InRelease\x27", line):
         suites.setdefault(match[1], []).append(match[2])
-# The Debian archive is the one with an -updates suite; third parties have none, security has only its own.
+# The Debian archive is the archive with an -updates suite; third parties have no such suite, and security has only its
+# own.
 with_updates = [base for base, names in suites.items() if any(name + "-updates" in names for name in names)]
 named_debian = [base for base in suites if re.search(r"/debian$", base)]
 found = with_updates + named_debian
@@ -22,7 +23,8 @@ print(found[0]) if found else sys.exit("lab: no Debian archive in the configurat
 '
 }
 
-# make_apt_root DIRECTORY ARCHITECTURE SUITE: after it, APT_CONFIG=DIRECTORY/apt.conf apt-get ... is a private apt.
+# make_apt_root DIRECTORY ARCHITECTURE SUITE: after this call, APT_CONFIG=DIRECTORY/apt.conf apt-get ... is a private
+# apt.
 make_apt_root() {
     local root=$1 architecture=$2 suite=$3 mirror
     local keyring=/usr/share/keyrings/debian-archive-keyring.gpg
@@ -33,7 +35,7 @@ make_apt_root() {
 	deb [arch=$architecture signed-by=$keyring] $mirror $suite main non-free-firmware
 	EOF
     {
-        # How to reach the network (proxies, certificates, clock) stays as the host has it.
+        # How to reach the network (proxies, certificates, clock) stays as configured on the host.
         APT_CONFIG= apt-config dump --no-empty --format '%F "%v";%n' Acquire::http Acquire::https Acquire::Check-Valid-Until \
             Acquire::Check-Date Acquire::Retries
         cat <<-EOF
@@ -57,7 +59,7 @@ make_apt_root() {
     APT_CONFIG=$root/apt.conf apt-get -qq update
 }
 
-# package_files APT-ROOT PACKAGE...: download the packages and everything they depend on; print the file names.
+# package_files APT-ROOT PACKAGE...: download the packages and all their dependencies; print the file names.
 package_files() {
     local root=$1
     shift

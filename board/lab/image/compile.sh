@@ -1,6 +1,6 @@
 #!/bin/bash
-# compile.sh KERNEL-VERSION TARGET: compiles everything for the guest. It runs inside the temporary tool root: /build has our sources,
-# /guest is the guest's root, /kernel the unpacked kernel package.
+# compile.sh KERNEL-VERSION TARGET: compiles everything for the guest. The script runs inside the temporary tool root:
+# /build has our sources, /guest is the guest's root, /kernel the unpacked kernel package.
 set -euo pipefail
 kernel=$1 target=$2
 
@@ -11,8 +11,9 @@ esac
 
 # --- kernel modules that Debian does not build -------------------------------------------------------------------
 cd /build
-# gpio-sim needs irq_sim, which no Debian kernel contains, because nothing in it selects irq_sim. It is linked in. Its handler uses
-# irq_to_desc(), which modules may not use; generic_handle_irq_safe() does the same from any context.
+# gpio-sim needs irq_sim, which no Debian kernel contains, because nothing in those kernels selects irq_sim. So irq_sim
+# is linked into gpio-sim. The handler of irq_sim uses irq_to_desc(), which modules may not use;
+# generic_handle_irq_safe() does the same from any context.
 if [ -f gpio-sim.c ]; then
     mv gpio-sim.c gpio_sim_core.c
     sed -i -e 's/handle_simple_irq(irq_to_desc(irqnum));/generic_handle_irq_safe(irqnum);/' -e '/EXPORT_SYMBOL_GPL/d' irq_sim.c

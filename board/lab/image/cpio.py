@@ -28,7 +28,8 @@ class Archive:
     def add_tree(self, root):
         for directory, subdirectories, files in os.walk(root):
             subdirectories.sort()
-            # os.walk lists a link to a directory among the directories; here it is an ordinary entry.
+            # os.walk lists a link to a directory among the directories; in this archive, such a link is an ordinary
+            # entry.
             for entry in sorted(files + subdirectories):
                 path = os.path.join(directory, entry)
                 name = os.path.relpath(path, root)

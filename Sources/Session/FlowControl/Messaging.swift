@@ -1,0 +1,176 @@
+import Channel
+import Primitives
+
+/// Messages of applications to connected members. A message is sent only with credit from its receiver. Without credit
+/// the message stays with its application, because the node queues no messages.
+extension Sessions {
+  /// Sends a message to all connected members, or to the members in `to`: either to all of these members or to no
+  /// member. Throws `.full` if the credit for one of these members is insufficient; more credit is then requested, and
+  /// `.room` follows. Also throws `.full` if the channel of one of these members is full. `.sent` reports the delivery
+  /// result for each member. The host must send the outputs in the order of `nextOutput`.
+  public func send(
+    _ data: [UInt8], in handle: SessionHandle, to: [MemberAddress]? = nil, lane: Lane = .interactive, now: Instant,
+    canSend: (NodeID, Lane, Int) -> Bool
+  ) throws(SessionError) -> (id: SessionMessageID, outputs: [SessionOutput]) {
+    guard let session = session(handle) else { throw .unknown }
+    let indices = try receivers(session, data, to)
+    let size = data.count + ApplicationMessage.headerBytes
+    for index in indices {
+      let pair = session.pairs[index]
+      guard pair.credit.maySend(data.count) else {
+        session.pairs[index].credit.wants(data.count)
+        throw .full
+      }
+      guard pair.address.node == local || canSend(pair.address.node, lane, size) else { throw .full }
+    }
+    guard mayHaveUnsent(indices.count, session.owner) else { throw .full }
+    session.unsentMessages += indices.count
+    unsentMessages += indices.count
+    let id = nextMessageID()
+    var outputs: [SessionOutput] = []
+    for index in indices {
+      let pair = session.pairs[index]
+      session.pairs[index].credit.sends(data.count)
+      let output = output(
+        .message, ApplicationMessage.bytes(pair.theirNumber, data), to: pair.address.node, lane: lane,
+        .message(handle, pair.address, number: pair.number, id))
+      if pair.address.node == local { loop.append(output) } else { outputs.append(output) }
+    }
+    drainLoop(now)
+    return (id, outputs)
+  }
+
+  /// Sends a message once and unreliably, to all connected members or to those in `to`. The message uses no credit and
+  /// has no delivery result. The outputs have no lane. Throws `.invalid` above `SessionLimits.unreliableBytesMax`
+  /// bytes.
+  public func sendUnreliably(
+    _ data: [UInt8], in handle: SessionHandle, to: [MemberAddress]? = nil, now: Instant
+  ) throws(SessionError) -> [SessionOutput] {
+    guard let session = session(handle) else { throw .unknown }
+    guard data.count <= SessionLimits.unreliableBytesMax else { throw .invalid }
+    var outputs: [SessionOutput] = []
+    for index in try receivers(session, data, to) {
+      let pair = session.pairs[index]
+      let output = datagram(ApplicationMessage.bytes(pair.theirNumber, data), to: pair.address.node)
+      if pair.address.node == local { loop.append(output) } else { outputs.append(output) }
+    }
+    drainLoop(now)
+    return outputs
+  }
+
+  /// Notes that the application took a message of `byteCount` bytes from a member. The buffer space of the message can
+  /// then be granted again.
+  public func taken(_ byteCount: Int, of address: MemberAddress, in handle: SessionHandle, now: Instant) {
+    guard let session = session(handle), let index = session.position(of: address) else {
+      return takenOfGone(byteCount, address, handle)
+    }
+    mayLend = true
+    if session.pairs[index].credit.takes(byteCount, share: share(session, index), now) {
+      session.pairs[index].windowAt = now
+    }
+  }
+
+  private func receivers(
+    _ session: LocalSession, _ data: [UInt8], _ to: [MemberAddress]?
+  ) throws(SessionError) -> [Int] {
+    guard data.count <= SessionLimits.messageBytesMax else { throw .invalid }
+    guard let to else { return session.pairs.indices.filter { session.pairs[$0].phase == .connected } }
+    var indices: [Int] = []
+    for address in to {
+      guard let index = session.position(of: address), session.pairs[index].phase == .connected else {
+        throw .unavailable
+      }
+      indices.append(index)
+    }
+    return indices
+  }
+
+  /// Whether an application may have `count` more messages without a delivery result.
+  private func mayHaveUnsent(_ count: Int, _ owner: SessionOwner) -> Bool {
+    mayTake(owner, of: SessionLimits.unsentMessages, taken: unsentMessages + count - 1) { other in
+      sessions.reduce(other == owner.application ? count - 1 : 0) {
+        $1.owner.application == other ? $0 + $1.unsentMessages : $0
+      }
+    }
+  }
+
+  /// Notes that a message to one member has a delivery result.
+  func noteResult(_ handle: SessionHandle) {
+    unsentMessages -= 1
+    sessions.first { $0.handle == handle }?.unsentMessages -= 1
+  }
+
+  /// Delivers messages between two applications of this node.
+  private func drainLoop(_ now: Instant) {
+    while !loop.isEmpty {
+      let output = loop.removeFirst()
+      receiveOwn(output, over: output.lane, now)
+      if output.lane != nil { completed(output.tag, isDelivered: true, now: now) }
+    }
+  }
+
+  // MARK: Received messages
+
+  func receiveMessage(
+    _ bytes: RawSpan, from node: NodeID, over lane: Lane?, _ now: Instant
+  ) throws(SessionMessageError) {
+    let number = try ApplicationMessage.number(bytes)
+    guard let (session, index) = pair(number, node) else { return }
+    let data = bytes.extracting(ApplicationMessage.headerBytes..<bytes.byteCount)
+    // A message that exceeds the credit shows that the other end violates the protocol, or counts credit differently.
+    guard lane == nil || session.pairs[index].credit.receives(data.byteCount, now) else {
+      return beginAnew(session, index, now)
+    }
+    if lane == .interactive { connectAsTold(session, index, now) }
+    let from = session.pairs[index].address
+    tell(
+      lane == nil
+        ? .datagram(session.handle, from: from, data.copied)
+        : .message(session.handle, from: from, data.copied))
+  }
+
+  func receiveWindow(_ window: WindowMessage, from node: NodeID, _ now: Instant) {
+    if window.stream != 0 { return receiveStreamWindow(window, from: node) }
+    guard let (session, index) = pair(window.number, node) else { return }
+    if session.pairs[index].credit.isPausedThere != window.isPaused {
+      session.pairs[index].credit.isPausedThere = window.isPaused
+      if session.pairs[index].phase == .connected {
+        tell(.member(session.handle, session.pairs[index].address, state(of: session.pairs[index])))
+      }
+    }
+    guard session.pairs[index].credit.isGranted(window.limit, now) else { return }
+    tell(.room(session.handle, session.pairs[index].address))
+  }
+
+  /// The pair whose handshake number a received message carries; nil if there is none. Only a node that has done the
+  /// handshake since this member started knows the number.
+  func pair(_ number: UInt32, _ node: NodeID) -> (session: LocalSession, index: Int)? {
+    for session in sessions where session.isOpen {
+      for index in session.pairs.indices
+      where session.pairs[index].number == number && session.pairs[index].address.node == node
+        && session.pairs[index].handshake.isNumberConfirmed
+      {
+        return (session, index)
+      }
+    }
+    return nil
+  }
+
+  /// Marks the pairs whose messages the application has not read for `SessionLimits.pauseTime`, and notifies their
+  /// members.
+  func notePauses(_ session: LocalSession, _ now: Instant) {
+    for index in session.pairs.indices where session.pairs[index].credit.pauseAt <= now {
+      session.pairs[index].credit.isPausedHere = true
+      if session.pairs[index].phase == .connected { session.pairs[index].windowAt = now }
+    }
+  }
+
+  /// Reports all messages to a member that have no delivery result as failed. The pair restarts the handshake, or is
+  /// removed.
+  func failMessages(_ session: LocalSession, to address: MemberAddress) {
+    for id in undelivered.removeMessages(of: session.handle, to: address) {
+      noteResult(session.handle)
+      tell(.sent(id, to: address, isDelivered: false))
+    }
+  }
+}

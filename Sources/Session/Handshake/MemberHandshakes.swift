@@ -1,0 +1,400 @@
+import Channel
+import Primitives
+
+/// Handshakes between members by meet messages (docs/protocol.md, 12.5), and the synchronisation of their tables.
+extension Sessions {
+  // MARK: Reachability
+
+  /// Notes that a node is reachable, or that a reachable node has another boot epoch. `isSealed` is true if traffic
+  /// with the node is sealed. Returns true if the boot epoch changed: the host then calls `tellServices`.
+  @discardableResult
+  public func peerFound(_ node: NodeID, epoch: UInt64, isSealed: Bool = true, now: Instant) -> Bool {
+    if node == local { return false }
+    var hasOtherEpoch = false
+    switch nodes.found(node, epoch: epoch, isSealed: isSealed) {
+    case .none: return false
+    case .found: break
+    case .restarted(let isNew):
+      hasOtherEpoch = isNew
+      peerRestarted(node)
+    }
+    restartGatherings(of: node, now)
+    for session in sessions where session.isOpen && mayMeet(session.table.rules, node) {
+      tellEjected(session, node, now)
+      for index in session.pairs.indices where session.pairs[index].address.node == node {
+        begin(session, index, now)
+        tell(.member(session.handle, session.pairs[index].address, state(of: session.pairs[index])))
+        ask(session, session.pairs[index])
+      }
+    }
+    return hasOtherEpoch
+  }
+
+  /// Notes that a node is unreachable.
+  public func peerLost(_ node: NodeID) {
+    nodes.lost(node)
+    // A node that returns starts a new handshake, and is asked for its table then. Until then these requests must not
+    // use slots.
+    for session in sessions { session.strangers.removeAll { $0.wish == .ask && $0.address.node == node } }
+    stale.remove(on: node)
+    wakeGatherings()
+    peerServices(node, nil)
+    peerRestarted(node)
+  }
+
+  private func peerRestarted(_ node: NodeID) {
+    for session in sessions where session.isOpen {
+      for index in session.pairs.indices
+      where session.pairs[index].address.node == node && session.pairs[index].phase != .away {
+        endStreams(session, index)
+        session.pairs[index].lose()
+        mayLend = true
+        failMessages(session, to: session.pairs[index].address)
+        tell(.member(session.handle, session.pairs[index].address, .away))
+      }
+    }
+    for session in sessions where !session.isOpen {
+      for index in session.pairs.indices where session.pairs[index].address.node == node {
+        forgetOwedStreams(session, index)
+      }
+    }
+  }
+
+  /// Sends the ejection of the node's addresses to a node that became reachable. Every member sends the ejection,
+  /// because the founder may have left before the node was reachable.
+  private func tellEjected(_ session: LocalSession, _ node: NodeID, _ now: Instant) {
+    for record in session.table.records
+    where record.address.node == node && record.departure?.isEjection == true && !session.table.isJoined(record.address)
+    {
+      note(LocalSession.Stranger(address: record.address, session: record.session, wish: .news, at: now), session, now)
+    }
+  }
+
+  /// Starts or restarts the handshake with a member. Messages that were sent before and have not arrived are lost.
+  func begin(_ session: LocalSession, _ index: Int, _ now: Instant, after pause: TimeSpan = .seconds(0)) {
+    if session.pairs[index].decision == .rejected { return }
+    endStreams(session, index)
+    session.pairs[index].begin(nextNumber(), share: share(session, index), at: now + pause)
+    mayLend = true
+  }
+
+  /// Restarts the handshake with a member after a message was lost or violated the protocol. The pause of 1 s limits
+  /// the rate if a node keeps refusing messages.
+  func beginAnew(_ session: LocalSession, _ index: Int, _ now: Instant) {
+    let wasConnected = session.pairs[index].phase == .connected
+    begin(session, index, now, after: .seconds(1))
+    failMessages(session, to: session.pairs[index].address)
+    if wasConnected { tell(.member(session.handle, session.pairs[index].address, .connecting)) }
+  }
+
+  // MARK: Received messages
+
+  func receiveMeet(_ meet: MeetMessage, from node: NodeID, _ now: Instant) {
+    let address = MemberAddress(node: node, endpoint: meet.from)
+    let known = sessions.filter {
+      $0.phase != .over && $0.address.endpoint == meet.to && $0.table.contains(meet.session)
+    }
+    // The application may have left the session and joined it again, in which case the open session is meant.
+    guard let session = known.first(where: { $0.isOpen }) ?? known.first else {
+      return noteStale(address, meet.to, meet.session, now)
+    }
+    if !session.isOpen { return tellFarewell(session, address, meet, now) }
+    guard let index = session.position(of: address) else {
+      return receiveFromStranger(session, address, meet.session, now)
+    }
+    if session.pairs[index].decision == .rejected || !mayMeet(session.table.rules, node) { return }
+    session.pairs[index].named = meet.session
+    if session.pairs[index].phase == .away { begin(session, index, now) }
+    var needsAnswer =
+      meet.echo != session.pairs[index].number || session.pairs[index].handshake.answersConnected(now)
+    if session.pairs[index].theirNumber != meet.number {
+      otherRestarted(session, index, meet, now)
+      needsAnswer = true
+    }
+    if needsAnswer && session.pairs[index].decision == .accepted { session.pairs[index].handshake.schedule(at: now) }
+    if session.pairs[index].credit.isGranted(meet.window, now), session.pairs[index].phase == .connected {
+      // A later window message with the same limit widens nothing, so the application is notified now.
+      tell(.room(session.handle, address))
+    }
+    if meet.echo == session.pairs[index].number { session.pairs[index].handshake.confirmNumber() }
+    session.pairs[index].tableSync.receive(meet.digest, session.tableState, now)
+    connectIfMet(session, index, now)
+  }
+
+  /// Handles a new handshake number of the other end. Messages from before the new number in both directions may be
+  /// lost.
+  private func otherRestarted(_ session: LocalSession, _ index: Int, _ meet: MeetMessage, _ now: Instant) {
+    let wasConnected = session.pairs[index].phase == .connected
+    endStreams(session, index)
+    let lacksMyNumber = meet.echo != session.pairs[index].number
+    if session.pairs[index].handshake.isNumberConfirmed && lacksMyNumber { begin(session, index, now) }
+    session.pairs[index].restartedByOther(meet.number, window: meet.window)
+    guard wasConnected else { return }
+    failMessages(session, to: session.pairs[index].address)
+    tell(.member(session.handle, session.pairs[index].address, .connecting))
+  }
+
+  /// Handles a handshake message of a non-member.
+  private func receiveFromStranger(
+    _ session: LocalSession, _ address: MemberAddress, _ known: SessionID, _ now: Instant
+  ) {
+    let isKnown = !session.table.records(of: address).isEmpty
+    // An address that was just admitted sends its own record to all members. The table of a new address is requested
+    // only if its record does not arrive in time.
+    note(
+      LocalSession.Stranger(
+        address: address, session: known, wish: isKnown ? .news : .ask,
+        at: isKnown ? now : now + SessionLimits.askPause), session, now)
+  }
+
+  private func tellFarewell(_ session: LocalSession, _ address: MemberAddress, _ meet: MeetMessage, _ now: Instant) {
+    if let index = session.position(of: address) {
+      // The member has restarted the handshake and no longer knows the streams, so their ends need not be sent.
+      if meet.number != session.pairs[index].theirNumber { forgetOwedStreams(session, index) }
+      session.pairs[index].tableSync.scheduleDelta(at: now)
+      return
+    }
+    note(LocalSession.Stranger(address: address, session: meet.session, wish: .news, at: now), session, now)
+    // The member's table may still list this address as joined, by a ticket from before a restart of this node. The
+    // departure notice does not end that ticket.
+    noteStale(address, meet.to, meet.session, now)
+  }
+
+  /// Queues a table message to a non-member, unless such a message is queued already.
+  func note(_ stranger: LocalSession.Stranger, _ session: LocalSession, _ now: Instant) {
+    if session.strangers.contains(where: { $0.address == stranger.address && $0.wish == stranger.wish }) { return }
+    let places = FairPlaces(capacity: SessionLimits.strangersMax, standTime: SessionLimits.sweepTime)
+    let entries = session.strangers.map { FairPlaces.Entry(holder: holder($0.address.node), since: $0.at) }
+    switch places.place(for: holder(stranger.address.node), among: entries, now: now) {
+    case .free: break
+    case .instead(let index): session.strangers.remove(at: index)
+    case .none: return
+    }
+    session.strangers.append(stranger)
+  }
+
+  func receiveTable(
+    _ message: TableMessage, from node: NodeID, _ allowance: inout CheckAllowance, _ now: Instant
+  ) {
+    if offenders.isRefused(node, now) { return }
+    let known = sessions.first { session in
+      session.isOpen && session.address.endpoint == message.to
+        && (session.table.contains(message.session)
+          || message.entries?.origins.contains { session.table.contains($0.id) } == true)
+    }
+    guard let session = known else { return takeStale(message, from: node, &allowance, now) }
+    guard let entries = message.entries else { return heardTable(message, hadEntries: false, session, from: node, now) }
+    var head = message
+    head.entries = nil
+    begin(.table(head), entries, of: session.handle, from: node, &allowance, now)
+  }
+
+  /// Handles the fields of a table message other than its entries. The entries are merged before this call.
+  func heardTable(
+    _ message: TableMessage, hadEntries: Bool, _ session: LocalSession, from node: NodeID, _ now: Instant
+  ) {
+    let address = MemberAddress(node: node, endpoint: message.from)
+    if session.isOpen, session.position(of: address) == nil, !hadEntries,
+      !message.asks, message.digest != session.table.digest
+    {
+      // The sender regards this end as a member, by a table that this end does not have.
+      receiveFromStranger(session, address, message.session, now)
+    }
+    guard session.isOpen, let index = session.position(of: address) else { return }
+    if session.table.contains(message.session) { session.pairs[index].named = message.session }
+    if message.asks {
+      session.pairs[index].tableSync.receiveRequest(session.tableState, now)
+    }
+    session.pairs[index].tableSync.receive(message.digest, session.tableState, now)
+  }
+
+  /// Merges the verified entries of another node.
+  func take(_ verification: TableVerification, into session: LocalSession, _ now: Instant) {
+    let former = session.table.id
+    let result = session.table.take(verification)
+    if result.isChanged { hasGrown(session, from: former, now) }
+  }
+
+  /// Merges the table of another session of this node.
+  func merge(_ entries: TableEntries, into session: LocalSession, _ now: Instant) {
+    let former = session.table.id
+    let result = session.table.merge(entries, isOwn: true)
+    if result.isChanged { hasGrown(session, from: former, now) }
+  }
+
+  private func hasGrown(_ session: LocalSession, from former: SessionID, _ now: Instant) {
+    if session.table.id != former { tell(.identified(session.handle, session.table.id)) }
+    tableChanged(session, now)
+    announce(session, now)
+  }
+
+  /// Schedules the new digest for the reachable members. A member whose table differs then sends its own digest or
+  /// table. Members to which a handshake message is in flight are included, because that message has the former digest.
+  private func announce(_ session: LocalSession, _ now: Instant) {
+    for index in session.pairs.indices where session.pairs[index].phase != .away {
+      session.pairs[index].tableSync.scheduleDigest(at: now + SessionLimits.sweepTime)
+    }
+  }
+
+  /// Connects a member that sent a message in lane 0 which only a connected member sends. The member must have received
+  /// the handshake message with its number, although that is not acknowledged yet. So the application is notified of
+  /// the member before the member's first message, and can answer that message.
+  func connectAsTold(_ session: LocalSession, _ index: Int, _ now: Instant) {
+    session.pairs[index].handshake.confirmTheirNumber()
+    connectIfMet(session, index, now)
+  }
+
+  func connectIfMet(_ session: LocalSession, _ index: Int, _ now: Instant) {
+    guard session.pairs[index].decision == .accepted, session.pairs[index].handshake.connect() else { return }
+    let pair = session.pairs[index]
+    nodes.memberConnected(on: pair.address.node)
+    if pair.credit.isPausedHere { session.pairs[index].windowAt = now }
+    tell(.member(session.handle, pair.address, state(of: session.pairs[index])))
+    memberConnected(session, pair.address, now)
+  }
+
+  // MARK: Outputs
+
+  func nextOutput(
+    of session: LocalSession, _ now: Instant, _ canSend: (NodeID, Lane, Int) -> Bool
+  ) -> SessionOutput? {
+    for index in session.pairs.indices {
+      if let output = nextOutput(of: session, index, now, canSend) { return output }
+    }
+    return strangerOutput(session, now, canSend) ?? greeting(session, now, canSend)
+  }
+
+  /// The next table message to a non-member.
+  private func strangerOutput(
+    _ session: LocalSession, _ now: Instant, _ canSend: (NodeID, Lane, Int) -> Bool
+  ) -> SessionOutput? {
+    guard
+      let index = session.strangers.firstIndex(where: { stranger in
+        stranger.at <= now && mayMeet(session.table.rules, stranger.address.node)
+      })
+    else { return nil }
+    let stranger = session.strangers[index]
+    var message = TableMessage(
+      session: stranger.session, from: session.address.endpoint, to: stranger.address.endpoint,
+      asks: stranger.wish == .ask, digest: session.table.digest)
+    if stranger.wish == .news {
+      message.entries = session.news(for: stranger.address)
+    }
+    let bytes = message.bytes
+    guard canSend(stranger.address.node, .interactive, bytes.count) else { return nil }
+    session.strangers.remove(at: index)
+    return output(.table, bytes, to: stranger.address.node, .notice)
+  }
+
+  /// The next table message to a pending member (welcomed, not in the table yet). The first message has only the
+  /// records of this member. The records of this member suffice if the same inviter welcomed both addresses. Later
+  /// messages are snapshots (complete tables).
+  private func greeting(
+    _ session: LocalSession, _ now: Instant, _ canSend: (NodeID, Lane, Int) -> Bool
+  ) -> SessionOutput? {
+    guard session.isOpen,
+      let index = session.newcomers.firstIndex(where: { newcomer in
+        newcomer.at <= now && mayMeet(session.table.rules, newcomer.address.node)
+      })
+    else { return nil }
+    let newcomer = session.newcomers[index]
+    let message = TableMessage(
+      session: session.table.id, from: session.address.endpoint, to: newcomer.address.endpoint, asks: false,
+      digest: session.table.digest,
+      entries: newcomer.greetings == 0 ? session.table.entries(about: session.address) : session.table.entries)
+    let bytes = message.bytes
+    guard canSend(newcomer.address.node, .interactive, bytes.count) else { return nil }
+    session.newcomers[index].greetings += 1
+    session.newcomers[index].at = now + SessionLimits.sweepTime
+    if newcomer.greetings + 1 == SessionLimits.greetingsMax { session.newcomers.remove(at: index) }
+    return output(.table, bytes, to: newcomer.address.node, .notice)
+  }
+
+  private func nextOutput(
+    of session: LocalSession, _ index: Int, _ now: Instant, _ canSend: (NodeID, Lane, Int) -> Bool
+  ) -> SessionOutput? {
+    guard session.pairs[index].isDue(now) else { return nil }
+    let pair = session.pairs[index]
+    // A departure notice ends all streams at the member, and would overtake stream ends in the bulk lane.
+    if !session.isOpen && pair.streams.areOwed { return nil }
+    guard mayMeet(session.table.rules, pair.address.node), let known = session.session(knownTo: pair) else {
+      return nil
+    }
+    // The delta (changed records) is sent before the handshake message, because a node ignores handshake messages of an
+    // unknown member.
+    if pair.tableSync.isDue(now) {
+      if let output = tableOutput(session, index, known, now, canSend) { return output }
+      if session.pairs[index].tableSync.isDue(now) { return nil }
+    }
+    if pair.handshake.isDue(now) {
+      guard canSend(pair.address.node, .interactive, 64) else { return nil }
+      session.pairs[index].handshake.sent(now, next: now + sweepTime(session, pair))
+      let meet = MeetMessage(
+        session: known, from: session.address.endpoint, to: pair.address.endpoint, number: pair.number,
+        echo: pair.theirNumber, digest: session.table.digest, window: pair.credit.receiveLimit)
+      return output(
+        .meet, meet.bytes, to: pair.address.node,
+        .meet(session.handle, pair.address, number: pair.number, echo: pair.theirNumber))
+    }
+    if pair.windowAt <= now, pair.phase == .connected {
+      guard canSend(pair.address.node, .interactive, 20) else { return nil }
+      session.pairs[index].windowAt = .never
+      let window = WindowMessage(
+        number: pair.theirNumber, isPaused: pair.credit.isPausedHere,
+        limit: session.pairs[index].credit.widen(share(session, index)))
+      return output(
+        .window, window.bytes, to: pair.address.node, .member(session.handle, pair.address, number: pair.number))
+    }
+    return needOutput(session, index, canSend)
+  }
+
+  /// The next table message to a member: a snapshot (the complete table), a delta (the changed records), or only the
+  /// digest.
+  private func tableOutput(
+    _ session: LocalSession, _ index: Int, _ known: SessionID, _ now: Instant, _ canSend: (NodeID, Lane, Int) -> Bool
+  ) -> SessionOutput? {
+    let own = session.tableState
+    guard let due = session.pairs[index].tableSync.nextMessage(own, now) else { return nil }
+    let pair = session.pairs[index]
+    var message = TableMessage(
+      session: known, from: session.address.endpoint, to: pair.address.endpoint, asks: false,
+      digest: own.digest)
+    switch due {
+    case .snapshot: message.entries = session.table.entries
+    case .delta(let sequence):
+      // The application has left this session. The departure notice is repeated, because an earlier one may be lost.
+      message.entries =
+        session.isOpen || sequence < own.sequence ? session.table.entries(since: sequence) : session.farewell
+    case .digest: break
+    }
+    let bytes = message.bytes
+    guard canSend(pair.address.node, .interactive, bytes.count) else { return nil }
+    session.pairs[index].tableSync.sent(due, own, now)
+    return output(
+      .table, bytes, to: pair.address.node,
+      session.isOpen
+        ? .member(session.handle, pair.address, number: pair.number) : .farewell(session.handle, pair.address))
+  }
+
+  /// The interval of handshake messages until a member is connected. This interval is shorter at the end with the lower
+  /// address, which repeats first.
+  private func sweepTime(_ session: LocalSession, _ pair: MemberPeer) -> TimeSpan {
+    pair.address < session.address ? SessionLimits.sweepTime + SessionLimits.sweepYield : SessionLimits.sweepTime
+  }
+}
+
+extension LocalSession {
+  var tableState: TableSync.State {
+    TableSync.State(digest: table.digest, sequence: table.sequence, changedAt: changedAt)
+  }
+
+  /// The departure notice of a session that the application left: the records of its address, also sent to non-members.
+  var farewell: TableEntries { table.entries(about: address) }
+
+  /// The entries that show an address how its membership ended. For a joined address without a member slot that is the
+  /// complete table.
+  func news(for stranger: MemberAddress) -> TableEntries {
+    if !isOpen { return farewell }
+    return table.isJoined(stranger) ? table.entries : table.entries(about: stranger)
+  }
+}
