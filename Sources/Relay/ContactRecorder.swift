@@ -1,7 +1,5 @@
 import Bearer
 import Explain
-import Frame
-import Link
 import Node
 import Primitives
 import Reactor

@@ -1,10 +1,8 @@
-import Bearer
 import BearerBluetooth
 import CSystem
 import Configuration
 import DHCP
 import Node
-import Primitives
 import Reactor
 import Status
 import StatusPage

@@ -5,9 +5,7 @@ import Channel
 import Configuration
 import ControlSocket
 import Frame
-import Identity
 import Journal
-import LocalAPI
 import Log
 import Node
 import Primitives

@@ -1,9 +1,7 @@
-import Bearer
 import Channel
 import Configuration
 import ControlSocket
 import Frame
-import Journal
 import Link
 import LocalAPI
 import Node

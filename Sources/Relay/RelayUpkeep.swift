@@ -2,11 +2,9 @@ import CSystem
 import Configuration
 import ControlSocket
 import Identity
-import Journal
 import Log
 import Node
 import Primitives
-import Reactor
 import Text
 import Trust
 
