@@ -137,15 +137,27 @@ let package = Package(
       "CSystem", "Primitives", "Journal", "Frame", "Link", "Channel", "Seal", "Session", "LocalAPI", "Node", "Reactor", "Identity", "SecureTransport", "Trust",
       "Bearer", "BearerIP", "BearerBluetooth", "WiFiDirect", "Discovery", "Board", "Configuration", "Text", "Log", "Status", "Explain", "ControlSocket", "StatusPage", "DHCP",
     ]),
-    rim("Commands", [
-      "CSystem", "CMbedTLS", "CSodium", "CFormats", "Primitives", "Journal", "Frame", "Channel", "Seal", "Session", "LocalAPI", "Transfer", "TransferFiles", "Reactor",
-      "Identity", "SecureTransport", "Trust", "Configuration", "Text", "Log", "Status", "Explain", "Capture", "ControlSocket", "Doctor", "DaemonClient", "Terminal", "Monitor", "QRCode", "Relay",
+    // The commands. `Program` joins the groups; only `CommandLine` is shared.
+    rim("CommandLine", [
+      "CSystem", "Primitives", "Session", "LocalAPI", "Reactor", "Configuration", "Text", "ControlSocket", "Terminal",
+    ]),
+    rim("Operator", [
+      "CSystem", "CMbedTLS", "Primitives", "Journal", "Session", "LocalAPI", "Reactor", "Identity", "SecureTransport", "Trust", "Configuration", "Text",
+      "Log", "Status", "Explain", "Capture", "ControlSocket", "Doctor", "DaemonClient", "Terminal", "Monitor", "QRCode", "Relay", "CommandLine",
+    ]),
+    rim("Applications", [
+      "CSystem", "Primitives", "Session", "LocalAPI", "Transfer", "TransferFiles", "Reactor", "Configuration", "Text", "DaemonClient", "Terminal",
+      "CommandLine",
+    ]),
+    rim("Selftest", [
+      "CSystem", "CMbedTLS", "CSodium", "Primitives", "Journal", "Frame", "Channel", "Seal", "Transfer", "Reactor", "Identity", "SecureTransport",
+      "Configuration", "Text", "Status", "ControlSocket", "Relay", "CommandLine",
     ]),
     // The product is named causeway, but the module is not. A module `causeway` would clash with the library `Causeway`
     // on file systems that ignore case.
     .executableTarget(
       name: "Program",
-      dependencies: ["CSystem", "Commands"],
+      dependencies: ["CSystem", "CommandLine", "Operator", "Applications", "Selftest"],
       swiftSettings: language + mode,
       linkerSettings: embedded
         ? [.unsafeFlags(["-Xclang-linker", "-static", "-use-ld=lld", "-Xlinker", "--gc-sections"])]
@@ -208,11 +220,15 @@ let package = Package(
     tests("SessionTests", ["Primitives", "Frame", "Channel", "Session", "SessionStories", "TestSupport", "SealSupport", "SessionSupport"], optimisedAndChecked),
     .testTarget(name: "LocalAPITests", dependencies: ["CSystem", "Primitives", "Channel", "Session", "LocalAPI", "TestSupport", "SealSupport", "SessionSupport"], exclude: ["vectors.txt"], swiftSettings: language),
     tests("DaemonClientTests", ["CSystem", "Primitives", "Session", "LocalAPI", "DaemonClient"]),
+    tests("ApplicationsTests", [
+      "CSystem", "Primitives", "Session", "LocalAPI", "Transfer", "TransferFiles", "Reactor", "Text", "DaemonClient", "Terminal", "CommandLine",
+      "Applications", "FileSupport",
+    ]),
     tests("TerminalTests", ["Text", "Primitives", "Terminal"]),
     tests("DHCPTests", ["DHCP", "Primitives"]),
     tests("StatusPageTests", ["StatusPage", "CSystem", "Primitives", "Reactor", "LoopSupport"]),
     tests("QRCodeTests", ["QRCode"]),
-    tests("CommandsTests", ["Commands"]),
+    tests("OperatorTests", ["Operator"]),
     tests("MonitorTests", ["Status", "Monitor", "Primitives", "Terminal"]),
     // The fuzz targets. A normal build runs them on the inputs of the corpus. The fuzzers are built with different
     // sanitizers, so each of the two programs imports only what its targets need.

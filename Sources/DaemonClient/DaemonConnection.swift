@@ -54,6 +54,8 @@ public final class DaemonConnection {
   private static let receiveBytes = 65_536
 
   private let descriptor: CInt
+  private let path: String
+  private let instance: [UInt8]
   public private(set) var node = NodeID.none
   /// The display name of the daemon's node.
   public private(set) var name: [UInt8] = []
@@ -71,6 +73,7 @@ public final class DaemonConnection {
 
   /// Connects to the daemon's socket, and sends the hello with an application name: at most 63 bytes of plain text.
   public init(path: String, name: [UInt8]) throws(ConnectionError) {
+    (self.path, instance) = (path, name)
     descriptor = socket(AF_UNIX, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     if descriptor < 0 { throw ConnectionError("\(path): \(SystemError.last.text)") }
     guard withUnixAddress(path, { connect(descriptor, $0, $1) }) == 0 else {
@@ -103,6 +106,19 @@ public final class DaemonConnection {
   }
 
   deinit { close(descriptor) }
+
+  /// Tries to connect every 0.5 s, until the lost daemon answers again. Returns nil after the deadline, or when the
+  /// descriptor `signals` is readable.
+  public func connectAgain(until deadline: Instant, signals: CInt) -> DaemonConnection? {
+    while monotonicNow() < deadline {
+      var polled = pollfd(fd: signals, events: Int16(POLLIN), revents: 0)
+      if poll(&polled, 1, Self.againMilliseconds) > 0 { return nil }
+      if let connection = try? DaemonConnection(path: path, name: instance) { return connection }
+    }
+    return nil
+  }
+
+  private static let againMilliseconds: CInt = 500
 
   private static var noAnswer: ConnectionError {
     ConnectionError("the daemon did not answer for 5 s; see “causeway log”")
@@ -153,6 +169,13 @@ public final class DaemonConnection {
     public let text: [UInt8]
     /// The endpoint after a successful advertise or open; otherwise 0.
     public let endpoint: UInt32
+
+    public init(number: UInt32, outcome: LocalOutcome, text: [UInt8] = [], endpoint: UInt32 = 0) {
+      self.number = number
+      self.outcome = outcome
+      self.text = text
+      self.endpoint = endpoint
+    }
   }
 
   /// Sends a request and waits for the answer. Events that arrive before the answer are kept for `next`.

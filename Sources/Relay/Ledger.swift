@@ -13,6 +13,7 @@ import Seal
 import SecureTransport
 import Session
 import StatusPage
+import Text
 import Trust
 import WiFiDirect
 
@@ -128,6 +129,14 @@ public enum Ledger {
     lines.append(line("sum", nil, nil, sum(entries)))
     lines.append(line("granted (MemoryMax)", nil, nil, memoryMax))
     return lines
+  }
+
+  /// The table as text, below a line that names its columns.
+  public static var text: TextBuilder {
+    var text = TextBuilder()
+    text.add("                                               places  bytes each      KiB\n")
+    for line in table() { text.add("\(line)\n") }
+    return text
   }
 
   /// A warning if a journal of `journalBytes` makes the sum of all entries exceed `memoryMax`; nil otherwise.

@@ -1,4 +1,5 @@
 """The mutations that mutate.py runs. Each row disables one check of the sources."""
+import application_mutations
 import bound_mutations
 import check_mutations
 import group_mutations
@@ -392,4 +393,5 @@ ROWS = [
     Row("an association is removed with undelivered completions", "Sources/Node/Associations.swift",
         "!channel.hasUntakenCompletions &&", "!channel.hasUnfinishedSends &&", "NodeTests.TurnTests"),
 ] + (rim_mutations.ROWS + session_mutations.ROWS + group_mutations.ROWS + memory_mutations.ROWS + stall_mutations.ROWS
-     + trust_mutations.ROWS + bound_mutations.ROWS + place_mutations.ROWS + share_mutations.ROWS + check_mutations.ROWS)
+     + trust_mutations.ROWS + bound_mutations.ROWS + place_mutations.ROWS + share_mutations.ROWS + check_mutations.ROWS
+     + application_mutations.ROWS)

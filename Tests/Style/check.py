@@ -136,7 +136,7 @@ def check_output(path, lines):
         return
     for number, line in enumerate(lines, 1):
         if OUTPUT.search(line) and not line.strip().startswith("//"):
-            report(path, number, "writes to a terminal directly: use TextBuilder, or Output and printError of Commands")
+            report(path, number, "writes to a terminal directly: use TextBuilder, or Output and printError of CommandLine")
 
 
 def check_default(path, lines):

@@ -1,0 +1,130 @@
+import CommandLine
+import LocalAPI
+import Primitives
+import Session
+import Terminal
+import Text
+
+/// Answers invitations to a session by a rule, or by asking the user on the terminal, one question at a time.
+final class InvitationPrompt {
+  private struct Question {
+    let invitation: Invitation
+    let peer: LocalPeer
+  }
+
+  private let connection: any LocalConnection
+  private let session: UInt32
+  private let rule: AcceptRule
+  private let type: [UInt8]
+  /// Invitations that wait for an answer. The daemon limits their number.
+  private var waiting: [Question] = []
+  private let questions: Prompts
+  private let lines: PeerLines
+  /// Called for each answer, with the invitation, the inviting peer, and whether the invitation was accepted.
+  private let tell: (Invitation, LocalPeer, Bool) -> Void
+
+  init(
+    _ connection: any LocalConnection, _ console: any Console, _ session: UInt32, _ rule: AcceptRule, _ type: [UInt8],
+    _ lines: PeerLines, _ tell: @escaping (Invitation, LocalPeer, Bool) -> Void
+  ) {
+    self.connection = connection
+    questions = Prompts(console)
+    self.session = session
+    self.rule = rule
+    self.type = type
+    self.lines = lines
+    self.tell = tell
+  }
+
+  /// The descriptor of standard input while a question waits for its answer; otherwise -1.
+  var descriptor: CInt { questions.descriptor }
+  /// When to call `checkTime`.
+  var deadline: Instant { questions.deadline }
+
+  /// Lets the shown question accept answers when its reading time is over. Call it before each wait for events.
+  func checkTime() { questions.checkTime() }
+
+  func invited(_ invitation: Invitation, _ peer: LocalPeer) {
+    switch rule.answer(invitation.from.node, peer) {
+    case .yes: answer(invitation, peer, true)
+    case .no: answer(invitation, peer, false)
+    case .ask where questions.isOver: answer(invitation, peer, false)
+    case .ask:
+      makePlace(for: peer)
+      waiting.append(Question(invitation: invitation, peer: peer))
+      questions.ask(invitation.handle.number, question(invitation, peer))
+    }
+  }
+
+  /// Makes room for a question about an unverified peer. If `strangersMax` such questions already wait, the oldest one
+  /// is declined.
+  private func makePlace(for peer: LocalPeer) {
+    let strangers = waiting.dropFirst().indices.filter { !waiting[$0].peer.isVerified }
+    guard !peer.isVerified, strangers.count >= Self.strangersMax else { return }
+    let oldest = waiting.remove(at: strangers[0])
+    questions.withdraw(oldest.invitation.handle.number, nil)
+    answer(oldest.invitation, oldest.peer, false)
+  }
+
+  /// The maximum number of questions about unverified peers that wait behind the shown question. Any node in reach can
+  /// cause them.
+  private static let strangersMax = 4
+
+  /// Whether to accept a member of a merged session.
+  func accepts(_ node: NodeID, _ peer: LocalPeer) -> Bool { rule.answer(node, peer) == .yes }
+
+  /// Handles an invitation that ended before its answer, whichever side ended it.
+  func ended(_ received: UInt32) {
+    guard let index = waiting.firstIndex(where: { $0.invitation.handle.number == received }) else { return }
+    let question = waiting.remove(at: index)
+    let text = TextBuilder(question.peer.name, ": the invitation has ended, no answer is needed")
+    questions.withdraw(received, lines.admitted(text, .withdrawn, of: question.invitation.from.node, question.peer))
+  }
+
+  /// Reads answers from the terminal.
+  func readInput() {
+    questions.readInput { number, accepts in
+      guard let index = waiting.firstIndex(where: { $0.invitation.handle.number == number }) else { return }
+      let question = waiting.remove(at: index)
+      answer(question.invitation, question.peer, accepts)
+    }
+  }
+
+  private func answer(_ invitation: Invitation, _ peer: LocalPeer, _ accepts: Bool) {
+    let text: StaticString = accepts ? "" : "not accepted here"
+    connection.ask(.answer(invitation: invitation.handle.number, into: accepts ? session : 0, text: text.bytes))
+    tell(invitation, peer, accepts)
+  }
+
+  private func question(_ invitation: Invitation, _ peer: LocalPeer) -> TextBuilder {
+    var text = TextBuilder()
+    text.add(peer, invitation.from.node)
+    text.add(" invites to “")
+    text.add(untrusted: type)
+    text.add("”, ")
+    text.add(UInt64(invitation.memberCount))
+    text.add(invitation.memberCount == 1 ? " member" : " members" as StaticString)
+    let context = invitation.context.prefix(Self.contextShownBytes)
+    if !context.isEmpty && isPlainText(invitation.context.span.bytes) {
+      text.add(": “")
+      text.add(untrusted: context)
+      text.add("”")
+    }
+    text.add(". Accept? [y/N] ")
+    return text
+  }
+
+  private static let contextShownBytes = 200
+}
+
+/// The answer to an invitation as text, for example: (2b75e26e, 1 hop, not verified) “bob” was not accepted
+func answerText(_ invitation: Invitation, _ peer: LocalPeer, _ isAccepted: Bool) -> TextBuilder {
+  var text = TextBuilder("(")
+  text.add(invitation.from.node.shortText)
+  text.add(", ")
+  text.add(peer)
+  text.add(") “")
+  text.add(untrusted: peer.name)
+  text.add(isAccepted ? "” was accepted" : "” was not accepted" as StaticString)
+  return text
+}
