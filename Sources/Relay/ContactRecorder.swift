@@ -96,8 +96,8 @@ final class ContactRecorder {
     guard let slot = driver.slot else {
       // With `closedHere`, either `noteNoSlot` has already recorded that there is no link slot, or the daemon is
       // stopping.
-      if driver.streamEnd == .closedHere || driver.isGivenUp { return nil }
-      return driver.isTimedOut ? .handshakeTimedOut : .handshakeFailed(reason)
+      if driver.streamEnd == .closedHere || driver.cause == .givenUp { return nil }
+      return driver.cause == .timedOut ? .handshakeTimedOut : .handshakeFailed(reason)
     }
     let link = node.link(slot)
     switch link.state {

@@ -29,12 +29,36 @@ protocol LinkDriverDelegate: AnyObject {
 final class LinkDriver: FrameSink {
   static let lingerTime = TimeSpan.seconds(2)
 
+  /// Why a driver ended, apart from the end of the stream itself.
+  enum Cause {
+    /// The handshake missed its deadline.
+    case timedOut
+    /// Another stream to the same address was established first.
+    case givenUp
+    case other
+  }
+
+  private enum Phase {
+    /// The handshake: the node has no link slot for this stream yet.
+    case handshaking
+    case linked(slot: Int)
+    /// The driver sends its last bytes. Without a slot, the handshake was incomplete, or the node had no slot left.
+    case ending(slot: Int?)
+    case over(slot: Int?, Cause)
+  }
+
   let handoff: StreamHandoff
   /// The stream's number at the admission gate while an inbound stream is in its handshake. nil after the handshake,
   /// and for a dialled stream.
   var admission: UInt32?
   /// The node's link slot for this stream; nil until the peer is authenticated.
-  private(set) var slot: Int?
+  var slot: Int? {
+    switch phase {
+    case .handshaking: nil
+    case .linked(let slot): slot
+    case .ending(let slot), .over(let slot, _): slot
+    }
+  }
   var peer: NodeID { secure.peer }
   /// The counts of TCP segments that the stream has sent. nil for a stream that does not run over TCP, and after the
   /// driver has ended.
@@ -55,10 +79,8 @@ final class LinkDriver: FrameSink {
     case .closed(let end): end
     }
   }
-  /// Whether the handshake missed its deadline.
-  private(set) var isTimedOut = false
-  /// Whether the driver was ended because another stream to the same address was established first.
-  private(set) var isGivenUp = false
+  /// Why the driver ended; nil before that.
+  var cause: Cause? { if case .over(_, let cause) = phase { cause } else { nil } }
 
   /// The time spent on the peer's certificate chain, in units of one P-256 signature check.
   var checksMade: Int { judge?.checksMade ?? 0 }
@@ -68,6 +90,7 @@ final class LinkDriver: FrameSink {
   private let secure: SecureStream
   private let delegate: any LinkDriverDelegate
   private let ahead: EncryptAhead
+  private var phase = Phase.handshaking
   /// Whether the node may still have frames. `fill` leaves frames in the node when enough bytes are encrypted ahead of
   /// the stream.
   private var mayHaveMore = false
@@ -84,9 +107,10 @@ final class LinkDriver: FrameSink {
   private var awaitsWritable = false
   /// Whether nothing has arrived from the other end of the stream yet.
   private(set) var isSilent = true
-  /// Whether the driver is sending its last bytes.
-  private var isEnding = false
-  private var isOver = false
+
+  private var isLinked: Bool { if case .linked = phase { true } else { false } }
+  private var isEnding: Bool { if case .ending = phase { true } else { false } }
+  private var isOver: Bool { cause != nil }
 
   /// Errors: no memory for TLS. After an error the caller still owns `io`.
   init(
@@ -122,7 +146,7 @@ final class LinkDriver: FrameSink {
 
   /// Sends the node's queued frames until the stream accepts no more.
   func transmit() {
-    while !isOver, let slot, !isEnding, movedBytes < EventLoop.callBytesMax {
+    while case .linked(let slot) = phase, movedBytes < EventLoop.callBytesMax {
       // Frames that were forwarded directly (`take`) can use all bytes that may be encrypted ahead. Queued frames
       // follow once the stream has accepted those bytes.
       let wasFull = ahead.room(unsent: secure.outgoing.count) == nil
@@ -139,7 +163,7 @@ final class LinkDriver: FrameSink {
   }
 
   func take(_ header: FrameHeader, _ payload: RawSpan) -> Bool {
-    guard !isOver, !isEnding, !awaitsWritable || header.priority != .bulk,
+    guard isLinked, !awaitsWritable || header.priority != .bulk,
       ahead.room(unsent: secure.outgoing.count) != nil,
       let room = secure.roomForFrames(header.frameByteCount)
     else { return false }
@@ -176,17 +200,14 @@ final class LinkDriver: FrameSink {
     // The link is parked (kept without a connection). Each end has received the other end's goodbye, and no bytes are
     // on the way, so TLS needs no closing.
     if let slot, taken == 0, delegate.node.link(slot).isParkingAgreed { return end("parked", lingers: false) }
-    isEnding = true
+    phase = .ending(slot: slot)
     secure.close()
     io.wake(at: io.now + Self.lingerTime)
     flush()
   }
 
   /// Ends the driver because another stream to the same address was established first.
-  func giveUp() {
-    isGivenUp = true
-    end("another stream was established first", lingers: false)
-  }
+  func giveUp() { end("another stream was established first", .givenUp, lingers: false) }
 
   /// Ends the driver because its handshake makes no progress and another stream waits for the handshake slot.
   func giveWay() { end("the TLS handshake made no progress while others waited", lingers: false) }
@@ -206,8 +227,8 @@ final class LinkDriver: FrameSink {
   /// Handles a missed deadline: that of the handshake, or that of closing the stream.
   func timeUp() {
     if isEnding { return end("closed", lingers: false) }
-    isTimedOut = true
-    end("no TLS handshake within \(Admission.deadline(handoff.bearer).milliseconds / 1000) s", lingers: false)
+    let seconds = Admission.deadline(handoff.bearer).milliseconds / 1000
+    end("no TLS handshake within \(seconds) s", .timedOut, lingers: false)
   }
 
   // MARK: Internals
@@ -236,11 +257,11 @@ final class LinkDriver: FrameSink {
     switch input {
     case .established: established()
     case .plaintext(let bytes):
-      guard let slot, !isEnding else { return }
+      guard case .linked(let slot) = phase else { return }
       delegate.node.receive(bytes, on: slot, now: io.now)
       if !secure.isBypassAllowed && delegate.node.isBypassAgreed(slot) { secure.allowBypass() }
     case .sealed(let header, let payload):
-      guard let slot, !isEnding else { return }
+      guard case .linked(let slot) = phase else { return }
       delegate.node.receiveSealed(header, payload, on: slot, now: io.now)
     }
   }
@@ -248,9 +269,10 @@ final class LinkDriver: FrameSink {
   private func established() {
     io.wake(at: .never)
     delegate.linkProved(self)
-    slot = delegate.node.openLink(
+    let slot = delegate.node.openLink(
       peer: secure.peer, bearer: handoff.bearer, source: handoff.remote.source,
       dialled: handoff.isInbound ? nil : handoff.token, now: io.now)
+    if let slot { phase = .linked(slot: slot) }
     delegate.linkOpened(self)
     guard let slot else { return finish() }
     delegate.node.attach(self, to: slot)
@@ -354,9 +376,9 @@ final class LinkDriver: FrameSink {
     wantsRoom = !secure.outgoing.isEmpty || (mayHaveMore && !isEnding)
   }
 
-  private func end(_ reason: String, lingers: Bool) {
+  private func end(_ reason: String, _ cause: Cause = .other, lingers: Bool) {
     if isOver { return }
-    isOver = true
+    phase = .over(slot: slot, cause)
     io.wake(at: .never)
     io.close(lingers: lingers)
     delegate.linkEnded(self, reason: reason)

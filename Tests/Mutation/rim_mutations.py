@@ -117,7 +117,7 @@ ROWS = [
     Row("only two turns of a stream that is read are kept", "Sources/Session/Streams/Streaming.swift",
         "most = SessionLimits.streamTurnsMax * ", "most = 2 * ", "SessionTests"),
     Row("one link's sending in a wake-up has no limit", "Sources/Relay/LinkDriver.swift",
-        "!isEnding, movedBytes < EventLoop.callBytesMax {", "!isEnding {", "RelayTests.LinkDriverTests"),
+        " = phase, movedBytes < EventLoop.callBytesMax {", " = phase {", "RelayTests.LinkDriverTests"),
     Row("the candidate table has no limit", "Sources/Relay/CandidateHandles.swift",
         "if entries.count == Limits.candidatesMax { return nil }", "", "RelayTests.CandidateTableTests"),
     # Trust, and text for people
