@@ -55,7 +55,7 @@ final class ChatView {
   ) {
     guard isJSON else {
       if let text = memberNotice(name, address, peer, from: before, to: state, lacking: lacking) {
-        lines.tell(text, .member, of: address.node, peer)
+        lines.write(text, .member, of: address.node, peer)
       }
       return
     }

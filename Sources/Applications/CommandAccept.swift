@@ -43,7 +43,7 @@ func accept(
 ) throws(CommandError) {
   let end = options.endOfStay(from: console.now)
   let rules = SessionRules(membersMax: SessionLimits.membersMax)
-  let session = try make(.open(type: type, rules, judges: !rule.asks), connection)
+  let session = try make(.open(type: type, rules, decidesOnMembers: !rule.asks), connection)
   try make(.browse(type: type), connection)
   let view = ChatView(options.isJSON ? .json : .plain, console)
   let lines = PeerLines(console, view.notice)
@@ -84,9 +84,9 @@ func accept(
     case .event(.decisionWanted(_, let address, let peer, _)):
       connection.ask(.decide(session: session, address, accepts: doorkeeper.accepts(address.node, peer)))
     case .event(.services(_, let place, let node, let peer, let services)):
-      _ = sightings.hear(place: place, node, peer, services)
+      _ = sightings.update(place: place, node, peer, services)
     case .event(.member(_, let address, let state, let peer)):
-      let before = names.hear(address, state, peer)
+      let before = names.receive(address, state, peer)
       let known = names.member(address)?.peer ?? peer
       view.member(names.name(address, sightings), address, known, from: before, to: state, lacking: 0, lines)
       switch state {

@@ -71,7 +71,7 @@ struct Browse {
     while true {
       switch try wake(connection, console, until: min(deadline, lines.nextDeadline), watch) {
       case .event(.services(_, let place, let node, let peer, let services)):
-        for change in sightings.hear(place: place, node, peer, services) { tell(change) }
+        for change in sightings.update(place: place, node, peer, services) { writeLine(change) }
         draw()
       case .event(.allTold):
         isAllTold = true
@@ -108,22 +108,22 @@ struct Browse {
 
   // MARK: Lines
 
-  private func tell(_ change: Sightings.Change) {
+  private func writeLine(_ change: Sightings.Change) {
     switch change {
-    case .found(let sighting): tell("found", sighting)
-    case .changed(let sighting): tell("changed", sighting)
-    case .lost(let sighting): tell("lost", sighting)
+    case .found(let sighting): writeLine("found", sighting)
+    case .changed(let sighting): writeLine("changed", sighting)
+    case .lost(let sighting): writeLine("lost", sighting)
     }
   }
 
-  private func tell(_ event: StaticString, _ sighting: Sighting) {
+  private func writeLine(_ event: StaticString, _ sighting: Sighting) {
     if screen != nil { return }
     guard isJSON else {
       var line = TextBuilder()
       line.add(event)
       line.add(" ")
       line.add(sighting.described)
-      return lines.tell(line, .service, of: sighting.address.node, sighting.peer)
+      return lines.write(line, .service, of: sighting.address.node, sighting.peer)
     }
     var line = JSONLine(event: event)
     line.add("name", sighting.peer.name)

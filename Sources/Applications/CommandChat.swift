@@ -169,7 +169,7 @@ final class Chat {
         return fail(text)
       }
       switch wake {
-      case .event(let event): hear(event)
+      case .event(let event): receive(event)
       case .input: readInput()
       case .signal: while let signal = console.nextSignal() { take(signal) }
       case .outputClosed: throw CommandError(ExitCode.failed)
@@ -355,15 +355,15 @@ final class Chat {
 
   // MARK: Events
 
-  private func hear(_ event: LocalEvent) {
+  private func receive(_ event: LocalEvent) {
     switch event {
     case .services(_, let place, let node, let peer, let services):
-      _ = sightings.hear(place: place, node, peer, services)
+      _ = sightings.update(place: place, node, peer, services)
       resolve()
     case .allTold:
       search?.isAllTold = true
       resolve()
-    case .member(_, let address, let state, let peer): hear(address, state, peer)
+    case .member(_, let address, let state, let peer): receive(address, state, peer)
     case .message(_, let from, _, let text):
       window.took(text.count, connection, session)
       if isWanted(from) {
@@ -387,8 +387,8 @@ final class Chat {
   /// Whether to exchange lines with a member: with --with, only members of the named peer.
   private func isWanted(_ address: MemberAddress) -> Bool { search.map { $0.peer?.includes(address) ?? false } ?? true }
 
-  private func hear(_ address: MemberAddress, _ state: MemberState, _ peer: LocalPeer) {
-    let before = names.hear(address, state, peer)
+  private func receive(_ address: MemberAddress, _ state: MemberState, _ peer: LocalPeer) {
+    let before = names.receive(address, state, peer)
     if isWanted(address), let member = names.member(address) { take(member, before) }
     switch state {
     case .left, .ejected: names.forget(address)
@@ -457,7 +457,7 @@ struct MessageWindow {
 
   mutating func open(_ connection: any LocalConnection, _ session: UInt32) {
     limit = Self.bytes
-    connection.tell(.window(session: session, limit: limit))
+    connection.post(.window(session: session, limit: limit))
   }
 
   /// Counts the bytes of a message that was shown. When half of the window is used, grants the daemon a full window
@@ -466,6 +466,6 @@ struct MessageWindow {
     taken += UInt64(byteCount + LocalLimits.windowOverheadBytes)
     guard taken + Self.bytes / 2 >= limit else { return }
     limit = taken + Self.bytes
-    connection.tell(.window(session: session, limit: limit))
+    connection.post(.window(session: session, limit: limit))
   }
 }

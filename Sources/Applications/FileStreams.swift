@@ -108,6 +108,6 @@ struct StreamWindow {
     taken += UInt64(byteCount)
     guard taken + Self.bytes / 2 >= limit else { return }
     limit = taken + Self.bytes
-    connection.tell(.streamWindow(stream: stream, limit: limit))
+    connection.post(.streamWindow(stream: stream, limit: limit))
   }
 }

@@ -110,9 +110,9 @@ final class IncomingFiles {
   private(set) var lastHeard = Instant.zero
 
   /// Handles bytes from the sender. Returns whether these bytes complete an offer, which then needs an answer.
-  func hear(_ bytes: [UInt8]) -> Bool {
+  func receive(_ bytes: [UInt8]) -> Bool {
     guard outcome == nil else { return false }
-    let step = work.hear(bytes)
+    let step = work.receive(bytes)
     lastHeard = console.now
     window.took(bytes.count, stream, connection)
     take(step)

@@ -21,11 +21,11 @@ final class InvitationPrompt {
   private let questions: Prompts
   private let lines: PeerLines
   /// Called for each answer, with the invitation, the inviting peer, and whether the invitation was accepted.
-  private let tell: (Invitation, LocalPeer, Bool) -> Void
+  private let answered: (Invitation, LocalPeer, Bool) -> Void
 
   init(
     _ connection: any LocalConnection, _ console: any Console, _ session: UInt32, _ rule: AcceptRule, _ type: [UInt8],
-    _ lines: PeerLines, _ tell: @escaping (Invitation, LocalPeer, Bool) -> Void
+    _ lines: PeerLines, _ answered: @escaping (Invitation, LocalPeer, Bool) -> Void
   ) {
     self.connection = connection
     questions = Prompts(console)
@@ -33,7 +33,7 @@ final class InvitationPrompt {
     self.rule = rule
     self.type = type
     self.lines = lines
-    self.tell = tell
+    self.answered = answered
   }
 
   /// The descriptor of standard input while a question waits for its answer; otherwise -1.
@@ -93,7 +93,7 @@ final class InvitationPrompt {
   private func answer(_ invitation: Invitation, _ peer: LocalPeer, _ accepts: Bool) {
     let text: StaticString = accepts ? "" : "not accepted here"
     connection.ask(.answer(invitation: invitation.handle.number, into: accepts ? session : 0, text: text.bytes))
-    tell(invitation, peer, accepts)
+    answered(invitation, peer, accepts)
   }
 
   private func question(_ invitation: Invitation, _ peer: LocalPeer) -> TextBuilder {

@@ -18,7 +18,7 @@ public protocol LocalConnection: AnyObject {
   /// Sends a request. Returns its number, which also identifies the answer and the created object.
   @discardableResult func ask(_ body: LocalRequest.Body) -> UInt32
   /// Sends a request that has no answer.
-  func tell(_ body: LocalRequest.Body)
+  func post(_ body: LocalRequest.Body)
   /// Sends bytes of a stream. The caller has checked that the bytes are within the stream's write limit.
   func write(_ stream: UInt32, _ bytes: RawSpan)
   /// Sends a request and waits for the answer.

@@ -23,7 +23,7 @@ struct MemberNames {
 
   /// Handles a `member` event. Returns the state that was shown to the user before the event; nil if the member was not
   /// shown yet.
-  mutating func hear(_ address: MemberAddress, _ state: MemberState, _ peer: LocalPeer) -> MemberState? {
+  mutating func receive(_ address: MemberAddress, _ state: MemberState, _ peer: LocalPeer) -> MemberState? {
     let index = members.firstIndex { $0.address == address } ?? members.endIndex
     if index == members.endIndex { members.append(Member(address: address, peer: peer, state: state)) }
     let before = members[index].told

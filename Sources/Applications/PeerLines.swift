@@ -15,7 +15,7 @@ final class PeerLines {
     self.show = show
   }
 
-  func tell(_ text: TextBuilder, _ subject: PeerNotices.Subject, of node: NodeID, _ peer: LocalPeer) {
+  func write(_ text: TextBuilder, _ subject: PeerNotices.Subject, of node: NodeID, _ peer: LocalPeer) {
     if admits(text, subject, of: node, peer) { show(text) }
   }
 

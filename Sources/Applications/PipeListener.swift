@@ -37,7 +37,7 @@ final class PipeListener {
     let lines = PeerLines(console) { [console] text in console.putError(text) }
     let prompt = InvitationPrompt(connection, console, session, rule, type, lines) {
       invitation, peer, isAccepted in
-      if !isAccepted { lines.tell(answerText(invitation, peer, false), .declined, of: invitation.from.node, peer) }
+      if !isAccepted { lines.write(answerText(invitation, peer, false), .declined, of: invitation.from.node, peer) }
     }
     try make(.advertise(type: type, info: options.info), connection)
     while true {

@@ -86,7 +86,7 @@ final class PipeSender {
   private func handle(_ event: LocalEvent) throws(CommandError) -> Bool {
     switch event {
     case .services(_, let place, let node, let peer, let services):
-      _ = sightings.hear(place: place, node, peer, services)
+      _ = sightings.update(place: place, node, peer, services)
       try seek()
     case .allTold:
       search.isAllTold = true

@@ -109,7 +109,7 @@ final class Receiving {
     if transfers.contains(where: { $0.phase == .receiving }) { until = min(until, view.nextProgress) }
     let watch = DaemonConnection.Watch(input: questions.descriptor, signals: console.signals)
     switch try connection.next(until: until, watching: watch) {
-    case .event(let event): hear(event)
+    case .event(let event): receive(event)
     case .input: questions.readInput { number, accepts in answered(number, accepts) }
     case .signal: while console.nextSignal() != nil { interrupt() }
     case .outputClosed, .timedOut: break
@@ -206,9 +206,9 @@ final class Receiving {
     rooms.removeAll { $0.session == session }
   }
 
-  private func hear(_ session: UInt32, _ address: MemberAddress, _ state: MemberState, _ peer: LocalPeer) {
+  private func receive(_ session: UInt32, _ address: MemberAddress, _ state: MemberState, _ peer: LocalPeer) {
     guard let index = rooms.firstIndex(where: { $0.session == session }) else { return }
-    _ = names.hear(address, state, peer)
+    _ = names.receive(address, state, peer)
     switch state {
     case .connected: if !rooms[index].members.contains(address) { rooms[index].members.append(address) }
     case .left, .ejected:
@@ -221,19 +221,19 @@ final class Receiving {
 
   // MARK: Events
 
-  private func hear(_ event: LocalEvent) {
+  private func receive(_ event: LocalEvent) {
     switch event {
     case .invited(_, let invitation, _, let peer): invited(invitation, peer)
     case .invitationEnded(_, let received, let outcome):
       waiting.removeAll { $0.invitation == received }
       guard outcome != .connected, let room = rooms.first(where: { $0.invitation == received }) else { return }
       leave(room.session)
-    case .member(let session, let address, let state, let peer): hear(session, address, state, peer)
+    case .member(let session, let address, let state, let peer): receive(session, address, state, peer)
     case .stream(let session, let received, let from, let name): offered(session, received, from, name)
     case .streamRoom(let number, let limit): transfer(number)?.room(limit)
     case .streamBytes(let number, let bytes):
       guard let transfer = transfer(number) else { return }
-      if transfer.hear(bytes) { decide(transfer) }
+      if transfer.receive(bytes) { decide(transfer) }
     case .streamEnded(let number, _, let end):
       guard let transfer = transfer(number) else { return }
       let wasReceiving = transfer.phase == .receiving

@@ -153,7 +153,7 @@ final class Sending {
     if mayProduce { until = .zero }
     let watch = DaemonConnection.Watch(signals: console.signals)
     switch try connection.next(until: until, watching: watch) {
-    case .event(let event): hear(event)
+    case .event(let event): receive(event)
     case .signal: while console.nextSignal() != nil { interrupt() }
     case .input, .outputClosed, .timedOut: break
     }
@@ -334,10 +334,10 @@ final class Sending {
 
   // MARK: Events
 
-  private func hear(_ event: LocalEvent) {
+  private func receive(_ event: LocalEvent) {
     switch event {
     case .services(_, let place, let node, let peer, let services):
-      _ = sightings.hear(place: place, node, peer, services)
+      _ = sightings.update(place: place, node, peer, services)
     case .allTold: search.isAllTold = true
     case .done(let request, let outcome, let words):
       if case .inviting(let address, request) = step {
@@ -348,7 +348,7 @@ final class Sending {
     case .invitationEnded(let number, _, let outcome):
       if case .inviting(let address, number) = step { invited(address, outcome) }
     case .member(_, let address, let state, let peer):
-      _ = names.hear(address, state, peer)
+      _ = names.receive(address, state, peer)
       switch state {
       case .left, .ejected:
         names.forget(address)
@@ -369,7 +369,7 @@ final class Sending {
     case .streamRoom(let stream, let limit): if stream == streams?.stream { streams?.room(limit, connection) }
     case .streamBytes(let stream, let bytes):
       guard streams?.isAnswer(stream) == true else { return }
-      work.hear(bytes)
+      work.receive(bytes)
       streams?.took(bytes.count, connection)
       isBusy = true
     case .streamEnded(let stream, _, let end): if stream == streams?.stream { ended(end) }

@@ -25,16 +25,16 @@ public final class ServiceManager {
   deinit { close(descriptor) }
 
   /// Reports that the daemon is ready, at the start and after each reload.
-  public func ready() { tell("READY=1") }
+  public func ready() { notify("READY=1") }
 
   /// Reports the start of a reload; `ready` reports its end. `microseconds`: the current monotonic time.
-  public func reloading(microseconds: UInt64) { tell("RELOADING=1\nMONOTONIC_USEC=\(microseconds)") }
+  public func reloading(microseconds: UInt64) { notify("RELOADING=1\nMONOTONIC_USEC=\(microseconds)") }
 
   /// Reports that the daemon shuts down.
-  public func stopping() { tell("STOPPING=1") }
+  public func stopping() { notify("STOPPING=1") }
 
   /// Sends the watchdog's keep-alive. The service manager kills a service that sends no keep-alive for WatchdogSec=.
-  public func alive() { tell("WATCHDOG=1") }
+  public func alive() { notify("WATCHDOG=1") }
 
   /// Sets the status line of `systemctl status`. Control characters become “?”. An unchanged line is not sent again.
   public func show(_ status: String) {
@@ -42,12 +42,12 @@ public final class ServiceManager {
     let line = status.utf8.map { $0 < 0x20 ? UInt8(ascii: "?") : $0 }
     if line == self.status { return }
     self.status = line
-    tell(Array("STATUS=".utf8) + line)
+    notify(Array("STATUS=".utf8) + line)
   }
 
-  private func tell(_ text: String) { tell(Array(text.utf8)) }
+  private func notify(_ text: String) { notify(Array(text.utf8)) }
 
-  private func tell(_ bytes: [UInt8]) {
+  private func notify(_ bytes: [UInt8]) {
     _ = withUnixAddress(socketPath) { address, addressBytes in
       let sent = bytes.withUnsafeBytes {
         sendto(descriptor, $0.baseAddress, $0.count, CInt(MSG_NOSIGNAL | MSG_DONTWAIT), address, addressBytes)

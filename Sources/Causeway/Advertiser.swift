@@ -63,7 +63,7 @@ final class AdvertiserInside: Hearer {
     if !isOpen.isOpen && ends.withLock({ $0.isEmpty }) { connection.forget(number) }
   }
 
-  func hear(_ event: Event, _ connection: Connection) throws(CausewayError) {
+  func receive(_ event: Event, _ connection: Connection) throws(CausewayError) {
     switch event {
     case .invited(let invited):
       guard isOpen.isOpen else { return }

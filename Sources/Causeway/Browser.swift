@@ -42,9 +42,9 @@ final class BrowserInside: Hearer {
   let mailbox = Mailbox(Sightings())
   let isOpen = Latch()
 
-  func hear(_ event: Event, _ connection: Connection) throws(CausewayError) {
+  func receive(_ event: Event, _ connection: Connection) throws(CausewayError) {
     let isTooMuch = mailbox.change { sightings in
-      if case .services(let place, let services) = event { return !sightings.tell(place, services) }
+      if case .services(let place, let services) = event { return !sightings.update(place, services) }
       if event == .allTold { sightings.allTold() }
       return false
     }
@@ -74,7 +74,7 @@ struct Sightings: Content {
   ///
   /// The daemon may report a node under a new number before it reports the old number as empty. So a service is lost
   /// only when the number under which the service was reported last no longer has the service.
-  mutating func tell(_ place: Int, _ services: [Service]) -> Bool {
+  mutating func update(_ place: Int, _ services: [Service]) -> Bool {
     let addresses = Set(services.map(\.address))
     for address in atPlace[place] ?? [] where !addresses.contains(address) && now[address]?.place == place {
       now[address] = nil

@@ -4,7 +4,7 @@ internal import Transfer
 /// The receiver of the daemon's events for one object, such as a browse, a session or a stream. The events carry the
 /// object's number.
 protocol Hearer: AnyObject, Sendable {
-  func hear(_ event: Event, _ connection: Connection) throws(CausewayError)
+  func receive(_ event: Event, _ connection: Connection) throws(CausewayError)
   /// The connection has ended; no further event follows.
   func end(_ error: CausewayError)
 }
@@ -89,15 +89,15 @@ final class Connection: Sendable {
     return try answer.get()
   }
 
-  /// Sends a request that creates an object. `hearer` receives the object's events, unless the request is refused.
+  /// Sends a request that creates an object. `receiver` receives the object's events, unless the request is refused.
   @discardableResult
   func make(
-    _ request: Request, _ number: UInt32, for hearer: any Hearer, undo: Request
+    _ request: Request, _ number: UInt32, for receiver: any Hearer, undo: Request
   ) async throws(CausewayError) -> Answer {
     guard await requests.enter() else { throw .cancelled }
     defer { requests.leave() }
     state.withLock { state in
-      if state.error == nil { state.hearers[number] = hearer }
+      if state.error == nil { state.hearers[number] = receiver }
     }
     do {
       return try await ask(request, number)
@@ -193,7 +193,7 @@ final class Connection: Sendable {
           let (number, event) = try Event.read(packet)
           guard let event else { continue }
           if number == 0, case .done(let said, _) = event { lastWords = said }
-          try hear(number, event)
+          try receive(number, event)
         }
       } catch {
         end(error)
@@ -210,7 +210,7 @@ final class Connection: Sendable {
     room?.fulfil(())
     welcome.fulfil(.failure(error))
     for answer in answers { answer.fulfil(.failure(error)) }
-    for hearer in hearers { hearer.end(error) }
+    for receiver in hearers { receiver.end(error) }
     ended.fulfil(error)
   }
 
@@ -231,7 +231,7 @@ final class Connection: Sendable {
     room?.fulfil(())
   }
 
-  private func hear(_ number: UInt32, _ event: Event) throws(CausewayError) {
+  private func receive(_ number: UInt32, _ event: Event) throws(CausewayError) {
     switch event {
     case .done(let refusal, let endpoint):
       let answer = state.withLock { $0.answers.removeValue(forKey: number) }
@@ -252,8 +252,8 @@ final class Connection: Sendable {
       self.welcome.fulfil(.success(welcome))
     case .services, .allTold, .invited, .invitationEnded, .identified, .ended, .member, .message, .room, .stream,
       .streamBytes, .streamRoom, .streamEnded, .decisionWanted:
-      let hearer = state.withLock { $0.hearers[number] }
-      try hearer?.hear(event, self)
+      let receiver = state.withLock { $0.hearers[number] }
+      try receiver?.receive(event, self)
       if case .ended = event { forget(number) }
     }
   }

@@ -156,7 +156,7 @@ final class StreamInput: Hearer {
 
   init(_ number: UInt32) { self.number = number }
 
-  func hear(_ event: Event, _ connection: Connection) throws(CausewayError) {
+  func receive(_ event: Event, _ connection: Connection) throws(CausewayError) {
     switch event {
     case .streamBytes(let bytes):
       let isLegal = mailbox.change { $0.add(bytes) }

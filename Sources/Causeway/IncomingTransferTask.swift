@@ -82,7 +82,7 @@ final class IncomingTransferTask: Sendable {
   /// Continues the transfer on a new stream, on which the sender has repeated its offer. If several streams repeat the offer, only the latest is used.
   func again(_ offered: OfferedStream) {
     newest.withLock { $0 = offered }
-    returned.tell()
+    returned.notify()
   }
 
   private let returned = Signal()
@@ -126,7 +126,7 @@ final class IncomingTransferTask: Sendable {
   /// Sets the state to `moving`, and starts a task that waits until the application cancels the transfer.
   private func watch() {
     let inside = inside
-    inside.tell { $0.state = .moving }
+    inside.notify { $0.state = .moving }
     Task {
       guard let word = await inside.cancelled.value() else { return }
       let step = await onThread { self.work.withLock { $0.cancel(Array(word.utf8)) } }
@@ -158,7 +158,7 @@ final class IncomingTransferTask: Sendable {
     guard decide(answer, after: old) else { return false }
     session.resources.answered(self)
     session.mailbox.change { $0.remove(self) }
-    news.tell()
+    news.notify()
     return true
   }
 
@@ -184,7 +184,7 @@ final class IncomingTransferTask: Sendable {
         }
       }
       connection.incoming.leave(self)
-      inside.tell { $0.state = .away }
+      inside.notify { $0.state = .away }
       let again = await within(Limits.returnMax) { await self.comesAgain() }
       guard let again else {
         return fail(
@@ -244,14 +244,14 @@ final class IncomingTransferTask: Sendable {
       var pieces = stream.makeAsyncIterator()
       while let bytes = try await pieces.next() {
         connection.incoming.moved(self)
-        let step = await onThread { self.work.withLock { $0.hear(bytes) } }
-        if let outcome = try await tell(step, answer) {
+        let step = await onThread { self.work.withLock { $0.receive(bytes) } }
+        if let outcome = try await notify(step, answer) {
           await farewell(answer)
           return .outcome(outcome)
         }
       }
       let step = await onThread { self.work.withLock { $0.finished() } }
-      let outcome = try await tell(step, answer)
+      let outcome = try await notify(step, answer)
       await farewell(answer)
       return outcome.map { .outcome($0) } ?? .broken(.cancelled)
     } catch {
@@ -261,7 +261,8 @@ final class IncomingTransferTask: Sendable {
 
   /// Sends the records that a step has produced, and publishes the progress. Returns the outcome if the step was the
   /// transfer's last step.
-  private func tell(_ step: IncomingWork.Step, _ answer: OutgoingStream) async throws(CausewayError) -> ReceiverOutcome?
+  private func notify(_ step: IncomingWork.Step, _ answer: OutgoingStream) async throws(CausewayError)
+    -> ReceiverOutcome?
   {
     do throws(CausewayError) {
       if !step.bytes.isEmpty { try await answer.write(step.bytes) }
@@ -281,7 +282,7 @@ final class IncomingTransferTask: Sendable {
         isAccepted: receiver.isAccepted, isComplete: receiver.isComplete
       )
     }
-    inside.tell { progress in
+    inside.notify { progress in
       if known.isAccepted { progress.state = .moving }
       progress.bytesDone = known.done
       progress.bytesHeld = known.held

@@ -186,7 +186,7 @@ final class StreamOutput: Hearer {
     }
   }
 
-  func hear(_ event: Event, _ connection: Connection) throws(CausewayError) {
+  func receive(_ event: Event, _ connection: Connection) throws(CausewayError) {
     switch event {
     case .streamRoom(let limit): grant(limit)
     case .streamEnded(0, let end):

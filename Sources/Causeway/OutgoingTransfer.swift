@@ -84,7 +84,7 @@ final class OutgoingTransferTask: Sendable {
       // The end of the transfer also fulfils `cancelled`, so this task always ends.
       guard let word = await inside.cancelled.value() else { return }
       work.withLock { $0.cancel(Array(word.utf8)) }
-      news.tell()
+      news.notify()
       // A member that does not read must not delay the cancellation.
       _ = await within(Limits.farewellMax) { await self.inside.ended.value().map { _ in true } }
       running.cancel()
@@ -117,7 +117,7 @@ final class OutgoingTransferTask: Sendable {
         guard Self.isBreak(error), case .retry(let next) = policy.pathFailed(bytesSent: sent) else {
           return end(.failure(error))
         }
-        inside.tell { $0.state = .away }
+        inside.notify { $0.state = .away }
         pause = next
       }
       let isBack = await within(Limits.returnMax) {
@@ -160,9 +160,9 @@ final class OutgoingTransferTask: Sendable {
         ResourceStream.offer(resource: ResourceStream.resource(manifest.digest), attempt: name).text, to: member,
         in: session.number, keeping: session)
       work.withLock { $0.start() }
-      inside.tell { $0.state = .offered }
+      inside.notify { $0.state = .offered }
       return await withTaskGroup(of: End?.self) { group in
-        group.addTask { await self.hear(answer) }
+        group.addTask { await self.receive(answer) }
         group.addTask { await self.write(stream) }
         group.addTask {
           // A refused stream must end the attempt even if there is nothing to write.
@@ -205,14 +205,14 @@ final class OutgoingTransferTask: Sendable {
   }
 
   /// Reads the receiver's stream of answers.
-  private func hear(_ answer: Promise<OfferedStream>) async -> End? {
+  private func receive(_ answer: Promise<OfferedStream>) async -> End? {
     guard let offered = await answer.value() else { return nil }
     do throws(CausewayError) {
       let stream = try await offered.open(keeping: session)
       var pieces = stream.makeAsyncIterator()
       while let bytes = try await pieces.next() {
-        work.withLock { $0.hear(bytes) }
-        news.tell()
+        work.withLock { $0.receive(bytes) }
+        news.notify()
       }
       // The writing task handles the last records.
       return nil
@@ -226,7 +226,7 @@ final class OutgoingTransferTask: Sendable {
     let deadline = ContinuousClock.now + .seconds(Int64(TransferLimits.offerSeconds) + 30)
     while true {
       let step = await onThread { self.work.withLock { $0.step() } }
-      tell()
+      notify()
       do throws(CausewayError) {
         if !step.bytes.isEmpty { try await stream.write(step.bytes) }
       } catch {
@@ -254,7 +254,7 @@ final class OutgoingTransferTask: Sendable {
     }
   }
 
-  private func tell() {
+  private func notify() {
     let known = work.withLock { work in
       let sender = work.sender
       return (
@@ -262,7 +262,7 @@ final class OutgoingTransferTask: Sendable {
         files: sender.filesDone
       )
     }
-    inside.tell { progress in
+    inside.notify { progress in
       if known.isAccepted { progress.state = .moving }
       progress.bytesDone = known.done
       progress.bytesHeld = known.held

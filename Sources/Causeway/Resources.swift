@@ -21,7 +21,7 @@ final class Resources: Sendable {
   private let state = Mutex(State())
 
   /// Handles a stream with a reserved name. A stream that no transfer expects is released, and its `deinit` refuses it.
-  func hear(_ stream: OfferedStream, _ connection: Connection, _ session: SessionCore) {
+  func receive(_ stream: OfferedStream, _ connection: Connection, _ session: SessionCore) {
     switch ResourceStream(stream.name) {
     case .answer(let attempt)?:
       let expected = state.withLock { state -> Promise<OfferedStream>? in

@@ -199,7 +199,7 @@ public final class Session: Sendable {
 final class SentInvitation: Hearer {
   let end = Promise<Result<Outcome, CausewayError>>()
 
-  func hear(_ event: Event, _ connection: Connection) throws(CausewayError) {
+  func receive(_ event: Event, _ connection: Connection) throws(CausewayError) {
     if case .invitationEnded(0, let outcome) = event { end.fulfil(.success(outcome)) }
   }
 

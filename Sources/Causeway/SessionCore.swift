@@ -18,8 +18,8 @@ final class SessionCore: Hearer {
   /// reads the property before it checks the state.
   var news: Promise<Void> { nextNews.withLock { $0 } }
 
-  func hear(_ event: Event, _ connection: Connection) throws(CausewayError) {
-    let broken = mailbox.change { $0.tell(event) }
+  func receive(_ event: Event, _ connection: Connection) throws(CausewayError) {
+    let broken = mailbox.change { $0.apply(event) }
     if let broken { throw .broken(broken) }
     switch event {
     case .ended:
@@ -32,7 +32,7 @@ final class SessionCore: Hearer {
       let stream = OfferedStream(connection, received, sender, name)
       // A stream for which there is no slot is released here, and its `deinit` refuses the stream.
       if ResourceStream.isReserved(name) {
-        resources.hear(stream, connection, self)
+        resources.receive(stream, connection, self)
       } else {
         mailbox.change { $0.add(stream) }
       }
@@ -95,10 +95,10 @@ struct SessionContent: Content {
 
   /// Records an event from the daemon. Returns a description of the violation if the event violates the protocol,
   /// otherwise nil.
-  mutating func tell(_ event: Event) -> String? {
+  mutating func apply(_ event: Event) -> String? {
     switch event {
     case .identified(let bytes): id = bytes.map { hexadecimal(UInt64($0), digits: 2) }.joined()
-    case .member(let member): tell(member)
+    case .member(let member): apply(member)
     case .message(let from, let isReliable, let bytes):
       received += Self.cost(bytes.count)
       guard received <= limit else { return "messages beyond the window" }
@@ -123,7 +123,7 @@ struct SessionContent: Content {
     return othersCount > Limits.eventsMax ? "more than \(Limits.eventsMax) events of a session" : nil
   }
 
-  private mutating func tell(_ member: Member) {
+  private mutating func apply(_ member: Member) {
     members[member.address] = member.hasLeft ? nil : member
     if let position = states[member.address] {
       waiting[position] = .member(member)

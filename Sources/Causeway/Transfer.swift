@@ -92,10 +92,10 @@ final class TransferCore: Sendable {
 
   func cancel(_ explanation: String) { cancelled.fulfil(explanation) }
 
-  func tell(_ body: (inout Transfer.Progress) -> Void) { progress.change { $0.change(body) } }
+  func notify(_ body: (inout Transfer.Progress) -> Void) { progress.change { $0.change(body) } }
 
   func end(_ result: Result<[String], CausewayError>) {
-    tell { $0.state = .ended }
+    notify { $0.state = .ended }
     progress.end(.success(()))
     ended.fulfil(result)
   }
@@ -133,7 +133,7 @@ final class Signal: Sendable {
     }
   }
 
-  func tell() { mailbox.change { $0.isEmpty = false } }
+  func notify() { mailbox.change { $0.isEmpty = false } }
 
   /// Waits until `tell` has been called since `next` last returned. Returns nil if the task was cancelled.
   func next() async -> Void? {

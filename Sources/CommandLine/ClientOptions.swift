@@ -36,7 +36,7 @@ public struct ClientOptions {
   /// Connects to the daemon.
   public func connect() throws(CommandError) -> ControlClient {
     let path = try socketPath()
-    do throws(DiagnosticsError) {
+    do throws(AccessError) {
       return try ControlClient(path: path)
     } catch {
       throw CommandError(saying: error.text, ExitCode.noDaemon)

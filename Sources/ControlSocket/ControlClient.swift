@@ -20,7 +20,7 @@ public final class ControlClient {
   private var farewell = "the daemon closed the connection; did it stop?"
 
   /// Connects to the daemon at `path`. Throws if no daemon answers or permission is denied.
-  public init(path: String) throws(DiagnosticsError) {
+  public init(path: String) throws(AccessError) {
     descriptor = socket(AF_UNIX, CInt(SOCK_SEQPACKET.rawValue | SOCK_CLOEXEC.rawValue), 0)
     if descriptor < 0 { throw .system(path) }
     guard withUnixAddress(path, { connect(descriptor, $0, $1) }) == 0 else {
@@ -28,10 +28,10 @@ public final class ControlClient {
       close(descriptor)
       switch code {
       case ENOENT, ECONNREFUSED:
-        throw DiagnosticsError("no daemon answers at \(path); start “causeway run”, or name its socket by --socket")
+        throw AccessError("no daemon answers at \(path); start “causeway run”, or name its socket by --socket")
       case EACCES:
-        throw DiagnosticsError("\(path): permission denied; run this as root or in the group that owns the socket")
-      default: throw DiagnosticsError("\(path): \(SystemError(code: code).text)")
+        throw AccessError("\(path): permission denied; run this as root or in the group that owns the socket")
+      default: throw AccessError("\(path): \(SystemError(code: code).text)")
       }
     }
   }
@@ -81,11 +81,11 @@ public final class ControlClient {
   }
 
   /// Fetches the daemon's status as JSON; see `fetch`.
-  public func status() throws(DiagnosticsError) -> [UInt8] { try fetch(.status) }
+  public func status() throws(AccessError) -> [UInt8] { try fetch(.status) }
 
   /// Fetches the JSON answer to a request. Throws if the daemon refuses the request, closes the connection, or sends
   /// nothing for 5 s.
-  public func fetch(_ request: ControlRequest) throws(DiagnosticsError) -> [UInt8] {
+  public func fetch(_ request: ControlRequest) throws(AccessError) -> [UInt8] {
     send(request)
     var text: [UInt8] = []
     while true {
@@ -93,10 +93,10 @@ public final class ControlClient {
       case .event(.statusPiece(let piece)):
         if piece.isEmpty { return text }
         text += piece
-      case .event(.answer(isDone: false, let refusal)): throw DiagnosticsError(refusal)
+      case .event(.answer(isDone: false, let refusal)): throw AccessError(refusal)
       case .event: continue
-      case .timedOut: throw DiagnosticsError("the daemon did not answer for 5 s; see “causeway log”")
-      case .closed(let reason): throw DiagnosticsError(reason)
+      case .timedOut: throw AccessError("the daemon did not answer for 5 s; see “causeway log”")
+      case .closed(let reason): throw AccessError(reason)
       }
     }
   }

@@ -216,7 +216,7 @@ final class ControlConnection: EventSource {
         let refusal = "only root and the daemon's user may see the passphrase of the group"
         return send(ControlEvent.answer(isDone: false, text: refusal).encoded())
       }
-      do throws(DiagnosticsError) {
+      do throws(AccessError) {
         let invitation = try delegate.controlInvitation()
         answer { invitation.toJSON() }
       } catch {

@@ -24,7 +24,7 @@ public protocol ControlDelegate: AnyObject {
   /// Explains why two nodes can or cannot communicate, as JSON.
   func controlExplain(_ from: NodeID, _ to: NodeID) -> [UInt8]
   /// The data with which a phone joins the node's Wi-Fi group. Throws if there is no group.
-  func controlInvitation() throws(DiagnosticsError) -> JoinInvitation
+  func controlInvitation() throws(AccessError) -> JoinInvitation
   /// Performs a trust operation. If `isDone` is true, the change has taken effect, but may not be on disk yet. `text`
   /// is the answer to the client.
   func controlTrust(_ operation: TrustOperation, _ id: NodeID, name: String) -> (isDone: Bool, text: String)
@@ -61,7 +61,7 @@ public final class ControlServer: EventSource, FrameTap {
   /// Listens at `path`. Throws the errors of `UnixListener` and epoll_ctl.
   public init(
     _ loop: EventLoop, path: String, journal: Journal, delegate: any ControlDelegate
-  ) throws(DiagnosticsError) {
+  ) throws(AccessError) {
     self.loop = loop
     self.path = path
     self.journal = journal
@@ -71,14 +71,14 @@ public final class ControlServer: EventSource, FrameTap {
       registration = try loop.add(listener.descriptor, .read, .diagnostics, self)
     } catch {
       CSystem.close(listener.descriptor)
-      throw DiagnosticsError("\(path): \(error.text)")
+      throw AccessError("\(path): \(error.text)")
     }
     acceptPause = Timer(loop) { [self] in loop.modify(registration, .read) }
   }
 
   /// Creates the socket again if its file was removed. Returns whether the socket was created. Connected clients stay
   /// connected. Throws the errors of `init`; the next call tries again.
-  public func restore() throws(DiagnosticsError) -> Bool {
+  public func restore() throws(AccessError) -> Bool {
     if listener.isThere { return false }
     let fresh = try UnixListener(path, type: SOCK_SEQPACKET, backlog: ControlProtocol.clientsMax)
     do throws(SystemError) {
@@ -88,7 +88,7 @@ public final class ControlServer: EventSource, FrameTap {
       (listener, registration) = (fresh, registered)
     } catch {
       CSystem.close(fresh.descriptor)
-      throw DiagnosticsError("\(path): \(error.text)")
+      throw AccessError("\(path): \(error.text)")
     }
     return true
   }
@@ -105,10 +105,10 @@ public final class ControlServer: EventSource, FrameTap {
   }
 
   /// Notifies the watching clients that a peer is present or has changed.
-  public func peerPresent(_ peer: PeerStatus) { tell(.peerPresent(peer)) }
+  public func peerPresent(_ peer: PeerStatus) { emit(.peerPresent(peer)) }
 
   /// Notifies the watching clients that a peer is gone.
-  public func peerLost(_ id: NodeID) { tell(.peerLost(id)) }
+  public func peerLost(_ id: NodeID) { emit(.peerLost(id)) }
 
   /// Closes one client if the queues of all clients together exceed `queuedBytesOfAll`. The client is the one with the
   /// longest queue among those of the user with the most queued bytes. An operator's client is closed only if no other
@@ -252,7 +252,7 @@ public final class ControlServer: EventSource, FrameTap {
     CSystem.close(accepted)
   }
 
-  private func tell(_ event: ControlEvent) {
+  private func emit(_ event: ControlEvent) {
     let packet = event.encoded()
     for client in clients where client.isWatching { client.send(packet) }
   }

@@ -55,7 +55,7 @@ public struct JoinInvitation: Equatable, Sendable {
   }
 
   /// Parses the output of `toJSON`.
-  public init(_ json: [UInt8]) throws(DiagnosticsError) {
+  public init(_ json: [UInt8]) throws(AccessError) {
     guard let root = JSONView(parsing: json) else { throw .notUnderstood }
     defer { root.release() }
     self.init(

@@ -15,7 +15,7 @@ public struct UnixListener {
   /// the path is replaced.
   ///
   /// Throws if another daemon answers at the path, if permission is denied, or if the path is longer than 107 bytes.
-  public init(_ path: String, type: __socket_type, backlog: Int, mode: mode_t = 0o660) throws(DiagnosticsError) {
+  public init(_ path: String, type: __socket_type, backlog: Int, mode: mode_t = 0o660) throws(AccessError) {
     // Until `listen` is called below, nobody can connect to the socket, so nobody connects before `mode` is set.
     let descriptor = socket(AF_UNIX, CInt(type.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue), 0)
     if descriptor < 0 { throw .system(path) }
@@ -26,7 +26,7 @@ public struct UnixListener {
       CSystem.close(probe)
       if isAlive {
         CSystem.close(descriptor)
-        throw DiagnosticsError(
+        throw AccessError(
           "\(path): another causeway answers there; stop it, or set another [node] runtime-directory")
       }
       unlink(path)
@@ -34,7 +34,7 @@ public struct UnixListener {
     }
     var place = stat()
     if result != 0 || chmod(path, mode) != 0 || listen(descriptor, CInt(backlog)) != 0 || stat(path, &place) != 0 {
-      let error = DiagnosticsError.system(path)
+      let error = AccessError.system(path)
       CSystem.close(descriptor)
       throw error
     }

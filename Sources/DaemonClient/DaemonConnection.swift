@@ -142,7 +142,7 @@ public final class DaemonConnection {
   }
 
   /// Sends a request that has no answer.
-  public func tell(_ body: LocalRequest.Body) {
+  public func post(_ body: LocalRequest.Body) {
     send(LocalRequest(0, body))
   }
 

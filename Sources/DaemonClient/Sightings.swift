@@ -47,7 +47,7 @@ public struct Sightings {
   public init() {}
 
   /// Handles a `services` event. Returns the changes.
-  public mutating func hear(
+  public mutating func update(
     place: UInt16, _ node: NodeID, _ peer: LocalPeer, _ services: [Service]
   ) -> [Change] {
     let known = places.firstIndex { $0.place == place }

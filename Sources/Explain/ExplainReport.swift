@@ -6,7 +6,7 @@ public struct ExplainReport {
   private let root: JSONView
 
   /// Parses the daemon's answer. Throws if it is not a JSON object.
-  public init(_ json: [UInt8]) throws(DiagnosticsError) {
+  public init(_ json: [UInt8]) throws(AccessError) {
     guard let root = JSONView(parsing: json) else { throw .notUnderstood }
     self.root = root
   }

@@ -3,13 +3,13 @@ import Session
 
 /// Passes each event of the node's sessions to the client that the event concerns.
 extension ClientRecords {
-  public func hear(_ event: SessionEvent, now: Instant) {
+  public func receive(_ event: SessionEvent, now: Instant) {
     switch event {
     case .serviceFound(let address, let service), .serviceChanged(let address, let service):
       offersChanged(address.node)
       gather(address, service.type, now)
     case .serviceLost(let address): offersChanged(address.node)
-    case .invited(let invitation): hear(invitation)
+    case .invited(let invitation): receive(invitation)
     case .invitationEnded(let handle, let outcome): ended(handle, outcome)
     case .identified(let handle, _): with(handle) { _, session in session.identify() }
     case .member(let handle, let address, let state):
@@ -26,7 +26,7 @@ extension ClientRecords {
         let message = ClientSession.Message(from: from, isReliable: false, data: data)
         if mayWait(message, in: session, for: client) { session.add(message) }
       }
-    case .stream(let handle, let event): hear(handle, event, now)
+    case .stream(let handle, let event): receive(handle, event, now)
     case .sent(let id, to: _, let isDelivered): sent(id, isDelivered)
     case .room(let handle, let address): with(handle) { _, session in _ = session.roomAppeared(address) }
     case .ended(let handle, let end):
@@ -48,7 +48,7 @@ extension ClientRecords {
     if places.place(of: id) != nil { offersChanged(id) }
   }
 
-  private func hear(_ invitation: Invitation) {
+  private func receive(_ invitation: Invitation) {
     for client in clients.compactMap({ $0 }) {
       guard let service = client.services.first(where: { $0.endpoint == invitation.to }) else { continue }
       var received = ClientRecord.ReceivedInvitation(service: service.number, invitation: invitation)

@@ -18,8 +18,8 @@ public struct LocalRequest: Equatable, Sendable {
     case hello(least: UInt16, most: UInt16, instance: [UInt8])
     case advertise(type: [UInt8], info: [[UInt8]])
     case browse(type: [UInt8])
-    /// If `judges` is true, the application decides on each member.
-    case open(type: [UInt8], SessionRules, judges: Bool = false)
+    /// If `decidesOnMembers` is true, the application decides on each member.
+    case open(type: [UInt8], SessionRules, decidesOnMembers: Bool = false)
     /// Closes a service or a browse.
     case close(UInt32)
     case invite(session: UInt32, MemberAddress, milliseconds: UInt32, context: [UInt8])
@@ -92,7 +92,7 @@ public struct LocalRequest: Equatable, Sendable {
     case 3: body = .browse(type: try reader.text())
     case 4:
       let type = try reader.text(), rules = try reader.rules()
-      body = .open(type: type, rules, judges: try reader.laterBool())
+      body = .open(type: type, rules, decidesOnMembers: try reader.laterBool())
     case 5: body = .close(try reader.u32())
     case 6:
       body = .invite(

@@ -32,11 +32,11 @@ extension LocalRequest {
     case .browse(let type):
       begin(3)
       text(type)
-    case .open(let type, let rules, let judges):
+    case .open(let type, let rules, let decidesOnMembers):
       begin(4)
       text(type)
       bytes.append(rules: rules)
-      if judges { bytes.append(1) }
+      if decidesOnMembers { bytes.append(1) }
     case .close(let object):
       begin(5)
       word(object)

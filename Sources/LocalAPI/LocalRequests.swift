@@ -19,8 +19,8 @@ extension ClientRecords {
         let endpoint = try advertise(client, number, type, info, instance, now)
         return client.reply(.doneAt(request: number, endpoint: endpoint))
       case .browse(let type): try browse(client, number, type)
-      case .open(let type, let rules, let judges):
-        let endpoint = try open(client, number, type, rules, judges: judges, instance, now)
+      case .open(let type, let rules, let decidesOnMembers):
+        let endpoint = try open(client, number, type, rules, decidesOnMembers: decidesOnMembers, instance, now)
         return client.reply(.doneAt(request: number, endpoint: endpoint))
       case .close(let object): try close(client, object, now)
       case .invite(let session, let address, let milliseconds, let context):
@@ -169,7 +169,7 @@ extension ClientRecords {
   // MARK: Sessions
 
   private func open(
-    _ client: ClientRecord, _ number: UInt32, _ type: [UInt8], _ rules: SessionRules, judges: Bool,
+    _ client: ClientRecord, _ number: UInt32, _ type: [UInt8], _ rules: SessionRules, decidesOnMembers: Bool,
     _ instance: [UInt8], _ now: Instant
   ) throws(LocalError) -> UInt32 {
     let endpoint = try self.endpoint(client, type, instance)
@@ -177,7 +177,7 @@ extension ClientRecords {
     guard client.sessions.count < LocalLimits.sessionsMax else { throw LocalError(.full, "the limit is 16 sessions") }
     try share(.sessions, client)
     let handle = try LocalError.wrapping { () throws(SessionError) in
-      try node.sessions.open(endpoint, rules, judges: judges, owner: owner(client), now: now)
+      try node.sessions.open(endpoint, rules, decidesOnMembers: decidesOnMembers, owner: owner(client), now: now)
     }
     client.sessions.append(ClientSession(number, handle, endpoint, type))
     return endpoint

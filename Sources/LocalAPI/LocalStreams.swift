@@ -99,7 +99,7 @@ final class ClientStream {
 
   // MARK: Input
 
-  func hear(_ event: StreamEvent) {
+  func receive(_ event: StreamEvent) {
     switch event {
     case .opened, .room: break
     case .bytes(let bytes): queue.append(bytes)
@@ -248,13 +248,13 @@ extension ClientRecords {
     }
   }
 
-  func hear(_ handle: StreamHandle, _ event: StreamEvent, _ now: Instant) {
+  func receive(_ handle: StreamHandle, _ event: StreamEvent, _ now: Instant) {
     if case .opened(let session, let from, let name, let isTwoWay) = event {
       return opened(handle, session, from, name, isTwoWay: isTwoWay, now)
     }
     for client in clients.compactMap({ $0 }) {
       guard let stream = client.streams.first(where: { $0.handle == handle }) else { continue }
-      stream.hear(event)
+      stream.receive(event)
       client.hasNews = true
       return
     }

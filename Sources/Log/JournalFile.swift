@@ -19,11 +19,11 @@ public final class JournalFile {
 
   /// Maps the journal at `path` with a size of `sizeKiB`, and creates a missing directory. A readable journal of that
   /// size is continued. Any other file is replaced by a new file, so that readers can finish reading the old file. From
-  /// now on, `panic` also writes to this journal.
+  /// now on, a trap is also recorded in this journal.
   ///
   /// If the file system has no space for the file, the journal is kept in memory, and `problem` has the reason. Throws
   /// if the directory cannot be created, if permission is denied, or if another daemon writes this journal.
-  public init(path: String, sizeKiB: Int, level: Level) throws(DiagnosticsError) {
+  public init(path: String, sizeKiB: Int, level: Level) throws(AccessError) {
     let size = max(sizeKiB * 1024, JournalLayout.fileBytes(capacity: JournalLayout.capacityMin))
     makeDirectory(of: path)
     var descriptor = try Self.openLocked(path)
@@ -60,7 +60,7 @@ public final class JournalFile {
   /// this function regularly. After a failure `problem` has the reason, and the next call tries again.
   public func restore(at now: Instant) {
     if problem == nil && isIntact { return }
-    do throws(DiagnosticsError) {
+    do throws(AccessError) {
       journal.restoreHeader(wallOffset: wallClockOffset(), boot: machineBoot())
       let isLost = csystem_mapping_is_lost()
       try replaceFile()
@@ -77,7 +77,7 @@ public final class JournalFile {
       && stat(path, &named) == 0 && named.st_ino == own.st_ino && named.st_dev == own.st_dev
   }
 
-  private func replaceFile() throws(DiagnosticsError) {
+  private func replaceFile() throws(AccessError) {
     makeDirectory(of: path)
     var own = stat(), named = stat()
     // Another daemon may have created the file at the path. While that daemon runs, it locks the file, and `openLocked`
@@ -91,7 +91,7 @@ public final class JournalFile {
     let temporary = path + ".new"
     unlink(temporary)
     let fresh = try Self.openLocked(temporary)
-    do throws(DiagnosticsError) {
+    do throws(AccessError) {
       try fill(fresh)
     } catch {
       unlink(temporary)
@@ -104,8 +104,8 @@ public final class JournalFile {
   }
 
   /// Copies the contents of the memory to a new file, and maps this file at the address of the memory.
-  private func fill(_ fresh: CInt) throws(DiagnosticsError) {
-    if let problem = Self.reserve(memory.count, fresh, path) { throw DiagnosticsError(problem) }
+  private func fill(_ fresh: CInt) throws(AccessError) {
+    if let problem = Self.reserve(memory.count, fresh, path) { throw AccessError(problem) }
     guard let target = memory.baseAddress, let mapped = map(fresh, memory.count, PROT_READ | PROT_WRITE) else {
       throw .system("\(path): cannot be mapped")
     }
@@ -113,7 +113,7 @@ public final class JournalFile {
     // SIGBUS, and the handler maps memory there.
     mapped.copyMemory(from: target, byteCount: memory.count)
     guard csystem_move_mapping(mapped, memory.count, target) else {
-      let error = DiagnosticsError.system("\(path): cannot be mapped")
+      let error = AccessError.system("\(path): cannot be mapped")
       munmap(mapped, memory.count)
       throw error
     }
@@ -129,7 +129,7 @@ public final class JournalFile {
     return "\(path): cannot reserve \(size) bytes: \(reason); free some, or set a smaller [journal] size"
   }
 
-  private static func openLocked(_ path: String) throws(DiagnosticsError) -> CInt {
+  private static func openLocked(_ path: String) throws(AccessError) -> CInt {
     let descriptor = csystem_open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0o640)
     if descriptor < 0 {
       throw .system(path, "; [node] runtime-directory must be a directory that this user may write to")
@@ -138,7 +138,7 @@ public final class JournalFile {
     _ = fchmod(descriptor, 0o640)
     if flock(descriptor, LOCK_EX | LOCK_NB) != 0 {
       close(descriptor)
-      throw DiagnosticsError("\(path): in use; another causeway runs with this runtime-directory: stop it first")
+      throw AccessError("\(path): in use; another causeway runs with this runtime-directory: stop it first")
     }
     return descriptor
   }
@@ -155,21 +155,21 @@ public final class JournalMapping {
 
   /// Opens the journal. Throws if the file is absent, if permission is denied, or if the file is not a journal of this
   /// version.
-  public init(path: String) throws(DiagnosticsError) {
+  public init(path: String) throws(AccessError) {
     let descriptor = csystem_open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC, 0)
     if descriptor < 0 {
       let absent = csystem_errno() == ENOENT
       throw .system(path, absent ? "; has “causeway run” been started with this runtime-directory?" : "")
     }
     let memory: UnsafeMutableRawBufferPointer
-    do throws(DiagnosticsError) {
+    do throws(AccessError) {
       var information = stat()
       guard fstat(descriptor, &information) == 0 else { throw .system(path) }
       if information.st_mode & mode_t(S_IFMT) != mode_t(S_IFREG) {
-        throw DiagnosticsError("\(path): not a regular file")
+        throw AccessError("\(path): not a regular file")
       }
       let size = Int(information.st_size)
-      if size == 0 { throw DiagnosticsError("\(path): empty; this is not a journal") }
+      if size == 0 { throw AccessError("\(path): empty; this is not a journal") }
       inode = UInt64(information.st_ino)
       // Map as much memory as the file has. Pages that are never written use no memory.
       guard let mapped = map(-1, size, PROT_READ | PROT_WRITE) else { throw .system("\(path): cannot be read") }
@@ -184,7 +184,7 @@ public final class JournalMapping {
     } catch {
       munmap(memory.baseAddress, memory.count)
       close(descriptor)
-      throw DiagnosticsError("\(path): \(Self.text(of: error))")
+      throw AccessError("\(path): \(Self.text(of: error))")
     }
     self.descriptor = descriptor
     self.memory = memory

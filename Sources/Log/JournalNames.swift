@@ -17,13 +17,13 @@ public struct JournalNames {
     var sequence = max(journal.oldest, 1)
     let newest = journal.newest
     while sequence <= newest {
-      if let record = journal.record(sequence) { hear(record) }
+      if let record = journal.record(sequence) { note(record) }
       sequence += 1
     }
   }
 
   /// Stores the name of a node if the record contains one.
-  public mutating func hear(_ record: JournalRecord) {
+  public mutating func note(_ record: JournalRecord) {
     guard record.event == Event.peerNamed.rawValue else { return }
     names.removeAll { $0.node == record.node }
     if names.count == Self.namesMax { names.removeFirst() }

@@ -4,21 +4,14 @@ import Primitives
 import Reactor
 import Text
 
-/// The journal in which `panic` records its message. `JournalFile` sets the variable once at start-up, while the
+/// The journal in which a trap is recorded. `JournalFile` sets the variable once at start-up, while the
 /// process has only one thread.
 nonisolated(unsafe) var panicJournal = Journal.none
-
-/// Aborts the process after a violated invariant. Writes the message to stderr and to the journal; the journal's file
-/// remains after the process ends.
-public func panic(_ message: StaticString) -> Never {
-  say(message)
-  abort()
-}
 
 /// Installs signal handlers that record a trap in the journal before the process ends. Without them a trap of Swift
 /// prints nothing. Call this function after the journal is opened.
 public func reportTraps() {
-  // SIGABRT has no handler, because `panic` raises it after its own record.
+  // SIGABRT has no handler: only a library raises it, and prints a message of its own.
   for trap in [SIGILL, SIGTRAP, SIGSEGV, SIGFPE] { signal(trap) { reportTrap($0) } }
   // This handler receives only SIGBUS outside the journal's pages. `JournalFile` handles the signal inside them.
   csystem_on_other_bus_error { reportTrap($0) }
@@ -43,12 +36,12 @@ private func trapText(_ number: CInt) -> StaticString {
 /// Writes the message to the journal and to stderr.
 private func say(_ message: StaticString) {
   message.withUTF8Buffer { panicJournal.recordText(.fault, .panic, at: monotonicNow(), UnsafeRawBufferPointer($0)) }
-  tell("causeway: panic: ")
-  tell(message)
-  tell("\n")
+  write("causeway: panic: ")
+  write(message)
+  write("\n")
 }
 
-private func tell(_ text: StaticString) { text.withUTF8Buffer { offerToStandardError(UnsafeRawBufferPointer($0)) } }
+private func write(_ text: StaticString) { text.withUTF8Buffer { offerToStandardError(UnsafeRawBufferPointer($0)) } }
 
 extension Journal {
   /// Records a text, “source: text”, of at most 320 bytes. Use it for a fault that has no `Event` of its own and that a

@@ -40,7 +40,7 @@ public struct TopModel {
   public init() {}
 
   /// Handles a new sample of the daemon's status, received at `now`.
-  public mutating func hear(_ sample: StatusSample, at now: Instant) {
+  public mutating func add(_ sample: StatusSample, at now: Instant) {
     let fresh = Figures(sample, since: latest?.sample, span: latest.map { now - $0.at } ?? .milliseconds(0))
     latest = (sample, now)
     silence = nil

@@ -92,7 +92,7 @@ extension Node {
     guard let message = takeMessage(from: association.peer, lane, now: now) else {
       return checks.giveBack(granted, by: association.holder)
     }
-    hear(message.kind, message.bytes, from: association.peer, over: lane, checks: granted, now)
+    receive(message.kind, message.bytes, from: association.peer, over: lane, checks: granted, now)
   }
 
   private func hold(_ lane: Lane, of association: Association, _ now: Instant) {
@@ -100,7 +100,7 @@ extension Node {
     association.heldLanes |= 1 << lane.rawValue
   }
 
-  private func hear(
+  private func receive(
     _ kind: UInt8, _ bytes: [UInt8], from peer: NodeID, over lane: Lane?, checks granted: Int = 0, _ now: Instant
   ) {
     switch SessionKind(rawValue: kind) {
@@ -121,8 +121,8 @@ extension Node {
   }
 
   /// Receives an unreliable session message, which has no signed records.
-  func hear(_ datagram: ReceivedDatagram, from peer: NodeID, _ now: Instant) {
-    hear(datagram.kind, datagram.bytes, from: peer, over: nil, now)
+  func receive(_ datagram: ReceivedDatagram, from peer: NodeID, _ now: Instant) {
+    receive(datagram.kind, datagram.bytes, from: peer, over: nil, now)
   }
 
   /// Passes messages that were held back to the sessions of applications, if these sessions may receive such messages

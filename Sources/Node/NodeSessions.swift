@@ -142,7 +142,7 @@ extension Node {
         _ = takeMessage(from: peer, pending.lane, now: now)
       case .datagram(let peer, let datagram) where datagram.kind == SessionKind.message.rawValue:
         intake.took(datagram.bytes.count, now: now)
-        hear(datagram, from: peer, now)
+        receive(datagram, from: peer, now)
       case .completed(let peer, let completion):
         guard let tag = hosted.takeFlight(completion.message, to: peer) else { return output }
         sessions.completed(tag, isDelivered: completion.outcome == .delivered, now: now)

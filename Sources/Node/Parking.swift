@@ -337,7 +337,7 @@ extension Node {
     parking.listen(connector) { (links[$0].peer.high, links[$0].bearer) }
     slots = Slots(parking.parked)
     while let slot = slots.next() {
-      hear(slot, now)
+      review(slot, now)
       callIfDue(slot, now)
       parking.deadline = min(parking.deadline, parking.turns[slot].end)
       guard parking.turns[slot].isUrgent else { continue }
@@ -348,7 +348,7 @@ extension Node {
     }
   }
 
-  private func hear(_ slot: Int, _ now: Instant) {
+  private func review(_ slot: Int, _ now: Instant) {
     let isHeard = parking.isHeard(slot)
     let wasHeard = parking.turns[slot].wasHeard
     parking.turns[slot].wasHeard = wasHeard || isHeard

@@ -93,7 +93,7 @@ final class Bundle {
   }
 
   private func addStatus() {
-    do throws(DiagnosticsError) {
+    do throws(AccessError) {
       let path = options.socket ?? configuration.controlSocketPath
       let report = try StatusReport(ControlClient(path: path).status())
       defer { report.release() }
@@ -140,7 +140,7 @@ final class Bundle {
   }
 
   private func addJournal() {
-    do throws(DiagnosticsError) {
+    do throws(AccessError) {
       let journal = try JournalMapping(path: configuration.journalPath)
       var lines: [[UInt8]] = [], count = 0
       for sequence in LogQuery().sequences(in: journal).reversed() {

@@ -138,7 +138,7 @@ private final class CaptureRun {
       case .closed(let reason): throw CommandError(saying: reason)
       }
     }
-    tell()
+    printCounts()
   }
 
   /// Waits for the daemon. Returns false if `end` has passed. Also returns false after a signal, once all frames that
@@ -186,7 +186,7 @@ private final class CaptureRun {
     return try file.put(bytes, orStopAt: signals)
   }
 
-  private func tell() {
+  private func printCounts() {
     var text = "\(frames) frames captured"
     if dropped > 0 { text += ", \(dropped) more dropped: they arrived faster than they were read" }
     printError(text)

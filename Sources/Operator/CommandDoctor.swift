@@ -61,7 +61,7 @@ private func read(_ path: String?, _ findings: inout [Finding]) -> Configuration
 
 /// Asks the daemon for its status. Returns whether the daemon answers.
 private func askDaemon(_ path: String, _ findings: inout [Finding]) -> Bool {
-  do throws(DiagnosticsError) {
+  do throws(AccessError) {
     let report = try StatusReport(ControlClient(path: path).status())
     defer { report.release() }
     let isSame = report.version.utf8.elementsEqual(causewayVersion.utf8)

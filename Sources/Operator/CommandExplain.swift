@@ -68,7 +68,7 @@ public func commandSessions(_ words: CommandWords) -> CInt {
   return run { () throws(CommandError) in
     let json = try fetch(options.connect(), .applications)
     if isJSON { return put(json) }
-    do throws(DiagnosticsError) {
+    do throws(AccessError) {
       let report = try SessionsReport(json)
       defer { report.release() }
       Output.put(report.text())
@@ -107,7 +107,7 @@ private func put(_ report: ExplainReport) {
 }
 
 func fetch(_ client: ControlClient, _ request: ControlRequest) throws(CommandError) -> [UInt8] {
-  do throws(DiagnosticsError) {
+  do throws(AccessError) {
     return try client.fetch(request)
   } catch {
     throw CommandError(saying: error.text)
@@ -115,7 +115,7 @@ func fetch(_ client: ControlClient, _ request: ControlRequest) throws(CommandErr
 }
 
 private func read<Result>(_ json: [UInt8], _ body: (ExplainReport) -> Result) throws(CommandError) -> Result {
-  do throws(DiagnosticsError) {
+  do throws(AccessError) {
     let report = try ExplainReport(json)
     defer { report.release() }
     return body(report)

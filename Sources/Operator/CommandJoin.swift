@@ -30,7 +30,7 @@ public func commandJoin(_ words: CommandWords) -> CInt {
   }
   return run { () throws(CommandError) in
     let client = try options.connect()
-    do throws(DiagnosticsError) {
+    do throws(AccessError) {
       let json = try client.fetch(.join)
       var text = TextBuilder()
       if isJSON {

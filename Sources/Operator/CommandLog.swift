@@ -102,7 +102,7 @@ private final class LogView {
         }
         // Skip a record that is incomplete because the daemon died while writing it.
         if let record = journal.record(next) {
-          names.hear(record)
+          names.note(record)
           if query.wants(record) { put(next) }
         }
         next += 1
@@ -130,7 +130,7 @@ private final class LogView {
 }
 
 private func openJournal(_ path: String) throws(CommandError) -> JournalMapping {
-  do throws(DiagnosticsError) {
+  do throws(AccessError) {
     return try JournalMapping(path: path)
   } catch {
     throw CommandError(saying: error.text)

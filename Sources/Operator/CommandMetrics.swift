@@ -22,7 +22,7 @@ public func commandMetrics(_ words: CommandWords) -> CInt {
     let json = try fetchStatus(options)
     guard let file else { return try report(json) { $0.metricsText() } }
     let text: TextBuilder
-    do throws(DiagnosticsError) {
+    do throws(AccessError) {
       let report = try StatusReport(json)
       defer { report.release() }
       text = report.metricsText()

@@ -59,7 +59,7 @@ private func show(
 
 func fetchStatus(_ options: ClientOptions) throws(CommandError) -> [UInt8] {
   let client = try options.connect()
-  do throws(DiagnosticsError) {
+  do throws(AccessError) {
     return try client.status()
   } catch {
     throw CommandError(saying: error.text)
@@ -67,7 +67,7 @@ func fetchStatus(_ options: ClientOptions) throws(CommandError) -> [UInt8] {
 }
 
 func report(_ json: [UInt8], _ text: (StatusReport) -> TextBuilder) throws(CommandError) {
-  do throws(DiagnosticsError) {
+  do throws(AccessError) {
     let report = try StatusReport(json, columns: Output.columns)
     defer { report.release() }
     Output.put(text(report))

@@ -91,11 +91,11 @@ private final class TopRun {
       let now = monotonicNow()
       if let askedAt, !isSilent, now - askedAt >= Self.answerTime {
         isSilent = true
-        try tellSilence()
+        try printSilence()
       }
       if now >= nextLook { try look(now) }
       wait(until: isSilent ? nextLook : askedAt.map { min($0 + Self.answerTime, nextLook) } ?? nextLook)
-      try hear()
+      try receive()
     }
     if screen?.hasFailed == true { throw CommandError(ExitCode.failed) }
   }
@@ -105,10 +105,10 @@ private final class TopRun {
   private func look(_ now: Instant) throws(CommandError) {
     nextLook = now + .seconds(options.interval)
     if askedAt != nil {
-      if isSilent { try tellSilence() }
+      if isSilent { try printSilence() }
       return
     }
-    do throws(DiagnosticsError) {
+    do throws(AccessError) {
       if client == nil { client = try ControlClient(path: path) }
       client?.send(.status)
       askedAt = now
@@ -118,7 +118,7 @@ private final class TopRun {
   }
 
   /// Handles the events that the daemon has sent, without waiting for more.
-  private func hear() throws(CommandError) {
+  private func receive() throws(CommandError) {
     while let client, askedAt != nil {
       switch client.next(milliseconds: 0) {
       case .event(.statusPiece(let piece)):
@@ -134,8 +134,8 @@ private final class TopRun {
   private func take() throws(CommandError) {
     let json = answer
     forget()
-    do throws(DiagnosticsError) {
-      model.hear(try StatusSample(json), at: monotonicNow())
+    do throws(AccessError) {
+      model.add(try StatusSample(json), at: monotonicNow())
     } catch {
       return try lose(error.text)
     }
@@ -146,7 +146,7 @@ private final class TopRun {
   private func lose(_ reason: String, _ code: CInt = ExitCode.failed) throws(CommandError) {
     client = nil
     forget()
-    try tell(reason, code)
+    try printNotice(reason, code)
   }
 
   /// Clears the state of the open request.
@@ -156,9 +156,9 @@ private final class TopRun {
     isSilent = false
   }
 
-  private func tellSilence() throws(CommandError) { try tell("the daemon does not answer; see “causeway log”") }
+  private func printSilence() throws(CommandError) { try printNotice("the daemon does not answer; see “causeway log”") }
 
-  private func tell(_ reason: String, _ code: CInt = ExitCode.failed) throws(CommandError) {
+  private func printNotice(_ reason: String, _ code: CInt = ExitCode.failed) throws(CommandError) {
     if screen == nil { throw CommandError(saying: reason, code) }
     model.lose(reason, at: monotonicNow())
     draw()

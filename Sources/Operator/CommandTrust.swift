@@ -161,7 +161,7 @@ private func settle(_ operation: TrustOperation, _ options: IdentityOptions) -> 
 
 /// The keys of peers, refused nodes and alarms that the daemon knows, with their names.
 private func seen(_ client: ControlClient) throws(CommandError) -> [Target] {
-  do throws(DiagnosticsError) {
+  do throws(AccessError) {
     let report = try StatusReport(client.status())
     defer { report.release() }
     var targets: [Target] = []

@@ -22,7 +22,7 @@ final class PeerConnection {
       case .event(.ready(let id, _)):
         localID = id
         return
-      case .event(let event): hear(event)
+      case .event(let event): handle(event)
       case .closed(let reason): throw CommandError(saying: reason)
       case .timedOut: throw CommandError(saying: "the daemon did not answer for 5 s; see “causeway log”")
       }
@@ -77,14 +77,14 @@ final class PeerConnection {
     let left = deadline > now ? CInt(clamping: ((deadline - now).nanoseconds + 999_999) / 1_000_000) : 0
     switch client.next(milliseconds: left) {
     case .event(let event):
-      hear(event)
+      handle(event)
       return event
     case .closed(let reason): throw CommandError(saying: reason)
     case .timedOut: return nil
     }
   }
 
-  private func hear(_ event: ControlEvent) {
+  private func handle(_ event: ControlEvent) {
     switch event {
     case .peerPresent(let peer): _ = book.present(peer)
     case .peerLost(let id): _ = book.lost(id)

@@ -43,7 +43,7 @@ final class ClientServer {
   /// Listens at `path`. Errors: those of `UnixListener` and epoll_ctl.
   init(
     _ loop: EventLoop, path: String, journal: Journal, _ clients: ClientRecords, access: Access, groups: [UInt32]
-  ) throws(DiagnosticsError) {
+  ) throws(AccessError) {
     self.loop = loop
     self.clients = clients
     self.journal = journal
@@ -58,7 +58,7 @@ final class ClientServer {
 
   /// Creates the socket again if its file was removed. Returns whether the socket was created. Connected clients stay
   /// connected.
-  func restore() throws(DiagnosticsError) -> Bool {
+  func restore() throws(AccessError) -> Bool {
     if acceptor != nil && listener.isThere { return false }
     let fresh = try Self.listener(path, access)
     acceptor?.close()
@@ -84,7 +84,7 @@ final class ClientServer {
   func tellClients() -> Bool {
     var hasTold = false
     for connection in connections where clients.hasNews(connection.place) && !connection.isBlocked {
-      if connection.tell() { hasTold = true }
+      if connection.sendEvents() { hasTold = true }
     }
     timer?.set(min(clients.nextDeadline, longPackets.nextDeadline, packetDeadline))
     return hasTold
@@ -95,12 +95,12 @@ final class ClientServer {
 
   // MARK: Clients
 
-  private static func listener(_ path: String, _ access: Access) throws(DiagnosticsError) -> UnixListener {
+  private static func listener(_ path: String, _ access: Access) throws(AccessError) -> UnixListener {
     let mode: mode_t = if case .members = access { 0o666 } else { 0o660 }
     return try UnixListener(path, type: SOCK_STREAM, backlog: LocalLimits.clientsMax, mode: mode)
   }
 
-  private func listen() throws(DiagnosticsError) {
+  private func listen() throws(AccessError) {
     do throws(SystemError) {
       acceptor = try Acceptor(loop, listener.descriptor) { [self] in
         accept($0)
@@ -108,7 +108,7 @@ final class ClientServer {
         if let error { journal.report(.warning, at: loop.now, "api", "cannot accept clients: \(error.text)") }
       }
     } catch {
-      throw DiagnosticsError("\(path): \(error.text)")
+      throw AccessError("\(path): \(error.text)")
     }
   }
 

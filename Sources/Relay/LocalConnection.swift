@@ -63,7 +63,7 @@ final class LocalConnection: EventSource {
   func ready(_ events: UInt32) {
     if events & EPOLLOUT.rawValue != 0 {
       isBlocked = false
-      tell()
+      sendEvents()
     }
     if events & EPOLLIN.rawValue != 0 && wants > 0 {
       receive()
@@ -225,7 +225,7 @@ final class LocalConnection: EventSource {
 
   /// Writes new events to the client until none remain or its socket is full. Returns whether anything was written.
   @discardableResult
-  func tell() -> Bool {
+  func sendEvents() -> Bool {
     var hasWritten = false
     while let server, !isBlocked {
       if written == outgoing.count {

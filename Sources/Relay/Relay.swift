@@ -29,7 +29,7 @@ public func runRelay(_ configuration: Configuration, configurationFile: String?)
 private func startRelay(_ configuration: Configuration, _ file: String?) throws(StartError) -> Relay {
   if let excess = Ledger.excess(journalBytes: configuration.journal.sizeKiB * 1024) { say("memory", excess) }
   let journal: JournalFile
-  do throws(DiagnosticsError) {
+  do throws(AccessError) {
     journal = try JournalFile(
       path: configuration.journalPath, sizeKiB: configuration.journal.sizeKiB, level: configuration.journal.level)
   } catch {
@@ -150,7 +150,7 @@ final class Relay {
     } catch {
       throw StartError("cannot watch for signals: \(error.text)")
     }
-    do throws(DiagnosticsError) {
+    do throws(AccessError) {
       control = try ControlServer(loop, path: configuration.controlSocketPath, journal: journal, delegate: self)
     } catch {
       throw StartError(error.text)
@@ -205,7 +205,7 @@ final class Relay {
     case .messageWaiting(let peer, let message): _ = node.takeMessage(from: peer, message.lane, now: now)
     case .datagram: break
     case .epochRaised(let epoch): epochRaised(to: epoch)
-    case .session(let event): local?.clients.hear(event, now: now)
+    case .session(let event): local?.clients.receive(event, now: now)
     }
   }
 

@@ -99,12 +99,12 @@ extension Relay: ControlDelegate {
 
   func controlIdentity() -> (id: NodeID, name: String) { (node.settings.id, configuration.node.displayName) }
 
-  func controlInvitation() throws(DiagnosticsError) -> JoinInvitation {
+  func controlInvitation() throws(AccessError) -> JoinInvitation {
     guard let group = radios.group else {
-      throw DiagnosticsError("Wi-Fi Direct is off: set enabled = yes in [wifi-direct]")
+      throw AccessError("Wi-Fi Direct is off: set enabled = yes in [wifi-direct]")
     }
     guard group.state == .groupOwner else {
-      throw DiagnosticsError("this node has no Wi-Fi group that others could join; see “causeway radios”")
+      throw AccessError("this node has no Wi-Fi group that others could join; see “causeway radios”")
     }
     return JoinInvitation(
       name: configuration.node.displayName, id: node.settings.id.text, ssid: group.ssid, passphrase: group.passphrase,

@@ -80,7 +80,7 @@ extension Relay {
           "there is no group “\(group)”: until a restart only root and the daemon's user may connect")
       }
     }
-    do throws(DiagnosticsError) {
+    do throws(AccessError) {
       local = try ClientServer(
         loop, path: configuration.localSocketPath, journal: journal, clients, access: access,
         groups: granted.map { $0.group })

@@ -53,13 +53,13 @@ func openState(_ configuration: Configuration, _ journal: Journal) throws(StartE
     ]
     var faults: [(source: StaticString, text: String)] = []
     for (source, text) in sources { if let text { faults.append((source, text)) } }
-    for fault in faults { tell(.error, fault.text, journal) }
+    for fault in faults { report(.error, fault.text, journal) }
     // A fault of an anchor is only a warning under the other policies, which do not use anchors.
-    if keeper.policy != .authority { for fault in keeper.anchors.faults { tell(.warning, fault.text, journal) } }
-    if configuration.trust.policy == .authority, let notice = clock.notice { tell(.warning, notice, journal) }
+    if keeper.policy != .authority { for fault in keeper.anchors.faults { report(.warning, fault.text, journal) } }
+    if configuration.trust.policy == .authority, let notice = clock.notice { report(.warning, notice, journal) }
     if let failure {
       keeper.noteUnsaved()
-      tell(.error, "\(failure.text); the box runs, but a restart loses all changes", journal)
+      report(.error, "\(failure.text); the box runs, but a restart loses all changes", journal)
     }
     return OpenState(trust: keeper, epoch: epoch, writeFault: failure?.text, faults: faults)
   } catch {
@@ -67,7 +67,7 @@ func openState(_ configuration: Configuration, _ journal: Journal) throws(StartE
   }
 }
 
-private func tell(_ level: Level, _ text: String, _ journal: Journal) {
+private func report(_ level: Level, _ text: String, _ journal: Journal) {
   journal.report(level, at: monotonicNow(), "identity", text)
   say("identity", text)
 }

@@ -16,13 +16,13 @@ extension Relay {
   func keepRuntimeDirectory() {
     journalFile.restore(at: loop.now)
     faults.note("journal", journalFile.problem)
-    keep("control") { [control] () throws(DiagnosticsError) in try control?.restore() ?? false }
-    keep("api") { [local] () throws(DiagnosticsError) in try local?.restore() ?? false }
+    keep("control") { [control] () throws(AccessError) in try control?.restore() ?? false }
+    keep("api") { [local] () throws(AccessError) in try local?.restore() ?? false }
   }
 
   /// Restores a socket if it was removed, and reports the result.
-  private func keep(_ source: StaticString, _ restore: () throws(DiagnosticsError) -> Bool) {
-    do throws(DiagnosticsError) {
+  private func keep(_ source: StaticString, _ restore: () throws(AccessError) -> Bool) {
+    do throws(AccessError) {
       if try restore() {
         journal.report(.warning, at: loop.now, source, "the socket was removed; it is restored")
       }

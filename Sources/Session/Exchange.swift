@@ -44,15 +44,15 @@ extension Sessions {
     guard let purpose = undelivered.remove(tag) else { return }
     switch purpose {
     case .meet(let handle, let address, let number, let echo):
-      guard let (session, index) = pair(handle, address, number) else { return }
+      guard let (session, index) = peer(handle, address, number) else { return }
       guard isDelivered else { return beginAnew(session, index, now) }
-      if echo != 0 && echo == session.pairs[index].theirNumber {
-        session.pairs[index].handshake.confirmTheirNumber()
+      if echo != 0 && echo == session.peers[index].theirNumber {
+        session.peers[index].handshake.confirmTheirNumber()
         connectIfMet(session, index, now)
-        if session.pairs[index].phase == .connected { session.pairs[index].handshake.cancelMessage() }
+        if session.peers[index].phase == .connected { session.peers[index].handshake.cancelMessage() }
       }
     case .member(let handle, let address, let number):
-      guard !isDelivered, let (session, index) = pair(handle, address, number) else { return }
+      guard !isDelivered, let (session, index) = peer(handle, address, number) else { return }
       // The restarted handshake synchronises the tables and windows of the two members again.
       beginAnew(session, index, now)
     case .farewell(let handle, let address):
@@ -60,20 +60,20 @@ extension Sessions {
         let index = session.position(of: address)
       else { return }
       if isDelivered {
-        session.pairs.remove(at: index)
-        if session.pairs.isEmpty { session.phase = .over }
+        session.peers.remove(at: index)
+        if session.peers.isEmpty { session.phase = .over }
       } else {
-        session.pairs[index].tableSync.postponeDelta(to: now + .seconds(1))
+        session.peers[index].tableSync.postponeDelta(to: now + .seconds(1))
       }
     case .message(let handle, let address, let number, let message):
       noteResult(handle)
-      tell(.sent(message, to: address, isDelivered: isDelivered))
-      guard !isDelivered, let (session, index) = pair(handle, address, number) else { return }
+      emit(.sent(message, to: address, isDelivered: isDelivered))
+      guard !isDelivered, let (session, index) = peer(handle, address, number) else { return }
       beginAnew(session, index, now)
     case .streamEnd(let handle, let address, let number, let stream):
       // The stream end may belong to an application that has left.
       guard let session = sessions.first(where: { $0.handle == handle && $0.phase != .over }),
-        let index = session.position(of: address), session.pairs[index].number == number
+        let index = session.position(of: address), session.peers[index].number == number
       else { return }
       if isDelivered {
         streamEndDelivered(session, index, stream)
@@ -92,12 +92,12 @@ extension Sessions {
     }
   }
 
-  /// The pair of `address`, if its handshake still has this number; nil if the handshake has been restarted since.
-  private func pair(
+  /// The peer of `address`, if its handshake still has this number; nil if the handshake has been restarted since.
+  private func peer(
     _ handle: SessionHandle, _ address: MemberAddress, _ number: UInt32
   ) -> (session: LocalSession, index: Int)? {
     guard let session = session(handle), let index = session.position(of: address),
-      session.pairs[index].number == number
+      session.peers[index].number == number
     else { return nil }
     return (session, index)
   }

@@ -39,18 +39,18 @@ final class LocalSession {
   let address: MemberAddress
   let owner: SessionOwner
   /// Whether the application decides on the certificate of each member.
-  let judges: Bool
+  let decidesOnMembers: Bool
   var table: SessionTable
   var phase = Phase.open
   /// The other members of the session, ascending by address.
-  var pairs: [MemberPeer] = []
+  var peers: [MemberPeer] = []
   var strangers: [Stranger] = []
-  var newcomers: [PendingMember] = []
+  var pendingMembers: [PendingMember] = []
   /// Unread messages of former members: one entry for each address.
   var unreadOfGone: [(address: MemberAddress, unread: Unread)] = []
   /// The number of messages without a delivery result. A message to n members is counted n times.
   var unsentMessages = 0
-  /// The index of the pair whose streams sent last.
+  /// The index of the peer whose streams sent last.
   var streamTurn = 0
   var autoJoin: AutoJoin
   /// The time of the last change of the table.
@@ -58,11 +58,14 @@ final class LocalSession {
   /// Whether the application accepted an invitation and the welcome into the inviter's session has not arrived.
   var isJoining = false
 
-  init(_ handle: SessionHandle, _ address: MemberAddress, owner: SessionOwner, judges: Bool, _ table: SessionTable) {
+  init(
+    _ handle: SessionHandle, _ address: MemberAddress, owner: SessionOwner, decidesOnMembers: Bool,
+    _ table: SessionTable
+  ) {
     self.handle = handle
     self.owner = owner
     self.address = address
-    self.judges = judges
+    self.decidesOnMembers = decidesOnMembers
     self.table = table
     autoJoin = AutoJoin(own: address)
   }
@@ -70,20 +73,20 @@ final class LocalSession {
   var isOpen: Bool { phase == .open }
 
   /// Whether a stream end still has to be sent to a member, or be acknowledged by one.
-  var owesStreams: Bool { pairs.contains { $0.streams.areOwed } }
+  var owesStreams: Bool { peers.contains { $0.streams.areOwed } }
 
   /// Whether no other address was ever in the session.
   var isAlone: Bool { table.records.count == 1 && table.origins.count == 1 }
 
-  func position(of address: MemberAddress) -> Int? { pairs.firstIndex { $0.address == address } }
+  func position(of address: MemberAddress) -> Int? { peers.firstIndex { $0.address == address } }
 
   /// The session id to use in messages to a member. A merged session has several ids, and the member may know only some
   /// of these ids. The result is the id that the member named last. Before the member has named an id, the result is
   /// the session id of a joined record of the member, or of any record. A member whose application has restarted may
   /// not know the named session any more.
-  func session(knownTo pair: MemberPeer) -> SessionID? {
-    if let named = pair.named { return named }
-    let records = table.records(of: pair.address)
+  func session(knownTo peer: MemberPeer) -> SessionID? {
+    if let named = peer.named { return named }
+    let records = table.records(of: peer.address)
     return (records.first { $0.isJoined } ?? records.first)?.session
   }
 }

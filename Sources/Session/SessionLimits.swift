@@ -141,7 +141,7 @@ public enum SessionLimits {
   public static let stalePerNodeMax = 2
   /// Pending members (welcomed, not in the table yet) that a welcome lists. A welcome with these and a full table fits
   /// one message.
-  public static let newcomersMax = 16
+  public static let pendingMembersMax = 16
   /// Table messages to one pending member, at intervals of `sweepTime`.
   public static let greetingsMax = 6
   /// The number of wrong signatures in tables of one node after which its tables are ignored for `forgerTime`.

@@ -7,13 +7,13 @@ public enum SessionMemory {
   private static let arrayOverheadBytes = 48
   private static let recordBytes =
     MemoryLayout<MemberRecord>.stride + SessionLimits.farewellBytesMax + arrayOverheadBytes
-  /// The memory of one session: its table, a pair for each other member, and its lists of addresses.
+  /// The memory of one session: its table, a peer for each other member, and its lists of addresses.
   public static let session =
     SessionLimits.recordsMax * (recordBytes + MemoryLayout<UInt64>.stride)
     + SessionLimits.originsMax * (MemoryLayout<TableEntries.Origin>.stride + MemoryLayout<SessionMerge>.stride)
     + SessionLimits.membersMax * MemoryLayout<MemberPeer>.stride
     + SessionLimits.recordsMax * MemoryLayout<(MemberAddress, Unread)>.stride
-    + SessionLimits.newcomersMax * MemoryLayout<LocalSession.PendingMember>.stride
+    + SessionLimits.pendingMembersMax * MemoryLayout<LocalSession.PendingMember>.stride
     + SessionLimits.strangersMax * MemoryLayout<LocalSession.Stranger>.stride
   /// The memory of a message whose signatures are being checked: its records, which are verified one by one, and its
   /// origins and merges.

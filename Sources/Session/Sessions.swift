@@ -19,7 +19,7 @@ public final class Sessions {
   var sessions: [LocalSession] = []
   var services = Services()
   var outgoing: [OutgoingInvitation] = []
-  /// The rates of invitations that ended early, one for each pair of user and node.
+  /// The rates of invitations that ended early, one for each peer of user and node.
   var briefInvitations = SourceBuckets(SessionLimits.briefInvitations)
   var incoming: [IncomingInvitation] = []
   var introductions: [Introduction] = []
@@ -67,12 +67,13 @@ public final class Sessions {
 
   // MARK: Requests of applications
 
-  /// Opens a session whose only member is `endpoint` of this node. If `judges` is true, the application decides on the
+  /// Opens a session whose only member is `endpoint` of this node. If `decidesOnMembers` is true, the application decides on the
   /// certificate of each member. `owner` is the application to which the session's use of shared limits is charged.
   /// After `.ended`, the host calls `taken` for each message that the application still takes. The host calls `discard`
   /// when the application takes no more.
   public func open(
-    _ endpoint: UInt32, _ rules: SessionRules, judges: Bool = false, owner: SessionOwner = SessionOwner(), now: Instant
+    _ endpoint: UInt32, _ rules: SessionRules, decidesOnMembers: Bool = false, owner: SessionOwner = SessionOwner(),
+    now: Instant
   ) throws(SessionError) -> SessionHandle {
     guard endpoint != 0 else { throw .invalid }
     sessions.removeAll { $0.phase == .over }
@@ -90,7 +91,7 @@ public final class Sessions {
     var table = SessionTable(origin, cryptography)
     table.found()
     let session = LocalSession(
-      SessionHandle(number: nextNumber()), address, owner: owner, judges: judges, table)
+      SessionHandle(number: nextNumber()), address, owner: owner, decidesOnMembers: decidesOnMembers, table)
     sessions.append(session)
     return session.handle
   }
@@ -103,7 +104,7 @@ public final class Sessions {
 
   /// The other members of a session, with their states.
   public func members(of handle: SessionHandle) -> [(address: MemberAddress, state: MemberState)] {
-    (session(handle)?.pairs ?? []).map { ($0.address, state(of: $0)) }
+    (session(handle)?.peers ?? []).map { ($0.address, state(of: $0)) }
   }
 
   /// The table of a session, for status and tests.
@@ -161,15 +162,15 @@ public final class Sessions {
     }
     for session in sessions {
       note(session.autoJoin.checkAt)
-      for pair in session.pairs {
-        note(pair.nextDeadline(after: now))
+      for peer in session.peers {
+        note(peer.nextDeadline(after: now))
         if session.isOpen {
-          noteEnd(pair.credit.pauseAt)
-          noteEnd(pair.credit.giveBackAt)
+          noteEnd(peer.credit.pauseAt)
+          noteEnd(peer.credit.giveBackAt)
         }
       }
       for stranger in session.strangers { note(stranger.at) }
-      for newcomer in session.newcomers { note(newcomer.at) }
+      for newcomer in session.pendingMembers { note(newcomer.at) }
       if case .leaving(let owing, let until) = session.phase { noteEnd(session.owesStreams ? owing : until) }
     }
     for invitation in outgoing {
@@ -191,7 +192,7 @@ public final class Sessions {
     mayLend = true
     for session in sessions {
       if case .leaving(let owing, let until) = session.phase {
-        if owing <= now { for index in session.pairs.indices { forgetOwedStreams(session, index) } }
+        if owing <= now { for index in session.peers.indices { forgetOwedStreams(session, index) } }
         if until <= now { session.phase = .over }
       }
       if session.isOpen {
@@ -208,7 +209,7 @@ public final class Sessions {
     sessions.first { $0.handle == handle && $0.isOpen }
   }
 
-  func tell(_ event: SessionEvent) { events.append(event) }
+  func emit(_ event: SessionEvent) { events.append(event) }
 
   func isInReach(_ node: NodeID) -> Bool { nodes.contains(node) }
 

@@ -85,7 +85,7 @@ public struct SessionsReport {
   private static let nameColumns = 12
 
   /// Parses the daemon's answer. Throws if it is not a JSON object.
-  public init(_ json: [UInt8]) throws(DiagnosticsError) {
+  public init(_ json: [UInt8]) throws(AccessError) {
     guard let root = JSONView(parsing: json) else { throw .notUnderstood }
     self.root = root
   }

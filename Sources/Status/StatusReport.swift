@@ -7,7 +7,7 @@ public struct StatusReport {
   private let columns: Int
 
   /// Parses the daemon's answer. `columns`: the width of the output. Throws if the answer is not a JSON object.
-  public init(_ json: [UInt8], columns: Int = .max) throws(DiagnosticsError) {
+  public init(_ json: [UInt8], columns: Int = .max) throws(AccessError) {
     self.columns = columns
     guard let root = JSONView(parsing: json) else { throw .notUnderstood }
     self.root = root

@@ -65,7 +65,7 @@ public struct StatusSample {
   public init() {}
 
   /// Parses the daemon's answer. Throws if the answer is not a JSON object. A missing number is read as zero.
-  public init(_ json: [UInt8]) throws(DiagnosticsError) {
+  public init(_ json: [UInt8]) throws(AccessError) {
     let report = try StatusReport(json)
     defer { report.release() }
     let box = report.root["box"]

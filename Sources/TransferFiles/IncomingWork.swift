@@ -19,7 +19,7 @@ public struct IncomingWork: Sendable {
   public init() {}
 
   /// Handles bytes of the sender's stream.
-  public mutating func hear(_ bytes: [UInt8]) -> Step {
+  public mutating func receive(_ bytes: [UInt8]) -> Step {
     splitter.append(bytes)
     var step = Step()
     do throws(TransferError) {

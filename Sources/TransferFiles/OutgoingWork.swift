@@ -32,7 +32,7 @@ public struct OutgoingWork: Sendable {
   public mutating func cancel(_ text: [UInt8] = []) { sender.cancel(text) }
 
   /// Handles bytes of the receiver's stream.
-  public mutating func hear(_ bytes: [UInt8]) {
+  public mutating func receive(_ bytes: [UInt8]) {
     splitter.append(bytes)
     do throws(TransferError) {
       while let record = try splitter.next() { sender.handle(record) }

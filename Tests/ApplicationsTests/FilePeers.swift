@@ -41,7 +41,7 @@ final class FileReceiver {
 
   /// Handles bytes of the sender, and returns the records for the sender.
   private func receive(_ bytes: [UInt8]) -> [UInt8] {
-    let step = work.hear(bytes)
+    let step = work.receive(bytes)
     guard let offer = step.offer else { return step.bytes }
     let accepted = try? work.accept(directory, .max, offer, from: Array("alice".utf8))
     return step.bytes + (accepted?.bytes ?? [])
@@ -79,7 +79,7 @@ final class FileSender {
     }
     let written = connection.written[answer] ?? []
     if handled < written.count {
-      work.hear(Array(written[handled...]))
+      work.receive(Array(written[handled...]))
       handled = written.count
     }
     var isMore = work.outcome == nil

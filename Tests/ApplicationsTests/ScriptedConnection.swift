@@ -72,7 +72,7 @@ final class ScriptedConnection: LocalConnection {
     return lastNumber
   }
 
-  func tell(_ body: LocalRequest.Body) { requests.append(body) }
+  func post(_ body: LocalRequest.Body) { requests.append(body) }
 
   func write(_ stream: UInt32, _ bytes: RawSpan) {
     written[stream, default: []] += bytes.withUnsafeBytes { Array($0) }

@@ -23,19 +23,19 @@ private func message(_ text: String, _ sender: Member) -> SessionEvent {
 @Test func `only the last of several unread states is reported`() {
   var session = content()
   for state in [.connecting, .connected, .away, .connected, .paused] as [Member.State] {
-    _ = session.tell(.member(member(state, one)))
+    _ = session.apply(.member(member(state, one)))
   }
-  _ = session.tell(.member(member(.connected, two)))
+  _ = session.apply(.member(member(.connected, two)))
   #expect(all(&session) == [.member(member(.paused, one)), .member(member(.connected, two))])
   #expect(session.members == [one: member(.paused, one), two: member(.connected, two)])
 }
 
 @Test func `a member connects before its messages and leaves after them`() {
   var session = content()
-  _ = session.tell(.member(member(.connected, one)))
-  _ = session.tell(.message(from: one, isReliable: true, bytes("a")))
-  _ = session.tell(.member(member(.away, one)))
-  _ = session.tell(.member(member(.left("bye"), one)))
+  _ = session.apply(.member(member(.connected, one)))
+  _ = session.apply(.message(from: one, isReliable: true, bytes("a")))
+  _ = session.apply(.member(member(.away, one)))
+  _ = session.apply(.member(member(.left("bye"), one)))
   let told = all(&session)
   #expect(
     told == [
@@ -46,19 +46,19 @@ private func message(_ text: String, _ sender: Member) -> SessionEvent {
 
 @Test func `a state that was read is not replaced`() {
   var session = content()
-  _ = session.tell(.member(member(.connected, one)))
+  _ = session.apply(.member(member(.connected, one)))
   #expect(session.take() == .member(member(.connected, one)))
-  _ = session.tell(.member(member(.away, one)))
-  _ = session.tell(.room(one))
-  _ = session.tell(.room(one))
+  _ = session.apply(.member(member(.away, one)))
+  _ = session.apply(.room(one))
+  _ = session.apply(.room(one))
   #expect(all(&session) == [.member(member(.away, one)), .room(one)])
 }
 
 @Test func `a pending question about a member is queued once`() {
   var session = content()
-  for _ in 0..<3 { _ = session.tell(.decisionWanted(one, bob, certificates: [[1]])) }
+  for _ in 0..<3 { _ = session.apply(.decisionWanted(one, bob, certificates: [[1]])) }
   #expect(all(&session) == [.decisionWanted(one, bob, certificates: [[1]])])
-  _ = session.tell(.decisionWanted(one, bob, certificates: [[1]]))
+  _ = session.apply(.decisionWanted(one, bob, certificates: [[1]]))
   #expect(all(&session) == [.decisionWanted(one, bob, certificates: [[1]])])
 }
 
@@ -67,7 +67,7 @@ private func message(_ text: String, _ sender: Member) -> SessionEvent {
   #expect(session.grant() == 262_144)
   #expect(session.grant() == nil)
   for _ in 0..<4 {
-    #expect(session.tell(.message(from: one, isReliable: true, [UInt8](repeating: 0, count: 65_000))) == nil)
+    #expect(session.apply(.message(from: one, isReliable: true, [UInt8](repeating: 0, count: 65_000))) == nil)
   }
   #expect(session.grant() == nil)
   for _ in 0..<2 { _ = session.take() }
@@ -80,16 +80,16 @@ private func message(_ text: String, _ sender: Member) -> SessionEvent {
 @Test func `messages beyond the window break the protocol`() {
   var session = content()
   var count = 0
-  while count < 100_000, session.tell(.message(from: one, isReliable: true, [])) == nil { count += 1 }
+  while count < 100_000, session.apply(.message(from: one, isReliable: true, [])) == nil { count += 1 }
   #expect(count == 262_144 / 64)
 }
 
 @Test func `endless members break the protocol`() {
   var session = content(), count = 0
-  while count < 100_000, session.tell(.member(member(.connected, .numbered(count)))) == nil { count += 1 }
+  while count < 100_000, session.apply(.member(member(.connected, .numbered(count)))) == nil { count += 1 }
   #expect(count == Limits.membersMax)
   session = content()
   count = 0
-  while count < 100_000, session.tell(.member(member(.crashed, .numbered(count)))) == nil { count += 1 }
+  while count < 100_000, session.apply(.member(member(.crashed, .numbered(count)))) == nil { count += 1 }
   #expect(count == Limits.eventsMax)
 }

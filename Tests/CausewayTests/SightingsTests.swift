@@ -12,53 +12,53 @@ private let one = Address.numbered(1), two = Address.numbered(2)
 
 @Test func `a service is found, changed and lost`() {
   var sightings = Sightings()
-  _ = sightings.tell(9, [service(one, ["room": "4"])])
+  _ = sightings.update(9, [service(one, ["room": "4"])])
   sightings.allTold()
   #expect(all(&sightings) == [.found(service(one, ["room": "4"])), .allTold])
-  _ = sightings.tell(9, [service(one, ["room": "5"])])
+  _ = sightings.update(9, [service(one, ["room": "5"])])
   #expect(all(&sightings) == [.changed(service(one, ["room": "5"]))])
-  _ = sightings.tell(9, [service(one, ["room": "5"])])
+  _ = sightings.update(9, [service(one, ["room": "5"])])
   #expect(all(&sightings) == [])
-  _ = sightings.tell(9, [])
+  _ = sightings.update(9, [])
   #expect(all(&sightings) == [.lost(service(one, ["room": "5"]))])
 }
 
 @Test func `a node that moves to another place is neither lost nor found again`() {
   var sightings = Sightings()
-  _ = sightings.tell(9, [service(one)])
+  _ = sightings.update(9, [service(one)])
   #expect(all(&sightings) == [.found(service(one))])
-  _ = sightings.tell(3, [service(one)])
-  _ = sightings.tell(9, [])
+  _ = sightings.update(3, [service(one)])
+  _ = sightings.update(9, [])
   #expect(all(&sightings) == [])
   #expect(sightings.services == [service(one)])
-  _ = sightings.tell(3, [])
+  _ = sightings.update(3, [])
   #expect(all(&sightings) == [.lost(service(one))])
 }
 
 @Test func `another node in a slot means that the first is lost`() {
   var sightings = Sightings()
-  _ = sightings.tell(9, [service(one)])
+  _ = sightings.update(9, [service(one)])
   _ = all(&sightings)
-  _ = sightings.tell(9, [service(two)])
+  _ = sightings.update(9, [service(two)])
   #expect(Set(all(&sightings)) == [.lost(service(one)), .found(service(two))])
 }
 
 @Test func `a slow reader receives only the difference`() {
   var sightings = Sightings()
   for round in 0..<1000 {
-    _ = sightings.tell(9, [service(one, ["round": "\(round)"])])
-    _ = sightings.tell(8, [service(two)])
-    _ = sightings.tell(8, [])
+    _ = sightings.update(9, [service(one, ["round": "\(round)"])])
+    _ = sightings.update(8, [service(two)])
+    _ = sightings.update(8, [])
   }
   #expect(all(&sightings) == [.found(service(one, ["round": "999"]))])
 }
 
 @Test func `a daemon that reports endless services is stopped`() {
   var sightings = Sightings(), count = 0
-  while count < 10_000 && sightings.tell(count, [service(.numbered(count))]) { count += 1 }
+  while count < 10_000 && sightings.update(count, [service(.numbered(count))]) { count += 1 }
   #expect(count == Limits.sightingsMax)
   sightings = Sightings()
   count = 0
-  while count < 20_000 && sightings.tell(0, [service(.numbered(count))]) { count += 1 }
+  while count < 20_000 && sightings.update(0, [service(.numbered(count))]) { count += 1 }
   #expect(count < 2 * Limits.sightingsMax + 2)
 }

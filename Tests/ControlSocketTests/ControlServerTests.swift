@@ -169,7 +169,7 @@ import Text
   }
 
   @Test func `a second daemon is refused and a stale socket replaced`() throws {
-    #expect(throws: DiagnosticsError.self) {
+    #expect(throws: AccessError.self) {
       try ControlServer(box.loop, path: box.socketPath, journal: .none, delegate: box.node)
     }
     let directory = TemporaryDirectory()
@@ -189,7 +189,7 @@ import Text
   }
 
   @Test func `a missing daemon is told with what to do`() {
-    do throws(DiagnosticsError) {
+    do throws(AccessError) {
       _ = try ControlClient(path: "/nonexistent/control.sock")
       Issue.record("connected")
     } catch { #expect(error.text.hasPrefix("no daemon answers at /nonexistent/control.sock")) }

@@ -44,5 +44,5 @@ private let attic = JoinInvitation(
 }
 
 @Test func `what is no JSON is no invitation`() {
-  #expect(throws: DiagnosticsError.self) { try JoinInvitation(Array("[]".utf8)) }
+  #expect(throws: AccessError.self) { try JoinInvitation(Array("[]".utf8)) }
 }

@@ -73,8 +73,8 @@ final class FakeNode: ControlDelegate {
 
   /// The invitation to the Wi-Fi group. Nil if there is no group.
   var invitation: JoinInvitation?
-  func controlInvitation() throws(DiagnosticsError) -> JoinInvitation {
-    guard let invitation else { throw DiagnosticsError("no group") }
+  func controlInvitation() throws(AccessError) -> JoinInvitation {
+    guard let invitation else { throw AccessError("no group") }
     return invitation
   }
 

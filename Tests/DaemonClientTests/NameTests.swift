@@ -73,7 +73,7 @@ private nonisolated(unsafe) let sightings = [
     var browse = Sightings()
     let peer = LocalPeer(name: bytes("bob"), hops: 1, isVerified: false)
     func hear(_ place: UInt16, _ node: NodeID, _ endpoints: [UInt32]) -> [Sightings.Change] {
-      browse.hear(place: place, node, peer, endpoints.map { Service(endpoint: $0, type: bytes("chat")) })
+      browse.update(place: place, node, peer, endpoints.map { Service(endpoint: $0, type: bytes("chat")) })
     }
     func seen(_ endpoint: UInt32) -> Sighting { Sighting(bob, peer, Service(endpoint: endpoint, type: bytes("chat"))) }
     #expect(hear(3, bob, [1, 2]) == [.found(seen(1)), .found(seen(2))])

@@ -78,7 +78,7 @@ private func answering(_ bearer: BearerKind, within milliseconds: UInt64) -> Liv
   #expect(pings == [15, 30])
 }
 
-@Test func `a node that was late itself pings once more before it judges`() {
+@Test func `a node that was late itself pings once more before it decidesOnMembers`() {
   var liveness = answering(.ethernet, within: 5)
   liveness.pingSent(now: start)
   let late = start + .milliseconds(700 + 251)
@@ -88,7 +88,7 @@ private func answering(_ bearer: BearerKind, within milliseconds: UInt64) -> Liv
   #expect(first == .ping && then == [.nothing, .death])
 }
 
-@Test func `a node that is always late judges after three pings`() {
+@Test func `a node that is always late decidesOnMembers after three pings`() {
   var liveness = answering(.ethernet, within: 5)
   liveness.pingSent(now: start)
   var now = start

@@ -247,7 +247,7 @@ private func joined(_ count: Int) -> (house: House, applications: [Application],
   @Test func `an application decides on members, and those it rejects do not meet it`() {
     let house = House(2)
     let judge = Application(house, 0), guest = Application(house, 1)
-    let session = judge.ask(.open(type: chat, SessionRules(), judges: true))
+    let session = judge.ask(.open(type: chat, SessionRules(), decidesOnMembers: true))
     _ = judge.ask(.window(session: session, limit: .max))
     _ = guest.ask(.advertise(type: chat, info: []))
     let theirs = guest.open("chat")

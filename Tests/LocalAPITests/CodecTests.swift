@@ -233,7 +233,8 @@ private let events: [(name: String, event: LocalEvent)] = [
   @Test func `a request to open may omit the fields of later versions`() throws {
     let old = Array(LocalRequest(4, .open(type: bytes("photos"), SessionRules())).packet.dropFirst(4))
     #expect(try read(old + [0]) == read(old))
-    #expect(try read(old + [1]) == LocalRequest(4, .open(type: bytes("photos"), SessionRules(), judges: true)))
+    #expect(
+      try read(old + [1]) == LocalRequest(4, .open(type: bytes("photos"), SessionRules(), decidesOnMembers: true)))
     #expect(throws: LocalSyntaxError.outOfRange) { try read(old + [2]) }
   }
 

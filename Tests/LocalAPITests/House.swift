@@ -99,7 +99,7 @@ final class House {
         }
         while let event = box.sessions.nextEvent() {
           isQuiet = false
-          box.clients.hear(event, now: now)
+          box.clients.receive(event, now: now)
         }
       }
     }

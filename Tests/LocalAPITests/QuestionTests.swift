@@ -20,7 +20,7 @@ import TestSupport
 
   /// Makes the guest a member of the judge's session. Returns the session's number at each of the two clients.
   private func join() -> (judge: UInt32, guest: UInt32) {
-    let session = judge.ask(.open(type: bytes("chat"), SessionRules(), judges: true))
+    let session = judge.ask(.open(type: bytes("chat"), SessionRules(), decidesOnMembers: true))
     _ = judge.ask(.window(session: session, limit: .max))
     _ = guest.ask(.advertise(type: bytes("chat"), info: []))
     let theirs = guest.open("chat")

@@ -75,7 +75,7 @@ func `an event of another version is shown by its numbers`(_ event: UInt16) {
 @Test func `the names that are kept are bounded and the oldest gives way`() {
   var names = JournalNames()
   for number in 0...UInt64(JournalNames.namesMax) {
-    names.hear(
+    names.note(
       JournalRecord(
         sequence: number + 1, instant: .zero, wallNanoseconds: 0, level: 5, event: Event.peerNamed.rawValue, link: 0xFF,
         a: UInt64(littleEndian: 0x626F_62), b: 0, c: 0, node: NodeID(high: number, low: 1)))

@@ -36,7 +36,7 @@ import Text
 
   @Test func `a second writer is refused`() throws {
     let file = try JournalFile(path: path, sizeKiB: 16, level: .info)
-    #expect(throws: DiagnosticsError.self) { try JournalFile(path: path, sizeKiB: 16, level: .info) }
+    #expect(throws: AccessError.self) { try JournalFile(path: path, sizeKiB: 16, level: .info) }
     withExtendedLifetime(file) {}
   }
 
@@ -67,7 +67,7 @@ import Text
     let after = try JournalMapping(path: path)
     #expect(
       after.record(1)?.a == 1 && after.record(2)?.event == Event.journalRestored.rawValue && after.record(2)?.a == 0)
-    #expect(throws: DiagnosticsError.self) { try JournalFile(path: path, sizeKiB: 16, level: .info) }
+    #expect(throws: AccessError.self) { try JournalFile(path: path, sizeKiB: 16, level: .info) }
   }
 
   @Test func `what is counted is told by its events text`() throws {
@@ -137,7 +137,7 @@ import Text
       let file = fopen(directory.path + "/other", "w")
       fputs(content, file)
       fclose(file)
-      do throws(DiagnosticsError) { _ = try JournalMapping(path: directory.path + "/other") } catch {
+      do throws(AccessError) { _ = try JournalMapping(path: directory.path + "/other") } catch {
         return error.text
       }
       return nil
@@ -145,7 +145,7 @@ import Text
     #expect(text("")?.contains("empty") == true)
     #expect(text("hello")?.contains("shorter") == true)
     #expect(text(String(repeating: "hello", count: 2000))?.contains("not a Causeway journal") == true)
-    do throws(DiagnosticsError) {
+    do throws(AccessError) {
       _ = try JournalMapping(path: "/nonexistent/journal")
     } catch { #expect(error.text.contains("has “causeway run” been started")) }
   }

@@ -14,7 +14,7 @@ private final class Top {
   var model = TopModel()
 
   init(_ samples: StatusSample...) {
-    for (second, sample) in samples.enumerated() { model.hear(sample, at: start + .seconds(UInt64(second))) }
+    for (second, sample) in samples.enumerated() { model.add(sample, at: start + .seconds(UInt64(second))) }
   }
 
   /// Creates a model that has received two samples, each with this number of links.
@@ -119,11 +119,11 @@ private final class Top {
   top.model.press(.character(0x20))
   var later = sample()
   later.bytesForwarded = 99_000_000
-  top.model.hear(later, at: start + .seconds(2))
+  top.model.add(later, at: start + .seconds(2))
   #expect(text(top.page())[1].contains("1.5 MB/s") && text(top.page())[1].hasSuffix("PAUSED"))
   top.model.press(.character(0x20))
   later.bytesForwarded = 99_000_500
-  top.model.hear(later, at: start + .seconds(3))
+  top.model.add(later, at: start + .seconds(3))
   #expect(text(top.page())[1].contains("500 B/s"))
 }
 
@@ -150,7 +150,7 @@ private final class Top {
   #expect(text(lines).contains { $0.contains("peer0") })
   var later = sample()
   later.bytesForwarded = 99_000_000
-  top.model.hear(later, at: start + .seconds(7))
+  top.model.add(later, at: start + .seconds(7))
   #expect(text(top.page())[2] == "no alarms, no faults")
   #expect(top.model.figures?.bytesForwarded == nil, "a gap gives no rate")
 }

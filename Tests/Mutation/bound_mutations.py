@@ -52,7 +52,7 @@ ROWS = [
     Row("an invitation to an absent service is reported", ANSWERING,
         "if !services.isOffered(invite.to) && !awaits(new.from, at: invite.to) {", "if false {", "SessionTests"),
     Row("a welcome may list any number of pending members", "Sources/Session/Wire/InvitationMessages.swift",
-        "guard count <= SessionLimits.newcomersMax else { throw .tooLong }", "", "SessionTests"),
+        "guard count <= SessionLimits.pendingMembersMax else { throw .tooLong }", "", "SessionTests"),
     Row("an admission chain of any depth is accepted",
         "Sources/Session/Membership/Ticket.swift", "guard version > 0, depth <= SessionLimits.depthMax else",
         "guard version > 0 else", "SessionTests"),

@@ -49,7 +49,7 @@ ROWS = [
     Row("the operator waits for other users' signatures", CLIENTS, "!client.isOperator, LocalRequest.maySign(packet) else",
         "LocalRequest.maySign(packet) else", "LocalAPITests"),
     Row("a lone member signs its departure", "Sources/Session/Membership/Membership.swift",
-        "if !session.pairs.isEmpty { _ = session.table.end", "do { _ = session.table.end", "LocalAPITests"),
+        "if !session.peers.isEmpty { _ = session.table.end", "do { _ = session.table.end", "LocalAPITests"),
     Row("one user's unread messages take the whole borrow pool", "Sources/Session/FlowControl/Lending.swift",
         "held: Int(ofUser), taken: Int(all), isFavoured: session.owner.isFavoured)\n    else", "held: 0, taken: Int(all), isFavoured: true)\n    else",
         "LocalAPITests"),

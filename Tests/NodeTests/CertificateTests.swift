@@ -13,12 +13,14 @@ import Testing
   }
 
   /// Opens one application session on each of three nodes. The application of the first node invites the applications
-  /// of the other two nodes, which accept. The applications on the nodes in `judges` decide about each admission.
-  private func meet(_ row: Row, judges: [Int], rules: SessionRules = SessionRules()) throws -> [SessionHandle] {
+  /// of the other two nodes, which accept. The applications on the nodes in `decidesOnMembers` decide about each admission.
+  private func meet(_ row: Row, decidesOnMembers: [Int], rules: SessionRules = SessionRules()) throws -> [SessionHandle]
+  {
     let sessions = try (0..<3).map { number in
       try row.places[number].node.advertise(
         Service(endpoint: 1, type: Array("story".utf8), info: []), now: row.now)
-      return try row.places[number].node.sessions.open(1, rules, judges: judges.contains(number), now: row.now)
+      return try row.places[number].node.sessions.open(
+        1, rules, decidesOnMembers: decidesOnMembers.contains(number), now: row.now)
     }
     for place in row.places {
       let application = place.application
@@ -51,7 +53,7 @@ import Testing
       }
     }
     #expect(row.places[1].node.certificates(of: row.places[2].identity.id) == nil)
-    _ = try meet(row, judges: [1, 2])
+    _ = try meet(row, decidesOnMembers: [1, 2])
     for (one, other) in [(1, 2), (2, 1)] {
       #expect(asked[one]?.contains(address(row, other)) == true)
       let point = row.places[other].identity.point
@@ -63,7 +65,7 @@ import Testing
     throws
   {
     let row = Row(3)
-    _ = try meet(row, judges: [0])
+    _ = try meet(row, decidesOnMembers: [0])
     row.restart(2)
     #expect(row.places[0].node.certificates(of: row.places[2].identity.id) == nil)
     row.pass(.seconds(10))
@@ -73,7 +75,7 @@ import Testing
   @Test(arguments: [(0, 2), (2, 0)])
   func `a member proves its key, soon after the last demand for it was lost`(judge: Int, other: Int) throws {
     let row = Row(3)
-    _ = try meet(row, judges: [judge])
+    _ = try meet(row, decidesOnMembers: [judge])
     let node = row.places[other].identity.id
     row.onTheWay = { _, header, payload in header.type == FrameType.handshake.rawValue ? nil : payload }
     row.restart(other)

@@ -197,7 +197,7 @@ private let entriesBytes = "01 00 01" + originBytes + recordBytes
     #expect(all <= SessionLimits.tableBytesMax)
     // Each message that contains the table must fit with its head. The head of an offer is the longest.
     #expect(SessionLimits.tableBytesMax + 300 <= SessionLimits.messageBytesMax)
-    #expect(SessionLimits.tableBytesMax + 75 + SessionLimits.newcomersMax * 20 <= SessionLimits.messageBytesMax)
+    #expect(SessionLimits.tableBytesMax + 75 + SessionLimits.pendingMembersMax * 20 <= SessionLimits.messageBytesMax)
   }
 
   @Test func `a window and a message have their golden bytes`() throws {

@@ -105,7 +105,7 @@ func joined(
 
   @Test func `a rejected certificate keeps two members apart, and no others`() throws {
     let hall = Hall(3)
-    let a = try hall.stations[0].sessions.open(1, SessionRules(), judges: true, now: hall.now)
+    let a = try hall.stations[0].sessions.open(1, SessionRules(), decidesOnMembers: true, now: hall.now)
     let others = [hall.open(1), hall.open(2)]
     hall.stations[0].application = { event in
       if case .decisionWanted(let handle, let address) = event {

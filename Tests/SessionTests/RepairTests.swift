@@ -194,10 +194,10 @@ import Testing
     hall.delay = (200, 200)
     let session = try #require(hall.stations[0].sessions.session(sessions[0]))
     let meets = hall.run(upTo: 5) {
-      session.pairs[0].phase == .connecting && session.pairs[0].handshake.isNumberConfirmed
+      session.peers[0].phase == .connecting && session.peers[0].handshake.isNumberConfirmed
         && hall.letters.contains { $0.output.kind == .meet && $0.from.number == 0 }
     }
-    #expect(meets != nil && session.pairs[0].address == hall.stations[1].address)
+    #expect(meets != nil && session.peers[0].address == hall.stations[1].address)
     // Station 2 leaves, but only station 0 is notified. A malicious member could do the same on purpose.
     try hall.stations[2].sessions.leave(sessions[2], now: hall.now)
     hall.settle()

@@ -82,7 +82,7 @@ import Text
 
 @Test func `an answer that is no JSON is refused`() {
   for text in ["", "[]", "{", "hello"] {
-    #expect(throws: DiagnosticsError.self) { try StatusReport(Array(text.utf8)) }
+    #expect(throws: AccessError.self) { try StatusReport(Array(text.utf8)) }
   }
 }
 

@@ -105,12 +105,12 @@ final class NetworkAccessPoint {
     do throws(SystemError) {
       let sockets = try open(bridge, working.address)
       listener = try BluetoothListener(
-        loop, sockets.channels, { [self] in adopt($0, $1.address) }, shortage: { [self] error in tell(error) })
+        loop, sockets.channels, { [self] in adopt($0, $1.address) }, shortage: { [self] error in report(error) })
       network = sockets.network
       fault = nil
       report?("peers may join the bridge: plain Ethernet, which Causeway neither seals nor authenticates", false)
     } catch {
-      tell(error)
+      report(error)
     }
   }
 
@@ -148,12 +148,12 @@ final class NetworkAccessPoint {
     guard let network else { return nil }
     do throws(SystemError) {
       let interface = try network.join(channel, connection.peer)
-      if fault != nil { tell(nil) }
+      if fault != nil { report(nil) }
       return interface
     } catch {
       // EBADFD: the peer has left since. EEXIST: the peer's former interface is about to be removed. EBADFD and EEXIST
       // are no fault of this box.
-      if error.code != EBADFD && error.code != EEXIST { tell(error) }
+      if error.code != EBADFD && error.code != EEXIST { report(error) }
       return nil
     }
   }
@@ -165,7 +165,7 @@ final class NetworkAccessPoint {
   func ended(_ connection: NetworkConnection) { connections.removeAll { $0 === connection } }
 
   /// Reports a fault once, and its end once.
-  private func tell(_ error: SystemError?) {
+  private func report(_ error: SystemError?) {
     if error == fault { return }
     fault = error
     report?(error.map { problem($0) } ?? "peers can join again", error != nil)

@@ -26,8 +26,8 @@ extension Sessions {
     for unread in unreadOfEnded { count(unread.unread.share, unread.owner) }
     for other in sessions {
       for unread in other.unreadOfGone { count(unread.unread.share, other.owner) }
-      for pair in other.pairs.indices where other !== session || pair != index {
-        count(other.pairs[pair].credit.share, other.owner)
+      for peer in other.peers.indices where other !== session || peer != index {
+        count(other.peers[peer].credit.share, other.owner)
       }
     }
     let mayHave = SessionLimits.shares.bytesMax(
@@ -41,16 +41,16 @@ extension Sessions {
 
   /// Handles a member's request for credit, or the member's return of unused credit.
   func receiveNeed(_ need: NeedMessage, from node: NodeID, _ now: Instant) {
-    guard let (session, index) = pair(need.number, node) else { return }
-    guard session.pairs[index].credit.isGivenBack(need.givenBack) else { return beginAnew(session, index, now) }
+    guard let (session, index) = peer(need.number, node) else { return }
+    guard session.peers[index].credit.isGivenBack(need.givenBack) else { return beginAnew(session, index, now) }
     if need.givenBack > 0 { roomAppeared(session, index, now) }
-    let credit = session.pairs[index].credit
+    let credit = session.peers[index].credit
     guard need.limit > credit.receiveLimit else { return }
     // A member requests credit for one message at a time, so a greater request violates the protocol.
     guard need.limit - credit.receiveLimit <= Credit.costMax else { return beginAnew(session, index, now) }
     lastAskTurn += 1
-    if credit.asked == 0 { session.pairs[index].credit.askTurn = lastAskTurn }
-    session.pairs[index].credit.asked = need.limit
+    if credit.asked == 0 { session.peers[index].credit.askTurn = lastAskTurn }
+    session.peers[index].credit.asked = need.limit
     mayLend = true
   }
 
@@ -58,10 +58,10 @@ extension Sessions {
   /// other members can then be granted.
   func roomAppeared(_ session: LocalSession, _ index: Int, _ now: Instant) {
     mayLend = true
-    if session.pairs[index].handshake.isNumberConfirmed
-      && session.pairs[index].credit.isWindowDue(share(session, index))
+    if session.peers[index].handshake.isNumberConfirmed
+      && session.peers[index].credit.isWindowDue(share(session, index))
     {
-      session.pairs[index].windowAt = now
+      session.peers[index].windowAt = now
     }
   }
 
@@ -72,8 +72,8 @@ extension Sessions {
     mayLend = false
     var asks: [(turn: UInt64, session: LocalSession, index: Int)] = []
     for session in sessions where session.isOpen {
-      for index in session.pairs.indices where session.pairs[index].credit.asked > 0 {
-        asks.append((session.pairs[index].credit.askTurn, session, index))
+      for index in session.peers.indices where session.peers[index].credit.asked > 0 {
+        asks.append((session.peers[index].credit.askTurn, session, index))
       }
     }
     asks.sort { $0.turn < $1.turn }
@@ -89,25 +89,25 @@ extension Sessions {
   /// now.
   private func isLent(_ session: LocalSession, _ index: Int, _ now: Instant) -> Bool {
     let share = share(session, index)
-    var wider = session.pairs[index].credit
+    var wider = session.peers[index].credit
     if wider.widen(share) >= wider.asked {
       wider.asked = 0
-      session.pairs[index].credit = wider
-      session.pairs[index].windowAt = now
+      session.peers[index].credit = wider
+      session.peers[index].windowAt = now
       return true
     }
     // The request exceeds one message, so the application must read the member's earlier messages first. Other members
     // do not wait for this application.
-    guard let loan = session.pairs[index].credit.loan else { return true }
-    let more = loan - session.pairs[index].credit.lent
+    guard let loan = session.peers[index].credit.loan else { return true }
+    let more = loan - session.peers[index].credit.lent
     let (all, own, ofUser) = lentBytes(session.owner)
     guard all + more <= SessionLimits.loanPoolBytes,
       own + more <= 2 * (SessionLimits.loanPoolBytes - all - more),
       Int(more)
         <= SessionLimits.loans.bytesMax(held: Int(ofUser), taken: Int(all), isFavoured: session.owner.isFavoured)
     else { return false }
-    session.pairs[index].credit.lend(now)
-    session.pairs[index].windowAt = now
+    session.peers[index].credit.lend(now)
+    session.peers[index].windowAt = now
     return true
   }
 
@@ -122,7 +122,7 @@ extension Sessions {
     for unread in unreadOfEnded { count(unread.unread.lent, unread.owner) }
     for session in sessions {
       for unread in session.unreadOfGone { count(unread.unread.lent, session.owner) }
-      for pair in session.pairs.indices { count(session.pairs[pair].credit.lent, session.owner) }
+      for peer in session.peers.indices { count(session.peers[peer].credit.lent, session.owner) }
     }
     return (all, own, ofUser)
   }
@@ -131,7 +131,7 @@ extension Sessions {
   /// of the handshake voids the credit.
   private func takeBack(_ now: Instant) {
     for session in sessions where session.isOpen {
-      for index in session.pairs.indices where session.pairs[index].credit.takeBackAt <= now {
+      for index in session.peers.indices where session.peers[index].credit.takeBackAt <= now {
         beginAnew(session, index, now)
         mayLend = true
       }
@@ -141,26 +141,26 @@ extension Sessions {
   /// Schedules the return of credit that the application requested and has not used in time. The next message of the
   /// application requests credit again.
   func giveBack(_ session: LocalSession, _ now: Instant) {
-    for index in session.pairs.indices where session.pairs[index].credit.giveBackAt <= now {
-      session.pairs[index].credit.giveBackAt = .never
-      session.pairs[index].credit.isGiveBackDue = true
+    for index in session.peers.indices where session.peers[index].credit.giveBackAt <= now {
+      session.peers[index].credit.giveBackAt = .never
+      session.peers[index].credit.isGiveBackDue = true
     }
   }
 
   /// The request for credit, or the return of credit, that is due; nil if none is.
   func needOutput(_ session: LocalSession, _ index: Int, _ canSend: (NodeID, Lane, Int) -> Bool) -> SessionOutput? {
-    let pair = session.pairs[index]
-    guard pair.phase == .connected, pair.credit.isAskDue || pair.credit.isGiveBackDue,
-      canSend(pair.address.node, .interactive, NeedMessage.byteCount)
+    let peer = session.peers[index]
+    guard peer.phase == .connected, peer.credit.isAskDue || peer.credit.isGiveBackDue,
+      canSend(peer.address.node, .interactive, NeedMessage.byteCount)
     else { return nil }
-    var need = NeedMessage(number: pair.theirNumber, givenBack: 0, limit: 0)
-    if pair.credit.isGiveBackDue {
-      need.givenBack = session.pairs[index].credit.giveBack()
+    var need = NeedMessage(number: peer.theirNumber, givenBack: 0, limit: 0)
+    if peer.credit.isGiveBackDue {
+      need.givenBack = session.peers[index].credit.giveBack()
     } else {
-      need.limit = session.pairs[index].credit.asks()
+      need.limit = session.peers[index].credit.asks()
     }
     return output(
-      .need, need.bytes, to: pair.address.node, .member(session.handle, pair.address, number: pair.number))
+      .need, need.bytes, to: peer.address.node, .member(session.handle, peer.address, number: peer.number))
   }
 
   // MARK: Unread messages of former members and ended sessions
@@ -183,8 +183,8 @@ extension Sessions {
   func keepUnread(_ session: LocalSession) {
     mayLend = true
     var sum = Unread()
-    for pair in session.pairs { sum += pair.credit.rest }
-    for index in session.pairs.indices { session.pairs[index].credit = Credit(Unread()) }
+    for peer in session.peers { sum += peer.credit.rest }
+    for index in session.peers.indices { session.peers[index].credit = Credit(Unread()) }
     for unread in session.unreadOfGone { sum += unread.unread }
     session.unreadOfGone = []
     if sum.bytes > 0 { unreadOfEnded.append((session.handle, session.owner, sum)) }
@@ -226,7 +226,7 @@ extension Sessions {
     for unread in unreadOfEnded { shares += unread.unread.share }
     for session in sessions {
       for unread in session.unreadOfGone { shares += unread.unread.share }
-      for pair in session.pairs.indices { shares += session.pairs[pair].credit.share }
+      for peer in session.peers.indices { shares += session.peers[peer].credit.share }
     }
     return (shares, lentBytes(SessionOwner()).all)
   }

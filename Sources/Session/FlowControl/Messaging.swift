@@ -16,12 +16,12 @@ extension Sessions {
     let indices = try receivers(session, data, to)
     let size = data.count + ApplicationMessage.headerBytes
     for index in indices {
-      let pair = session.pairs[index]
-      guard pair.credit.maySend(data.count) else {
-        session.pairs[index].credit.wants(data.count)
+      let peer = session.peers[index]
+      guard peer.credit.maySend(data.count) else {
+        session.peers[index].credit.wants(data.count)
         throw .full
       }
-      guard pair.address.node == local || canSend(pair.address.node, lane, size) else { throw .full }
+      guard peer.address.node == local || canSend(peer.address.node, lane, size) else { throw .full }
     }
     guard mayHaveUnsent(indices.count, session.owner) else { throw .full }
     session.unsentMessages += indices.count
@@ -29,12 +29,12 @@ extension Sessions {
     let id = nextMessageID()
     var outputs: [SessionOutput] = []
     for index in indices {
-      let pair = session.pairs[index]
-      session.pairs[index].credit.sends(data.count)
+      let peer = session.peers[index]
+      session.peers[index].credit.sends(data.count)
       let output = output(
-        .message, ApplicationMessage.bytes(pair.theirNumber, data), to: pair.address.node, lane: lane,
-        .message(handle, pair.address, number: pair.number, id))
-      if pair.address.node == local { loop.append(output) } else { outputs.append(output) }
+        .message, ApplicationMessage.bytes(peer.theirNumber, data), to: peer.address.node, lane: lane,
+        .message(handle, peer.address, number: peer.number, id))
+      if peer.address.node == local { loop.append(output) } else { outputs.append(output) }
     }
     drainLoop(now)
     return (id, outputs)
@@ -50,9 +50,9 @@ extension Sessions {
     guard data.count <= SessionLimits.unreliableBytesMax else { throw .invalid }
     var outputs: [SessionOutput] = []
     for index in try receivers(session, data, to) {
-      let pair = session.pairs[index]
-      let output = datagram(ApplicationMessage.bytes(pair.theirNumber, data), to: pair.address.node)
-      if pair.address.node == local { loop.append(output) } else { outputs.append(output) }
+      let peer = session.peers[index]
+      let output = datagram(ApplicationMessage.bytes(peer.theirNumber, data), to: peer.address.node)
+      if peer.address.node == local { loop.append(output) } else { outputs.append(output) }
     }
     drainLoop(now)
     return outputs
@@ -65,8 +65,8 @@ extension Sessions {
       return takenOfGone(byteCount, address, handle)
     }
     mayLend = true
-    if session.pairs[index].credit.takes(byteCount, share: share(session, index), now) {
-      session.pairs[index].windowAt = now
+    if session.peers[index].credit.takes(byteCount, share: share(session, index), now) {
+      session.peers[index].windowAt = now
     }
   }
 
@@ -74,10 +74,10 @@ extension Sessions {
     _ session: LocalSession, _ data: [UInt8], _ to: [MemberAddress]?
   ) throws(SessionError) -> [Int] {
     guard data.count <= SessionLimits.messageBytesMax else { throw .invalid }
-    guard let to else { return session.pairs.indices.filter { session.pairs[$0].phase == .connected } }
+    guard let to else { return session.peers.indices.filter { session.peers[$0].phase == .connected } }
     var indices: [Int] = []
     for address in to {
-      guard let index = session.position(of: address), session.pairs[index].phase == .connected else {
+      guard let index = session.position(of: address), session.peers[index].phase == .connected else {
         throw .unavailable
       }
       indices.append(index)
@@ -115,15 +115,15 @@ extension Sessions {
     _ bytes: RawSpan, from node: NodeID, over lane: Lane?, _ now: Instant
   ) throws(SessionMessageError) {
     let number = try ApplicationMessage.number(bytes)
-    guard let (session, index) = pair(number, node) else { return }
+    guard let (session, index) = peer(number, node) else { return }
     let data = bytes.extracting(ApplicationMessage.headerBytes..<bytes.byteCount)
     // A message that exceeds the credit shows that the other end violates the protocol, or counts credit differently.
-    guard lane == nil || session.pairs[index].credit.receives(data.byteCount, now) else {
+    guard lane == nil || session.peers[index].credit.receives(data.byteCount, now) else {
       return beginAnew(session, index, now)
     }
-    if lane == .interactive { connectAsTold(session, index, now) }
-    let from = session.pairs[index].address
-    tell(
+    if lane == .interactive { connectByMessage(session, index, now) }
+    let from = session.peers[index].address
+    emit(
       lane == nil
         ? .datagram(session.handle, from: from, data.copied)
         : .message(session.handle, from: from, data.copied))
@@ -131,24 +131,24 @@ extension Sessions {
 
   func receiveWindow(_ window: WindowMessage, from node: NodeID, _ now: Instant) {
     if window.stream != 0 { return receiveStreamWindow(window, from: node) }
-    guard let (session, index) = pair(window.number, node) else { return }
-    if session.pairs[index].credit.isPausedThere != window.isPaused {
-      session.pairs[index].credit.isPausedThere = window.isPaused
-      if session.pairs[index].phase == .connected {
-        tell(.member(session.handle, session.pairs[index].address, state(of: session.pairs[index])))
+    guard let (session, index) = peer(window.number, node) else { return }
+    if session.peers[index].credit.isPausedThere != window.isPaused {
+      session.peers[index].credit.isPausedThere = window.isPaused
+      if session.peers[index].phase == .connected {
+        emit(.member(session.handle, session.peers[index].address, state(of: session.peers[index])))
       }
     }
-    guard session.pairs[index].credit.isGranted(window.limit, now) else { return }
-    tell(.room(session.handle, session.pairs[index].address))
+    guard session.peers[index].credit.isGranted(window.limit, now) else { return }
+    emit(.room(session.handle, session.peers[index].address))
   }
 
-  /// The pair whose handshake number a received message carries; nil if there is none. Only a node that has done the
+  /// The peer whose handshake number a received message carries; nil if there is none. Only a node that has done the
   /// handshake since this member started knows the number.
-  func pair(_ number: UInt32, _ node: NodeID) -> (session: LocalSession, index: Int)? {
+  func peer(_ number: UInt32, _ node: NodeID) -> (session: LocalSession, index: Int)? {
     for session in sessions where session.isOpen {
-      for index in session.pairs.indices
-      where session.pairs[index].number == number && session.pairs[index].address.node == node
-        && session.pairs[index].handshake.isNumberConfirmed
+      for index in session.peers.indices
+      where session.peers[index].number == number && session.peers[index].address.node == node
+        && session.peers[index].handshake.isNumberConfirmed
       {
         return (session, index)
       }
@@ -156,21 +156,21 @@ extension Sessions {
     return nil
   }
 
-  /// Marks the pairs whose messages the application has not read for `SessionLimits.pauseTime`, and notifies their
+  /// Marks the peers whose messages the application has not read for `SessionLimits.pauseTime`, and notifies their
   /// members.
   func notePauses(_ session: LocalSession, _ now: Instant) {
-    for index in session.pairs.indices where session.pairs[index].credit.pauseAt <= now {
-      session.pairs[index].credit.isPausedHere = true
-      if session.pairs[index].phase == .connected { session.pairs[index].windowAt = now }
+    for index in session.peers.indices where session.peers[index].credit.pauseAt <= now {
+      session.peers[index].credit.isPausedHere = true
+      if session.peers[index].phase == .connected { session.peers[index].windowAt = now }
     }
   }
 
-  /// Reports all messages to a member that have no delivery result as failed. The pair restarts the handshake, or is
+  /// Reports all messages to a member that have no delivery result as failed. The peer restarts the handshake, or is
   /// removed.
   func failMessages(_ session: LocalSession, to address: MemberAddress) {
     for id in undelivered.removeMessages(of: session.handle, to: address) {
       noteResult(session.handle)
-      tell(.sent(id, to: address, isDelivered: false))
+      emit(.sent(id, to: address, isDelivered: false))
     }
   }
 }

@@ -21,10 +21,10 @@ extension Sessions {
     restartGatherings(of: node, now)
     for session in sessions where session.isOpen && mayMeet(session.table.rules, node) {
       tellEjected(session, node, now)
-      for index in session.pairs.indices where session.pairs[index].address.node == node {
+      for index in session.peers.indices where session.peers[index].address.node == node {
         begin(session, index, now)
-        tell(.member(session.handle, session.pairs[index].address, state(of: session.pairs[index])))
-        ask(session, session.pairs[index])
+        emit(.member(session.handle, session.peers[index].address, state(of: session.peers[index])))
+        ask(session, session.peers[index])
       }
     }
     return hasOtherEpoch
@@ -44,17 +44,17 @@ extension Sessions {
 
   private func peerRestarted(_ node: NodeID) {
     for session in sessions where session.isOpen {
-      for index in session.pairs.indices
-      where session.pairs[index].address.node == node && session.pairs[index].phase != .away {
+      for index in session.peers.indices
+      where session.peers[index].address.node == node && session.peers[index].phase != .away {
         endStreams(session, index)
-        session.pairs[index].lose()
+        session.peers[index].lose()
         mayLend = true
-        failMessages(session, to: session.pairs[index].address)
-        tell(.member(session.handle, session.pairs[index].address, .away))
+        failMessages(session, to: session.peers[index].address)
+        emit(.member(session.handle, session.peers[index].address, .away))
       }
     }
     for session in sessions where !session.isOpen {
-      for index in session.pairs.indices where session.pairs[index].address.node == node {
+      for index in session.peers.indices where session.peers[index].address.node == node {
         forgetOwedStreams(session, index)
       }
     }
@@ -72,19 +72,19 @@ extension Sessions {
 
   /// Starts or restarts the handshake with a member. Messages that were sent before and have not arrived are lost.
   func begin(_ session: LocalSession, _ index: Int, _ now: Instant, after pause: TimeSpan = .seconds(0)) {
-    if session.pairs[index].decision == .rejected { return }
+    if session.peers[index].decision == .rejected { return }
     endStreams(session, index)
-    session.pairs[index].begin(nextNumber(), share: share(session, index), at: now + pause)
+    session.peers[index].begin(nextNumber(), share: share(session, index), at: now + pause)
     mayLend = true
   }
 
   /// Restarts the handshake with a member after a message was lost or violated the protocol. The pause of 1 s limits
   /// the rate if a node keeps refusing messages.
   func beginAnew(_ session: LocalSession, _ index: Int, _ now: Instant) {
-    let wasConnected = session.pairs[index].phase == .connected
+    let wasConnected = session.peers[index].phase == .connected
     begin(session, index, now, after: .seconds(1))
-    failMessages(session, to: session.pairs[index].address)
-    if wasConnected { tell(.member(session.handle, session.pairs[index].address, .connecting)) }
+    failMessages(session, to: session.peers[index].address)
+    if wasConnected { emit(.member(session.handle, session.peers[index].address, .connecting)) }
   }
 
   // MARK: Received messages
@@ -102,36 +102,36 @@ extension Sessions {
     guard let index = session.position(of: address) else {
       return receiveFromStranger(session, address, meet.session, now)
     }
-    if session.pairs[index].decision == .rejected || !mayMeet(session.table.rules, node) { return }
-    session.pairs[index].named = meet.session
-    if session.pairs[index].phase == .away { begin(session, index, now) }
+    if session.peers[index].decision == .rejected || !mayMeet(session.table.rules, node) { return }
+    session.peers[index].named = meet.session
+    if session.peers[index].phase == .away { begin(session, index, now) }
     var needsAnswer =
-      meet.echo != session.pairs[index].number || session.pairs[index].handshake.answersConnected(now)
-    if session.pairs[index].theirNumber != meet.number {
+      meet.echo != session.peers[index].number || session.peers[index].handshake.answersConnected(now)
+    if session.peers[index].theirNumber != meet.number {
       otherRestarted(session, index, meet, now)
       needsAnswer = true
     }
-    if needsAnswer && session.pairs[index].decision == .accepted { session.pairs[index].handshake.schedule(at: now) }
-    if session.pairs[index].credit.isGranted(meet.window, now), session.pairs[index].phase == .connected {
+    if needsAnswer && session.peers[index].decision == .accepted { session.peers[index].handshake.schedule(at: now) }
+    if session.peers[index].credit.isGranted(meet.window, now), session.peers[index].phase == .connected {
       // A later window message with the same limit widens nothing, so the application is notified now.
-      tell(.room(session.handle, address))
+      emit(.room(session.handle, address))
     }
-    if meet.echo == session.pairs[index].number { session.pairs[index].handshake.confirmNumber() }
-    session.pairs[index].tableSync.receive(meet.digest, session.tableState, now)
+    if meet.echo == session.peers[index].number { session.peers[index].handshake.confirmNumber() }
+    session.peers[index].tableSync.receive(meet.digest, session.tableState, now)
     connectIfMet(session, index, now)
   }
 
   /// Handles a new handshake number of the other end. Messages from before the new number in both directions may be
   /// lost.
   private func otherRestarted(_ session: LocalSession, _ index: Int, _ meet: MeetMessage, _ now: Instant) {
-    let wasConnected = session.pairs[index].phase == .connected
+    let wasConnected = session.peers[index].phase == .connected
     endStreams(session, index)
-    let lacksMyNumber = meet.echo != session.pairs[index].number
-    if session.pairs[index].handshake.isNumberConfirmed && lacksMyNumber { begin(session, index, now) }
-    session.pairs[index].restartedByOther(meet.number, window: meet.window)
+    let lacksMyNumber = meet.echo != session.peers[index].number
+    if session.peers[index].handshake.isNumberConfirmed && lacksMyNumber { begin(session, index, now) }
+    session.peers[index].restartedByOther(meet.number, window: meet.window)
     guard wasConnected else { return }
-    failMessages(session, to: session.pairs[index].address)
-    tell(.member(session.handle, session.pairs[index].address, .connecting))
+    failMessages(session, to: session.peers[index].address)
+    emit(.member(session.handle, session.peers[index].address, .connecting))
   }
 
   /// Handles a handshake message of a non-member.
@@ -150,8 +150,8 @@ extension Sessions {
   private func tellFarewell(_ session: LocalSession, _ address: MemberAddress, _ meet: MeetMessage, _ now: Instant) {
     if let index = session.position(of: address) {
       // The member has restarted the handshake and no longer knows the streams, so their ends need not be sent.
-      if meet.number != session.pairs[index].theirNumber { forgetOwedStreams(session, index) }
-      session.pairs[index].tableSync.scheduleDelta(at: now)
+      if meet.number != session.peers[index].theirNumber { forgetOwedStreams(session, index) }
+      session.peers[index].tableSync.scheduleDelta(at: now)
       return
     }
     note(LocalSession.Stranger(address: address, session: meet.session, wish: .news, at: now), session, now)
@@ -201,11 +201,11 @@ extension Sessions {
       receiveFromStranger(session, address, message.session, now)
     }
     guard session.isOpen, let index = session.position(of: address) else { return }
-    if session.table.contains(message.session) { session.pairs[index].named = message.session }
+    if session.table.contains(message.session) { session.peers[index].named = message.session }
     if message.asks {
-      session.pairs[index].tableSync.receiveRequest(session.tableState, now)
+      session.peers[index].tableSync.receiveRequest(session.tableState, now)
     }
-    session.pairs[index].tableSync.receive(message.digest, session.tableState, now)
+    session.peers[index].tableSync.receive(message.digest, session.tableState, now)
   }
 
   /// Merges the verified entries of another node.
@@ -223,7 +223,7 @@ extension Sessions {
   }
 
   private func hasGrown(_ session: LocalSession, from former: SessionID, _ now: Instant) {
-    if session.table.id != former { tell(.identified(session.handle, session.table.id)) }
+    if session.table.id != former { emit(.identified(session.handle, session.table.id)) }
     tableChanged(session, now)
     announce(session, now)
   }
@@ -231,26 +231,26 @@ extension Sessions {
   /// Schedules the new digest for the reachable members. A member whose table differs then sends its own digest or
   /// table. Members to which a handshake message is in flight are included, because that message has the former digest.
   private func announce(_ session: LocalSession, _ now: Instant) {
-    for index in session.pairs.indices where session.pairs[index].phase != .away {
-      session.pairs[index].tableSync.scheduleDigest(at: now + SessionLimits.sweepTime)
+    for index in session.peers.indices where session.peers[index].phase != .away {
+      session.peers[index].tableSync.scheduleDigest(at: now + SessionLimits.sweepTime)
     }
   }
 
   /// Connects a member that sent a message in lane 0 which only a connected member sends. The member must have received
   /// the handshake message with its number, although that is not acknowledged yet. So the application is notified of
   /// the member before the member's first message, and can answer that message.
-  func connectAsTold(_ session: LocalSession, _ index: Int, _ now: Instant) {
-    session.pairs[index].handshake.confirmTheirNumber()
+  func connectByMessage(_ session: LocalSession, _ index: Int, _ now: Instant) {
+    session.peers[index].handshake.confirmTheirNumber()
     connectIfMet(session, index, now)
   }
 
   func connectIfMet(_ session: LocalSession, _ index: Int, _ now: Instant) {
-    guard session.pairs[index].decision == .accepted, session.pairs[index].handshake.connect() else { return }
-    let pair = session.pairs[index]
-    nodes.memberConnected(on: pair.address.node)
-    if pair.credit.isPausedHere { session.pairs[index].windowAt = now }
-    tell(.member(session.handle, pair.address, state(of: session.pairs[index])))
-    memberConnected(session, pair.address, now)
+    guard session.peers[index].decision == .accepted, session.peers[index].handshake.connect() else { return }
+    let peer = session.peers[index]
+    nodes.memberConnected(on: peer.address.node)
+    if peer.credit.isPausedHere { session.peers[index].windowAt = now }
+    emit(.member(session.handle, peer.address, state(of: session.peers[index])))
+    memberConnected(session, peer.address, now)
   }
 
   // MARK: Outputs
@@ -258,7 +258,7 @@ extension Sessions {
   func nextOutput(
     of session: LocalSession, _ now: Instant, _ canSend: (NodeID, Lane, Int) -> Bool
   ) -> SessionOutput? {
-    for index in session.pairs.indices {
+    for index in session.peers.indices {
       if let output = nextOutput(of: session, index, now, canSend) { return output }
     }
     return strangerOutput(session, now, canSend) ?? greeting(session, now, canSend)
@@ -293,57 +293,57 @@ extension Sessions {
     _ session: LocalSession, _ now: Instant, _ canSend: (NodeID, Lane, Int) -> Bool
   ) -> SessionOutput? {
     guard session.isOpen,
-      let index = session.newcomers.firstIndex(where: { newcomer in
+      let index = session.pendingMembers.firstIndex(where: { newcomer in
         newcomer.at <= now && mayMeet(session.table.rules, newcomer.address.node)
       })
     else { return nil }
-    let newcomer = session.newcomers[index]
+    let newcomer = session.pendingMembers[index]
     let message = TableMessage(
       session: session.table.id, from: session.address.endpoint, to: newcomer.address.endpoint, asks: false,
       digest: session.table.digest,
       entries: newcomer.greetings == 0 ? session.table.entries(about: session.address) : session.table.entries)
     let bytes = message.bytes
     guard canSend(newcomer.address.node, .interactive, bytes.count) else { return nil }
-    session.newcomers[index].greetings += 1
-    session.newcomers[index].at = now + SessionLimits.sweepTime
-    if newcomer.greetings + 1 == SessionLimits.greetingsMax { session.newcomers.remove(at: index) }
+    session.pendingMembers[index].greetings += 1
+    session.pendingMembers[index].at = now + SessionLimits.sweepTime
+    if newcomer.greetings + 1 == SessionLimits.greetingsMax { session.pendingMembers.remove(at: index) }
     return output(.table, bytes, to: newcomer.address.node, .notice)
   }
 
   private func nextOutput(
     of session: LocalSession, _ index: Int, _ now: Instant, _ canSend: (NodeID, Lane, Int) -> Bool
   ) -> SessionOutput? {
-    guard session.pairs[index].isDue(now) else { return nil }
-    let pair = session.pairs[index]
+    guard session.peers[index].isDue(now) else { return nil }
+    let peer = session.peers[index]
     // A departure notice ends all streams at the member, and would overtake stream ends in the bulk lane.
-    if !session.isOpen && pair.streams.areOwed { return nil }
-    guard mayMeet(session.table.rules, pair.address.node), let known = session.session(knownTo: pair) else {
+    if !session.isOpen && peer.streams.areOwed { return nil }
+    guard mayMeet(session.table.rules, peer.address.node), let known = session.session(knownTo: peer) else {
       return nil
     }
     // The delta (changed records) is sent before the handshake message, because a node ignores handshake messages of an
     // unknown member.
-    if pair.tableSync.isDue(now) {
+    if peer.tableSync.isDue(now) {
       if let output = tableOutput(session, index, known, now, canSend) { return output }
-      if session.pairs[index].tableSync.isDue(now) { return nil }
+      if session.peers[index].tableSync.isDue(now) { return nil }
     }
-    if pair.handshake.isDue(now) {
-      guard canSend(pair.address.node, .interactive, 64) else { return nil }
-      session.pairs[index].handshake.sent(now, next: now + sweepTime(session, pair))
+    if peer.handshake.isDue(now) {
+      guard canSend(peer.address.node, .interactive, 64) else { return nil }
+      session.peers[index].handshake.sent(now, next: now + sweepTime(session, peer))
       let meet = MeetMessage(
-        session: known, from: session.address.endpoint, to: pair.address.endpoint, number: pair.number,
-        echo: pair.theirNumber, digest: session.table.digest, window: pair.credit.receiveLimit)
+        session: known, from: session.address.endpoint, to: peer.address.endpoint, number: peer.number,
+        echo: peer.theirNumber, digest: session.table.digest, window: peer.credit.receiveLimit)
       return output(
-        .meet, meet.bytes, to: pair.address.node,
-        .meet(session.handle, pair.address, number: pair.number, echo: pair.theirNumber))
+        .meet, meet.bytes, to: peer.address.node,
+        .meet(session.handle, peer.address, number: peer.number, echo: peer.theirNumber))
     }
-    if pair.windowAt <= now, pair.phase == .connected {
-      guard canSend(pair.address.node, .interactive, 20) else { return nil }
-      session.pairs[index].windowAt = .never
+    if peer.windowAt <= now, peer.phase == .connected {
+      guard canSend(peer.address.node, .interactive, 20) else { return nil }
+      session.peers[index].windowAt = .never
       let window = WindowMessage(
-        number: pair.theirNumber, isPaused: pair.credit.isPausedHere,
-        limit: session.pairs[index].credit.widen(share(session, index)))
+        number: peer.theirNumber, isPaused: peer.credit.isPausedHere,
+        limit: session.peers[index].credit.widen(share(session, index)))
       return output(
-        .window, window.bytes, to: pair.address.node, .member(session.handle, pair.address, number: pair.number))
+        .window, window.bytes, to: peer.address.node, .member(session.handle, peer.address, number: peer.number))
     }
     return needOutput(session, index, canSend)
   }
@@ -354,10 +354,10 @@ extension Sessions {
     _ session: LocalSession, _ index: Int, _ known: SessionID, _ now: Instant, _ canSend: (NodeID, Lane, Int) -> Bool
   ) -> SessionOutput? {
     let own = session.tableState
-    guard let due = session.pairs[index].tableSync.nextMessage(own, now) else { return nil }
-    let pair = session.pairs[index]
+    guard let due = session.peers[index].tableSync.nextMessage(own, now) else { return nil }
+    let peer = session.peers[index]
     var message = TableMessage(
-      session: known, from: session.address.endpoint, to: pair.address.endpoint, asks: false,
+      session: known, from: session.address.endpoint, to: peer.address.endpoint, asks: false,
       digest: own.digest)
     switch due {
     case .snapshot: message.entries = session.table.entries
@@ -368,18 +368,18 @@ extension Sessions {
     case .digest: break
     }
     let bytes = message.bytes
-    guard canSend(pair.address.node, .interactive, bytes.count) else { return nil }
-    session.pairs[index].tableSync.sent(due, own, now)
+    guard canSend(peer.address.node, .interactive, bytes.count) else { return nil }
+    session.peers[index].tableSync.sent(due, own, now)
     return output(
-      .table, bytes, to: pair.address.node,
+      .table, bytes, to: peer.address.node,
       session.isOpen
-        ? .member(session.handle, pair.address, number: pair.number) : .farewell(session.handle, pair.address))
+        ? .member(session.handle, peer.address, number: peer.number) : .farewell(session.handle, peer.address))
   }
 
   /// The interval of handshake messages until a member is connected. This interval is shorter at the end with the lower
   /// address, which repeats first.
-  private func sweepTime(_ session: LocalSession, _ pair: MemberPeer) -> TimeSpan {
-    pair.address < session.address ? SessionLimits.sweepTime + SessionLimits.sweepYield : SessionLimits.sweepTime
+  private func sweepTime(_ session: LocalSession, _ peer: MemberPeer) -> TimeSpan {
+    peer.address < session.address ? SessionLimits.sweepTime + SessionLimits.sweepYield : SessionLimits.sweepTime
   }
 }
 

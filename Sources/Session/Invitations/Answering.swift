@@ -149,7 +149,7 @@ extension Sessions {
     }
     incoming.append(new)
     if new.phase == .over || new.acceptAt != nil { return }
-    tell(
+    emit(
       .invited(
         Invitation(
           handle: new.handle, from: new.from, to: new.to, rules: invite.origin.rules,
@@ -267,7 +267,7 @@ extension Sessions {
     // joined.
     let known = session.table
     let newcomers = ([invitation.from] + welcome.newcomers).filter { $0 != session.address && !known.isJoined($0) }
-    session.newcomers = newcomers.prefix(SessionLimits.newcomersMax).map {
+    session.pendingMembers = newcomers.prefix(SessionLimits.pendingMembersMax).map {
       LocalSession.PendingMember(address: $0, at: now + SessionLimits.askPause)
     }
     guard let index = incoming.firstIndex(where: { $0.handle == invitation.handle }) else { return }
@@ -292,12 +292,12 @@ extension Sessions {
     where !former.isOpen && former.address == session.address && former.table.contains(invitation.session) {
       former.phase = .over
     }
-    tell(.identified(session.handle, table.id))
+    emit(.identified(session.handle, table.id))
     tableChanged(session, now)
-    for index in session.pairs.indices {
+    for index in session.peers.indices {
       // Only records newer than the welcome are sent. The members get the other records from the inviter, or request
       // them.
-      session.pairs[index].tableSync.knows(upTo: told, now)
+      session.peers[index].tableSync.knows(upTo: told, now)
     }
     return true
   }
@@ -311,7 +311,7 @@ extension Sessions {
       session.isJoining = false
       session.autoJoin.check()
     }
-    tell(.invitationEnded(invitation.handle, outcome))
+    emit(.invitationEnded(invitation.handle, outcome))
     if outcome != .connected && invitation.acceptAt == nil {
       invitation.keptUntil = invitation.cameAt + SessionLimits.invitationStandTime
     }

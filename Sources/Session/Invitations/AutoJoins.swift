@@ -221,7 +221,7 @@ extension Sessions {
       if session.table.contains(other.table.id) && session.table.isJoined(other.address) { return nil }
     }
     return nodeCount(
-      session.pairs.filter { $0.address < session.address && $0.phase != .away }.map { $0.address.node })
+      session.peers.filter { $0.address < session.address && $0.phase != .away }.map { $0.address.node })
   }
 
   private func nodeCount(_ nodes: [NodeID]) -> UInt64 {
@@ -296,6 +296,6 @@ extension LocalSession {
   fileprivate func isMet(_ address: MemberAddress) -> Bool {
     guard table.isJoined(address) else { return false }
     guard let index = position(of: address) else { return true }
-    return pairs[index].phase == .connected || pairs[index].decision == .rejected
+    return peers[index].phase == .connected || peers[index].decision == .rejected
   }
 }

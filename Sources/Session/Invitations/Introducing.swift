@@ -24,7 +24,7 @@ extension Sessions {
   ) throws(SessionError) -> InvitationHandle {
     guard let session = session(handle) else { throw .unknown }
     guard address != session.address, address.endpoint != 0 else { throw .invalid }
-    if let index = session.position(of: address), session.pairs[index].phase == .connected { throw .alreadyMember }
+    if let index = session.position(of: address), session.peers[index].phase == .connected { throw .alreadyMember }
     if isIntroduced(session, address) { throw .busy }
     guard
       mayTake(
@@ -54,7 +54,7 @@ extension Sessions {
   func endIntroductions(_ outcome: InvitationOutcome, _ now: Instant, where match: (Introduction) -> Bool) {
     while let index = introductions.firstIndex(where: match) {
       let ended = introductions.remove(at: index)
-      tell(.invitationEnded(ended.handle, outcome))
+      emit(.invitationEnded(ended.handle, outcome))
       guard ended.isGatheredFor, let session = session(ended.session) else { continue }
       // Without the entry, auto-join does not invite the address again when the address leaves the session.
       session.autoJoin.remove(ended.address)

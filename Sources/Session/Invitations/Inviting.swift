@@ -54,7 +54,7 @@ extension Sessions {
     guard address != session.address, isInReach(address.node) else { throw .unavailable }
     // The rules require sealing. The node is reachable, but its traffic is not sealed.
     guard mayMeet(session.table.rules, address.node) else { throw .notAllowed }
-    if let index = session.position(of: address), session.pairs[index].phase == .connected { throw .alreadyMember }
+    if let index = session.position(of: address), session.peers[index].phase == .connected { throw .alreadyMember }
     guard let right = session.table.right(of: session.address) else { throw .notAllowed }
     guard hasPlace(session, for: address, in: right.session) else { throw .full }
     guard mayInvite(session.owner), makePlace(for: session.owner, to: address.node, now) else { throw .full }
@@ -143,7 +143,7 @@ extension Sessions {
     session.table.hasPlace(
       for: address, by: session.address, in: origin, beside: welcomed(to: session).filter { $0 != address },
       isConnected: { member in
-        session.position(of: member).map { session.pairs[$0].phase == .connected } ?? false
+        session.position(of: member).map { session.peers[$0].phase == .connected } ?? false
       })
   }
 
@@ -160,8 +160,8 @@ extension Sessions {
   /// The pending members (welcomed, not in the table yet) that a welcome lists.
   private func newcomers(of session: LocalSession, for invitee: MemberAddress) -> [MemberAddress] {
     let welcomed = welcomed(to: session)
-    let others = session.newcomers.map { $0.address }.filter { !welcomed.contains($0) }
-    return [MemberAddress]((welcomed + others).filter { $0 != invitee }.prefix(SessionLimits.newcomersMax))
+    let others = session.pendingMembers.map { $0.address }.filter { !welcomed.contains($0) }
+    return [MemberAddress]((welcomed + others).filter { $0 != invitee }.prefix(SessionLimits.pendingMembersMax))
   }
 
   // MARK: Answers
@@ -280,7 +280,7 @@ extension Sessions {
     let former = session.table.id
     session.table = wider
     tellNews(session, now)
-    if wider.id != former { tell(.identified(session.handle, wider.id)) }
+    if wider.id != former { emit(.identified(session.handle, wider.id)) }
     tableChanged(session, now)
     welcome(invitation, session, nil, now)
   }
@@ -292,7 +292,7 @@ extension Sessions {
     _ now: Instant
   ) {
     if invitation.isEnding { return }
-    tell(.invitationEnded(invitation.handle, outcome))
+    emit(.invitationEnded(invitation.handle, outcome))
     if invitation.isGathering { session(invitation.session)?.autoJoin.ended(invitation.to, outcome, now) }
     noteBrief(invitation, outcome, now)
     invitation.phase = .ending(reason ?? .cancelled)

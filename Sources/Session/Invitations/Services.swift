@@ -83,10 +83,10 @@ extension Sessions {
   public func peerServices(_ node: NodeID, _ body: [UInt8]?) {
     for change in services.set(body, of: node) {
       switch change {
-      case .lost(let endpoint): tell(.serviceLost(MemberAddress(node: node, endpoint: endpoint)))
-      case .found(let service): tell(.serviceFound(MemberAddress(node: node, endpoint: service.endpoint), service))
+      case .lost(let endpoint): emit(.serviceLost(MemberAddress(node: node, endpoint: endpoint)))
+      case .found(let service): emit(.serviceFound(MemberAddress(node: node, endpoint: service.endpoint), service))
       case .changed(let service):
-        tell(.serviceChanged(MemberAddress(node: node, endpoint: service.endpoint), service))
+        emit(.serviceChanged(MemberAddress(node: node, endpoint: service.endpoint), service))
       }
     }
   }
@@ -95,7 +95,7 @@ extension Sessions {
   /// absence was noticed. Sessions with auto-join must then add the services once more.
   public func tellServices(of node: NodeID) {
     for service in services(of: node) {
-      tell(.serviceFound(MemberAddress(node: node, endpoint: service.endpoint), service))
+      emit(.serviceFound(MemberAddress(node: node, endpoint: service.endpoint), service))
     }
   }
 

@@ -100,46 +100,47 @@ extension Sessions {
     throws(SessionError)
   {
     guard let session = session(handle), let index = session.position(of: address) else { throw .unknown }
-    guard session.pairs[index].decision == .pending else { return }
-    session.pairs[index].decision = accepts ? .accepted : .rejected
-    if accepts && session.pairs[index].phase == .connecting { session.pairs[index].handshake.schedule(at: now) }
+    guard session.peers[index].decision == .pending else { return }
+    session.peers[index].decision = accepts ? .accepted : .rejected
+    if accepts && session.peers[index].phase == .connecting { session.peers[index].handshake.schedule(at: now) }
     if accepts { return }
-    session.pairs[index].credit.beginReceiving(0)
-    tell(.member(handle, address, .rejected))
+    session.peers[index].credit.beginReceiving(0)
+    emit(.member(handle, address, .rejected))
   }
 
   /// Reports the pending decisions on the members of a node to the applications again. The host calls this when the
   /// node has proved its key or has failed to.
   public func askAgain(about node: NodeID) {
     for session in sessions where session.isOpen {
-      for pair in session.pairs where pair.address.node == node { ask(session, pair) }
+      for peer in session.peers where peer.address.node == node { ask(session, peer) }
     }
   }
 
   /// Whether an application still has to decide on a member of `node`, and so on the certificate of that node.
   public func hasQuestion(about node: NodeID) -> Bool {
     sessions.contains { session in
-      session.isOpen && session.judges && session.pairs.contains { $0.address.node == node && $0.decision == .pending }
+      session.isOpen && session.decidesOnMembers
+        && session.peers.contains { $0.address.node == node && $0.decision == .pending }
     }
   }
 
-  func ask(_ session: LocalSession, _ pair: MemberPeer) {
-    if pair.decision == .pending { tell(.decisionWanted(session.handle, pair.address)) }
+  func ask(_ session: LocalSession, _ peer: MemberPeer) {
+    if peer.decision == .pending { emit(.decisionWanted(session.handle, peer.address)) }
   }
 
   /// The state of a member for the application.
-  func state(of pair: MemberPeer) -> MemberState {
-    if pair.decision == .rejected { return .rejected }
-    switch pair.phase {
+  func state(of peer: MemberPeer) -> MemberState {
+    if peer.decision == .rejected { return .rejected }
+    switch peer.phase {
     case .away: return .away
     case .connecting: return .connecting
-    case .connected: return pair.credit.isPausedThere ? .paused : .connected
+    case .connected: return peer.credit.isPausedThere ? .paused : .connected
     }
   }
 
   // MARK: Consequences
 
-  /// Updates the pairs of a session, and everything else that depends on its table. Must be called after every change
+  /// Updates the peers of a session, and everything else that depends on its table. Must be called after every change
   /// of the table.
   func tableChanged(_ session: LocalSession, _ now: Instant) {
     guard session.isOpen else { return }
@@ -147,31 +148,31 @@ extension Sessions {
     session.autoJoin.tableChanged(now)
     if foldTwin(of: session, now) { return }
     guard session.table.isJoined(session.address) else { return endWithoutLeaving(session, now) }
-    session.newcomers.removeAll { session.table.isJoined($0.address) }
+    session.pendingMembers.removeAll { session.table.isJoined($0.address) }
     let members = session.table.members
     guard members.contains(session.address) else { return leave(session, .full, [], .full, now) }
-    for index in session.pairs.indices.reversed() where !members.contains(session.pairs[index].address) {
+    for index in session.peers.indices.reversed() where !members.contains(session.peers[index].address) {
       forget(session, index, now)
     }
     for address in members where address != session.address && session.position(of: address) == nil {
-      let place = session.pairs.firstIndex { address < $0.address } ?? session.pairs.count
-      session.pairs.insert(
-        MemberPeer(address, mustBeDecided: session.judges, unread: takeUnread(session, address)), at: place)
+      let place = session.peers.firstIndex { address < $0.address } ?? session.peers.count
+      session.peers.insert(
+        MemberPeer(address, mustBeDecided: session.decidesOnMembers, unread: takeUnread(session, address)), at: place)
       session.strangers.removeAll { $0.address == address }
       if mayMeet(session.table.rules, address.node) { begin(session, place, now) }
-      tell(.member(session.handle, address, state(of: session.pairs[place])))
-      ask(session, session.pairs[place])
+      emit(.member(session.handle, address, state(of: session.peers[place])))
+      ask(session, session.peers[place])
     }
   }
 
-  /// Removes the pair of an address that is no longer a member.
+  /// Removes the peer of an address that is no longer a member.
   private func forget(_ session: LocalSession, _ index: Int, _ now: Instant) {
     endStreams(session, index)
-    let pair = session.pairs.remove(at: index)
+    let peer = session.peers.remove(at: index)
     // The member may have left one of the merged sessions long ago, and be ejected from another one now.
     let departures =
-      session.table.isJoined(pair.address)
-      ? [] : session.table.records(of: pair.address).compactMap { $0.departure }
+      session.table.isJoined(peer.address)
+      ? [] : session.table.records(of: peer.address).compactMap { $0.departure }
     let departure = departures.first { $0.isEjection } ?? departures.first
     let state: MemberState =
       switch departure {
@@ -179,21 +180,21 @@ extension Sessions {
       case .some(let departure) where departure.isEjection: .ejected(text: departure.text)
       case .some(let departure): .left(departure.reason, text: departure.text)
       }
-    failMessages(session, to: pair.address)
-    keepUnread(session, pair.address, pair.credit)
-    if let known = session.session(knownTo: pair) {
+    failMessages(session, to: peer.address)
+    keepUnread(session, peer.address, peer.credit)
+    if let known = session.session(knownTo: peer) {
       if departure?.isEjection != false {
-        note(LocalSession.Stranger(address: pair.address, session: known, wish: .news, at: now), session, now)
-      } else if pair.phase == .connected {
+        note(LocalSession.Stranger(address: peer.address, session: known, wish: .news, at: now), session, now)
+      } else if peer.phase == .connected {
         // A member that left by itself needs no notice. But a member that left may have returned with a ticket that
         // this table does not have, e.g. after a restart of this node. In this case the member's table lists this end
         // as a member, so the member is asked for its table.
         note(
-          LocalSession.Stranger(address: pair.address, session: known, wish: .ask, at: now + SessionLimits.askPause),
+          LocalSession.Stranger(address: peer.address, session: known, wish: .ask, at: now + SessionLimits.askPause),
           session, now)
       }
     }
-    tell(.member(session.handle, pair.address, state))
+    emit(.member(session.handle, peer.address, state))
   }
 
   /// Ends a session because its table shows a departure of this address, signed by this node or by a founder.
@@ -214,7 +215,7 @@ extension Sessions {
     {
       let isOlder = sessions.firstIndex { $0 === session } ?? 0 < sessions.firstIndex { $0 === twin } ?? 0
       let (stays, goes) = isOlder ? (session, twin) : (twin, session)
-      let met = goes.pairs.map { $0.address }.filter { stays.position(of: $0) != nil }
+      let met = goes.peers.map { $0.address }.filter { stays.position(of: $0) != nil }
       goes.phase = .over
       checks.move(from: goes.handle, to: stays.handle)
       sessionEnded(goes, .isSame(stays.handle), now)
@@ -231,7 +232,7 @@ extension Sessions {
   /// of these addresses, and the other end may continue with the handshake that ended here.
   private func meetAnew(_ addresses: [MemberAddress], _ session: LocalSession, _ now: Instant) {
     for address in addresses {
-      guard session.isOpen, let index = session.position(of: address), session.pairs[index].phase != .away else {
+      guard session.isOpen, let index = session.position(of: address), session.peers[index].phase != .away else {
         continue
       }
       beginAnew(session, index, now)
@@ -242,38 +243,38 @@ extension Sessions {
     _ session: LocalSession, _ reason: Departure.Reason, _ text: [UInt8], _ end: SessionEnd, _ now: Instant
   ) {
     // A signature costs time. Without other members the departure would be sent to no node.
-    if !session.pairs.isEmpty { _ = session.table.end(session.address, by: session.address, reason, text) }
+    if !session.peers.isEmpty { _ = session.table.end(session.address, by: session.address, reason, text) }
     sayFarewell(session, now)
     sessionEnded(session, end, now)
   }
 
   /// Schedules the departure of this address for all other members, and cancels all other messages to them.
   private func sayFarewell(_ session: LocalSession, _ now: Instant) {
-    for index in session.pairs.indices {
-      session.pairs[index].handshake.cancelMessage()
-      session.pairs[index].tableSync.cancelDigestAndSnapshot()
-      session.pairs[index].tableSync.scheduleDelta(at: now)
-      session.pairs[index].windowAt = .never
+    for index in session.peers.indices {
+      session.peers[index].handshake.cancelMessage()
+      session.peers[index].tableSync.cancelDigestAndSnapshot()
+      session.peers[index].tableSync.scheduleDelta(at: now)
+      session.peers[index].windowAt = .never
     }
     session.phase =
-      session.pairs.isEmpty
+      session.peers.isEmpty
       ? .over : .leaving(owing: now + SessionLimits.owingTime, until: now + SessionLimits.leavingTime)
   }
 
   private func sessionEnded(_ session: LocalSession, _ end: SessionEnd, _ now: Instant) {
-    for pair in session.pairs { failMessages(session, to: pair.address) }
-    for index in session.pairs.indices {
+    for peer in session.peers { failMessages(session, to: peer.address) }
+    for index in session.peers.indices {
       if case .leaving = session.phase { keepOwedStreams(session, index) } else { endStreams(session, index) }
     }
     keepUnread(session)
     session.autoJoin.remove { _ in true }
     endInvitations(of: session, now)
-    tell(.ended(session.handle, end))
+    emit(.ended(session.handle, end))
   }
 
   /// Schedules the delta (changed records) for all other members after a local change of the table, so that no member
   /// has to request the delta.
   func tellNews(_ session: LocalSession, _ now: Instant) {
-    for index in session.pairs.indices { session.pairs[index].tableSync.scheduleDelta(at: now) }
+    for index in session.peers.indices { session.peers[index].tableSync.scheduleDelta(at: now) }
   }
 }

@@ -17,19 +17,19 @@ extension Sessions {
     guard !name.isEmpty, name.count <= SessionLimits.streamNameBytesMax, isPlainText(name.span.bytes) else {
       throw .invalid
     }
-    guard let index = session.position(of: address), session.pairs[index].phase == .connected else {
+    guard let index = session.position(of: address), session.peers[index].phase == .connected else {
       throw .unavailable
     }
-    let last = session.pairs[index].streams.lastOwn
+    let last = session.peers[index].streams.lastOwn
     let id = last == 0 ? firstStream(session.address, address) : last &+ 2
-    guard session.pairs[index].streams.count(isOwn: true) < SessionLimits.streamsPerPairMax,
+    guard session.peers[index].streams.count(isOwn: true) < SessionLimits.streamsPerPairMax,
       mayHaveStream(session.owner), id > last
     else { throw .full }
     var stream = Stream(
       id: id, handle: StreamHandle(number: nextNumber()), isOwn: true, isTwoWay: isTwoWay, name: name, phase: .opening)
     if isTwoWay { stream.receiving.limit = limit(of: stream.receiving, session.owner) }
-    session.pairs[index].streams.lastOwn = id
-    session.pairs[index].streams.all.append(stream)
+    session.peers[index].streams.lastOwn = id
+    session.peers[index].streams.all.append(stream)
     return stream.handle
   }
 
@@ -98,10 +98,10 @@ extension Sessions {
   private func mayBeAhead(_ handle: StreamHandle, _ owner: SessionOwner) -> Bool {
     var all = 0, ofUser = 0
     for session in sessions {
-      for pair in session.pairs.indices {
-        for stream in session.pairs[pair].streams.all.indices
-        where session.pairs[pair].streams.all[stream].sending.held > SessionLimits.streamTurnBytes
-          && session.pairs[pair].streams.all[stream].handle != handle
+      for peer in session.peers.indices {
+        for stream in session.peers[peer].streams.all.indices
+        where session.peers[peer].streams.all[stream].sending.held > SessionLimits.streamTurnBytes
+          && session.peers[peer].streams.all[stream].handle != handle
         {
           all += 1
           if session.owner.user == owner.user { ofUser += 1 }
@@ -127,16 +127,16 @@ extension Sessions {
   // MARK: Received messages
 
   func receiveOpen(_ open: OpenMessage, from node: NodeID, _ now: Instant) {
-    guard let (session, index) = pair(open.number, node) else { return }
-    connectAsTold(session, index, now)
-    let address = session.pairs[index].address
-    let count = session.pairs[index].streams.count(isOwn: false)
+    guard let (session, index) = peer(open.number, node) else { return }
+    connectByMessage(session, index, now)
+    let address = session.peers[index].address
+    let count = session.peers[index].streams.count(isOwn: false)
     // A correct peer has at most `streamsPerPairMax` accepted streams, and as many streams whose refusal has not
     // reached it yet.
-    guard open.stream > session.pairs[index].streams.lastTheirs,
+    guard open.stream > session.peers[index].streams.lastTheirs,
       open.stream % 2 == firstStream(address, session.address) % 2, count < 2 * SessionLimits.streamsPerPairMax
     else { return beginAnew(session, index, now) }
-    session.pairs[index].streams.lastTheirs = open.stream
+    session.peers[index].streams.lastTheirs = open.stream
     let isTwoWay = open.window > 0
     var stream = Stream(
       id: open.stream, handle: StreamHandle(number: nextNumber()), isOwn: false, isTwoWay: isTwoWay, name: open.name,
@@ -147,9 +147,9 @@ extension Sessions {
     {
       stream.phase = .reset(.tooMany)
     } else {
-      tell(.stream(stream.handle, .opened(session.handle, from: address, name: open.name, isTwoWay: isTwoWay)))
+      emit(.stream(stream.handle, .opened(session.handle, from: address, name: open.name, isTwoWay: isTwoWay)))
     }
-    session.pairs[index].streams.all.append(stream)
+    session.peers[index].streams.all.append(stream)
   }
 
   func receiveStreamBytes(_ bytes: RawSpan, from node: NodeID) throws(SessionMessageError) {
@@ -161,7 +161,7 @@ extension Sessions {
       UInt64(data.byteCount) <= stream.receiving.limit - stream.receiving.received
     else { return reset(place, .broken) }
     change(place) { $0.receiving.received += UInt64(data.byteCount) }
-    tell(.stream(stream.handle, .bytes(data.copied)))
+    emit(.stream(stream.handle, .bytes(data.copied)))
   }
 
   func receiveStreamEnd(_ message: StreamEndMessage, from node: NodeID) {
@@ -182,11 +182,11 @@ extension Sessions {
         if isOwn && !$0.isTwoWay && $0.sending.isEndSent { $0.sending.isEndDelivered = true }
       }
       if isOwn && !stream(place).isTwoWay { return endIfOver(place) }
-      tell(.stream(stream(place).handle, .finished))
+      emit(.stream(stream(place).handle, .finished))
       endIfOver(place)
     case .reset(let reason):
-      let stream = place.session.pairs[place.pair].streams.all.remove(at: place.stream)
-      tell(.stream(stream.handle, .ended(.reset(reason))))
+      let stream = place.session.peers[place.peer].streams.all.remove(at: place.stream)
+      emit(.stream(stream.handle, .ended(.reset(reason))))
     }
   }
 
@@ -198,9 +198,9 @@ extension Sessions {
   }
 
   /// Notes that the end of this end's direction was delivered.
-  func streamEndDelivered(_ session: LocalSession, _ pair: Int, _ id: UInt32) {
-    guard let position = session.pairs[pair].streams.position(of: id) else { return }
-    let place = StreamPlace(session: session, pair: pair, stream: position)
+  func streamEndDelivered(_ session: LocalSession, _ peer: Int, _ id: UInt32) {
+    guard let position = session.peers[peer].streams.position(of: id) else { return }
+    let place = StreamPlace(session: session, peer: peer, stream: position)
     change(place) { $0.sending.isEndDelivered = true }
     endIfOver(place)
   }
@@ -208,34 +208,34 @@ extension Sessions {
   /// Ends all streams with a member that is disconnected or restarts the handshake.
   func endStreams(_ session: LocalSession, _ index: Int) {
     tellStreamsEnded(session, index)
-    session.pairs[index].streams.all = []
+    session.peers[index].streams.all = []
   }
 
   /// Ends the streams of an application that has left. Stream ends that the application knows are still sent to the
   /// member, before the departure notice.
   func keepOwedStreams(_ session: LocalSession, _ index: Int) {
     tellStreamsEnded(session, index)
-    session.pairs[index].streams.all.removeAll { !$0.isOwed }
+    session.peers[index].streams.all.removeAll { !$0.isOwed }
   }
 
   private func tellStreamsEnded(_ session: LocalSession, _ index: Int) {
-    for stream in session.pairs[index].streams.all where !stream.isReset {
-      tell(.stream(stream.handle, .ended(stream.isConfirming ? .finished : .lost)))
+    for stream in session.peers[index].streams.all where !stream.isReset {
+      emit(.stream(stream.handle, .ended(stream.isConfirming ? .finished : .lost)))
     }
   }
 
   /// After the application has left: drops the stream ends that the member can no longer receive. The departure notice
   /// then no longer waits for these stream ends.
   func forgetOwedStreams(_ session: LocalSession, _ index: Int) {
-    if !session.isOpen { session.pairs[index].streams.all = [] }
+    if !session.isOpen { session.peers[index].streams.all = [] }
   }
 
   // MARK: Outputs
 
   func nextStreamOutput(of session: LocalSession, _ canSend: (NodeID, Lane, Int) -> Bool) -> SessionOutput? {
-    for step in session.pairs.indices {
-      let index = (session.streamTurn + 1 + step) % session.pairs.count
-      if session.pairs[index].streams.all.isEmpty { continue }
+    for step in session.peers.indices {
+      let index = (session.streamTurn + 1 + step) % session.peers.count
+      if session.peers[index].streams.all.isEmpty { continue }
       if let output = nextStreamOutput(of: session, index, canSend) {
         session.streamTurn = index
         return output
@@ -247,29 +247,29 @@ extension Sessions {
   private func nextStreamOutput(
     of session: LocalSession, _ index: Int, _ canSend: (NodeID, Lane, Int) -> Bool
   ) -> SessionOutput? {
-    let address = session.pairs[index].address, number = session.pairs[index].theirNumber
-    let purpose = UndeliveredMessages.Purpose.member(session.handle, address, number: session.pairs[index].number)
-    if let position = session.pairs[index].streams.all.firstIndex(where: { $0.hasNotice }) {
+    let address = session.peers[index].address, number = session.peers[index].theirNumber
+    let purpose = UndeliveredMessages.Purpose.member(session.handle, address, number: session.peers[index].number)
+    if let position = session.peers[index].streams.all.firstIndex(where: { $0.hasNotice }) {
       guard canSend(address.node, .interactive, 96) else { return nil }
-      let (kind, bytes) = notice(StreamPlace(session: session, pair: index, stream: position), number)
+      let (kind, bytes) = notice(StreamPlace(session: session, peer: index, stream: position), number)
       return output(kind, bytes, to: address.node, purpose)
     }
-    guard let (position, byteCount) = session.pairs[index].streams.next(),
+    guard let (position, byteCount) = session.peers[index].streams.next(),
       canSend(address.node, .bulk, StreamBytes.headerBytes + max(byteCount, 16))
     else { return nil }
-    let place = StreamPlace(session: session, pair: index, stream: position)
-    let bytes = session.pairs[index].streams.takeTurn(position, byteCount)
+    let place = StreamPlace(session: session, peer: index, stream: position)
+    let bytes = session.peers[index].streams.takeTurn(position, byteCount)
     let stream = stream(place)
     guard byteCount > 0 else {
       change(place) { $0.sending.isEndSent = true }
       let end = StreamEndMessage(number: number, stream: stream.id, .finished(byteCount: stream.sending.sent))
       return output(
         .streamEnd, end.bytes, to: address.node, lane: .bulk,
-        .streamEnd(session.handle, address, number: session.pairs[index].number, stream.id))
+        .streamEnd(session.handle, address, number: session.peers[index].number, stream.id))
     }
     if stream.sending.wantsRoom {
       change(place) { $0.sending.wantsRoom = false }
-      tell(.stream(stream.handle, .room))
+      emit(.stream(stream.handle, .room))
     }
     return output(
       .streamBytes, StreamBytes.bytes(number, stream.id, bytes), to: address.node, lane: .bulk, purpose)
@@ -285,7 +285,7 @@ extension Sessions {
         number: number, stream: stream.id, window: stream.receiving.limit, name: stream.name)
       return (.streamOpen, open.bytes)
     case .reset(let reason):
-      place.session.pairs[place.pair].streams.all.remove(at: place.stream)
+      place.session.peers[place.peer].streams.all.remove(at: place.stream)
       return (.streamEnd, StreamEndMessage(number: number, stream: stream.id, .reset(reason)).bytes)
     case .asked, .open:
       var receiving = stream.receiving
@@ -302,25 +302,25 @@ extension Sessions {
   /// The current position of a stream.
   struct StreamPlace {
     let session: LocalSession
-    let pair: Int
+    let peer: Int
     let stream: Int
   }
 
-  private func stream(_ place: StreamPlace) -> Stream { place.session.pairs[place.pair].streams.all[place.stream] }
+  private func stream(_ place: StreamPlace) -> Stream { place.session.peers[place.peer].streams.all[place.stream] }
 
   private func change(_ place: StreamPlace, _ body: (inout Stream) -> Void) {
-    body(&place.session.pairs[place.pair].streams.all[place.stream])
+    body(&place.session.peers[place.peer].streams.all[place.stream])
   }
 
   /// The position of a stream that the application knows; nil if there is none.
   private func place(of handle: StreamHandle) -> StreamPlace? {
     for session in sessions where session.isOpen {
-      for pair in session.pairs.indices {
-        for stream in session.pairs[pair].streams.all.indices {
-          guard session.pairs[pair].streams.all[stream].handle == handle,
-            !session.pairs[pair].streams.all[stream].isReset
+      for peer in session.peers.indices {
+        for stream in session.peers[peer].streams.all.indices {
+          guard session.peers[peer].streams.all[stream].handle == handle,
+            !session.peers[peer].streams.all[stream].isReset
           else { continue }
-          return StreamPlace(session: session, pair: pair, stream: stream)
+          return StreamPlace(session: session, peer: peer, stream: stream)
         }
       }
     }
@@ -330,24 +330,24 @@ extension Sessions {
   /// The position of the stream that a received message names. Nil if the stream is unknown or was reset here: in these
   /// cases the message is late and is ignored.
   private func place(_ number: UInt32, _ id: UInt32, _ node: NodeID) -> StreamPlace? {
-    guard let (session, pair) = pair(number, node), let stream = session.pairs[pair].streams.position(of: id),
-      !session.pairs[pair].streams.all[stream].isReset
+    guard let (session, peer) = peer(number, node), let stream = session.peers[peer].streams.position(of: id),
+      !session.peers[peer].streams.all[stream].isReset
     else { return nil }
-    return StreamPlace(session: session, pair: pair, stream: stream)
+    return StreamPlace(session: session, peer: peer, stream: stream)
   }
 
   private func endIfOver(_ place: StreamPlace) {
     guard stream(place).isOver else { return }
-    let stream = place.session.pairs[place.pair].streams.all.remove(at: place.stream)
+    let stream = place.session.peers[place.peer].streams.all.remove(at: place.stream)
     // An application that has left was notified of the end at the time of leaving.
-    if place.session.isOpen { tell(.stream(stream.handle, .ended(.finished))) }
+    if place.session.isOpen { emit(.stream(stream.handle, .ended(.finished))) }
   }
 
   private func reset(_ place: StreamPlace, _ reason: StreamReset) {
     let stream = stream(place)
-    tell(.stream(stream.handle, .ended(.reset(reason))))
+    emit(.stream(stream.handle, .ended(.reset(reason))))
     if stream.phase == .opening {
-      place.session.pairs[place.pair].streams.all.remove(at: place.stream)
+      place.session.peers[place.peer].streams.all.remove(at: place.stream)
     } else {
       change(place) {
         $0.phase = .reset(reason)
@@ -361,17 +361,17 @@ extension Sessions {
   private func firstStream(_ opener: MemberAddress, _ other: MemberAddress) -> UInt32 { opener < other ? 1 : 2 }
 
   private var streamCount: Int {
-    sessions.reduce(0) { $0 + $1.pairs.reduce(0) { $0 + $1.streams.all.count } }
+    sessions.reduce(0) { $0 + $1.peers.reduce(0) { $0 + $1.streams.all.count } }
   }
 
   private func streamCount(of node: NodeID) -> Int {
-    sessions.reduce(0) { $0 + $1.pairs.reduce(0) { $0 + ($1.address.node == node ? $1.streams.all.count : 0) } }
+    sessions.reduce(0) { $0 + $1.peers.reduce(0) { $0 + ($1.address.node == node ? $1.streams.all.count : 0) } }
   }
 
   /// Whether a user may have another stream.
   private func mayHaveStream(_ owner: SessionOwner) -> Bool {
     let ofUser = sessions.reduce(0) {
-      $0 + ($1.owner.user == owner.user ? $1.pairs.reduce(0) { $0 + $1.streams.all.count } : 0)
+      $0 + ($1.owner.user == owner.user ? $1.peers.reduce(0) { $0 + $1.streams.all.count } : 0)
     }
     return SessionLimits.streams.mayTake(1, held: ofUser, taken: streamCount, isFavoured: owner.isFavoured)
   }
@@ -385,10 +385,10 @@ extension Sessions {
   ) -> UInt64 {
     var all: UInt64 = 0, ofUser: UInt64 = 0
     for session in sessions {
-      for pair in session.pairs.indices {
-        for stream in session.pairs[pair].streams.all.indices {
-          if let place, session === place.session, pair == place.pair, stream == place.stream { continue }
-          let pooled = session.pairs[pair].streams.all[stream].pooled
+      for peer in session.peers.indices {
+        for stream in session.peers[peer].streams.all.indices {
+          if let place, session === place.session, peer == place.peer, stream == place.stream { continue }
+          let pooled = session.peers[peer].streams.all[stream].pooled
           all += pooled
           if session.owner.user == owner.user { ofUser += pooled }
         }

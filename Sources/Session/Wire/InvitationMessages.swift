@@ -193,7 +193,7 @@ public struct WelcomeMessage: Equatable, Sendable {
     default: throw .unknownCode
     }
     let count = Int(try reader.u8())
-    guard count <= SessionLimits.newcomersMax else { throw .tooLong }
+    guard count <= SessionLimits.pendingMembersMax else { throw .tooLong }
     newcomers = []
     for _ in 0..<count { newcomers.append(try MemberAddress(&reader)) }
     entries = try TableEntries(&reader, cryptography)

@@ -109,7 +109,7 @@ private final class LocalBox: LocalNode {
         sessions.completed(output.tag, isDelivered: true, now: now)
       }
       guard let event = sessions.nextEvent() else { return }
-      clients.hear(event, now: now)
+      clients.receive(event, now: now)
     }
   }
 }

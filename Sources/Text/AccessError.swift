@@ -1,17 +1,17 @@
 import CSystem
 
 /// A failed access to a file or socket, or an answer that cannot be understood.
-public struct DiagnosticsError: Error {
+public struct AccessError: Error {
   /// The error and the advice, in one line.
   public let text: String
   public init(_ text: String) { self.text = text }
 
   /// The daemon's answer to a command is not what this version expects.
-  public static let notUnderstood = DiagnosticsError(
+  public static let notUnderstood = AccessError(
     "the daemon's answer is not understood; does it have another version?")
 
   /// The error of the system call that failed last on this thread. `what`: the file or socket, as the start of the text.
-  public static func system(_ what: String, _ advice: String = "") -> DiagnosticsError {
-    DiagnosticsError("\(what): \(String(cString: strerror(csystem_errno())))\(advice)")
+  public static func system(_ what: String, _ advice: String = "") -> AccessError {
+    AccessError("\(what): \(String(cString: strerror(csystem_errno())))\(advice)")
   }
 }
