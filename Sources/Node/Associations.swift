@@ -203,7 +203,7 @@ struct Associations {
     }
   }
 
-  /// Gives the next channel a later epoch than the channel `former` has reached.
+  /// Gives the next channel a later epoch than the last epoch of the channel `former`.
   private mutating func beginLife(after former: Channel) { lives = max(lives, former.localEpoch &- epoch) + 1 }
 
   /// Applies new routes. `isUp` returns whether the link in a slot still leads to the given neighbour.

@@ -1,8 +1,9 @@
 #!/bin/bash
 # run-all.sh [-j N] [-a amd64|arm64] [-t SECONDS] [-o DIRECTORY] [SCENARIO...]
 #
-# Runs scenarios of the radio lab, by default all of Tests/Lab/scenarios. N machines run at a time (default 2), each with
-# one processor. A scenario and its arguments are one word here: "lab_bluetooth legacy".
+# Runs scenarios of the radio lab, by default all of Tests/Lab/scenarios. N machines run at a time, each with one
+# processor. By default N is the number of processors plus one, because a scenario waits for half of its time. A scenario
+# and its arguments are one word here: "lab_bluetooth legacy".
 #
 # Without SCENARIO, lines in the file of each scenario select how the scenario runs:
 # - `# variants: A B` lists its arguments. The scenario runs once with each of these arguments, on separate machines.
@@ -18,7 +19,7 @@ project=$(cd "$here/../.." && pwd)
 
 usage() { sed -n '2s/^# //p' "${BASH_SOURCE[0]}" >&2; exit 126; }
 
-jobs=2 arch=amd64 seconds=420 output=
+jobs=$(($(nproc) + 1)) arch=amd64 seconds=420 output=
 while getopts j:a:t:o: option; do
     case $option in
         j) jobs=$OPTARG ;;

@@ -266,8 +266,9 @@ final class Dialler {
 
 // MARK: Broadcast domains
 
-/// A dialler that has found the candidates 1 … `count` in one broadcast domain. Each number is both handle and hint. A
-/// quarter of a second has passed since then, or half a second among more than five relays.
+/// A dialler that has found the candidates 1 … `count` in one broadcast domain. Each number is both handle and hint.
+/// The dialler found the last candidate a quarter of a second ago, or half a second ago if there are more than five
+/// relays.
 private func hall(of count: UInt64, seenBy local: UInt64, relays: Bool = true, othersRelay: Bool = true) -> Dialler {
   let dialler = Dialler(local: local, relays: relays)
   for hint in 1...count where hint != local {
