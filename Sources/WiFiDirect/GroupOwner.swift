@@ -34,7 +34,9 @@ final class GroupOwner: RadioActivity {
     timer = Timer(radio.loop) { [self] in
       failed("wpa_supplicant did not start the group within \(Self.creationTime.milliseconds / 1000) s")
     }
-    pushButtonTimer = Timer(radio.loop) { [self] in openPushButton() }
+    pushButtonTimer = Timer(radio.loop) { [self] in
+      if !turns.isTaken(at: radio.loop.now) { openPushButton() }
+    }
     radio.snapshot.state = .creatingGroup
     timer?.set(after: Self.creationTime)
     define()
@@ -53,7 +55,10 @@ final class GroupOwner: RadioActivity {
     case .pushButtonRequested(let device):
       if options.pushButton == .always { admit(device) }
     case .pushButtonEnded:
-      if isOurs(message) { pushButtonEnded(again: Self.pushButtonAgainTime) }
+      if isOurs(message) {
+        turns.end()
+        pushButtonEnded(again: Self.pushButtonAgainTime)
+      }
     case .pushButtonOverlap:
       // During a turn, WPS reports an overlap for each other device that it refuses.
       if isOurs(message), !turns.isTaken(at: radio.loop.now) { pushButtonEnded(again: Self.overlapTime) }
@@ -63,7 +68,10 @@ final class GroupOwner: RadioActivity {
     }
   }
 
-  func pushButton() { openPushButton(isPressed: true) }
+  func pushButton() {
+    turns.end()
+    openPushButton(isPressed: true)
+  }
 
   /// Activates push button. `isPressed`: whether a person requested the activation; if false, the call renews the
   /// permanent activation.
@@ -78,22 +86,20 @@ final class GroupOwner: RadioActivity {
     }
   }
 
-  /// Activates push button for `device` alone, unless another device has the turn. Push button is then activated for
-  /// all devices again when this device has used push button, or at the end of the turn.
+  /// Begins a turn of `device`: activates push button for this device alone. If the turn ends and no device has joined,
+  /// push button is activated for all devices again as soon as WPS permits that. Until then only devices that send a
+  /// provision discovery request can join.
   private func admit(_ device: MACAddress) {
-    guard !interface.utf8.isEmpty else { return }
-    let now = radio.loop.now
-    guard turns.request(by: device, at: now) else {
-      if !turns.isTaken(at: now) { openPushButton() }
-      return
-    }
+    guard !interface.utf8.isEmpty, turns.request(by: device, at: radio.loop.now) else { return }
+    pushButtonTimer?.set(after: PushButtonTurns.turnTime)
     radio.supplicant?.send(to: interface, "WPS_PBC p2p_dev_addr=\(device.text)") { [self] reply in
-      pushButtonTimer?.set(after: reply.isOK ? PushButtonTurns.turnTime : Self.overlapTime)
+      if reply.isOK { return }
+      turns.end()
+      pushButtonTimer?.set(after: Self.overlapTime)
     }
   }
 
   private func pushButtonEnded(again pause: TimeSpan) {
-    turns.end()
     radio.snapshot.isPushButtonPressed = false
     if options.pushButton == .always { pushButtonTimer?.set(after: pause) }
   }

@@ -23,18 +23,16 @@ struct PushButtonTurns {
   /// Returns whether a device has the turn at `now`.
   func isTaken(at now: Instant) -> Bool { turn.map { now < $0.end } ?? false }
 
-  /// Takes a request of `device`. Returns whether the turn at `now` belongs to this device.
+  /// Takes a request of `device`. Returns whether a turn of this device begins now.
   mutating func request(by device: MACAddress, at now: Instant) -> Bool {
-    if let turn {
-      if now < turn.end { return turn.device == device }
-      wasted = turn
-    }
+    if isTaken(at: now) { return false }
+    if let turn { wasted = turn }
     turn = nil
     if let wasted, wasted.device == device, now < wasted.end + Self.turnTime { return false }
     turn = Turn(device: device, end: now + Self.turnTime)
     return true
   }
 
-  /// Ends the current turn because a device used push button.
+  /// Ends the current turn early, because a device has joined or push button was activated for all devices.
   mutating func end() { turn = nil }
 }

@@ -39,6 +39,37 @@ extension WiFiDirectRadioTests {
         == ["IFNAME=p2p-cwtest-0 WPS_PBC", "IFNAME=p2p-cwtest-0 WPS_PBC p2p_dev_addr=42:00:00:00:01:00"])
   }
 
+  @Test func `a refused exemption ends the turn`() throws {
+    let supplicant = try makeSupplicant()
+    let usual = supplicant.answer
+    supplicant.answer = { $0.contains("WPS_PBC p2p_dev_addr") ? "FAIL" : usual($0) }
+    let radio = makeRadio()
+    defer { radio.stop() }
+    own(radio, supplicant)
+    serve(loop) { supplicant.count("IFNAME=p2p-cwtest-0 WPS_PBC") == 1 }
+    for device in 1...2 {
+      requestPushButton(supplicant, device: device)
+      serve(loop) { supplicant.count("IFNAME=p2p-cwtest-0 WPS_PBC p2p_dev_addr") == device }
+      serve(loop, for: .milliseconds(20))
+    }
+    #expect(supplicant.count("IFNAME=p2p-cwtest-0 WPS_PBC p2p_dev_addr=42:00:00:00:02:00") == 1)
+  }
+
+  @Test func `a press of the button ends the turn, and activates push button for all devices`() throws {
+    let supplicant = try makeSupplicant()
+    let radio = makeRadio()
+    defer { radio.stop() }
+    own(radio, supplicant)
+    requestPushButton(supplicant, device: 1)
+    serve(loop) { supplicant.count("IFNAME=p2p-cwtest-0 WPS_PBC p2p_dev_addr") == 1 }
+    #expect(radio.pushButton())
+    serve(loop) { radio.snapshot.isPushButtonPressed }
+    #expect(supplicant.commands.last == "IFNAME=p2p-cwtest-0 WPS_PBC")
+    requestPushButton(supplicant, device: 2)
+    serve(loop) { supplicant.count("IFNAME=p2p-cwtest-0 WPS_PBC p2p_dev_addr=42:00:00:00:02:00") == 1 }
+    #expect(supplicant.count("IFNAME=p2p-cwtest-0 WPS_PBC p2p_dev_addr=42:00:00:00:02:00") == 1)
+  }
+
   @Test func `the next device that requests push button is exempted when the first one has joined`() throws {
     let supplicant = try makeSupplicant()
     let radio = makeRadio()

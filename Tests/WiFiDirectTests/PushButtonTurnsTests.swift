@@ -19,10 +19,11 @@ import Testing
     #expect(turns.isTaken(at: beginning))
   }
 
-  @Test func `a device keeps its turn when it requests again`() {
+  @Test func `a repeated request begins no other turn`() {
     var turns = PushButtonTurns()
     #expect(request(&turns, first))
-    #expect(request(&turns, first, after: 7))
+    #expect(!request(&turns, first, after: 7))
+    #expect(turns.isTaken(at: beginning + .seconds(7)))
   }
 
   @Test func `another device gets no turn while the turn lasts`() {
@@ -41,7 +42,7 @@ import Testing
   @Test func `a request does not prolong the turn`() {
     var turns = PushButtonTurns()
     #expect(request(&turns, first))
-    #expect(request(&turns, first, after: 14))
+    #expect(!request(&turns, first, after: 14))
     #expect(!turns.isTaken(at: beginning + .seconds(15)))
     #expect(request(&turns, second, after: 15))
   }
