@@ -19,7 +19,7 @@ public final class Sessions {
   var sessions: [LocalSession] = []
   var services = Services()
   var outgoing: [OutgoingInvitation] = []
-  /// The rates of invitations that ended early, one for each peer of user and node.
+  /// The rates of invitations that ended early, one for each pair of user and node.
   var briefInvitations = SourceBuckets(SessionLimits.briefInvitations)
   var incoming: [IncomingInvitation] = []
   var introductions: [Introduction] = []
@@ -34,11 +34,8 @@ public final class Sessions {
   let streamPool: UInt64
   /// The rule by which users share `streamPool`.
   let streamRule: ShareRule
-  /// Unread messages of ended sessions.
-  var unreadOfEnded: [(handle: SessionHandle, owner: SessionOwner, unread: Unread)] = []
-  /// Whether a member requested credit, or buffer space became free, since the last call of `lend`.
-  var mayLend = false
-  var lastAskTurn: UInt64 = 0
+  var unreadOfEnded = EndedUnread()
+  var creditRequests = CreditRequests()
   /// The index of the session that sent last.
   private var turn = 0
   /// Messages of this node to itself. Two applications on one node can be in the same session.
@@ -67,9 +64,9 @@ public final class Sessions {
 
   // MARK: Requests of applications
 
-  /// Opens a session whose only member is `endpoint` of this node. If `decidesOnMembers` is true, the application decides on the
-  /// certificate of each member. `owner` is the application to which the session's use of shared limits is charged.
-  /// After `.ended`, the host calls `taken` for each message that the application still takes. The host calls `discard`
+  /// Opens a session whose only member is `endpoint` of this node. If `decidesOnMembers` is true, the application
+  /// decides on the certificate of each member. `owner` is the application to which the session's use of shared limits
+  /// is charged. After `.ended`, the host calls `taken` for each message that the application still takes. The host calls `discard`
   /// when the application takes no more.
   public func open(
     _ endpoint: UInt32, _ rules: SessionRules, decidesOnMembers: Bool = false, owner: SessionOwner = SessionOwner(),
@@ -189,7 +186,7 @@ public final class Sessions {
   public func handleTimeouts(now: Instant) {
     endInvitations(now)
     // A reservation of credit may have been unused so long that it is due for withdrawal.
-    mayLend = true
+    creditRequests.roomAppeared()
     for session in sessions {
       if case .leaving(let owing, let until) = session.phase {
         if owing <= now { for index in session.peers.indices { forgetOwedStreams(session, index) } }

@@ -102,4 +102,53 @@ import Testing
     #expect(text(services.set(nil, of: node(2))) == ["-1"])
     #expect(services.all.isEmpty)
   }
+
+  // MARK: Buffer space
+
+  /// The bytes of all ended sessions with unread messages, and the part charged to the share pool.
+  private func sums(_ ended: EndedUnread) -> [UInt64] {
+    var sums: [UInt64] = [0, 0]
+    ended.forEach { unread, _ in
+      sums[0] += unread.bytes
+      sums[1] += unread.share
+    }
+    return sums
+  }
+
+  @Test func `the messages of an ended session use their space until the last one is taken`() {
+    var ended = EndedUnread()
+    let first = SessionHandle(number: 1), second = SessionHandle(number: 2)
+    let cost = Credit.cost(100)
+    ended.keep(Unread(bytes: 2 * cost, share: cost), of: first, SessionOwner())
+    ended.keep(Unread(bytes: cost, share: 0), of: second, SessionOwner())
+    ended.keep(Unread(), of: SessionHandle(number: 3), SessionOwner())
+    #expect(sums(ended) == [3 * cost, cost])
+    ended.took(100, of: first)
+    #expect(sums(ended) == [2 * cost, cost])
+    ended.took(100, of: first)
+    ended.took(100, of: SessionHandle(number: 9))
+    #expect(sums(ended) == [cost, 0])
+  }
+
+  @Test func `discarding keeps the one message that the application is about to take`() {
+    var ended = EndedUnread()
+    let session = SessionHandle(number: 1)
+    ended.keep(Unread(bytes: 1_000_000, share: 500_000), of: session, SessionOwner())
+    let hadMessages = ended.discard(session, exceptMessageOf: 100)
+    #expect(sums(ended) == [Credit.cost(100), Credit.cost(100)])
+    let hadMessage = ended.discard(session, exceptMessageOf: nil)
+    #expect(sums(ended) == [0, 0])
+    let hasMessage = ended.discard(session, exceptMessageOf: nil)
+    #expect([hadMessages, hadMessage, hasMessage] == [true, true, false])
+  }
+
+  @Test func `requests for credit are examined once after each change, in the order of their arrival`() {
+    var requests = CreditRequests()
+    var due = [requests.takeDue()]
+    let turns = [requests.request(), requests.request()]
+    due += [requests.takeDue(), requests.takeDue()]
+    requests.roomAppeared()
+    due += [requests.takeDue()]
+    #expect(turns == [1, 2] && due == [false, true, false, true])
+  }
 }

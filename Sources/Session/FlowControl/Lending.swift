@@ -23,7 +23,7 @@ extension Sessions {
       all += share
       if owner.user == session.owner.user { ofUser += share }
     }
-    for unread in unreadOfEnded { count(unread.unread.share, unread.owner) }
+    unreadOfEnded.forEach { unread, owner in count(unread.share, owner) }
     for other in sessions {
       for unread in other.unreadOfGone { count(unread.unread.share, other.owner) }
       for peer in other.peers.indices where other !== session || peer != index {
@@ -48,16 +48,15 @@ extension Sessions {
     guard need.limit > credit.receiveLimit else { return }
     // A member requests credit for one message at a time, so a greater request violates the protocol.
     guard need.limit - credit.receiveLimit <= Credit.costMax else { return beginAnew(session, index, now) }
-    lastAskTurn += 1
-    if credit.asked == 0 { session.peers[index].credit.askTurn = lastAskTurn }
+    let turn = creditRequests.request()
+    if credit.asked == 0 { session.peers[index].credit.askTurn = turn }
     session.peers[index].credit.asked = need.limit
-    mayLend = true
   }
 
   /// Notes that buffer space of a member's messages became free. A wider window for the member and waiting requests of
   /// other members can then be granted.
   func roomAppeared(_ session: LocalSession, _ index: Int, _ now: Instant) {
-    mayLend = true
+    creditRequests.roomAppeared()
     if session.peers[index].handshake.isNumberConfirmed
       && session.peers[index].credit.isWindowDue(share(session, index))
     {
@@ -68,8 +67,7 @@ extension Sessions {
   /// Grants requests for credit in the order of their arrival. In the sessions of one application, no request overtakes
   /// an earlier one that waits for buffer space.
   func lend(_ now: Instant) {
-    guard mayLend else { return }
-    mayLend = false
+    guard creditRequests.takeDue() else { return }
     var asks: [(turn: UInt64, session: LocalSession, index: Int)] = []
     for session in sessions where session.isOpen {
       for index in session.peers.indices where session.peers[index].credit.asked > 0 {
@@ -119,7 +117,7 @@ extension Sessions {
       if other.application == owner.application { own += lent }
       if other.user == owner.user { ofUser += lent }
     }
-    for unread in unreadOfEnded { count(unread.unread.lent, unread.owner) }
+    unreadOfEnded.forEach { unread, owner in count(unread.lent, owner) }
     for session in sessions {
       for unread in session.unreadOfGone { count(unread.unread.lent, session.owner) }
       for peer in session.peers.indices { count(session.peers[peer].credit.lent, session.owner) }
@@ -133,7 +131,7 @@ extension Sessions {
     for session in sessions where session.isOpen {
       for index in session.peers.indices where session.peers[index].credit.takeBackAt <= now {
         beginAnew(session, index, now)
-        mayLend = true
+        creditRequests.roomAppeared()
       }
     }
   }
@@ -167,7 +165,7 @@ extension Sessions {
 
   /// Keeps the buffer space of a former member's unread messages.
   func keepUnread(_ session: LocalSession, _ address: MemberAddress, _ credit: Credit) {
-    mayLend = true
+    creditRequests.roomAppeared()
     if credit.unread > 0 { session.unreadOfGone.append((address, credit.rest)) }
   }
 
@@ -181,39 +179,30 @@ extension Sessions {
   /// Keeps the buffer space of an ended session's unread messages, until the application takes them or `discard` is
   /// called.
   func keepUnread(_ session: LocalSession) {
-    mayLend = true
+    creditRequests.roomAppeared()
     var sum = Unread()
     for peer in session.peers { sum += peer.credit.rest }
     for index in session.peers.indices { session.peers[index].credit = Credit(Unread()) }
     for unread in session.unreadOfGone { sum += unread.unread }
     session.unreadOfGone = []
-    if sum.bytes > 0 { unreadOfEnded.append((session.handle, session.owner, sum)) }
+    unreadOfEnded.keep(sum, of: session.handle, session.owner)
   }
 
   /// Discards the unread messages of an ended session. If `byteCount` is given, one message of that size stays, because
   /// the application is about to take it.
   public func discard(_ handle: SessionHandle, exceptMessageOf byteCount: Int? = nil) {
-    guard let index = unreadOfEnded.firstIndex(where: { $0.handle == handle }) else { return }
-    mayLend = true
-    let kept = byteCount.map { Credit.cost($0) } ?? 0
-    guard kept > 0, kept < unreadOfEnded[index].unread.bytes else {
-      if kept == 0 { unreadOfEnded.remove(at: index) }
-      return
-    }
-    unreadOfEnded[index].unread.bytes = kept
-    unreadOfEnded[index].unread.share = min(unreadOfEnded[index].unread.share, kept)
+    if unreadOfEnded.discard(handle, exceptMessageOf: byteCount) { creditRequests.roomAppeared() }
   }
 
   /// Notes that the application took a message of a former member or an ended session.
   func takenOfGone(_ byteCount: Int, _ address: MemberAddress, _ handle: SessionHandle) {
-    mayLend = true
+    creditRequests.roomAppeared()
     if let session = session(handle) {
       guard let index = session.unreadOfGone.firstIndex(where: { $0.address == address }) else { return }
       session.unreadOfGone[index].unread.takes(byteCount)
       if session.unreadOfGone[index].unread.bytes == 0 { session.unreadOfGone.remove(at: index) }
-    } else if let index = unreadOfEnded.firstIndex(where: { $0.handle == handle }) {
-      unreadOfEnded[index].unread.takes(byteCount)
-      if unreadOfEnded[index].unread.bytes == 0 { unreadOfEnded.remove(at: index) }
+    } else {
+      unreadOfEnded.took(byteCount, of: handle)
     }
   }
 
@@ -223,7 +212,7 @@ extension Sessions {
   /// pool.
   public var roomGranted: (shares: UInt64, loans: UInt64) {
     var shares: UInt64 = 0
-    for unread in unreadOfEnded { shares += unread.unread.share }
+    unreadOfEnded.forEach { unread, _ in shares += unread.share }
     for session in sessions {
       for unread in session.unreadOfGone { shares += unread.unread.share }
       for peer in session.peers.indices { shares += session.peers[peer].credit.share }

@@ -64,7 +64,7 @@ extension Sessions {
     guard let session = session(handle), let index = session.position(of: address) else {
       return takenOfGone(byteCount, address, handle)
     }
-    mayLend = true
+    creditRequests.roomAppeared()
     if session.peers[index].credit.takes(byteCount, share: share(session, index), now) {
       session.peers[index].windowAt = now
     }
@@ -156,8 +156,7 @@ extension Sessions {
     return nil
   }
 
-  /// Marks the peers whose messages the application has not read for `SessionLimits.pauseTime`, and notifies their
-  /// members.
+  /// Marks and notifies the members whose messages the application has not read for `SessionLimits.pauseTime`.
   func notePauses(_ session: LocalSession, _ now: Instant) {
     for index in session.peers.indices where session.peers[index].credit.pauseAt <= now {
       session.peers[index].credit.isPausedHere = true
@@ -165,8 +164,8 @@ extension Sessions {
     }
   }
 
-  /// Reports all messages to a member that have no delivery result as failed. The peer restarts the handshake, or is
-  /// removed.
+  /// Reports all messages to a member that have no delivery result as failed. The caller then restarts the
+  /// handshake with the member, or removes the member.
   func failMessages(_ session: LocalSession, to address: MemberAddress) {
     for id in undelivered.removeMessages(of: session.handle, to: address) {
       noteResult(session.handle)

@@ -48,7 +48,7 @@ extension Sessions {
       where session.peers[index].address.node == node && session.peers[index].phase != .away {
         endStreams(session, index)
         session.peers[index].lose()
-        mayLend = true
+        creditRequests.roomAppeared()
         failMessages(session, to: session.peers[index].address)
         emit(.member(session.handle, session.peers[index].address, .away))
       }
@@ -75,7 +75,7 @@ extension Sessions {
     if session.peers[index].decision == .rejected { return }
     endStreams(session, index)
     session.peers[index].begin(nextNumber(), share: share(session, index), at: now + pause)
-    mayLend = true
+    creditRequests.roomAppeared()
   }
 
   /// Restarts the handshake with a member after a message was lost or violated the protocol. The pause of 1 s limits

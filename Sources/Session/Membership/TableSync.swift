@@ -118,7 +118,7 @@ struct TableSync {
     if theirDigest == own.digest { snapshotAt = .never }
     guard digestAt <= now else { return nil }
     if sentDigest != own.digest { return .digest }
-    // A snapshot stays due, because the member has reported another digest.
+    // A scheduled snapshot stays, because the member reported another digest or requested the table.
     digestAt = .never
     return nil
   }
