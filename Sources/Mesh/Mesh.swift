@@ -225,10 +225,15 @@ public struct Mesh {
   }
 
   /// Evicts a node from a full database, and creates a record for `newcomer`, whose signature was verified. Call
-  /// `install` with the newcomer's advertisement next.
-  public mutating func take(_ place: Place, for newcomer: NodeID, from slot: Int) {
+  /// `install` with the newcomer's advertisement next. Returns the slot of the link that led to the evicted node, or
+  /// that introduced it.
+  @discardableResult
+  public mutating func take(_ place: Place, for newcomer: NodeID, from slot: Int) -> Int {
+    let leaver = database.records[place.leaver]
+    let link = leaver.route.map { Int($0.link) } ?? Int(leaver.ingress)
     database.replace(place.leaver, by: newcomer, below: place.parent, from: slot)
     needsRoutes = true
+    return link
   }
 
   /// Stores an advertisement of this node, which will be sent to all neighbours.
@@ -405,6 +410,11 @@ public struct Mesh {
   /// The age of a node's stored advertisement, in milliseconds since its source made it.
   public func age(of index: Int, _ kind: AdvertisementKind, now: Instant) -> UInt64 {
     database.records[index][kind].age(now: now)
+  }
+
+  /// Whether a stored advertisement may still be sent: it expires in a millisecond at the earliest.
+  public func maySend(_ index: Int, _ kind: AdvertisementKind, now: Instant) -> Bool {
+    database.records[index][kind].expiresAt - now >= .milliseconds(1)
   }
 
   // MARK: Routes

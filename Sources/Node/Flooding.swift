@@ -122,7 +122,7 @@ extension Node {
     }
     try verify(view, of: header.source, on: slot, now)
     if refuses(header.source, view) { throw .notTrusted }
-    if let place { mesh.take(place, for: header.source, from: slot) }
+    if let place { evict(place, for: header.source, on: slot) }
     let hasChanged = mesh.install(header.source, view, payload, age: age, from: slot, now: now)
     if hasChanged && mesh.isFull { askForUnknown(view, on: slot, now) }
     if parking.parked != 0 { heardParked(header.source, view) }
@@ -156,7 +156,7 @@ extension Node {
         return
       }
       guard let (index, kind) = mesh.nextUnsent(slot) else { return }
-      guard let payload = mesh.advertisement(of: index, kind) else { continue }
+      guard mesh.maySend(index, kind, now: now), let payload = mesh.advertisement(of: index, kind) else { continue }
       let header = FrameHeader(
         type: .advertisement, ttl: Limits.hopsMax, priority: .control, payloadByteCount: payload.byteCount,
         source: mesh.node(at: index), identifier: mesh.age(of: index, kind, now: now))
@@ -176,6 +176,13 @@ extension Node {
     journal.record(.warning, .nodesFull, at: now, UInt64(mesh.nodeCount), UInt64(Limits.nodesMax))
     linksWithoutRoom |= 1 << UInt64(slot)
     throw .overLength
+  }
+
+  /// Evicts a node from a full database. The neighbours know the evicted node and would not send its advertisements
+  /// again before their renewal. So the advertisements are requested when the database has room again.
+  private func evict(_ place: Mesh.Place, for newcomer: NodeID, on slot: Int) {
+    let link = mesh.take(place, for: newcomer, from: slot)
+    if links.indices.contains(link) { linksWithoutRoom |= 1 << UInt64(link) }
   }
 
   /// Charges a signature check to the link's share of the check rate (`CheckBudget`). Returns false if the frame was

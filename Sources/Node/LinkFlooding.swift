@@ -95,6 +95,15 @@ extension Node {
     linksWithoutRoom = 0
   }
 
+  /// Lets another neighbour be asked in place of the one whose link in `slot` is closing. Every neighbour has the
+  /// advertisements of the whole mesh.
+  func passOnRequest(of slot: Int) {
+    guard linksWithoutRoom & 1 << UInt64(slot) != 0 else { return }
+    linksWithoutRoom &= ~(1 << UInt64(slot))
+    let other = links.indices.first { $0 != slot && links[$0].state == .up }
+    if let other { linksWithoutRoom |= 1 << UInt64(other) }
+  }
+
   /// Requests the advertisements of unknown nodes that a changed topology lists. A full database rejected these
   /// advertisements while no topology listed the nodes.
   func askForUnknown(_ view: borrowing AdvertisementView, on slot: Int, _ now: Instant) {

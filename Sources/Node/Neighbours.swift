@@ -159,7 +159,7 @@ extension Node {
     flooding[slot] = LinkFlooding()
     waitingFrames.remove(slot)
     sessions.linkLost(slot)
-    linksWithoutRoom &= ~(1 << UInt64(slot))
+    passOnRequest(of: slot)
     if mesh.removeLink(slot) { linkBroke(slot, from: source, reason, now) }
     wantClose(slot)
   }

@@ -117,7 +117,7 @@ public final class Node {
   var pieceDue = Instant.zero
   var forgers = SignatureOffenders()
   var linkSlots = LinkSlots()
-  /// The links whose advertisements were refused because the node table was full, one bit each.
+  /// The links over which all advertisements must be requested when the node table has room again, one bit each.
   var linksWithoutRoom: UInt64 = 0
 
   /// The slots with a `.transmit` or `.close` for the caller, one bit each.

@@ -265,11 +265,11 @@ extension Node {
     wantTransmit(slot)
   }
 
-  /// Lets the sessions with peers behind a link that was parked begin again at once. Nobody could answer the earlier
-  /// attempts, and a leaf may be connected only for seconds (`Parking.turnMax`).
+  /// Lets the sessions with peers behind a link that was parked begin again at once. Earlier attempts may have had no
+  /// path, and a leaf may be connected only for seconds (`Parking.turnMax`).
   private func beginSessions(behind slot: Int) {
     for association in associations.all where association.route.map({ Int($0.link) == slot }) ?? false {
-      association.protection.seal?.routeFound()
+      association.protection.seal?.pathIsUp()
     }
   }
 

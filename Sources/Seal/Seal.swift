@@ -179,6 +179,10 @@ public final class Seal {
     attempt = SealedSession(session, peerEpoch: peerEpoch, now: now)
   }
 
+  /// Notes that the path to the peer is up again. The next attempt may begin at once, but the pauses after further
+  /// failures go on doubling.
+  public func pathIsUp() { retryAt = .zero }
+
   /// Notes that a route to the peer was found. The next attempt may begin at once.
   public func routeFound() {
     retryAt = .zero

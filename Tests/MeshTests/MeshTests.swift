@@ -224,6 +224,16 @@ import Testing
   #expect(bench.mesh.nodeCount == 0 && bench.mesh.expiryDeadline == .never)
 }
 
+@Test func `an advertisement is not sent in its last millisecond, because its age would be its lifetime`() {
+  let bench = Bench()
+  bench.state(1, [], lifetime: 60)
+  let end = start + .seconds(60)
+  #expect(bench.mesh.maySend(1, .topology, now: start + .milliseconds(59_999)))
+  let last = start + TimeSpan(nanoseconds: 59_999_000_001)
+  #expect(!bench.mesh.maySend(1, .topology, now: last) && bench.mesh.age(of: 1, .topology, now: last) == 60_000)
+  #expect(!bench.mesh.maySend(1, .topology, now: end + .seconds(1)))
+}
+
 @Test func `a topology that aged out is no longer routed over`() {
   let bench = Bench()
   bench.link(0, to: 1)

@@ -277,6 +277,8 @@ ROWS = [
         "if !isRelayed { return turn(of: group) }", "return turn(of: group)", "LinkTests"),
     Row("small frames that a neighbour relays use up its frame count", "Sources/Link/FrameQueue.swift",
         "isRelayed ? Limits.neighbourFramesMax / 8 : 0", "0", "LinkTests"),
+    Row("an evicted node is unknown until its renewal", "Sources/Node/Flooding.swift",
+        "if links.indices.contains(link) { linksWithoutRoom |= 1 << UInt64(link) }", "_ = link", "NodeTests"),
     Row("sessions wait out their pause on a resumed link", "Sources/Node/Parking.swift",
         "    beginSessions(behind: slot)\n", "", "NodeTests"),
     Row("a leaf with traffic is parked", "Sources/Node/Parking.swift",

@@ -301,6 +301,21 @@ private struct FullTable {
   #expect(asked(bench, on: table.second) == [])
 }
 
+@Test func `a node that was evicted is asked for when there is room`() {
+  let table = FullTable()
+  let bench = table.bench
+  bench.receive(bench.topology(2, [20]), on: table.second)
+  let evicted = table.nodes.filter { bench.node.route(to: $0.id) == nil }
+  #expect(evicted.count == 1)
+  bench.pass(.seconds(1))
+  #expect(bench.sent(.request, on: table.first).isEmpty)
+  // Another leaf becomes unreachable, so its entry in the node table becomes free.
+  let lost = table.nodes.count - (evicted[0].id == table.nodes[table.nodes.count - 1].id ? 6 : 1)
+  bench.receive(table.topology((lost - 1) / 4, sequence: 2, without: lost), on: table.first)
+  bench.pass(.milliseconds(200))
+  #expect(asked(bench, on: table.first) == [])
+}
+
 @Test func `a new neighbour and those behind it find room in a full table`() {
   let table = FullTable()
   let bench = table.bench
