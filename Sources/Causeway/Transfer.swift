@@ -135,7 +135,7 @@ final class Signal: Sendable {
 
   func notify() { mailbox.change { $0.isEmpty = false } }
 
-  /// Waits until `tell` has been called since `next` last returned. Returns nil if the task was cancelled.
+  /// Waits until `notify` has been called since `next` last returned. Returns nil if the task was cancelled.
   func next() async -> Void? {
     guard case .success(true?) = await mailbox.next() else { return nil }
     return ()

@@ -11,8 +11,7 @@ nonisolated(unsafe) var panicJournal = Journal.none
 /// Installs signal handlers that record a trap in the journal before the process ends. Without them a trap of Swift
 /// prints nothing. Call this function after the journal is opened.
 public func reportTraps() {
-  // SIGABRT has no handler: only a library raises it, and prints a message of its own.
-  for trap in [SIGILL, SIGTRAP, SIGSEGV, SIGFPE] { signal(trap) { reportTrap($0) } }
+  for trap in [SIGILL, SIGTRAP, SIGSEGV, SIGFPE, SIGABRT] { signal(trap) { reportTrap($0) } }
   // This handler receives only SIGBUS outside the journal's pages. `JournalFile` handles the signal inside them.
   csystem_on_other_bus_error { reportTrap($0) }
 }
@@ -29,6 +28,7 @@ private func trapText(_ number: CInt) -> StaticString {
   case SIGILL, SIGTRAP: "a check in the code failed (trap)"
   case SIGSEGV: "invalid memory access (SIGSEGV)"
   case SIGBUS: "inaccessible memory (SIGBUS)"
+  case SIGABRT: "aborted by a library, or by the watchdog of systemd (SIGABRT)"
   default: "invalid arithmetic (SIGFPE)"
   }
 }

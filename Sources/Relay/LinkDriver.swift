@@ -29,7 +29,7 @@ protocol LinkDriverDelegate: AnyObject {
 final class LinkDriver: FrameSink {
   static let lingerTime = TimeSpan.seconds(2)
 
-  /// Why a driver ended, apart from the end of the stream itself.
+  /// Why a driver ended, as far as records of failures distinguish it.
   enum Cause {
     /// The handshake missed its deadline.
     case timedOut
@@ -267,6 +267,7 @@ final class LinkDriver: FrameSink {
   }
 
   private func established() {
+    guard case .handshaking = phase else { return }
     io.wake(at: .never)
     delegate.linkProved(self)
     let slot = delegate.node.openLink(
