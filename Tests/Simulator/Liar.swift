@@ -142,10 +142,12 @@ extension Simulation {
     trace.note(now, "newcomer \(newcomer) next to \(host)")
     start(newcomer)
     // Some machines may be near only through the hostile relay, whose neighbours close its link on detection of the
-    // attack. To others the host is no peer, because their own cheapest route to it has too many hops.
+    // attack. A newcomer that has one hop more than the host may be too far from others.
     let routes = referenceByStatements(of: machines.indices)
-    let expected = near(host).intersection(nearBefore).union([host]).filter {
-      ($0 == host || machines[$0].found.contains(host)) && !mayEvict(host, from: $0, by: routes, lie, liar)
+    let expected = near(host).intersection(nearBefore).union([host]).filter { machine in
+      if machine == host { return true }
+      if let route = routes.way(from: machine, to: host), route.hops >= Int(Limits.hopsMax) { return false }
+      return !mayEvict(host, from: machine, by: routes, lie, liar)
     }
     report.newcomer = until(Self.newcomerMax, slack, "the newcomer is not everybody's peer beside \(lie)") { [self] in
       machines[newcomer].found.isSuperset(of: expected)

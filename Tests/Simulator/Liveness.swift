@@ -330,8 +330,9 @@ extension Simulation {
         // one direction and the acknowledgements of the other.
         let ways = [reference.way(from: from, to: to), reference.way(from: to, to: from)]
         if ways.contains(where: { ($0?.hops ?? 0) > Int(Limits.hopsMax) }) { continue }
-        // A relay that floods forwards the frames of others only in turn with its own frames.
-        if let (liar, lie) = liarAtWork, lie == .flows,
+        // A relay that floods forwards the frames of others only in turn with its own frames. Full tables evict nodes
+        // behind the relay of a large subtree (`mayEvict`).
+        if let (liar, lie) = liarAtWork, lie == .flows || lie == .subtree,
           reference.leads(from: from, to: to, through: liar) || reference.leads(from: to, to: from, through: liar)
         {
           continue

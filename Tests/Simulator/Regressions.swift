@@ -28,6 +28,9 @@ public struct Regression: Sendable {
     Regression("a node tells its neighbour all again when one of two machines with one key has left", seed: 35_002_308),
     Regression("two leaves that are together for seconds wait out the pause before a session", seed: 35_005_648),
     Regression("a machine to which the newcomer's host has too many hops does not know the newcomer", seed: 35_006_152),
+    Regression("no message crosses the liar to a node that full tables have evicted", seed: 36_001_596),
+    Regression("a node that was evicted is asked for although the liar's link has gone", seed: 36_002_996),
+    Regression("an advertisement is sent in the moment in which it expires", seed: 36_006_416),
     Regression("an advertisement whose age a liar raised expires, and is told again", seed: 33_013_116),
     Regression("a machine behind the liar's link gets no place, and no message, beside it", seed: 33_010_352),
   ]
