@@ -269,7 +269,7 @@ extension Node {
   /// path, and a leaf may be connected only for seconds (`Parking.turnMax`).
   private func beginSessions(behind slot: Int) {
     for association in associations.all where association.route.map({ Int($0.link) == slot }) ?? false {
-      association.protection.seal?.pathIsUp()
+      association.protection.seal?.routeFound()
     }
   }
 

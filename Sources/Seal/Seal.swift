@@ -179,11 +179,8 @@ public final class Seal {
     attempt = SealedSession(session, peerEpoch: peerEpoch, now: now)
   }
 
-  /// Notes that the path to the peer is up again. The next attempt may begin at once, but the pauses after further
-  /// failures go on doubling.
-  public func pathIsUp() { retryAt = .zero }
-
-  /// Notes that a route to the peer was found. The next attempt may begin at once.
+  /// Notes that a route to the peer was found, or that the parked link of the route is up again. The next attempt may
+  /// begin at once, and the pauses start again from the shortest one.
   public func routeFound() {
     retryAt = .zero
     backoff.reset()

@@ -32,6 +32,7 @@ public struct Regression: Sendable {
     Regression("a node that was evicted is asked for although the liar's link has gone", seed: 36_002_996),
     Regression("an advertisement is sent in the moment in which it expires", seed: 36_006_416),
     Regression("the first message over a channel that a victim evicted fails", seed: 36_008_272),
+    Regression("pauses that go on doubling leave messages in a crowded room undelivered", seed: 37_007_548),
     Regression("an advertisement whose age a liar raised expires, and is told again", seed: 33_013_116),
     Regression("a machine behind the liar's link gets no place, and no message, beside it", seed: 33_010_352),
   ]
