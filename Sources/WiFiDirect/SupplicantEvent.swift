@@ -13,8 +13,8 @@ public enum SupplicantEvent: Equatable, Sendable {
   /// Push button was deactivated, after two minutes or because a device used it.
   case pushButtonEnded
   /// Several devices pushed within two minutes, and WPS refused one of them. The owner of the group gets this event
-  /// (WPS-OVERLAP-DETECTED), and so does the refused device (WPS-M2D with configuration error 12, multiple
-  /// PBC sessions detected).
+  /// (WPS-OVERLAP-DETECTED), and so does the refused device (WPS-M2D with configuration error 12: multiple
+  /// push button sessions).
   case pushButtonOverlap
   /// A station joined an access point or a group, or a neighbour joined a mesh.
   case stationConnected(MACAddress)
