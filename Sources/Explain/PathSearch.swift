@@ -45,9 +45,26 @@ struct PathSearch {
     }
   }
 
-  /// The path with the lowest cost, or nil if there is no path of at most `Limits.hopsMax` links.
+  /// The path that a frame takes, or nil if there is no path of at most `Limits.hopsMax` links. Each node on the path
+  /// chooses as `Mesh.link(to:within:)`: the cheapest path if it is short enough, otherwise the one with the fewest
+  /// links.
   func path(from: NodeID, to: NodeID, _ leniency: Leniency = .none) -> [ExplainHop]? {
-    guard let start = index(of: from), let end = index(of: to) else { return nil }
+    guard var place = index(of: from), let end = index(of: to) else { return nil }
+    var taken: [ExplainHop] = []
+    while let cheapest = search(from: place, to: end, step: 1, cost: 1 << 16, leniency) {
+      let left = Int(Limits.hopsMax) - taken.count
+      if cheapest.count <= left { return taken + cheapest }
+      guard let shortest = search(from: place, to: end, step: 1 << 40, cost: 1, leniency), shortest.count <= left,
+        let next = index(of: shortest[0].node)
+      else { return nil }
+      taken.append(shortest[0])
+      place = next
+    }
+    return nil
+  }
+
+  /// The best path, if each link counts `step`, and `cost` times its cost.
+  private func search(from start: Int, to end: Int, step: UInt64, cost: UInt64, _ leniency: Leniency) -> [ExplainHop]? {
     var costs = [UInt64](repeating: .max, count: ids.count)
     var previous = [(node: Int, entry: Neighbour)?](repeating: nil, count: ids.count)
     var isSettled = [Bool](repeating: false, count: ids.count)
@@ -58,16 +75,16 @@ struct PathSearch {
       let ways = leniency == .oneSided ? links[node] + listedBy[node] : links[node]
       for way in ways where !isSettled[way.to] {
         if leniency != .oneSided && !isListed(node, by: way.to) { continue }
-        let cost = costs[node] + UInt64(way.entry.cost) << 16 + 1
-        if cost >= costs[way.to] { continue }
-        costs[way.to] = cost
+        let sum = costs[node] + UInt64(way.entry.cost) * cost + step
+        if sum >= costs[way.to] { continue }
+        costs[way.to] = sum
         previous[way.to] = (node, way.entry)
       }
     }
     var hops: [ExplainHop] = []
     var node = end
     while node != start {
-      guard let (before, entry) = previous[node], hops.count < Int(Limits.hopsMax) else { return nil }
+      guard let (before, entry) = previous[node] else { return nil }
       hops.append(
         ExplainHop(
           from: ids[before], node: ids[node], bearer: entry.bearer, cost: entry.cost,

@@ -53,7 +53,7 @@ public struct Mesh {
 
   public let local: NodeID
   private(set) var database: Database
-  private let paths: ShortestPaths
+  let paths: ShortestPaths
   private var links = LocalLinks()
   /// The links that may have unsent advertisements, one bit each. `cursors` has the record at which each link continues
   /// its search.
@@ -419,7 +419,7 @@ public struct Mesh {
 
   // MARK: Routes
 
-  /// Computes all routes as shortest paths. See `ShortestPaths` for the order of preference.
+  /// Computes all routes as shortest paths. See `ShortestPaths` for the choice of paths.
   public mutating func computeRoutes() {
     needsRoutes = false
     let before = nodesInReach
@@ -445,6 +445,15 @@ public struct Mesh {
   public func route(to node: NodeID) -> Route? {
     guard let number = database.find(node) else { return nil }
     return database.records[number].route
+  }
+
+  /// The slot of the link for a frame to `node` that may still travel over `hops` links. The result is nil if `node` is
+  /// farther away.
+  @inline(__always)
+  public func link(to node: NodeID, within hops: UInt8) -> Int? {
+    guard let number = database.find(node) else { return nil }
+    if let route = database.records[number].route, route.hops <= hops { return Int(route.link) }
+    return paths.firstLink(toward: number, within: hops)
   }
 
   /// Whether a path to `node` remains without the link in `slot`.

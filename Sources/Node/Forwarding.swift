@@ -49,13 +49,12 @@ extension Node {
     guard settings.relays else { throw .unexpected }
     // A frame with a TTL of 1 is for the destination only and is not forwarded.
     if header.ttl == 1 { throw .ttlZero }
-    guard let route = mesh.route(to: header.destination), route.firstHop != links[slot].peer else {
-      return count { $0.dropsNoRoute &+= 1 }
-    }
-    let next = Int(route.link)
-    if payload.byteCount > links[next].payloadBytesMax { return count { $0.dropsTooLong &+= 1 } }
     var onward = header
     onward.ttl = min(onward.ttl, Limits.hopsMax) - 1
+    guard let next = mesh.link(to: header.destination, within: onward.ttl), links[next].peer != links[slot].peer else {
+      return count { $0.dropsNoRoute &+= 1 }
+    }
+    if payload.byteCount > links[next].payloadBytesMax { return count { $0.dropsTooLong &+= 1 } }
     let isRelayed = header.source != links[slot].peer
     guard
       cutThrough(onward, payload, to: next) || links[next].append(onward, payload, from: slot, isRelayed: isRelayed)

@@ -19,14 +19,5 @@ extension Node {
 
   /// The links of the current route to a node, nearest first. Each link of the list is as its nearer end lists it. The
   /// list is empty without a route.
-  public func way(to node: NodeID) -> [Neighbour] {
-    var way: [Neighbour] = []
-    var end = node
-    while end != settings.id {
-      guard way.count < Int(Limits.hopsMax), let (hop, from) = mesh.lastHop(to: end) else { return [] }
-      way.append(hop)
-      end = from
-    }
-    return way.reversed()
-  }
+  public func way(to node: NodeID) -> [Neighbour] { mesh.way(to: node) }
 }

@@ -146,7 +146,7 @@ extension Simulation {
     let routes = referenceByStatements(of: machines.indices)
     let expected = near(host).intersection(nearBefore).union([host]).filter { machine in
       if machine == host { return true }
-      if let route = routes.way(from: machine, to: host), route.hops >= Int(Limits.hopsMax) { return false }
+      if let hops = routes.hops(from: machine, to: host), hops >= Int(Limits.hopsMax) { return false }
       return !mayEvict(host, from: machine, by: routes, lie, liar)
     }
     report.newcomer = until(Self.newcomerMax, slack, "the newcomer is not everybody's peer beside \(lie)") { [self] in
@@ -156,8 +156,8 @@ extension Simulation {
     let ways = referenceByStatements(of: machines.indices)
     for (place, home) in homes.enumerated() {
       for other in before[place].subtracting(machines[home].found).sorted() {
-        // The cheapest route may lead through the hostile relay and have more hops than a frame can travel.
-        if let way = ways.way(from: home, to: other), way.hops > Int(Limits.hopsMax) { continue }
+        // Without the closed links of the hostile relay, the way may have more hops than a frame can travel.
+        if let hops = ways.hops(from: home, to: other), hops > Int(Limits.hopsMax) { continue }
         if mayEvict(other, from: home, by: ways, lie, liar) { continue }
         fail("machine \(home) has lost its peer \(other) beside \(lie)")
       }

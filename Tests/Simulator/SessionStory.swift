@@ -211,8 +211,7 @@ public final class SessionStory {
     }
   }
 
-  /// Whether each of two machines is a peer of the other. If one of the two routes has too many hops, only one machine
-  /// is a peer of the other.
+  /// Whether each of two machines is a peer of the other. Parts of the network may be too far apart.
   private func isMutual(_ one: Int, _ other: Int) -> Bool {
     simulation.machines[one].found.contains(other) && simulation.machines[other].found.contains(one)
   }
