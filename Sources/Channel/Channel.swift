@@ -288,6 +288,12 @@ public final class Channel {
     beginAgain(inLaterEpoch: false)
   }
 
+  /// Notes that a message of the other end has advanced the handshake of the encrypted session that unfinished sends wait
+  /// for. Until bytes are acknowledged, that counts as progress, but for no longer than twice the delivery deadline.
+  public func handshakeAdvanced(now: Instant) {
+    for lane in Self.all { sender(lane).handshakeAdvanced(now: now) }
+  }
+
   private func beginAgain(inLaterEpoch: Bool) {
     if inLaterEpoch {
       localEpoch += 1

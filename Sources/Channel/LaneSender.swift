@@ -30,6 +30,7 @@ final class LaneSender {
   private var probeDue = false
   private var lastSent = Instant.zero
   private var lastProgress = Instant.zero
+  private var handshakeAdvancedAt = Instant.zero
   private var lastTaken = Instant.zero
   private let deliveryDeadline: TimeSpan
 
@@ -231,10 +232,13 @@ final class LaneSender {
   /// The time of the next retransmission timeout or window probe. This time is valid only while there is a route.
   var pathDeadline: Instant { min(retransmissionDeadline, probeDeadline) }
 
-  /// The time when unfinished sends fail.
+  /// The time when unfinished sends fail. An advancing handshake postpones that time, but only once.
   var failureDeadline: Instant {
-    unfinished.hasPending(above: acknowledged) ? lastProgress + deliveryDeadline : .never
+    guard unfinished.hasPending(above: acknowledged) else { return .never }
+    return min(max(lastProgress, handshakeAdvancedAt), lastProgress + deliveryDeadline) + deliveryDeadline
   }
+
+  func handshakeAdvanced(now: Instant) { handshakeAdvancedAt = now }
 
   func handlePathTimeout(now: Instant) {
     if probeDeadline <= now {

@@ -150,6 +150,9 @@ struct Associations {
 
   func association(with peer: NodeID) -> Association? { all.first { $0.peer == peer } }
 
+  /// The associations whose route begins with the link in a slot.
+  func all(behind slot: Int) -> [Association] { all.filter { $0.route.map { Int($0.link) } == slot } }
+
   /// Begins an association. There must be fewer than `Limits.channelsMax` associations.
   mutating func begin(
     with peer: NodeID, epoch remoteEpoch: UInt64, _ protection: Protection, route: Route?, from ingress: Int?,

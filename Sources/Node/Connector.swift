@@ -96,9 +96,11 @@ struct Connector {
     case news
     /// Frames wait for the neighbour.
     case frames
-    /// Frames wait from this node, or from a connected neighbour that may be parked soon. Or other frames have waited
-    /// for `Parking.answerPatience`.
+    /// Frames wait from a connected neighbour that may be parked soon.
     case answers
+    /// Frames wait from this node, or from a connected neighbour that the called one has not met in this round
+    /// (`Parking.Turn.met`). Or other frames have waited for `Parking.answerPatience`.
+    case meeting
   }
 
   /// The maximum number of concurrent dials over all bearers.
@@ -414,9 +416,10 @@ struct Connector {
   /// new candidates are not delayed.
   private func rank(_ index: Int) -> Int {
     switch candidates[index].call {
-    case .answers: 0
-    case .frames: 1
-    case .news: candidates[index].isProven || candidates[index].failures == 0 ? 2 : 3
+    case .meeting: 0
+    case .answers: 1
+    case .frames: 2
+    case .news: candidates[index].isProven || candidates[index].failures == 0 ? 3 : 4
     }
   }
 

@@ -55,9 +55,9 @@ struct Parking {
   static let placesAhead = 2
   /// A call with frames that has waited this long may use the connection that is kept for inbound links.
   static let callPatience = TimeSpan.seconds(3)
-  /// A parked neighbour is called first if frames from this node or from a connected neighbour wait for it. Without
-  /// this rule, two neighbours that answer each other would be connected in turn and never together. Frames from other
-  /// nodes give a parked neighbour the same priority when they have waited this long.
+  /// A parked neighbour is called first if frames from this node wait for it, or from a connected neighbour that it has
+  /// not met in this round (`Turn.met`). Without this rule, two neighbours that answer each other could be connected in
+  /// turn and never together. Other frames give a parked neighbour the same priority when they have waited this long.
   static let answerPatience = TimeSpan.seconds(10)
 
   /// The state of one link, by which it is parked and called. An instant is `.never` if it does not apply.
@@ -93,6 +93,9 @@ struct Parking {
     var isWhole = true
     /// Whether an advertisement of the neighbour shows that the neighbour no longer has the link.
     var isForgotten = false
+    /// The neighbours that were connected together with this one in the present round, one bit for each slot. The next
+    /// round begins when the neighbour is called and has met all connected neighbours whose frames waited for it.
+    var met: UInt64 = 0
 
     mutating func talk(_ now: Instant) {
       if talkedAt + Parking.idleMin < now { turnAt = now }
@@ -126,6 +129,8 @@ struct Parking {
   var isCallOverdue = false
 
   func isCalled(_ slot: Int) -> Bool { turns[slot].calledAt != .never }
+  /// Whether a link was parked and is not up again. It may have a stream already.
+  func isAway(_ slot: Int) -> Bool { turns[slot].parkedAt != .never }
   func isHeard(_ slot: Int) -> Bool { heard & 1 << UInt64(slot) != 0 }
 
   /// Whether a parked neighbour that discovery finds is being called, without failures so far.
@@ -153,8 +158,7 @@ struct Parking {
     let pause = TimeSpan.seconds(UInt64(min(link.retryAfterSeconds, Self.pauseSecondsMax)))
     turns[slot] = Turn(
       talkedAt: turns[slot].talkedAt, parkedAt: now, pauseEnd: now + pause, epoch: link.peerEpoch,
-      payloadBytesMax: link.payloadBytesMax,
-      isWhole: isWhole)
+      payloadBytesMax: link.payloadBytesMax, isWhole: isWhole, met: turns[slot].met)
     parked |= 1 << UInt64(slot)
     candidateChanges = nil
   }
@@ -182,8 +186,13 @@ struct Parking {
     if isCallFailed { turns[slot].failures = min(turns[slot].failures + 1, Self.failuresMax) }
   }
 
-  /// Records that the link is up again.
-  mutating func resumed(_ slot: Int) {
+  /// Records that the link is up again, beside the links in `connected`. Frames from those in `waiting` are queued for
+  /// the neighbour.
+  mutating func resumed(_ slot: Int, connected: UInt64, waiting: UInt64) {
+    if waiting & ~turns[slot].met == 0 { turns[slot].met = 0 }
+    turns[slot].met |= connected
+    var others = Slots(connected)
+    while let other = others.next() { turns[other].met |= 1 << UInt64(slot) }
     turns[slot].parkedAt = .never
     turns[slot].newsAt = .never
     turns[slot].calledAt = .never
@@ -202,10 +211,11 @@ struct Parking {
 extension Node {
   /// Handles the end of the stream of a link that is being parked, or of a parked link that did not come up again.
   func linkParked(_ slot: Int, _ now: Instant) {
-    let wasUp = parking.turns[slot].parkedAt == .never
+    let wasUp = !parking.isAway(slot)
     let isWhole = links[slot].rest() || !wasUp
     if wasUp {
       parking.park(slot, links[slot], isWhole: isWhole, now: now)
+      for association in associations.all(behind: slot) { association.protection.seal?.setParked(true, now: now) }
     } else {
       parking.restAgain(slot, isCallFailed: !links[slot].isInbound)
     }
@@ -240,7 +250,7 @@ extension Node {
     for slot in links.indices {
       switch links[slot].state {
       case .up, .parking: return false
-      case .opening, .parked: if parking.turns[slot].parkedAt != .never { hasParked = true }
+      case .opening, .parked: if parking.isAway(slot) { hasParked = true }
       case .idle, .closed: break
       }
     }
@@ -251,9 +261,13 @@ extension Node {
   /// again.
   func linkResumed(_ slot: Int, _ now: Instant) {
     let turn = parking.turns[slot]
-    parking.resumed(slot)
+    parking.resumed(slot, connected: connected(except: slot), waiting: waiting(for: slot))
     directory.renewGrace(now: now)
-    beginSessions(behind: slot)
+    for association in associations.all(behind: slot) {
+      association.protection.seal?.setParked(false, now: now)
+      // Earlier attempts may have had no path, and a leaf may be connected only for seconds (`Parking.turnMax`).
+      association.protection.seal?.routeFound()
+    }
     if links[slot].peerEpoch != turn.epoch || links[slot].payloadBytesMax != turn.payloadBytesMax {
       // The neighbour has restarted and no longer has the link.
       _ = mesh.removeLink(slot)
@@ -263,14 +277,6 @@ extension Node {
       flooding[slot].owe(.none, now: now)
     }
     wantTransmit(slot)
-  }
-
-  /// Lets the sessions with peers behind a link that was parked begin again at once. Earlier attempts may have had no
-  /// path, and a leaf may be connected only for seconds (`Parking.turnMax`).
-  private func beginSessions(behind slot: Int) {
-    for association in associations.all where association.route.map({ Int($0.link) == slot }) ?? false {
-      association.protection.seal?.routeFound()
-    }
   }
 
   /// Handles a dial that failed for a reason other than a lack of connections. Closes the link to a parked neighbour
@@ -358,8 +364,7 @@ extension Node {
   private func callIfDue(_ slot: Int, _ now: Instant) {
     let isUrgent = links[slot].hasFrames
     let urgentAt = isUrgent ? min(parking.turns[slot].urgentAt, now) : .never
-    let call =
-      !isUrgent ? .news : isAwaited(slot) || urgentAt + Parking.answerPatience <= now ? .answers : Connector.Call.frames
+    let call = isUrgent ? call(slot, urgentSince: urgentAt, now) : .news
     if !parking.isCalled(slot) {
       let due = max(isUrgent ? now : callTime(slot, now), parking.turns[slot].pauseEnd)
       if due > now {
@@ -375,10 +380,30 @@ extension Node {
     connector.standingChanged()
   }
 
-  /// Whether frames from this node, or from a neighbour with a stream, wait for a parked neighbour.
-  private func isAwaited(_ slot: Int) -> Bool {
-    if links[slot].hasFrames(from: FramePool.ownIngress) { return true }
-    return links.indices.contains { links[$0].state == .up && links[slot].hasFrames(from: $0) }
+  /// The reason to call a parked neighbour for which frames wait.
+  private func call(_ slot: Int, urgentSince: Instant, _ now: Instant) -> Connector.Call {
+    let waiting = waiting(for: slot)
+    if waiting & ~parking.turns[slot].met != 0 || links[slot].hasFrames(from: FramePool.ownIngress)
+      || urgentSince + Parking.answerPatience <= now
+    {
+      return .meeting
+    }
+    return waiting != 0 ? .answers : .frames
+  }
+
+  /// The links that are up, except one, as one bit each.
+  private func connected(except slot: Int) -> UInt64 {
+    links.indices.reduce(0) { $1 != slot && links[$1].state == .up ? $0 | 1 << UInt64($1) : $0 }
+  }
+
+  /// The links that are up and from which frames wait for a neighbour, one bit each.
+  private func waiting(for slot: Int) -> UInt64 {
+    var waiting: UInt64 = 0
+    var slots = Slots(connected(except: slot))
+    while let other = slots.next() {
+      if links[slot].hasFrames(from: other) { waiting |= 1 << UInt64(other) }
+    }
+    return waiting
   }
 
   /// When a parked neighbour is called for which no frames wait.

@@ -150,7 +150,7 @@ extension Node {
     seal.isWanted =
       association.channel.hasUnfinishedSends || (!seal.isOpen && sessions.hasQuestion(about: association.peer))
     seal.channelEpoch = association.channel.localEpoch
-    if association.route != nil {
+    if let route = association.route {
       if seal.needsSession(now: now) {
         if takeHandshake(with: association, now) {
           seal.begin(cryptography.beginSession(seal.sessionName, now: now), now: now)
@@ -158,6 +158,7 @@ extension Node {
           seal.postpone(now: now)
         }
       }
+      seal.setParked(parking.isAway(Int(route.link)), now: now)
       while let frame = seal.nextFrame(into: sealScratch, now: now) {
         switch frame {
         case .handshake(let byteCount): sendHandshake(byteCount, to: association)
@@ -271,10 +272,10 @@ extension Node {
     }
     switch name.isClient ? .refused : cryptography.answerHello(datagram, name, reply: sealReply, now: now) {
     case .refused:
-      guard let seal = associations.association(with: header.source)?.protection.seal, seal.peerEpoch == epoch else {
-        throw .unexpected
-      }
-      seal.receiveHandshake(datagram, now: now)
+      guard let association = associations.association(with: header.source), let seal = association.protection.seal,
+        seal.peerEpoch == epoch
+      else { throw .unexpected }
+      if seal.receiveHandshake(datagram, now: now) { association.channel.handshakeAdvanced(now: now) }
     case .reply(let byteCount): try sendReply(byteCount, to: name, from: slot, now)
     case .accepted: try acceptSession(datagram, name, from: slot, now)
     }
@@ -314,6 +315,7 @@ extension Node {
     }
     if !seal.isOpen { association.ingress = slot }
     seal.accept(session, now: now)
+    association.channel.handshakeAdvanced(now: now)
   }
 
   /// Refuses a session for lack of capacity. The client receives the refusal and retries.

@@ -154,7 +154,7 @@ public final class Seal {
   public func receiveAgain(_ hello: RawSpan, now: Instant) -> Bool {
     for session in [attempt, current] {
       if let session, session.session.began(with: hello) {
-        session.session.receiveHandshake(hello, now: now)
+        session.receiveHandshake(hello, now: now)
         return true
       }
     }
@@ -186,6 +186,12 @@ public final class Seal {
     backoff.reset()
   }
 
+  /// Notes whether the first link of the route is parked. While it is, the clock of a handshake is paused: a leaf in a
+  /// crowded room is connected for seconds, and answers arrive in its next turn.
+  public func setParked(_ isParked: Bool, now: Instant) {
+    if let attempt, attempt.phase == .handshaking { attempt.setParked(isParked, now: now) }
+  }
+
   /// Requests a session because the owner has unreliable data for the peer. The data itself is not queued.
   public func want() { isAsked = isAsked || current == nil }
 
@@ -213,18 +219,20 @@ public final class Seal {
 
   // MARK: Frames
 
-  /// Handles the datagram of a handshake frame with valid epochs that does not begin a session.
-  public func receiveHandshake(_ datagram: RawSpan, now: Instant) {
-    if let attempt {
-      attempt.session.receiveHandshake(datagram, now: now)
-      // A cookie is not treated as an answer, because a node that is going to refuse this node sends a cookie too.
-      if attempt.noteProgress(now: now) || attempt.session.state != .handshaking { unanswered = nil }
-      // A failure takes effect only after the alert is sent.
-      if attempt.session.state == .established { look(at: attempt, now) }
-      return
+  /// Handles the datagram of a handshake frame with valid epochs that does not begin a session. Returns whether the
+  /// datagram advanced the handshake.
+  public func receiveHandshake(_ datagram: RawSpan, now: Instant) -> Bool {
+    guard let attempt else {
+      // This end's last flight may have been lost, so that the peer repeats its own flight.
+      current?.receiveHandshake(datagram, now: now)
+      return false
     }
-    // This end's last flight may have been lost, so that the peer repeats its own flight.
-    current?.session.receiveHandshake(datagram, now: now)
+    let hasAdvanced = attempt.receiveHandshake(datagram, now: now)
+    // A cookie is not treated as an answer, because a node that is going to refuse this node sends a cookie too.
+    if hasAdvanced || attempt.session.state != .handshaking { unanswered = nil }
+    // A failure takes effect only after the alert is sent.
+    if attempt.session.state == .established { look(at: attempt, now) }
+    return hasAdvanced
   }
 
   /// Writes the payload of the next frame to the start of `buffer`, which has 2048 bytes. Returns nil if there is no
@@ -275,11 +283,11 @@ public final class Seal {
   public func nextDeadline(hasRoute: Bool) -> Instant {
     var earliest = Instant.never
     if let attempt {
-      earliest = min(deadline(of: attempt), attempt.session.nextDeadline)
+      earliest = min(attempt.deadline, attempt.retransmissionDue)
       if hasRoute { earliest = min(earliest, attempt.helloDue) }
     }
     if let current {
-      earliest = min(earliest, current.session.nextDeadline)
+      earliest = min(earliest, current.retransmissionDue)
       if hasRoute { earliest = min(earliest, current.helloDue) }
       if hasRoute && attempt == nil && sessionName.isClient {
         earliest = min(earliest, max(current.establishedAt + lifetime.age, retryAt))
@@ -293,12 +301,12 @@ public final class Seal {
 
   public func handleTimeout(now: Instant) {
     if let attempt {
-      if attempt.session.nextDeadline <= now { attempt.session.handleTimeout(now: now) }
-      if deadline(of: attempt) <= now {
+      attempt.handleTimeout(now: now)
+      if attempt.deadline <= now {
         if attempt.phase == .deciding { refuse(attempt, .undecided, now) } else { fail(.timedOut, now) }
       }
     }
-    if let current, current.session.nextDeadline <= now { current.session.handleTimeout(now: now) }
+    current?.handleTimeout(now: now)
     if refusedUntil <= now { refusal = nil }
     if previousUntil <= now {
       previous = nil
@@ -312,15 +320,6 @@ public final class Seal {
   private var beginningDue: Instant { isDue ? max(retryAt, refusedUntil) : .never }
   private var invitationDue: Instant {
     isDue && !sessionName.isClient ? max(retryAt, refusedUntil) : .never
-  }
-
-  private func deadline(of attempt: SealedSession) -> Instant {
-    switch attempt.phase {
-    case .handshaking: min(attempt.startedAt + SealLimits.handshakeTime, attempt.progressAt + SealLimits.stallTime)
-    case .deciding: attempt.establishedAt + SealLimits.decisionTime
-    // The application at the other end may still be deciding.
-    case .accepted, .refusing: attempt.establishedAt + SealLimits.decisionTime + SealLimits.pauseMax
-    }
   }
 
   private func noteAsked(_ now: Instant) {
@@ -339,6 +338,7 @@ public final class Seal {
     case .failed(let reason): fail(reason, now)
     case .established:
       attempt.establishedAt = now
+      attempt.setParked(false, now: now)
       if asksApplication && current?.session.peerChain != attempt.session.peerChain {
         attempt.phase = .deciding
         events.append(.decisionWanted(chain: attempt.session.peerChain))

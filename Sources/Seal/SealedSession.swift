@@ -26,6 +26,11 @@ final class SealedSession {
   /// The time when the handshake last made progress.
   private(set) var progressAt: Instant
   private var progress: UInt32
+  /// The clock of the handshake is paused while the first link of the route is parked: since when, and how long in all
+  /// before. The times of `session`, and the time of its last progress, are times of that clock.
+  private var parkedSince: Instant?
+  private var parkedSpan = TimeSpan(nanoseconds: 0)
+  private var progressOnClock: Instant
   /// The time when the hello is sent next.
   var helloDue = Instant.never
   /// The number of records that this end sealed in the session. The keys are renewed when the number of sealed or of
@@ -40,15 +45,53 @@ final class SealedSession {
     self.peerEpoch = peerEpoch
     startedAt = now
     progressAt = now
+    progressOnClock = now
     progress = session.progress
   }
 
-  /// Notes that a handshake datagram was passed to the session. Returns whether the datagram advanced the handshake.
-  func noteProgress(now: Instant) -> Bool {
+  // MARK: Handshake
+
+  private func clock(_ now: Instant) -> Instant { .zero + ((parkedSince ?? now) - (.zero + parkedSpan)) }
+  private func time(ofClock instant: Instant) -> Instant {
+    instant == .never || parkedSince != nil ? .never : instant + parkedSpan
+  }
+
+  var isParked: Bool { parkedSince != nil }
+
+  /// Pauses the clock of the handshake, or lets it continue.
+  func setParked(_ isParked: Bool, now: Instant) {
+    if let since = parkedSince, !isParked { parkedSpan = parkedSpan + (now - since) }
+    parkedSince = isParked ? parkedSince ?? now : nil
+  }
+
+  /// Passes a handshake datagram to the session. Returns whether the datagram advanced the handshake.
+  @discardableResult
+  func receiveHandshake(_ datagram: RawSpan, now: Instant) -> Bool {
+    session.receiveHandshake(datagram, now: clock(now))
     guard session.progress > progress else { return false }
     progress = session.progress
     progressAt = now
+    progressOnClock = clock(now)
     return true
+  }
+
+  /// Retransmits if a retransmission is due.
+  func handleTimeout(now: Instant) {
+    if retransmissionDue <= now { session.handleTimeout(now: clock(now)) }
+  }
+
+  /// The time when the session's next retransmission is due.
+  var retransmissionDue: Instant { time(ofClock: session.nextDeadline) }
+
+  /// The time when the session fails unless it is confirmed.
+  var deadline: Instant {
+    switch phase {
+    case .handshaking:
+      time(ofClock: min(startedAt + SealLimits.handshakeTime, progressOnClock + SealLimits.stallTime))
+    case .deciding: establishedAt + SealLimits.decisionTime
+    // The application at the other end may still be deciding.
+    case .accepted, .refusing: establishedAt + SealLimits.decisionTime + SealLimits.pauseMax
+    }
   }
 
   /// Whether the handshake has made no progress for `SealLimits.claimTime`, or is older than `SealLimits.wholeTime`.

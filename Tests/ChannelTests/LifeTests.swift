@@ -85,6 +85,19 @@ private let start = at(1_000)
     #expect(a.completions().count == 1)
   }
 
+  @Test func `an advancing handshake moves the deadline once`() throws {
+    let (a, _) = pair()
+    _ = try a.send([1], now: start)
+    a.handshakeAdvanced(now: at(40_000))
+    a.handleTimeout(now: at(99_999))
+    #expect(a.completions().isEmpty && a.nextDeadline == at(100_000))
+    a.handshakeAdvanced(now: at(99_999))
+    a.handleTimeout(now: at(120_999))
+    #expect(a.completions().isEmpty)
+    a.handleTimeout(now: at(121_000))
+    #expect(a.completions().map(\.outcome) == [.failed(.timedOut)])
+  }
+
   @Test func `the lane of a peer that never reads times out, the other does not`() throws {
     let (a, b) = pair()
     for _ in 0..<5 {

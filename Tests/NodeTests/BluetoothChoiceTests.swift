@@ -119,6 +119,13 @@ extension Dialler {
   #expect(dialler.dials() == [70])
 }
 
+@Test func `who meets somebody new is dialled before who is answered`() {
+  let dialler = hearing(relays: true, leaves: [60, 70])
+  dialler.standings = [60: .called(.answers), 70: .called(.meeting)]
+  dialler.connector.bluetoothPlaces = 1
+  #expect(dialler.dials() == [70])
+}
+
 @Test func `without a place nobody is dialled over bluetooth and the longest due comes first`() {
   let dialler = hearing(relays: true, boxes: [60])
   dialler.connector.bluetoothPlaces = 0

@@ -47,11 +47,8 @@ import Testing
 }
 
 @Test func `a leaf whose parked link is up again begins a session without waiting out the pause`() throws {
-  let (box, slot) = try ParkingBox.leaf(encryption: .optional)
+  let (box, slot) = try leafWithPeer()
   let bench = box.bench
-  bench.receive(
-    bench.topology(1, [20, 30], sequence: 2) + bench.topology(30, [1], encryption: .optional) + bench.profile(1)
-      + bench.profile(30), on: slot)
   try box.send(to: 30)
   #expect(!bench.sent(.handshake, on: slot).isEmpty)
   // Nobody answers. The fourth attempt ends after 51.5 s, and a pause of 4 s follows.
@@ -62,6 +59,31 @@ import Testing
   box.pass(.seconds(1))
   box.link(1, capabilities: .relay, isOwn: true)
   #expect(!bench.sent(.handshake, on: slot).isEmpty)
+}
+
+/// A leaf behind relay 1, which discovery finds, with peer 30 beyond the relay.
+private func leafWithPeer() throws -> (box: ParkingBox, slot: Int) {
+  let (box, slot) = try ParkingBox.leaf(encryption: .optional)
+  let bench = box.bench
+  bench.receive(
+    bench.topology(1, [20, 30], sequence: 2) + bench.topology(30, [1], encryption: .optional) + bench.profile(1)
+      + bench.profile(30), on: slot)
+  return (box, slot)
+}
+
+@Test(arguments: [true, false])
+func `a handshake of a leaf does not fail while its link is parked`(_ beginsBefore: Bool) throws {
+  let (box, slot) = try leafWithPeer()
+  if beginsBefore { try box.send(to: 30) }
+  box.bench.receive(box.goodbye(of: 1), on: slot)
+  box.bench.handle(.linkClosed(slot))
+  if !beginsBefore { try box.send(to: 30) }
+  box.pass(.seconds(14))
+  #expect(box.state(1) == .parked && box.bench.node.counters.sessionsFailed == 0)
+  box.link(1, capabilities: .relay, isOwn: true)
+  // The message also waits for a handshake that nobody answers.
+  box.pass(.seconds(13))
+  #expect(box.bench.node.counters.sessionsFailed == 1)
 }
 
 /// A leaf whose relay has parked it two seconds after losing peer 3.

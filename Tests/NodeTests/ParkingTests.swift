@@ -117,7 +117,31 @@ import Testing
   box.bench.drain()
   #expect(call(first) == .called(.frames))
   box.pass(.seconds(10))
-  #expect(call(first) == .called(.answers))
+  #expect(call(first) == .called(.meeting))
+}
+
+@Test(arguments: [(4, Connector.Call.answers), (5, .meeting)])
+func `a leaf is called first for a neighbour that it has not met`(_ sender: Int, _ call: Connector.Call) throws {
+  let box = ParkingBox()
+  for person in 1...6 {
+    box.hear(person)
+    box.link(person)
+    box.settle()
+  }
+  // Leaf 1 came back while leaf 4 was here, and was parked again before leaf 5 came.
+  try #require(box.state(1) == .parked && box.state(4) == .up && box.state(5) == .up)
+  box.say(sender, to: 1)
+  #expect(box.bench.node.standing(box.bench.id(1).high, .bluetoothLE) == .called(call))
+}
+
+@Test func `a leaf that has met all who wait for it meets them anew`() {
+  var parking = Parking()
+  parking.resumed(1, connected: 0b1100, waiting: 0)
+  #expect(parking.turns[1].met == 0b1100 && parking.turns[2].met == 0b10)
+  parking.resumed(1, connected: 0b10000, waiting: 0b10000)
+  #expect(parking.turns[1].met == 0b11100)
+  parking.resumed(1, connected: 0b100, waiting: 0b100)
+  #expect(parking.turns[1].met == 0b100)
 }
 
 @Test func `a leaf that does not let itself be parked keeps its place`() {

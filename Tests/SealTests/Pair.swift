@@ -79,7 +79,7 @@ final class Pair {
       ? .refused
       : reply.withUnsafeMutableBytes { end.cryptography.answerHello(datagram.span.bytes, name, reply: $0, now: now) }
     switch answer {
-    case .refused: end.seal.receiveHandshake(datagram.span.bytes, now: now)
+    case .refused: _ = end.seal.receiveHandshake(datagram.span.bytes, now: now)
     case .reply(let count): carry([UInt8](repeating: 0, count: 16) + reply[..<count], 36, from: end)
     case .accepted:
       if end.seal.receiveAgain(datagram.span.bytes, now: now) { return }

@@ -376,7 +376,7 @@ import TestSupport
     #expect(seal.isHandshakeOverdue(now: start + SealLimits.claimTime))
     let datagram: [UInt8] = [1]
     for step in 1...9 as ClosedRange<UInt64> {
-      seal.receiveHandshake(datagram.span.bytes, now: start + .milliseconds(500 * step))
+      _ = seal.receiveHandshake(datagram.span.bytes, now: start + .milliseconds(500 * step))
       #expect(!seal.isHandshakeOverdue(now: start + .milliseconds(500 * step + 499)))
     }
     #expect(seal.isHandshakeOverdue(now: start + SealLimits.wholeTime))

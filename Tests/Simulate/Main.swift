@@ -8,6 +8,7 @@ import Simulator
 /// simulate gather FIRST COUNT         runs scenarios of applications that auto-join, are cut off and restart
 /// simulate shrink SEED                makes a failing seed smaller and prints its line for Regressions.swift
 /// simulate rest mesh|hall COUNT       measures what a network of relays costs at rest
+/// simulate crowd LEAVES PLACES COUNT  measures first messages in COUNT crowded Bluetooth rooms
 /// simulate gain                       measures the loop gain of costs and prints one line for each network
 ///
 /// LESS reduces a seed as a regression does: faults=cut,crash nodes=3 seconds=5
@@ -23,11 +24,12 @@ struct Simulate {
     case ("story", 1): story(numbers[0], less: Array(arguments.dropFirst(2)))
     case ("shrink", 1): shrink(numbers[0])
     case ("rest", 1): rest(arguments.dropFirst().first, Int(numbers[0]))
+    case ("crowd", 3): crowd(leaves: Int(numbers[0]), places: Int(numbers[1]), count: numbers[2])
     case ("gain", 0): gain()
     default:
       say(
         "usage: simulate run FIRST COUNT | sessions FIRST COUNT | gather FIRST COUNT | story SEED [faults=a,b] [nodes=n] [seconds=n]"
-          + " | shrink SEED | rest mesh|hall COUNT | gain")
+          + " | shrink SEED | rest mesh|hall COUNT | crowd LEAVES PLACES COUNT | gain")
       exit(2)
     }
   }
@@ -140,6 +142,17 @@ struct Simulate {
     if let violation = rest.violation {
       say("FAILED \(violation)")
       exit(1)
+    }
+  }
+
+  private static func crowd(leaves: Int, places: Int, count: UInt64) {
+    for seed in 1...max(count, 1) {
+      let crowd = Crowd(leaves: leaves, places: places, seed: seed)
+      say(crowd.line)
+      if let violation = crowd.violation {
+        say("FAILED \(violation)")
+        exit(1)
+      }
     }
   }
 

@@ -166,12 +166,12 @@ extension Simulation {
     if lie == .channels {
       // A victim may have evicted an idle channel. Its peer discovers that with the first messages, which then fail.
       _ = sendToAll()
-      run(until: now + Self.deliveryMax)
+      run(until: now + deliveryMax)
       if violation != nil { return }
     }
     let delivered = ledger.deliveredCount
     let asked = sendToAll()
-    report.delivery = until(Self.deliveryMax, slack, "messages do not arrive beside \(lie)") { [self] in
+    report.delivery = until(deliveryMax, slack, "messages do not arrive beside \(lie)") { [self] in
       ledger.deliveredCount - delivered >= asked
     }
     if violation != nil { return }

@@ -49,7 +49,7 @@ extension Simulation {
   static let parkedMax = TimeSpan.seconds(130)
   private var parkedSpan: TimeSpan { network.bluetoothPlaces == nil ? TimeSpan(nanoseconds: 0) : Self.parkedMax }
   /// The maximum time until the last messages are delivered.
-  static let deliveryMax = TimeSpan.seconds(70)
+  var deliveryMax: TimeSpan { network.bluetoothPlaces == nil ? .seconds(70) : .seconds(130) }
 
   /// Runs the faults, the recovery, and all checks after it.
   public func runAll() {
@@ -282,7 +282,7 @@ extension Simulation {
     if hadLaterEpoch || hadRefusal {
       for _ in 0..<3 where violation == nil {
         _ = sendToAll()
-        run(until: now + Self.deliveryMax)
+        run(until: now + deliveryMax)
       }
       if violation != nil { return }
     }
@@ -293,7 +293,7 @@ extension Simulation {
     if open > 0 { fail("\(open) sends of a minute ago and more have not ended") }
     let deliveredBefore = ledger.deliveredCount
     let asked = sendToAll()
-    let end = now + Self.deliveryMax
+    let end = now + deliveryMax
     while violation == nil, now < end, ledger.deliveredCount - deliveredBefore < asked {
       run(until: now + .milliseconds(200))
     }

@@ -33,6 +33,9 @@ public struct Regression: Sendable {
     Regression("an advertisement is sent in the moment in which it expires", seed: 36_006_416),
     Regression("the first message over a channel that a victim evicted fails", seed: 36_008_272),
     Regression("pauses that go on doubling leave messages in a crowded room undelivered", seed: 37_007_548),
+    Regression("two leaves that are connected in turn lose their handshake when one is parked", seed: 37_002_008),
+    Regression("two leaves far apart in the order of turns are never connected together", seed: 38_001_988),
+    Regression("a message fails while its handshake advances from turn to turn", seed: 39_000_248),
     Regression("an advertisement whose age a liar raised expires, and is told again", seed: 33_013_116),
     Regression("a machine behind the liar's link gets no place, and no message, beside it", seed: 33_010_352),
   ]
@@ -70,6 +73,7 @@ public struct StoryRegression: Sendable {
     StoryRegression(name: "a farewell does not end the ticket of a former life", seed: 7591),
     StoryRegression(name: "a table that begins to wait for its check is due in another wake-up", seed: 214),
     StoryRegression(name: "a route is found while the timer of a channel is due", seed: 33_011_396),
+    StoryRegression(name: "the cheapest of the short paths leads relays on to a longer one", seed: 37_004_355),
     StoryRegression(name: "a message behind one that is being checked is acknowledged first", seed: 33_010_023),
   ]
 }
