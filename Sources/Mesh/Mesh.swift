@@ -451,9 +451,8 @@ public struct Mesh {
   /// farther away.
   @inline(__always)
   public func link(to node: NodeID, within hops: UInt8) -> Int? {
-    guard let number = database.find(node) else { return nil }
-    if let route = database.records[number].route, route.hops <= hops { return Int(route.link) }
-    return paths.firstLink(toward: number, within: hops)
+    guard let number = database.find(node), let route = database.records[number].route else { return nil }
+    return route.hops <= hops ? Int(route.link) : paths.firstLink(toward: number, within: hops)
   }
 
   /// Whether a path to `node` remains without the link in `slot`.

@@ -42,3 +42,11 @@ private func ring() -> Bench {
   #expect(bench.mesh.way(to: bench.id(17)).map(\.bearer) == [.bluetoothLE])
   #expect(bench.mesh.way(to: bench.id(16)).count == 16)
 }
+
+@Test func `a node that takes the record of another has no path before the next computation`() {
+  let bench = ring()
+  bench.mesh.expire(now: start + .seconds(200))
+  let freed = bench.mesh.index(of: bench.id(17))
+  bench.state(30, [.init(number: 1)], at: start + .seconds(200))
+  #expect(freed == nil && bench.mesh.link(to: bench.id(30), within: 16) == nil)
+}
